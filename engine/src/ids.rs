@@ -1,0 +1,224 @@
+//! Identifiers: a prefix that says what it names, and 128 time-ordered bits in lower-case Crockford base32.
+
+use std::{fmt, str::FromStr};
+
+use crate::time::Timestamp;
+
+/// Digits of Crockford's base32 in lower case: no `i`, `l`, `o`, `u`, so case folding loses nothing.
+const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// Characters that 128 bits take.
+pub const ENCODED_LEN: usize = 26;
+
+/// Writes 128 bits as 26 base32 characters; the text orders as the number does.
+#[must_use]
+pub fn encode(bits: u128) -> [u8; ENCODED_LEN] {
+    let mut out = [b'0'; ENCODED_LEN];
+    let mut rest = bits;
+    for place in out.iter_mut().rev() {
+        *place = DIGITS[(rest & 31) as usize];
+        rest >>= 5;
+    }
+    out
+}
+
+/// Reads what [`encode`] writes; anything else, upper case included, is `None`.
+#[must_use]
+pub fn decode(text: &str) -> Option<u128> {
+    let bytes = text.as_bytes();
+    // 26 digits hold 130 bits: the first may only be 0..=7.
+    if bytes.len() != ENCODED_LEN || bytes[0] > b'7' {
+        return None;
+    }
+    bytes.iter().try_fold(0u128, |bits, byte| {
+        let digit = DIGITS.iter().position(|d| d == byte)?;
+        Some((bits << 5) | digit as u128)
+    })
+}
+
+/// Lays out time and 10 random bytes as a UUIDv7, so that ids order by the time they were made.
+#[must_use]
+pub fn time_ordered(now: Timestamp, random: [u8; 10]) -> u128 {
+    uuid::Builder::from_unix_timestamp_millis(now.millis(), &random).into_uuid().as_u128()
+}
+
+/// Why a text is not an id of the wanted kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be `{prefix}` and {ENCODED_LEN} characters of 0-9 a-z without i, l, o, u")]
+pub struct NotAnId {
+    /// The prefix that was expected.
+    pub prefix: &'static str,
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u128);
+
+        impl $name {
+            /// What every id of this kind starts with.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// Makes an id from the present time and fresh random bytes.
+            #[must_use]
+            pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
+                Self(time_ordered(now, random))
+            }
+
+            /// Takes 128 bits as an id, as storage keys hold them.
+            #[must_use]
+            pub const fn from_bits(bits: u128) -> Self {
+                Self(bits)
+            }
+
+            /// Returns the 128 bits.
+            #[must_use]
+            pub const fn bits(self) -> u128 {
+                self.0
+            }
+
+            /// Returns the time the id was made, milliseconds exact.
+            #[must_use]
+            pub const fn made_at(self) -> Timestamp {
+                Timestamp::from_millis((self.0 >> 80) as u64)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(Self::PREFIX)?;
+                f.write_str(std::str::from_utf8(&encode(self.0)).expect("base32 digits are ASCII"))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotAnId;
+            fn from_str(text: &str) -> Result<Self, NotAnId> {
+                text.strip_prefix(Self::PREFIX).and_then(decode).map(Self).ok_or(NotAnId { prefix: Self::PREFIX })
+            }
+        }
+    };
+}
+
+id!(/// A payment session.
+    PaymentId, "pay_");
+id!(/// A merchant.
+    MerchantId, "mer_");
+id!(/// An event: a committed transition, or a test event; the same id in every webhook attempt.
+    EventId, "evt_");
+id!(/// One delivery of one event to one endpoint.
+    DeliveryId, "whd_");
+id!(/// An API key's record (not the key).
+    KeyId, "key_");
+
+/// The random half of a checkout address, 128 bits: who holds it may see and cancel the session.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlugToken(u128);
+
+impl SlugToken {
+    /// Takes 128 random bits.
+    #[must_use]
+    pub const fn from_bits(bits: u128) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the 128 bits.
+    #[must_use]
+    pub const fn bits(self) -> u128 {
+        self.0
+    }
+
+    /// Reads the token off a slug's end: `blue-mug-<26 characters>`. The words before it are decoration.
+    #[must_use]
+    pub fn from_slug(slug: &str) -> Option<Self> {
+        let at = slug.len().checked_sub(ENCODED_LEN)?;
+        if !slug.is_char_boundary(at) {
+            return None;
+        }
+        let (words, token) = slug.split_at(at);
+        if !words.is_empty() && !words.ends_with('-') {
+            return None;
+        }
+        decode(token).map(Self)
+    }
+
+    /// Writes the slug of a description: at most 40 characters of it, `-`, the token.
+    #[must_use]
+    pub fn slug(self, description: &str) -> String {
+        let mut words = String::new();
+        for character in description.chars().flat_map(char::to_lowercase) {
+            if character.is_ascii_alphanumeric() {
+                words.push(character);
+            } else if !words.is_empty() && !words.ends_with('-') {
+                words.push('-');
+            }
+            if words.len() == 40 {
+                break;
+            }
+        }
+        let words = words.trim_end_matches('-');
+        let dash = if words.is_empty() { "" } else { "-" };
+        let token = encode(self.0);
+        format!("{words}{dash}{}", std::str::from_utf8(&token).expect("base32 digits are ASCII"))
+    }
+}
+
+/// Hides the token: a log line must not open a checkout.
+impl fmt::Debug for SlugToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SlugToken(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_read_back_and_order_by_time() {
+        let early = PaymentId::new(Timestamp::from_millis(1_763_647_200_000), [255; 10]);
+        let late = PaymentId::new(Timestamp::from_millis(1_763_647_200_001), [0; 10]);
+        assert!(early < late && early.to_string() < late.to_string());
+        assert_eq!(early.to_string().parse(), Ok(early));
+        assert_eq!(early.made_at().millis(), 1_763_647_200_000);
+        assert_eq!(early.to_string().len(), 30);
+    }
+
+    #[test]
+    fn only_the_exact_form_is_an_id() {
+        let id = PaymentId::from_bits(7).to_string();
+        for bad in [
+            id.to_uppercase(),
+            id.replace("pay_", "mer_"),
+            id[..29].to_owned(),
+            format!("{id}0"),
+            id.replace('0', "o"),
+            format!("pay_8{}", "0".repeat(25)),
+            String::new(),
+        ] {
+            assert!(bad.parse::<PaymentId>().is_err(), "{bad:?}");
+        }
+        assert_eq!(decode(&"z".repeat(26)), None, "130 bits are not 128");
+        assert_eq!(decode(std::str::from_utf8(&encode(u128::MAX)).unwrap()), Some(u128::MAX));
+    }
+
+    #[test]
+    fn a_slug_carries_words_and_a_token() {
+        let token = SlugToken::from_bits(u128::MAX / 3);
+        let slug = token.slug("Blue mug, 2× — «large»!");
+        assert_eq!(&slug[..slug.len() - 26], "blue-mug-2-large-");
+        assert_eq!(SlugToken::from_slug(&slug), Some(token));
+        assert_eq!(SlugToken::from_slug(&token.slug("東京")), Some(token));
+        assert!(token.slug(&"word ".repeat(50)).len() <= 40 + 1 + 26);
+        for bad in ["", "blue-mug", "xx00000000000000000000000000", "é0000000000000000000000000"] {
+            assert_eq!(SlugToken::from_slug(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The pure heart of Hivetill: what a payment is, what moves it, and the Hive codec.
+//!
+//! Nothing here knows of a clock, a socket, a disk or a runtime: every function of this crate is decided by its
+//! arguments. Time arrives as [`time::Timestamp`], randomness as bytes.
+
+pub mod account;
+pub mod hive;
+pub mod ids;
+pub mod money;
+pub mod time;

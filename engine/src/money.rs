@@ -1,0 +1,292 @@
+//! Money in whole smallest units: amounts, currencies, the fee rule and the price in US cents.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The two liquid currencies of the Hive ledger. Both have 3 decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Currency {
+    /// The native token.
+    #[serde(rename = "HIVE")]
+    Hive,
+    /// The dollar-pegged token.
+    #[serde(rename = "HBD")]
+    Hbd,
+}
+
+impl Currency {
+    /// Every currency, in the order they are shown.
+    pub const ALL: [Self; 2] = [Self::Hive, Self::Hbd];
+
+    /// Returns the code as it stands on the wire: `HIVE` or `HBD`.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Hive => "HIVE",
+            Self::Hbd => "HBD",
+        }
+    }
+
+    /// Parses a wire code; only the two exact spellings are known.
+    #[must_use]
+    pub fn parse(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|currency| currency.code() == code)
+    }
+}
+
+impl fmt::Display for Currency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+/// Smallest units in one whole unit, for both currencies.
+pub const UNITS_PER_WHOLE: u64 = 1_000;
+
+/// The largest amount a session may ask for: 1 000 000.000 of either currency.
+pub const MAX_AMOUNT_UNITS: u64 = 1_000_000_000;
+
+/// Why a text is not an amount we take.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MoneyError {
+    /// Not `^[1-9][0-9]{0,15}$`.
+    #[error("must be a string of digits in the smallest unit (1/1000), without sign, point or leading zero")]
+    NotDigits,
+    /// Zero, or above [`MAX_AMOUNT_UNITS`].
+    #[error("must be between 1 and {MAX_AMOUNT_UNITS}")]
+    OutOfRange,
+    /// Not `^(0|[1-9][0-9]*)\.[0-9]{3} (HIVE|HBD)$`, or too large for the chain.
+    #[error("must look like `1.000 HBD`")]
+    NotLedgerText,
+}
+
+/// An amount of one currency, in its smallest unit (1/1000).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Money {
+    /// Smallest units.
+    pub units: u64,
+    /// The currency.
+    pub currency: Currency,
+}
+
+impl Money {
+    /// Returns `units` smallest units of `currency`.
+    #[must_use]
+    pub const fn new(units: u64, currency: Currency) -> Self {
+        Self { units, currency }
+    }
+
+    /// Parses the wire form of a requested amount: digits in the smallest unit, within the limits.
+    ///
+    /// # Errors
+    /// [`MoneyError::NotDigits`] for `01`, `1.5`, `-1`, `1e3`, `0`; [`MoneyError::OutOfRange`] beyond the limit.
+    pub fn parse(digits: &str, currency: Currency) -> Result<Self, MoneyError> {
+        let bytes = digits.as_bytes();
+        if bytes.is_empty() || !bytes.iter().all(u8::is_ascii_digit) {
+            return Err(MoneyError::NotDigits);
+        }
+        if bytes == b"0" {
+            return Err(MoneyError::OutOfRange);
+        }
+        if bytes[0] == b'0' {
+            return Err(MoneyError::NotDigits);
+        }
+        match digits.parse::<u64>() {
+            Ok(units) if units <= MAX_AMOUNT_UNITS => Ok(Self { units, currency }),
+            _ => Err(MoneyError::OutOfRange),
+        }
+    }
+
+    /// Parses the ledger's own text, `1.000 HBD`, strictly: what hived tolerates (`+1.000`, `.500`, `-0.001`) is
+    /// refused here, so that what we read is what we write.
+    ///
+    /// # Errors
+    /// [`MoneyError::NotLedgerText`] for anything but the canonical form, or above 2^63-1 units.
+    pub fn parse_ledger(text: &str) -> Result<Self, MoneyError> {
+        let (number, code) = text.split_once(' ').ok_or(MoneyError::NotLedgerText)?;
+        let currency = Currency::parse(code).ok_or(MoneyError::NotLedgerText)?;
+        let (whole, fraction) = number.split_once('.').ok_or(MoneyError::NotLedgerText)?;
+        let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        if !digits(whole) || !digits(fraction) || fraction.len() != 3 || (whole.len() > 1 && whole.starts_with('0')) {
+            return Err(MoneyError::NotLedgerText);
+        }
+        let whole: u64 = whole.parse().map_err(|_| MoneyError::NotLedgerText)?;
+        let fraction: u64 = fraction.parse().map_err(|_| MoneyError::NotLedgerText)?;
+        whole
+            .checked_mul(UNITS_PER_WHOLE)
+            .and_then(|units| units.checked_add(fraction))
+            .filter(|&units| i64::try_from(units).is_ok())
+            .map(|units| Self { units, currency })
+            .ok_or(MoneyError::NotLedgerText)
+    }
+}
+
+/// Writes the ledger's text: exactly 3 decimals, a space, the code.
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03} {}", self.units / UNITS_PER_WHOLE, self.units % UNITS_PER_WHOLE, self.currency)
+    }
+}
+
+/// A percentage with up to 4 decimal places, kept as an integer of 1/10 000 percent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FeePercent(u32);
+
+impl FeePercent {
+    /// No fee.
+    pub const ZERO: Self = Self(0);
+    const ONE_PERCENT: u32 = 10_000;
+
+    /// Returns the percentage of `ten_thousandths` / 10 000 percent, at most 100 %.
+    #[must_use]
+    pub const fn from_ten_thousandths(ten_thousandths: u32) -> Option<Self> {
+        if ten_thousandths <= 100 * Self::ONE_PERCENT { Some(Self(ten_thousandths)) } else { None }
+    }
+
+    /// Returns the percentage in 1/10 000 percent.
+    #[must_use]
+    pub const fn ten_thousandths(self) -> u32 {
+        self.0
+    }
+
+    /// Parses a plain decimal such as `1.5`, with at most 4 places, between 0 and 100.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        if !digits(whole) || !digits(fraction) || whole.len() > 3 || fraction.len() > 4 {
+            return None;
+        }
+        let whole: u32 = whole.parse().ok()?;
+        let fraction: u32 = format!("{fraction:0<4}").parse().ok()?;
+        Self::from_ten_thousandths(whole * Self::ONE_PERCENT + fraction)
+    }
+
+    /// Returns `floor(units * percent / 100)`, the service's fee in smallest units.
+    #[must_use]
+    pub fn fee_of(self, units: u64) -> u64 {
+        let fee = u128::from(units) * u128::from(self.0) / u128::from(100 * Self::ONE_PERCENT);
+        u64::try_from(fee).expect("a fee of at most 100 % fits where the amount fitted")
+    }
+}
+
+/// Writes the shortest decimal: `1.5`, `0`, `0.0125`.
+impl fmt::Display for FeePercent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, fraction) = (self.0 / Self::ONE_PERCENT, self.0 % Self::ONE_PERCENT);
+        if fraction == 0 {
+            return write!(f, "{whole}");
+        }
+        let fraction = format!("{fraction:04}");
+        write!(f, "{whole}.{}", fraction.trim_end_matches('0'))
+    }
+}
+
+/// The price of 1.000 HIVE as the chain's witnesses quote it: `base` HBD for `quote` HIVE, both in smallest units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HivePrice {
+    /// HBD side, smallest units.
+    pub base_hbd_units: u64,
+    /// HIVE side, smallest units; never 0.
+    pub quote_hive_units: u64,
+}
+
+impl HivePrice {
+    /// Returns the price, unless a side is 0 (a fresh chain's feed is `0/0`).
+    #[must_use]
+    pub const fn new(base_hbd_units: u64, quote_hive_units: u64) -> Option<Self> {
+        if base_hbd_units == 0 || quote_hive_units == 0 {
+            None
+        } else {
+            Some(Self { base_hbd_units, quote_hive_units })
+        }
+    }
+}
+
+/// Returns the value in US cents, rounded down: HBD counts as one dollar, HIVE needs the witness price.
+#[must_use]
+pub fn usd_cents(money: Money, hive_price: Option<HivePrice>) -> Option<u64> {
+    match money.currency {
+        Currency::Hbd => Some(money.units / 10),
+        Currency::Hive => {
+            let price = hive_price?;
+            let cents =
+                u128::from(money.units) * u128::from(price.base_hbd_units) / (u128::from(price.quote_hive_units) * 10);
+            u64::try_from(cents).ok()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requested_amount_is_plain_digits_within_the_limits() {
+        for good in ["1", "1000", "999999999", "1000000000"] {
+            assert_eq!(Money::parse(good, Currency::Hbd).map(|m| m.units.to_string()).as_deref(), Ok(good));
+        }
+        for bad in ["", "01", "1.5", "-1", "+1", "1e3", " 1", "1 ", "١", "0x1", "00"] {
+            assert_eq!(Money::parse(bad, Currency::Hbd), Err(MoneyError::NotDigits), "{bad:?}");
+        }
+        for bad in ["0", "1000000001", "99999999999999999999999"] {
+            assert_eq!(Money::parse(bad, Currency::Hbd), Err(MoneyError::OutOfRange), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn ledger_text_reads_back_as_written() {
+        for text in ["0.001 HBD", "1.000 HIVE", "9223372036854775.807 HBD", "0.000 HIVE"] {
+            assert_eq!(Money::parse_ledger(text).map(|m| m.to_string()).as_deref(), Ok(text));
+        }
+        for bad in [
+            "1.00 HBD",
+            "1.0000 HBD",
+            "+1.000 HBD",
+            "-0.001 HBD",
+            ".500 HBD",
+            "0001.000 HBD",
+            "1.000  HBD",
+            "1.000 SBD",
+            "1.000 STEEM",
+            "1,000 HBD",
+            "1 HBD",
+            "1.000HBD",
+            "9223372036854775.808 HBD",
+            "1.000 hbd",
+            " 1.000 HBD",
+        ] {
+            assert_eq!(Money::parse_ledger(bad), Err(MoneyError::NotLedgerText), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_fee_is_floored_and_never_more_than_the_amount() {
+        let fee = |percent: &str, units| FeePercent::parse(percent).map(|p| p.fee_of(units));
+        assert_eq!(fee("1.5", 10_500), Some(157), "157.5 floors");
+        assert_eq!(fee("0", 10_500), Some(0));
+        assert_eq!(fee("100", 7), Some(7));
+        assert_eq!(fee("0.0001", 999_999), Some(0));
+        assert_eq!(fee("0.0001", 1_000_000), Some(1));
+        assert_eq!(fee("1.5", u64::MAX), Some(276_701_161_105_643_274));
+    }
+
+    #[test]
+    fn a_percentage_has_at_most_four_places() {
+        for (text, shown) in [("1.5", "1.5"), ("0", "0"), ("0.0125", "0.0125"), ("100", "100"), ("2.50", "2.5")] {
+            assert_eq!(FeePercent::parse(text).map(|p| p.to_string()).as_deref(), Some(shown));
+        }
+        for bad in ["", "-1", "1.", ".5", "1.00001", "100.0001", "1e1", "1,5", "101"] {
+            assert_eq!(FeePercent::parse(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn hbd_is_a_dollar_and_hive_needs_a_price() {
+        assert_eq!(usd_cents(Money::new(10_500, Currency::Hbd), None), Some(1_050));
+        assert_eq!(usd_cents(Money::new(10_500, Currency::Hive), None), None);
+        assert_eq!(usd_cents(Money::new(10_500, Currency::Hive), HivePrice::new(258, 1_000)), Some(270));
+        assert_eq!(HivePrice::new(0, 0), None);
+    }
+}
