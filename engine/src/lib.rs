@@ -6,5 +6,6 @@
 pub mod account;
 pub mod hive;
 pub mod ids;
+pub mod ledger;
 pub mod money;
 pub mod time;

@@ -1,0 +1,263 @@
+//! The ledger in neutral words: blocks, transfers, and which session a transfer pays.
+
+use std::fmt;
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::{
+    account::AccountName,
+    ids::{ENCODED_LEN, PaymentId},
+    money::Money,
+    time::Timestamp,
+};
+
+macro_rules! hash20 {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub [u8; 20]);
+
+        impl $name {
+            /// Parses 40 hex characters.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                let mut bytes = [0; 20];
+                hex::decode_to_slice(text, &mut bytes).ok()?;
+                Some(Self(bytes))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let mut text = [0; 40];
+                hex::encode_to_slice(self.0, &mut text).expect("20 bytes take 40 characters");
+                f.write_str(std::str::from_utf8(&text).expect("hex is ASCII"))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+hash20!(/// A transaction's id: the first 20 bytes of the hash of its unsigned bytes.
+    TxId);
+hash20!(/// A block's id; its first 4 bytes are the block's number, big endian.
+    BlockId);
+
+impl BlockId {
+    /// Returns the block's number.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
+    }
+}
+
+/// A transfer's place on the chain. Orders as the chain does: block, transaction, operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The block's number.
+    pub block_num: u32,
+    /// The transaction's index in its block.
+    pub tx_in_block: u32,
+    /// The operation's index in its transaction.
+    pub op_in_tx: u32,
+}
+
+/// A transfer of liquid money as a block holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transfer {
+    /// The transaction that holds it.
+    pub tx_id: TxId,
+    /// Where it stands.
+    pub place: Place,
+    /// The time of its block.
+    pub block_time: Timestamp,
+    /// Who paid.
+    pub from: AccountName,
+    /// Who received.
+    pub to: AccountName,
+    /// How much.
+    pub money: Money,
+    /// The memo, as the chain keeps it.
+    pub memo: String,
+}
+
+/// A block, reduced to what a payment engine reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Its id, which holds its number.
+    pub id: BlockId,
+    /// The id of the block it builds on.
+    pub previous: BlockId,
+    /// Its time, whole seconds.
+    pub time: Timestamp,
+    /// Every `transfer` operation in it, in order.
+    pub transfers: Vec<Transfer>,
+}
+
+impl Block {
+    /// Returns the block's number.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.id.number()
+    }
+}
+
+/// Where a node says the chain stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The newest block.
+    pub block_id: BlockId,
+    /// The newest block's time.
+    pub time: Timestamp,
+    /// The newest block that can no longer change.
+    pub irreversible_num: u32,
+}
+
+/// What a memo says about the session it pays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoMatch {
+    /// The memo is exactly `pos-<id>`.
+    Exact(PaymentId),
+    /// The memo names one session, with other words, case or spaces around.
+    Normalized(PaymentId),
+    /// The memo names more than one session.
+    Ambiguous,
+    /// The memo is encrypted (it starts with `#`); only the receiver can read it.
+    Encrypted,
+    /// The memo names no session.
+    None,
+}
+
+/// What every memo of ours starts with, before the payment's id.
+pub const MEMO_PREFIX: &str = "pos-";
+
+/// Returns the memo that pays a session: `pos-<id>`.
+#[must_use]
+pub fn memo_of(payment: PaymentId) -> String {
+    format!("{MEMO_PREFIX}{payment}")
+}
+
+/// Reads a memo. Wallets add words and change case; an id is taken only where nothing of its alphabet touches it.
+#[must_use]
+pub fn match_memo(memo: &str) -> MemoMatch {
+    if memo.starts_with('#') {
+        return MemoMatch::Encrypted;
+    }
+    if let Some(id) = memo.strip_prefix(MEMO_PREFIX).and_then(|id| id.parse().ok()) {
+        return MemoMatch::Exact(id);
+    }
+    // Composed first, so that a look-alike made of parts is not taken for the letter itself.
+    let folded: String = memo.nfc().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect();
+    let mut found = None;
+    let mut rest = folded.as_str();
+    let mut before = None;
+    while let Some(at) = rest.find(TOKEN_START) {
+        let token_len = MEMO_PREFIX.len() + PaymentId::PREFIX.len() + ENCODED_LEN;
+        let left = rest[..at].chars().next_back().or(before);
+        let token = rest.get(at..at + token_len);
+        let right = rest.get(at + token_len..).and_then(|tail| tail.chars().next());
+        let id = token.and_then(|token| token[MEMO_PREFIX.len()..].parse::<PaymentId>().ok());
+        if let Some(id) = id.filter(|_| !touches(left) && !touches(right)) {
+            match found {
+                Some(other) if other != id => return MemoMatch::Ambiguous,
+                _ => found = Some(id),
+            }
+        }
+        before = Some('p');
+        rest = &rest[at + 1..];
+    }
+    found.map_or(MemoMatch::None, MemoMatch::Normalized)
+}
+
+const TOKEN_START: &str = "pos-pay_";
+
+/// Says whether a neighbouring character could belong to an id, which would make it a longer word.
+fn touches(neighbour: Option<char>) -> bool {
+    neighbour.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// Control, zero-width and direction marks: nobody sees them, so nobody can have meant them.
+fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn id(bits: u128) -> PaymentId {
+        PaymentId::from_bits(bits)
+    }
+
+    #[test]
+    fn the_exact_memo_names_its_session() {
+        assert_eq!(match_memo(&memo_of(id(7))), MemoMatch::Exact(id(7)));
+    }
+
+    #[test]
+    fn words_case_spaces_and_invisible_marks_around_an_id_do_not_hide_it() {
+        let memo = memo_of(id(u128::MAX / 7));
+        for text in [
+            format!(" {memo}"),
+            format!("{memo} thanks!"),
+            memo.to_uppercase(),
+            format!("order 5: ({memo})"),
+            format!("\u{200b}{memo}\n"),
+            format!("{memo} {memo}"),
+            format!("{memo} AB12"),
+            format!("{}\u{200d}{}", &memo[..10], &memo[10..]),
+            format!("é{memo}é"),
+            format!("pos-{memo}"),
+        ] {
+            assert_eq!(match_memo(&text), MemoMatch::Normalized(id(u128::MAX / 7)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_one_whole_id_names_nothing() {
+        let memo = memo_of(id(7));
+        for text in [
+            String::new(),
+            "thanks".to_owned(),
+            format!("x{memo}"),
+            format!("{memo}x"),
+            format!("{memo}_"),
+            format!("0{memo}"),
+            memo[..memo.len() - 1].to_owned(),
+            memo.replace("pos-", ""),
+            memo.replace("pay_", "mer_"),
+            "pos-pay_".to_owned(),
+            memo.replace('0', "o"),
+        ] {
+            assert_eq!(match_memo(&text), MemoMatch::None, "{text:?}");
+        }
+        assert_eq!(match_memo(&format!("#{memo}")), MemoMatch::Encrypted);
+        assert_eq!(match_memo(&format!("{memo} {}", memo_of(id(8)))), MemoMatch::Ambiguous);
+        assert_eq!(match_memo(&format!("{memo}/{memo}/{}", memo_of(id(8)))), MemoMatch::Ambiguous);
+    }
+
+    proptest! {
+        #[test]
+        fn no_memo_panics_and_only_a_memo_that_shows_the_id_matches(memo in ".{0,120}") {
+            if let MemoMatch::Exact(found) | MemoMatch::Normalized(found) = match_memo(&memo) {
+                prop_assert!(memo.to_lowercase().contains(&found.to_string()[4..8]));
+            }
+        }
+
+        #[test]
+        fn an_id_between_foreign_characters_is_found(bits in any::<u128>(), left in "[^0-9a-zA-Z_#]{0,9}", right in "[^0-9a-zA-Z_]{0,9}") {
+            let folded_touch = |text: &str| text.chars().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).any(|c| c.is_ascii_lowercase());
+            prop_assume!(!folded_touch(&left) && !folded_touch(&right) && !right.nfc().next().is_some_and(|c| ('\u{300}'..='\u{36f}').contains(&c)));
+            let text = format!("{left}{}{right}", memo_of(id(bits)));
+            prop_assert!(matches!(match_memo(&text), MemoMatch::Exact(found) | MemoMatch::Normalized(found) if found == id(bits)));
+        }
+    }
+}
