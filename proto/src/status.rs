@@ -1,0 +1,428 @@
+//! The one table of errors: reason, gRPC code, HTTP status, code of the REST interface.
+
+use std::borrow::Cow;
+
+use prost::Message;
+use tonic::{Code, Status};
+
+pub use crate::v1::Reason;
+use crate::v1::{ErrorDetails, FieldViolation};
+
+/// The codes of the REST interface's error body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestCode {
+    /// 400 and 422.
+    Validation,
+    /// 401.
+    Authentication,
+    /// 403.
+    Forbidden,
+    /// 404.
+    NotFound,
+    /// 429.
+    RateLimit,
+    /// 5xx.
+    Server,
+    /// Every other status.
+    Api,
+}
+
+impl RestCode {
+    /// Returns the code as the body shows it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Validation => "VALIDATION_ERROR",
+            Self::Authentication => "AUTHENTICATION_ERROR",
+            Self::Forbidden => "FORBIDDEN_ERROR",
+            Self::NotFound => "NOT_FOUND_ERROR",
+            Self::RateLimit => "RATE_LIMIT_ERROR",
+            Self::Server => "SERVER_ERROR",
+            Self::Api => "API_ERROR",
+        }
+    }
+
+    /// Returns the code that belongs to an HTTP status.
+    #[must_use]
+    pub const fn of(http: u16) -> Self {
+        match http {
+            400 | 422 => Self::Validation,
+            401 => Self::Authentication,
+            403 => Self::Forbidden,
+            404 => Self::NotFound,
+            429 => Self::RateLimit,
+            500.. => Self::Server,
+            _ => Self::Api,
+        }
+    }
+}
+
+/// What one reason means on each wire.
+#[derive(Debug)]
+pub struct Row {
+    /// The reason.
+    pub reason: Reason,
+    /// Its word in the REST body.
+    pub word: &'static str,
+    /// Its gRPC code.
+    pub grpc: Code,
+    /// Its HTTP status.
+    pub http: u16,
+    /// What is said when nothing more exact is known.
+    pub message: &'static str,
+}
+
+const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message: &'static str) -> Row {
+    Row { reason, word, grpc, http, message }
+}
+
+/// Every reason there is.
+pub const TABLE: [Row; 38] = [
+    row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
+    row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
+    row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
+    row(Reason::UnknownAccount, "unknown_account", Code::InvalidArgument, 400, "the ledger has no such account"),
+    row(Reason::RefusedAccount, "refused_account", Code::InvalidArgument, 400, "this account cannot receive payments"),
+    row(Reason::InvalidApiKey, "invalid_api_key", Code::Unauthenticated, 401, "missing or invalid API key"),
+    row(
+        Reason::ConflictingCredentials,
+        "conflicting_credentials",
+        Code::Unauthenticated,
+        401,
+        "two different API keys in one request",
+    ),
+    row(
+        Reason::ForbiddenMerchant,
+        "forbidden_merchant",
+        Code::PermissionDenied,
+        403,
+        "this API key belongs to another merchant",
+    ),
+    row(Reason::AdminRequired, "admin_required", Code::PermissionDenied, 403, "this needs an API key of an admin"),
+    row(Reason::InactiveMerchant, "inactive_merchant", Code::PermissionDenied, 403, "the merchant account is inactive"),
+    row(
+        Reason::InvalidFormToken,
+        "invalid_form_token",
+        Code::PermissionDenied,
+        403,
+        "the form is not from this payment's page; load the page again",
+    ),
+    row(Reason::NotFound, "not_found", Code::NotFound, 404, "not found"),
+    row(Reason::UnknownRoute, "unknown_route", Code::NotFound, 404, "no such address"),
+    row(
+        Reason::PaymentNotPending,
+        "payment_not_pending",
+        Code::FailedPrecondition,
+        409,
+        "the payment is no longer pending",
+    ),
+    row(
+        Reason::PaymentDetected,
+        "payment_detected",
+        Code::FailedPrecondition,
+        409,
+        "a transfer that pays this has been seen on the ledger",
+    ),
+    row(
+        Reason::PaymentInFlight,
+        "payment_in_flight",
+        Code::FailedPrecondition,
+        409,
+        "a signed transaction that pays this is on its way",
+    ),
+    row(Reason::PaymentExpired, "payment_expired", Code::FailedPrecondition, 409, "the payment's time is over"),
+    row(Reason::Conflict, "conflict", Code::Aborted, 409, "the record changed at the same moment; try again"),
+    row(
+        Reason::IdempotencyKeyReused,
+        "idempotency_key_reused",
+        Code::InvalidArgument,
+        422,
+        "this idempotency key was used for another request",
+    ),
+    row(
+        Reason::IdempotencyInProgress,
+        "idempotency_in_progress",
+        Code::Aborted,
+        409,
+        "the first request with this idempotency key is still running",
+    ),
+    row(
+        Reason::TooManyOpenPayments,
+        "too_many_open_payments",
+        Code::ResourceExhausted,
+        429,
+        "the merchant has too many open payments",
+    ),
+    row(Reason::RateLimited, "rate_limited", Code::ResourceExhausted, 429, "too many requests"),
+    row(Reason::Overloaded, "overloaded", Code::Unavailable, 503, "the engine is busy; try again"),
+    row(Reason::NodeUnavailable, "node_unavailable", Code::Unavailable, 503, "no ledger node answers"),
+    row(Reason::RateUnavailable, "rate_unavailable", Code::Unavailable, 503, "the price of HIVE is not known yet"),
+    row(Reason::StoreUnavailable, "store_unavailable", Code::Unavailable, 503, "the store is not available"),
+    row(Reason::EngineUnavailable, "engine_unavailable", Code::Unavailable, 503, "the engine cannot be reached"),
+    // A facade with a wrong token is our fault, not its caller's: 503, not 401.
+    row(
+        Reason::EngineAccessDenied,
+        "engine_access_denied",
+        Code::Unauthenticated,
+        503,
+        "the engine did not accept this caller",
+    ),
+    row(Reason::Timeout, "timeout", Code::DeadlineExceeded, 503, "the answer did not come in time"),
+    row(Reason::Internal, "internal", Code::Internal, 500, "something went wrong on our side"),
+    row(Reason::NotImplemented, "not_implemented", Code::Unimplemented, 501, "this is not available yet"),
+    row(
+        Reason::MethodNotAllowed,
+        "method_not_allowed",
+        Code::Unimplemented,
+        405,
+        "this address does not take that method",
+    ),
+    row(Reason::BodyTooLarge, "body_too_large", Code::ResourceExhausted, 413, "the body is too large"),
+    row(
+        Reason::UnsupportedMediaType,
+        "unsupported_media_type",
+        Code::InvalidArgument,
+        415,
+        "the body must be application/json",
+    ),
+    row(Reason::HeadersTooLarge, "headers_too_large", Code::ResourceExhausted, 431, "the headers are too large"),
+    row(Reason::UriTooLong, "uri_too_long", Code::InvalidArgument, 414, "the address is too long"),
+    row(Reason::RequestTimeout, "request_timeout", Code::DeadlineExceeded, 408, "the request did not arrive in time"),
+    row(Reason::BadRequest, "bad_request", Code::InvalidArgument, 400, "this is not a valid HTTP request"),
+];
+
+/// Finds a reason's row.
+#[must_use]
+pub fn row_of(reason: Reason) -> &'static Row {
+    TABLE.iter().find(|row| row.reason == reason).unwrap_or(&TABLE[0])
+}
+
+/// At most so many wrong fields are named, and so much of each text is kept: the list travels in a header.
+const MAX_FIELDS: usize = 20;
+const MAX_TEXT_BYTES: usize = 200;
+
+/// A refused call, the same on both sides of the wire.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    /// The closed word.
+    pub reason: Reason,
+    /// What a person reads.
+    pub message: Cow<'static, str>,
+    /// Which fields are wrong.
+    pub fields: Vec<FieldViolation>,
+    /// After how many seconds a repeat may succeed.
+    pub retry_after_seconds: Option<u32>,
+}
+
+impl ApiError {
+    /// Makes an error with its table's message.
+    #[must_use]
+    pub fn new(reason: Reason) -> Self {
+        Self {
+            reason,
+            message: Cow::Borrowed(row_of(reason).message),
+            fields: Vec::new(),
+            retry_after_seconds: default_retry(reason),
+        }
+    }
+
+    /// Makes an error with a message of its own.
+    #[must_use]
+    pub fn with_message(reason: Reason, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { message: shorten(message.into()), ..Self::new(reason) }
+    }
+
+    /// Makes a validation error of one field.
+    #[must_use]
+    pub fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(Reason::ValidationFailed).and_field(field, message)
+    }
+
+    /// Names one more wrong field. The first also becomes part of the message, so that a log line says enough.
+    #[must_use]
+    pub fn and_field(mut self, field: impl Into<String>, message: impl Into<String>) -> Self {
+        if self.fields.len() < MAX_FIELDS {
+            let field = shorten(Cow::Owned(field.into())).into_owned();
+            let message = shorten(Cow::Owned(message.into())).into_owned();
+            if self.fields.is_empty() && self.reason == Reason::ValidationFailed {
+                self.message = shorten(Cow::Owned(format!("{field}: {message}")));
+            }
+            self.fields.push(FieldViolation { field, message });
+        }
+        self
+    }
+
+    /// Says after how many seconds a repeat may succeed.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after_seconds = Some(seconds);
+        self
+    }
+
+    /// Returns the row of its reason.
+    #[must_use]
+    pub fn row(&self) -> &'static Row {
+        row_of(self.reason)
+    }
+
+    /// Returns the HTTP status.
+    #[must_use]
+    pub fn http(&self) -> u16 {
+        self.row().http
+    }
+
+    /// Returns the code of the REST body.
+    #[must_use]
+    pub fn rest_code(&self) -> RestCode {
+        RestCode::of(self.http())
+    }
+}
+
+impl From<ApiError> for Status {
+    fn from(error: ApiError) -> Self {
+        let details = ErrorDetails {
+            reason: error.reason.into(),
+            fields: error.fields,
+            retry_after_seconds: error.retry_after_seconds,
+        };
+        Self::with_details(row_of(error.reason).grpc, error.message, details.encode_to_vec().into())
+    }
+}
+
+impl From<Status> for ApiError {
+    fn from(status: Status) -> Self {
+        let details = (!status.details().is_empty()).then(|| ErrorDetails::decode(status.details()).ok()).flatten();
+        let Some(details) = details else {
+            return Self::new(reason_of_bare(status.code()));
+        };
+        match Reason::try_from(details.reason) {
+            Ok(reason) if reason != Reason::Unspecified => Self {
+                reason,
+                message: Cow::Owned(status.message().to_owned()),
+                fields: details.fields,
+                retry_after_seconds: details.retry_after_seconds,
+            },
+            // A newer engine's word that we do not know: its code still says what kind it is.
+            _ => Self { retry_after_seconds: details.retry_after_seconds, ..Self::new(reason_of_bare(status.code())) },
+        }
+    }
+}
+
+/// What a status without details means: it comes from the transport or from tonic itself, not from our engine.
+const fn reason_of_bare(code: Code) -> Reason {
+    match code {
+        Code::InvalidArgument | Code::OutOfRange => Reason::ValidationFailed,
+        Code::NotFound => Reason::NotFound,
+        Code::PermissionDenied => Reason::ForbiddenMerchant,
+        Code::Unauthenticated => Reason::EngineAccessDenied,
+        Code::ResourceExhausted => Reason::Overloaded,
+        Code::FailedPrecondition | Code::AlreadyExists | Code::Aborted => Reason::Conflict,
+        Code::Unavailable => Reason::EngineUnavailable,
+        Code::DeadlineExceeded | Code::Cancelled => Reason::Timeout,
+        Code::Unimplemented => Reason::NotImplemented,
+        Code::Ok | Code::Unknown | Code::Internal | Code::DataLoss => Reason::Internal,
+    }
+}
+
+/// A second for what passes by itself, more where a person must look.
+const fn default_retry(reason: Reason) -> Option<u32> {
+    match reason {
+        Reason::Conflict
+        | Reason::IdempotencyInProgress
+        | Reason::Overloaded
+        | Reason::RateLimited
+        | Reason::EngineUnavailable
+        | Reason::Timeout => Some(1),
+        Reason::NodeUnavailable | Reason::RateUnavailable | Reason::StoreUnavailable => Some(5),
+        Reason::TooManyOpenPayments => Some(60),
+        _ => None,
+    }
+}
+
+fn shorten(text: Cow<'static, str>) -> Cow<'static, str> {
+    if text.len() <= MAX_TEXT_BYTES {
+        return text;
+    }
+    let end = text.floor_char_boundary(MAX_TEXT_BYTES - '…'.len_utf8());
+    Cow::Owned(format!("{}…", &text[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_reason_has_one_row_and_its_word_is_its_name() {
+        let known: Vec<Reason> = (0..200).filter_map(|number| Reason::try_from(number).ok()).collect();
+        assert_eq!(known.len(), TABLE.len());
+        for reason in known {
+            assert_eq!(TABLE.iter().filter(|row| row.reason == reason).count(), 1, "{reason:?}");
+            let name = reason.as_str_name().to_lowercase();
+            assert_eq!(name.strip_prefix("reason_"), Some(row_of(reason).word));
+        }
+    }
+
+    #[test]
+    fn the_http_status_decides_the_rest_code() {
+        for row in &TABLE {
+            let expected = match row.http {
+                400 | 422 => "VALIDATION_ERROR",
+                401 => "AUTHENTICATION_ERROR",
+                403 => "FORBIDDEN_ERROR",
+                404 => "NOT_FOUND_ERROR",
+                429 => "RATE_LIMIT_ERROR",
+                405 | 408 | 409 | 413 | 414 | 415 | 431 => "API_ERROR",
+                500 | 501 | 503 => "SERVER_ERROR",
+                other => panic!("{}: {other} is no status of ours", row.word),
+            };
+            assert_eq!(ApiError::new(row.reason).rest_code().as_str(), expected, "{}", row.word);
+            assert!(row.grpc != Code::Ok && !row.message.is_empty());
+            assert!(row.http < 500 || !row.message.contains("API key"), "a 5xx never blames the caller's key");
+        }
+    }
+
+    #[test]
+    fn a_bare_status_of_the_transport_is_never_taken_for_the_callers_fault() {
+        for code in [Code::Unavailable, Code::Unauthenticated, Code::Unknown, Code::Internal, Code::Cancelled] {
+            let error = ApiError::from(Status::new(code, "tcp connect error: 10.0.0.7"));
+            assert!(error.http() >= 500, "{code:?}");
+            assert!(!error.message.contains("10.0.0.7"), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_reason_from_the_future_keeps_its_kind() {
+        let details = ErrorDetails { reason: 9_999, fields: Vec::new(), retry_after_seconds: Some(7) };
+        let status = Status::with_details(Code::NotFound, "?", details.encode_to_vec().into());
+        let error = ApiError::from(status);
+        assert_eq!((error.reason, error.retry_after_seconds), (Reason::NotFound, Some(7)));
+    }
+
+    fn any_error() -> impl Strategy<Value = ApiError> {
+        let fields = proptest::collection::vec((".{0,300}", ".{0,300}"), 0..30);
+        let reason = (1..TABLE.len()).prop_map(|at| TABLE[at].reason);
+        (reason, ".{0,300}", fields, proptest::option::of(any::<u32>())).prop_map(|(reason, message, fields, retry)| {
+            let mut error = ApiError::with_message(reason, message);
+            for (field, message) in fields {
+                error = error.and_field(field, message);
+            }
+            error.retry_after_seconds = retry;
+            error
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_error_crosses_the_wire_without_loss(error in any_error()) {
+            let status = Status::from(error.clone());
+            let headers = status.into_http::<()>().into_parts().0.headers;
+            let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+            prop_assert!(bytes < 16_000, "{bytes} bytes of headers");
+            let read = Status::from_header_map(&headers).expect("a status");
+            prop_assert_eq!(ApiError::from(read), error);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! How a call travels: a function call in one process, a channel across machines. Callers cannot tell.
+
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{HeaderValue, header::AUTHORIZATION};
+use tonic::{Status, body::Body, server::NamedService, transport::Channel};
+use tower::Service;
+
+use crate::v1::{
+    checkout_client::CheckoutClient, fees_client::FeesClient, merchants_client::MerchantsClient,
+    payments_client::PaymentsClient, system_client::SystemClient, webhook_endpoints_client::WebhookEndpointsClient,
+    x402_client::X402Client,
+};
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Answer = Pin<Box<dyn Future<Output = Result<http::Response<Body>, BoxError>> + Send>>;
+
+/// The engine as a caller holds it: one transport, a client for each service.
+#[derive(Clone)]
+pub struct Engine {
+    transport: Transport,
+}
+
+impl Engine {
+    /// Speaks to an engine over `transport`.
+    #[must_use]
+    pub const fn new(transport: Transport) -> Self {
+        Self { transport }
+    }
+
+    /// Returns the client of the merchants' service.
+    #[must_use]
+    pub fn merchants(&self) -> MerchantsClient<Transport> {
+        MerchantsClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the payments' service.
+    #[must_use]
+    pub fn payments(&self) -> PaymentsClient<Transport> {
+        PaymentsClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the checkout's service.
+    #[must_use]
+    pub fn checkout(&self) -> CheckoutClient<Transport> {
+        CheckoutClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the fees' service.
+    #[must_use]
+    pub fn fees(&self) -> FeesClient<Transport> {
+        FeesClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the webhook endpoints' service.
+    #[must_use]
+    pub fn webhook_endpoints(&self) -> WebhookEndpointsClient<Transport> {
+        WebhookEndpointsClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the x402 service.
+    #[must_use]
+    pub fn x402(&self) -> X402Client<Transport> {
+        X402Client::new(self.transport.clone())
+    }
+
+    /// Returns the client of the service that tells how the engine is.
+    #[must_use]
+    pub fn system(&self) -> SystemClient<Transport> {
+        SystemClient::new(self.transport.clone())
+    }
+}
+
+/// Carries calls to the engine. Cheap to clone.
+#[derive(Clone)]
+pub struct Transport(Way);
+
+#[derive(Clone)]
+enum Way {
+    Local(Arc<Local>),
+    Remote { channel: Channel, authorization: Option<HeaderValue> },
+}
+
+impl Transport {
+    /// Calls services of this process: no sockets, no tasks, the message is encoded and read back in place.
+    #[must_use]
+    pub fn local(services: Local) -> Self {
+        Self(Way::Local(Arc::new(services)))
+    }
+
+    /// Calls an engine behind a channel, with the bearer token its port asks for.
+    ///
+    /// # Errors
+    /// When the token cannot stand in a header.
+    pub fn remote(channel: Channel, token: Option<&str>) -> Result<Self, http::header::InvalidHeaderValue> {
+        let authorization = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}"))).transpose()?;
+        let authorization = authorization.map(|mut value| {
+            value.set_sensitive(true);
+            value
+        });
+        Ok(Self(Way::Remote { channel, authorization }))
+    }
+}
+
+impl Service<http::Request<Body>> for Transport {
+    type Response = http::Response<Body>;
+    type Error = BoxError;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        match &mut self.0 {
+            Way::Local(_) => Poll::Ready(Ok(())),
+            Way::Remote { channel, .. } => channel.poll_ready(cx).map_err(Into::into),
+        }
+    }
+
+    fn call(&mut self, mut request: http::Request<Body>) -> Answer {
+        match &mut self.0 {
+            Way::Local(services) => services.call(request),
+            Way::Remote { channel, authorization } => {
+                if let Some(value) = authorization {
+                    request.headers_mut().insert(AUTHORIZATION, value.clone());
+                }
+                let answer = channel.call(request);
+                Box::pin(async move { answer.await.map_err(Into::into) })
+            }
+        }
+    }
+}
+
+type Call = Box<dyn Fn(http::Request<Body>) -> Answer + Send + Sync>;
+
+/// The services of this process, by name.
+#[derive(Default)]
+pub struct Local {
+    services: Vec<(&'static str, Call)>,
+}
+
+impl Local {
+    /// Adds a generated server.
+    #[must_use]
+    pub fn with<S>(mut self, service: S) -> Self
+    where
+        S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
+            + NamedService
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send + 'static,
+    {
+        let call = move |request| {
+            let answer = service.clone().call(request);
+            Box::pin(async move { answer.await.map_err(|never: Infallible| -> BoxError { match never {} }) }) as Answer
+        };
+        self.services.push((S::NAME, Box::new(call)));
+        self
+    }
+
+    // A handful of names: walking them is quicker than hashing one.
+    fn call(&self, request: http::Request<Body>) -> Answer {
+        let wanted = request.uri().path().strip_prefix('/').and_then(|path| path.split_once('/'));
+        let found = wanted.and_then(|(name, _)| self.services.iter().find(|(service, _)| *service == name));
+        match found {
+            Some((_, call)) => call(request),
+            None => Box::pin(async { Ok(Status::unimplemented("no such service").into_http()) }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_stream::wrappers::TcpListenerStream;
+    use tonic::{Request, Response};
+
+    use super::*;
+    use crate::v1::{
+        GetFeeRateRequest, GetFeeRateResponse, GetHealthRequest,
+        fees_server::{Fees, FeesServer},
+    };
+
+    /// Answers with the length of the bearer token it was shown.
+    struct Probe;
+
+    #[tonic::async_trait]
+    impl Fees for Probe {
+        async fn get_fee_rate(
+            &self,
+            request: Request<GetFeeRateRequest>,
+        ) -> Result<Response<GetFeeRateResponse>, Status> {
+            let shown = request.metadata().get("authorization").map_or(0, |token| token.as_encoded_bytes().len());
+            let fee_percent_ten_thousandths = u32::try_from(shown).expect("short");
+            Ok(Response::new(GetFeeRateResponse { fee_percent_ten_thousandths }))
+        }
+    }
+
+    #[tokio::test]
+    async fn both_ways_give_the_same_answers() {
+        let local = Engine::new(Transport::local(Local::default().with(FeesServer::new(Probe))));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let server = tonic::transport::Server::builder()
+            .add_service(FeesServer::new(Probe))
+            .serve_with_incoming(TcpListenerStream::new(listener));
+        let server = tokio::spawn(server);
+        let channel = Channel::from_shared(format!("http://{address}")).expect("an address").connect_lazy();
+        let remote = Engine::new(Transport::remote(channel, Some("abc")).expect("a token"));
+
+        let ask =
+            async |engine: &Engine| engine.fees().get_fee_rate(GetFeeRateRequest {}).await.map(Response::into_inner);
+        assert_eq!(ask(&local).await.expect("local").fee_percent_ten_thousandths, 0);
+        assert_eq!(ask(&remote).await.expect("remote").fee_percent_ten_thousandths, 10);
+        for engine in [&local, &remote] {
+            let refused = engine.system().get_health(GetHealthRequest {}).await.expect_err("not served");
+            assert_eq!(refused.code(), tonic::Code::Unimplemented);
+        }
+        server.abort();
+    }
+}
