@@ -1,1 +1,108 @@
-//! The Hive codec.
+//! The Hive codec: a transaction's bytes in both packings, its ids and digests, keys, signatures, authority and blocks.
+//!
+//! Hive has two serialisations of the same transaction, and so two digests and two ids ([`Pack`]). Which one a wallet
+//! signed shows only when its signature is tried: [`Transaction::authorize`] does, in hived's own order.
+//! The rules come from hived's source (hard fork 28); where hived is lenient, reading is strict here, so that what is
+//! checked is exactly what is broadcast.
+
+mod asset;
+mod authority;
+pub mod block;
+mod error;
+mod field;
+mod json;
+mod keys;
+pub mod memo;
+mod operation;
+mod pack;
+mod signature;
+mod transaction;
+pub mod uri;
+
+use std::fmt;
+
+pub use asset::{Asset, Symbol};
+pub use authority::{AccountAuthorities, Authorities, Authority, Denied, Role, check};
+pub use error::{DecodeError, Fault, Invalid, Layer, Refusal};
+pub use keys::{KeyError, PrivateKey, PublicKey};
+pub use operation::{
+    AccountCreate, AccountWitnessProxy, AccountWitnessVote, Comment, CustomJson, FeedPublish, MAX_MEMO_BYTES, Operation,
+    PairId, Price, RecurrentTransfer, Transfer, TransferFromSavings, TransferToSavings, TransferToVesting, Vote,
+    WithdrawVesting,
+};
+pub use signature::{Signature, SignatureError};
+pub use transaction::{Authorized, MAX_SECONDS_UNTIL_EXPIRATION, Transaction, tapos_of};
+
+/// How amounts are written into a transaction's bytes; everything else is the same in both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pack {
+    /// Eight-byte symbols, with the old names STEEM and SBD. What most wallets sign.
+    Legacy,
+    /// Four-byte asset numbers, since hard fork 26.
+    Hf26,
+}
+
+impl Pack {
+    /// Both packings, in the order in which hived tries them.
+    pub const ALL: [Self; 2] = [Self::Hf26, Self::Legacy];
+
+    /// Returns the name hived's API has for it: `legacy` or `hf26`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Hf26 => "hf26",
+        }
+    }
+}
+
+impl fmt::Display for Pack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The JSON shapes of a transaction. A signature in either packing may travel in either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// `["transfer", {"amount": "1.000 HBD"}]`.
+    Condenser,
+    /// `{"type": "transfer_operation", "value": {"amount": {"amount": "1000", "precision": 3, "nai": "@@000000013"}}}`.
+    Hf26,
+}
+
+/// The 32 bytes that every digest begins with, so that a signature counts on one chain only.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ChainId(pub [u8; 32]);
+
+impl ChainId {
+    /// The main chain since hard fork 24: `beeab0de` and zeros.
+    pub const MAINNET: Self = {
+        let mut id = [0; 32];
+        [id[0], id[1], id[2], id[3]] = [0xbe, 0xea, 0xb0, 0xde];
+        Self(id)
+    };
+    /// The main chain before hard fork 24.
+    pub const ZERO: Self = Self([0; 32]);
+
+    /// Parses 64 hex characters.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut id = [0; 32];
+        hex::decode_to_slice(text, &mut id).ok()?;
+        Some(Self(id))
+    }
+}
+
+/// Writes 64 hex characters.
+impl fmt::Display for ChainId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for ChainId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,426 @@
+//! Blocks as nodes answer them, in either form, reduced to their transfers.
+//!
+//! A block is mostly operations that pay nobody: they are passed over without being kept. A transfer that cannot be
+//! read is an error of the whole block, because a payment passed over is money lost.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize,
+    de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{
+    account::AccountName,
+    hive::Symbol,
+    ledger::{Block, BlockId, Head, Place, Transfer, TxId},
+    money::{Currency, Money},
+    time::Timestamp,
+};
+
+/// Why a node's answer is not a block.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BlockError {
+    /// Not JSON of the expected shape.
+    #[error("the answer is not of the expected shape (line {line}, column {column})")]
+    Shape {
+        /// Line of the first wrong character, from 1.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// A block id that is none.
+    #[error("`{field}` is not a block id")]
+    BlockId {
+        /// Which member.
+        field: &'static str,
+    },
+    /// A time that is none.
+    #[error("`timestamp` is not a time of the ledger")]
+    Time,
+    /// Ids and transactions do not match.
+    #[error("block {block} has {transactions} transactions and {ids} ids")]
+    Ids {
+        /// The block's number.
+        block: u32,
+        /// How many transactions.
+        transactions: usize,
+        /// How many ids.
+        ids: usize,
+    },
+    /// A transaction id that is none.
+    #[error("transaction {tx_in_block} of block {block} has an id that is none")]
+    TxId {
+        /// The block's number.
+        block: u32,
+        /// The transaction's place.
+        tx_in_block: u32,
+    },
+    /// A transfer that cannot be read.
+    #[error("the transfer at {place:?} has a `{field}` that cannot be read")]
+    Transfer {
+        /// Where it stands.
+        place: Place,
+        /// Which member.
+        field: &'static str,
+    },
+}
+
+impl From<serde_json::Error> for BlockError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Shape { line: error.line(), column: error.column() }
+    }
+}
+
+/// Reads the result of `block_api.get_block`: `{"block":{…}}`, or `{}` for a block that is not there.
+///
+/// # Errors
+/// [`BlockError`].
+pub fn parse_block(result: &str) -> Result<Option<Block>, BlockError> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        block: Option<BlockJson<'a>>,
+    }
+    serde_json::from_str::<Answer<'_>>(result)?.block.map(BlockJson::read).transpose()
+}
+
+/// Reads the result of `block_api.get_block_range`: `{"blocks":[…]}`, shorter than asked for at the head.
+///
+/// # Errors
+/// [`BlockError`].
+pub fn parse_block_range(result: &str) -> Result<Vec<Block>, BlockError> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        blocks: Vec<BlockJson<'a>>,
+    }
+    serde_json::from_str::<Answer<'_>>(result)?.blocks.into_iter().map(BlockJson::read).collect()
+}
+
+/// Reads the result of `condenser_api.get_block`: the block, or `null` for one that is not there.
+///
+/// # Errors
+/// [`BlockError`].
+pub fn parse_condenser_block(result: &str) -> Result<Option<Block>, BlockError> {
+    serde_json::from_str::<Option<BlockJson<'_>>>(result)?.map(BlockJson::read).transpose()
+}
+
+/// Reads the result of `get_dynamic_global_properties` of either API.
+///
+/// # Errors
+/// [`BlockError`].
+pub fn parse_head(result: &str) -> Result<Head, BlockError> {
+    #[derive(Deserialize)]
+    struct Properties<'a> {
+        #[serde(borrow)]
+        head_block_id: Cow<'a, str>,
+        #[serde(borrow)]
+        time: Cow<'a, str>,
+        last_irreversible_block_num: u32,
+    }
+    let properties: Properties<'_> = serde_json::from_str(result)?;
+    Ok(Head {
+        block_id: BlockId::parse(&properties.head_block_id).ok_or(BlockError::BlockId { field: "head_block_id" })?,
+        time: Timestamp::parse_ledger(&properties.time).ok_or(BlockError::Time)?,
+        irreversible_num: properties.last_irreversible_block_num,
+    })
+}
+
+#[derive(Deserialize)]
+struct BlockJson<'a> {
+    #[serde(borrow)]
+    block_id: Cow<'a, str>,
+    #[serde(borrow)]
+    previous: Cow<'a, str>,
+    #[serde(borrow)]
+    timestamp: Cow<'a, str>,
+    #[serde(borrow)]
+    transactions: Vec<TransactionJson<'a>>,
+    #[serde(borrow)]
+    transaction_ids: Vec<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct TransactionJson<'a> {
+    #[serde(borrow)]
+    operations: Operations<'a>,
+}
+
+/// A string, borrowed where it has no escapes; serde's own `Cow` in a list would always copy.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl BlockJson<'_> {
+    fn read(self) -> Result<Block, BlockError> {
+        let id = BlockId::parse(&self.block_id).ok_or(BlockError::BlockId { field: "block_id" })?;
+        let previous = BlockId::parse(&self.previous).ok_or(BlockError::BlockId { field: "previous" })?;
+        let time = Timestamp::parse_ledger(&self.timestamp).ok_or(BlockError::Time)?;
+        let (transactions, ids) = (self.transactions.len(), self.transaction_ids.len());
+        if transactions != ids {
+            return Err(BlockError::Ids { block: id.number(), transactions, ids });
+        }
+        let mut transfers = Vec::new();
+        for (tx_in_block, (transaction, tx_id)) in (0u32..).zip(self.transactions.iter().zip(&self.transaction_ids)) {
+            if transaction.operations.transfers.is_empty() {
+                continue;
+            }
+            let tx_id = TxId::parse(&tx_id.0).ok_or(BlockError::TxId { block: id.number(), tx_in_block })?;
+            for (op_in_tx, transfer) in &transaction.operations.transfers {
+                let place = Place { block_num: id.number(), tx_in_block, op_in_tx: *op_in_tx };
+                transfers.push(transfer.read(tx_id, place, time)?);
+            }
+        }
+        Ok(Block { id, previous, time, transfers })
+    }
+}
+
+#[derive(Deserialize)]
+struct TransferJson<'a> {
+    #[serde(borrow)]
+    from: Cow<'a, str>,
+    #[serde(borrow)]
+    to: Cow<'a, str>,
+    #[serde(borrow)]
+    amount: AmountJson<'a>,
+    #[serde(borrow)]
+    memo: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AmountJson<'a> {
+    Condenser(#[serde(borrow)] Cow<'a, str>),
+    Hf26 {
+        #[serde(borrow)]
+        amount: Cow<'a, str>,
+        precision: usize,
+        #[serde(borrow)]
+        nai: Cow<'a, str>,
+    },
+}
+
+impl AmountJson<'_> {
+    fn read(&self) -> Option<Money> {
+        match self {
+            Self::Condenser(text) => Money::parse_ledger(text).ok(),
+            Self::Hf26 { amount, precision, nai } => {
+                let currencies = [(Symbol::Hive, Currency::Hive), (Symbol::Hbd, Currency::Hbd)];
+                let (symbol, currency) = currencies.into_iter().find(|(symbol, _)| symbol.nai() == nai)?;
+                let digits = amount.bytes().all(|b| b.is_ascii_digit());
+                let units = amount.parse().ok().filter(|units| digits && i64::try_from(*units).is_ok())?;
+                (*precision == symbol.precision()).then_some(Money::new(units, currency))
+            }
+        }
+    }
+}
+
+impl TransferJson<'_> {
+    fn read(&self, tx_id: TxId, place: Place, block_time: Timestamp) -> Result<Transfer, BlockError> {
+        let name = |field, text: &str| AccountName::parse(text).map_err(|_| BlockError::Transfer { place, field });
+        Ok(Transfer {
+            tx_id,
+            place,
+            block_time,
+            from: name("from", &self.from)?,
+            to: name("to", &self.to)?,
+            money: self.amount.read().ok_or(BlockError::Transfer { place, field: "amount" })?,
+            memo: self.memo.as_ref().to_owned(),
+        })
+    }
+}
+
+/// The transfers among a transaction's operations, with their places.
+struct Operations<'a> {
+    transfers: Vec<(u32, TransferJson<'a>)>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Operations<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Operations<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("operations")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+                let mut transfers = Vec::new();
+                let mut place = 0;
+                while let Some(OperationJson(transfer)) = items.next_element()? {
+                    transfers.extend(transfer.map(|transfer| (place, transfer)));
+                    place += 1;
+                }
+                Ok(Operations { transfers })
+            }
+        }
+        deserializer.deserialize_seq(Each)
+    }
+}
+
+/// One operation: a transfer, or something else.
+struct OperationJson<'a>(Option<TransferJson<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for OperationJson<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OneOperation)
+    }
+}
+
+struct OneOperation;
+
+impl<'de> Visitor<'de> for OneOperation {
+    type Value = OperationJson<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an operation")
+    }
+
+    /// `["transfer", {…}]`
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<Self::Value, A::Error> {
+        use serde::de::Error;
+        let name: Text<'de> = pair.next_element()?.ok_or_else(|| A::Error::custom("an operation without a name"))?;
+        let transfer = if name.0 == "transfer" {
+            Some(pair.next_element()?.ok_or_else(|| A::Error::custom("a transfer without members"))?)
+        } else {
+            pair.next_element::<IgnoredAny>()?;
+            None
+        };
+        match pair.next_element::<IgnoredAny>()? {
+            None => Ok(OperationJson(transfer)),
+            Some(_) => Err(A::Error::custom("an operation of more than two parts")),
+        }
+    }
+
+    /// `{"type": "transfer_operation", "value": {…}}`, in either order.
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+        use serde::de::Error;
+        let mut is_transfer = None;
+        let mut transfer = None;
+        let mut value_before_type: Option<&'de RawValue> = None;
+        while let Some(key) = members.next_key::<Text<'de>>()? {
+            match (&*key.0, is_transfer) {
+                ("type", None) => is_transfer = Some(members.next_value::<Text<'de>>()?.0 == "transfer_operation"),
+                ("value", Some(true)) => transfer = Some(members.next_value()?),
+                ("value", None) => value_before_type = Some(members.next_value()?),
+                ("type", Some(_)) => return Err(A::Error::custom("an operation of two types")),
+                _ => drop(members.next_value::<IgnoredAny>()?),
+            }
+        }
+        if let (Some(true), Some(value)) = (is_transfer, value_before_type) {
+            transfer = Some(serde_json::from_str(value.get()).map_err(A::Error::custom)?);
+        }
+        match (is_transfer, &transfer) {
+            (Some(false), _) | (Some(true), Some(_)) => Ok(OperationJson(transfer)),
+            _ => Err(A::Error::custom("an operation without its type or value")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ID: &str = "000f4240e8f91385f7bff8f5aeebddc9b14e4281";
+    const HF26: &str = r#"{"type":"transfer_operation","value":{"from":"alice","to":"bob","amount":{"amount":"1000","precision":3,"nai":"@@000000021"},"memo":"a\u00e9\"b"}}"#;
+    const CONDENSER: &str = r#"["transfer",{"from":"alice","to":"bob","amount":"1.000 HIVE","memo":"aé\"b"}]"#;
+
+    fn block(operations: &str) -> String {
+        format!(
+            r#"{{"previous":"{ID}","timestamp":"2026-11-20T14:00:00","witness":"w","extensions":[],
+            "transactions":[{{"operations":[["vote",{{"x":[1,2,{{}}]}}]],"signatures":[]}},{{"operations":[{operations}]}}],
+            "block_id":"{ID}","transaction_ids":["{ID}","292318c5bbd68dca097d7c91781d96f913bb5fef"]}}"#
+        )
+    }
+
+    fn transfers(operations: &str) -> Result<Vec<Transfer>, BlockError> {
+        parse_condenser_block(&block(operations)).map(|block| block.unwrap().transfers)
+    }
+
+    #[test]
+    fn a_transfer_reads_the_same_in_both_forms_and_in_either_order_of_members() {
+        let expected = Transfer {
+            tx_id: TxId::parse("292318c5bbd68dca097d7c91781d96f913bb5fef").unwrap(),
+            place: Place { block_num: 1_000_000, tx_in_block: 1, op_in_tx: 0 },
+            block_time: Timestamp::parse_ledger("2026-11-20T14:00:00").unwrap(),
+            from: AccountName::parse("alice").unwrap(),
+            to: AccountName::parse("bob").unwrap(),
+            money: Money::new(1_000, Currency::Hive),
+            memo: "aé\"b".to_owned(),
+        };
+        let (_, value) = HF26.split_once(",\"value\":").unwrap();
+        let reversed = format!(r#"{{"value":{},"type":"transfer_operation"}}"#, &value[..value.len() - 1]);
+        for operation in [HF26, CONDENSER, &reversed] {
+            assert_eq!(transfers(operation), Ok(vec![expected.clone()]), "{operation}");
+        }
+        let second = transfers(&format!(r#"{{"type":"custom_json_operation","value":{{"id":"transfer"}}}},{HF26}"#));
+        assert_eq!(second.unwrap()[0].place.op_in_tx, 1);
+    }
+
+    #[test]
+    fn a_transfer_that_cannot_be_read_is_an_error_of_the_block() {
+        let place = Place { block_num: 1_000_000, tx_in_block: 1, op_in_tx: 0 };
+        for (from, to, field) in [
+            (r#""alice""#, r#""Alice""#, "from"),
+            (r#""bob""#, r#""b""#, "to"),
+            ("1.000 HIVE", "1.000 STEEM", "amount"),
+            ("1.000 HIVE", "-1.000 HIVE", "amount"),
+        ] {
+            let error = transfers(&CONDENSER.replace(from, to)).unwrap_err();
+            assert_eq!(error, BlockError::Transfer { place, field });
+        }
+        for (from, to) in [("@@000000021", "@@000000037"), (":3", ":6"), (r#""1000""#, r#""+1000""#)] {
+            let error = transfers(&HF26.replace(from, to)).unwrap_err();
+            assert_eq!(error, BlockError::Transfer { place, field: "amount" });
+        }
+        for broken in [
+            CONDENSER.replace(r#","memo":"aé\"b""#, ""),
+            CONDENSER.replace(r#""1.000 HIVE""#, "1.0"),
+            r#"["transfer"]"#.to_owned(),
+            r#"{"type":"transfer_operation"}"#.to_owned(),
+            r#"{"value":{}}"#.to_owned(),
+            "7".to_owned(),
+        ] {
+            assert!(matches!(transfers(&broken), Err(BlockError::Shape { .. })), "{broken}");
+        }
+    }
+
+    #[test]
+    fn every_transaction_has_its_id() {
+        let text = block(CONDENSER).replace(&format!(r#""transaction_ids":["{ID}","#), "\"transaction_ids\":[");
+        let error = parse_condenser_block(&text).unwrap_err();
+        assert_eq!(error, BlockError::Ids { block: 1_000_000, transactions: 2, ids: 1 });
+    }
+
+    #[test]
+    fn a_block_that_is_not_there_is_no_error() {
+        assert_eq!(parse_block("{}"), Ok(None));
+        assert_eq!(parse_condenser_block("null"), Ok(None));
+        assert_eq!(parse_block_range(r#"{"blocks":[]}"#), Ok(vec![]));
+        assert!(parse_block_range("{}").is_err());
+    }
+
+    #[test]
+    fn the_head_reads_from_either_api() {
+        let text = format!(r#"{{"head_block_id":"{ID}","id":0,"time":"2026-11-20T14:00:00","last_irreversible_block_num":9}}"#);
+        let head = parse_head(&text).unwrap();
+        assert_eq!((head.block_id.number(), head.irreversible_num), (1_000_000, 9));
+    }
+
+    proptest! {
+        #[test]
+        fn no_answer_makes_a_panic(text in ".{0,300}", at in any::<prop::sample::Index>(), byte in " -~") {
+            let _ = parse_block(&text);
+            let mut changed = block(HF26);
+            let at = at.index(changed.len());
+            if changed.is_char_boundary(at) && changed.is_char_boundary(at + 1) {
+                changed.replace_range(at..=at, &byte);
+                let _ = parse_condenser_block(&changed);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `hive://sign/…` addresses, which open a wallet with a transfer filled in, and their HiveSigner twins.
+//!
+//! Their base64 is its own: `+` is `-`, `/` is `_`, `=` is `.`, and the padding stays.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+use super::{Asset, Operation, Transfer, json::write_list};
+use crate::{account::AccountName, hive::Form, money::Money};
+
+/// Stands for the name of whoever signs, where the payer is not known yet.
+pub const SIGNER: &str = "__signer";
+
+/// What the wallet is asked besides the operation; unset members are left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Params<'a> {
+    /// Sign only, do not send.
+    pub no_broadcast: bool,
+    /// The account that shall sign.
+    pub signer: Option<&'a str>,
+    /// Where the wallet goes afterwards; `{{id}}` and `{{sig}}` are filled in.
+    pub callback: Option<&'a str>,
+    /// The authority that shall sign: `active` or `posting`.
+    pub authority: Option<&'a str>,
+}
+
+/// Returns a transfer whose payer is named, or is whoever signs.
+#[must_use]
+pub fn transfer(from: Option<&AccountName>, to: &AccountName, money: Money, memo: &str) -> Operation {
+    Operation::Transfer(Transfer {
+        from: from.map_or(SIGNER, AccountName::as_str).to_owned(),
+        to: to.to_string(),
+        amount: Asset::from(money),
+        memo: memo.to_owned(),
+    })
+}
+
+/// Returns `hive://sign/op/…` for one operation.
+#[must_use]
+pub fn sign_op(operation: &Operation, params: &Params<'_>) -> String {
+    let mut json = String::new();
+    operation.write(&mut json, Form::Condenser);
+    format!("hive://sign/op/{}{}", encode(&json), query(params))
+}
+
+/// Returns `hive://sign/ops/…` for several operations.
+#[must_use]
+pub fn sign_ops(operations: &[Operation], params: &Params<'_>) -> String {
+    let mut json = String::new();
+    write_list(&mut json, operations, |out, operation| operation.write(out, Form::Condenser));
+    format!("hive://sign/ops/{}{}", encode(&json), query(params))
+}
+
+/// Returns the same address at HiveSigner, for people without a wallet that opens `hive://`.
+#[must_use]
+pub fn hivesigner(uri: &str) -> String {
+    uri.replacen("hive://", "https://hivesigner.com/", 1)
+}
+
+/// Encodes text as these addresses do.
+#[must_use]
+pub fn encode(text: &str) -> String {
+    let swap = |c| match c {
+        '+' => '-',
+        '/' => '_',
+        '=' => '.',
+        other => other,
+    };
+    STANDARD.encode(text).chars().map(swap).collect()
+}
+
+/// Decodes what [`encode`] writes.
+#[must_use]
+pub fn decode(text: &str) -> Option<String> {
+    let swap = |c| match c {
+        '-' => Some('+'),
+        '_' => Some('/'),
+        '.' => Some('='),
+        '+' | '/' | '=' => None,
+        other => Some(other),
+    };
+    let standard: Option<String> = text.chars().map(swap).collect();
+    String::from_utf8(STANDARD.decode(standard?).ok()?).ok()
+}
+
+fn query(params: &Params<'_>) -> String {
+    let mut query = String::new();
+    let mut add = |key: &str, value: &str| {
+        query.push(if query.is_empty() { '?' } else { '&' });
+        query.push_str(key);
+        query.push('=');
+        query.push_str(value);
+    };
+    if params.no_broadcast {
+        add("nb", "");
+    }
+    if let Some(signer) = params.signer {
+        add("s", signer);
+    }
+    if let Some(callback) = params.callback {
+        add("cb", &encode(callback));
+    }
+    if let Some(authority) = params.authority {
+        add("a", authority);
+    }
+    query
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn text_reads_back_and_nothing_of_it_needs_escaping(text in any::<String>()) {
+            let encoded = encode(&text);
+            prop_assert!(encoded.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)));
+            prop_assert_eq!(decode(&encoded), Some(text));
+        }
+    }
+}
