@@ -4,8 +4,12 @@
 //! arguments. Time arrives as [`time::Timestamp`], randomness as bytes.
 
 pub mod account;
+pub mod fields;
 pub mod hive;
 pub mod ids;
 pub mod ledger;
+pub mod merchant;
 pub mod money;
+pub mod payment;
 pub mod time;
+pub mod webhook;

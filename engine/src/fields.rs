@@ -1,0 +1,220 @@
+//! What a caller may write into each field, and how a refusal names it.
+
+use std::{collections::BTreeMap, fmt};
+
+use url::{Host, Url};
+
+/// A field that breaks its rule. Several can be told at once.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {message}")]
+pub struct Violation {
+    /// The field as the caller knows it, such as `amount` or `metadata.orderId`.
+    pub field: String,
+    /// What the rule is, as the end of a sentence that starts with the field.
+    pub message: String,
+}
+
+impl Violation {
+    /// Returns a violation of `field`.
+    #[must_use]
+    pub fn new(field: impl Into<String>, message: impl fmt::Display) -> Self {
+        Self { field: field.into(), message: message.to_string() }
+    }
+}
+
+/// Characters of a description.
+pub const DESCRIPTION_MAX_CHARS: usize = 255;
+/// Characters of a business name.
+pub const NAME_MAX_CHARS: usize = 100;
+/// Characters of any URL.
+pub const URL_MAX_CHARS: usize = 2_048;
+/// Entries of a metadata object.
+pub const METADATA_MAX_KEYS: usize = 50;
+/// Characters of a metadata key.
+pub const METADATA_KEY_MAX_CHARS: usize = 40;
+/// Characters of a metadata text.
+pub const METADATA_VALUE_MAX_CHARS: usize = 500;
+/// Texts in a metadata array.
+pub const METADATA_ARRAY_MAX_ITEMS: usize = 20;
+/// Bytes of all metadata keys and texts together.
+pub const METADATA_MAX_BYTES: usize = 8_192;
+/// Seconds a session may live at the least and at the most.
+pub const LIFETIME_SECONDS: std::ops::RangeInclusive<u64> = 60..=86_400;
+
+/// A metadata value: a text or a list of texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MetadataValue {
+    /// One text.
+    Text(String),
+    /// Several.
+    List(Vec<String>),
+}
+
+impl MetadataValue {
+    /// Returns the texts of the value.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        match self {
+            Self::Text(text) => std::slice::from_ref(text).iter(),
+            Self::List(list) => list.iter(),
+        }
+        .map(String::as_str)
+    }
+}
+
+/// What a merchant attached to a payment; returned unchanged.
+pub type Metadata = BTreeMap<String, MetadataValue>;
+
+/// Checks a text of `1..=max_chars` characters without control characters.
+///
+/// # Errors
+/// A [`Violation`] of `field`.
+pub fn text(field: &str, value: &str, max_chars: usize) -> Result<(), Violation> {
+    let chars = value.chars().count();
+    if value.trim().is_empty() {
+        Err(Violation::new(field, "must not be empty"))
+    } else if chars > max_chars {
+        Err(Violation::new(field, format_args!("must have at most {max_chars} characters, not {chars}")))
+    } else if value.chars().any(char::is_control) {
+        Err(Violation::new(field, "must not contain control characters"))
+    } else {
+        Ok(())
+    }
+}
+
+/// Checks a merchant's metadata.
+///
+/// # Errors
+/// A [`Violation`] of `metadata` or of `metadata.<key>`.
+pub fn metadata(metadata: &Metadata) -> Result<(), Violation> {
+    if metadata.len() > METADATA_MAX_KEYS {
+        return Err(Violation::new("metadata", format_args!("must have at most {METADATA_MAX_KEYS} keys")));
+    }
+    let mut bytes = 0;
+    for (key, value) in metadata {
+        let field = || format!("metadata.{}", key.chars().take(METADATA_KEY_MAX_CHARS).collect::<String>());
+        if key.is_empty() || key.chars().count() > METADATA_KEY_MAX_CHARS {
+            return Err(Violation::new(
+                field(),
+                format_args!("must have a key of 1 to {METADATA_KEY_MAX_CHARS} characters"),
+            ));
+        }
+        bytes += key.len();
+        if matches!(value, MetadataValue::List(list) if list.len() > METADATA_ARRAY_MAX_ITEMS) {
+            return Err(Violation::new(field(), format_args!("must have at most {METADATA_ARRAY_MAX_ITEMS} items")));
+        }
+        for text in value.texts() {
+            bytes += text.len();
+            if text.chars().count() > METADATA_VALUE_MAX_CHARS {
+                return Err(Violation::new(
+                    field(),
+                    format_args!("must have at most {METADATA_VALUE_MAX_CHARS} characters"),
+                ));
+            }
+        }
+    }
+    if bytes > METADATA_MAX_BYTES {
+        return Err(Violation::new(
+            "metadata",
+            format_args!("must have at most {METADATA_MAX_BYTES} bytes in all, not {bytes}"),
+        ));
+    }
+    Ok(())
+}
+
+/// Which addresses a URL field takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UrlRule {
+    /// `https` anywhere; `http` only to this machine (a shop under development).
+    Redirect,
+    /// `https` only.
+    Https,
+    /// `https`, or `http` where the operator allows insecure webhooks; no user, no fragment.
+    Webhook {
+        /// Whether plain http is allowed, as on a development ledger.
+        allow_insecure: bool,
+    },
+}
+
+/// Checks a URL field.
+///
+/// # Errors
+/// A [`Violation`] of `field`.
+pub fn url(field: &str, value: &str, rule: UrlRule) -> Result<(), Violation> {
+    if value.chars().count() > URL_MAX_CHARS {
+        return Err(Violation::new(field, format_args!("must have at most {URL_MAX_CHARS} characters")));
+    }
+    if value.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Err(Violation::new(field, "must be a URL without spaces"));
+    }
+    let url = Url::parse(value).map_err(|_| Violation::new(field, "must be an absolute URL"))?;
+    let local = match url.host() {
+        None => return Err(Violation::new(field, "must name a host")),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+    };
+    let (http_allowed, wanted) = match rule {
+        UrlRule::Redirect => (local, "must be an https URL (http only to localhost)"),
+        UrlRule::Https => (false, "must be an https URL"),
+        UrlRule::Webhook { allow_insecure } => (allow_insecure, "must be an https URL"),
+    };
+    match url.scheme() {
+        "https" => {}
+        "http" if http_allowed => {}
+        _ => return Err(Violation::new(field, wanted)),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Violation::new(field, "must not contain a user name or password"));
+    }
+    if matches!(rule, UrlRule::Webhook { .. }) && url.fragment().is_some() {
+        return Err(Violation::new(field, "must not contain a fragment"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_a_length_and_no_control_characters() {
+        assert_eq!(text("description", &"é".repeat(255), 255), Ok(()));
+        for (value, why) in [("", "empty"), ("   ", "empty"), ("a\nb", "control"), (&"é".repeat(256), "255")] {
+            let violation = text("description", value, 255).unwrap_err();
+            assert_eq!(violation.field, "description");
+            assert!(violation.message.contains(why), "{violation}");
+        }
+    }
+
+    #[test]
+    fn metadata_limits_name_the_key() {
+        let one = |value: MetadataValue| Metadata::from([("orderId".to_owned(), value)]);
+        assert_eq!(metadata(&one(MetadataValue::Text("x".repeat(500)))), Ok(()));
+        assert_eq!(metadata(&one(MetadataValue::Text("x".repeat(501)))).unwrap_err().field, "metadata.orderId");
+        assert_eq!(metadata(&one(MetadataValue::List(vec![String::new(); 21]))).unwrap_err().field, "metadata.orderId");
+        let many: Metadata = (0..51).map(|n| (n.to_string(), MetadataValue::Text(String::new()))).collect();
+        assert_eq!(metadata(&many).unwrap_err().field, "metadata");
+        let big: Metadata = (0..20).map(|n| (n.to_string(), MetadataValue::Text("x".repeat(450)))).collect();
+        assert!(metadata(&big).unwrap_err().message.contains("8192 bytes"));
+    }
+
+    #[test]
+    fn urls_follow_the_rule_of_their_field() {
+        assert_eq!(url("redirectUrl", "https://shop.example/ok?x=1#y", UrlRule::Redirect), Ok(()));
+        assert_eq!(url("redirectUrl", "http://localhost:3000/ok", UrlRule::Redirect), Ok(()));
+        assert_eq!(url("webhookUrl", "http://127.0.0.1:9/hook", UrlRule::Webhook { allow_insecure: true }), Ok(()));
+        for (value, rule) in [
+            ("http://shop.example/", UrlRule::Redirect),
+            ("javascript:alert(1)", UrlRule::Redirect),
+            ("data:text/html,x", UrlRule::Https),
+            ("/relative", UrlRule::Redirect),
+            ("https://", UrlRule::Https),
+            ("https://u:p@shop.example/", UrlRule::Redirect),
+            ("http://shop.example/", UrlRule::Webhook { allow_insecure: false }),
+            ("https://shop.example/#f", UrlRule::Webhook { allow_insecure: false }),
+            ("https://shop.example/ x", UrlRule::Https),
+        ] {
+            assert_eq!(url("someUrl", value, rule).unwrap_err().field, "someUrl", "{value}");
+        }
+    }
+}

@@ -1,0 +1,497 @@
+//! The state machine: which command moves a session where, and what follows.
+//!
+//! Apply, commit, then act: [`Payment::apply`] touches nothing; it returns the next snapshot, the events to announce
+//! and the effects to run once the snapshot is durable.
+
+use sha2::{Digest, Sha256};
+
+use super::{
+    Canceller, Claim, ClaimFinality, Credit, CreditBlock, Disposition, FeeMode, Finality, Payment, Route, State,
+};
+use crate::{
+    ids::{EventId, PaymentId},
+    ledger::{Transfer, TxId},
+    time::Timestamp,
+};
+
+/// Transfers one session keeps. Dust beyond this goes to the merchant's unmatched transfers instead.
+const MAX_TRANSFERS: usize = 500;
+
+/// An order to a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A customer or merchant gives up.
+    Cancel(Canceller),
+    /// Every block up to `irreversible_time` has been read and can no longer change.
+    Expire {
+        /// The time of the newest irreversible block whose transfers are all credited.
+        irreversible_time: Timestamp,
+    },
+    /// A transfer that names this session stands in a block.
+    Credit {
+        /// The transfer.
+        transfer: Transfer,
+        /// Whether its block can still change.
+        finality: Finality,
+        /// How it came to us.
+        route: Route,
+        /// Whether the memo was more than the plain `pos-<id>`.
+        memo_normalized: bool,
+    },
+    /// A fork removed the block that held this transfer.
+    Orphan {
+        /// The transfer's transaction.
+        tx_id: TxId,
+        /// Its operation.
+        op_in_tx: u32,
+    },
+    /// A verified signed transaction asks to pay this session.
+    Claim(Claim),
+    /// The claimed transaction reached the finality its claim asked for.
+    Settle {
+        /// The claimed transaction.
+        tx_id: TxId,
+        /// What is known of its place.
+        evidence: ClaimFinality,
+        /// The block it is in, unless it is only accepted.
+        block: Option<CreditBlock>,
+    },
+    /// The chain refused the claimed transaction for good, before it was ever accepted.
+    Refuse {
+        /// The claimed transaction.
+        tx_id: TxId,
+    },
+    /// The hold ran out and nobody knows what became of the claimed transaction.
+    Lose {
+        /// The claimed transaction.
+        tx_id: TxId,
+    },
+    /// An irreversible block has passed the claimed transaction's expiration, and no block holds it.
+    Bury {
+        /// The claimed transaction.
+        tx_id: TxId,
+        /// The time of that block.
+        irreversible_time: Timestamp,
+    },
+}
+
+/// Why a command changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// The session has left `pending`.
+    #[error("payment {id} is {state}, not pending")]
+    NotPending {
+        /// The session.
+        id: PaymentId,
+        /// Where it stands.
+        state: State,
+    },
+    /// Its time is over, though no irreversible block has said so yet.
+    #[error("payment {id} has expired")]
+    Expired {
+        /// The session.
+        id: PaymentId,
+    },
+    /// Money for it has been seen.
+    #[error("a payment for {id} is already on its way")]
+    Detected {
+        /// The session.
+        id: PaymentId,
+    },
+    /// A signed transaction for it is in flight.
+    #[error("transaction {tx_id} for {id} is in flight")]
+    InFlight {
+        /// The session.
+        id: PaymentId,
+        /// The claimed transaction.
+        tx_id: TxId,
+    },
+    /// It was cancelled before; nothing is left to do.
+    #[error("payment {id} is cancelled already")]
+    AlreadyCancelled {
+        /// The session.
+        id: PaymentId,
+    },
+    /// No irreversible block is later than its expiry.
+    #[error("payment {id} expires at {expires_at}")]
+    NotDue {
+        /// The session.
+        id: PaymentId,
+        /// When it does.
+        expires_at: Timestamp,
+    },
+    /// No claim on this transaction is open.
+    #[error("payment {id} has no open claim on {tx_id}")]
+    NoSuchClaim {
+        /// The session.
+        id: PaymentId,
+        /// The transaction.
+        tx_id: TxId,
+    },
+    /// Nothing new: the same evidence again.
+    #[error("payment {id} knows this already")]
+    Unchanged {
+        /// The session.
+        id: PaymentId,
+    },
+    /// The transfer goes to an account that is not this session's.
+    #[error("the transfer does not go to an account of payment {id}")]
+    ForeignTransfer {
+        /// The session.
+        id: PaymentId,
+    },
+    /// The session keeps as many transfers as it can.
+    #[error("payment {id} keeps {MAX_TRANSFERS} transfers already")]
+    Full {
+        /// The session.
+        id: PaymentId,
+    },
+}
+
+/// What became true: announced to the merchant under one id, for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// The event's id; decided by the session and the sequence, so a crash cannot make two of it.
+    pub id: EventId,
+    /// The state left.
+    pub from: State,
+    /// The state reached.
+    pub to: State,
+    /// The payment's sequence with this event.
+    pub sequence: u32,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What should happen once the snapshot is durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Hand the claimed transaction to the network.
+    Broadcast(TxId),
+    /// Tell the merchant.
+    Notify(EventId),
+}
+
+/// A step of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transition {
+    /// The session after the step.
+    pub payment: Payment,
+    /// What to announce; at most one state is reached by one command.
+    pub event: Option<Event>,
+    /// What to do after the commit, in order.
+    pub effects: Vec<Effect>,
+}
+
+impl Payment {
+    /// Applies a command at `now` (the later of the wall clock and the head block's time).
+    ///
+    /// # Errors
+    /// A [`Rejection`] where the command changes nothing.
+    pub fn apply(&self, command: Command, now: Timestamp) -> Result<Transition, Rejection> {
+        match command {
+            Command::Cancel(by) => self.cancel(by, now),
+            Command::Expire { irreversible_time } => self.expire(irreversible_time, now),
+            Command::Credit { transfer, finality, route, memo_normalized } => {
+                self.credit(transfer, finality, route, memo_normalized, now)
+            }
+            Command::Orphan { tx_id, op_in_tx } => self.orphan(tx_id, op_in_tx, now),
+            Command::Claim(claim) => self.take_claim(claim, now),
+            Command::Settle { tx_id, evidence, block } => self.settle(tx_id, evidence, block, now),
+            Command::Refuse { tx_id } => self.refuse(tx_id, now),
+            Command::Lose { tx_id } => self.lose(tx_id, now),
+            Command::Bury { tx_id, irreversible_time } => self.bury(tx_id, irreversible_time, now),
+        }
+    }
+
+    fn cancel(&self, by: Canceller, now: Timestamp) -> Result<Transition, Rejection> {
+        let id = self.id;
+        match self.state {
+            State::UserCancelled => return Err(Rejection::AlreadyCancelled { id }),
+            State::Pending => {}
+            state => return Err(Rejection::NotPending { id, state }),
+        }
+        if let Some(claim) = &self.claim {
+            return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
+        }
+        if self.seen_units() > 0 {
+            return Err(Rejection::Detected { id });
+        }
+        if self.is_expired(now) {
+            return Err(Rejection::Expired { id });
+        }
+        let mut next = self.next(now);
+        next.cancelled_by = Some(by);
+        Ok(next.moved(self, State::UserCancelled, now))
+    }
+
+    fn expire(&self, irreversible_time: Timestamp, now: Timestamp) -> Result<Transition, Rejection> {
+        let id = self.id;
+        if self.state != State::Pending {
+            return Err(Rejection::NotPending { id, state: self.state });
+        }
+        if let Some(claim) = &self.claim {
+            return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
+        }
+        if irreversible_time <= self.deadline() {
+            return Err(Rejection::NotDue { id, expires_at: self.expires_at });
+        }
+        Ok(self.next(now).moved(self, State::SystemCancelled, now))
+    }
+
+    fn credit(
+        &self,
+        transfer: Transfer,
+        finality: Finality,
+        route: Route,
+        memo_normalized: bool,
+        now: Timestamp,
+    ) -> Result<Transition, Rejection> {
+        let block = CreditBlock { place: transfer.place, time: transfer.block_time };
+        let mut next = self.next(now);
+        let known =
+            next.transfers.iter_mut().find(|c| c.tx_id == transfer.tx_id && c.op_in_tx == transfer.place.op_in_tx);
+        match known {
+            // Irreversible is the last word; a reversible sighting again changes something only if the block did.
+            Some(known) if known.finality == Finality::Irreversible => {
+                return Err(Rejection::Unchanged { id: self.id });
+            }
+            Some(known) if known.finality == finality && known.block == Some(block) => {
+                return Err(Rejection::Unchanged { id: self.id });
+            }
+            Some(known) => {
+                known.finality = finality;
+                known.block = Some(block);
+                // Another block may be on the other side of the deadline.
+                known.disposition = self.judge(&transfer)?;
+            }
+            None if self.transfers.len() >= MAX_TRANSFERS => return Err(Rejection::Full { id: self.id }),
+            None => {
+                let disposition = self.judge(&transfer)?;
+                let route = if self.is_claimed(transfer.tx_id) { Route::X402 } else { route };
+                next.transfers.push(Credit {
+                    tx_id: transfer.tx_id,
+                    op_in_tx: transfer.place.op_in_tx,
+                    block: Some(block),
+                    from: transfer.from,
+                    to: transfer.to,
+                    money: transfer.money,
+                    memo: transfer.memo,
+                    finality,
+                    disposition,
+                    route,
+                    memo_normalized,
+                });
+            }
+        }
+        next.drop_decided_claim();
+        if !self.state.is_terminal() && next.paid_units() >= self.amount.units {
+            return Ok(next.completed(self, transfer.tx_id, now));
+        }
+        Ok(next.still())
+    }
+
+    /// Decides what a transfer does for this session. The order of the rules is their precedence.
+    fn judge(&self, transfer: &Transfer) -> Result<Disposition, Rejection> {
+        let to_fee_account = matches!(&self.quote.fee_mode, FeeMode::Split { account } if *account == transfer.to);
+        if transfer.to != self.pay_to && !to_fee_account {
+            return Err(Rejection::ForeignTransfer { id: self.id });
+        }
+        if transfer.money.currency != self.amount.currency {
+            return Ok(Disposition::WrongCurrency);
+        }
+        if transfer.from == self.pay_to {
+            return Ok(Disposition::SelfTransfer);
+        }
+        if to_fee_account {
+            return Ok(Disposition::Fee);
+        }
+        // What completed the session stays counted, wherever a fork moves it.
+        let completed_it = self.paid_by == Some(transfer.tx_id);
+        Ok(match self.state {
+            State::Completed if !completed_it => Disposition::Surplus,
+            State::Failed => Disposition::AfterFailure,
+            State::UserCancelled => Disposition::AfterCancel,
+            State::SystemCancelled => Disposition::Late,
+            // A claim was taken in time; when its transaction lands is the chain's affair.
+            _ if transfer.block_time > self.deadline() && !completed_it && !self.is_claimed(transfer.tx_id) => {
+                Disposition::Late
+            }
+            _ => Disposition::Counted,
+        })
+    }
+
+    fn orphan(&self, tx_id: TxId, op_in_tx: u32, now: Timestamp) -> Result<Transition, Rejection> {
+        let mut next = self.next(now);
+        let known = next.transfers.iter_mut().find(|c| c.tx_id == tx_id && c.op_in_tx == op_in_tx);
+        match known {
+            Some(known) if known.finality == Finality::Reversible => known.finality = Finality::Orphaned,
+            _ => return Err(Rejection::Unchanged { id: self.id }),
+        }
+        Ok(next.still())
+    }
+
+    fn take_claim(&self, claim: Claim, now: Timestamp) -> Result<Transition, Rejection> {
+        let id = self.id;
+        if self.state != State::Pending {
+            return Err(Rejection::NotPending { id, state: self.state });
+        }
+        if let Some(claim) = &self.claim {
+            return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
+        }
+        if self.is_expired(now) {
+            return Err(Rejection::Expired { id });
+        }
+        // A whole payment waits in a reversible block: a second one would only have to be sent back.
+        if self.seen_units() >= self.amount.units {
+            return Err(Rejection::Detected { id });
+        }
+        let effects = vec![Effect::Broadcast(claim.tx_id)];
+        let next = Self { claim: Some(claim), ..self.next(now) };
+        Ok(Transition { payment: next, event: None, effects })
+    }
+
+    fn settle(
+        &self,
+        tx_id: TxId,
+        evidence: ClaimFinality,
+        block: Option<CreditBlock>,
+        now: Timestamp,
+    ) -> Result<Transition, Rejection> {
+        let claim = self.open_claim(tx_id)?.clone();
+        let irreversible = evidence == ClaimFinality::Irreversible;
+        let finality = if irreversible { Finality::Irreversible } else { Finality::Reversible };
+        let mut next = self.next(now);
+        for transfer in &claim.transfers {
+            let known = next.transfers.iter_mut().find(|c| c.tx_id == tx_id && c.op_in_tx == transfer.op_in_tx);
+            if let Some(known) = known {
+                known.finality = known.finality.max(finality);
+                known.block = block.or(known.block);
+                continue;
+            }
+            let to_payee = transfer.to == self.pay_to;
+            let counted = if to_payee { Disposition::Counted } else { Disposition::Fee };
+            let surplus = self.state == State::Completed && to_payee;
+            next.transfers.push(Credit {
+                tx_id,
+                op_in_tx: transfer.op_in_tx,
+                block,
+                from: claim.payer.clone(),
+                to: transfer.to.clone(),
+                money: transfer.money,
+                memo: transfer.memo.clone(),
+                finality,
+                disposition: if surplus { Disposition::Surplus } else { counted },
+                route: Route::X402,
+                memo_normalized: false,
+            });
+        }
+        next.drop_decided_claim();
+        if self.state.is_terminal() {
+            return if next.transfers == self.transfers && next.claim == self.claim {
+                Err(Rejection::Unchanged { id: self.id })
+            } else {
+                Ok(next.still())
+            };
+        }
+        Ok(next.completed(self, tx_id, now))
+    }
+
+    fn refuse(&self, tx_id: TxId, now: Timestamp) -> Result<Transition, Rejection> {
+        self.open_claim(tx_id)?;
+        // Once the outcome was unknown, a node's word is not enough: only an irreversible block ends it.
+        if self.state != State::Pending {
+            return Err(Rejection::NotPending { id: self.id, state: self.state });
+        }
+        Ok(Self { claim: None, ..self.next(now) }.still())
+    }
+
+    fn lose(&self, tx_id: TxId, now: Timestamp) -> Result<Transition, Rejection> {
+        self.open_claim(tx_id)?;
+        if self.state != State::Pending {
+            return Err(Rejection::NotPending { id: self.id, state: self.state });
+        }
+        Ok(self.next(now).moved(self, State::Processing, now))
+    }
+
+    fn bury(&self, tx_id: TxId, irreversible_time: Timestamp, now: Timestamp) -> Result<Transition, Rejection> {
+        let claim = self.open_claim(tx_id)?;
+        if irreversible_time <= claim.expiration {
+            return Err(Rejection::NotDue { id: self.id, expires_at: claim.expiration });
+        }
+        let mut next = Self { claim: None, ..self.next(now) };
+        for credit in next.transfers.iter_mut().filter(|c| c.tx_id == tx_id && c.finality == Finality::Reversible) {
+            credit.finality = Finality::Orphaned;
+        }
+        match self.state {
+            State::Processing => Ok(next.moved(self, State::Failed, now)),
+            State::Completed if self.paid_by == Some(tx_id) => {
+                next.is_reversed = true;
+                Ok(next.still())
+            }
+            _ => Ok(next.still()),
+        }
+    }
+
+    fn open_claim(&self, tx_id: TxId) -> Result<&Claim, Rejection> {
+        self.claim.as_ref().filter(|claim| claim.tx_id == tx_id).ok_or(Rejection::NoSuchClaim { id: self.id, tx_id })
+    }
+
+    fn is_claimed(&self, tx_id: TxId) -> bool {
+        self.claim.as_ref().is_some_and(|claim| claim.tx_id == tx_id)
+    }
+
+    /// Lets go of the claim once every transfer of it is irreversible: nothing can be undone any more.
+    fn drop_decided_claim(&mut self) {
+        let decided = self.claim.as_ref().is_some_and(|claim| {
+            claim.transfers.iter().all(|transfer| {
+                self.transfers.iter().any(|credit| {
+                    credit.tx_id == claim.tx_id
+                        && credit.op_in_tx == transfer.op_in_tx
+                        && credit.finality == Finality::Irreversible
+                })
+            })
+        });
+        if decided {
+            self.claim = None;
+        }
+    }
+
+    fn completed(mut self, before: &Self, tx_id: TxId, now: Timestamp) -> Transition {
+        self.completed_at = Some(now);
+        self.paid_by = Some(tx_id);
+        self.moved(before, State::Completed, now)
+    }
+
+    fn next(&self, now: Timestamp) -> Self {
+        Self { version: self.version + 1, updated_at: now, ..self.clone() }
+    }
+
+    /// Ends a step that reaches no new state.
+    fn still(self) -> Transition {
+        Transition { payment: self, event: None, effects: Vec::new() }
+    }
+
+    /// Ends a step that reaches a new state: one event, announced once the snapshot is durable.
+    fn moved(mut self, before: &Self, to: State, now: Timestamp) -> Transition {
+        assert!(!before.state.is_terminal(), "terminal is terminal: {} cannot leave {}", before.id, before.state);
+        self.state = to;
+        self.previous_state = Some(before.state);
+        self.sequence += 1;
+        let event = Event {
+            id: event_id(self.id, self.sequence, now),
+            from: before.state,
+            to,
+            sequence: self.sequence,
+            at: now,
+        };
+        Transition { payment: self, event: Some(event), effects: vec![Effect::Notify(event.id)] }
+    }
+}
+
+fn event_id(payment: PaymentId, sequence: u32, now: Timestamp) -> EventId {
+    let hash = Sha256::new().chain_update(payment.bits().to_be_bytes()).chain_update(sequence.to_be_bytes()).finalize();
+    let mut random = [0; 10];
+    random.copy_from_slice(&hash[..10]);
+    EventId::new(now, random)
+}

@@ -1,0 +1,620 @@
+//! The tables of the interface as tests: every row, by its own words.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{
+    ids::EventId,
+    ledger::{Place, Transfer, memo_of},
+    money::{Currency::*, FeePercent},
+};
+
+const OPENED: u64 = 1_000_000;
+const EXPIRES: u64 = OPENED + 1_800;
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_seconds(seconds)
+}
+
+fn name(text: &str) -> AccountName {
+    AccountName::parse(text).unwrap()
+}
+
+fn tx(n: u8) -> TxId {
+    TxId([n; 20])
+}
+
+fn draft(units: u64, currency: Currency) -> Draft {
+    Draft {
+        amount: Money::new(units, currency),
+        description: "Blue mug".to_owned(),
+        metadata: Metadata::new(),
+        redirect_url: None,
+        cancel_url: None,
+        lifetime: None,
+    }
+}
+
+fn terms(fee_mode: FeeMode) -> Terms {
+    Terms {
+        merchant: MerchantId::from_bits(1),
+        pay_to: name("blue.mugs"),
+        fee_percent: FeePercent::parse("1.5").unwrap(),
+        fee_mode,
+        rate: None,
+        default_lifetime: Duration::from_secs(1_800),
+        grace: Duration::ZERO,
+        livemode: true,
+    }
+}
+
+fn open_with(fee_mode: FeeMode) -> Payment {
+    Payment::open(draft(1_000, Hbd), terms(fee_mode), PaymentId::from_bits(7), SlugToken::from_bits(8), at(OPENED))
+        .unwrap()
+}
+
+fn open() -> Payment {
+    open_with(FeeMode::Invoice)
+}
+
+fn split() -> Payment {
+    open_with(FeeMode::Split { account: name("fee.collector") })
+}
+
+/// A transfer of `units` HBD from alice that names the session, in a block at `seconds`.
+fn transfer(n: u8, units: u64, seconds: u64) -> Transfer {
+    Transfer {
+        tx_id: tx(n),
+        place: Place { block_num: u32::try_from(seconds / 3).unwrap(), tx_in_block: 0, op_in_tx: 0 },
+        block_time: at(seconds),
+        from: name("alice"),
+        to: name("blue.mugs"),
+        money: Money::new(units, Hbd),
+        memo: memo_of(PaymentId::from_bits(7)),
+    }
+}
+
+fn credit(transfer: Transfer, finality: Finality) -> Command {
+    Command::Credit { transfer, finality, route: Route::Wallet, memo_normalized: false }
+}
+
+fn paid(n: u8, units: u64, seconds: u64) -> Command {
+    credit(transfer(n, units, seconds), Finality::Irreversible)
+}
+
+fn claim(n: u8, transfers: &[(&str, u64)]) -> Claim {
+    Claim {
+        tx_id: tx(n),
+        nonce: format!("nonce-{n}"),
+        payer: name("agent.one"),
+        transfers: transfers
+            .iter()
+            .zip(0..)
+            .map(|((to, units), op_in_tx)| ClaimedTransfer {
+                op_in_tx,
+                to: name(to),
+                money: Money::new(*units, Hbd),
+                memo: String::new(),
+            })
+            .collect(),
+        signed_json: String::new(),
+        expiration: at(OPENED + 600),
+        claimed_at: at(OPENED + 1),
+        finality: ClaimFinality::InBlock,
+    }
+}
+
+fn block_at(seconds: u64) -> Option<CreditBlock> {
+    Some(CreditBlock { place: transfer(0, 1, seconds).place, time: at(seconds) })
+}
+
+/// A session under test, with what the steps so far gave.
+struct Case {
+    payment: Payment,
+    events: Vec<Event>,
+}
+
+impl Case {
+    fn of(payment: Payment) -> Self {
+        Self { payment, events: Vec::new() }
+    }
+
+    /// Applies a command that must change something.
+    fn then(mut self, command: Command, seconds: u64) -> Self {
+        let step = self.payment.apply(command, at(seconds)).unwrap();
+        assert_eq!(step.payment.version, self.payment.version + 1);
+        assert_eq!(
+            step.event.is_some(),
+            step.payment.state != self.payment.state,
+            "an event for a new state, and only then"
+        );
+        self.events.extend(step.event);
+        self.payment = step.payment;
+        self
+    }
+
+    /// Applies a command that must be refused.
+    fn refused(self, command: Command, seconds: u64, why: Rejection) -> Self {
+        assert_eq!(self.payment.apply(command, at(seconds)), Err(why));
+        self
+    }
+
+    fn is(self, state: State, exceptions: &[&str]) -> Self {
+        assert_eq!(self.payment.state, state);
+        let words: Vec<_> = self.payment.exceptions().into_iter().map(Exception::word).collect();
+        assert_eq!(words, exceptions);
+        self
+    }
+
+    fn sums(self, paid: u64, remaining: u64, overpaid: u64, late: u64) -> Self {
+        let payment = &self.payment;
+        assert_eq!(
+            (payment.paid_units(), payment.remaining_units(), payment.overpaid_units(), payment.late_units()),
+            (paid, remaining, overpaid, late)
+        );
+        self
+    }
+}
+
+const ID: PaymentId = PaymentId::from_bits(7);
+
+fn expire(seconds: u64) -> Command {
+    Command::Expire { irreversible_time: at(seconds) }
+}
+
+fn cancel() -> Command {
+    Command::Cancel(Canceller::Customer)
+}
+
+fn claimed() -> Case {
+    Case::of(open()).then(Command::Claim(claim(5, &[("blue.mugs", 1_000)])), OPENED + 1)
+}
+
+// ---- the interface's own table ------------------------------------------------------------------------------------
+
+#[test]
+fn creation_opens_a_pending_session_with_an_expiry() {
+    let payment = open();
+    assert_eq!((payment.state, payment.sequence, payment.expires_at), (State::Pending, 1, at(EXPIRES)));
+    assert_eq!((payment.quote.fee_units, payment.net_units(), payment.quote.usd_cents), (15, 985, 100));
+}
+
+#[test]
+fn pending_to_processing_to_completed() {
+    let case = claimed().then(Command::Lose { tx_id: tx(5) }, OPENED + 21).is(State::Processing, &[]);
+    let settle = Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Irreversible, block: block_at(OPENED + 30) };
+    let case = case.then(settle, OPENED + 33).is(State::Completed, &[]);
+    let states: Vec<_> = case.events.iter().map(|e| (e.from, e.to, e.sequence)).collect();
+    assert_eq!(states, [(State::Pending, State::Processing, 2), (State::Processing, State::Completed, 3)]);
+    assert_eq!(case.payment.completed_at, Some(at(OPENED + 33)));
+}
+
+#[test]
+fn processing_to_failed() {
+    let bury = |seconds| Command::Bury { tx_id: tx(5), irreversible_time: at(seconds) };
+    claimed()
+        .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
+        .refused(bury(OPENED + 600), OPENED + 600, Rejection::NotDue { id: ID, expires_at: at(OPENED + 600) })
+        .then(bury(OPENED + 603), OPENED + 603)
+        .is(State::Failed, &[]);
+}
+
+#[test]
+fn pending_to_user_cancelled() {
+    let case = Case::of(open()).then(cancel(), OPENED + 5).is(State::UserCancelled, &[]);
+    assert_eq!(case.payment.cancelled_by, Some(Canceller::Customer));
+    case.refused(cancel(), OPENED + 6, Rejection::AlreadyCancelled { id: ID });
+}
+
+#[test]
+fn pending_to_system_cancelled_only_after_an_irreversible_block_passed_the_expiry() {
+    Case::of(open())
+        .refused(expire(EXPIRES), EXPIRES + 60, Rejection::NotDue { id: ID, expires_at: at(EXPIRES) })
+        .then(expire(EXPIRES + 1), EXPIRES + 60)
+        .is(State::SystemCancelled, &[]);
+}
+
+#[test]
+fn pending_to_completed_by_a_wallet() {
+    let case =
+        Case::of(open()).then(paid(1, 1_000, OPENED + 9), OPENED + 12).is(State::Completed, &[]).sums(1_000, 0, 0, 0);
+    assert_eq!(case.payment.paid_by, Some(tx(1)));
+    assert_eq!(case.events.len(), 1);
+}
+
+#[test]
+fn pending_to_completed_by_x402() {
+    let settle = Command::Settle { tx_id: tx(5), evidence: ClaimFinality::InBlock, block: block_at(OPENED + 3) };
+    let case = claimed().then(settle, OPENED + 4).is(State::Completed, &[]);
+    assert_eq!(case.payment.transfers[0].finality, Finality::Reversible);
+    assert!(case.payment.claim.is_some(), "watched until irreversible");
+    let seen = Transfer { from: name("agent.one"), ..transfer(5, 1_000, OPENED + 3) };
+    let case = case.then(credit(seen, Finality::Irreversible), OPENED + 6).is(State::Completed, &[]);
+    assert_eq!((case.payment.claim, case.payment.transfers.len()), (None, 1), "one transfer, counted once");
+}
+
+#[test]
+fn terminal_is_terminal() {
+    let ends = [
+        Case::of(open()).then(paid(1, 1_000, OPENED + 9), OPENED + 12),
+        Case::of(open()).then(cancel(), OPENED + 5),
+        Case::of(open()).then(expire(EXPIRES + 3), EXPIRES + 3),
+        claimed()
+            .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
+            .then(Command::Bury { tx_id: tx(5), irreversible_time: at(OPENED + 603) }, OPENED + 603),
+    ];
+    for end in ends {
+        let before = end.payment.state;
+        let commands = [
+            cancel(),
+            Command::Cancel(Canceller::Merchant),
+            expire(EXPIRES + 9_000),
+            paid(77, 1_000, OPENED + 30),
+            paid(78, 1_000, EXPIRES + 30),
+            Command::Claim(claim(9, &[("blue.mugs", 1_000)])),
+            Command::Lose { tx_id: tx(5) },
+            Command::Refuse { tx_id: tx(5) },
+            Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Irreversible, block: None },
+            Command::Bury { tx_id: tx(5), irreversible_time: at(EXPIRES) },
+        ];
+        for command in commands {
+            if let Ok(step) = end.payment.apply(command.clone(), at(EXPIRES + 9_000)) {
+                assert_eq!((step.payment.state, step.event), (before, None), "{command:?}");
+            }
+        }
+    }
+}
+
+// ---- the decisions' table -----------------------------------------------------------------------------------------
+
+#[test]
+fn a_transfer_in_a_reversible_block_changes_no_state_but_refuses_a_cancel() {
+    let seen = credit(transfer(1, 1_000, OPENED + 9), Finality::Reversible);
+    Case::of(open())
+        .then(seen.clone(), OPENED + 9)
+        .is(State::Pending, &[])
+        .sums(0, 1_000, 0, 0)
+        .refused(seen, OPENED + 10, Rejection::Unchanged { id: ID })
+        .refused(cancel(), OPENED + 10, Rejection::Detected { id: ID })
+        .refused(Command::Claim(claim(5, &[("blue.mugs", 1_000)])), OPENED + 10, Rejection::Detected { id: ID })
+        .then(paid(1, 1_000, OPENED + 9), OPENED + 12)
+        .is(State::Completed, &[])
+        .sums(1_000, 0, 0, 0);
+}
+
+#[test]
+fn a_part_payment_stays_pending_and_says_what_is_missing() {
+    Case::of(open())
+        .then(paid(1, 400, OPENED + 9), OPENED + 12)
+        .is(State::Pending, &["underpaid"])
+        .sums(400, 600, 0, 0)
+        .refused(cancel(), OPENED + 13, Rejection::Detected { id: ID });
+}
+
+#[test]
+fn a_claim_in_flight_blocks_expiry_cancel_and_other_claims() {
+    let in_flight = Rejection::InFlight { id: ID, tx_id: tx(5) };
+    claimed()
+        .is(State::Pending, &[])
+        .refused(expire(EXPIRES + 3), EXPIRES + 3, in_flight.clone())
+        .refused(cancel(), OPENED + 3, in_flight.clone())
+        .refused(Command::Claim(claim(6, &[("blue.mugs", 1_000)])), OPENED + 3, in_flight);
+}
+
+#[test]
+fn the_claimed_transaction_counts_whatever_its_block_time() {
+    let late = Transfer { from: name("agent.one"), ..transfer(5, 1_000, EXPIRES + 30) };
+    let case = claimed().then(credit(late, Finality::Irreversible), EXPIRES + 33).is(State::Completed, &[]);
+    assert_eq!((case.payment.claim, case.payment.transfers[0].route), (None, Route::X402));
+}
+
+#[test]
+fn a_definite_refusal_frees_the_session_for_another_claim() {
+    claimed()
+        .then(Command::Refuse { tx_id: tx(5) }, OPENED + 3)
+        .is(State::Pending, &[])
+        .refused(Command::Refuse { tx_id: tx(5) }, OPENED + 4, Rejection::NoSuchClaim { id: ID, tx_id: tx(5) })
+        .then(Command::Claim(claim(6, &[("blue.mugs", 1_000)])), OPENED + 5);
+}
+
+#[test]
+fn after_an_unknown_outcome_a_nodes_refusal_is_not_enough() {
+    let processing = Rejection::NotPending { id: ID, state: State::Processing };
+    claimed().then(Command::Lose { tx_id: tx(5) }, OPENED + 21).refused(
+        Command::Refuse { tx_id: tx(5) },
+        OPENED + 22,
+        processing,
+    );
+}
+
+#[test]
+fn a_failed_session_whose_transaction_appears_all_the_same_is_paid_after_failure() {
+    let seen = Transfer { from: name("agent.one"), ..transfer(5, 1_000, OPENED + 600) };
+    claimed()
+        .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
+        .then(Command::Bury { tx_id: tx(5), irreversible_time: at(OPENED + 603) }, OPENED + 603)
+        .then(credit(seen, Finality::Irreversible), OPENED + 700)
+        .is(State::Failed, &["paid_after_failure"])
+        .sums(0, 1_000, 0, 1_000);
+}
+
+#[test]
+fn an_expired_session_keeps_its_part_payment_and_acts_expired_before_the_ledger_says_so() {
+    let case = Case::of(open()).then(paid(1, 400, OPENED + 9), OPENED + 12);
+    assert!(case.payment.is_expired(at(EXPIRES + 1)) && !case.payment.is_expired(at(EXPIRES)));
+    case.refused(Command::Claim(claim(5, &[("blue.mugs", 1_000)])), EXPIRES + 1, Rejection::Expired { id: ID })
+        .then(expire(EXPIRES + 3), EXPIRES + 3)
+        .is(State::SystemCancelled, &["underpaid"])
+        .sums(400, 600, 0, 0);
+    Case::of(open()).refused(cancel(), EXPIRES + 1, Rejection::Expired { id: ID });
+}
+
+#[test]
+fn a_completed_session_whose_transaction_vanishes_says_so_and_stays_completed() {
+    let settle = Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Accepted, block: None };
+    let case = claimed()
+        .then(settle, OPENED + 2)
+        .is(State::Completed, &[])
+        .then(Command::Bury { tx_id: tx(5), irreversible_time: at(OPENED + 603) }, OPENED + 603)
+        .is(State::Completed, &["settlement_reversed"]);
+    assert_eq!(case.payment.transfers[0].finality, Finality::Orphaned);
+}
+
+// ---- the case table -----------------------------------------------------------------------------------------------
+
+#[test]
+fn partials_that_add_up_complete_at_the_operation_that_crosses() {
+    let case = Case::of(open())
+        .then(paid(1, 400, OPENED + 9), OPENED + 12)
+        .then(paid(2, 500, OPENED + 12), OPENED + 15)
+        .is(State::Pending, &["underpaid"])
+        .then(paid(3, 100, OPENED + 15), OPENED + 18)
+        .is(State::Completed, &[])
+        .sums(1_000, 0, 0, 0);
+    assert_eq!(case.payment.paid_by, Some(tx(3)));
+}
+
+#[test]
+fn one_transfer_above_the_amount_is_overpaid() {
+    Case::of(open())
+        .then(paid(1, 1_200, OPENED + 9), OPENED + 12)
+        .is(State::Completed, &["overpaid"])
+        .sums(1_200, 0, 200, 0);
+}
+
+#[test]
+fn a_second_transfer_for_a_paid_session_is_paid_again_and_changes_no_state() {
+    let case = Case::of(open())
+        .then(paid(1, 1_000, OPENED + 9), OPENED + 12)
+        .then(paid(2, 1_000, OPENED + 9), OPENED + 12)
+        .is(State::Completed, &["paid_again"])
+        .sums(1_000, 0, 1_000, 0);
+    assert_eq!(case.events.len(), 1);
+}
+
+#[test]
+fn two_transfers_of_one_transaction_are_two_transfers() {
+    let mut second = transfer(1, 600, OPENED + 9);
+    second.place.op_in_tx = 1;
+    Case::of(open())
+        .then(paid(1, 400, OPENED + 9), OPENED + 12)
+        .then(credit(second, Finality::Irreversible), OPENED + 12)
+        .is(State::Completed, &[]);
+}
+
+#[test]
+fn the_same_operation_seen_twice_counts_once() {
+    Case::of(open())
+        .then(paid(1, 400, OPENED + 9), OPENED + 12)
+        .refused(paid(1, 400, OPENED + 9), OPENED + 15, Rejection::Unchanged { id: ID })
+        .refused(
+            credit(transfer(1, 400, OPENED + 9), Finality::Reversible),
+            OPENED + 15,
+            Rejection::Unchanged { id: ID },
+        )
+        .sums(400, 600, 0, 0);
+}
+
+#[test]
+fn a_block_is_on_time_until_the_expiry_itself_and_late_after_it() {
+    Case::of(open()).then(paid(1, 1_000, EXPIRES), EXPIRES + 90).is(State::Completed, &[]);
+    Case::of(open())
+        .then(paid(1, 1_000, EXPIRES + 1), EXPIRES + 1)
+        .is(State::Pending, &["paid_late"])
+        .then(expire(EXPIRES + 1), EXPIRES + 4)
+        .is(State::SystemCancelled, &["paid_late"])
+        .then(paid(2, 300, EXPIRES + 60), EXPIRES + 63)
+        .sums(0, 1_000, 0, 1_300);
+}
+
+#[test]
+fn a_grace_moves_the_deadline_not_the_expiry() {
+    let payment = Payment { grace: Duration::from_secs(6), ..open() };
+    let case = Case::of(payment.clone()).then(paid(1, 1_000, EXPIRES + 6), EXPIRES + 9).is(State::Completed, &[]);
+    assert_eq!(case.payment.expires_at, at(EXPIRES));
+    Case::of(payment).refused(expire(EXPIRES + 6), EXPIRES + 9, Rejection::NotDue { id: ID, expires_at: at(EXPIRES) });
+}
+
+#[test]
+fn money_after_a_cancellation_is_kept_and_changes_no_state() {
+    Case::of(open())
+        .then(cancel(), OPENED + 5)
+        .then(paid(1, 1_000, OPENED + 9), OPENED + 12)
+        .is(State::UserCancelled, &["paid_after_cancel"])
+        .sums(0, 1_000, 0, 1_000);
+}
+
+#[test]
+fn the_other_currency_never_counts() {
+    let hive = Transfer { money: Money::new(1_000, Hive), ..transfer(1, 0, OPENED + 9) };
+    Case::of(open())
+        .then(credit(hive, Finality::Irreversible), OPENED + 12)
+        .is(State::Pending, &["wrong_currency"])
+        .sums(0, 1_000, 0, 0)
+        .then(paid(2, 1_000, OPENED + 12), OPENED + 15)
+        .is(State::Completed, &["wrong_currency"]);
+}
+
+#[test]
+fn a_merchant_cannot_pay_itself() {
+    let own = Transfer { from: name("blue.mugs"), ..transfer(1, 1_000, OPENED + 9) };
+    Case::of(open())
+        .then(credit(own, Finality::Irreversible), OPENED + 12)
+        .is(State::Pending, &["self_transfer"])
+        .sums(0, 1_000, 0, 0);
+}
+
+#[test]
+fn a_transfer_to_a_foreign_account_is_not_ours() {
+    let foreign = Transfer { to: name("somebody"), ..transfer(1, 1_000, OPENED + 9) };
+    Case::of(open()).refused(
+        credit(foreign, Finality::Irreversible),
+        OPENED + 12,
+        Rejection::ForeignTransfer { id: ID },
+    );
+}
+
+#[test]
+fn a_fork_takes_a_sighting_back_and_may_bring_it_again_elsewhere() {
+    let seen = credit(transfer(1, 1_000, OPENED + 9), Finality::Reversible);
+    let case = Case::of(open())
+        .then(seen, OPENED + 9)
+        .then(Command::Orphan { tx_id: tx(1), op_in_tx: 0 }, OPENED + 12)
+        .is(State::Pending, &[])
+        .sums(0, 1_000, 0, 0)
+        .refused(Command::Orphan { tx_id: tx(1), op_in_tx: 0 }, OPENED + 12, Rejection::Unchanged { id: ID });
+    assert_eq!(case.payment.seen_units(), 0, "a cancel is possible again");
+    let again = case.then(credit(transfer(1, 1_000, OPENED + 15), Finality::Reversible), OPENED + 15);
+    assert_eq!(again.payment.seen_units(), 1_000);
+    again.then(paid(1, 1_000, OPENED + 15), OPENED + 18).is(State::Completed, &[]).sums(1_000, 0, 0, 0);
+}
+
+#[test]
+fn a_fork_that_moves_a_transfer_past_the_expiry_makes_it_late() {
+    Case::of(open())
+        .then(credit(transfer(1, 1_000, EXPIRES), Finality::Reversible), EXPIRES)
+        .then(paid(1, 1_000, EXPIRES + 3), EXPIRES + 6)
+        .is(State::Pending, &["paid_late"]);
+}
+
+#[test]
+fn a_wallet_payment_while_a_claim_is_in_flight_completes_and_the_other_is_paid_again() {
+    let settle = Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Irreversible, block: block_at(OPENED + 12) };
+    let case = claimed()
+        .then(paid(1, 1_000, OPENED + 9), OPENED + 12)
+        .is(State::Completed, &[])
+        .then(settle, OPENED + 15)
+        .is(State::Completed, &["paid_again"])
+        .sums(1_000, 0, 1_000, 0);
+    assert_eq!((case.payment.paid_by, case.events.len()), (Some(tx(1)), 1));
+}
+
+#[test]
+fn x402_on_a_part_paid_session_completes_it_overpaid() {
+    let settle = Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Irreversible, block: block_at(OPENED + 12) };
+    Case::of(open())
+        .then(paid(1, 400, OPENED + 6), OPENED + 9)
+        .then(Command::Claim(claim(5, &[("blue.mugs", 1_000)])), OPENED + 10)
+        .then(settle, OPENED + 15)
+        .is(State::Completed, &["overpaid"])
+        .sums(1_400, 0, 400, 0);
+}
+
+#[test]
+fn dust_beyond_what_a_session_keeps_is_refused_for_the_unmatched_list() {
+    let mut case = Case::of(open()).then(cancel(), OPENED + 5);
+    for n in 0..500u32 {
+        let mut dust = transfer(1, 1, OPENED + 9);
+        dust.place.op_in_tx = n;
+        case = case.then(credit(dust, Finality::Irreversible), OPENED + 12);
+    }
+    case.refused(paid(2, 1, OPENED + 9), OPENED + 12, Rejection::Full { id: ID });
+}
+
+// ---- a collected fee ----------------------------------------------------------------------------------------------
+
+fn fee(n: u8, units: u64) -> Command {
+    let mut transfer = Transfer { to: name("fee.collector"), ..transfer(n, units, OPENED + 9) };
+    transfer.place.op_in_tx = 1;
+    credit(transfer, Finality::Irreversible)
+}
+
+#[test]
+fn net_and_fee_together_pay_the_amount() {
+    let case = Case::of(split())
+        .then(paid(1, 985, OPENED + 9), OPENED + 12)
+        .is(State::Pending, &["underpaid"])
+        .then(fee(1, 15), OPENED + 12)
+        .is(State::Completed, &[])
+        .sums(1_000, 0, 0, 0);
+    assert!(!case.payment.fee_is_missing());
+}
+
+#[test]
+fn a_plain_full_transfer_completes_and_the_missing_fee_is_recorded() {
+    let case = Case::of(split()).then(paid(1, 1_000, OPENED + 9), OPENED + 12).is(State::Completed, &[]);
+    assert!(case.payment.fee_is_missing());
+}
+
+#[test]
+fn a_large_fee_transfer_does_not_pay_the_merchant() {
+    Case::of(split()).then(fee(1, 1_000), OPENED + 12).is(State::Pending, &["underpaid"]).sums(15, 985, 0, 0);
+}
+
+#[test]
+fn where_nothing_can_be_split_one_transfer_is_asked_for() {
+    let open = |units, account| {
+        let terms = terms(FeeMode::Split { account: name(account) });
+        Payment::open(draft(units, Hbd), terms, ID, SlugToken::from_bits(8), at(OPENED)).unwrap().quote.fee_mode
+    };
+    assert_eq!(open(1, "fee.collector"), FeeMode::Invoice, "a fee of 0");
+    assert_eq!(open(1_000, "blue.mugs"), FeeMode::Invoice, "the merchant collects it");
+    assert_eq!(open(1_000, "fee.collector"), FeeMode::Split { account: name("fee.collector") });
+    let all = Terms {
+        fee_percent: FeePercent::parse("100").unwrap(),
+        ..terms(FeeMode::Split { account: name("fee.collector") })
+    };
+    let all = Payment::open(draft(10, Hbd), all, ID, SlugToken::from_bits(8), at(OPENED)).unwrap();
+    assert_eq!(all.quote.fee_mode, FeeMode::Invoice, "a net of 0");
+}
+
+// ---- opening ------------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_hive_session_needs_a_price_and_freezes_it() {
+    let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), at: at(OPENED - 60) };
+    let open = |rate| {
+        let terms = Terms { rate, ..terms(FeeMode::Invoice) };
+        Payment::open(draft(10_500, Hive), terms, ID, SlugToken::from_bits(8), at(OPENED))
+    };
+    assert_eq!(open(None), Err(NoRate));
+    let quote = open(Some(rate)).unwrap().quote;
+    assert_eq!((quote.usd_cents, quote.rate), (270, Some(rate)));
+    let hbd = Terms { rate: Some(rate), ..terms(FeeMode::Invoice) };
+    let hbd = Payment::open(draft(1_000, Hbd), hbd, ID, SlugToken::from_bits(8), at(OPENED)).unwrap();
+    assert_eq!(hbd.quote.rate, None);
+}
+
+#[test]
+fn every_bad_field_of_a_draft_is_named() {
+    let raw = RawDraft {
+        amount_units: 0,
+        currency: Hbd,
+        description: String::new(),
+        metadata: Metadata::new(),
+        redirect_url: Some("javascript:alert(1)".to_owned()),
+        cancel_url: Some("ftp://x".to_owned()),
+        expires_in_seconds: Some(59),
+    };
+    let fields: Vec<_> = Draft::check(raw).unwrap_err().into_iter().map(|v| v.field).collect();
+    assert_eq!(fields, ["amount", "description", "redirectUrl", "cancelUrl", "expiresInSeconds"]);
+}
+
+#[test]
+fn an_event_has_one_id_however_often_it_is_made() {
+    let event = |payment: &Payment| payment.apply(cancel(), at(OPENED + 5)).unwrap().event.unwrap().id;
+    assert_eq!(event(&open()), event(&open()));
+    let other = Payment { id: PaymentId::from_bits(9), ..open() };
+    assert_ne!(event(&open()), event(&other));
+    assert_ne!(event(&open()), EventId::from_bits(0));
+}

@@ -1,0 +1,182 @@
+//! What can be read off a session: sums, exceptions, deadlines. Nothing here is stored twice.
+
+use super::{Disposition, FeeMode, Finality, Payment, State};
+use crate::time::Timestamp;
+
+/// Something about a session that a merchant should know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exception {
+    /// Some money came, not enough.
+    Underpaid,
+    /// More came than was asked for.
+    Overpaid,
+    /// Another payment came after the one that completed it.
+    PaidAgain,
+    /// Money came in a block after the expiry.
+    PaidLate,
+    /// Money came after a cancellation.
+    PaidAfterCancel,
+    /// Money came after the session failed.
+    PaidAfterFailure,
+    /// Money came in the other currency.
+    WrongCurrency,
+    /// The merchant's own account paid.
+    SelfTransfer,
+    /// The merchant assigned a transfer by hand.
+    Manual,
+    /// The transaction that completed it vanished from the chain.
+    SettlementReversed,
+}
+
+impl Exception {
+    /// Every exception, in the order they are listed.
+    pub const ALL: [Self; 10] = [
+        Self::Underpaid,
+        Self::Overpaid,
+        Self::PaidAgain,
+        Self::PaidLate,
+        Self::PaidAfterCancel,
+        Self::PaidAfterFailure,
+        Self::WrongCurrency,
+        Self::SelfTransfer,
+        Self::Manual,
+        Self::SettlementReversed,
+    ];
+
+    /// Returns the word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Underpaid => "underpaid",
+            Self::Overpaid => "overpaid",
+            Self::PaidAgain => "paid_again",
+            Self::PaidLate => "paid_late",
+            Self::PaidAfterCancel => "paid_after_cancel",
+            Self::PaidAfterFailure => "paid_after_failure",
+            Self::WrongCurrency => "wrong_currency",
+            Self::SelfTransfer => "self_transfer",
+            Self::Manual => "manual",
+            Self::SettlementReversed => "settlement_reversed",
+        }
+    }
+}
+
+impl Payment {
+    /// Returns what the merchant keeps after the fee, smallest units.
+    #[must_use]
+    pub const fn net_units(&self) -> u64 {
+        self.amount.units - self.quote.fee_units
+    }
+
+    /// Returns the slug of the checkout address.
+    #[must_use]
+    pub fn slug_text(&self) -> String {
+        self.slug.slug(&self.description)
+    }
+
+    /// Returns the irreversible money that counts toward the amount, smallest units.
+    #[must_use]
+    pub fn paid_units(&self) -> u64 {
+        self.counted_units(|finality| finality == Finality::Irreversible)
+    }
+
+    /// Returns the money that counts or may come to count, reversible sightings included.
+    #[must_use]
+    pub fn seen_units(&self) -> u64 {
+        self.counted_units(|finality| finality != Finality::Orphaned)
+    }
+
+    fn counted_units(&self, sure_enough: impl Fn(Finality) -> bool) -> u64 {
+        let sum = |disposition| {
+            self.transfers
+                .iter()
+                .filter(|credit| credit.disposition == disposition && sure_enough(credit.finality))
+                .fold(0u64, |sum, credit| sum.saturating_add(credit.money.units))
+        };
+        // A collected fee is part of the price; beyond the quoted fee it is the operator's windfall, not the payer's.
+        sum(Disposition::Counted).saturating_add(sum(Disposition::Fee).min(self.quote.fee_units))
+    }
+
+    /// Returns what is still missing, smallest units; 0 for a session that takes no more.
+    #[must_use]
+    pub fn remaining_units(&self) -> u64 {
+        if self.state == State::Completed { 0 } else { self.amount.units.saturating_sub(self.paid_units()) }
+    }
+
+    /// Returns what came beyond the amount, in one transfer or in several, smallest units.
+    #[must_use]
+    pub fn overpaid_units(&self) -> u64 {
+        let above =
+            if self.state == State::Completed { self.seen_units().saturating_sub(self.amount.units) } else { 0 };
+        above.saturating_add(self.units_with(&[Disposition::Surplus]))
+    }
+
+    /// Returns what came too late to count, smallest units.
+    #[must_use]
+    pub fn late_units(&self) -> u64 {
+        self.units_with(&[Disposition::Late, Disposition::AfterCancel, Disposition::AfterFailure])
+    }
+
+    /// Returns the fee that arrived at the fee account, smallest units.
+    #[must_use]
+    pub fn fee_collected_units(&self) -> u64 {
+        self.units_with(&[Disposition::Fee])
+    }
+
+    /// Says whether the fee was to be collected with the payment, and part of it was not.
+    #[must_use]
+    pub fn fee_is_missing(&self) -> bool {
+        self.state == State::Completed
+            && matches!(self.quote.fee_mode, FeeMode::Split { .. })
+            && self.fee_collected_units() < self.quote.fee_units
+    }
+
+    fn units_with(&self, dispositions: &[Disposition]) -> u64 {
+        self.transfers
+            .iter()
+            .filter(|credit| dispositions.contains(&credit.disposition) && credit.finality != Finality::Orphaned)
+            .fold(0, |sum, credit| sum.saturating_add(credit.money.units))
+    }
+
+    /// Returns what is unusual about the session, in a fixed order.
+    #[must_use]
+    pub fn exceptions(&self) -> Vec<Exception> {
+        let has = |disposition| {
+            self.transfers.iter().any(|c| c.disposition == disposition && c.finality != Finality::Orphaned)
+        };
+        let holds = |exception| match exception {
+            Exception::Underpaid => {
+                self.state != State::Completed && (1..self.amount.units).contains(&self.paid_units())
+            }
+            Exception::Overpaid => self.state == State::Completed && self.seen_units() > self.amount.units,
+            Exception::PaidAgain => has(Disposition::Surplus),
+            Exception::PaidLate => has(Disposition::Late),
+            Exception::PaidAfterCancel => has(Disposition::AfterCancel),
+            Exception::PaidAfterFailure => has(Disposition::AfterFailure),
+            Exception::WrongCurrency => has(Disposition::WrongCurrency),
+            Exception::SelfTransfer => has(Disposition::SelfTransfer),
+            Exception::Manual => self.transfers.iter().any(|credit| credit.route == super::Route::Manual),
+            Exception::SettlementReversed => self.is_reversed,
+        };
+        Exception::ALL.into_iter().filter(|exception| holds(*exception)).collect()
+    }
+
+    /// Says whether a merchant should look at the session.
+    #[must_use]
+    pub fn needs_attention(&self) -> bool {
+        !self.exceptions().is_empty()
+    }
+
+    /// Returns the last instant that is on time.
+    #[must_use]
+    pub fn deadline(&self) -> Timestamp {
+        self.expires_at + self.grace
+    }
+
+    /// Says whether time is over though the ledger has not confirmed it yet. `now` is the later of the wall clock and
+    /// the head block's time.
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.state == State::Pending && now > self.deadline()
+    }
+}

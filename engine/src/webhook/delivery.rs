@@ -1,0 +1,236 @@
+//! The life of one delivery: attempts, outcomes, and the time of the next.
+
+use std::time::Duration;
+
+use crate::{
+    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    time::Timestamp,
+};
+
+/// How long after the one before it each attempt is made: 10 attempts over 75 h 35 m 5 s (Standard Webhooks).
+pub const SCHEDULE: [Duration; 10] = [
+    Duration::ZERO,
+    Duration::from_secs(5),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(30 * 60),
+    Duration::from_secs(2 * 3_600),
+    Duration::from_secs(5 * 3_600),
+    Duration::from_secs(10 * 3_600),
+    Duration::from_secs(14 * 3_600),
+    Duration::from_secs(20 * 3_600),
+    Duration::from_secs(24 * 3_600),
+];
+
+/// The least wait after a receiver said it is overloaded, or did not answer in time.
+const OVERLOAD_WAIT: Duration = Duration::from_secs(60);
+
+/// An event on its way to its merchant's endpoint. It stays in the outbox until it is delivered or given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// This delivery.
+    pub id: DeliveryId,
+    /// The event it carries; the same on every attempt.
+    pub event: EventId,
+    /// The event's place in its merchant's list.
+    pub event_seq: u64,
+    /// Whose endpoint it goes to.
+    pub merchant: MerchantId,
+    /// The payment it tells of.
+    pub payment: PaymentId,
+    /// Attempts made so far.
+    pub attempts: u32,
+    /// When the next attempt is due.
+    pub due_at: Timestamp,
+}
+
+/// How one attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The receiver answered 2xx.
+    Accepted {
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The receiver answered anything else; redirects are never followed.
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What `Retry-After` asked for.
+        retry_after: Option<Duration>,
+    },
+    /// No complete answer in time.
+    Timeout,
+    /// No connection, or it broke.
+    Connect,
+    /// The TLS handshake failed.
+    Tls,
+    /// The name did not resolve.
+    Dns,
+    /// The address is one we do not dial.
+    Blocked,
+}
+
+impl Outcome {
+    /// Says whether the receiver took the event.
+    #[must_use]
+    pub const fn is_success(self) -> bool {
+        matches!(self, Self::Accepted { .. })
+    }
+
+    /// Returns the word for it in the delivery log.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Accepted { .. } => "success",
+            Self::Refused { .. } => "http_error",
+            Self::Timeout => "timeout",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Dns => "dns",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    /// Returns the HTTP status, where there was an answer.
+    #[must_use]
+    pub const fn status(self) -> Option<u16> {
+        match self {
+            Self::Accepted { status } | Self::Refused { status, .. } => Some(status),
+            _ => None,
+        }
+    }
+}
+
+/// One attempt, as the delivery log keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The delivery it belongs to.
+    pub delivery: DeliveryId,
+    /// The event it carried.
+    pub event: EventId,
+    /// Whose endpoint it went to.
+    pub merchant: MerchantId,
+    /// 1 for the first.
+    pub number: u32,
+    /// Where it went: host and path, without a query.
+    pub endpoint: String,
+    /// When the request was sent.
+    pub started_at: Timestamp,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The start of the answer's body, at most 1 KiB.
+    pub response_snippet: String,
+    /// When the next attempt is due, if there is one.
+    pub next_attempt_at: Option<Timestamp>,
+}
+
+/// What follows an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The receiver has it.
+    Delivered,
+    /// Try again then.
+    RetryAt(Timestamp),
+    /// The schedule is exhausted.
+    GiveUp,
+    /// The receiver said it is gone for good (410): stop sending to this endpoint.
+    DisableEndpoint,
+}
+
+impl Delivery {
+    /// Decides what follows an attempt that ended at `now`. `random` spreads retries by ±20 %, so that receivers that
+    /// failed together are not called together.
+    #[must_use]
+    pub fn after(&self, outcome: Outcome, now: Timestamp, random: u16) -> Next {
+        let retry_after = match outcome {
+            Outcome::Accepted { .. } => return Next::Delivered,
+            Outcome::Refused { status: 410, .. } => return Next::DisableEndpoint,
+            Outcome::Refused { retry_after, .. } => retry_after,
+            _ => None,
+        };
+        let Some(&base) = SCHEDULE.get(self.attempts as usize + 1) else { return Next::GiveUp };
+        let overloaded = matches!(outcome, Outcome::Timeout | Outcome::Refused { status: 429, .. });
+        let base = if overloaded { base.max(OVERLOAD_WAIT) } else { base };
+        let wait = match retry_after {
+            Some(asked) => asked.clamp(base, base * 2),
+            None => jittered(base, random),
+        };
+        Next::RetryAt(now + wait)
+    }
+}
+
+/// Scales by 0.8 to 1.2.
+fn jittered(base: Duration, random: u16) -> Duration {
+    base * (800 + u32::from(random) % 401) / 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delivery(attempts: u32) -> Delivery {
+        Delivery {
+            id: DeliveryId::from_bits(1),
+            event: EventId::from_bits(2),
+            event_seq: 3,
+            merchant: MerchantId::from_bits(4),
+            payment: PaymentId::from_bits(5),
+            attempts,
+            due_at: Timestamp::EPOCH,
+        }
+    }
+
+    const FAILED: Outcome = Outcome::Refused { status: 500, retry_after: None };
+    const MIDDLE: u16 = 200;
+
+    #[test]
+    fn ten_attempts_span_three_days() {
+        let total: Duration = SCHEDULE.iter().sum();
+        assert_eq!(total.as_secs(), 75 * 3_600 + 35 * 60 + 5);
+        for (attempts, wait) in SCHEDULE.iter().skip(1).enumerate() {
+            let next = delivery(u32::try_from(attempts).unwrap()).after(FAILED, Timestamp::EPOCH, MIDDLE);
+            assert_eq!(next, Next::RetryAt(Timestamp::EPOCH + *wait));
+        }
+        assert_eq!(delivery(9).after(FAILED, Timestamp::EPOCH, MIDDLE), Next::GiveUp);
+    }
+
+    #[test]
+    fn jitter_stays_within_a_fifth() {
+        let waits: Vec<_> = [0, 400, 401].map(|random| jittered(Duration::from_secs(100), random).as_secs()).into();
+        assert_eq!(waits, [80, 120, 80]);
+    }
+
+    #[test]
+    fn an_overloaded_receiver_is_left_alone_for_a_minute() {
+        for outcome in [Outcome::Timeout, Outcome::Refused { status: 429, retry_after: None }] {
+            assert_eq!(
+                delivery(0).after(outcome, Timestamp::EPOCH, MIDDLE),
+                Next::RetryAt(Timestamp::from_seconds(60))
+            );
+        }
+    }
+
+    #[test]
+    fn retry_after_is_honoured_between_the_schedule_and_twice_it() {
+        let asked = |seconds| Outcome::Refused { status: 503, retry_after: Some(Duration::from_secs(seconds)) };
+        for (seconds, waited) in [(1, 300), (400, 400), (9_999, 600)] {
+            assert_eq!(
+                delivery(1).after(asked(seconds), Timestamp::EPOCH, 0),
+                Next::RetryAt(Timestamp::from_seconds(waited))
+            );
+        }
+    }
+
+    #[test]
+    fn success_ends_it_and_gone_disables_the_endpoint() {
+        assert_eq!(delivery(3).after(Outcome::Accepted { status: 204 }, Timestamp::EPOCH, 0), Next::Delivered);
+        let gone = Outcome::Refused { status: 410, retry_after: None };
+        assert_eq!(delivery(0).after(gone, Timestamp::EPOCH, 0), Next::DisableEndpoint);
+        assert_eq!(
+            delivery(0).after(Outcome::Blocked, Timestamp::EPOCH, MIDDLE),
+            Next::RetryAt(Timestamp::from_seconds(5))
+        );
+    }
+}
