@@ -1,1 +1,117 @@
-//! Being built.
+//! What Hivetill keeps: one [`Store`] with one way to write, [`Store::commit`], and snapshot reads.
+//!
+//! A batch is durable as a whole or not at all. It carries the version of every snapshot it replaces, so that a writer
+//! who read something stale is refused instead of obeyed: nothing above this trait may assume it is the only writer.
+
+mod batch;
+mod query;
+
+use futures_util::future::BoxFuture;
+
+pub use batch::{Batch, Claimed, CommitError, Cursor, EventRecord, Unmatched, UnmatchedReason, Write};
+use engine::{
+    account::AccountName,
+    ids::{MerchantId, PaymentId, SlugToken},
+    ledger::TxId,
+    merchant::{KeyDigest, Merchant},
+    payment::{Payment, Rate},
+    time::Timestamp,
+    webhook::{Attempt, Delivery},
+};
+pub use query::{MerchantQuery, Page, PageAt, PaymentQuery};
+
+/// A read that failed. Nothing can be said of what is stored; the process should stop and reload.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The database file or its disk failed.
+    #[error("the store cannot be read: {0}")]
+    Failed(String),
+    /// A record does not decode.
+    #[error("the {table} record {key} is damaged: {why}")]
+    Damaged {
+        /// The table.
+        table: &'static str,
+        /// The record's key.
+        key: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// The answer of a read: one consistent snapshot, let go of before the answer is given.
+pub type Read<'a, T> = BoxFuture<'a, Result<T, ReadError>>;
+
+/// Everything that survives a restart.
+pub trait Store: Send + Sync + 'static {
+    /// Makes a batch durable, or refuses it whole. An `Ok` means it is on disk.
+    ///
+    /// # Errors
+    /// See [`CommitError`]; only [`CommitError::Unknown`] leaves the batch's fate open.
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>>;
+
+    /// Returns a merchant.
+    fn merchant(&self, id: MerchantId) -> Read<'_, Option<Merchant>>;
+
+    /// Returns the merchant an API key speaks for.
+    fn merchant_by_key(&self, digest: KeyDigest) -> Read<'_, Option<Merchant>>;
+
+    /// Lists merchants, newest first.
+    fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<Merchant>>;
+
+    /// Returns every account that ever was a merchant's, after `after` in order of name, at most `limit`.
+    fn watched_accounts(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<AccountName>>;
+
+    /// Returns a payment.
+    fn payment(&self, id: PaymentId) -> Read<'_, Option<Payment>>;
+
+    /// Returns the payment a checkout address names.
+    fn payment_by_slug(&self, slug: SlugToken) -> Read<'_, Option<Payment>>;
+
+    /// Lists a merchant's payments, newest first.
+    fn payments(&self, query: PaymentQuery) -> Read<'_, Page<Payment>>;
+
+    /// Returns pending payments whose deadline (expiry plus grace) is before `before`, earliest first, at most
+    /// `limit`, after the entry `after`.
+    fn due(
+        &self,
+        before: Timestamp,
+        after: Option<(Timestamp, PaymentId)>,
+        limit: usize,
+    ) -> Read<'_, Vec<(Timestamp, PaymentId)>>;
+
+    /// Returns the payments with an open claim: a signed transaction whose fate the chain has not decided.
+    fn in_flight(&self) -> Read<'_, Vec<PaymentId>>;
+
+    /// Returns who claimed a transaction, ever.
+    fn claim(&self, tx_id: TxId) -> Read<'_, Option<Claimed>>;
+
+    /// Returns which transaction used a nonce, ever.
+    fn claim_by_nonce(&self, nonce: String) -> Read<'_, Option<Claimed>>;
+
+    /// Returns the newest irreversible block whose every effect is durable.
+    fn cursor(&self) -> Read<'_, Option<Cursor>>;
+
+    /// Returns the newest price of HIVE that was read.
+    fn rate(&self) -> Read<'_, Option<Rate>>;
+
+    /// Returns deliveries due at or before `now`, earliest first, at most `limit`.
+    fn due_deliveries(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Delivery>>;
+
+    /// Returns when the next delivery is due.
+    fn next_delivery_at(&self) -> Read<'_, Option<Timestamp>>;
+
+    /// Returns an event of a merchant by its place in the merchant's list.
+    fn event(&self, merchant: MerchantId, seq: u64) -> Read<'_, Option<EventRecord>>;
+
+    /// Returns a merchant's events after `after`, in order, at most `limit`.
+    fn events(&self, merchant: MerchantId, after: u64, limit: usize) -> Read<'_, Vec<EventRecord>>;
+
+    /// Returns the attempts made to deliver an event, in order.
+    fn attempts(&self, event: engine::ids::EventId) -> Read<'_, Vec<Attempt>>;
+
+    /// Returns the transfers to an account that named no session of ours, newest first, at most `limit`.
+    fn unmatched(&self, account: AccountName, limit: usize) -> Read<'_, Vec<Unmatched>>;
+
+    /// Returns a small named value that was stored with [`Write::Note`].
+    fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>>;
+}

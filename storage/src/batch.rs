@@ -1,0 +1,204 @@
+//! What can be written, and how a write is refused.
+
+use engine::{
+    account::AccountName,
+    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ledger::{BlockId, Transfer, TxId},
+    merchant::Merchant,
+    payment::{Payment, Rate},
+    time::Timestamp,
+    webhook::{Attempt, Delivery},
+};
+
+/// Writes that become durable together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Batch {
+    /// The writes, applied in order.
+    pub writes: Vec<Write>,
+}
+
+impl Batch {
+    /// Returns a batch of one write.
+    #[must_use]
+    pub fn of(write: Write) -> Self {
+        Self { writes: vec![write] }
+    }
+
+    /// Adds a write.
+    #[must_use]
+    pub fn and(mut self, write: Write) -> Self {
+        self.writes.push(write);
+        self
+    }
+}
+
+/// One write. Indexes (keys, slugs, lists, filters, counts, deadlines, watched accounts, the outbox) follow by
+/// themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// A merchant, new (`expected` none) or replacing the version `expected`. Its account is watched from then on.
+    Merchant {
+        /// The snapshot to store.
+        merchant: Box<Merchant>,
+        /// The version it replaces.
+        expected: Option<u64>,
+    },
+    /// A payment, new (`expected` none) or replacing the version `expected`.
+    Payment {
+        /// The snapshot to store.
+        payment: Box<Payment>,
+        /// The version it replaces.
+        expected: Option<u64>,
+    },
+    /// An event, appended to its merchant's list and put into the outbox, due at once.
+    Event(EventRecord),
+    /// The transaction and the nonce of a claim; refused if either was ever claimed before.
+    Claim(Claimed),
+    /// An attempt that was made: the delivery moves to its next due time, or leaves the outbox.
+    Attempt {
+        /// The delivery as it was read from the outbox.
+        delivery: Delivery,
+        /// What was tried.
+        attempt: Attempt,
+    },
+    /// A delivery leaves the outbox without an attempt: its merchant has no endpoint.
+    Undeliverable(Delivery),
+    /// The scanner's cursor moves on; refused unless the stored one is `expected`.
+    Cursor {
+        /// The new one.
+        cursor: Cursor,
+        /// The one it replaces.
+        expected: Option<Cursor>,
+    },
+    /// A transfer to a watched account that names no session.
+    Unmatched(Unmatched),
+    /// The newest price of HIVE.
+    Rate(Rate),
+    /// A small named value: what chain the store belongs to, keys of this installation.
+    Note {
+        /// Its name.
+        name: &'static str,
+        /// Its value.
+        value: Vec<u8>,
+    },
+}
+
+/// An event as its merchant's list keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRecord {
+    /// The event.
+    pub id: EventId,
+    /// Its place in its merchant's list, from 1 without gaps; 0 until it is stored.
+    pub seq: u64,
+    /// Whose it is.
+    pub merchant: MerchantId,
+    /// The payment it tells of.
+    pub payment: PaymentId,
+    /// The delivery that carries it.
+    pub delivery: DeliveryId,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The webhook's body, sent as these bytes for ever.
+    pub body: Vec<u8>,
+}
+
+/// A transaction that was claimed for a session. Claims are kept for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    /// The transaction.
+    pub tx_id: TxId,
+    /// The payer's nonce.
+    pub nonce: String,
+    /// The session.
+    pub payment: PaymentId,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How far the chain has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// The block.
+    pub block_id: BlockId,
+    /// Its time.
+    pub time: Timestamp,
+}
+
+/// A transfer to a watched account that pays no session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmatched {
+    /// The transfer.
+    pub transfer: Transfer,
+    /// Why it pays none.
+    pub reason: UnmatchedReason,
+}
+
+/// Why a transfer pays no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnmatchedReason {
+    /// The memo names none.
+    NoSession,
+    /// The memo names several.
+    AmbiguousMemo,
+    /// The memo is encrypted.
+    EncryptedMemo,
+    /// The memo names a session we do not know.
+    UnknownSession,
+    /// The session it names is paid to another account.
+    OtherAccount,
+    /// The session it names keeps as many transfers as it can.
+    SessionFull,
+}
+
+impl UnmatchedReason {
+    /// Every reason, in a fixed order.
+    pub const ALL: [Self; 6] = [
+        Self::NoSession,
+        Self::AmbiguousMemo,
+        Self::EncryptedMemo,
+        Self::UnknownSession,
+        Self::OtherAccount,
+        Self::SessionFull,
+    ];
+
+    /// Returns the word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NoSession => "no_session",
+            Self::AmbiguousMemo => "ambiguous_memo",
+            Self::EncryptedMemo => "encrypted_memo",
+            Self::UnknownSession => "unknown_session",
+            Self::OtherAccount => "other_account",
+            Self::SessionFull => "session_full",
+        }
+    }
+}
+
+/// Why a batch was not written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommitError {
+    /// A snapshot it replaces has been replaced by somebody else. Nothing was written; read again and decide anew.
+    #[error("{what} has been changed by another writer")]
+    Conflict {
+        /// What.
+        what: String,
+    },
+    /// The transaction or nonce of a claim is taken. Nothing was written.
+    #[error("claimed already for {}", .0.payment)]
+    Claimed(Box<Claimed>),
+    /// The writer's queue is full. Nothing was written; come back later.
+    #[error("the store has more to write than it can")]
+    Overloaded,
+    /// The disk failed. It may have been written or not: only a restart can tell. The process must stop.
+    #[error("the outcome of a write is unknown: {0}")]
+    Unknown(String),
+}
+
+impl Unmatched {
+    /// Returns the watched account.
+    #[must_use]
+    pub fn account(&self) -> &AccountName {
+        &self.transfer.to
+    }
+}

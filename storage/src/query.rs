@@ -1,0 +1,83 @@
+//! Lists: what can be asked for, and what a page is.
+
+use engine::{
+    ids::{MerchantId, PaymentId},
+    money::Currency,
+    payment::State,
+    time::Timestamp,
+};
+
+/// Where a page starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageAt {
+    /// Page `number`, from 1.
+    Number(u64),
+    /// Right after this item (older than it): steady while new items arrive.
+    After(u128),
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// Its items.
+    pub items: Vec<T>,
+    /// How many items the whole list has.
+    pub total: u64,
+}
+
+/// A list of one merchant's payments, newest first. Filters combine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentQuery {
+    /// Whose.
+    pub merchant: MerchantId,
+    /// Where the page starts.
+    pub at: PageAt,
+    /// Items on a page, 1 to 100.
+    pub limit: usize,
+    /// Only these states; empty for all.
+    pub states: Vec<State>,
+    /// Created at or after.
+    pub from: Option<Timestamp>,
+    /// Created before.
+    pub to: Option<Timestamp>,
+    /// Only this currency.
+    pub currency: Option<Currency>,
+    /// Only payments that need (or do not need) attention.
+    pub unusual: Option<bool>,
+    /// Only these payments; at most 100.
+    pub ids: Vec<PaymentId>,
+    /// Words that the id, the description or a metadata value contain; each must start a word of theirs.
+    pub query: Option<String>,
+}
+
+impl PaymentQuery {
+    /// Returns the first page of everything.
+    #[must_use]
+    pub const fn all(merchant: MerchantId, limit: usize) -> Self {
+        Self {
+            merchant,
+            at: PageAt::Number(1),
+            limit,
+            states: Vec::new(),
+            from: None,
+            to: None,
+            currency: None,
+            unusual: None,
+            ids: Vec::new(),
+            query: None,
+        }
+    }
+}
+
+/// A list of merchants, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MerchantQuery {
+    /// Where the page starts.
+    pub at: PageAt,
+    /// Items on a page, 1 to 100.
+    pub limit: usize,
+    /// Text that the id, the name or the account contains, whatever the case.
+    pub query: Option<String>,
+    /// Only active (or inactive) ones.
+    pub active: Option<bool>,
+}
