@@ -233,7 +233,12 @@ impl Field for Authority {
                 [of, weight] => Ok((of, u16::read(weight, form)?)),
                 _ => Err(Fault::Wanted { wanted: "a pair" }.into()),
             };
-            json.member(member)?.list()?.iter().map(pair).collect::<Result<_, DecodeError>>().map_err(|e| e.inside(member))
+            json.member(member)?
+                .list()?
+                .iter()
+                .map(pair)
+                .collect::<Result<_, DecodeError>>()
+                .map_err(|e| e.inside(member))
         };
         for (name, weight) in pairs("account_auths")? {
             let name = AccountName::parse(name.text()?).map_err(|_| Fault::Wanted { wanted: "an account name" })?;

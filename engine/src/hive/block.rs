@@ -406,7 +406,9 @@ mod tests {
 
     #[test]
     fn the_head_reads_from_either_api() {
-        let text = format!(r#"{{"head_block_id":"{ID}","id":0,"time":"2026-11-20T14:00:00","last_irreversible_block_num":9}}"#);
+        let text = format!(
+            r#"{{"head_block_id":"{ID}","id":0,"time":"2026-11-20T14:00:00","last_irreversible_block_num":9}}"#
+        );
         let head = parse_head(&text).unwrap();
         assert_eq!((head.block_id.number(), head.irreversible_num), (1_000_000, 9));
     }

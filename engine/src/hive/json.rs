@@ -24,12 +24,13 @@ impl Json {
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
         let fault = RefCell::new(None);
         let mut reader = serde_json::Deserializer::from_slice(bytes);
-        Strict { depth: 0, fault: &fault }.deserialize(&mut reader).and_then(|json| reader.end().map(|()| json)).map_err(
-            |error| {
+        Strict { depth: 0, fault: &fault }
+            .deserialize(&mut reader)
+            .and_then(|json| reader.end().map(|()| json))
+            .map_err(|error| {
                 let not_json = || Fault::NotJson { line: error.line(), column: error.column() };
                 fault.take().unwrap_or_else(not_json).into()
-            },
-        )
+            })
     }
 
     pub(super) fn get(&self, key: &str) -> Result<Option<&Self>, DecodeError> {
@@ -71,7 +72,11 @@ pub(super) fn write_text(out: &mut String, text: &str) {
 }
 
 /// Writes `[a,b]`.
-pub(super) fn write_list<T>(out: &mut String, items: impl IntoIterator<Item = T>, mut item: impl FnMut(&mut String, T)) {
+pub(super) fn write_list<T>(
+    out: &mut String,
+    items: impl IntoIterator<Item = T>,
+    mut item: impl FnMut(&mut String, T),
+) {
     out.push('[');
     for (index, each) in items.into_iter().enumerate() {
         if index > 0 {

@@ -62,7 +62,8 @@ pub fn encrypt(text: &str, from: &PrivateKey, to: &PublicKey, nonce: u64) -> Res
 /// # Errors
 /// [`MemoError`].
 pub fn decrypt(memo: &str, key: &PrivateKey) -> Result<String, MemoError> {
-    let bytes = memo.strip_prefix('#').and_then(|text| bs58::decode(text).into_vec().ok()).ok_or(MemoError::Malformed)?;
+    let bytes =
+        memo.strip_prefix('#').and_then(|text| bs58::decode(text).into_vec().ok()).ok_or(MemoError::Malformed)?;
     let mut reader = Reader::new(&bytes);
     let mut parts = || -> Result<_, super::DecodeError> {
         let (from, to): ([u8; 33], [u8; 33]) = (reader.array()?, reader.array()?);

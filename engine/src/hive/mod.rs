@@ -10,6 +10,7 @@ mod authority;
 pub mod block;
 mod error;
 mod field;
+mod header;
 mod json;
 mod keys;
 pub mod memo;
@@ -24,11 +25,12 @@ use std::fmt;
 pub use asset::{Asset, Symbol};
 pub use authority::{AccountAuthorities, Authorities, Authority, Denied, Role, check};
 pub use error::{DecodeError, Fault, Invalid, Layer, Refusal};
+pub use header::{BlockHeader, merkle_root};
 pub use keys::{KeyError, PrivateKey, PublicKey};
 pub use operation::{
-    AccountCreate, AccountWitnessProxy, AccountWitnessVote, Comment, CustomJson, FeedPublish, MAX_MEMO_BYTES, Operation,
-    PairId, Price, RecurrentTransfer, Transfer, TransferFromSavings, TransferToSavings, TransferToVesting, Vote,
-    WithdrawVesting,
+    AccountCreate, AccountWitnessProxy, AccountWitnessVote, Comment, CustomJson, FeedPublish, MAX_MEMO_BYTES,
+    Operation, PairId, Price, RecurrentTransfer, Transfer, TransferFromSavings, TransferToSavings, TransferToVesting,
+    Vote, WithdrawVesting,
 };
 pub use signature::{Signature, SignatureError};
 pub use transaction::{Authorized, MAX_SECONDS_UNTIL_EXPIRATION, Transaction, tapos_of};

@@ -59,7 +59,8 @@ impl Signature {
         // 27 and 31 are the same: the four added by "compressed" change nothing on this chain.
         let recovery = RecoveryId::from_byte((header - 27) & 3).ok_or(SignatureError::NoKey)?;
         let signature = k256::ecdsa::Signature::from_slice(scalars).map_err(|_| SignatureError::NoKey)?;
-        let key = VerifyingKey::recover_from_prehash(digest, &signature, recovery).map_err(|_| SignatureError::NoKey)?;
+        let key =
+            VerifyingKey::recover_from_prehash(digest, &signature, recovery).map_err(|_| SignatureError::NoKey)?;
         let point = key.to_sec1_point(true);
         Ok(PublicKey(point.as_bytes().try_into().expect("a compressed point has 33 bytes")))
     }

@@ -80,9 +80,8 @@ impl Transaction {
     #[must_use]
     pub fn to_json(&self, form: Form) -> String {
         let (num, prefix, expiration) = (self.ref_block_num, self.ref_block_prefix, self.expiration.to_ledger());
-        let mut out = format!(
-            r#"{{"ref_block_num":{num},"ref_block_prefix":{prefix},"expiration":"{expiration}","operations":"#
-        );
+        let mut out =
+            format!(r#"{{"ref_block_num":{num},"ref_block_prefix":{prefix},"expiration":"{expiration}","operations":"#);
         write_list(&mut out, &self.operations, |out, operation| operation.write(out, form));
         out.push_str(",\"extensions\":[],\"signatures\":");
         write_list(&mut out, &self.signatures, |out, signature| write_text(out, &signature.to_string()));
@@ -363,10 +362,7 @@ mod tests {
                 ref_block_prefix,
                 expiration: Timestamp::from_seconds(seconds),
                 operations,
-                signatures: seeds
-                    .iter()
-                    .map(|seed| Signature(std::array::from_fn(|at| seed[at % 32])))
-                    .collect(),
+                signatures: seeds.iter().map(|seed| Signature(std::array::from_fn(|at| seed[at % 32]))).collect(),
             },
         )
     }
@@ -409,9 +405,8 @@ mod tests {
 
     #[test]
     fn the_last_second_that_json_can_say() {
-        let json = |time: &str| {
-            format!(r#"{{"ref_block_num":1,"ref_block_prefix":2,"expiration":"{time}","operations":[]}}"#)
-        };
+        let json =
+            |time: &str| format!(r#"{{"ref_block_num":1,"ref_block_prefix":2,"expiration":"{time}","operations":[]}}"#);
         assert!(Transaction::parse(json("2038-01-19T03:14:07").as_bytes()).is_ok());
         let error = Transaction::parse(json("2038-01-19T03:14:08").as_bytes()).unwrap_err();
         assert_eq!(error.field, "expiration");

@@ -1,0 +1,94 @@
+//! A block's header: its id, what its witness signs, and the root of its transactions.
+
+use ripemd::Ripemd160;
+use sha2::{Digest, Sha224, Sha256};
+
+use super::{Pack, Signature, field::Field, pack::Writer};
+use crate::{ledger::BlockId, time::Timestamp};
+
+/// The header of a block without extensions (hived: `block_header.hpp`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockHeader {
+    /// The block it builds on.
+    pub previous: BlockId,
+    /// Its time, whole seconds.
+    pub timestamp: Timestamp,
+    /// Who made it.
+    pub witness: String,
+    /// The root over its transactions: [`merkle_root`].
+    pub transaction_merkle_root: [u8; 20],
+}
+
+impl BlockHeader {
+    fn bytes(&self) -> Writer {
+        let mut writer = Writer::new(Pack::Legacy);
+        writer.put(&self.previous.0);
+        u32::try_from(self.timestamp.seconds()).unwrap_or(u32::MAX).pack(&mut writer);
+        writer.text(&self.witness);
+        writer.put(&self.transaction_merkle_root);
+        writer.varint(0);
+        writer
+    }
+
+    /// Returns what the witness signs. It knows no chain id.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.bytes().bytes).into()
+    }
+
+    /// Returns the block's id: a hash of the signed header whose first four bytes are the block's number.
+    #[must_use]
+    pub fn id(&self, witness_signature: &Signature) -> BlockId {
+        let mut writer = self.bytes();
+        writer.put(&witness_signature.0);
+        let hash = Sha224::digest(&writer.bytes);
+        let mut id: [u8; 20] = hash[..20].try_into().expect("a hash has 28 bytes");
+        id[..4].copy_from_slice(&(self.previous.number() + 1).to_be_bytes());
+        BlockId(id)
+    }
+}
+
+/// Returns the root over signed transactions' bytes: their hashes, hashed in pairs; an odd one goes up alone.
+#[must_use]
+pub fn merkle_root<'b>(signed_transactions: impl IntoIterator<Item = &'b [u8]>) -> [u8; 20] {
+    let mut hashes: Vec<[u8; 32]> = signed_transactions.into_iter().map(|bytes| Sha256::digest(bytes).into()).collect();
+    if hashes.is_empty() {
+        return [0; 20];
+    }
+    while hashes.len() > 1 {
+        hashes = hashes
+            .chunks(2)
+            .map(
+                |pair| if let [left, right] = pair { Sha256::digest([*left, *right].concat()).into() } else { pair[0] },
+            )
+            .collect();
+    }
+    Ripemd160::digest(hashes[0]).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_of_an_id_are_the_number() {
+        let mut previous = BlockId::default();
+        previous.0[3] = 41;
+        let header = BlockHeader {
+            previous,
+            timestamp: Timestamp::from_seconds(3),
+            witness: "hivetill".into(),
+            transaction_merkle_root: merkle_root([]),
+        };
+        assert_eq!(header.id(&Signature([0; 65])).number(), 42);
+        assert_ne!(header.id(&Signature([0; 65])), header.id(&Signature([1; 65])));
+    }
+
+    #[test]
+    fn the_root_of_three_is_the_pair_and_the_odd_one() {
+        let [a, b, c] = [b"a", b"b", b"c"].map(|leaf| <[u8; 32]>::from(Sha256::digest(leaf)));
+        let pair: [u8; 32] = Sha256::digest([a, b].concat()).into();
+        let top: [u8; 32] = Sha256::digest([pair, c].concat()).into();
+        assert_eq!(merkle_root([&b"a"[..], b"b", b"c"]), <[u8; 20]>::from(Ripemd160::digest(top)));
+    }
+}
