@@ -145,36 +145,42 @@ pub fn memo_of(payment: PaymentId) -> String {
 /// Reads a memo. Wallets add words and change case; an id is taken only where nothing of its alphabet touches it.
 #[must_use]
 pub fn match_memo(memo: &str) -> MemoMatch {
-    if memo.starts_with('#') {
-        return MemoMatch::Encrypted;
-    }
     if let Some(id) = memo.strip_prefix(MEMO_PREFIX).and_then(|id| id.parse().ok()) {
         return MemoMatch::Exact(id);
     }
+    find_id(memo, MEMO_PREFIX)
+}
+
+/// Reads the memo of a fee transfer: it names the session in any words, `fee-<id>` among them.
+#[must_use]
+pub fn match_fee_memo(memo: &str) -> MemoMatch {
+    find_id(memo, "")
+}
+
+/// Finds the one session that `memo` names with `lead` before its id.
+fn find_id(memo: &str, lead: &str) -> MemoMatch {
+    if memo.starts_with('#') {
+        return MemoMatch::Encrypted;
+    }
+    let start = format!("{lead}{}", PaymentId::PREFIX);
+    let token_len = start.len() + ENCODED_LEN;
     // Composed first, so that a look-alike made of parts is not taken for the letter itself.
     let folded: String = memo.nfc().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect();
     let mut found = None;
-    let mut rest = folded.as_str();
-    let mut before = None;
-    while let Some(at) = rest.find(TOKEN_START) {
-        let token_len = MEMO_PREFIX.len() + PaymentId::PREFIX.len() + ENCODED_LEN;
-        let left = rest[..at].chars().next_back().or(before);
-        let token = rest.get(at..at + token_len);
-        let right = rest.get(at + token_len..).and_then(|tail| tail.chars().next());
-        let id = token.and_then(|token| token[MEMO_PREFIX.len()..].parse::<PaymentId>().ok());
+    for (at, _) in folded.match_indices(&start) {
+        let left = folded[..at].chars().next_back();
+        let right = folded.get(at + token_len..).and_then(|tail| tail.chars().next());
+        let token = folded.get(at + lead.len()..at + token_len);
+        let id = token.and_then(|token| token.parse::<PaymentId>().ok());
         if let Some(id) = id.filter(|_| !touches(left) && !touches(right)) {
             match found {
                 Some(other) if other != id => return MemoMatch::Ambiguous,
                 _ => found = Some(id),
             }
         }
-        before = Some('p');
-        rest = &rest[at + 1..];
     }
     found.map_or(MemoMatch::None, MemoMatch::Normalized)
 }
-
-const TOKEN_START: &str = "pos-pay_";
 
 /// Says whether a neighbouring character could belong to an id, which would make it a longer word.
 fn touches(neighbour: Option<char>) -> bool {
@@ -242,6 +248,15 @@ mod tests {
         assert_eq!(match_memo(&format!("#{memo}")), MemoMatch::Encrypted);
         assert_eq!(match_memo(&format!("{memo} {}", memo_of(id(8)))), MemoMatch::Ambiguous);
         assert_eq!(match_memo(&format!("{memo}/{memo}/{}", memo_of(id(8)))), MemoMatch::Ambiguous);
+    }
+
+    #[test]
+    fn a_fee_memo_names_its_session_in_any_words() {
+        for text in [format!("fee-{}", id(7)), memo_of(id(7)), format!("Fee for {} (1.5 %)", id(7))] {
+            assert_eq!(match_fee_memo(&text), MemoMatch::Normalized(id(7)), "{text:?}");
+        }
+        assert_eq!(match_fee_memo(&format!("fee-{} {}", id(7), id(8))), MemoMatch::Ambiguous);
+        assert_eq!(match_fee_memo(&format!("fee_{}", id(7))), MemoMatch::None);
     }
 
     proptest! {
