@@ -1,1 +1,36 @@
-//! Being built.
+//! The living part of Hivetill.
+//!
+//! ```text
+//!                          Tree (supervisor)
+//!         ┌──────────┬─────────┼──────────┬──────────┐
+//!     Merchants   Sessions  Scanner   Webhooks     Rates
+//!                    │
+//!          one Payment actor per awake session
+//! ```
+//!
+//! Everything is asked through [`Gateway`]; everything undecided comes in through [`Environment`]. Sessions wake, park
+//! and are reborn under `Sessions`; `Scanner`, `Webhooks` and `Rates` are brought back when they crash; a store that
+//! fails ends the whole tree ([`Tree::failed`]), because memory must not argue with disk.
+
+pub mod environment;
+pub mod hive_rpc;
+pub mod http_webhooks;
+pub mod system;
+
+mod context;
+mod gateway;
+mod merchants;
+mod nodes;
+mod payment;
+mod rates;
+mod scanner;
+mod sessions;
+mod supervisor;
+mod webhook;
+
+pub use context::{LedgerStatus, Settings};
+pub use environment::Environment;
+pub use gateway::{Gateway, GatewayError, Health};
+pub use merchants::Registered;
+pub use sessions::Watch;
+pub use supervisor::{StartError, Tree};

@@ -1,0 +1,391 @@
+//! The handle through which everything is asked of an engine: who asks, may they, and what is the answer.
+
+use std::{sync::Arc, time::Duration};
+
+use engine::{
+    account::AccountName,
+    fields::Violation,
+    ids::{MerchantId, PaymentId, SlugToken},
+    merchant::{self, KeyDigest, Merchant, Registration, Update},
+    money::FeePercent,
+    payment::{Canceller, Command, Draft, Payment, Rejection, Terms},
+    time::Timestamp,
+    webhook::Secret,
+};
+use ractor::ActorRef;
+use storage::{Batch, CommitError, MerchantQuery, Page, PaymentQuery, ReadError, Write};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::{
+    context::{Context, LedgerStatus},
+    merchants::{self, Change, MerchantError, Registered},
+    nodes::NodesError,
+    payment::SessionError,
+    sessions::{self, Watch},
+};
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GatewayError {
+    /// No key, or none of ours.
+    #[error("the API key is missing or invalid")]
+    Unauthenticated,
+    /// The key is good and may not do this.
+    #[error("the API key may not do this")]
+    Forbidden,
+    /// The operation needs an admin's key.
+    #[error("this needs an admin's API key")]
+    AdminOnly,
+    /// The merchant is switched off.
+    #[error("the merchant account is inactive")]
+    InactiveMerchant,
+    /// Fields break their rules.
+    #[error("{} is invalid", .0.first().map_or("the request", |v| v.field.as_str()))]
+    Invalid(Vec<Violation>),
+    /// The ledger has no such account.
+    #[error("the ledger has no account {0}")]
+    UnknownAccount(AccountName),
+    /// There is no such payment, or it is not the caller's.
+    #[error("no such payment")]
+    PaymentNotFound,
+    /// There is no such merchant.
+    #[error("no such merchant")]
+    MerchantNotFound,
+    /// The payment's state refuses.
+    #[error("{0}")]
+    Rejected(Rejection),
+    /// No ledger node answers, or the ledger is not followed yet.
+    #[error("no ledger node answers")]
+    LedgerUnavailable,
+    /// No price of HIVE was ever read.
+    #[error("no price of HIVE is known yet")]
+    NoRate,
+    /// Too much is waiting; come back later.
+    #[error("the engine has more to do than it can")]
+    Overloaded,
+    /// Somebody else kept changing the same record; come back later.
+    #[error("the record kept changing")]
+    Contended,
+    /// The store failed. Whether the change was made only the record will tell, after a restart.
+    #[error("the store failed")]
+    StoreFailed,
+}
+
+/// The handle of a running engine. Cheap to clone.
+#[derive(Clone)]
+pub struct Gateway {
+    context: Arc<Context>,
+    sessions: ActorRef<sessions::Msg>,
+    merchants: ActorRef<merchants::Msg>,
+    /// What may wait at once; ractor's mailboxes have no bound of their own.
+    waiting: Arc<Semaphore>,
+}
+
+/// How the engine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    /// Where the ledger stands.
+    pub ledger: LedgerStatus,
+    /// Whether payments can be created: the chain is read from a known block on.
+    pub is_following: bool,
+    /// Sessions that are awake.
+    pub awake: usize,
+}
+
+impl Gateway {
+    pub(crate) fn new(
+        context: Arc<Context>,
+        sessions: ActorRef<sessions::Msg>,
+        merchants: ActorRef<merchants::Msg>,
+    ) -> Self {
+        let waiting = Arc::new(Semaphore::new(context.settings.max_waiting_calls));
+        Self { context, sessions, merchants, waiting }
+    }
+
+    /// Returns the engine's time: the later of the wall clock and the newest head block.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.context.now()
+    }
+
+    /// Returns the fee of payments created now.
+    #[must_use]
+    pub fn fee_percent(&self) -> FeePercent {
+        self.context.settings.fee_percent
+    }
+
+    /// Returns whether webhooks may go to plain http.
+    #[must_use]
+    pub fn allows_insecure_webhooks(&self) -> bool {
+        self.context.settings.allow_insecure_webhooks
+    }
+
+    /// Returns the merchant an API key speaks for, and notes the key's use.
+    ///
+    /// # Errors
+    /// [`GatewayError::Unauthenticated`] for unknown and malformed keys alike.
+    pub async fn authenticate(&self, api_key: &str) -> Result<Merchant, GatewayError> {
+        let digest = KeyDigest::of(api_key);
+        let found = self.context.env.store.merchant_by_key(digest).await.map_err(|e| self.read_failed(&e))?;
+        let merchant = found.filter(|merchant| merchant.key.digest.matches(&digest));
+        let merchant = merchant.ok_or(GatewayError::Unauthenticated)?;
+        if merchant.key.use_is_news(self.now()) {
+            let _ =
+                self.merchants.cast(merchants::Msg::Change { id: merchant.id, change: Change::KeyUsed, reply: None });
+        }
+        Ok(merchant)
+    }
+
+    /// Registers a merchant; its account must exist on the ledger.
+    ///
+    /// # Errors
+    /// [`GatewayError::UnknownAccount`]; [`GatewayError::LedgerUnavailable`] while no node can say; store errors.
+    pub async fn register(&self, registration: Registration, is_admin: bool) -> Result<Registered, GatewayError> {
+        self.check_account(&registration.hive_account).await?;
+        let (reply, answer) = oneshot::channel();
+        self.tell_merchants(merchants::Msg::Register { registration, is_admin, reply })?;
+        answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
+    }
+
+    /// Returns a merchant.
+    ///
+    /// # Errors
+    /// [`GatewayError::MerchantNotFound`].
+    pub async fn merchant(&self, id: MerchantId) -> Result<Merchant, GatewayError> {
+        let found = self.context.env.store.merchant(id).await.map_err(|e| self.read_failed(&e))?;
+        found.ok_or(GatewayError::MerchantNotFound)
+    }
+
+    /// Lists merchants, newest first.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn merchants(&self, query: MerchantQuery) -> Result<Page<Merchant>, GatewayError> {
+        self.context.env.store.merchants(query).await.map_err(|e| self.read_failed(&e))
+    }
+
+    /// Changes a merchant; a new account must exist on the ledger.
+    ///
+    /// # Errors
+    /// As [`Gateway::register`], and [`GatewayError::MerchantNotFound`].
+    pub async fn update_merchant(&self, id: MerchantId, update: Update) -> Result<Merchant, GatewayError> {
+        if let Some(account) = &update.hive_account {
+            self.check_account(account).await?;
+        }
+        self.change(id, Change::Update(update)).await
+    }
+
+    /// Switches a merchant on or off.
+    ///
+    /// # Errors
+    /// [`GatewayError::MerchantNotFound`]; store errors.
+    pub async fn set_merchant_active(&self, id: MerchantId, is_active: bool) -> Result<Merchant, GatewayError> {
+        self.change(id, Change::SetActive(is_active)).await
+    }
+
+    /// Gives a merchant a new webhook secret. The old one stops at once, or signs beside it for `grace`.
+    ///
+    /// # Errors
+    /// [`GatewayError::MerchantNotFound`]; store errors.
+    pub async fn rotate_webhook_secret(
+        &self,
+        id: MerchantId,
+        grace: Duration,
+    ) -> Result<(Secret, Option<Timestamp>), GatewayError> {
+        let secret = Secret::from_random(self.context.env.entropy.bytes());
+        let previous_valid_until = (!grace.is_zero()).then(|| self.now() + grace);
+        self.change(id, Change::Secret { secret: secret.clone(), previous_valid_until }).await?;
+        Ok((secret, previous_valid_until))
+    }
+
+    /// Gives a merchant a new API key; the old one stops at once.
+    ///
+    /// # Errors
+    /// [`GatewayError::MerchantNotFound`]; store errors.
+    pub async fn reissue_api_key(&self, id: MerchantId) -> Result<(Merchant, String), GatewayError> {
+        let text = merchant::api_key_text(self.context.env.entropy.bytes());
+        let merchant = self.change(id, Change::ApiKey(text.clone())).await?;
+        Ok((merchant, text))
+    }
+
+    /// Opens a payment session. An `Ok` means it is durable.
+    ///
+    /// # Errors
+    /// [`GatewayError::InactiveMerchant`], [`GatewayError::NoRate`], [`GatewayError::LedgerUnavailable`] before the
+    /// chain was ever reached, [`GatewayError::Overloaded`], store errors.
+    pub async fn open_payment(&self, merchant: &Merchant, draft: Draft) -> Result<Payment, GatewayError> {
+        if !merchant.is_active {
+            return Err(GatewayError::InactiveMerchant);
+        }
+        if !self.context.ledger.is_followed() {
+            return Err(GatewayError::LedgerUnavailable);
+        }
+        let _place = self.waiting.try_acquire().map_err(|_| GatewayError::Overloaded)?;
+        let settings = &self.context.settings;
+        let now = self.now();
+        let terms = Terms {
+            merchant: merchant.id,
+            pay_to: merchant.hive_account.clone(),
+            fee_percent: settings.fee_percent,
+            fee_mode: settings.fee_mode.clone(),
+            rate: self.context.rate(),
+            default_lifetime: settings.session_lifetime,
+            grace: settings.session_grace,
+            livemode: !settings.development,
+        };
+        let env = &self.context.env;
+        let id = env.entropy.payment_id(now);
+        let payment = Payment::open(draft, terms, id, env.entropy.slug(), now).map_err(|_| GatewayError::NoRate)?;
+        let write = Write::Payment { payment: Box::new(payment.clone()), expected: None };
+        env.store.commit(Batch::of(write)).await.map_err(|error| self.commit_failed(error))?;
+        env.probe.reach("gateway: created, not adopted");
+        self.tell_sessions(sessions::Msg::Adopt(Box::new(payment.clone())))?;
+        Ok(payment)
+    }
+
+    /// Returns a merchant's payment.
+    ///
+    /// # Errors
+    /// [`GatewayError::PaymentNotFound`], for another merchant's payment too.
+    pub async fn payment(&self, merchant: MerchantId, id: PaymentId) -> Result<Payment, GatewayError> {
+        let payment = self.any_payment(id).await?;
+        if payment.merchant == merchant { Ok(payment) } else { Err(GatewayError::PaymentNotFound) }
+    }
+
+    /// Returns a payment, whoever's it is: for the checkout page, which decides what a stranger may see.
+    ///
+    /// # Errors
+    /// [`GatewayError::PaymentNotFound`].
+    pub async fn any_payment(&self, id: PaymentId) -> Result<Payment, GatewayError> {
+        let found = self.context.env.store.payment(id).await.map_err(|e| self.read_failed(&e))?;
+        found.ok_or(GatewayError::PaymentNotFound)
+    }
+
+    /// Returns the payment a checkout address names.
+    ///
+    /// # Errors
+    /// [`GatewayError::PaymentNotFound`].
+    pub async fn payment_by_slug(&self, slug: SlugToken) -> Result<Payment, GatewayError> {
+        let found = self.context.env.store.payment_by_slug(slug).await.map_err(|e| self.read_failed(&e))?;
+        found.ok_or(GatewayError::PaymentNotFound)
+    }
+
+    /// Lists a merchant's payments, newest first.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn payments(&self, query: PaymentQuery) -> Result<Page<Payment>, GatewayError> {
+        self.context.env.store.payments(query).await.map_err(|e| self.read_failed(&e))
+    }
+
+    /// Cancels a payment; cancelling a cancelled one again returns it as it is.
+    ///
+    /// # Errors
+    /// [`GatewayError::Rejected`] where its state or money on its way refuses.
+    pub async fn cancel_payment(&self, id: PaymentId, by: Canceller) -> Result<Payment, GatewayError> {
+        match self.order(id, Command::Cancel(by)).await {
+            Err(SessionError::Rejected { rejection: Rejection::AlreadyCancelled { .. }, payment }) => Ok(*payment),
+            answer => answer.map(|payment| *payment).map_err(Into::into),
+        }
+    }
+
+    /// Returns the payment now and after every change, until it has reached a final state.
+    ///
+    /// # Errors
+    /// [`GatewayError::PaymentNotFound`].
+    pub async fn watch_payment(&self, id: PaymentId) -> Result<Watch, GatewayError> {
+        let (reply, answer) = oneshot::channel();
+        self.tell_sessions(sessions::Msg::Watch(id, reply))?;
+        answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
+    }
+
+    /// Says how the engine is.
+    ///
+    /// # Errors
+    /// [`GatewayError::StoreFailed`] when it is on its way down.
+    pub async fn health(&self) -> Result<Health, GatewayError> {
+        let (reply, answer) = oneshot::channel();
+        self.tell_sessions(sessions::Msg::CountAwake(reply))?;
+        let awake = answer.await.map_err(|_| GatewayError::StoreFailed)?;
+        Ok(Health { ledger: self.context.ledger.status(), is_following: self.context.ledger.is_followed(), awake })
+    }
+
+    /// Returns how many deliveries of any merchant wait for the present moment, at most `limit`.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn due_deliveries(&self, limit: usize) -> Result<usize, GatewayError> {
+        let due = self.context.env.store.due_deliveries(self.context.env.clock.now(), limit).await;
+        due.map(|due| due.len()).map_err(|e| self.read_failed(&e))
+    }
+
+    async fn order(&self, id: PaymentId, command: Command) -> Result<Box<Payment>, SessionError> {
+        let _place = self.waiting.try_acquire().map_err(|_| SessionError::Overloaded)?;
+        let (reply, answer) = oneshot::channel();
+        let order = sessions::Msg::Order(id, Box::new(command), Some(reply), None);
+        self.sessions.cast(order).map_err(|_| SessionError::Unknown)?;
+        answer.await.unwrap_or(Err(SessionError::Unknown))
+    }
+
+    async fn change(&self, id: MerchantId, change: Change) -> Result<Merchant, GatewayError> {
+        let _place = self.waiting.try_acquire().map_err(|_| GatewayError::Overloaded)?;
+        let (reply, answer) = oneshot::channel();
+        self.tell_merchants(merchants::Msg::Change { id, change, reply: Some(reply) })?;
+        answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
+    }
+
+    async fn check_account(&self, name: &AccountName) -> Result<(), GatewayError> {
+        match self.context.nodes.account(name).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(GatewayError::UnknownAccount(name.clone())),
+            Err(NodesError::Unavailable(_) | NodesError::Disagree { .. } | NodesError::Refused(_)) => {
+                Err(GatewayError::LedgerUnavailable)
+            }
+        }
+    }
+
+    fn tell_sessions(&self, message: sessions::Msg) -> Result<(), GatewayError> {
+        self.sessions.cast(message).map_err(|_| GatewayError::StoreFailed)
+    }
+
+    fn tell_merchants(&self, message: merchants::Msg) -> Result<(), GatewayError> {
+        self.merchants.cast(message).map_err(|_| GatewayError::StoreFailed)
+    }
+
+    fn commit_failed(&self, error: CommitError) -> GatewayError {
+        self.context.give_up_on(&error);
+        match error {
+            CommitError::Overloaded => GatewayError::Overloaded,
+            CommitError::Conflict { .. } | CommitError::Claimed(_) => GatewayError::Contended,
+            CommitError::Unknown(_) => GatewayError::StoreFailed,
+        }
+    }
+
+    fn read_failed(&self, error: &ReadError) -> GatewayError {
+        self.context.fatal.raise(error.to_string());
+        GatewayError::StoreFailed
+    }
+}
+
+impl From<SessionError> for GatewayError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::NotFound(_) => Self::PaymentNotFound,
+            SessionError::Rejected { rejection, .. } => Self::Rejected(rejection),
+            SessionError::Overloaded => Self::Overloaded,
+            SessionError::Claimed(_) | SessionError::Contended => Self::Contended,
+            SessionError::Unknown => Self::StoreFailed,
+        }
+    }
+}
+
+impl From<MerchantError> for GatewayError {
+    fn from(error: MerchantError) -> Self {
+        match error {
+            MerchantError::NotFound(_) => Self::MerchantNotFound,
+            MerchantError::Overloaded => Self::Overloaded,
+            MerchantError::Contended => Self::Contended,
+            MerchantError::Unknown => Self::StoreFailed,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! A ledger node over Hive's JSON-RPC.
+
+use std::{fmt, time::Duration};
+
+use engine::{
+    account::AccountName,
+    hive::{Authority, ChainId, block},
+    ledger::{Block, Head, TxId},
+    money::{Currency, HivePrice, Money},
+    time::Timestamp,
+};
+use reqwest::{Client, redirect::Policy};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+
+use crate::environment::{Account, Answer, Identity, Node, NodeError, TxStatus};
+
+/// Answers larger than this are not read: a hundred full blocks stay well below.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+/// What a development ledger of ours calls itself.
+const DEVELOPMENT_VERSION: &str = "hivetill-dev";
+
+/// A node behind a URL.
+pub struct HiveRpc {
+    client: Client,
+    url: String,
+    name: String,
+}
+
+impl fmt::Debug for HiveRpc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HiveRpc").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl HiveRpc {
+    /// Returns the node at `url`.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn new(url: &str, timeout: Duration) -> Result<Self, reqwest::Error> {
+        let client = Client::builder().redirect(Policy::none()).timeout(timeout).connect_timeout(timeout).build()?;
+        // A URL may carry a key in its path or query; logs get the host alone.
+        let host = reqwest::Url::parse(url).ok().and_then(|url| {
+            let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+            Some(format!("{}{port}", url.host_str()?))
+        });
+        Ok(Self { client, url: url.to_owned(), name: host.unwrap_or_else(|| "node".to_owned()) })
+    }
+
+    async fn call(&self, method: &str, params: Value) -> Result<Box<RawValue>, NodeError> {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let unreachable = |error: reqwest::Error| {
+            if error.is_timeout() { NodeError::Timeout } else { NodeError::Connect(error.without_url().to_string()) }
+        };
+        let mut answer = self.client.post(&self.url).json(&request).send().await.map_err(unreachable)?;
+        if !answer.status().is_success() {
+            return Err(NodeError::Http(answer.status().as_u16()));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_ANSWER {
+                return Err(NodeError::Unreadable(format!("more than {MAX_ANSWER} bytes")));
+            }
+        }
+        let Envelope { result, error } = read(&body)?;
+        match (result, error) {
+            (_, Some(error)) => Err(NodeError::Rpc {
+                code: error.code,
+                data_code: error.data.as_ref().and_then(|data| data.code),
+                name: error.data.and_then(|data| data.name).unwrap_or_default(),
+                message: error.message,
+            }),
+            (Some(result), None) => Ok(result),
+            (None, None) => Err(NodeError::Unreadable("neither result nor error".to_owned())),
+        }
+    }
+
+    async fn read_accounts(&self, names: Vec<AccountName>) -> Result<Vec<Account>, NodeError> {
+        let names: Vec<_> = names.iter().map(AccountName::as_str).collect();
+        let result = self.call("condenser_api.get_accounts", json!([names])).await?;
+        let found: Vec<AccountJson<'_>> = read(result.get().as_bytes())?;
+        found.into_iter().map(AccountJson::read).collect()
+    }
+}
+
+impl Node for HiveRpc {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn identity(&self) -> Answer<'_, Identity> {
+        Box::pin(async {
+            let result = self.call("database_api.get_version", json!({})).await?;
+            let version: Version = read(result.get().as_bytes())?;
+            let chain_id = ChainId::parse(&version.chain_id)
+                .ok_or_else(|| NodeError::Unreadable("`chain_id` is no chain id".to_owned()))?;
+            let says_development = |text: &str| text.contains(DEVELOPMENT_VERSION);
+            let is_development = [&version.blockchain_version, &version.hive_revision, &version.node_type]
+                .into_iter()
+                .any(|text| says_development(text));
+            Ok(Identity { chain_id, version: version.blockchain_version, is_development })
+        })
+    }
+
+    fn head(&self) -> Answer<'_, Head> {
+        Box::pin(async {
+            let result = self.call("database_api.get_dynamic_global_properties", json!({})).await?;
+            block::parse_head(result.get()).map_err(unreadable)
+        })
+    }
+
+    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+        Box::pin(async move {
+            let params = json!({"starting_block_num": from, "count": count});
+            let result = self.call("block_api.get_block_range", params).await?;
+            block::parse_block_range(result.get()).map_err(unreadable)
+        })
+    }
+
+    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+        Box::pin(self.read_accounts(names))
+    }
+
+    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
+        Box::pin(async move {
+            let params = json!({"transaction_id": tx_id.to_string(), "expiration": expiration.to_ledger()});
+            let result = self.call("transaction_status_api.find_transaction", params).await?;
+            let found: Found = read(result.get().as_bytes())?;
+            let block = || {
+                found
+                    .block_num
+                    .ok_or_else(|| NodeError::Unreadable("a transaction in a block without number".to_owned()))
+            };
+            Ok(match found.status.as_str() {
+                "unknown" => TxStatus::Unknown,
+                "within_mempool" => TxStatus::InMempool,
+                "within_reversible_block" => TxStatus::InReversibleBlock(block()?),
+                "within_irreversible_block" => TxStatus::InIrreversibleBlock(block()?),
+                "expired_reversible" => TxStatus::ExpiredReversible,
+                "expired_irreversible" => TxStatus::ExpiredIrreversible,
+                "too_old" => TxStatus::TooOld,
+                other => return Err(NodeError::Unreadable(format!("the status {other:?} of a transaction"))),
+            })
+        })
+    }
+
+    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let trx = RawValue::from_string(signed_json).map_err(unreadable)?;
+            self.call("network_broadcast_api.broadcast_transaction", json!({"trx": trx})).await.map(drop)
+        })
+    }
+
+    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+        Box::pin(async {
+            // The market's median: the other one is raised by the chain when there is too much HBD.
+            let result = self.call("condenser_api.get_feed_history", json!([])).await?;
+            let feed: Feed = read(result.get().as_bytes())?;
+            let units = |text: &str, currency: Currency| {
+                Money::parse_ledger(text).ok().filter(|money| money.currency == currency).map(|money| money.units)
+            };
+            let base = units(&feed.market_median_history.base, Currency::Hbd);
+            let quote = units(&feed.market_median_history.quote, Currency::Hive);
+            match (base, quote) {
+                (Some(base), Some(quote)) => Ok(HivePrice::new(base, quote)),
+                _ => Err(NodeError::Unreadable("a price that is not HBD for HIVE".to_owned())),
+            }
+        })
+    }
+}
+
+fn unreadable(error: impl fmt::Display) -> NodeError {
+    NodeError::Unreadable(error.to_string())
+}
+
+fn read<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, NodeError> {
+    serde_json::from_slice(json).map_err(unreadable)
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    result: Option<Box<RawValue>>,
+    error: Option<RpcError>,
+}
+
+#[derive(Deserialize)]
+struct RpcError {
+    code: i64,
+    message: String,
+    data: Option<RpcErrorData>,
+}
+
+#[derive(Deserialize)]
+struct RpcErrorData {
+    code: Option<i64>,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    #[serde(default)]
+    blockchain_version: String,
+    #[serde(default)]
+    hive_revision: String,
+    #[serde(default)]
+    node_type: String,
+    chain_id: String,
+}
+
+#[derive(Deserialize)]
+struct AccountJson<'a> {
+    name: String,
+    #[serde(borrow)]
+    active: &'a RawValue,
+    balance: String,
+    hbd_balance: String,
+}
+
+impl AccountJson<'_> {
+    fn read(self) -> Result<Account, NodeError> {
+        let name = AccountName::parse(&self.name).map_err(unreadable)?;
+        let active = Authority::parse(self.active.get().as_bytes()).map_err(unreadable)?;
+        let balance = |text: &str| Money::parse_ledger(text).map_err(unreadable);
+        Ok(Account { name, active, balances: [balance(&self.balance)?, balance(&self.hbd_balance)?] })
+    }
+}
+
+#[derive(Deserialize)]
+struct Found {
+    status: String,
+    block_num: Option<u32>,
+}
+
+#[derive(Deserialize)]
+struct Feed {
+    market_median_history: Price,
+}
+
+#[derive(Deserialize)]
+struct Price {
+    base: String,
+    quote: String,
+}

@@ -1,0 +1,270 @@
+//! The ledger's nodes together: who is asked first, who is left alone for a while, and when they must agree.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use engine::{
+    account::AccountName,
+    hive::ChainId,
+    ledger::{Block, Head},
+    money::HivePrice,
+    time::Timestamp,
+};
+use futures_util::future::{BoxFuture, join_all};
+
+use crate::{
+    context::Settings,
+    environment::{Account, Answer, Clock, Environment, Node, NodeError},
+};
+
+/// How long a node that failed once, twice, … is asked last.
+const COOLDOWNS: [Duration; 4] =
+    [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(30), Duration::from_secs(60)];
+/// How far behind the clock a head may be before another node is asked too.
+const STALE_AFTER: Duration = Duration::from_secs(30);
+
+/// Why no node could answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NodesError {
+    /// Every node failed; the last failure is told.
+    #[error("no ledger node answers: {0}")]
+    Unavailable(String),
+    /// Nodes answered and do not agree.
+    #[error("{answered} nodes answered and no {needed} of them agree on block {block_num}")]
+    Disagree {
+        /// The block.
+        block_num: u32,
+        /// How many answered.
+        answered: usize,
+        /// How many must agree.
+        needed: usize,
+    },
+    /// The ledger refused by its own rules; no other node would do better.
+    #[error(transparent)]
+    Refused(NodeError),
+}
+
+/// The ledger's nodes.
+pub(crate) struct Nodes {
+    slots: Vec<Slot>,
+    clock: Arc<dyn Clock>,
+    chain_id: ChainId,
+    development: bool,
+    needed: usize,
+    max_head_ahead: Option<Duration>,
+}
+
+struct Slot {
+    node: Arc<dyn Node>,
+    health: Mutex<Health>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Health {
+    failures: u32,
+    asked_last_until: Timestamp,
+    is_checked: bool,
+}
+
+impl Nodes {
+    pub(crate) fn new(env: &Environment, settings: &Settings) -> Self {
+        let needed = match settings.min_agreeing_nodes {
+            0 if env.nodes.len() > 2 => 2,
+            0 => 1,
+            asked => asked,
+        };
+        Self {
+            slots: env.nodes.iter().map(|node| Slot { node: Arc::clone(node), health: Mutex::default() }).collect(),
+            clock: Arc::clone(&env.clock),
+            chain_id: settings.chain_id,
+            development: settings.development,
+            needed,
+            max_head_ahead: settings.max_head_ahead,
+        }
+    }
+
+    /// Asks every node which chain it serves. Unreachable ones are asked again before they are first used.
+    ///
+    /// # Errors
+    /// [`NodeError::WrongChain`] names the first node that serves another chain.
+    pub(crate) async fn check_chain(&self) -> Result<(), NodeError> {
+        for slot in &self.slots {
+            match self.check(slot).await {
+                Err(wrong @ NodeError::WrongChain(_)) => return Err(wrong),
+                Err(error) => tracing::warn!(node = slot.node.name(), %error, "a ledger node does not answer"),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn check(&self, slot: &Slot) -> Result<(), NodeError> {
+        if slot.health().is_checked {
+            return Ok(());
+        }
+        let identity = slot.node.identity().await?;
+        let name = slot.node.name();
+        if identity.chain_id != self.chain_id {
+            return Err(NodeError::WrongChain(format!("{name} has chain id {}", identity.chain_id)));
+        }
+        if identity.is_development != self.development {
+            let what = if identity.is_development { "a development ledger" } else { "no development ledger" };
+            return Err(NodeError::WrongChain(format!("{name} is {what} ({})", identity.version)));
+        }
+        slot.with_health(|health| health.is_checked = true);
+        Ok(())
+    }
+
+    /// Asks nodes in order of health until one answers or the ledger itself refuses.
+    pub(crate) async fn ask<T>(&self, question: impl Fn(&dyn Node) -> Answer<'_, T>) -> Result<T, NodesError> {
+        let mut last = "no node is configured".to_owned();
+        for slot in self.in_order() {
+            match self.ask_one(slot, &question).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) if error.is_the_nodes_fault() => last = format!("{}: {error}", slot.node.name()),
+                Err(error) => return Err(NodesError::Refused(error)),
+            }
+        }
+        Err(NodesError::Unavailable(last))
+    }
+
+    async fn ask_one<T>(&self, slot: &Slot, question: impl Fn(&dyn Node) -> Answer<'_, T>) -> Result<T, NodeError> {
+        self.check(slot).await.inspect_err(|error| self.note_failure(slot, error))?;
+        match question(&*slot.node).await {
+            Ok(answer) => {
+                slot.with_health(|health| health.failures = 0);
+                Ok(answer)
+            }
+            Err(error) => {
+                if error.is_the_nodes_fault() {
+                    self.note_failure(slot, &error);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn note_failure(&self, slot: &Slot, error: &NodeError) {
+        let now = self.clock.now();
+        let failures = slot.with_health(|health| {
+            let step = (health.failures as usize).min(COOLDOWNS.len() - 1);
+            health.failures = health.failures.saturating_add(1);
+            health.asked_last_until = now + COOLDOWNS[step];
+            health.failures
+        });
+        // Once when it starts and then rarely: a dead node must not fill the log.
+        if failures == 1 || failures % 100 == 0 {
+            tracing::warn!(node = slot.node.name(), failures, %error, "ledger node failed: {error}");
+        }
+    }
+
+    fn in_order(&self) -> Vec<&Slot> {
+        let now = self.clock.now();
+        let mut slots: Vec<_> = self.slots.iter().collect();
+        slots.sort_by_key(|slot| {
+            let health = slot.health();
+            health.failures > 0 && now < health.asked_last_until
+        });
+        slots
+    }
+
+    /// Returns where the chain stands. Irreversible is only what as many nodes as must agree say.
+    pub(crate) async fn head(&self) -> Result<Head, NodesError> {
+        let now = self.clock.now();
+        let mut heads: Vec<Head> = Vec::new();
+        let mut last = "no node is configured".to_owned();
+        for slot in self.in_order() {
+            let is_future = |head: &Head| self.max_head_ahead.is_some_and(|ahead| head.time > now + ahead);
+            match self.ask_one(slot, |node| node.head()).await {
+                Ok(head) if is_future(&head) => {
+                    let error = NodeError::FutureHead(head.time);
+                    self.note_failure(slot, &error);
+                    last = format!("{}: {error}", slot.node.name());
+                }
+                Ok(head) => heads.push(head),
+                Err(error) => last = format!("{}: {error}", slot.node.name()),
+            }
+            let fresh = heads.iter().any(|head| now.since(head.time) <= STALE_AFTER);
+            if heads.len() >= self.needed && fresh {
+                break;
+            }
+        }
+        if heads.len() < self.needed {
+            return Err(NodesError::Unavailable(last));
+        }
+        let newest = *heads.iter().max_by_key(|head| head.block_id.number()).expect("at least one head");
+        let mut irreversible: Vec<_> = heads.iter().map(|head| head.irreversible_num).collect();
+        irreversible.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(Head { irreversible_num: irreversible[self.needed - 1], ..newest })
+    }
+
+    /// Returns irreversible blocks from `from` on, at most `count`, each given alike by as many nodes as must agree.
+    pub(crate) async fn irreversible_blocks(&self, from: u32, count: u32) -> Result<Vec<Block>, NodesError> {
+        if self.needed == 1 {
+            return self.blocks(from, count).await;
+        }
+        let slots = self.in_order();
+        let mut answers: Vec<Vec<Block>> = Vec::new();
+        let mut last = String::new();
+        // As many at once as must agree; the others only if those do not.
+        for group in slots.chunks(self.needed) {
+            let asked = join_all(group.iter().map(|slot| self.ask_one(slot, |node| node.blocks(from, count)))).await;
+            for (slot, answer) in group.iter().zip(asked) {
+                match answer {
+                    Ok(blocks) => answers.push(blocks),
+                    Err(error) => last = format!("{}: {error}", slot.node.name()),
+                }
+            }
+            let agreed = self.agreed(&answers, count);
+            if !agreed.is_empty() {
+                return Ok(agreed);
+            }
+        }
+        if answers.len() < self.needed {
+            return Err(NodesError::Unavailable(last));
+        }
+        Err(NodesError::Disagree { block_num: from, answered: answers.len(), needed: self.needed })
+    }
+
+    /// Returns the longest start of the range on which enough answers are equal, block by block.
+    fn agreed(&self, answers: &[Vec<Block>], count: u32) -> Vec<Block> {
+        let mut agreed = Vec::new();
+        for at in 0..count as usize {
+            let given: Vec<_> = answers.iter().filter_map(|blocks| blocks.get(at)).collect();
+            let equal = given.iter().find(|block| given.iter().filter(|other| other == block).count() >= self.needed);
+            match equal {
+                Some(block) => agreed.push((**block).clone()),
+                None => break,
+            }
+        }
+        agreed
+    }
+
+    /// Returns blocks from `from` on, at most `count`, as one node gives them.
+    pub(crate) async fn blocks(&self, from: u32, count: u32) -> Result<Vec<Block>, NodesError> {
+        self.ask(|node| node.blocks(from, count)).await
+    }
+
+    /// Returns an account, if it exists.
+    pub(crate) async fn account(&self, name: &AccountName) -> Result<Option<Account>, NodesError> {
+        let mut found = self.ask(|node| -> BoxFuture<'_, _> { node.accounts(vec![name.clone()]) }).await?;
+        Ok(found.pop().filter(|account| account.name == *name))
+    }
+
+    /// Returns the witnesses' price of HIVE.
+    pub(crate) async fn price(&self) -> Result<Option<HivePrice>, NodesError> {
+        self.ask(|node| node.price()).await
+    }
+}
+
+impl Slot {
+    fn health(&self) -> Health {
+        *self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_health<T>(&self, change: impl FnOnce(&mut Health) -> T) -> T {
+        change(&mut self.health.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

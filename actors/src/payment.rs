@@ -1,0 +1,213 @@
+//! The actor of one awake session: it alone changes its payment, and it owns the timer of its expiry.
+
+use std::sync::Arc;
+
+use engine::{
+    ids::PaymentId,
+    payment::{Command, Effect, Payment, Rejection, State, Transition},
+    webhook,
+};
+use ractor::{Actor, ActorProcessingErr, ActorRef, concurrency::JoinHandle};
+use storage::{Batch, Claimed, CommitError, EventRecord, ReadError, Write};
+use tokio::sync::oneshot;
+
+use crate::{context::Context, sessions};
+
+/// How often a command is decided anew when another writer was faster.
+const MAX_CONFLICTS: usize = 5;
+
+/// Why an order to a session was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// There is no such session.
+    #[error("no payment {0}")]
+    NotFound(PaymentId),
+    /// Its state machine refused; the record as it stands.
+    #[error("{rejection}")]
+    Rejected {
+        /// Why.
+        rejection: Rejection,
+        /// The payment, unchanged.
+        payment: Box<Payment>,
+    },
+    /// The transaction or nonce is claimed for a session.
+    #[error("claimed already for {}", .0.payment)]
+    Claimed(Box<Claimed>),
+    /// The store takes no more for the moment.
+    #[error("the store has more to write than it can")]
+    Overloaded,
+    /// Other writers kept changing the payment.
+    #[error("the payment kept changing")]
+    Contended,
+    /// The store failed, or the actor died with the order; whether it was carried out the record will tell.
+    #[error("the outcome is unknown")]
+    Unknown,
+}
+
+/// Where the answer to an order goes.
+pub(crate) type Reply = oneshot::Sender<Result<Box<Payment>, SessionError>>;
+
+pub(crate) enum Msg {
+    /// An order, and who waits for it.
+    Order(Box<Command>, Option<Reply>, Option<sessions::Ticket>),
+    /// The session's time is over by our clock.
+    TimeUp,
+    /// Nothing more will be sent: stop when everything before this is done.
+    Park,
+}
+
+pub(crate) struct PaymentActor {
+    pub(crate) context: Arc<Context>,
+    pub(crate) sessions: ActorRef<sessions::Msg>,
+}
+
+pub(crate) struct Awake {
+    payment: Payment,
+    _timer: Option<Timer>,
+}
+
+/// A timer that ends with its actor; ractor's own would live on until due.
+struct Timer(JoinHandle<()>);
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Actor for PaymentActor {
+    type Msg = Msg;
+    type State = Awake;
+    type Arguments = Box<Payment>;
+
+    async fn pre_start(&self, myself: ActorRef<Msg>, payment: Box<Payment>) -> Result<Awake, ActorProcessingErr> {
+        let timer = (payment.state == State::Pending).then(|| {
+            let left = payment.deadline().since(self.context.now());
+            Timer(tokio::spawn(async move {
+                tokio::time::sleep(left).await;
+                // The actor may be gone by now; then nobody needs to be told.
+                let _ = myself.cast(Msg::TimeUp);
+            }))
+        });
+        Ok(Awake { payment: *payment, _timer: timer })
+    }
+
+    async fn handle(&self, myself: ActorRef<Msg>, message: Msg, awake: &mut Awake) -> Result<(), ActorProcessingErr> {
+        match message {
+            Msg::Order(command, reply, ticket) => {
+                let answer = self.carry_out(*command, awake).await;
+                if let Some(reply) = reply {
+                    // Who asked may have left; what was done stays done.
+                    let _ = reply.send(answer);
+                }
+                drop(ticket);
+            }
+            Msg::TimeUp => {
+                // Expiry needs the ledger's word; until it comes the record says `expired`.
+                self.tell(&awake.payment, false);
+                let irreversible_time = self.context.ledger.irreversible_time();
+                if irreversible_time > awake.payment.deadline() {
+                    let _ = self.carry_out(Command::Expire { irreversible_time }, awake).await;
+                }
+            }
+            Msg::Park => myself.stop(None),
+        }
+        Ok(())
+    }
+}
+
+impl PaymentActor {
+    /// Apply, commit, then act.
+    async fn carry_out(&self, command: Command, awake: &mut Awake) -> Result<Box<Payment>, SessionError> {
+        let id = awake.payment.id;
+        for _ in 0..MAX_CONFLICTS {
+            let now = self.context.now();
+            let step = awake
+                .payment
+                .apply(command.clone(), now)
+                .map_err(|rejection| SessionError::Rejected { rejection, payment: Box::new(awake.payment.clone()) })?;
+            let batch = self.batch(&step, &command, awake.payment.version);
+            self.context.env.probe.reach("payment: applied, not committed");
+            match self.context.env.store.commit(batch).await {
+                Ok(()) => {
+                    self.context.env.probe.reach("payment: committed, effects not run");
+                    awake.payment = step.payment;
+                    self.act(&awake.payment, &step.effects);
+                    return Ok(Box::new(awake.payment.clone()));
+                }
+                // Another writer was faster: what it left is the truth.
+                Err(CommitError::Conflict { .. }) => awake.payment = self.reload(id).await?,
+                Err(CommitError::Claimed(by)) => return Err(SessionError::Claimed(by)),
+                Err(CommitError::Overloaded) => return Err(SessionError::Overloaded),
+                Err(error @ CommitError::Unknown(_)) => {
+                    self.context.give_up_on(&error);
+                    return Err(SessionError::Unknown);
+                }
+            }
+        }
+        Err(SessionError::Contended)
+    }
+
+    fn batch(&self, step: &Transition, command: &Command, expected: u64) -> Batch {
+        let payment = &step.payment;
+        let mut batch = Batch::of(Write::Payment { payment: Box::new(payment.clone()), expected: Some(expected) });
+        if let Some(event) = &step.event {
+            batch = batch.and(Write::Event(EventRecord {
+                id: event.id,
+                seq: 0,
+                merchant: payment.merchant,
+                payment: payment.id,
+                delivery: self.context.env.entropy.delivery_id(event.at),
+                at: event.at,
+                body: webhook::status_changed(payment, event),
+            }));
+        }
+        if let Command::Claim(claim) = command {
+            batch = batch.and(Write::Claim(Claimed {
+                tx_id: claim.tx_id,
+                nonce: claim.nonce.clone(),
+                payment: payment.id,
+                at: claim.claimed_at,
+            }));
+        }
+        batch
+    }
+
+    fn act(&self, payment: &Payment, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Notify(_) => {
+                    tracing::info!(payment.id = %payment.id, status = %payment.state, "payment {} is {}", payment.id, payment.state);
+                    self.context.outbox_bell.notify_one();
+                }
+                Effect::Broadcast(tx_id) => {
+                    tracing::info!(payment.id = %payment.id, %tx_id, "payment {} claims {tx_id}", payment.id);
+                }
+            }
+        }
+        self.tell(payment, payment.state.is_terminal());
+    }
+
+    /// Tells the sessions that this one changed; those who watch it get the snapshot.
+    fn tell(&self, payment: &Payment, is_finished: bool) {
+        let watched = self.context.subscriptions.load(std::sync::atomic::Ordering::Relaxed) > 0;
+        if watched || is_finished {
+            let snapshot = watched.then(|| Box::new(payment.clone()));
+            let _ = self.sessions.cast(sessions::Msg::Changed { id: payment.id, snapshot, is_finished });
+        }
+    }
+
+    async fn reload(&self, id: PaymentId) -> Result<Payment, SessionError> {
+        match self.context.env.store.payment(id).await {
+            Ok(Some(payment)) => Ok(payment),
+            Ok(None) => Err(SessionError::NotFound(id)),
+            Err(error) => Err(read_failed(&self.context, &error)),
+        }
+    }
+}
+
+/// Stops the engine: what cannot be read cannot be reasoned about.
+pub(crate) fn read_failed(context: &Context, error: &ReadError) -> SessionError {
+    context.fatal.raise(error.to_string());
+    SessionError::Unknown
+}

@@ -1,0 +1,56 @@
+//! Reads the witnesses' price of HIVE now and then, and keeps the last one.
+
+use std::{sync::Arc, time::Duration};
+
+use engine::payment::Rate;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use storage::{Batch, Write};
+
+use crate::context::Context;
+
+/// How soon a failed reading is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(crate) enum Msg {
+    /// Read the price.
+    Read,
+}
+
+pub(crate) struct Rates {
+    pub(crate) context: Arc<Context>,
+}
+
+impl Actor for Rates {
+    type Msg = Msg;
+    type State = ();
+    type Arguments = ();
+
+    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<(), ActorProcessingErr> {
+        if let Some(rate) = self.context.env.store.rate().await? {
+            self.context.set_rate(rate);
+        }
+        myself.cast(Msg::Read)?;
+        Ok(())
+    }
+
+    async fn handle(&self, myself: ActorRef<Msg>, _read: Msg, (): &mut ()) -> Result<(), ActorProcessingErr> {
+        let wait = match self.context.nodes.price().await {
+            Ok(Some(price)) => {
+                let rate = Rate { price, at: self.context.env.clock.now() };
+                match self.context.env.store.commit(Batch::of(Write::Rate(rate))).await {
+                    Ok(()) => self.context.set_rate(rate),
+                    Err(error) => self.context.give_up_on(&error),
+                }
+                self.context.settings.rate_interval
+            }
+            Ok(None) => self.context.settings.rate_interval,
+            Err(error) => {
+                tracing::debug!(%error, "the price of HIVE cannot be read: {error}");
+                RETRY
+            }
+        };
+        let _ = myself.send_after(wait, || Msg::Read);
+        Ok(())
+    }
+}

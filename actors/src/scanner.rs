@@ -1,0 +1,381 @@
+//! Reads the chain: every irreversible block once and in order, and the reversible ones above it for show.
+//!
+//! The cursor moves when every credit of a range is durable, so a crash repeats blocks and never skips one; what is
+//! repeated is recognised by transaction id and operation index.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use engine::{
+    ids::PaymentId,
+    ledger::{Block, BlockId, Head, MemoMatch, Transfer, TxId, match_fee_memo, match_memo},
+    payment::{Command, FeeMode, Finality, Rejection, Route},
+    time::Timestamp,
+};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use storage::{Batch, CommitError, Cursor, ReadError, Unmatched, UnmatchedReason, Write};
+use tokio::sync::oneshot;
+
+use crate::{context::Context, nodes::NodesError, payment::SessionError, sessions};
+
+/// Blocks asked for at once when catching up.
+const RANGE: u32 = 100;
+/// Reversible blocks read above the irreversible one at most.
+const MAX_REVERSIBLE: u32 = 60;
+/// Uneventful blocks after which the cursor is stored all the same, so that a restart rereads little.
+const STORE_CURSOR_EVERY: u32 = 20;
+/// Polls after which the list of watched accounts is read again: another engine may have added some.
+const REFRESH_WATCHED_EVERY: u64 = 60;
+/// Accounts read at once at start.
+const WATCHED_PAGE: usize = 10_000;
+
+#[derive(Debug)]
+pub(crate) enum Msg {
+    /// Look at the chain.
+    Poll,
+}
+
+pub(crate) struct Scanner {
+    pub(crate) context: Arc<Context>,
+    pub(crate) sessions: ActorRef<sessions::Msg>,
+}
+
+pub(crate) struct Position {
+    /// The newest irreversible block read; its credits are durable.
+    read: Option<Cursor>,
+    /// The cursor as it is stored; it may lag behind by uneventful blocks.
+    stored: Option<Cursor>,
+    /// The reversible blocks above, oldest first.
+    recent: VecDeque<Recent>,
+    polls: u64,
+    was_reachable: bool,
+}
+
+struct Recent {
+    id: BlockId,
+    credited: Vec<(PaymentId, TxId, u32)>,
+}
+
+/// Why a poll ended early; the next one goes on from where the cursor stands.
+#[derive(Debug, thiserror::Error)]
+enum PollError {
+    #[error(transparent)]
+    Nodes(#[from] NodesError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    #[error("a session did not take a credit: {0}")]
+    Session(#[from] SessionError),
+    #[error("block {0} does not build on the block we read before it")]
+    BrokenChain(u32),
+    #[error("the node gave block {given} instead of {wanted}")]
+    WrongBlock { wanted: u32, given: u32 },
+}
+
+impl Actor for Scanner {
+    type Msg = Msg;
+    type State = Position;
+    type Arguments = ();
+
+    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Position, ActorProcessingErr> {
+        let stored = self.context.env.store.cursor().await?;
+        if let Some(cursor) = stored {
+            self.context.ledger.read_up_to(cursor.block_id.number(), cursor.time);
+        }
+        self.refresh_watched().await?;
+        myself.cast(Msg::Poll)?;
+        Ok(Position { read: stored, stored, recent: VecDeque::new(), polls: 0, was_reachable: true })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Msg>,
+        _poll: Msg,
+        position: &mut Position,
+    ) -> Result<(), ActorProcessingErr> {
+        position.polls += 1;
+        if position.polls % REFRESH_WATCHED_EVERY == 0 {
+            self.refresh_watched().await?;
+        }
+        let more = match self.poll(position).await {
+            Ok(more) => {
+                if !position.was_reachable {
+                    tracing::info!("the ledger answers again");
+                }
+                position.was_reachable = true;
+                more
+            }
+            Err(error) => {
+                self.note(&error, position);
+                false
+            }
+        };
+        if more {
+            myself.cast(Msg::Poll)?;
+        } else {
+            // Kept by nobody: at most one is under way, and it is harmless once the actor is gone.
+            let _ = myself.send_after(self.context.settings.poll_interval, || Msg::Poll);
+        }
+        Ok(())
+    }
+
+    async fn post_stop(&self, _myself: ActorRef<Msg>, position: &mut Position) -> Result<(), ActorProcessingErr> {
+        if position.read != position.stored
+            && let Some(read) = position.read
+        {
+            // A courtesy to the next start; without it some empty blocks are read again.
+            let _ = self.store_cursor(position, read, Batch::default()).await;
+        }
+        Ok(())
+    }
+}
+
+impl Scanner {
+    fn note(&self, error: &PollError, position: &mut Position) {
+        match error {
+            PollError::Nodes(error) => {
+                self.context.ledger.lost_contact();
+                if position.was_reachable {
+                    tracing::warn!(%error, "the ledger cannot be read: {error}");
+                }
+                position.was_reachable = false;
+            }
+            PollError::Commit(error) => {
+                self.context.give_up_on(error);
+                tracing::warn!(%error, "the scanner could not store its progress: {error}");
+                // Another engine may have moved the cursor: take the store's word.
+                position.read = position.stored;
+            }
+            PollError::Read(error) => self.context.fatal.raise(error.to_string()),
+            error => tracing::warn!(%error, "the scanner stays where it is: {error}"),
+        }
+    }
+
+    async fn refresh_watched(&self) -> Result<(), ReadError> {
+        let mut after = None;
+        loop {
+            let page = self.context.env.store.watched_accounts(after, WATCHED_PAGE).await?;
+            after = page.last().cloned();
+            self.context.watched.extend(page);
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads on; says whether there is more to read at once.
+    async fn poll(&self, position: &mut Position) -> Result<bool, PollError> {
+        let head = self.context.nodes.head().await?;
+        self.context.ledger.saw_head(head);
+        let Some(read) = position.read else {
+            self.start_at(head, position).await?;
+            return Ok(true);
+        };
+        let read_num = read.block_id.number();
+        if head.irreversible_num > read_num {
+            let count = (head.irreversible_num - read_num).min(RANGE);
+            self.read_irreversible(position, read, count).await?;
+            let now_at = position.read.map_or(0, |cursor| cursor.block_id.number());
+            if now_at < head.irreversible_num && now_at > read_num {
+                return Ok(true);
+            }
+        }
+        self.read_reversible(position, head).await?;
+        Ok(false)
+    }
+
+    /// Begins with the newest irreversible block: no payment can be older than the engine.
+    async fn start_at(&self, head: Head, position: &mut Position) -> Result<(), PollError> {
+        let wanted = head.irreversible_num;
+        let blocks = self.context.nodes.irreversible_blocks(wanted, 1).await?;
+        let Some(block) = blocks.first() else { return Err(PollError::BrokenChain(wanted)) };
+        let cursor = Cursor { block_id: block.id, time: block.time };
+        self.store_cursor(position, cursor, Batch::default()).await?;
+        position.read = Some(cursor);
+        tracing::info!(block_num = wanted, "reading the ledger from block {wanted} on");
+        self.advanced(cursor.block_id.number(), cursor.time);
+        Ok(())
+    }
+
+    async fn read_irreversible(&self, position: &mut Position, read: Cursor, count: u32) -> Result<(), PollError> {
+        let from = read.block_id.number() + 1;
+        let blocks = self.context.nodes.irreversible_blocks(from, count).await?;
+        let mut last = read.block_id;
+        for (block, wanted) in blocks.iter().zip(from..) {
+            if block.number() != wanted {
+                return Err(PollError::WrongBlock { wanted, given: block.number() });
+            }
+            if block.previous != last {
+                return Err(PollError::BrokenChain(wanted));
+            }
+            last = block.id;
+        }
+        let Some(newest) = blocks.last() else { return Ok(()) };
+        self.forget_decided(position, &blocks).await?;
+        let unmatched = self.credit(&blocks, Finality::Irreversible).await?;
+        let cursor = Cursor { block_id: newest.id, time: newest.time };
+        position.read = Some(cursor);
+        let stored_num = position.stored.map_or(0, |stored| stored.block_id.number());
+        let eventful = blocks.iter().any(|block| self.is_eventful(block));
+        if eventful || cursor.block_id.number() - stored_num >= STORE_CURSOR_EVERY {
+            let writes = unmatched.into_iter().map(Write::Unmatched).collect();
+            self.context.env.probe.reach("scanner: credited, cursor not moved");
+            self.store_cursor(position, cursor, Batch { writes }).await?;
+        }
+        self.advanced(cursor.block_id.number(), cursor.time);
+        Ok(())
+    }
+
+    fn is_eventful(&self, block: &Block) -> bool {
+        block.transfers.iter().any(|transfer| self.concerns(transfer) != Concern::Nobody)
+    }
+
+    async fn store_cursor(&self, position: &mut Position, cursor: Cursor, batch: Batch) -> Result<(), CommitError> {
+        let expected = position.stored;
+        let committed = self.context.env.store.commit(batch.and(Write::Cursor { cursor, expected })).await;
+        if matches!(committed, Err(CommitError::Conflict { .. })) {
+            // Another engine reads the same chain and was faster; go on from where it stands.
+            position.stored = self.context.env.store.cursor().await.ok().flatten().or(position.stored);
+        }
+        committed?;
+        position.stored = Some(cursor);
+        Ok(())
+    }
+
+    fn advanced(&self, num: u32, time: Timestamp) {
+        self.context.ledger.read_up_to(num, time);
+        let _ = self.sessions.cast(sessions::Msg::Advanced(time));
+    }
+
+    /// Drops the reversible blocks that are decided now; those that lost take their sightings with them.
+    async fn forget_decided(&self, position: &mut Position, blocks: &[Block]) -> Result<(), PollError> {
+        while let Some(oldest) = position.recent.front() {
+            let Some(decided) = blocks.iter().find(|block| block.number() >= oldest.id.number()) else { break };
+            if decided.id == oldest.id || decided.number() > oldest.id.number() {
+                position.recent.pop_front();
+            } else {
+                self.roll_back(position).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the blocks that can still change, for show: they complete nothing.
+    async fn read_reversible(&self, position: &mut Position, head: Head) -> Result<(), PollError> {
+        let Some(read) = position.read else { return Ok(()) };
+        let top = position.recent.back().map_or(read.block_id, |recent| recent.id);
+        if head.block_id.number() < top.number() || head.block_id == top {
+            // Nothing new, or a node that lags.
+            return Ok(());
+        }
+        if head.block_id.number() == top.number() {
+            return self.roll_back(position).await;
+        }
+        let count = (head.block_id.number() - top.number()).min(MAX_REVERSIBLE);
+        let blocks = self.context.nodes.blocks(top.number() + 1, count).await?;
+        let mut last = top;
+        for block in blocks {
+            if block.previous != last {
+                // A fork: what we saw on top is gone. Step back one block; the next poll tries again from there.
+                return if position.recent.is_empty() { Ok(()) } else { self.roll_back(position).await };
+            }
+            last = block.id;
+            self.credit(std::slice::from_ref(&block), Finality::Reversible).await?;
+            let credited = block
+                .transfers
+                .iter()
+                .filter_map(|transfer| match self.concerns(transfer) {
+                    Concern::Session(id, _) => Some((id, transfer.tx_id, transfer.place.op_in_tx)),
+                    _ => None,
+                })
+                .collect();
+            position.recent.push_back(Recent { id: block.id, credited });
+        }
+        Ok(())
+    }
+
+    /// Takes back the sightings of the newest reversible block.
+    async fn roll_back(&self, position: &mut Position) -> Result<(), PollError> {
+        let Some(gone) = position.recent.pop_back() else { return Ok(()) };
+        tracing::info!(block_num = gone.id.number(), "a fork removed block {}", gone.id.number());
+        for (id, tx_id, op_in_tx) in gone.credited {
+            match self.order(id, Command::Orphan { tx_id, op_in_tx })?.await.unwrap_or(Err(SessionError::Unknown)) {
+                Ok(_) | Err(SessionError::Rejected { .. } | SessionError::NotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whom a transfer concerns.
+    fn concerns(&self, transfer: &Transfer) -> Concern {
+        let is_fee = matches!(&self.context.settings.fee_mode, FeeMode::Split { account } if *account == transfer.to);
+        let read = if is_fee { match_fee_memo(&transfer.memo) } else { match_memo(&transfer.memo) };
+        let reason = match read {
+            MemoMatch::Exact(id) => return Concern::Session(id, false),
+            MemoMatch::Normalized(id) => return Concern::Session(id, !is_fee),
+            MemoMatch::None => UnmatchedReason::NoSession,
+            MemoMatch::Ambiguous => UnmatchedReason::AmbiguousMemo,
+            MemoMatch::Encrypted => UnmatchedReason::EncryptedMemo,
+        };
+        if self.context.watched.contains(&transfer.to) { Concern::Account(reason) } else { Concern::Nobody }
+    }
+
+    /// Credits every transfer of the blocks to the session it names, in order, and waits until all are durable.
+    /// Returns those that pay no session.
+    async fn credit(&self, blocks: &[Block], finality: Finality) -> Result<Vec<Unmatched>, PollError> {
+        let mut waiting = Vec::new();
+        let mut unmatched = Vec::new();
+        for transfer in blocks.iter().flat_map(|block| &block.transfers) {
+            match self.concerns(transfer) {
+                Concern::Nobody => {}
+                Concern::Account(reason) => unmatched.push(Unmatched { transfer: transfer.clone(), reason }),
+                Concern::Session(id, memo_normalized) => {
+                    let transfer = transfer.clone();
+                    let kept = transfer.clone();
+                    let command = Command::Credit { transfer, finality, route: Route::Wallet, memo_normalized };
+                    waiting.push((kept, self.order(id, command)?));
+                }
+            }
+        }
+        for (transfer, answer) in waiting {
+            // A session that died with the order drops the answer: the block is read again.
+            let reason = match answer.await.unwrap_or(Err(SessionError::Unknown)) {
+                Ok(_) => continue,
+                Err(SessionError::Rejected { rejection, .. }) => match rejection {
+                    Rejection::ForeignTransfer { .. } => UnmatchedReason::OtherAccount,
+                    Rejection::Full { .. } => UnmatchedReason::SessionFull,
+                    _ => continue,
+                },
+                Err(SessionError::NotFound(_)) => UnmatchedReason::UnknownSession,
+                Err(error) => return Err(error.into()),
+            };
+            if self.context.watched.contains(&transfer.to) {
+                unmatched.push(Unmatched { transfer, reason });
+            }
+        }
+        Ok(unmatched)
+    }
+
+    fn order(
+        &self,
+        id: PaymentId,
+        command: Command,
+    ) -> Result<oneshot::Receiver<Result<Box<engine::payment::Payment>, SessionError>>, SessionError> {
+        let (reply, answer) = oneshot::channel();
+        let order = sessions::Msg::Order(id, Box::new(command), Some(reply), None);
+        self.sessions.cast(order).map_err(|_| SessionError::Unknown)?;
+        Ok(answer)
+    }
+}
+
+/// Whom a transfer concerns.
+#[derive(Debug, PartialEq, Eq)]
+enum Concern {
+    /// A session; whether the memo said more than its name.
+    Session(PaymentId, bool),
+    /// A merchant's account, though no session.
+    Account(UnmatchedReason),
+    /// Nobody here.
+    Nobody,
+}

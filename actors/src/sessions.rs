@@ -1,0 +1,360 @@
+//! All sessions: finds the actor of one, wakes and parks them, brings back those that died, and expires what is due.
+//!
+//! A session is awake (it has an actor) or parked (it is a row in the store). Nobody else knows the difference: an
+//! order to a parked session wakes it from its snapshot, the same door that creation and recovery use.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use engine::{
+    ids::PaymentId,
+    payment::{Command, Payment},
+    time::Timestamp,
+};
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    context::Context,
+    payment::{self, PaymentActor, Reply, SessionError, read_failed},
+};
+
+/// Expiries under way at once: each wakes an actor, and a million due at once must not be a million actors.
+const MAX_EXPIRING: usize = 128;
+/// Snapshots a slow watcher may fall behind before it is let go.
+const WATCH_BUFFER: usize = 16;
+/// A session may crash this often within [`CRASH_WINDOW`] before it is left parked until somebody asks for it.
+const MAX_CRASHES: u32 = 5;
+const CRASH_WINDOW: Duration = Duration::from_secs(60);
+
+pub(crate) enum Msg {
+    /// A session was created: wake it.
+    Adopt(Box<Payment>),
+    /// An order to a session.
+    Order(PaymentId, Box<Command>, Option<Reply>, Option<Ticket>),
+    /// Somebody wants to see a session now and after every change.
+    Watch(PaymentId, oneshot::Sender<Result<Watch, SessionError>>),
+    /// A session changed.
+    Changed { id: PaymentId, snapshot: Option<Box<Payment>>, is_finished: bool },
+    /// Every block up to this time has been read and can no longer change.
+    Advanced(Timestamp),
+    /// An expiry that was under way is over, however it ended.
+    Expired,
+    /// Everything that must not wait: sessions whose signed transaction is out there.
+    Recover(oneshot::Sender<Result<usize, SessionError>>),
+    /// How many sessions are awake.
+    CountAwake(oneshot::Sender<usize>),
+}
+
+/// Held while an expiry is under way; tells when it is over, even if its actor died.
+pub(crate) struct Ticket(ActorRef<Msg>);
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let _ = self.0.cast(Msg::Expired);
+    }
+}
+
+/// A session as it is and will be: first the snapshot of now, then one after every change.
+#[derive(Debug)]
+pub struct Watch {
+    /// Ends after a terminal state, or when the watcher fell too far behind.
+    pub snapshots: mpsc::Receiver<Payment>,
+}
+
+pub(crate) struct Sessions {
+    pub(crate) context: Arc<Context>,
+}
+
+#[derive(Default)]
+pub(crate) struct Roster {
+    awake: BTreeMap<PaymentId, Session>,
+    by_pid: BTreeMap<u64, PaymentId>,
+    /// Awake sessions by when they were last spoken to.
+    idle_order: BTreeMap<u64, PaymentId>,
+    clock: u64,
+    watchers: BTreeMap<PaymentId, Vec<mpsc::Sender<Payment>>>,
+    crashes: BTreeMap<PaymentId, (Timestamp, u32)>,
+    expiry: Expiry,
+}
+
+struct Session {
+    actor: ActorRef<payment::Msg>,
+    last_spoken_to: u64,
+    /// Orders that came after the session was told to park; they wake it again.
+    parking: Option<VecDeque<payment::Msg>>,
+}
+
+/// The sweep over due sessions.
+#[derive(Default)]
+struct Expiry {
+    /// What the running sweep expires up to.
+    sweeping_to: Option<Timestamp>,
+    /// How far the ledger has come meanwhile.
+    advanced_to: Timestamp,
+    after: Option<(Timestamp, PaymentId)>,
+    under_way: usize,
+}
+
+impl Actor for Sessions {
+    type Msg = Msg;
+    type State = Roster;
+    type Arguments = ();
+
+    async fn pre_start(&self, _myself: ActorRef<Msg>, (): ()) -> Result<Roster, ActorProcessingErr> {
+        Ok(Roster::default())
+    }
+
+    async fn handle(&self, myself: ActorRef<Msg>, message: Msg, roster: &mut Roster) -> Result<(), ActorProcessingErr> {
+        match message {
+            Msg::Adopt(payment) => {
+                let id = payment.id;
+                if !roster.awake.contains_key(&id) {
+                    self.wake(&myself, roster, payment).await?;
+                }
+            }
+            Msg::Order(id, command, reply, ticket) => self.order(&myself, roster, id, command, reply, ticket).await?,
+            Msg::Watch(id, reply) => {
+                let _ = reply.send(self.watch(roster, id).await);
+            }
+            Msg::Changed { id, snapshot, is_finished } => {
+                if let Some(payment) = snapshot {
+                    roster.publish(&payment, &self.context);
+                }
+                if is_finished {
+                    roster.park(id);
+                }
+            }
+            Msg::Advanced(time) => {
+                roster.expiry.advanced_to = roster.expiry.advanced_to.max(time);
+                self.sweep(&myself, roster).await?;
+            }
+            Msg::Expired => {
+                roster.expiry.under_way -= 1;
+                if roster.expiry.under_way <= MAX_EXPIRING / 2 {
+                    self.sweep(&myself, roster).await?;
+                }
+            }
+            Msg::Recover(reply) => {
+                let _ = reply.send(self.recover(&myself, roster).await);
+            }
+            Msg::CountAwake(reply) => {
+                let _ = reply.send(roster.awake.len());
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<Msg>,
+        event: SupervisionEvent,
+        roster: &mut Roster,
+    ) -> Result<(), ActorProcessingErr> {
+        let (cell, crash) = match event {
+            SupervisionEvent::ActorTerminated(cell, ..) => (cell, None),
+            SupervisionEvent::ActorFailed(cell, error) => (cell, Some(error)),
+            _ => return Ok(()),
+        };
+        let Some(id) = roster.by_pid.remove(&cell.get_id().pid()) else { return Ok(()) };
+        let Some(session) = roster.forget(id) else { return Ok(()) };
+        let waiting = session.parking.unwrap_or_default();
+        let reborn = match crash {
+            None => !waiting.is_empty(),
+            Some(error) => {
+                let calm = roster.crashed(id, self.context.now());
+                tracing::error!(payment.id = %id, %error, "the session of payment {id} crashed");
+                calm || !waiting.is_empty()
+            }
+        };
+        if reborn && self.ensure_awake(&myself, roster, id).await?.is_ok() {
+            for message in waiting {
+                roster.forward(id, message);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sessions {
+    async fn order(
+        &self,
+        myself: &ActorRef<Msg>,
+        roster: &mut Roster,
+        id: PaymentId,
+        command: Box<Command>,
+        reply: Option<Reply>,
+        ticket: Option<Ticket>,
+    ) -> Result<(), ActorProcessingErr> {
+        match self.ensure_awake(myself, roster, id).await? {
+            Ok(()) => roster.forward(id, payment::Msg::Order(command, reply, ticket)),
+            Err(error) => {
+                if let Some(reply) = reply {
+                    let _ = reply.send(Err(error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure the session has an actor, from its snapshot if need be.
+    async fn ensure_awake(
+        &self,
+        myself: &ActorRef<Msg>,
+        roster: &mut Roster,
+        id: PaymentId,
+    ) -> Result<Result<(), SessionError>, ActorProcessingErr> {
+        if roster.awake.contains_key(&id) {
+            return Ok(Ok(()));
+        }
+        match self.context.env.store.payment(id).await {
+            Ok(Some(payment)) => self.wake(myself, roster, Box::new(payment)).await.map(Ok),
+            Ok(None) => Ok(Err(SessionError::NotFound(id))),
+            Err(error) => Ok(Err(read_failed(&self.context, &error))),
+        }
+    }
+
+    async fn wake(
+        &self,
+        myself: &ActorRef<Msg>,
+        roster: &mut Roster,
+        payment: Box<Payment>,
+    ) -> Result<(), ActorProcessingErr> {
+        let id = payment.id;
+        let is_finished = payment.state.is_terminal();
+        let handler = PaymentActor { context: Arc::clone(&self.context), sessions: myself.clone() };
+        let (actor, _) = Actor::spawn_linked(None, handler, payment, myself.get_cell()).await?;
+        roster.by_pid.insert(actor.get_id().pid(), id);
+        roster.clock += 1;
+        roster.idle_order.insert(roster.clock, id);
+        roster.awake.insert(id, Session { actor, last_spoken_to: roster.clock, parking: None });
+        if is_finished {
+            // Money that came late is told to the session like any other; then it sleeps again.
+            let _ = myself.cast(Msg::Changed { id, snapshot: None, is_finished });
+        }
+        while roster.idle_order.len() > self.context.settings.max_awake {
+            let Some((_, idlest)) = roster.idle_order.first_key_value() else { break };
+            roster.park(*idlest);
+        }
+        Ok(())
+    }
+
+    async fn watch(&self, roster: &mut Roster, id: PaymentId) -> Result<Watch, SessionError> {
+        let payment = match self.context.env.store.payment(id).await {
+            Ok(Some(payment)) => payment,
+            Ok(None) => return Err(SessionError::NotFound(id)),
+            Err(error) => return Err(read_failed(&self.context, &error)),
+        };
+        let (sender, snapshots) = mpsc::channel(WATCH_BUFFER);
+        let is_finished = payment.state.is_terminal();
+        sender.try_send(payment).expect("an empty channel takes one");
+        if !is_finished {
+            roster.watchers.entry(id).or_default().push(sender);
+            self.context.subscriptions.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(Watch { snapshots })
+    }
+
+    /// Wakes due sessions, a few at a time, until none is left.
+    async fn sweep(&self, myself: &ActorRef<Msg>, roster: &mut Roster) -> Result<(), ActorProcessingErr> {
+        let to = match roster.expiry.sweeping_to {
+            Some(to) => to,
+            None => roster.expiry.advanced_to,
+        };
+        roster.expiry.sweeping_to = Some(to);
+        while roster.expiry.under_way < MAX_EXPIRING {
+            let room = MAX_EXPIRING - roster.expiry.under_way;
+            let due = match self.context.env.store.due(to, roster.expiry.after, room).await {
+                Ok(due) => due,
+                Err(error) => {
+                    read_failed(&self.context, &error);
+                    return Ok(());
+                }
+            };
+            if due.is_empty() {
+                // The next advance sweeps from the start again: what was refused today may be due tomorrow.
+                let again = roster.expiry.advanced_to > to;
+                roster.expiry.sweeping_to = None;
+                roster.expiry.after = None;
+                if again {
+                    let _ = myself.cast(Msg::Advanced(roster.expiry.advanced_to));
+                }
+                return Ok(());
+            }
+            roster.expiry.after = due.last().copied();
+            for (_, id) in due {
+                roster.expiry.under_way += 1;
+                let ticket = Ticket(myself.clone());
+                let expire = Box::new(Command::Expire { irreversible_time: to });
+                self.order(myself, roster, id, expire, None, Some(ticket)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn recover(&self, myself: &ActorRef<Msg>, roster: &mut Roster) -> Result<usize, SessionError> {
+        let in_flight = self.context.env.store.in_flight().await.map_err(|error| read_failed(&self.context, &error))?;
+        for id in &in_flight {
+            let woken = self.ensure_awake(myself, roster, *id).await;
+            woken.unwrap_or(Err(SessionError::Unknown))?;
+        }
+        Ok(in_flight.len())
+    }
+}
+
+impl Roster {
+    /// Hands a message to a session that is awake, or keeps it if the session is on its way to sleep.
+    fn forward(&mut self, id: PaymentId, message: payment::Msg) {
+        let Some(session) = self.awake.get_mut(&id) else { return };
+        if let Some(waiting) = &mut session.parking {
+            waiting.push_back(message);
+            return;
+        }
+        self.idle_order.remove(&session.last_spoken_to);
+        self.clock += 1;
+        session.last_spoken_to = self.clock;
+        self.idle_order.insert(self.clock, id);
+        // An actor that died a moment ago drops the message; its sender sees that and may ask again.
+        let _ = session.actor.cast(message);
+    }
+
+    /// Tells a session to stop once it has done everything it was told before.
+    fn park(&mut self, id: PaymentId) {
+        let Some(session) = self.awake.get_mut(&id) else { return };
+        if session.parking.is_none() {
+            session.parking = Some(VecDeque::new());
+            self.idle_order.remove(&session.last_spoken_to);
+            let _ = session.actor.cast(payment::Msg::Park);
+        }
+    }
+
+    fn forget(&mut self, id: PaymentId) -> Option<Session> {
+        let session = self.awake.remove(&id)?;
+        self.idle_order.remove(&session.last_spoken_to);
+        Some(session)
+    }
+
+    /// Counts a crash; says whether the session may be brought back at once.
+    fn crashed(&mut self, id: PaymentId, now: Timestamp) -> bool {
+        self.crashes.retain(|_, (since, _)| now.since(*since) < CRASH_WINDOW);
+        let (_, count) = self.crashes.entry(id).or_insert((now, 0));
+        *count += 1;
+        *count <= MAX_CRASHES
+    }
+
+    fn publish(&mut self, payment: &Payment, context: &Context) {
+        let Some(watchers) = self.watchers.get_mut(&payment.id) else { return };
+        let before = watchers.len();
+        watchers.retain(|watcher| watcher.try_send(payment.clone()).is_ok());
+        if payment.state.is_terminal() {
+            watchers.clear();
+        }
+        context.subscriptions.fetch_sub(before - watchers.len(), Ordering::Relaxed);
+        if watchers.is_empty() {
+            self.watchers.remove(&payment.id);
+        }
+    }
+}

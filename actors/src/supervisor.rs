@@ -1,0 +1,242 @@
+//! The root of the tree: starts the actors in order, brings back those that may die alone, ends what must not go on.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use engine::{hive::ChainId, time::Timestamp};
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use storage::{Batch, Write};
+use tokio::sync::oneshot;
+
+use crate::{
+    Gateway,
+    context::{Context, Settings},
+    environment::{Environment, NodeError},
+    merchants::{self, Merchants},
+    payment::SessionError,
+    rates::Rates,
+    scanner::Scanner,
+    sessions::{self, Sessions},
+    webhook::Webhooks,
+};
+
+/// One of the restarted actors may crash this often within the window; more is a fault that restarting does not cure.
+const MAX_CRASHES: usize = 10;
+const CRASH_WINDOW: Duration = Duration::from_secs(60);
+/// The note that says which chain a store belongs to.
+const CHAIN_NOTE: &str = "chain";
+
+/// Why an engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] storage::ReadError),
+    /// The store cannot be written.
+    #[error("the store cannot be written: {0}")]
+    Write(String),
+    /// A node serves another chain than the engine was set up for.
+    #[error("{0}")]
+    WrongNode(NodeError),
+    /// The store holds the payments of another chain.
+    #[error("the data belong to chain {stored}, and the settings ask for chain {wanted}")]
+    WrongStore {
+        /// The chain of the stored payments.
+        stored: String,
+        /// The chain of the settings.
+        wanted: String,
+    },
+    /// An actor did not start.
+    #[error("an actor did not start: {0}")]
+    Actor(String),
+}
+
+/// A running engine. Dropping it leaves the actors running; end it with [`Tree::stop`].
+pub struct Tree {
+    root: ActorRef<Msg>,
+    context: Arc<Context>,
+    gateway: Gateway,
+}
+
+impl Tree {
+    /// Starts an engine: the store's chain is checked, sessions whose transaction is out there are woken, and only then
+    /// the ledger is read, the outbox worked off, and the [`Gateway`] handed out.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running.
+    pub async fn start(env: Environment, settings: Settings) -> Result<Self, StartError> {
+        check_store(&env, &settings).await?;
+        let context = Context::new(env, settings);
+        context.nodes.check_chain().await.map_err(StartError::WrongNode)?;
+        let (started, handles) = oneshot::channel();
+        let root = Root { context: Arc::clone(&context) };
+        let (root, _) = Actor::spawn(None, root, started).await.map_err(|e| StartError::Actor(e.to_string()))?;
+        let handles = handles.await.map_err(|_| StartError::Actor("the root died".to_owned()))?;
+        let gateway = Gateway::new(Arc::clone(&context), handles.sessions, handles.merchants);
+        Ok(Self { root, context, gateway })
+    }
+
+    /// Returns the handle through which everything is asked of the engine.
+    #[must_use]
+    pub fn gateway(&self) -> Gateway {
+        self.gateway.clone()
+    }
+
+    /// Waits until the engine must not go on, and says why: the process should end and start anew.
+    pub async fn failed(&self) -> String {
+        self.context.fatal.raised().await
+    }
+
+    /// Stops the actors, children first, each after what it is doing.
+    pub async fn stop(self) {
+        // An actor that is gone already has nothing to wait for.
+        let _ = self.root.stop_and_wait(None, None).await;
+    }
+}
+
+async fn check_store(env: &Environment, settings: &Settings) -> Result<(), StartError> {
+    let wanted = chain_label(settings.chain_id, settings.development);
+    match env.store.note(CHAIN_NOTE).await? {
+        Some(stored) if stored == wanted.as_bytes() => Ok(()),
+        Some(stored) => Err(StartError::WrongStore { stored: String::from_utf8_lossy(&stored).into_owned(), wanted }),
+        None => {
+            let note = Write::Note { name: CHAIN_NOTE, value: wanted.into_bytes() };
+            env.store.commit(Batch::of(note)).await.map_err(|error| StartError::Write(error.to_string()))
+        }
+    }
+}
+
+fn chain_label(chain_id: ChainId, development: bool) -> String {
+    format!("{chain_id}{}", if development { " (development)" } else { "" })
+}
+
+struct Root {
+    context: Arc<Context>,
+}
+
+#[derive(Debug)]
+enum Msg {}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Child {
+    Merchants,
+    Sessions,
+    Scanner,
+    Webhooks,
+    Rates,
+}
+
+struct Handles {
+    sessions: ActorRef<sessions::Msg>,
+    merchants: ActorRef<merchants::Msg>,
+}
+
+struct Children {
+    by_pid: BTreeMap<u64, Child>,
+    /// In the order they were started.
+    cells: BTreeMap<Child, ractor::ActorCell>,
+    sessions: ActorRef<sessions::Msg>,
+    crashes: Vec<Timestamp>,
+}
+
+impl Children {
+    fn add(&mut self, child: Child, cell: ractor::ActorCell) {
+        self.by_pid.insert(cell.get_id().pid(), child);
+        self.cells.insert(child, cell);
+    }
+}
+
+impl Actor for Root {
+    type Msg = Msg;
+    type State = Children;
+    type Arguments = oneshot::Sender<Handles>;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Msg>,
+        started: oneshot::Sender<Handles>,
+    ) -> Result<Children, ActorProcessingErr> {
+        let me = myself.get_cell();
+        let context = || Arc::clone(&self.context);
+        let (merchants, _) = Actor::spawn_linked(None, Merchants { context: context() }, (), me.clone()).await?;
+        let (sessions, _) = Actor::spawn_linked(None, Sessions { context: context() }, (), me).await?;
+        let mut children = Children {
+            by_pid: BTreeMap::new(),
+            cells: BTreeMap::new(),
+            sessions: sessions.clone(),
+            crashes: Vec::new(),
+        };
+        children.add(Child::Merchants, merchants.get_cell());
+        children.add(Child::Sessions, sessions.get_cell());
+        let (reply, recovered) = oneshot::channel();
+        sessions.cast(sessions::Msg::Recover(reply))?;
+        let recovered: Result<usize, SessionError> = recovered.await?;
+        let in_flight = recovered?;
+        if in_flight > 0 {
+            tracing::info!(in_flight, "{in_flight} sessions have a transaction under way");
+        }
+        for child in [Child::Scanner, Child::Webhooks, Child::Rates] {
+            self.spawn(&myself, &mut children, child).await?;
+        }
+        let _ = started.send(Handles { sessions, merchants });
+        Ok(children)
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<Msg>,
+        event: SupervisionEvent,
+        children: &mut Children,
+    ) -> Result<(), ActorProcessingErr> {
+        let (cell, error) = match event {
+            SupervisionEvent::ActorFailed(cell, error) => (cell, error.to_string()),
+            SupervisionEvent::ActorTerminated(cell, ..) => (cell, "it stopped".to_owned()),
+            _ => return Ok(()),
+        };
+        let Some(child) = children.by_pid.remove(&cell.get_id().pid()) else { return Ok(()) };
+        tracing::error!(?child, %error, "{child:?} crashed: {error}");
+        let now = self.context.env.clock.now();
+        children.crashes.retain(|at| now.since(*at) < CRASH_WINDOW);
+        children.crashes.push(now);
+        match child {
+            // Everybody holds their address: without them the engine is deaf.
+            Child::Merchants | Child::Sessions => self.context.fatal.raise(format!("{child:?} crashed: {error}")),
+            _ if children.crashes.len() > MAX_CRASHES => {
+                self.context.fatal.raise(format!("{child:?} keeps crashing: {error}"));
+            }
+            _ => self.spawn(&myself, children, child).await?,
+        }
+        Ok(())
+    }
+
+    async fn post_stop(&self, _myself: ActorRef<Msg>, children: &mut Children) -> Result<(), ActorProcessingErr> {
+        children.by_pid.clear();
+        // What feeds the sessions stops before them; one by one, in an order that does not change.
+        for (_, cell) in std::mem::take(&mut children.cells).into_iter().rev() {
+            let _ = cell.stop_and_wait(None, None).await;
+        }
+        Ok(())
+    }
+}
+
+impl Root {
+    async fn spawn(
+        &self,
+        myself: &ActorRef<Msg>,
+        children: &mut Children,
+        child: Child,
+    ) -> Result<(), ActorProcessingErr> {
+        let me = myself.get_cell();
+        let context = Arc::clone(&self.context);
+        let cell = match child {
+            Child::Scanner => {
+                let scanner = Scanner { context, sessions: children.sessions.clone() };
+                Actor::spawn_linked(None, scanner, (), me).await?.0.get_cell()
+            }
+            Child::Webhooks => Actor::spawn_linked(None, Webhooks { context }, (), me).await?.0.get_cell(),
+            Child::Rates => Actor::spawn_linked(None, Rates { context }, (), me).await?.0.get_cell(),
+            Child::Merchants | Child::Sessions => return Err("these two are not restarted".into()),
+        };
+        children.add(child, cell);
+        Ok(())
+    }
+}
