@@ -17,7 +17,7 @@ use engine::{
     payment::{FeeMode, Rate},
     time::Timestamp,
 };
-use storage::CommitError;
+use storage::{CommitError, ReadError};
 use tokio::sync::Notify;
 
 use crate::{environment::Environment, nodes::Nodes};
@@ -123,6 +123,14 @@ impl Context {
 
     pub(crate) fn set_rate(&self, rate: Rate) {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rate);
+    }
+
+    /// Notes a failed read. A disk that cannot be read stops the engine; a damaged record stops only who needs it.
+    pub(crate) fn read_failed(&self, error: &ReadError) {
+        match error {
+            ReadError::Failed(_) => self.fatal.raise(error.to_string()),
+            ReadError::Damaged { .. } => tracing::error!(%error, "{error}"),
+        }
     }
 
     /// Notes a commit whose outcome is unknown: memory must not argue with disk, so the process has to stop.

@@ -362,7 +362,7 @@ impl Gateway {
     }
 
     fn read_failed(&self, error: &ReadError) -> GatewayError {
-        self.context.fatal.raise(error.to_string());
+        self.context.read_failed(error);
         GatewayError::StoreFailed
     }
 }

@@ -26,6 +26,7 @@ mod rates;
 mod scanner;
 mod sessions;
 mod supervisor;
+mod timer;
 mod webhook;
 
 pub use context::{LedgerStatus, Settings};

@@ -115,7 +115,7 @@ impl Merchants {
                 Ok(Some(merchant)) => merchant,
                 Ok(None) => return Err(MerchantError::NotFound(id)),
                 Err(error) => {
-                    self.context.fatal.raise(error.to_string());
+                    self.context.read_failed(&error);
                     return Err(MerchantError::Unknown);
                 }
             };

@@ -155,7 +155,7 @@ impl Nodes {
             health.failures
         });
         // Once when it starts and then rarely: a dead node must not fill the log.
-        if failures == 1 || failures % 100 == 0 {
+        if failures == 1 || failures.is_multiple_of(100) {
             tracing::warn!(node = slot.node.name(), failures, %error, "ledger node failed: {error}");
         }
     }

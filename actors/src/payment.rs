@@ -7,11 +7,11 @@ use engine::{
     payment::{Command, Effect, Payment, Rejection, State, Transition},
     webhook,
 };
-use ractor::{Actor, ActorProcessingErr, ActorRef, concurrency::JoinHandle};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, Claimed, CommitError, EventRecord, ReadError, Write};
 use tokio::sync::oneshot;
 
-use crate::{context::Context, sessions};
+use crate::{context::Context, sessions, timer::Timer};
 
 /// How often a command is decided anew when another writer was faster.
 const MAX_CONFLICTS: usize = 5;
@@ -66,29 +66,14 @@ pub(crate) struct Awake {
     _timer: Option<Timer>,
 }
 
-/// A timer that ends with its actor; ractor's own would live on until due.
-struct Timer(JoinHandle<()>);
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 impl Actor for PaymentActor {
     type Msg = Msg;
     type State = Awake;
     type Arguments = Box<Payment>;
 
     async fn pre_start(&self, myself: ActorRef<Msg>, payment: Box<Payment>) -> Result<Awake, ActorProcessingErr> {
-        let timer = (payment.state == State::Pending).then(|| {
-            let left = payment.deadline().since(self.context.now());
-            Timer(tokio::spawn(async move {
-                tokio::time::sleep(left).await;
-                // The actor may be gone by now; then nobody needs to be told.
-                let _ = myself.cast(Msg::TimeUp);
-            }))
-        });
+        let left = payment.deadline().since(self.context.now());
+        let timer = (payment.state == State::Pending).then(|| Timer::send(&myself, left, Msg::TimeUp));
         Ok(Awake { payment: *payment, _timer: timer })
     }
 
@@ -206,8 +191,8 @@ impl PaymentActor {
     }
 }
 
-/// Stops the engine: what cannot be read cannot be reasoned about.
+/// Notes a failed read. A disk that cannot be read stops the engine; a single damaged record stops only who needs it.
 pub(crate) fn read_failed(context: &Context, error: &ReadError) -> SessionError {
-    context.fatal.raise(error.to_string());
+    context.read_failed(error);
     SessionError::Unknown
 }

@@ -6,7 +6,7 @@ use engine::payment::Rate;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, Write};
 
-use crate::context::Context;
+use crate::{context::Context, timer::Timer};
 
 /// How soon a failed reading is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -23,18 +23,23 @@ pub(crate) struct Rates {
 
 impl Actor for Rates {
     type Msg = Msg;
-    type State = ();
+    type State = Option<Timer>;
     type Arguments = ();
 
-    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<(), ActorProcessingErr> {
+    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Option<Timer>, ActorProcessingErr> {
         if let Some(rate) = self.context.env.store.rate().await? {
             self.context.set_rate(rate);
         }
         myself.cast(Msg::Read)?;
-        Ok(())
+        Ok(None)
     }
 
-    async fn handle(&self, myself: ActorRef<Msg>, _read: Msg, (): &mut ()) -> Result<(), ActorProcessingErr> {
+    async fn handle(
+        &self,
+        myself: ActorRef<Msg>,
+        _read: Msg,
+        next: &mut Option<Timer>,
+    ) -> Result<(), ActorProcessingErr> {
         let wait = match self.context.nodes.price().await {
             Ok(Some(price)) => {
                 let rate = Rate { price, at: self.context.env.clock.now() };
@@ -50,7 +55,7 @@ impl Actor for Rates {
                 RETRY
             }
         };
-        let _ = myself.send_after(wait, || Msg::Read);
+        *next = Some(Timer::send(&myself, wait, Msg::Read));
         Ok(())
     }
 }

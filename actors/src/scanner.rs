@@ -15,7 +15,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, CommitError, Cursor, ReadError, Unmatched, UnmatchedReason, Write};
 use tokio::sync::oneshot;
 
-use crate::{context::Context, nodes::NodesError, payment::SessionError, sessions};
+use crate::{context::Context, nodes::NodesError, payment::SessionError, sessions, timer::Timer};
 
 /// Blocks asked for at once when catching up.
 const RANGE: u32 = 100;
@@ -48,6 +48,7 @@ pub(crate) struct Position {
     recent: VecDeque<Recent>,
     polls: u64,
     was_reachable: bool,
+    next_poll: Option<Timer>,
 }
 
 struct Recent {
@@ -84,7 +85,7 @@ impl Actor for Scanner {
         }
         self.refresh_watched().await?;
         myself.cast(Msg::Poll)?;
-        Ok(Position { read: stored, stored, recent: VecDeque::new(), polls: 0, was_reachable: true })
+        Ok(Position { read: stored, stored, recent: VecDeque::new(), polls: 0, was_reachable: true, next_poll: None })
     }
 
     async fn handle(
@@ -94,7 +95,7 @@ impl Actor for Scanner {
         position: &mut Position,
     ) -> Result<(), ActorProcessingErr> {
         position.polls += 1;
-        if position.polls % REFRESH_WATCHED_EVERY == 0 {
+        if position.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
             self.refresh_watched().await?;
         }
         let more = match self.poll(position).await {
@@ -113,8 +114,7 @@ impl Actor for Scanner {
         if more {
             myself.cast(Msg::Poll)?;
         } else {
-            // Kept by nobody: at most one is under way, and it is harmless once the actor is gone.
-            let _ = myself.send_after(self.context.settings.poll_interval, || Msg::Poll);
+            position.next_poll = Some(Timer::send(&myself, self.context.settings.poll_interval, Msg::Poll));
         }
         Ok(())
     }
@@ -146,7 +146,7 @@ impl Scanner {
                 // Another engine may have moved the cursor: take the store's word.
                 position.read = position.stored;
             }
-            PollError::Read(error) => self.context.fatal.raise(error.to_string()),
+            PollError::Read(error) => self.context.read_failed(error),
             error => tracing::warn!(%error, "the scanner stays where it is: {error}"),
         }
     }

@@ -12,12 +12,13 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, Next},
 };
-use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr, concurrency::JoinHandle};
+use ractor::{Actor, ActorProcessingErr, ActorRef, concurrency::JoinHandle};
 use storage::{Batch, CommitError, Write};
 
 use crate::{
     context::Context,
     environment::{WebhookRequest, WebhookResponse},
+    timer::Timer,
 };
 
 /// Attempts under way at once, in all and for one merchant.
@@ -43,15 +44,12 @@ pub(crate) struct Webhooks {
 pub(crate) struct InFlight {
     deliveries: BTreeMap<DeliveryId, (MerchantId, PaymentId)>,
     bell: JoinHandle<()>,
-    alarm: Option<JoinHandle<Result<(), MessagingErr<Msg>>>>,
+    _alarm: Option<Timer>,
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.bell.abort();
-        if let Some(alarm) = self.alarm.take() {
-            alarm.abort();
-        }
     }
 }
 
@@ -71,7 +69,7 @@ impl Actor for Webhooks {
                 }
             }
         });
-        Ok(InFlight { deliveries: BTreeMap::new(), bell, alarm: None })
+        Ok(InFlight { deliveries: BTreeMap::new(), bell, _alarm: None })
     }
 
     async fn handle(
@@ -130,9 +128,7 @@ impl Webhooks {
         let next = self.context.env.store.next_delivery_at().await?;
         // What is due and not started waits for a place, which an ending attempt announces.
         let wait = next.filter(|at| *at > now).map_or(MAX_WAIT, |at| at.since(now).min(MAX_WAIT));
-        if let Some(alarm) = state.alarm.replace(myself.send_after(wait, || Msg::Look)) {
-            alarm.abort();
-        }
+        state._alarm = Some(Timer::send(myself, wait, Msg::Look));
         Ok(())
     }
 }
