@@ -1,1 +1,3 @@
+//! The binary `hivetill`.
+
 fn main() {}

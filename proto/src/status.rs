@@ -279,6 +279,12 @@ impl ApiError {
     }
 }
 
+impl From<Reason> for ApiError {
+    fn from(reason: Reason) -> Self {
+        Self::new(reason)
+    }
+}
+
 impl From<ApiError> for Status {
     fn from(error: ApiError) -> Self {
         let details = ErrorDetails {

@@ -1,0 +1,77 @@
+//! What admins do: list merchants, switch them on and off, issue a new key.
+
+use http::StatusCode;
+use proto::v1;
+use serde::Serialize;
+use warp::reply::Response;
+
+use super::{
+    Facade, Refusal, answer,
+    call::Call,
+    record::{self, Page},
+};
+
+/// Answers with a page of merchants, newest first.
+pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let request = v1::ListMerchantsRequest {
+        page: query.page(),
+        limit: query.limit(),
+        query: query.search().unwrap_or_default(),
+        active: query.boolean("active"),
+    };
+    query.finish()?;
+    let page = facade.engine.merchants().list_merchants(call.caller.request(request)).await?.into_inner();
+    let data = page.merchants.iter().map(record::Merchant::of).collect();
+    Ok(answer::json(StatusCode::OK, &Page::new(data, page.page, page.limit, page.total, None)))
+}
+
+/// Activates or deactivates a merchant: `{"isActive"}`.
+pub(super) async fn set_active(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let active = body.bool("isActive");
+    body.finish()?;
+    switch(facade, &call, id, active).await
+}
+
+/// Does the same in its other form: `?merchantId=` and `{"role":"user"|"nonActive"}`.
+pub(super) async fn change_status(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let id = query.get("merchantId").map(str::to_owned);
+    let id = id.unwrap_or_else(|| query.wrong("merchantId", "is required"));
+    query.finish()?;
+    let mut body = call.json().await?;
+    let active = match body.text("role").as_str() {
+        "user" => true,
+        "nonActive" => false,
+        _ if body.is_sound("role") => body.wrong("role", "must be user or nonActive"),
+        _ => false,
+    };
+    body.finish()?;
+    switch(facade, &call, &id, active).await
+}
+
+async fn switch(facade: &Facade, call: &Call, id: &str, active: bool) -> Result<Response, Refusal> {
+    let request = v1::SetMerchantActiveRequest { merchant_id: id.to_owned(), active };
+    let merchant = facade.engine.merchants().set_merchant_active(call.caller.request(request)).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Reissued<'a> {
+    api_key: &'a str,
+    merchant: record::Merchant<'a>,
+}
+
+/// Issues a new API key and shows it for the only time; the old one stops at once.
+pub(super) async fn reissue_key(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::ReissueApiKeyRequest { merchant_id: id.to_owned() });
+    let made = facade.engine.merchants().reissue_api_key(request).await?.into_inner();
+    let merchant = made.merchant.unwrap_or_default();
+    let body = Reissued { api_key: &made.api_key, merchant: record::Merchant::of(&merchant) };
+    Ok(answer::json(StatusCode::OK, &body))
+}

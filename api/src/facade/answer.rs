@@ -1,0 +1,58 @@
+//! How we answer: JSON bodies and the headers that every answer carries.
+
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use warp::reply::Response;
+
+/// Answers with a value as JSON.
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    bytes(status, to_json(value))
+}
+
+/// Writes a value as JSON.
+pub(super) fn to_json(value: &impl Serialize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    serde_json::to_writer(&mut out, value).expect("our own records have text keys and plain values");
+    out
+}
+
+/// Answers with JSON that is written already.
+pub(super) fn bytes(status: StatusCode, body: Vec<u8>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Answers OPTIONS: what the address takes, to browsers of any origin too.
+pub(super) fn options(allow: &'static str) -> Response {
+    let mut response = Response::new(Vec::new().into());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(allow));
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static("authorization, x-api-key, content-type, idempotency-key, x-request-id"),
+    );
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
+}
+
+/// Adds what every answer carries.
+pub(super) fn finish(response: &mut Response, request_id: &str, is_api: bool) {
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(request_id) {
+        headers.insert("x-request-id", id);
+    }
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if is_api {
+        // No cookie ever authenticates the API, so any origin may read what its own key may read.
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("x-request-id, location, retry-after"),
+        );
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    }
+}

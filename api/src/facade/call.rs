@@ -1,0 +1,249 @@
+//! One request as a handler sees it: its parts, who asks, and its body read within limits.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use http::{
+    HeaderMap, HeaderValue, Method,
+    header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
+};
+use proto::{ApiError, Caller, Reason};
+
+use super::{auth, query::Query, reader::Body, server::ClientAddr};
+
+/// Bytes of a JSON body at most.
+const BODY_MAX_BYTES: usize = 64 * 1024;
+/// Bytes of all header names and values at most.
+const HEADERS_MAX_BYTES: usize = 32 * 1024;
+/// Bytes of a path and query at most.
+const URI_MAX_BYTES: usize = 8 * 1024;
+/// How much of a refused body is read away, so that its sender sees the answer instead of a reset connection.
+const DRAIN_MAX_BYTES: usize = 4 * 1024 * 1024;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A body that has not been read yet.
+pub(super) struct Incoming {
+    chunks: Pin<Box<dyn Stream<Item = Result<Bytes, warp::Error>> + Send + Sync>>,
+    timeout: Duration,
+}
+
+impl Incoming {
+    /// Takes a body that must have arrived within `timeout` of its first reading.
+    pub(super) fn new(
+        chunks: impl Stream<Item = Result<Bytes, warp::Error>> + Send + Sync + 'static,
+        timeout: Duration,
+    ) -> Self {
+        Self { chunks: Box::pin(chunks), timeout }
+    }
+}
+
+/// One request.
+pub struct Call {
+    /// Its method; HEAD has become GET.
+    pub method: Method,
+    /// Its query, undecoded.
+    pub raw_query: String,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Who asks.
+    pub caller: Caller,
+    body: Incoming,
+}
+
+impl Call {
+    /// Takes a request apart.
+    pub(super) fn new(
+        method: Method,
+        raw_query: String,
+        headers: HeaderMap,
+        client: Option<ClientAddr>,
+        body: Incoming,
+    ) -> Self {
+        let caller = Caller { client_ip: client.map(|client| client.0.ip().to_string()), ..Caller::default() };
+        Self { method, raw_query, headers, caller, body }
+    }
+
+    /// Checks the sizes of what came before the body.
+    pub(super) fn check_head(&self, path: &str) -> Result<(), ApiError> {
+        if path.len() + self.raw_query.len() > URI_MAX_BYTES {
+            return Err(ApiError::new(Reason::UriTooLong));
+        }
+        let bytes: usize = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        if bytes > HEADERS_MAX_BYTES {
+            return Err(ApiError::with_message(
+                Reason::HeadersTooLarge,
+                format!("the headers have {bytes} bytes; at most {HEADERS_MAX_BYTES} are read"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Says who asks, by their key; without one there is nothing to ask the engine.
+    pub(super) fn with_key(&mut self) -> Result<&Caller, ApiError> {
+        self.caller.api_key = Some(auth::api_key(&self.headers)?);
+        Ok(&self.caller)
+    }
+
+    /// Returns the query's parameters.
+    pub(super) fn query(&self) -> Query {
+        Query::parse(&self.raw_query)
+    }
+
+    /// Says whether the caller takes an answer of this type.
+    pub(super) fn accepts(&self, media_type: &str) -> bool {
+        let accept = self.headers.get_all(ACCEPT);
+        accept.iter().filter_map(|value| value.to_str().ok()).any(|value| {
+            value
+                .split(',')
+                .any(|part| part.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(media_type))
+        })
+    }
+
+    /// Reads the body as a JSON object.
+    pub(super) async fn json(&mut self) -> Result<Body, ApiError> {
+        let bytes = self.read_body(true).await?;
+        Body::parse(&bytes)
+    }
+
+    /// Reads the body as a JSON object; no body at all is an empty one.
+    pub(super) async fn optional_json(&mut self) -> Result<Body, ApiError> {
+        let bytes = self.read_body(true).await?;
+        if bytes.is_empty() { Ok(Body::default()) } else { Body::parse(&bytes) }
+    }
+
+    /// Reads the body as an HTML form's fields.
+    pub(super) async fn form(&mut self) -> Result<Query, ApiError> {
+        let bytes = self.read_body(false).await?;
+        Ok(Query::parse(std::str::from_utf8(&bytes).unwrap_or_default()))
+    }
+
+    async fn read_body(&mut self, is_json: bool) -> Result<Bytes, ApiError> {
+        let announced = self.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        if announced.is_some_and(|length| length > BODY_MAX_BYTES as u64) {
+            return Err(self.refuse_large_body().await);
+        }
+        let mut whole = Bytes::new();
+        let deadline = tokio::time::Instant::now() + self.body.timeout;
+        loop {
+            let next = tokio::time::timeout_at(deadline, self.body.chunks.next()).await;
+            let chunk = match next {
+                Err(_) => return Err(ApiError::new(Reason::RequestTimeout)),
+                Ok(None) => break,
+                Ok(Some(Err(_))) => {
+                    return Err(ApiError::with_message(
+                        Reason::BadRequest,
+                        "the body ended too early or is badly framed",
+                    ));
+                }
+                Ok(Some(Ok(chunk))) => chunk,
+            };
+            if whole.len() + chunk.len() > BODY_MAX_BYTES {
+                return Err(self.refuse_large_body().await);
+            }
+            // Nearly every body arrives in one piece and is not copied.
+            whole = if whole.is_empty() { chunk } else { [whole, chunk].concat().into() };
+        }
+        if is_json && !whole.is_empty() && !self.headers.get(CONTENT_TYPE).is_none_or(is_json_type) {
+            return Err(ApiError::new(Reason::UnsupportedMediaType));
+        }
+        Ok(whole)
+    }
+
+    async fn refuse_large_body(&mut self) -> ApiError {
+        let drain = async {
+            let mut read = 0;
+            while let Some(Ok(chunk)) = self.body.chunks.next().await {
+                read += chunk.len();
+                if read > DRAIN_MAX_BYTES {
+                    break;
+                }
+            }
+        };
+        // Whether it ended or not, the answer is the same.
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, drain).await;
+        ApiError::with_message(Reason::BodyTooLarge, format!("the body has more than {BODY_MAX_BYTES} bytes"))
+    }
+}
+
+fn is_json_type(value: &HeaderValue) -> bool {
+    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let lower = essence.to_ascii_lowercase();
+    lower == "application/json" || (lower.starts_with("application/") && lower.ends_with("+json"))
+}
+
+/// Shows neither key nor body.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("method", &self.method).field("caller", &self.caller).finish_non_exhaustive()
+    }
+}
+
+/// Names requests: the caller's own name where it is fit, or one of ours.
+pub(super) struct RequestIds {
+    seed: u64,
+    count: AtomicU64,
+}
+
+impl RequestIds {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self { seed, count: AtomicU64::new(0) }
+    }
+
+    pub(super) fn of(&self, headers: &HeaderMap) -> String {
+        let given = headers.get(proto::caller::REQUEST_ID).and_then(|value| value.to_str().ok());
+        match given.filter(|text| is_fit(text)) {
+            Some(text) => text.to_owned(),
+            None => self.next(),
+        }
+    }
+
+    fn next(&self) -> String {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let bits = (u128::from(self.seed) << 64) | u128::from(count);
+        let digits = engine::ids::encode(bits);
+        format!("req_{}", std::str::from_utf8(&digits).unwrap_or_default())
+    }
+}
+
+fn is_fit(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_keeps_a_fit_name_of_its_callers() {
+        let ids = RequestIds::new(7);
+        let named = |name: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-request-id", HeaderValue::from_str(name).expect("a header"));
+            ids.of(&headers)
+        };
+        assert_eq!(named("order-7.2"), "order-7.2");
+        for unfit in ["", "a b", "<script>", &"x".repeat(65)] {
+            assert!(named(unfit).starts_with("req_"), "{unfit}");
+        }
+        assert_ne!(ids.of(&HeaderMap::new()), ids.of(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn json_is_announced_as_json() {
+        for (value, yes) in [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/merge-patch+json", true),
+            ("text/plain", false),
+            ("application/x-www-form-urlencoded", false),
+        ] {
+            assert_eq!(is_json_type(&HeaderValue::from_static(value)), yes, "{value}");
+        }
+    }
+}

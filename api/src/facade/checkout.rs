@@ -1,0 +1,218 @@
+//! The checkout addresses: who looks, what they may see, and what they may do.
+//!
+//! The slug is a secret of the customer's link. The id stands in public memos: who has only the id sees an open
+//! session (it is an invitation to pay), but of a finished one no more than state and amount.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::{Stream, StreamExt};
+use hmac::{Hmac, KeyInit, Mac};
+use http::{HeaderValue, StatusCode, header};
+use proto::{
+    ApiError, Reason,
+    v1::{self, PaymentStatus, checkout_request::Session},
+};
+use sha2::Sha256;
+use warp::reply::{Reply, Response};
+
+use super::{
+    Facade, Refusal, answer,
+    call::Call,
+    error,
+    pages::{self, View},
+    record,
+};
+
+/// How a visitor came: by the secret link, or by the public id.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Slug(&'a str),
+    Id(&'a str),
+}
+
+impl Way<'_> {
+    fn request(self) -> v1::CheckoutRequest {
+        let session = match self {
+            Self::Slug(slug) => Session::Slug(slug.to_owned()),
+            Self::Id(id) => Session::PaymentId(id.to_owned()),
+        };
+        v1::CheckoutRequest { session: Some(session) }
+    }
+}
+
+pub(super) async fn by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
+    page(facade, call, Way::Slug(slug)).await
+}
+
+pub(super) async fn by_id(facade: &Facade, call: Call, id: &str) -> Result<Response, Refusal> {
+    page(facade, call, Way::Id(id)).await
+}
+
+async fn page(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
+    let found = find(facade, &call, way).await;
+    if is_program(&call) {
+        return program(found);
+    }
+    let payment = found?;
+    Ok(pages::checkout(StatusCode::OK, &view(facade, &call, way, &payment, false), None))
+}
+
+async fn find(facade: &Facade, call: &Call, way: Way<'_>) -> Result<v1::Payment, ApiError> {
+    let found = facade.engine.checkout().get_checkout(call.caller.request(way.request())).await?;
+    Ok(found.into_inner())
+}
+
+/// A program, not a browser: it shows a payment, or does not ask for a page.
+pub(super) fn is_program(call: &Call) -> bool {
+    call.headers.contains_key("x-payment") || !call.accepts("text/html")
+}
+
+/// Answers a program at a checkout address. Payment by HTTP 402 takes this place.
+fn program(found: Result<v1::Payment, ApiError>) -> Result<Response, Refusal> {
+    found?;
+    let message = "payment by HTTP 402 is not available yet; open this address in a browser (Accept: text/html)";
+    Err(ApiError::with_message(Reason::NotImplemented, message).into())
+}
+
+/// What this visitor may see; `known` when the visitor has proved to have seen the page before.
+fn view<'a>(facade: &Facade, call: &Call, way: Way<'a>, payment: &'a v1::Payment, known: bool) -> View<'a> {
+    let token = form_token(payment);
+    match way {
+        Way::Slug(slug) => View::new(payment, record::slug_url(facade, slug), format!("/for/{slug}"), None, true),
+        Way::Id(id) => {
+            let shown = known || call.query().get("t").is_some_and(|shown| is_token(payment, shown));
+            let url = record::checkout_url(facade, id);
+            View::new(payment, url, format!("/checkout/{id}"), Some(token), shown || is_open(payment))
+        }
+    }
+}
+
+fn is_open(payment: &v1::Payment) -> bool {
+    [PaymentStatus::Pending as i32, PaymentStatus::Processing as i32].contains(&payment.status)
+}
+
+/// Returns the token of a page's forms. It is made from the slug, which no stranger knows, so a page proves by it that
+/// it was shown while the session was open, and no state is kept.
+fn form_token(payment: &v1::Payment) -> String {
+    hex::encode(&token_mac(payment).finalize().into_bytes()[..16])
+}
+
+fn is_token(payment: &v1::Payment, shown: &str) -> bool {
+    let bytes = hex::decode(shown).unwrap_or_default();
+    bytes.len() == 16 && token_mac(payment).verify_truncated_left(&bytes).is_ok()
+}
+
+fn token_mac(payment: &v1::Payment) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(payment.slug.as_bytes()).expect("HMAC takes a key of any length");
+    mac.update(b"checkout form ");
+    mac.update(payment.id.as_bytes());
+    mac
+}
+
+pub(super) async fn status_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
+    let payment = find(facade, &call, Way::Slug(slug)).await?;
+    Ok(live(&payment))
+}
+
+pub(super) async fn status_by_id(facade: &Facade, call: Call, id: &str) -> Result<Response, Refusal> {
+    let payment = find(facade, &call, Way::Id(id)).await?;
+    Ok(live(&payment))
+}
+
+fn live(payment: &v1::Payment) -> Response {
+    let mut response = answer::json(StatusCode::OK, &pages::Live::of(payment));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+pub(super) async fn events_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
+    events(facade, call, Way::Slug(slug)).await
+}
+
+pub(super) async fn events_by_id(facade: &Facade, call: Call, id: &str) -> Result<Response, Refusal> {
+    events(facade, call, Way::Id(id)).await
+}
+
+/// Streams the live status until the session is finished.
+async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
+    let request = call.caller.request(way.request());
+    let snapshots = facade.engine.checkout().watch_checkout(request).await?.into_inner();
+    // An engine that goes away ends the stream; the page's browser comes back by itself.
+    let events = snapshots.take_while(|snapshot| std::future::ready(snapshot.is_ok())).filter_map(|snapshot| async {
+        let payment = snapshot.ok()?;
+        let event = warp::sse::Event::default()
+            .event("status")
+            .id(payment.sequence.to_string())
+            .retry(Duration::from_secs(3))
+            .json_data(pages::Live::of(&payment));
+        event.ok().map(Ok::<_, std::convert::Infallible>)
+    });
+    let events = Shared(std::sync::Mutex::new(Box::pin(events)));
+    let stream = warp::sse::keep_alive().interval(Duration::from_secs(15)).stream(events);
+    let mut response = warp::sse::reply(stream).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// A stream that threads may pass around. It is only ever polled through `&mut`, so the lock is never taken.
+struct Shared<S>(std::sync::Mutex<Pin<Box<S>>>);
+
+impl<S: Stream> Stream for Shared<S> {
+    type Item = S::Item;
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        self.0.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).as_mut().poll_next(cx)
+    }
+}
+
+pub(super) async fn cancel_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
+    cancel(facade, call, Way::Slug(slug)).await
+}
+
+/// Cancels by id: the id is public, so the page's token must come with it.
+pub(super) async fn cancel_by_id(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let form = call.form().await?;
+    let query = call.query();
+    let shown = form.get("token").or_else(|| query.get("t")).unwrap_or_default();
+    let payment = find(facade, &call, Way::Id(id)).await?;
+    if !is_token(&payment, shown) {
+        return Err(Reason::InvalidFormToken.into());
+    }
+    cancel(facade, call, Way::Id(id)).await
+}
+
+async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
+    let cancelled = facade.engine.checkout().cancel_checkout(call.caller.request(way.request())).await;
+    let cancelled = cancelled.map(tonic::Response::into_inner).map_err(ApiError::from);
+    if is_program(&call) {
+        return Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &cancelled?)));
+    }
+    match cancelled {
+        Ok(payment) => Ok(pages::see_other(&view(facade, &call, way, &payment, true).reload_path())),
+        Err(refused) => {
+            let payment = find(facade, &call, way).await?;
+            let view = view(facade, &call, way, &payment, true);
+            Ok(pages::checkout(error::status(&refused), &view, Some(&refused.message)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_fits_its_own_session_only() {
+        let payment = |id: &str, slug: &str| v1::Payment { id: id.into(), slug: slug.into(), ..v1::Payment::default() };
+        let token = form_token(&payment("pay_1", "mug-x"));
+        assert!(is_token(&payment("pay_1", "mug-x"), &token));
+        assert!(!is_token(&payment("pay_2", "mug-x"), &token));
+        assert!(!is_token(&payment("pay_1", "mug-y"), &token));
+        for bad in ["", "zz", &token[..30], &format!("{token}00")] {
+            assert!(!is_token(&payment("pay_1", "mug-x"), bad), "{bad}");
+        }
+    }
+}

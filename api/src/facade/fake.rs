@@ -1,0 +1,323 @@
+//! A small engine for the facade's tests: it answers from a few fixed records and remembers what it was asked.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::stream::{self, BoxStream};
+use proto::{
+    ApiError, Caller, Engine, Local, Reason, Transport,
+    v1::{
+        self, checkout_request::Session, checkout_server, fees_server, merchants_server, payments_server, system_server,
+    },
+};
+use tonic::{Request, Response, Status};
+
+pub(super) const KEY: &str = "sk_live_good";
+pub(super) const MERCHANT: &str = "mer_00000000000000000000000001";
+pub(super) const PAYMENT: &str = "pay_00000000000000000000000002";
+pub(super) const SLUG: &str = "two-mugs-00000000000000000000000003";
+
+/// What the fake knows.
+#[derive(Clone)]
+pub(super) struct Fake {
+    pub(super) payment: Arc<Mutex<v1::Payment>>,
+    /// Answers every call with this, when it is set.
+    pub(super) refuse: Arc<Mutex<Option<ApiError>>>,
+    pub(super) health: Arc<Mutex<v1::Health>>,
+    pub(super) last_update: Arc<Mutex<Option<v1::UpdateMerchantRequest>>>,
+    pub(super) last_list: Arc<Mutex<Option<v1::ListPaymentsRequest>>>,
+}
+
+impl Fake {
+    pub(super) fn new() -> Self {
+        Self {
+            payment: Arc::new(Mutex::new(payment())),
+            refuse: Arc::default(),
+            health: Arc::new(Mutex::new(v1::Health::Ok)),
+            last_update: Arc::default(),
+            last_list: Arc::default(),
+        }
+    }
+
+    pub(super) fn engine(&self) -> Engine {
+        let local = Local::default()
+            .with(payments_server::PaymentsServer::new(self.clone()))
+            .with(merchants_server::MerchantsServer::new(self.clone()))
+            .with(checkout_server::CheckoutServer::new(self.clone()))
+            .with(fees_server::FeesServer::new(self.clone()))
+            .with(system_server::SystemServer::new(self.clone()));
+        Engine::new(Transport::local(local))
+    }
+
+    pub(super) fn set(&self, change: impl FnOnce(&mut v1::Payment)) {
+        change(&mut self.payment.lock().expect("one test"));
+    }
+
+    fn keyed<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        self.open()?;
+        match Caller::of(request).api_key.as_deref() {
+            Some(KEY) => Ok(()),
+            _ => Err(ApiError::new(Reason::InvalidApiKey).into()),
+        }
+    }
+
+    fn open(&self) -> Result<(), Status> {
+        match &*self.refuse.lock().expect("one test") {
+            Some(error) => Err(error.clone().into()),
+            None => Ok(()),
+        }
+    }
+
+    fn known(&self, id: &str) -> Result<v1::Payment, Status> {
+        let payment = self.payment.lock().expect("one test").clone();
+        if payment.id == id { Ok(payment) } else { Err(ApiError::new(Reason::NotFound).into()) }
+    }
+
+    fn of_session(&self, request: &v1::CheckoutRequest) -> Result<v1::Payment, Status> {
+        match &request.session {
+            Some(Session::PaymentId(id)) => self.known(id),
+            Some(Session::Slug(slug)) if slug == SLUG => self.known(PAYMENT),
+            _ => Err(ApiError::new(Reason::NotFound).into()),
+        }
+    }
+
+    fn cancelled(&self, mut payment: v1::Payment) -> Result<Response<v1::Payment>, Status> {
+        if payment.status == v1::PaymentStatus::Completed as i32 {
+            return Err(ApiError::new(Reason::PaymentNotPending).into());
+        }
+        payment.status = v1::PaymentStatus::UserCancelled.into();
+        *self.payment.lock().expect("one test") = payment.clone();
+        Ok(Response::new(payment))
+    }
+}
+
+pub(super) fn payment() -> v1::Payment {
+    let text = |text: &str| v1::MetadataValue { value: Some(v1::metadata_value::Value::Text(text.to_owned())) };
+    v1::Payment {
+        id: PAYMENT.to_owned(),
+        merchant_id: MERCHANT.to_owned(),
+        status: v1::PaymentStatus::Pending.into(),
+        slug: SLUG.to_owned(),
+        currency: v1::Currency::Hbd.into(),
+        amount_units: 10_500,
+        fee_units: 157,
+        net_units: 10_343,
+        usd_cents: 1_050,
+        description: "Two mugs".to_owned(),
+        metadata: [("orderId".to_owned(), text("7"))].into(),
+        redirect_url: Some("https://shop.example/ok".to_owned()),
+        created_at_ms: 1_763_647_200_000,
+        updated_at_ms: 1_763_647_200_000,
+        expires_at_ms: 1_763_649_000_000,
+        pay_to: "blue.mugs".to_owned(),
+        memo: format!("pos-{PAYMENT}"),
+        merchant_name: "Blue Mugs".to_owned(),
+        amount_remaining_units: 10_500,
+        sequence: 1,
+        ..v1::Payment::default()
+    }
+}
+
+fn merchant() -> v1::Merchant {
+    v1::Merchant {
+        id: MERCHANT.to_owned(),
+        name: "Blue Mugs".to_owned(),
+        hive_account: "blue.mugs".to_owned(),
+        active: true,
+        x402_enabled: true,
+        api_key_last4: "good".to_owned(),
+        ..v1::Merchant::default()
+    }
+}
+
+type Snapshots = BoxStream<'static, Result<v1::Payment, Status>>;
+
+#[tonic::async_trait]
+impl payments_server::Payments for Fake {
+    async fn create_payment(
+        &self,
+        request: Request<v1::CreatePaymentRequest>,
+    ) -> Result<Response<v1::Payment>, Status> {
+        self.keyed(&request)?;
+        let asked = request.into_inner();
+        let made = v1::Payment {
+            amount_units: asked.amount_units,
+            currency: asked.currency,
+            description: asked.description,
+            metadata: asked.metadata,
+            redirect_url: asked.redirect_url,
+            ..payment()
+        };
+        *self.payment.lock().expect("one test") = made.clone();
+        Ok(Response::new(made))
+    }
+
+    async fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {
+        self.keyed(&request)?;
+        self.known(&request.get_ref().payment_id).map(Response::new)
+    }
+
+    async fn get_payment_status(
+        &self,
+        request: Request<v1::GetPaymentRequest>,
+    ) -> Result<Response<v1::PaymentStatusResponse>, Status> {
+        self.keyed(&request)?;
+        let payment = self.known(&request.get_ref().payment_id)?;
+        let completed_at_ms = payment.completed_at_ms;
+        Ok(Response::new(v1::PaymentStatusResponse { id: payment.id, status: payment.status, completed_at_ms }))
+    }
+
+    async fn list_payments(
+        &self,
+        request: Request<v1::ListPaymentsRequest>,
+    ) -> Result<Response<v1::ListPaymentsResponse>, Status> {
+        self.keyed(&request)?;
+        let asked = request.into_inner();
+        let answer = v1::ListPaymentsResponse {
+            payments: vec![self.known(PAYMENT)?],
+            page: asked.page,
+            limit: asked.limit,
+            total: 41,
+            next_cursor: Some("next".to_owned()),
+        };
+        *self.last_list.lock().expect("one test") = Some(asked);
+        Ok(Response::new(answer))
+    }
+
+    async fn cancel_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {
+        self.keyed(&request)?;
+        self.cancelled(self.known(&request.get_ref().payment_id)?)
+    }
+
+    type WatchPaymentStream = Snapshots;
+
+    async fn watch_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<Snapshots>, Status> {
+        self.keyed(&request)?;
+        let payment = self.known(&request.get_ref().payment_id)?;
+        Ok(Response::new(Box::pin(stream::iter([Ok(payment)]))))
+    }
+}
+
+#[tonic::async_trait]
+impl checkout_server::Checkout for Fake {
+    async fn get_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
+        self.open()?;
+        self.of_session(request.get_ref()).map(Response::new)
+    }
+
+    async fn cancel_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
+        self.open()?;
+        self.cancelled(self.of_session(request.get_ref())?)
+    }
+
+    type WatchCheckoutStream = Snapshots;
+
+    async fn watch_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<Snapshots>, Status> {
+        let payment = self.of_session(request.get_ref())?;
+        Ok(Response::new(Box::pin(stream::iter([Ok(payment)]))))
+    }
+}
+
+#[tonic::async_trait]
+impl merchants_server::Merchants for Fake {
+    async fn register(
+        &self,
+        request: Request<v1::RegisterMerchantRequest>,
+    ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
+        self.open()?;
+        let asked = request.into_inner();
+        let merchant =
+            v1::Merchant { name: asked.name, hive_account: asked.hive_account, icon_url: asked.icon_url, ..merchant() };
+        let (api_key, webhook_secret) = (KEY.to_owned(), "whsec_x".to_owned());
+        Ok(Response::new(v1::RegisterMerchantResponse { merchant: Some(merchant), api_key, webhook_secret }))
+    }
+
+    async fn register_admin(
+        &self,
+        request: Request<v1::RegisterMerchantRequest>,
+    ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
+        self.register(request).await
+    }
+
+    async fn get_current_merchant(
+        &self,
+        request: Request<v1::GetCurrentMerchantRequest>,
+    ) -> Result<Response<v1::Merchant>, Status> {
+        self.keyed(&request)?;
+        Ok(Response::new(merchant()))
+    }
+
+    async fn get_merchant(&self, request: Request<v1::GetMerchantRequest>) -> Result<Response<v1::Merchant>, Status> {
+        self.keyed(&request)?;
+        match request.get_ref().merchant_id.as_str() {
+            MERCHANT => Ok(Response::new(merchant())),
+            _ => Err(ApiError::new(Reason::ForbiddenMerchant).into()),
+        }
+    }
+
+    async fn update_merchant(
+        &self,
+        request: Request<v1::UpdateMerchantRequest>,
+    ) -> Result<Response<v1::Merchant>, Status> {
+        self.keyed(&request)?;
+        *self.last_update.lock().expect("one test") = Some(request.into_inner());
+        Ok(Response::new(merchant()))
+    }
+
+    async fn rotate_webhook_secret(
+        &self,
+        request: Request<v1::RotateWebhookSecretRequest>,
+    ) -> Result<Response<v1::RotateWebhookSecretResponse>, Status> {
+        self.keyed(&request)?;
+        let previous_valid_until_ms = (request.get_ref().grace_hours > 0).then_some(1_763_650_800_000);
+        let webhook_secret = "whsec_new".to_owned();
+        Ok(Response::new(v1::RotateWebhookSecretResponse { webhook_secret, previous_valid_until_ms }))
+    }
+
+    async fn list_merchants(
+        &self,
+        request: Request<v1::ListMerchantsRequest>,
+    ) -> Result<Response<v1::ListMerchantsResponse>, Status> {
+        self.keyed(&request)?;
+        let asked = request.into_inner();
+        let answer =
+            v1::ListMerchantsResponse { merchants: vec![merchant()], page: asked.page, limit: asked.limit, total: 1 };
+        Ok(Response::new(answer))
+    }
+
+    async fn set_merchant_active(
+        &self,
+        request: Request<v1::SetMerchantActiveRequest>,
+    ) -> Result<Response<v1::Merchant>, Status> {
+        self.keyed(&request)?;
+        Ok(Response::new(v1::Merchant { active: request.get_ref().active, ..merchant() }))
+    }
+
+    async fn reissue_api_key(
+        &self,
+        request: Request<v1::ReissueApiKeyRequest>,
+    ) -> Result<Response<v1::ReissueApiKeyResponse>, Status> {
+        self.keyed(&request)?;
+        let api_key = "sk_live_new".to_owned();
+        Ok(Response::new(v1::ReissueApiKeyResponse { merchant: Some(merchant()), api_key }))
+    }
+}
+
+#[tonic::async_trait]
+impl fees_server::Fees for Fake {
+    async fn get_fee_rate(
+        &self,
+        _: Request<v1::GetFeeRateRequest>,
+    ) -> Result<Response<v1::GetFeeRateResponse>, Status> {
+        self.open()?;
+        Ok(Response::new(v1::GetFeeRateResponse { fee_percent_ten_thousandths: 15_000 }))
+    }
+}
+
+#[tonic::async_trait]
+impl system_server::System for Fake {
+    async fn get_health(&self, _: Request<v1::GetHealthRequest>) -> Result<Response<v1::GetHealthResponse>, Status> {
+        self.open()?;
+        let health = *self.health.lock().expect("one test");
+        Ok(Response::new(v1::GetHealthResponse { health: health.into(), ..v1::GetHealthResponse::default() }))
+    }
+}

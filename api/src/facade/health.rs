@@ -1,0 +1,62 @@
+//! How we are: for people and load balancers.
+
+use http::StatusCode;
+use proto::v1::{self, Health};
+use serde::Serialize;
+use warp::reply::Response;
+
+use super::{Facade, Refusal, answer, call::Call};
+
+#[derive(Serialize)]
+struct Status {
+    status: &'static str,
+}
+
+/// Answers 200 while payments can be stored, and 503 when they cannot.
+pub(super) async fn health(facade: &Facade, call: Call) -> Result<Response, Refusal> {
+    let report = ask(facade, &call).await?;
+    let (code, status) = match Health::try_from(report.health) {
+        Ok(Health::Ok) => (StatusCode::OK, "ok"),
+        Ok(Health::Unavailable) => return Err(proto::Reason::StoreUnavailable.into()),
+        _ => (StatusCode::OK, "degraded"),
+    };
+    Ok(answer::json(code, &Status { status }))
+}
+
+/// Answers 200: the process runs.
+pub(super) async fn live() -> Result<Response, Refusal> {
+    Ok(answer::json(StatusCode::OK, &Status { status: "ok" }))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Ready {
+    status: &'static str,
+    nodes_answering: u32,
+    nodes_total: u32,
+    head_block: u32,
+    scanned_block: u32,
+}
+
+/// Answers 200 when everything works, 503 when a load balancer should look elsewhere.
+pub(super) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refusal> {
+    let report = ask(facade, &call).await?;
+    let (code, status) = match Health::try_from(report.health) {
+        Ok(Health::Ok) => (StatusCode::OK, "ok"),
+        Ok(Health::Unavailable) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "degraded"),
+    };
+    let body = Ready {
+        status,
+        nodes_answering: report.nodes_answering,
+        nodes_total: report.nodes_total,
+        head_block: report.head_block,
+        scanned_block: report.scanned_block,
+    };
+    Ok(answer::json(code, &body))
+}
+
+async fn ask(facade: &Facade, call: &Call) -> Result<v1::GetHealthResponse, Refusal> {
+    let request = call.caller.request(v1::GetHealthRequest {});
+    Ok(facade.engine.system().get_health(request).await?.into_inner())
+}

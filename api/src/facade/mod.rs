@@ -1,0 +1,234 @@
+//! The REST facade and the checkout page: every address on one page.
+//!
+//! A handler is three steps: who asks, what they ask the engine, how we answer. The engine is known only through the
+//! client of `proto`; whether it stands in this process is not known here at all.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{Stream, StreamExt};
+use http::{HeaderMap, HeaderValue, Method};
+use proto::{ApiError, Engine, Reason};
+use warp::{
+    Buf, Filter,
+    filters::path::FullPath,
+    reply::{Reply, Response},
+};
+
+mod admin;
+mod answer;
+mod auth;
+mod call;
+mod checkout;
+mod error;
+mod health;
+mod merchants;
+mod pages;
+mod payments;
+mod query;
+mod reader;
+mod record;
+pub mod server;
+mod wallets;
+mod wire;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;
+
+pub use call::Call;
+
+use call::RequestIds;
+
+/// What every handler holds.
+pub struct Facade {
+    engine: Engine,
+    base_url: String,
+    ids: RequestIds,
+    body_timeout: Duration,
+}
+
+/// A body must have arrived by then.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Facade {
+    /// Makes a facade of `engine`, reached by the world at `base_url`; `seed` makes the names of its requests.
+    #[must_use]
+    pub fn new(engine: Engine, base_url: &str, seed: u64) -> Arc<Self> {
+        let base_url = base_url.trim_end_matches('/').to_owned();
+        Arc::new(Self { engine, base_url, ids: RequestIds::new(seed), body_timeout: BODY_TIMEOUT })
+    }
+
+    /// Returns the address of a path of ours as the world sees it.
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base_url)
+    }
+}
+
+/// Picks the handler of a method, or answers OPTIONS and 405.
+macro_rules! on {
+    ($call:ident, $($method:ident => $handler:expr),+ $(,)?) => {{
+        const ALLOW: &str = concat!($(stringify!($method), ", "),+, "OPTIONS");
+        match $call.method {
+            $(Method::$method => Box::pin($handler).await,)+
+            Method::OPTIONS => Ok(answer::options(ALLOW)),
+            _ => Err(Refusal::method(ALLOW)),
+        }
+    }};
+}
+
+impl Facade {
+    /// Every address there is. Fixed words stand before `{id}`.
+    async fn dispatch(&self, path: &str, call: Call) -> Result<Response, Refusal> {
+        let mut segments = [""; 7];
+        let Some(segments) = split(path, &mut segments) else { return Err(Reason::UnknownRoute.into()) };
+        match *segments {
+            // Payments, with the merchant's key.
+            ["api", "public", "payments"] => {
+                on!(call, GET => payments::list(self, call), POST => payments::create(self, call))
+            }
+            ["api", "public", "payments", "create"] => on!(call, POST => payments::create_short(self, call)),
+            ["api", "public", "payments", "list"] => on!(call, GET => payments::list(self, call)),
+            ["api", "public", "payments", "fee-rate"] => on!(call, GET => payments::fee_rate(self, call)),
+            ["api", "public", "payments", id] => on!(call, GET => payments::get(self, call, id)),
+            ["api", "public", "payments", id, "status"] => on!(call, GET => payments::status(self, call, id)),
+            ["api", "public", "payments", id, "cancel"] => on!(call, POST => payments::cancel(self, call, id)),
+
+            // Merchants: registration without a key, the rest with one's own.
+            ["api", "public", "merchants", "register"] => on!(call, POST => merchants::register(self, call)),
+            ["api", "public", "merchants", "me"] => on!(call, GET => merchants::me(self, call)),
+            ["api", "public", "merchants", id] => on!(call,
+                GET => merchants::get(self, call, id),
+                POST => merchants::update(self, call, id),
+                PUT => merchants::update(self, call, id)),
+            ["api", "public", "merchants", id, "webhook-secret"] => {
+                on!(call, POST => merchants::rotate_secret(self, call, id))
+            }
+
+            // Admins.
+            ["api", "admin", "merchants"] | ["api", "admin", "merchants", "list"] => {
+                on!(call, GET => admin::list(self, call))
+            }
+            ["api", "admin", "merchants", "change-status"] => on!(call, POST => admin::change_status(self, call)),
+            ["api", "admin", "merchants", id, "active"] => on!(call, POST => admin::set_active(self, call, id)),
+            ["api", "admin", "merchants", id, "api-key"] => on!(call, POST => admin::reissue_key(self, call, id)),
+
+            // The customer's page. The slug is a secret, the id is public on the chain.
+            ["for", slug] => on!(call, GET => checkout::by_slug(self, call, slug)),
+            ["for", slug, "status"] => on!(call, GET => checkout::status_by_slug(self, call, slug)),
+            ["for", slug, "events"] => on!(call, GET => checkout::events_by_slug(self, call, slug)),
+            ["for", slug, "cancel"] => on!(call, POST => checkout::cancel_by_slug(self, call, slug)),
+            ["checkout", id] => on!(call, GET => checkout::by_id(self, call, id)),
+            ["checkout", id, "status"] => on!(call, GET => checkout::status_by_id(self, call, id)),
+            ["checkout", id, "events"] => on!(call, GET => checkout::events_by_id(self, call, id)),
+            ["checkout", id, "cancel"] => on!(call, POST => checkout::cancel_by_id(self, call, id)),
+            ["assets", file] => on!(call, GET => pages::asset(file)),
+
+            // How we are.
+            ["api", "health"] => on!(call, GET => health::health(self, call)),
+            ["livez"] => on!(call, GET => health::live()),
+            ["readyz"] => on!(call, GET => health::ready(self, call)),
+            ["api", "public", "x402", ..] => Err(Reason::NotImplemented.into()),
+            _ => Err(Reason::UnknownRoute.into()),
+        }
+    }
+
+    /// Answers one request, whatever it is.
+    async fn answer(self: Arc<Self>, path: FullPath, mut call: Call) -> Response {
+        let request_id = self.ids.of(&call.headers);
+        call.caller.request_id = Some(request_id.clone());
+        let is_api = path.as_str().starts_with("/api/");
+        let is_checkout = path.as_str().starts_with("/for/") || path.as_str().starts_with("/checkout/");
+        let wants_page = is_checkout && !checkout::is_program(&call);
+        if call.method == Method::HEAD {
+            // The same answer; the server keeps its body to itself.
+            call.method = Method::GET;
+        }
+        let result = match call.check_head(path.as_str()) {
+            Ok(()) => self.dispatch(path.as_str(), call).await,
+            Err(error) => Err(error.into()),
+        };
+        let mut response = match result {
+            Ok(response) => response,
+            Err(refusal) if wants_page => pages::refusal(&refusal.error, &request_id),
+            Err(refusal) => refusal.into_response(&request_id),
+        };
+        answer::finish(&mut response, &request_id, is_api);
+        if is_checkout {
+            response.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Accept, X-Payment"));
+        }
+        response
+    }
+}
+
+/// Why a request is refused, and what its answer's headers must say beside the error.
+struct Refusal {
+    error: ApiError,
+    allow: Option<&'static str>,
+}
+
+impl Refusal {
+    fn method(allow: &'static str) -> Self {
+        Self { error: ApiError::new(Reason::MethodNotAllowed), allow: Some(allow) }
+    }
+
+    fn into_response(self, request_id: &str) -> Response {
+        let mut response = error::response(&self.error, request_id);
+        if let Some(allow) = self.allow {
+            response.headers_mut().insert(http::header::ALLOW, HeaderValue::from_static(allow));
+        }
+        response
+    }
+}
+
+impl<E: Into<ApiError>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), allow: None }
+    }
+}
+
+/// Splits a path at its slashes; `None` when it has more parts than any address of ours.
+fn split<'p, 's>(path: &'p str, into: &'s mut [&'p str; 7]) -> Option<&'s [&'p str]> {
+    let mut count = 0;
+    for part in path.strip_prefix('/').unwrap_or(path).split('/') {
+        *into.get_mut(count)? = part;
+        count += 1;
+    }
+    Some(&into[..count])
+}
+
+/// Returns the facade as a warp filter. It answers every request: the type allows a rejection, no part makes one.
+pub fn routes(
+    facade: &Arc<Facade>,
+) -> impl Filter<Extract = (impl Reply,), Error = warp::Rejection> + Clone + Send + Sync + 'static {
+    let facade = Arc::clone(facade);
+    let query = warp::query::raw().or(warp::any().map(String::new)).unify();
+    let client = warp::ext::optional::<server::ClientAddr>();
+    warp::any()
+        .map(move || Arc::clone(&facade))
+        .and(warp::path::full())
+        .and(warp::method())
+        .and(query)
+        .and(warp::header::headers_cloned())
+        .and(client)
+        .and(warp::body::stream())
+        .then(
+            |facade: Arc<Facade>,
+             path: FullPath,
+             method: Method,
+             query: String,
+             headers: HeaderMap,
+             client: Option<server::ClientAddr>,
+             body| {
+                let body = call::Incoming::new(into_bytes(body), facade.body_timeout);
+                let call = Call::new(method, query, headers, client, body);
+                facade.answer(path, call)
+            },
+        )
+}
+
+fn into_bytes(
+    body: impl Stream<Item = Result<impl Buf, warp::Error>> + Send + Sync + 'static,
+) -> impl Stream<Item = Result<bytes::Bytes, warp::Error>> + Send + Sync + 'static {
+    body.map(|chunk| chunk.map(|mut chunk| chunk.copy_to_bytes(chunk.remaining())))
+}

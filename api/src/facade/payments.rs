@@ -1,0 +1,112 @@
+//! Payments: create, read, list, cancel, and the fee rate.
+
+use http::{HeaderValue, StatusCode, header::LOCATION};
+use proto::v1;
+use serde::Serialize;
+use warp::reply::Response;
+
+use super::{
+    Facade, Refusal, answer,
+    call::Call,
+    record::{self, Created, CreatedShort, Page, Text},
+};
+
+/// Creates a payment and answers with the first shape.
+pub(super) async fn create(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    let payment = open(facade, &mut call).await?;
+    let mut response = answer::json(StatusCode::CREATED, &Created::of(facade, &payment));
+    locate(facade, &payment, &mut response);
+    Ok(response)
+}
+
+/// Creates a payment and answers with the second shape.
+pub(super) async fn create_short(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    let payment = open(facade, &mut call).await?;
+    let slug_url = record::slug_url(facade, &payment.slug);
+    let mut response = answer::json(StatusCode::CREATED, &CreatedShort::of(&payment, &slug_url));
+    locate(facade, &payment, &mut response);
+    Ok(response)
+}
+
+async fn open(facade: &Facade, call: &mut Call) -> Result<v1::Payment, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let money = body.money();
+    let request = v1::CreatePaymentRequest {
+        amount_units: money.units,
+        currency: record::currency_to_wire(money.currency).into(),
+        description: body.text("description"),
+        redirect_url: body.optional_text("redirectUrl"),
+        cancel_url: body.optional_text("cancelUrl"),
+        metadata: body.metadata(),
+        expires_in_seconds: body.optional_integer("expiresInSeconds", 60..=86_400),
+    };
+    body.finish()?;
+    let payment = facade.engine.payments().create_payment(call.caller.request(request)).await?;
+    Ok(payment.into_inner())
+}
+
+fn locate(facade: &Facade, payment: &v1::Payment, response: &mut Response) {
+    let url = facade.url(&format!("/api/public/payments/{}", payment.id));
+    if let Ok(url) = HeaderValue::from_str(&url) {
+        response.headers_mut().insert(LOCATION, url);
+    }
+}
+
+/// Answers with the whole record.
+pub(super) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
+    let payment = facade.engine.payments().get_payment(request).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &payment)))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusBody<'a> {
+    id: &'a str,
+    status: &'static str,
+    completed_at: Option<Text<engine::time::Timestamp>>,
+}
+
+/// Answers with the state alone.
+pub(super) async fn status(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
+    let status = facade.engine.payments().get_payment_status(request).await?.into_inner();
+    let body = StatusBody {
+        id: &status.id,
+        status: record::status_word(status.status),
+        completed_at: status.completed_at_ms.map(|at| Text(record::instant(at))),
+    };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// Answers with a page of records, newest first.
+pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let request = query.payments();
+    query.finish()?;
+    let page = facade.engine.payments().list_payments(call.caller.request(request)).await?.into_inner();
+    let data = page.payments.iter().map(|payment| record::Payment::of(facade, payment)).collect();
+    Ok(answer::json(StatusCode::OK, &Page::new(data, page.page, page.limit, page.total, page.next_cursor)))
+}
+
+/// Cancels for the merchant.
+pub(super) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
+    let payment = facade.engine.payments().cancel_payment(request).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &payment)))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FeeRate {
+    fee_percent: serde_json::Number,
+}
+
+/// Answers with the fee of payments created now.
+pub(super) async fn fee_rate(facade: &Facade, call: Call) -> Result<Response, Refusal> {
+    let rate = facade.engine.fees().get_fee_rate(call.caller.request(v1::GetFeeRateRequest {})).await?.into_inner();
+    let fee_percent = record::percent(rate.fee_percent_ten_thousandths);
+    Ok(answer::json(StatusCode::OK, &FeeRate { fee_percent }))
+}

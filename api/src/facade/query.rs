@@ -1,0 +1,190 @@
+//! Reads the parameters of an address, and of an HTML form, which has the same encoding.
+
+use engine::{money::Currency, time::Timestamp};
+use proto::{ApiError, Reason, v1};
+
+use super::record;
+
+/// Page numbers beyond this are refused: nobody has so many payments.
+const PAGE_MAX: u32 = 1_000_000_000;
+const LIMIT_MAX: u32 = 100;
+const IDS_MAX: usize = 100;
+const QUERY_MAX_CHARS: usize = 200;
+
+/// Parameters that are being read; what is wrong is collected.
+pub(super) struct Query {
+    pairs: Vec<(String, String)>,
+    violations: Vec<(String, String)>,
+}
+
+impl Query {
+    /// Decodes `name=value&…`.
+    pub(super) fn parse(raw: &str) -> Self {
+        let pairs = url::form_urlencoded::parse(raw.as_bytes()).into_owned().collect();
+        Self { pairs, violations: Vec::new() }
+    }
+
+    /// Returns the first value of a parameter; an empty one counts as missing.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str())
+    }
+
+    /// Reads `page`, from 1.
+    pub(super) fn page(&mut self) -> u32 {
+        self.number("page", PAGE_MAX).unwrap_or(1)
+    }
+
+    /// Reads `limit`, 1 to 100, 20 when missing.
+    pub(super) fn limit(&mut self) -> u32 {
+        self.number("limit", LIMIT_MAX).unwrap_or(20)
+    }
+
+    /// Reads every filter of the payments' list.
+    pub(super) fn payments(&mut self) -> v1::ListPaymentsRequest {
+        v1::ListPaymentsRequest {
+            page: self.page(),
+            limit: self.limit(),
+            cursor: self.get("cursor").map(str::to_owned),
+            statuses: self.statuses(),
+            from_ms: self.instant("from"),
+            to_ms: self.instant("to"),
+            currency: self.currency(),
+            unusual: self.boolean("unusual"),
+            ids: self.ids(),
+            query: self.search(),
+        }
+    }
+
+    /// Reads `query`, a text to search for.
+    pub(super) fn search(&mut self) -> Option<String> {
+        let text = self.get("query")?.to_owned();
+        if text.chars().count() > QUERY_MAX_CHARS {
+            return self.wrong("query", format!("must have at most {QUERY_MAX_CHARS} characters"));
+        }
+        Some(text)
+    }
+
+    /// Reads a truth value.
+    pub(super) fn boolean(&mut self, name: &str) -> Option<bool> {
+        match self.get(name)? {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => self.wrong(name, "must be true or false"),
+        }
+    }
+
+    /// Ends the reading.
+    ///
+    /// # Errors
+    /// Every parameter that was wrong.
+    pub(super) fn finish(self) -> Result<(), ApiError> {
+        if self.violations.is_empty() {
+            return Ok(());
+        }
+        let error = ApiError::new(Reason::ValidationFailed);
+        Err(self.violations.into_iter().fold(error, |error, (field, message)| error.and_field(field, message)))
+    }
+
+    /// Notes a wrong parameter and reads it as an empty one.
+    pub(super) fn wrong<T: Default>(&mut self, name: &str, message: impl Into<String>) -> T {
+        self.violations.push((name.to_owned(), message.into()));
+        T::default()
+    }
+
+    fn number(&mut self, name: &str, max: u32) -> Option<u32> {
+        // `limit=` is no number either: only a missing one has a default.
+        let text = self.pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())?;
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        match text.parse::<u32>().ok().filter(|number| digits && (1..=max).contains(number)) {
+            Some(number) => Some(number),
+            None => self.wrong(name, format!("must be a whole number from 1 to {max}")),
+        }
+    }
+
+    /// Values may repeat the name or stand behind one another with commas.
+    fn list(&self, name: &str) -> Vec<String> {
+        let values = self.pairs.iter().filter(|(key, _)| key == name).flat_map(|(_, value)| value.split(','));
+        values.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned).collect()
+    }
+
+    fn statuses(&mut self) -> Vec<i32> {
+        let mut statuses = Vec::new();
+        for word in self.list("status") {
+            match record::status_of_word(&word) {
+                Some(status) => statuses.push(status.into()),
+                None => self.wrong(
+                    "status",
+                    "must be pending, processing, completed, failed, user_cancelled or system_cancelled",
+                ),
+            }
+        }
+        statuses
+    }
+
+    fn currency(&mut self) -> Option<i32> {
+        match Currency::parse(self.get("currency")?) {
+            Some(currency) => Some(record::currency_to_wire(currency).into()),
+            None => self.wrong("currency", "must be HIVE or HBD"),
+        }
+    }
+
+    fn instant(&mut self, name: &str) -> Option<i64> {
+        match Timestamp::parse(self.get(name)?) {
+            Some(instant) => Some(record::millis_to_wire(instant)),
+            None => self.wrong(name, "must be an ISO 8601 instant such as 2026-11-20T14:00:00Z"),
+        }
+    }
+
+    fn ids(&mut self) -> Vec<String> {
+        let ids = self.list("ids");
+        if ids.len() > IDS_MAX {
+            return self.wrong("ids", format!("must name at most {IDS_MAX} payments"));
+        }
+        ids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(raw: &str) -> Vec<String> {
+        let mut query = Query::parse(raw);
+        query.payments();
+        match query.finish() {
+            Ok(()) => Vec::new(),
+            Err(error) => error.fields.into_iter().map(|field| field.field).collect(),
+        }
+    }
+
+    #[test]
+    fn pages_and_limits_have_a_range_and_name_themselves() {
+        for good in ["", "page=1&limit=100", "page=7", "limit=1", "unknown=x", "status="] {
+            assert_eq!(named(good), [""; 0], "{good}");
+        }
+        for bad in ["0", "-1", "1.5", "abc", "", "%201", "+1", "99999999999", "1e2"] {
+            assert_eq!(named(&format!("page={bad}")), ["page"], "{bad}");
+            assert_eq!(named(&format!("limit={bad}")), ["limit"], "{bad}");
+        }
+        assert_eq!(named("limit=101"), ["limit"]);
+    }
+
+    #[test]
+    fn every_filter_is_read_or_named() {
+        let mut query = Query::parse(
+            "status=pending,completed&status=failed&currency=HIVE&from=2026-11-20T14:00:00Z&unusual=true&ids=a,b&query=blue%20mug",
+        );
+        let request = query.payments();
+        query.finish().expect("good");
+        assert_eq!(request.statuses, [1, 3, 4]);
+        assert_eq!(request.currency, Some(v1::Currency::Hive.into()));
+        assert_eq!(request.from_ms, Some(1_795_183_200_000));
+        assert_eq!((request.unusual, request.query.as_deref()), (Some(true), Some("blue mug")));
+        assert_eq!(request.ids, ["a", "b"]);
+        assert_eq!(
+            named("status=paid&currency=hbd&from=yesterday&to=2026-11-20&unusual=maybe"),
+            ["status", "from", "to", "currency", "unusual"]
+        );
+        assert_eq!(named(&format!("ids={}", "x,".repeat(101))), ["ids"]);
+    }
+}

@@ -1,0 +1,248 @@
+//! Reads a JSON body field by field, so that every wrong type names its field.
+
+use std::{collections::BTreeMap, ops::RangeInclusive};
+
+use engine::money::{Currency, Money};
+use proto::{ApiError, Reason, v1};
+use serde_json::{Map, Value};
+
+/// A JSON object that is being read. What is wrong is collected and told by [`Body::finish`]; until then a wrong field
+/// reads as an empty one.
+#[derive(Default)]
+pub(super) struct Body {
+    fields: Map<String, Value>,
+    violations: Vec<(String, String)>,
+}
+
+impl Body {
+    /// Parses a body.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
+        match serde_json::from_slice(bytes) {
+            Ok(Value::Object(fields)) => Ok(Self { fields, violations: Vec::new() }),
+            Ok(_) => Err(ApiError::field("body", "must be a JSON object")),
+            Err(error) => {
+                let why =
+                    if bytes.is_empty() { "is empty; a JSON object is needed".to_owned() } else { error.to_string() };
+                Err(ApiError::new(Reason::MalformedJson).and_field("body", why))
+            }
+        }
+    }
+
+    /// Takes a text that must be there.
+    pub(super) fn text(&mut self, field: &str) -> String {
+        match self.fields.remove(field) {
+            Some(Value::String(text)) => text,
+            Some(other) => self.wrong(field, format!("must be a string, not {}", kind(&other))),
+            None => self.wrong(field, "is required"),
+        }
+    }
+
+    /// Takes a text that may be missing or null.
+    pub(super) fn optional_text(&mut self, field: &str) -> Option<String> {
+        self.change(field).flatten()
+    }
+
+    /// Takes a text that may be missing, or null to clear it.
+    pub(super) fn change(&mut self, field: &str) -> Option<Option<String>> {
+        match self.fields.remove(field)? {
+            Value::String(text) => Some(Some(text)),
+            Value::Null => Some(None),
+            other => self.wrong(field, format!("must be a string or null, not {}", kind(&other))),
+        }
+    }
+
+    /// Takes a text that may be missing but, once there, must be a text.
+    pub(super) fn maybe_text(&mut self, field: &str) -> Option<String> {
+        self.fields.contains_key(field).then(|| self.text(field))
+    }
+
+    /// Takes the ledger account, under its name or its alias.
+    pub(super) fn maybe_account(&mut self) -> Option<String> {
+        let account = self.maybe_text("hiveAccount");
+        let alias = self.maybe_text("hiveAccountName");
+        if let (Some(account), Some(alias)) = (&account, &alias)
+            && account != alias
+        {
+            return self.wrong("hiveAccountName", "must equal hiveAccount when both are given");
+        }
+        account.or(alias)
+    }
+
+    /// Takes a truth value that may be missing.
+    pub(super) fn maybe_bool(&mut self, field: &str) -> Option<bool> {
+        match self.fields.remove(field)? {
+            Value::Bool(value) => Some(value),
+            other => self.wrong(field, format!("must be true or false, not {}", kind(&other))),
+        }
+    }
+
+    /// Takes a truth value that must be there.
+    pub(super) fn bool(&mut self, field: &str) -> bool {
+        if self.fields.contains_key(field) {
+            self.maybe_bool(field).unwrap_or_default()
+        } else {
+            self.wrong(field, "is required")
+        }
+    }
+
+    /// Takes a whole number within a range, which may be missing or null.
+    pub(super) fn optional_integer(&mut self, field: &str, range: RangeInclusive<u32>) -> Option<u32> {
+        let value = self.fields.remove(field).filter(|value| !value.is_null())?;
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        match number.filter(|number| range.contains(number)) {
+            Some(number) => Some(number),
+            None => self.wrong(field, format!("must be a whole number from {} to {}", range.start(), range.end())),
+        }
+    }
+
+    /// Takes `amount` and `currency`.
+    pub(super) fn money(&mut self) -> Money {
+        let code = self.text("currency");
+        let currency = Currency::parse(&code);
+        if currency.is_none() && self.is_sound("currency") {
+            self.wrong::<()>("currency", "must be HIVE or HBD");
+        }
+        let currency = currency.unwrap_or(Currency::Hbd);
+        match self.fields.remove("amount") {
+            Some(Value::String(digits)) => match Money::parse(&digits, currency) {
+                Ok(money) => return money,
+                Err(error) => self.wrong("amount", error.to_string()),
+            },
+            Some(_) => self.wrong("amount", "must be a JSON string of digits in the smallest unit (1/1000)"),
+            None => self.wrong("amount", "is required"),
+        }
+        Money::new(0, currency)
+    }
+
+    /// Takes metadata: an object whose values are texts or lists of texts.
+    pub(super) fn metadata(&mut self) -> BTreeMap<String, v1::MetadataValue> {
+        let fields = match self.fields.remove("metadata") {
+            None | Some(Value::Null) => return BTreeMap::new(),
+            Some(Value::Object(fields)) => fields,
+            Some(other) => return self.wrong("metadata", format!("must be an object, not {}", kind(&other))),
+        };
+        let mut metadata = BTreeMap::new();
+        for (key, value) in fields {
+            match metadata_value(value) {
+                Some(value) => {
+                    metadata.insert(key, value);
+                }
+                None => self.wrong(&format!("metadata.{key}"), "must be a string or an array of strings"),
+            }
+        }
+        metadata
+    }
+
+    /// Ends the reading.
+    ///
+    /// # Errors
+    /// Every field that was wrong.
+    pub(super) fn finish(self) -> Result<(), ApiError> {
+        if self.violations.is_empty() {
+            return Ok(());
+        }
+        let error = ApiError::new(Reason::ValidationFailed);
+        Err(self.violations.into_iter().fold(error, |error, (field, message)| error.and_field(field, message)))
+    }
+
+    /// Notes a wrong field and reads it as an empty one.
+    pub(super) fn wrong<T: Default>(&mut self, field: &str, message: impl Into<String>) -> T {
+        self.violations.push((field.to_owned(), message.into()));
+        T::default()
+    }
+
+    /// Says whether nothing wrong is known of a field.
+    pub(super) fn is_sound(&self, field: &str) -> bool {
+        !self.violations.iter().any(|(named, _)| named == field)
+    }
+}
+
+fn metadata_value(value: Value) -> Option<v1::MetadataValue> {
+    use v1::metadata_value::Value as Kind;
+    let value = match value {
+        Value::String(text) => Kind::Text(text),
+        Value::Array(items) => {
+            let text = |item| if let Value::String(text) = item { Some(text) } else { None };
+            Kind::List(v1::TextList { items: items.into_iter().map(text).collect::<Option<_>>()? })
+        }
+        _ => return None,
+    };
+    Some(v1::MetadataValue { value: Some(value) })
+}
+
+const fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(error: ApiError) -> Vec<String> {
+        error.fields.into_iter().map(|field| field.field).collect()
+    }
+
+    #[test]
+    fn every_wrong_type_is_named_at_once() {
+        let text = br#"{"a":1,"b":null,"c":"yes","d":-1,"amount":1000,"currency":"BTC","metadata":{"x":1,"y":["a",2],"z":"ok"}}"#;
+        let mut body = Body::parse(text).expect("an object");
+        body.text("a");
+        body.maybe_text("b");
+        body.maybe_bool("c");
+        body.optional_integer("d", 0..=9);
+        body.text("e");
+        body.money();
+        assert_eq!(body.metadata().len(), 1);
+        let named = fields(body.finish().expect_err("all wrong"));
+        assert_eq!(named, ["a", "b", "c", "d", "e", "currency", "amount", "metadata.x", "metadata.y"]);
+    }
+
+    #[test]
+    fn an_amount_is_a_string_of_digits() {
+        for amount in
+            ["\"01\"", "\"1.5\"", "\"-1\"", "\"1e3\"", "\"0\"", "\"\"", "\"1000000001\"", "1", "null", "[]", "1.0"]
+        {
+            let mut body =
+                Body::parse(format!(r#"{{"amount":{amount},"currency":"HBD"}}"#).as_bytes()).expect("an object");
+            body.money();
+            assert_eq!(fields(body.finish().expect_err(amount)), ["amount"], "{amount}");
+        }
+        let mut body = Body::parse(br#"{"amount":"1500","currency":"HIVE"}"#).expect("an object");
+        assert_eq!(body.money(), Money::new(1_500, Currency::Hive));
+        body.finish().expect("good");
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused_with_its_place() {
+        for (text, reason) in [
+            ("", Reason::MalformedJson),
+            ("{", Reason::MalformedJson),
+            ("{\"a\":01}", Reason::MalformedJson),
+            ("\u{feff}{}", Reason::MalformedJson),
+            ("[]", Reason::ValidationFailed),
+            ("null", Reason::ValidationFailed),
+        ] {
+            let error = Body::parse(text.as_bytes()).map(|_| ()).expect_err(text);
+            assert_eq!((error.reason, error.http()), (reason, 400), "{text}");
+            assert_eq!(fields(error), ["body"], "{text}");
+        }
+        let deep = "[".repeat(10_000);
+        assert_eq!(Body::parse(deep.as_bytes()).map(|_| ()).expect_err("deep").http(), 400);
+    }
+
+    #[test]
+    fn the_alias_of_the_account_may_not_disagree() {
+        let mut body = Body::parse(br#"{"hiveAccount":"alice","hiveAccountName":"bob"}"#).expect("an object");
+        body.maybe_account();
+        assert_eq!(fields(body.finish().expect_err("two accounts")), ["hiveAccountName"]);
+        let mut body = Body::parse(br#"{"hiveAccountName":"bob"}"#).expect("an object");
+        assert_eq!(body.maybe_account().as_deref(), Some("bob"));
+    }
+}

@@ -1,0 +1,3 @@
+//! The binary's rooms: the REST facade and checkout page, the gRPC service, settings, commands.
+
+pub mod facade;
