@@ -3,12 +3,25 @@
 //! A batch is durable as a whole or not at all. It carries the version of every snapshot it replaces, so that a writer
 //! who read something stale is refused instead of obeyed: nothing above this trait may assume it is the only writer.
 
+mod apply;
 mod batch;
+mod committer;
+mod directory;
+mod fault;
+mod outbox;
+mod prepared;
+mod queries;
 mod query;
+mod record;
+mod redb_store;
+mod search;
+mod tables;
 
 use futures_util::future::BoxFuture;
 
 pub use batch::{Batch, Claimed, CommitError, Cursor, EventRecord, Unmatched, UnmatchedReason, Write};
+pub use committer::CommitMode;
+pub use directory::{FILE_NAME, OpenError};
 use engine::{
     account::AccountName,
     ids::{MerchantId, PaymentId, SlugToken},
@@ -19,6 +32,7 @@ use engine::{
     webhook::{Attempt, Delivery},
 };
 pub use query::{MerchantQuery, Page, PageAt, PaymentQuery};
+pub use redb_store::{Options, RedbStore};
 
 /// A read that failed. Nothing can be said of what is stored; the process should stop and reload.
 #[derive(Debug, thiserror::Error)]
@@ -114,4 +128,15 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns a small named value that was stored with [`Write::Note`].
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>>;
+
+    /// Indexes the words of at most `max` payments for search, oldest first, and returns of how many. Search finds
+    /// the others, too, but has to read them; call this when there is little else to do, and at once again while it
+    /// returns `max`. A store that needs no such help does nothing.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
+        let _ = (now, max);
+        Box::pin(std::future::ready(Ok(0)))
+    }
 }

@@ -1,0 +1,357 @@
+//! One write transaction for many batches: each is checked whole, then written whole, or refused without a trace.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use engine::ids::{DeliveryId, PaymentId};
+use redb::{ReadableTable, WriteTransaction};
+
+use crate::{
+    batch::{Claimed, CommitError, Cursor},
+    fault::Fault,
+    outbox,
+    prepared::{EventStep, MerchantStep, PaymentStep, Prepared, Step},
+    record::{self, Code, MerchantFacts, PaymentFacts},
+    search::{self, Indexed},
+    tables::{OutboxKey, Tables, meta},
+};
+
+/// The batches of one transaction.
+pub(crate) struct Group<'t> {
+    pub(crate) tables: Tables<'t>,
+    /// Changes of the counts of payments, written once at the end.
+    counts: BTreeMap<(u128, u32), i64>,
+    /// The last place in each merchant's list of events, written once at the end.
+    pub(crate) event_seqs: BTreeMap<u128, u64>,
+    search_cursor: u128,
+    applied: usize,
+}
+
+/// What a transaction did.
+pub(crate) struct Finished {
+    /// How many batches it holds.
+    pub(crate) applied: usize,
+    /// The last payment that is indexed for search.
+    pub(crate) search_cursor: u128,
+}
+
+impl<'t> Group<'t> {
+    /// Starts with nothing written.
+    pub(crate) fn of(transaction: &'t WriteTransaction, search_cursor: u128) -> Self {
+        Self {
+            tables: Tables::of(transaction),
+            counts: BTreeMap::new(),
+            event_seqs: BTreeMap::new(),
+            search_cursor,
+            applied: 0,
+        }
+    }
+
+    /// Writes a batch, or says why not and writes nothing of it.
+    pub(crate) fn apply(&mut self, mut batch: Prepared) -> Result<Result<(), CommitError>, Fault> {
+        let mut ahead = Ahead::default();
+        for step in &mut batch.steps {
+            if let Err(refusal) = self.check(step, &mut ahead)? {
+                return Ok(Err(refusal));
+            }
+        }
+        for step in batch.steps {
+            self.write(step)?;
+        }
+        self.applied += 1;
+        Ok(Ok(()))
+    }
+
+    /// Writes what was gathered over all batches.
+    pub(crate) fn finish(mut self) -> Result<Finished, Fault> {
+        for (key, change) in std::mem::take(&mut self.counts) {
+            let counts = self.tables.payment_counts()?;
+            let before = counts.get(key)?.map_or(0, |count| count.value());
+            let after = before.checked_add_signed(change).ok_or_else(|| {
+                Fault::contradicted("payment_counts", format!("{key:?}"), format!("{before} cannot change by {change}"))
+            })?;
+            counts.insert(key, after)?;
+        }
+        for (merchant, seq) in std::mem::take(&mut self.event_seqs) {
+            self.tables.event_seqs()?.insert(merchant, seq)?;
+        }
+        Ok(Finished { applied: self.applied, search_cursor: self.search_cursor })
+    }
+}
+
+/// What the earlier steps of a batch will have changed when a later step is written.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    payments: BTreeMap<u128, PaymentFacts>,
+    slugs: BTreeMap<u128, u128>,
+    merchants: BTreeMap<u128, MerchantFacts>,
+    keys: BTreeMap<[u8; 32], Option<u128>>,
+    claims: BTreeMap<[u8; 20], Claimed>,
+    nonces: BTreeMap<[u8; 32], [u8; 20]>,
+    cursor: Option<Cursor>,
+    /// How often each delivery was attempted; none where it has left.
+    pub(crate) outbox: BTreeMap<OutboxKey, Option<u32>>,
+}
+
+type Checked = Result<Result<(), CommitError>, Fault>;
+
+pub(crate) fn conflict(what: impl ToString) -> Checked {
+    Ok(Err(CommitError::Conflict { what: what.to_string() }))
+}
+
+/// The checks: what is expected against what is there, earlier steps of the same batch included.
+impl Group<'_> {
+    fn check(&mut self, step: &mut Step, ahead: &mut Ahead) -> Checked {
+        match step {
+            Step::Merchant(step) => self.check_merchant(step, ahead),
+            Step::Payment(step) => self.check_payment(step, ahead),
+            Step::Event(step) => self.check_event(step, ahead),
+            Step::Claim { claimed, nonce } => self.check_claim(claimed, *nonce, ahead),
+            Step::Attempt { delivery, attempts, next_due_ms, .. } => {
+                let next = next_due_ms.map(|due_ms| (due_ms, delivery.1, delivery.2));
+                self.check_delivery(*delivery, *attempts, next, ahead)
+            }
+            Step::Undeliverable { delivery, attempts } => self.check_delivery(*delivery, *attempts, None, ahead),
+            Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, ahead),
+            Step::Index(indexed) => self.check_index(indexed),
+            Step::Unmatched { .. } | Step::Rate(_) | Step::Note { .. } => Ok(Ok(())),
+        }
+    }
+
+    fn check_payment(&mut self, step: &mut PaymentStep, ahead: &mut Ahead) -> Checked {
+        let id = step.id.bits();
+        let stored = match ahead.payments.get(&id) {
+            Some(facts) => Some(*facts),
+            None => match self.tables.payments()?.get(id)? {
+                Some(bytes) => Some(record::payment_facts(bytes.value()).map_err(Fault::damaged("payments", step.id))?),
+                None => None,
+            },
+        };
+        if stored.map(|facts| facts.version) != step.expected {
+            return conflict(format_args!("payment {}", step.id));
+        }
+        match stored {
+            Some(stored) if (stored.merchant, stored.slug) != (step.facts.merchant, step.facts.slug) => {
+                return conflict(format_args!("the owner or the checkout address of payment {}", step.id));
+            }
+            Some(_) => {}
+            None => {
+                let slug = step.facts.slug;
+                if ahead.slugs.contains_key(&slug) || self.tables.slugs()?.get(slug)?.is_some() {
+                    return conflict(format_args!("the checkout address of payment {}", step.id));
+                }
+                ahead.slugs.insert(slug, id);
+            }
+        }
+        step.before = stored;
+        ahead.payments.insert(id, step.facts);
+        Ok(Ok(()))
+    }
+
+    fn check_merchant(&mut self, step: &mut MerchantStep, ahead: &mut Ahead) -> Checked {
+        let id = step.id.bits();
+        let stored = match ahead.merchants.get(&id) {
+            Some(facts) => Some(*facts),
+            None => match self.tables.merchants()?.get(id)? {
+                Some(bytes) => {
+                    Some(record::merchant_facts(bytes.value()).map_err(Fault::damaged("merchants", step.id))?)
+                }
+                None => None,
+            },
+        };
+        if stored.map(|facts| facts.version) != step.expected {
+            return conflict(format_args!("merchant {}", step.id));
+        }
+        let holder = match ahead.keys.get(&step.facts.digest) {
+            Some(holder) => *holder,
+            None => self.tables.api_keys()?.get(&step.facts.digest)?.map(|holder| holder.value()),
+        };
+        if holder.is_some_and(|holder| holder != id) {
+            return conflict(format_args!("the API key of merchant {}", step.id));
+        }
+        if let Some(stored) = stored {
+            ahead.keys.insert(stored.digest, None);
+        }
+        ahead.keys.insert(step.facts.digest, Some(id));
+        step.before = stored;
+        ahead.merchants.insert(id, step.facts);
+        Ok(Ok(()))
+    }
+
+    fn check_event(&mut self, step: &EventStep, ahead: &mut Ahead) -> Checked {
+        let key = step.outbox_key();
+        if outbox::attempts_of(self, ahead, key)?.is_some() {
+            return conflict(format_args!("event {}", step.id));
+        }
+        ahead.outbox.insert(key, Some(0));
+        Ok(Ok(()))
+    }
+
+    fn check_delivery(&mut self, key: OutboxKey, attempts: u32, next: Option<OutboxKey>, ahead: &mut Ahead) -> Checked {
+        if outbox::attempts_of(self, ahead, key)? != Some(attempts) {
+            return conflict(format_args!("delivery {}", DeliveryId::from_bits(key.2)));
+        }
+        ahead.outbox.insert(key, None);
+        if let Some(next) = next {
+            ahead.outbox.insert(next, Some(attempts + 1));
+        }
+        Ok(Ok(()))
+    }
+
+    fn check_claim(&mut self, claimed: &Claimed, nonce: [u8; 32], ahead: &mut Ahead) -> Checked {
+        let tx_id = claimed.tx_id.0;
+        let by_nonce = match ahead.nonces.get(&nonce) {
+            Some(tx_id) => Some(*tx_id),
+            None => self.tables.nonces()?.get(&nonce)?.map(|tx_id| *tx_id.value()),
+        };
+        for tx_id in [Some(tx_id), by_nonce].into_iter().flatten() {
+            let earlier = match ahead.claims.get(&tx_id) {
+                Some(earlier) => Some(earlier.clone()),
+                None => self.stored_claim(tx_id)?,
+            };
+            if let Some(earlier) = earlier {
+                return Ok(Err(CommitError::Claimed(Box::new(earlier))));
+            }
+        }
+        ahead.nonces.insert(nonce, tx_id);
+        ahead.claims.insert(tx_id, claimed.clone());
+        Ok(Ok(()))
+    }
+
+    fn stored_claim(&mut self, tx_id: [u8; 20]) -> Result<Option<Claimed>, Fault> {
+        let tx_id = engine::ledger::TxId(tx_id);
+        match self.tables.claims()?.get(&tx_id.0)? {
+            Some(bytes) => {
+                record::claimed_from_bytes(tx_id, bytes.value()).map(Some).map_err(Fault::damaged("claims", tx_id))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn check_cursor(&mut self, cursor: Cursor, expected: Option<Cursor>, ahead: &mut Ahead) -> Checked {
+        let stored = match ahead.cursor {
+            Some(cursor) => Some(cursor),
+            None => match self.tables.meta()?.get(meta::CURSOR)? {
+                Some(bytes) => {
+                    Some(record::cursor_from_bytes(bytes.value()).map_err(Fault::damaged("meta", meta::CURSOR))?)
+                }
+                None => None,
+            },
+        };
+        if stored != expected {
+            return conflict("the cursor");
+        }
+        ahead.cursor = Some(cursor);
+        Ok(Ok(()))
+    }
+
+    /// The words were gathered from a snapshot: they are whole if no payment has come in between since.
+    fn check_index(&mut self, indexed: &Indexed) -> Checked {
+        if indexed.after != self.search_cursor {
+            return conflict("the search cursor");
+        }
+        let range = (Bound::Excluded(indexed.after), Bound::Included(indexed.up_to));
+        let mut payments = 0u64;
+        for entry in self.tables.payments()?.range::<u128>(range)? {
+            entry?;
+            payments += 1;
+        }
+        if payments == indexed.payments { Ok(Ok(())) } else { conflict("the payments to index") }
+    }
+}
+
+/// The writes: nothing can refuse any more.
+impl Group<'_> {
+    fn write(&mut self, step: Step) -> Result<(), Fault> {
+        match step {
+            Step::Merchant(step) => self.write_merchant(step),
+            Step::Payment(step) => self.write_payment(step),
+            Step::Event(step) => outbox::announce(self, &step),
+            Step::Claim { claimed, nonce } => {
+                let tx_id = claimed.tx_id.0;
+                self.tables.claims()?.insert(&tx_id, record::claimed_to_bytes(&claimed).as_slice())?;
+                self.tables.nonces()?.insert(&nonce, &tx_id)?;
+                Ok(())
+            }
+            Step::Attempt { delivery, key, record, next_due_ms, .. } => {
+                self.tables.attempts()?.insert(key, record.as_slice())?;
+                outbox::move_on(self, delivery, next_due_ms)
+            }
+            Step::Undeliverable { delivery, .. } => outbox::move_on(self, delivery, None),
+            Step::Cursor { cursor, .. } => self.set(meta::CURSOR, &record::cursor_to_bytes(&cursor)),
+            Step::Unmatched { account, place, record } => {
+                let key = (account.as_str(), place.block_num, place.tx_in_block, place.op_in_tx);
+                self.tables.unmatched()?.insert(key, record.as_slice())?;
+                Ok(())
+            }
+            Step::Rate(record) => self.set(meta::RATE, &record),
+            Step::Note { name, value } => self.set(&meta::note(name), &value),
+            Step::Index(indexed) => {
+                for (merchant, word, payment) in &indexed.entries {
+                    self.tables.search()?.insert((*merchant, word.as_str(), *payment), ())?;
+                }
+                self.search_cursor = indexed.up_to;
+                self.set(meta::SEARCH_CURSOR, &indexed.up_to.to_be_bytes())
+            }
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {
+        self.tables.meta()?.insert(name, value)?;
+        Ok(())
+    }
+
+    fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
+        let PaymentStep { id, facts, summary, record, before, .. } = step;
+        let bits = id.bits();
+        self.tables.payments()?.insert(bits, record.as_slice())?;
+        self.tables.payments_by_merchant()?.insert((facts.merchant, bits), &summary)?;
+        if before.is_none() {
+            self.tables.slugs()?.insert(facts.slug, bits)?;
+            if bits <= self.search_cursor {
+                self.index_late(id, &record)?;
+            }
+        }
+        let state_before = before.map(|before| before.state);
+        if state_before != Some(facts.state) {
+            *self.counts.entry((facts.merchant, facts.state.number())).or_default() += 1;
+            if let Some(state) = state_before {
+                *self.counts.entry((facts.merchant, state.number())).or_default() -= 1;
+            }
+        }
+        let deadline_before = before.and_then(|before| before.deadline_ms);
+        if deadline_before != facts.deadline_ms {
+            if let Some(deadline_ms) = deadline_before {
+                self.tables.deadlines()?.remove((deadline_ms, bits))?;
+            }
+            if let Some(deadline_ms) = facts.deadline_ms {
+                self.tables.deadlines()?.insert((deadline_ms, bits), ())?;
+            }
+        }
+        match (before.is_some_and(|before| before.is_in_flight), facts.is_in_flight) {
+            (false, true) => drop(self.tables.in_flight()?.insert(bits, ())?),
+            (true, false) => drop(self.tables.in_flight()?.remove(bits)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Indexes a payment that the indexer has passed already: its clock was behind.
+    fn index_late(&mut self, id: PaymentId, record: &[u8]) -> Result<(), Fault> {
+        let payment = record::payment_from_bytes(id, record).map_err(Fault::damaged("payments", id))?;
+        for word in search::words_of(&payment) {
+            self.tables.search()?.insert((payment.merchant.bits(), word.as_str(), id.bits()), ())?;
+        }
+        Ok(())
+    }
+
+    fn write_merchant(&mut self, step: MerchantStep) -> Result<(), Fault> {
+        let id = step.id.bits();
+        self.tables.merchants()?.insert(id, step.record.as_slice())?;
+        if let Some(before) = step.before.filter(|before| before.digest != step.facts.digest) {
+            self.tables.api_keys()?.remove(&before.digest)?;
+        }
+        self.tables.api_keys()?.insert(&step.facts.digest, id)?;
+        self.tables.accounts()?.insert(step.account.as_str(), ())?;
+        Ok(())
+    }
+}

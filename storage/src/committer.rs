@@ -1,0 +1,250 @@
+//! Group commit: one writer takes whatever waits, writes it in one transaction, syncs once, and answers everybody.
+//!
+//! There is no timer: while one sync runs the next group gathers, so the sync itself is the batching window.
+
+use std::{
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    thread::JoinHandle,
+};
+
+use redb::{Database, Durability};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::{apply::Group, batch::CommitError, fault::Fault, prepared::Prepared};
+
+/// Batches one transaction takes at most: bounds how long the first of them waits for the last.
+const GROUP_MAX: usize = 1_000;
+
+/// Where commits run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitMode {
+    /// On a writer thread of their own. At most `queue` batches wait; more are refused with
+    /// [`CommitError::Overloaded`].
+    Thread {
+        /// Batches that may wait.
+        queue: usize,
+    },
+    /// In the caller's task, one batch at a time: what a simulation needs to be the same every time.
+    Inline,
+}
+
+impl Default for CommitMode {
+    fn default() -> Self {
+        Self::Thread { queue: 10_000 }
+    }
+}
+
+/// The way to the writer.
+#[derive(Debug)]
+pub(crate) struct Committer {
+    health: Arc<Health>,
+    route: Route,
+}
+
+#[derive(Debug)]
+enum Route {
+    Thread { queue: Option<mpsc::Sender<Message>>, thread: Mutex<Option<JoinHandle<()>>> },
+    Inline(Mutex<Option<Writer>>),
+}
+
+#[derive(Debug)]
+enum Message {
+    Commit(Prepared, oneshot::Sender<Result<(), CommitError>>),
+    Close,
+}
+
+impl Committer {
+    /// Starts the writer.
+    ///
+    /// # Errors
+    /// The operating system's, where it has no thread to give.
+    pub(crate) fn start(database: Arc<Database>, search_cursor: u128, mode: CommitMode) -> std::io::Result<Self> {
+        let health = Arc::new(Health::default());
+        let writer = Writer { database, health: Arc::clone(&health), search_cursor };
+        let route = match mode {
+            CommitMode::Inline => Route::Inline(Mutex::new(Some(writer))),
+            CommitMode::Thread { queue } => {
+                let (sender, receiver) = mpsc::channel(queue.max(1));
+                // A sync blocks for as long as the disk wants: it must not hold a worker of the runtime. This is the
+                // one thread below `Store`, and a simulation does without it.
+                let thread =
+                    std::thread::Builder::new().name("committer".to_owned()).spawn(move || writer.run(receiver))?;
+                Route::Thread { queue: Some(sender), thread: Mutex::new(Some(thread)) }
+            }
+        };
+        Ok(Self { health, route })
+    }
+
+    /// Makes a batch durable or refuses it.
+    pub(crate) async fn commit(&self, batch: Prepared) -> Result<(), CommitError> {
+        match &self.route {
+            Route::Inline(writer) => match unpoisoned(writer).as_mut() {
+                Some(writer) => writer.commit(vec![batch]).pop().expect("a writer answers every batch"),
+                None => Err(CommitError::Overloaded),
+            },
+            Route::Thread { queue, .. } => {
+                let queue = queue.as_ref().expect("the queue is taken only when the store is dropped");
+                let (answer, answered) = oneshot::channel();
+                match queue.try_send(Message::Commit(batch, answer)) {
+                    Ok(()) => answered.await.unwrap_or_else(|_| Err(self.health.unknown())),
+                    Err(mpsc::error::TrySendError::Full(_)) => Err(CommitError::Overloaded),
+                    // Closed on purpose nothing was written; died of a failure nobody knows.
+                    Err(mpsc::error::TrySendError::Closed(_)) => Err(if self.health.failure().is_some() {
+                        self.health.unknown()
+                    } else {
+                        CommitError::Overloaded
+                    }),
+                }
+            }
+        }
+    }
+
+    /// Writes what waits, then stops the writer. Later commits are refused with [`CommitError::Overloaded`].
+    pub(crate) async fn close(&self) {
+        match &self.route {
+            Route::Inline(writer) => drop(unpoisoned(writer).take()),
+            Route::Thread { queue, thread } => {
+                let queue = queue.as_ref().expect("the queue is taken only when the store is dropped");
+                if queue.send(Message::Close).await.is_ok() {
+                    queue.closed().await;
+                }
+                join(thread);
+            }
+        }
+    }
+
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
+    }
+}
+
+/// Waits for the writer, so that whoever drops the store may open it again.
+impl Drop for Committer {
+    fn drop(&mut self) {
+        if let Route::Thread { queue, thread } = &mut self.route {
+            drop(queue.take());
+            join(thread);
+        }
+    }
+}
+
+fn join(thread: &Mutex<Option<JoinHandle<()>>>) {
+    if let Some(thread) = unpoisoned(thread).take()
+        && thread.join().is_err()
+    {
+        tracing::error!("the committer panicked; its last writes may or may not be stored");
+    }
+}
+
+fn unpoisoned<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the disk has failed. Once it has, nothing is written any more: only reopening tells what is stored.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    failure: OnceLock<String>,
+    failing: Notify,
+}
+
+impl Health {
+    /// Returns why nothing can be written any more.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    /// Waits until nothing can be written any more; returns why.
+    pub(crate) async fn failed(&self) -> String {
+        loop {
+            let failing = self.failing.notified();
+            if let Some(why) = self.failure() {
+                return why.to_owned();
+            }
+            failing.await;
+        }
+    }
+
+    fn fail(&self, why: String) {
+        if self.failure.set(why).is_ok() {
+            tracing::error!(why = self.failure(), "the store failed: nothing more is written until it is reopened");
+        }
+        self.failing.notify_waiters();
+    }
+
+    fn unknown(&self) -> CommitError {
+        CommitError::Unknown(self.failure().unwrap_or("the committer is gone").to_owned())
+    }
+}
+
+/// The one who writes.
+#[derive(Debug)]
+struct Writer {
+    database: Arc<Database>,
+    health: Arc<Health>,
+    /// The last payment that is indexed for search.
+    search_cursor: u128,
+}
+
+impl Writer {
+    fn run(mut self, mut queue: mpsc::Receiver<Message>) {
+        let _watch = Watch(Arc::clone(&self.health));
+        while let Some(first) = queue.blocking_recv() {
+            let (mut batches, mut answers) = (Vec::new(), Vec::new());
+            let mut next = Some(first);
+            while let Some(message) = next {
+                match message {
+                    Message::Commit(batch, answer) => {
+                        batches.push(batch);
+                        answers.push(answer);
+                    }
+                    // What has come in by now is still written; then the queue is empty for good.
+                    Message::Close => queue.close(),
+                }
+                next = if batches.len() < GROUP_MAX { queue.try_recv().ok() } else { None };
+            }
+            for (answer, outcome) in answers.into_iter().zip(self.commit(batches)) {
+                // A caller who has gone away needs no answer.
+                let _ = answer.send(outcome);
+            }
+        }
+    }
+
+    /// Writes a group; answers in its order.
+    fn commit(&mut self, batches: Vec<Prepared>) -> Vec<Result<(), CommitError>> {
+        let count = batches.len();
+        if self.health.failure().is_none() {
+            match self.transact(batches) {
+                Ok(outcomes) => return outcomes,
+                Err(fault) => self.health.fail(fault.to_string()),
+            }
+        }
+        (0..count).map(|_| Err(self.health.unknown())).collect()
+    }
+
+    fn transact(&mut self, batches: Vec<Prepared>) -> Result<Vec<Result<(), CommitError>>, Fault> {
+        let mut transaction = self.database.begin_write()?;
+        transaction.set_durability(Durability::Immediate)?;
+        let mut group = Group::of(&transaction, self.search_cursor);
+        let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
+        let finished = group.finish()?;
+        if finished.applied == 0 {
+            transaction.abort()?;
+        } else {
+            transaction.commit()?;
+            self.search_cursor = finished.search_cursor;
+        }
+        // A refusal, too, is told only now: it may rest on what a neighbour has just made durable.
+        Ok(outcomes)
+    }
+}
+
+/// Notices that the writer dies of a panic.
+struct Watch(Arc<Health>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail("the committer panicked".to_owned());
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The data directory: one process at a time, files for their owner only, and a creation that no power cut spoils.
+//!
+//! redb makes a file that no later open accepts if the power goes while it is being created. A file is therefore made
+//! under another name, synced, and renamed. A backend has no names: there a finished store is copied in whole, its
+//! first sector (which holds redb's magic number) last.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use redb::{
+    BackendError, Builder, Database, DatabaseError, ReadableDatabase, StorageBackend, StorageError, TableError,
+    backends::InMemoryBackend,
+};
+
+use crate::{
+    fault::Fault,
+    search,
+    tables::{META, SCHEMA_VERSION, Tables, meta},
+};
+
+/// The database, under its directory.
+pub const FILE_NAME: &str = "hivetill.redb";
+/// What the database is called until it is whole.
+const UNFINISHED_NAME: &str = "hivetill.redb.tmp";
+/// Held by the process that has the directory open.
+const LOCK_NAME: &str = "hivetill.lock";
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error("{} is in use by another process", .0.display())]
+    Locked(PathBuf),
+    /// This process may not read or write it.
+    #[error("no permission to read and write {}", .0.display())]
+    Permission(PathBuf),
+    /// It is not a database, or its bytes have changed.
+    #[error("the database is corrupt: {0}")]
+    Corrupt(String),
+    /// It is a database, but not one of Hivetill.
+    #[error("the file is a database of another program")]
+    Foreign,
+    /// A newer Hivetill wrote it.
+    #[error("the store has schema {found}; this program knows {known}, a newer one is needed")]
+    SchemaNewer {
+        /// What the store says.
+        found: u32,
+        /// What this program knows.
+        known: u32,
+    },
+    /// The file system said no.
+    #[error("cannot open {}: {error}", path.display())]
+    Io {
+        /// What was to be opened or made.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// The database or its disk failed.
+    #[error("the store cannot be opened: {0}")]
+    Failed(String),
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl OpenError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::Permission(path.to_owned()),
+            _ => Self::Io { path: path.to_owned(), error },
+        }
+    }
+
+    fn database(path: &Path) -> impl FnOnce(DatabaseError) -> Self {
+        move |error| match error {
+            DatabaseError::DatabaseAlreadyOpen => Self::Locked(path.to_owned()),
+            DatabaseError::UpgradeRequired(format) => Self::Corrupt(format!("file format {format} is too old")),
+            DatabaseError::Storage(StorageError::Corrupted(why)) => Self::Corrupt(why),
+            // redb says so of a file without its magic number.
+            DatabaseError::Storage(StorageError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                Self::Corrupt(error.to_string())
+            }
+            DatabaseError::Storage(StorageError::Io(error)) => Self::io(path)(error),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+/// Keeps every other process out of a data directory, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct DirectoryLock {
+    _file: File,
+}
+
+impl DirectoryLock {
+    /// Takes the directory, making it if it is not there.
+    pub(crate) fn take(data: &Path) -> Result<Self, OpenError> {
+        private_directory().create(data).map_err(OpenError::io(data))?;
+        let path = data.join(LOCK_NAME);
+        let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(OpenError::Locked(data.to_owned())),
+            Err(TryLockError::Error(error)) => Err(OpenError::io(&path)(error)),
+        }
+    }
+}
+
+/// Opens the database of a directory whose lock is held, or creates it.
+pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database, OpenError> {
+    let path = data.join(FILE_NAME);
+    let unfinished = data.join(UNFINISHED_NAME);
+    match fs::remove_file(&unfinished) {
+        Ok(()) => tracing::warn!("removed a database whose creation was interrupted"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(OpenError::io(&unfinished)(error)),
+    }
+    if !path.try_exists().map_err(OpenError::io(&path))? {
+        let file = private_file().create_new(true).open(&unfinished).map_err(OpenError::io(&unfinished))?;
+        let database = builder(cache_bytes).create_file(file).map_err(OpenError::database(&unfinished))?;
+        create_schema(&database)?;
+        drop(database);
+        let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all()).map_err(OpenError::io(path));
+        sync(&unfinished)?;
+        fs::rename(&unfinished, &path).map_err(OpenError::io(&path))?;
+        if cfg!(unix) {
+            sync(data)?;
+        }
+    }
+    builder(cache_bytes).open(&path).map_err(OpenError::database(&path))
+}
+
+/// Opens the database a backend keeps, or creates it there.
+pub(crate) fn open_backend(backend: impl StorageBackend, cache_bytes: usize) -> Result<Database, OpenError> {
+    if is_unfinished(&backend)? {
+        copy_in(&new_image()?, &backend)?;
+    }
+    builder(cache_bytes).create_with_backend(backend).map_err(OpenError::database(Path::new("the backend")))
+}
+
+/// A sector is written whole or not at all.
+const SECTOR_LEN: usize = 512;
+
+/// Says whether a backend holds no store: nothing, or all but the first sector of one.
+fn is_unfinished(backend: &impl StorageBackend) -> io::Result<bool> {
+    let length = backend.len()?;
+    let mut first = [0; SECTOR_LEN];
+    let readable = SECTOR_LEN.min(usize::try_from(length).unwrap_or(SECTOR_LEN));
+    backend.read(0, &mut first[..readable])?;
+    Ok(first.iter().all(|byte| *byte == 0))
+}
+
+fn copy_in(image: &[u8], backend: &impl StorageBackend) -> io::Result<()> {
+    backend.set_len(0)?;
+    backend.set_len(image.len() as u64)?;
+    let is_empty = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    for (number, sector) in image.chunks(SECTOR_LEN).enumerate().skip(1) {
+        if !is_empty(sector) {
+            backend.write((number * SECTOR_LEN) as u64, sector)?;
+        }
+    }
+    backend.sync_data()?;
+    backend.write(0, &image[..SECTOR_LEN])?;
+    backend.sync_data()
+}
+
+/// Returns the bytes of a new store.
+fn new_image() -> Result<Vec<u8>, OpenError> {
+    let memory = Memory::default();
+    let nowhere = Path::new("memory");
+    let database = builder(0).create_with_backend(memory.clone()).map_err(OpenError::database(nowhere))?;
+    create_schema(&database)?;
+    drop(database);
+    let mut image = vec![0; usize::try_from(memory.0.len()?).map_err(io::Error::other)?];
+    memory.0.read(0, &mut image)?;
+    Ok(image)
+}
+
+/// A database in memory whose bytes outlive it.
+#[derive(Debug, Clone, Default)]
+struct Memory(Arc<InMemoryBackend>);
+
+impl StorageBackend for Memory {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+    fn try_lock_range(&self, _: std::ops::Bound<u64>, _: std::ops::Bound<u64>) -> Result<bool, BackendError> {
+        Err(BackendError::Unsupported)
+    }
+}
+
+fn builder(cache_bytes: usize) -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(cache_bytes);
+    builder
+}
+
+fn create_schema(database: &Database) -> Result<(), Fault> {
+    let transaction = database.begin_write()?;
+    let mut tables = Tables::of(&transaction);
+    tables.create_all()?;
+    tables.meta()?.insert(meta::SCHEMA, SCHEMA_VERSION.to_be_bytes().as_slice())?;
+    drop(tables);
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Checks that a database is ours and that we know its schema; returns its search cursor.
+pub(crate) fn check_schema(database: &Database) -> Result<u128, OpenError> {
+    let snapshot = database.begin_read().map_err(Fault::from)?;
+    let names = match snapshot.open_table(META) {
+        Ok(names) => names,
+        Err(TableError::Storage(error)) => return Err(Fault::from(error).into()),
+        Err(_) => return Err(OpenError::Foreign),
+    };
+    let Some(bytes) = names.get(meta::SCHEMA).map_err(Fault::from)? else { return Err(OpenError::Foreign) };
+    let found = u32::from_be_bytes(bytes.value().try_into().map_err(|_| OpenError::Foreign)?);
+    if found > SCHEMA_VERSION {
+        return Err(OpenError::SchemaNewer { found, known: SCHEMA_VERSION });
+    }
+    Ok(search::cursor(&snapshot)?)
+}
+
+#[cfg(unix)]
+fn private_directory() -> fs::DirBuilder {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder
+}
+
+#[cfg(unix)]
+fn private_file() -> OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+#[cfg(not(unix))]
+fn private_directory() -> fs::DirBuilder {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    builder
+}
+
+#[cfg(not(unix))]
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options
+}

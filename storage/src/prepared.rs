@@ -1,0 +1,195 @@
+//! A batch made ready for the writer: everything that costs time and needs no lock is done in the caller's task.
+
+use engine::{
+    account::AccountName,
+    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ledger::Place,
+    time::Timestamp,
+    webhook::Delivery,
+};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    batch::{Batch, Claimed, Cursor, Write},
+    record::{self, AttemptKey, MerchantFacts, PaymentFacts, SUMMARY_LEN, Summary},
+    search::Indexed,
+    tables::OutboxKey,
+};
+
+/// A batch whose records are bytes already.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// Its writes, in order.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One write.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Merchant(MerchantStep),
+    Payment(PaymentStep),
+    Event(EventStep),
+    Claim {
+        claimed: Claimed,
+        nonce: [u8; 32],
+    },
+    Attempt {
+        delivery: OutboxKey,
+        attempts: u32,
+        key: AttemptKey,
+        record: Vec<u8>,
+        next_due_ms: Option<u64>,
+    },
+    Undeliverable {
+        delivery: OutboxKey,
+        attempts: u32,
+    },
+    Cursor {
+        cursor: Cursor,
+        expected: Option<Cursor>,
+    },
+    Unmatched {
+        account: AccountName,
+        place: Place,
+        record: Vec<u8>,
+    },
+    Rate(Vec<u8>),
+    Note {
+        name: &'static str,
+        value: Vec<u8>,
+    },
+    /// Words of payments, from the indexer.
+    Index(Indexed),
+}
+
+/// A merchant to write.
+#[derive(Debug)]
+pub(crate) struct MerchantStep {
+    pub(crate) id: MerchantId,
+    pub(crate) facts: MerchantFacts,
+    pub(crate) expected: Option<u64>,
+    pub(crate) account: AccountName,
+    pub(crate) record: Vec<u8>,
+    /// What the write replaces; filled in by the writer's check.
+    pub(crate) before: Option<MerchantFacts>,
+}
+
+/// A payment to write.
+#[derive(Debug)]
+pub(crate) struct PaymentStep {
+    pub(crate) id: PaymentId,
+    pub(crate) facts: PaymentFacts,
+    pub(crate) expected: Option<u64>,
+    pub(crate) summary: [u8; SUMMARY_LEN],
+    pub(crate) record: Vec<u8>,
+    /// What the write replaces; filled in by the writer's check.
+    pub(crate) before: Option<PaymentFacts>,
+}
+
+/// An event to announce.
+#[derive(Debug)]
+pub(crate) struct EventStep {
+    pub(crate) id: EventId,
+    pub(crate) merchant: MerchantId,
+    pub(crate) payment: PaymentId,
+    pub(crate) delivery: DeliveryId,
+    pub(crate) at: Timestamp,
+    pub(crate) record: Vec<u8>,
+}
+
+impl EventStep {
+    /// Returns where its delivery stands in the outbox: due at once.
+    pub(crate) fn outbox_key(&self) -> OutboxKey {
+        (self.at.millis(), self.event_bits(), self.delivery.bits())
+    }
+
+    fn event_bits(&self) -> u128 {
+        self.id.bits()
+    }
+}
+
+impl Prepared {
+    /// Makes a batch ready.
+    pub(crate) fn from_batch(batch: Batch) -> Self {
+        Self { steps: batch.writes.into_iter().map(Step::from_write).collect() }
+    }
+}
+
+impl Step {
+    fn from_write(write: Write) -> Self {
+        match write {
+            Write::Merchant { merchant, expected } => {
+                let merchant = *merchant;
+                assert_newer(merchant.version, expected);
+                Self::Merchant(MerchantStep {
+                    id: merchant.id,
+                    facts: MerchantFacts::of(&merchant),
+                    expected,
+                    account: merchant.hive_account.clone(),
+                    record: record::merchant_to_bytes(merchant),
+                    before: None,
+                })
+            }
+            Write::Payment { payment, expected } => {
+                assert_newer(payment.version, expected);
+                Self::Payment(PaymentStep {
+                    id: payment.id,
+                    facts: PaymentFacts::of(&payment),
+                    expected,
+                    summary: record::summary_to_bytes(&Summary::of(&payment)),
+                    record: record::payment_to_bytes(*payment),
+                    before: None,
+                })
+            }
+            Write::Event(event) => Self::Event(EventStep {
+                id: event.id,
+                merchant: event.merchant,
+                payment: event.payment,
+                delivery: event.delivery,
+                at: event.at,
+                record: record::event_to_bytes(&event),
+            }),
+            Write::Claim(claimed) => Self::Claim { nonce: nonce_digest(&claimed.nonce), claimed },
+            Write::Attempt { delivery, attempt } => {
+                assert_eq!(
+                    (attempt.delivery, attempt.event, attempt.number),
+                    (delivery.id, delivery.event, delivery.attempts + 1),
+                    "an attempt is the next one of its own delivery"
+                );
+                Self::Attempt {
+                    delivery: outbox_key(&delivery),
+                    attempts: delivery.attempts,
+                    key: (attempt.event.bits(), attempt.delivery.bits(), attempt.number),
+                    next_due_ms: attempt.next_attempt_at.map(Timestamp::millis),
+                    record: record::attempt_to_bytes(attempt),
+                }
+            }
+            Write::Undeliverable(delivery) => {
+                Self::Undeliverable { delivery: outbox_key(&delivery), attempts: delivery.attempts }
+            }
+            Write::Cursor { cursor, expected } => Self::Cursor { cursor, expected },
+            Write::Unmatched(unmatched) => Self::Unmatched {
+                account: unmatched.account().clone(),
+                place: unmatched.transfer.place,
+                record: record::unmatched_to_bytes(unmatched),
+            },
+            Write::Rate(rate) => Self::Rate(record::rate_to_bytes(rate)),
+            Write::Note { name, value } => Self::Note { name, value },
+        }
+    }
+}
+
+/// A snapshot that kept its version would let a second writer pass for the first.
+fn assert_newer(version: u64, expected: Option<u64>) {
+    assert!(expected.is_none_or(|expected| version > expected), "a snapshot's version grows with every write");
+}
+
+/// Returns where a delivery stands in the outbox.
+pub(crate) fn outbox_key(delivery: &Delivery) -> OutboxKey {
+    (delivery.due_at.millis(), delivery.event.bits(), delivery.id.bits())
+}
+
+/// Returns the key of a nonce. The payer chooses its text; the digest bounds it.
+pub(crate) fn nonce_digest(nonce: &str) -> [u8; 32] {
+    Sha256::digest(nonce.as_bytes()).into()
+}

@@ -1,0 +1,237 @@
+//! Lists: pages of payments and merchants, newest first, and the indexes that single questions read.
+
+use std::{collections::BTreeSet, ops::Bound};
+
+use engine::{
+    account::AccountName,
+    ids::{MerchantId, PaymentId},
+    merchant::Merchant,
+    payment::{Payment, State},
+    time::Timestamp,
+};
+use redb::{ReadTransaction, ReadableTableMetadata};
+
+use crate::{
+    batch::Unmatched,
+    fault::Fault,
+    query::{MerchantQuery, Page, PageAt, PaymentQuery},
+    record::{self, Code, SUMMARY_LEN, Summary},
+    search::{self, Wanted},
+    tables::{ACCOUNTS, DEADLINES, MERCHANTS, PAYMENT_COUNTS, PAYMENTS, PAYMENTS_BY_MERCHANT, UNMATCHED},
+};
+
+/// Lists a merchant's payments. Filters read summaries of 20 bytes; only what is on the page is loaded.
+pub(crate) fn payments(snapshot: &ReadTransaction, query: &PaymentQuery) -> Result<Page<Payment>, Fault> {
+    let merchant = query.merchant.bits();
+    let list = snapshot.open_table(PAYMENTS_BY_MERCHANT)?;
+    let chosen = chosen(snapshot, query)?;
+    let known_total = if chosen.is_none() { counted(snapshot, query)? } else { None };
+    let mut page = Slice::of(query.at, query.limit, known_total);
+    match chosen {
+        Some(chosen) => {
+            for id in chosen.into_iter().rev() {
+                let Some(bytes) = list.get((merchant, id))? else { continue };
+                if matches(query, &summary(merchant, id, bytes.value())?) {
+                    page.offer(id);
+                }
+            }
+        }
+        None => {
+            // Where the total is known, nothing before the page's start needs to be seen.
+            let end = match query.at {
+                PageAt::After(id) if known_total.is_some() => Bound::Excluded((merchant, id)),
+                _ => Bound::Included((merchant, u128::MAX)),
+            };
+            for entry in list.range::<(u128, u128)>((Bound::Included((merchant, 0)), end))?.rev() {
+                if page.is_settled() {
+                    break;
+                }
+                let (key, bytes) = entry?;
+                let (_, id) = key.value();
+                if matches(query, &summary(merchant, id, bytes.value())?) {
+                    page.offer(id);
+                }
+            }
+        }
+    }
+    let Slice { ids, seen, .. } = page;
+    let records = snapshot.open_table(PAYMENTS)?;
+    let load = |id| {
+        let key = PaymentId::from_bits(id);
+        let bytes =
+            records.get(id)?.ok_or_else(|| Fault::contradicted("payments", key, "it is listed and not there"))?;
+        record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))
+    };
+    let items = ids.into_iter().map(load).collect::<Result<_, Fault>>()?;
+    Ok(Page { items, total: known_total.unwrap_or(seen) })
+}
+
+/// Returns the payments that ids and words leave; none where neither is asked for.
+fn chosen(snapshot: &ReadTransaction, query: &PaymentQuery) -> Result<Option<BTreeSet<u128>>, Fault> {
+    let found = match query.query.as_deref().and_then(Wanted::parse) {
+        Some(wanted) => Some(search::find(snapshot, query.merchant.bits(), &wanted)?),
+        None => None,
+    };
+    if query.ids.is_empty() {
+        return Ok(found);
+    }
+    let mut ids: BTreeSet<u128> = query.ids.iter().map(|id| id.bits()).collect();
+    if let Some(found) = found {
+        ids.retain(|id| found.contains(id));
+    }
+    Ok(Some(ids))
+}
+
+/// Returns how many payments a list has, where the counts by state can tell.
+fn counted(snapshot: &ReadTransaction, query: &PaymentQuery) -> Result<Option<u64>, Fault> {
+    let PaymentQuery { merchant, states, from: None, to: None, currency: None, unusual: None, .. } = query else {
+        return Ok(None);
+    };
+    let counts = snapshot.open_table(PAYMENT_COUNTS)?;
+    let mut total = 0;
+    for state in State::ALL {
+        if states.is_empty() || states.contains(&state) {
+            total += counts.get((merchant.bits(), state.number()))?.map_or(0, |count| count.value());
+        }
+    }
+    Ok(Some(total))
+}
+
+fn matches(query: &PaymentQuery, summary: &Summary) -> bool {
+    (query.states.is_empty() || query.states.contains(&summary.state))
+        && query.from.is_none_or(|from| summary.created_at >= from)
+        && query.to.is_none_or(|to| summary.created_at < to)
+        && query.currency.is_none_or(|currency| summary.amount.currency == currency)
+        && query.unusual.is_none_or(|unusual| summary.is_unusual == unusual)
+}
+
+fn summary(merchant: u128, id: u128, bytes: &[u8; SUMMARY_LEN]) -> Result<Summary, Fault> {
+    let key = || format!("{} of {}", PaymentId::from_bits(id), MerchantId::from_bits(merchant));
+    record::summary_from_bytes(bytes).map_err(|damage| Fault::contradicted("payments_by_merchant", key(), damage))
+}
+
+/// A page being cut out of a list that is offered newest first.
+struct Slice {
+    at: PageAt,
+    limit: usize,
+    known_total: Option<u64>,
+    ids: Vec<u128>,
+    seen: u64,
+}
+
+impl Slice {
+    fn of(at: PageAt, limit: usize, known_total: Option<u64>) -> Self {
+        Self { at, limit, known_total, ids: Vec::new(), seen: 0 }
+    }
+
+    /// Counts an item; says whether it is on the page.
+    fn offer(&mut self, id: u128) -> bool {
+        let starts = match self.at {
+            PageAt::Number(number) => self.seen >= number.saturating_sub(1).saturating_mul(self.limit as u64),
+            PageAt::After(last) => id < last,
+        };
+        self.seen += 1;
+        let is_on_page = starts && self.ids.len() < self.limit;
+        if is_on_page {
+            self.ids.push(id);
+        }
+        is_on_page
+    }
+
+    /// Says whether nothing that follows can change the page or its total.
+    fn is_settled(&self) -> bool {
+        self.known_total.is_some_and(|total| self.seen >= total || self.ids.len() >= self.limit)
+    }
+}
+
+/// Lists merchants. There are few of them: words are looked for by reading them all.
+pub(crate) fn merchants(snapshot: &ReadTransaction, query: &MerchantQuery) -> Result<Page<Merchant>, Fault> {
+    let list = snapshot.open_table(MERCHANTS)?;
+    let text = query.query.as_deref().map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty());
+    let known_total = if text.is_none() && query.active.is_none() { Some(list.len()?) } else { None };
+    let end = match query.at {
+        PageAt::After(id) if known_total.is_some() => Bound::Excluded(id),
+        _ => Bound::Unbounded,
+    };
+    let mut page = Slice::of(query.at, query.limit, known_total);
+    let mut items = Vec::new();
+    for entry in list.range::<u128>((Bound::Unbounded, end))?.rev() {
+        if page.is_settled() {
+            break;
+        }
+        let (key, bytes) = entry?;
+        let id = MerchantId::from_bits(key.value());
+        let merchant = record::merchant_from_bytes(id, bytes.value()).map_err(Fault::damaged("merchants", id))?;
+        let is_found = text.as_ref().is_none_or(|text| {
+            id.to_string().contains(text)
+                || merchant.name.to_lowercase().contains(text)
+                || merchant.hive_account.as_str().contains(text)
+        });
+        if is_found && query.active.is_none_or(|active| merchant.is_active == active) && page.offer(id.bits()) {
+            items.push(merchant);
+        }
+    }
+    Ok(Page { items, total: known_total.unwrap_or(page.seen) })
+}
+
+/// Returns watched accounts after `after` in order of name.
+pub(crate) fn accounts(
+    snapshot: &ReadTransaction,
+    after: Option<&AccountName>,
+    limit: usize,
+) -> Result<Vec<AccountName>, Fault> {
+    let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.as_str()));
+    snapshot
+        .open_table(ACCOUNTS)?
+        .range::<&str>((start, Bound::Unbounded))?
+        .take(limit)
+        .map(|entry| {
+            let key = entry?.0;
+            AccountName::parse(key.value()).map_err(|why| Fault::contradicted("accounts", key.value(), why))
+        })
+        .collect()
+}
+
+/// Returns pending payments whose deadline is before `before`, earliest first.
+pub(crate) fn due(
+    snapshot: &ReadTransaction,
+    before: Timestamp,
+    after: Option<(Timestamp, PaymentId)>,
+    limit: usize,
+) -> Result<Vec<(Timestamp, PaymentId)>, Fault> {
+    let end = (before.millis(), 0);
+    let start = match after.map(|(deadline, id)| (deadline.millis(), id.bits())) {
+        Some(after) if after >= end => return Ok(Vec::new()),
+        Some(after) => Bound::Excluded(after),
+        None => Bound::Unbounded,
+    };
+    snapshot
+        .open_table(DEADLINES)?
+        .range::<(u64, u128)>((start, Bound::Excluded(end)))?
+        .take(limit)
+        .map(|entry| {
+            let (deadline_ms, id) = entry?.0.value();
+            Ok((Timestamp::from_millis(deadline_ms), PaymentId::from_bits(id)))
+        })
+        .collect()
+}
+
+/// Returns the transfers to an account that paid no session, newest first.
+pub(crate) fn unmatched(
+    snapshot: &ReadTransaction,
+    account: &AccountName,
+    limit: usize,
+) -> Result<Vec<Unmatched>, Fault> {
+    let name = account.as_str();
+    snapshot
+        .open_table(UNMATCHED)?
+        .range((name, 0, 0, 0)..=(name, u32::MAX, u32::MAX, u32::MAX))?
+        .rev()
+        .take(limit)
+        .map(|entry| {
+            let (key, bytes) = entry?;
+            let key = key.value();
+            record::unmatched_from_bytes(key, bytes.value()).map_err(Fault::damaged("unmatched", format!("{key:?}")))
+        })
+        .collect()
+}

@@ -1,0 +1,78 @@
+//! The numbers that stand for enums in stored bytes. A number is never given to another meaning; 0 stands for none.
+
+use engine::{
+    money::Currency,
+    payment::{Canceller, ClaimFinality, Disposition, Finality, Route, State},
+};
+
+use crate::batch::UnmatchedReason;
+
+/// An enum with a stored number.
+pub(crate) trait Code: Copy {
+    /// Returns the number.
+    fn number(self) -> u32;
+    /// Reads the number.
+    fn from_number(number: u32) -> Option<Self>;
+}
+
+macro_rules! codes {
+    ($($type:ident { $($variant:ident = $code:literal),+ $(,)? })+) => {$(
+        impl Code for $type {
+            fn number(self) -> u32 {
+                match self {
+                    $(Self::$variant => $code,)+
+                }
+            }
+
+            fn from_number(number: u32) -> Option<Self> {
+                match number {
+                    $($code => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    )+};
+}
+
+codes! {
+    State { Pending = 1, Processing = 2, Completed = 3, Failed = 4, UserCancelled = 5, SystemCancelled = 6 }
+    Currency { Hive = 1, Hbd = 2 }
+    Finality { Orphaned = 1, Reversible = 2, Irreversible = 3 }
+    Disposition {
+        Counted = 1,
+        Surplus = 2,
+        Late = 3,
+        AfterCancel = 4,
+        AfterFailure = 5,
+        WrongCurrency = 6,
+        SelfTransfer = 7,
+        Fee = 8,
+    }
+    Route { Wallet = 1, X402 = 2, Manual = 3 }
+    ClaimFinality { Accepted = 1, InBlock = 2, Irreversible = 3 }
+    Canceller { Customer = 1, Merchant = 2 }
+    UnmatchedReason {
+        NoSession = 1,
+        AmbiguousMemo = 2,
+        EncryptedMemo = 3,
+        UnknownSession = 4,
+        OtherAccount = 5,
+        SessionFull = 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_and_currency_has_its_number_for_ever() {
+        assert_eq!(State::ALL.map(Code::number), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(Currency::ALL.map(Code::number), [1, 2]);
+        assert_eq!(UnmatchedReason::ALL.map(Code::number), [1, 2, 3, 4, 5, 6]);
+        for state in State::ALL {
+            assert_eq!(State::from_number(state.number()), Some(state));
+        }
+        assert_eq!((State::from_number(0), State::from_number(7)), (None, None));
+    }
+}

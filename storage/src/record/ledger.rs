@@ -1,0 +1,128 @@
+//! The bytes of what comes from the ledger: claims, the cursor, unmatched transfers, the price.
+
+use engine::{
+    ids::PaymentId,
+    ledger::{BlockId, Place, Transfer, TxId},
+    money::Money,
+    payment::Rate,
+};
+use prost::Message;
+
+use super::{Bits, Code, Damage, account, array, code, id, payment::RateRecord, seal, time, unseal};
+use crate::batch::{Claimed, Cursor, Unmatched};
+
+const CLAIMED_VERSION: u8 = 1;
+const CURSOR_VERSION: u8 = 1;
+const UNMATCHED_VERSION: u8 = 1;
+const RATE_VERSION: u8 = 1;
+
+#[derive(Clone, PartialEq, Message)]
+struct ClaimedRecord {
+    #[prost(string, tag = "1")]
+    nonce: String,
+    #[prost(message, optional, tag = "2")]
+    payment: Option<Bits>,
+    #[prost(uint64, tag = "3")]
+    at_ms: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CursorRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    block_id: Vec<u8>,
+    #[prost(uint64, tag = "2")]
+    time_ms: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct UnmatchedRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    tx_id: Vec<u8>,
+    #[prost(uint64, tag = "2")]
+    block_time_ms: u64,
+    #[prost(string, tag = "3")]
+    from: String,
+    #[prost(uint64, tag = "4")]
+    units: u64,
+    #[prost(uint32, tag = "5")]
+    currency: u32,
+    #[prost(string, tag = "6")]
+    memo: String,
+    #[prost(uint32, tag = "7")]
+    reason: u32,
+}
+
+/// Returns a claim's stored form. Its transaction is the key and not repeated.
+pub(crate) fn claimed_to_bytes(claimed: &Claimed) -> Vec<u8> {
+    let record = ClaimedRecord {
+        nonce: claimed.nonce.clone(),
+        payment: Some(claimed.payment.bits().into()),
+        at_ms: claimed.at.millis(),
+    };
+    seal(CLAIMED_VERSION, &record)
+}
+
+/// Reads a claim.
+pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<Claimed, Damage> {
+    let record: ClaimedRecord = unseal(CLAIMED_VERSION, bytes)?;
+    Ok(Claimed {
+        tx_id,
+        nonce: record.nonce,
+        payment: PaymentId::from_bits(id("payment", record.payment)?),
+        at: time(record.at_ms),
+    })
+}
+
+/// Returns the cursor's stored form.
+pub(crate) fn cursor_to_bytes(cursor: &Cursor) -> Vec<u8> {
+    seal(CURSOR_VERSION, &CursorRecord { block_id: cursor.block_id.0.to_vec(), time_ms: cursor.time.millis() })
+}
+
+/// Reads the cursor.
+pub(crate) fn cursor_from_bytes(bytes: &[u8]) -> Result<Cursor, Damage> {
+    let record: CursorRecord = unseal(CURSOR_VERSION, bytes)?;
+    Ok(Cursor { block_id: BlockId(array("block_id", &record.block_id)?), time: time(record.time_ms) })
+}
+
+/// Returns an unmatched transfer's stored form. Its receiver and its place are the key and not repeated.
+pub(crate) fn unmatched_to_bytes(unmatched: Unmatched) -> Vec<u8> {
+    let transfer = unmatched.transfer;
+    let record = UnmatchedRecord {
+        tx_id: transfer.tx_id.0.to_vec(),
+        block_time_ms: transfer.block_time.millis(),
+        from: transfer.from.as_str().to_owned(),
+        units: transfer.money.units,
+        currency: transfer.money.currency.number(),
+        memo: transfer.memo,
+        reason: unmatched.reason.number(),
+    };
+    seal(UNMATCHED_VERSION, &record)
+}
+
+/// Reads an unmatched transfer.
+pub(crate) fn unmatched_from_bytes(
+    (to, block_num, tx_in_block, op_in_tx): (&str, u32, u32, u32),
+    bytes: &[u8],
+) -> Result<Unmatched, Damage> {
+    let record: UnmatchedRecord = unseal(UNMATCHED_VERSION, bytes)?;
+    let transfer = Transfer {
+        tx_id: TxId(array("tx_id", &record.tx_id)?),
+        place: Place { block_num, tx_in_block, op_in_tx },
+        block_time: time(record.block_time_ms),
+        from: account("from", &record.from)?,
+        to: account("to", to)?,
+        money: Money::new(record.units, code("currency", record.currency)?),
+        memo: record.memo,
+    };
+    Ok(Unmatched { transfer, reason: code("reason", record.reason)? })
+}
+
+/// Returns the price's stored form.
+pub(crate) fn rate_to_bytes(rate: Rate) -> Vec<u8> {
+    seal(RATE_VERSION, &RateRecord::from(rate))
+}
+
+/// Reads the price.
+pub(crate) fn rate_from_bytes(bytes: &[u8]) -> Result<Rate, Damage> {
+    unseal::<RateRecord>(RATE_VERSION, bytes)?.try_into()
+}

@@ -1,0 +1,558 @@
+//! A payment's bytes, the few facts of it that indexes need, and its summary in the merchant's list.
+
+use std::time::Duration;
+
+use engine::{
+    fields::MetadataValue,
+    ids::{MerchantId, PaymentId, SlugToken},
+    ledger::{Place, TxId},
+    money::{Currency, HivePrice, Money},
+    payment::{Claim, ClaimedTransfer, Credit, CreditBlock, FeeMode, Payment, Quote, Rate, State},
+    time::Timestamp,
+};
+use prost::Message;
+
+use super::{Bits, Code, Damage, account, array, code, code_of, id, millis, optional_code, seal, time, unseal};
+
+const VERSION: u8 = 1;
+
+#[derive(Clone, PartialEq, Message)]
+struct PaymentRecord {
+    #[prost(message, optional, tag = "1")]
+    merchant: Option<Bits>,
+    #[prost(uint64, tag = "2")]
+    version: u64,
+    #[prost(uint32, tag = "3")]
+    state: u32,
+    #[prost(uint32, tag = "4")]
+    previous_state: u32,
+    #[prost(uint32, tag = "5")]
+    sequence: u32,
+    #[prost(message, optional, tag = "6")]
+    slug: Option<Bits>,
+    #[prost(uint64, tag = "7")]
+    amount_units: u64,
+    #[prost(uint32, tag = "8")]
+    currency: u32,
+    #[prost(message, optional, tag = "9")]
+    quote: Option<QuoteRecord>,
+    #[prost(string, tag = "10")]
+    pay_to: String,
+    #[prost(string, tag = "11")]
+    description: String,
+    #[prost(message, repeated, tag = "12")]
+    metadata: Vec<MetadataRecord>,
+    #[prost(string, optional, tag = "13")]
+    redirect_url: Option<String>,
+    #[prost(string, optional, tag = "14")]
+    cancel_url: Option<String>,
+    #[prost(uint64, tag = "15")]
+    created_at_ms: u64,
+    #[prost(uint64, tag = "16")]
+    updated_at_ms: u64,
+    #[prost(uint64, tag = "17")]
+    expires_at_ms: u64,
+    #[prost(uint64, tag = "18")]
+    grace_ms: u64,
+    #[prost(uint64, optional, tag = "19")]
+    completed_at_ms: Option<u64>,
+    #[prost(bool, tag = "20")]
+    livemode: bool,
+    #[prost(message, repeated, tag = "21")]
+    transfers: Vec<CreditRecord>,
+    #[prost(message, optional, tag = "22")]
+    claim: Option<ClaimRecord>,
+    #[prost(bytes = "vec", optional, tag = "23")]
+    paid_by: Option<Vec<u8>>,
+    #[prost(uint32, tag = "24")]
+    cancelled_by: u32,
+    #[prost(bool, tag = "25")]
+    is_reversed: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct QuoteRecord {
+    #[prost(uint64, tag = "1")]
+    fee_units: u64,
+    /// The account that collects the fee with the payment; none where it is invoiced.
+    #[prost(string, optional, tag = "2")]
+    split_account: Option<String>,
+    #[prost(uint64, tag = "3")]
+    usd_cents: u64,
+    #[prost(message, optional, tag = "4")]
+    rate: Option<RateRecord>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(super) struct RateRecord {
+    #[prost(uint64, tag = "1")]
+    base_hbd_units: u64,
+    #[prost(uint64, tag = "2")]
+    quote_hive_units: u64,
+    #[prost(uint64, tag = "3")]
+    at_ms: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct MetadataRecord {
+    #[prost(string, tag = "1")]
+    key: String,
+    #[prost(bool, tag = "2")]
+    is_list: bool,
+    #[prost(string, repeated, tag = "3")]
+    texts: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CreditRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    tx_id: Vec<u8>,
+    #[prost(uint32, tag = "2")]
+    op_in_tx: u32,
+    #[prost(message, optional, tag = "3")]
+    block: Option<CreditBlockRecord>,
+    #[prost(string, tag = "4")]
+    from: String,
+    #[prost(string, tag = "5")]
+    to: String,
+    #[prost(uint64, tag = "6")]
+    units: u64,
+    #[prost(uint32, tag = "7")]
+    currency: u32,
+    #[prost(string, tag = "8")]
+    memo: String,
+    #[prost(uint32, tag = "9")]
+    finality: u32,
+    #[prost(uint32, tag = "10")]
+    disposition: u32,
+    #[prost(uint32, tag = "11")]
+    route: u32,
+    #[prost(bool, tag = "12")]
+    memo_normalized: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct CreditBlockRecord {
+    #[prost(uint32, tag = "1")]
+    block_num: u32,
+    #[prost(uint32, tag = "2")]
+    tx_in_block: u32,
+    #[prost(uint32, tag = "3")]
+    op_in_tx: u32,
+    #[prost(uint64, tag = "4")]
+    time_ms: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ClaimRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    tx_id: Vec<u8>,
+    #[prost(string, tag = "2")]
+    nonce: String,
+    #[prost(string, tag = "3")]
+    payer: String,
+    #[prost(message, repeated, tag = "4")]
+    transfers: Vec<ClaimedTransferRecord>,
+    #[prost(string, tag = "5")]
+    signed_json: String,
+    #[prost(uint64, tag = "6")]
+    expiration_ms: u64,
+    #[prost(uint64, tag = "7")]
+    claimed_at_ms: u64,
+    #[prost(uint32, tag = "8")]
+    finality: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ClaimedTransferRecord {
+    #[prost(uint32, tag = "1")]
+    op_in_tx: u32,
+    #[prost(string, tag = "2")]
+    to: String,
+    #[prost(uint64, tag = "3")]
+    units: u64,
+    #[prost(uint32, tag = "4")]
+    currency: u32,
+    #[prost(string, tag = "5")]
+    memo: String,
+}
+
+/// Returns a payment's stored form. Its id is the key and not repeated.
+pub(crate) fn payment_to_bytes(payment: Payment) -> Vec<u8> {
+    seal(VERSION, &PaymentRecord::from(payment))
+}
+
+/// Reads a payment.
+pub(crate) fn payment_from_bytes(id: PaymentId, bytes: &[u8]) -> Result<Payment, Damage> {
+    unseal::<PaymentRecord>(VERSION, bytes)?.into_payment(id)
+}
+
+impl From<Payment> for PaymentRecord {
+    fn from(payment: Payment) -> Self {
+        Self {
+            merchant: Some(payment.merchant.bits().into()),
+            version: payment.version,
+            state: payment.state.number(),
+            previous_state: code_of(payment.previous_state),
+            sequence: payment.sequence,
+            slug: Some(payment.slug.bits().into()),
+            amount_units: payment.amount.units,
+            currency: payment.amount.currency.number(),
+            quote: Some(payment.quote.into()),
+            pay_to: payment.pay_to.as_str().to_owned(),
+            description: payment.description,
+            metadata: payment.metadata.into_iter().map(MetadataRecord::from).collect(),
+            redirect_url: payment.redirect_url,
+            cancel_url: payment.cancel_url,
+            created_at_ms: payment.created_at.millis(),
+            updated_at_ms: payment.updated_at.millis(),
+            expires_at_ms: payment.expires_at.millis(),
+            grace_ms: millis(payment.grace),
+            completed_at_ms: payment.completed_at.map(Timestamp::millis),
+            livemode: payment.livemode,
+            transfers: payment.transfers.into_iter().map(CreditRecord::from).collect(),
+            claim: payment.claim.map(ClaimRecord::from),
+            paid_by: payment.paid_by.map(|tx_id| tx_id.0.to_vec()),
+            cancelled_by: code_of(payment.cancelled_by),
+            is_reversed: payment.is_reversed,
+        }
+    }
+}
+
+impl PaymentRecord {
+    fn into_payment(self, key: PaymentId) -> Result<Payment, Damage> {
+        let tx_id = |bytes: Vec<u8>| array("paid_by", &bytes).map(TxId);
+        Ok(Payment {
+            id: key,
+            merchant: MerchantId::from_bits(id("merchant", self.merchant)?),
+            version: self.version,
+            state: code("state", self.state)?,
+            previous_state: optional_code("previous_state", self.previous_state)?,
+            sequence: self.sequence,
+            slug: SlugToken::from_bits(id("slug", self.slug)?),
+            amount: Money::new(self.amount_units, code("currency", self.currency)?),
+            quote: self.quote.ok_or(Damage::Missing("quote"))?.try_into()?,
+            pay_to: account("pay_to", &self.pay_to)?,
+            description: self.description,
+            metadata: self.metadata.into_iter().map(MetadataRecord::into_entry).collect::<Result<_, _>>()?,
+            redirect_url: self.redirect_url,
+            cancel_url: self.cancel_url,
+            created_at: time(self.created_at_ms),
+            updated_at: time(self.updated_at_ms),
+            expires_at: time(self.expires_at_ms),
+            grace: Duration::from_millis(self.grace_ms),
+            completed_at: self.completed_at_ms.map(time),
+            livemode: self.livemode,
+            transfers: self.transfers.into_iter().map(Credit::try_from).collect::<Result<_, _>>()?,
+            claim: self.claim.map(Claim::try_from).transpose()?,
+            paid_by: self.paid_by.map(tx_id).transpose()?,
+            cancelled_by: optional_code("cancelled_by", self.cancelled_by)?,
+            is_reversed: self.is_reversed,
+        })
+    }
+}
+
+impl From<Quote> for QuoteRecord {
+    fn from(quote: Quote) -> Self {
+        let split_account = match quote.fee_mode {
+            FeeMode::Invoice => None,
+            FeeMode::Split { account } => Some(account.as_str().to_owned()),
+        };
+        Self {
+            fee_units: quote.fee_units,
+            split_account,
+            usd_cents: quote.usd_cents,
+            rate: quote.rate.map(RateRecord::from),
+        }
+    }
+}
+
+impl TryFrom<QuoteRecord> for Quote {
+    type Error = Damage;
+    fn try_from(record: QuoteRecord) -> Result<Self, Damage> {
+        let fee_mode = match record.split_account {
+            None => FeeMode::Invoice,
+            Some(name) => FeeMode::Split { account: account("split_account", &name)? },
+        };
+        Ok(Self {
+            fee_units: record.fee_units,
+            fee_mode,
+            usd_cents: record.usd_cents,
+            rate: record.rate.map(Rate::try_from).transpose()?,
+        })
+    }
+}
+
+impl From<Rate> for RateRecord {
+    fn from(rate: Rate) -> Self {
+        Self {
+            base_hbd_units: rate.price.base_hbd_units,
+            quote_hive_units: rate.price.quote_hive_units,
+            at_ms: rate.at.millis(),
+        }
+    }
+}
+
+impl TryFrom<RateRecord> for Rate {
+    type Error = Damage;
+    fn try_from(record: RateRecord) -> Result<Self, Damage> {
+        let price = HivePrice::new(record.base_hbd_units, record.quote_hive_units).ok_or_else(|| Damage::Value {
+            field: "price",
+            value: format!("{}/{}", record.base_hbd_units, record.quote_hive_units),
+        })?;
+        Ok(Self { price, at: time(record.at_ms) })
+    }
+}
+
+impl From<(String, MetadataValue)> for MetadataRecord {
+    fn from((key, value): (String, MetadataValue)) -> Self {
+        match value {
+            MetadataValue::Text(text) => Self { key, is_list: false, texts: vec![text] },
+            MetadataValue::List(texts) => Self { key, is_list: true, texts },
+        }
+    }
+}
+
+impl MetadataRecord {
+    fn into_entry(mut self) -> Result<(String, MetadataValue), Damage> {
+        let value = if self.is_list {
+            MetadataValue::List(self.texts)
+        } else {
+            MetadataValue::Text(self.texts.pop().ok_or(Damage::Missing("metadata text"))?)
+        };
+        Ok((self.key, value))
+    }
+}
+
+impl From<Credit> for CreditRecord {
+    fn from(credit: Credit) -> Self {
+        Self {
+            tx_id: credit.tx_id.0.to_vec(),
+            op_in_tx: credit.op_in_tx,
+            block: credit.block.map(CreditBlockRecord::from),
+            from: credit.from.as_str().to_owned(),
+            to: credit.to.as_str().to_owned(),
+            units: credit.money.units,
+            currency: credit.money.currency.number(),
+            memo: credit.memo,
+            finality: credit.finality.number(),
+            disposition: credit.disposition.number(),
+            route: credit.route.number(),
+            memo_normalized: credit.memo_normalized,
+        }
+    }
+}
+
+impl TryFrom<CreditRecord> for Credit {
+    type Error = Damage;
+    fn try_from(record: CreditRecord) -> Result<Self, Damage> {
+        Ok(Self {
+            tx_id: array("transfer tx_id", &record.tx_id).map(TxId)?,
+            op_in_tx: record.op_in_tx,
+            block: record.block.map(CreditBlock::from),
+            from: account("transfer from", &record.from)?,
+            to: account("transfer to", &record.to)?,
+            money: Money::new(record.units, code("transfer currency", record.currency)?),
+            memo: record.memo,
+            finality: code("transfer finality", record.finality)?,
+            disposition: code("transfer disposition", record.disposition)?,
+            route: code("transfer route", record.route)?,
+            memo_normalized: record.memo_normalized,
+        })
+    }
+}
+
+impl From<CreditBlock> for CreditBlockRecord {
+    fn from(block: CreditBlock) -> Self {
+        Self {
+            block_num: block.place.block_num,
+            tx_in_block: block.place.tx_in_block,
+            op_in_tx: block.place.op_in_tx,
+            time_ms: block.time.millis(),
+        }
+    }
+}
+
+impl From<CreditBlockRecord> for CreditBlock {
+    fn from(record: CreditBlockRecord) -> Self {
+        let CreditBlockRecord { block_num, tx_in_block, op_in_tx, time_ms } = record;
+        Self { place: Place { block_num, tx_in_block, op_in_tx }, time: time(time_ms) }
+    }
+}
+
+impl From<Claim> for ClaimRecord {
+    fn from(claim: Claim) -> Self {
+        Self {
+            tx_id: claim.tx_id.0.to_vec(),
+            nonce: claim.nonce,
+            payer: claim.payer.as_str().to_owned(),
+            transfers: claim
+                .transfers
+                .into_iter()
+                .map(|transfer| ClaimedTransferRecord {
+                    op_in_tx: transfer.op_in_tx,
+                    to: transfer.to.as_str().to_owned(),
+                    units: transfer.money.units,
+                    currency: transfer.money.currency.number(),
+                    memo: transfer.memo,
+                })
+                .collect(),
+            signed_json: claim.signed_json,
+            expiration_ms: claim.expiration.millis(),
+            claimed_at_ms: claim.claimed_at.millis(),
+            finality: claim.finality.number(),
+        }
+    }
+}
+
+impl TryFrom<ClaimRecord> for Claim {
+    type Error = Damage;
+    fn try_from(record: ClaimRecord) -> Result<Self, Damage> {
+        let transfer = |transfer: ClaimedTransferRecord| {
+            Ok(ClaimedTransfer {
+                op_in_tx: transfer.op_in_tx,
+                to: account("claimed to", &transfer.to)?,
+                money: Money::new(transfer.units, code("claimed currency", transfer.currency)?),
+                memo: transfer.memo,
+            })
+        };
+        Ok(Self {
+            tx_id: array("claim tx_id", &record.tx_id).map(TxId)?,
+            nonce: record.nonce,
+            payer: account("claim payer", &record.payer)?,
+            transfers: record.transfers.into_iter().map(transfer).collect::<Result<_, Damage>>()?,
+            signed_json: record.signed_json,
+            expiration: time(record.expiration_ms),
+            claimed_at: time(record.claimed_at_ms),
+            finality: code("claim finality", record.finality)?,
+        })
+    }
+}
+
+/// What the writer must know of a payment to keep its indexes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PaymentFacts {
+    /// How often it was written.
+    pub(crate) version: u64,
+    /// Whose it is.
+    pub(crate) merchant: u128,
+    /// The secret half of its checkout address.
+    pub(crate) slug: u128,
+    /// Where it stands.
+    pub(crate) state: State,
+    /// Its deadline, while it is pending.
+    pub(crate) deadline_ms: Option<u64>,
+    /// Whether it has an open claim.
+    pub(crate) is_in_flight: bool,
+}
+
+impl PaymentFacts {
+    /// Returns the facts of a payment.
+    pub(crate) fn of(payment: &Payment) -> Self {
+        Self {
+            version: payment.version,
+            merchant: payment.merchant.bits(),
+            slug: payment.slug.bits(),
+            state: payment.state,
+            deadline_ms: (payment.state == State::Pending).then(|| payment.deadline().millis()),
+            is_in_flight: payment.claim.is_some(),
+        }
+    }
+}
+
+/// The fields of [`PaymentRecord`] that [`PaymentFacts`] are made of; the rest is skipped without being built.
+#[derive(Clone, PartialEq, Message)]
+struct FactsRecord {
+    #[prost(message, optional, tag = "1")]
+    merchant: Option<Bits>,
+    #[prost(uint64, tag = "2")]
+    version: u64,
+    #[prost(uint32, tag = "3")]
+    state: u32,
+    #[prost(message, optional, tag = "6")]
+    slug: Option<Bits>,
+    #[prost(uint64, tag = "17")]
+    expires_at_ms: u64,
+    #[prost(uint64, tag = "18")]
+    grace_ms: u64,
+    #[prost(message, optional, tag = "22")]
+    claim: Option<Skipped>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct Skipped {}
+
+/// Reads the facts of a stored payment.
+pub(crate) fn payment_facts(bytes: &[u8]) -> Result<PaymentFacts, Damage> {
+    let record: FactsRecord = unseal(VERSION, bytes)?;
+    let state: State = code("state", record.state)?;
+    let deadline = time(record.expires_at_ms) + Duration::from_millis(record.grace_ms);
+    Ok(PaymentFacts {
+        version: record.version,
+        merchant: id("merchant", record.merchant)?,
+        slug: id("slug", record.slug)?,
+        state,
+        deadline_ms: (state == State::Pending).then(|| deadline.millis()),
+        is_in_flight: record.claim.is_some(),
+    })
+}
+
+/// What a merchant's list filters by, so that no filter ever loads a payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// Where it stands.
+    pub(crate) state: State,
+    /// What is asked for.
+    pub(crate) amount: Money,
+    /// When it was opened.
+    pub(crate) created_at: Timestamp,
+    /// Whether the merchant should look at it.
+    pub(crate) is_unusual: bool,
+}
+
+impl Summary {
+    /// Returns the summary of a payment.
+    pub(crate) fn of(payment: &Payment) -> Self {
+        Self {
+            state: payment.state,
+            amount: payment.amount,
+            created_at: payment.created_at,
+            is_unusual: payment.needs_attention(),
+        }
+    }
+}
+
+/// Bytes of a summary: version, state, currency, flags, created at, amount; big endian.
+pub(crate) const SUMMARY_LEN: usize = 20;
+
+const SUMMARY_VERSION: u8 = 1;
+const UNUSUAL: u8 = 1;
+
+/// Returns a summary's stored form.
+pub(crate) fn summary_to_bytes(summary: &Summary) -> [u8; SUMMARY_LEN] {
+    let small = |code: u32| u8::try_from(code).expect("codes of states and currencies are below 256");
+    let mut bytes = [0; SUMMARY_LEN];
+    bytes[0] = SUMMARY_VERSION;
+    bytes[1] = small(summary.state.number());
+    bytes[2] = small(summary.amount.currency.number());
+    bytes[3] = if summary.is_unusual { UNUSUAL } else { 0 };
+    bytes[4..12].copy_from_slice(&summary.created_at.millis().to_be_bytes());
+    bytes[12..].copy_from_slice(&summary.amount.units.to_be_bytes());
+    bytes
+}
+
+/// Reads a summary.
+pub(crate) fn summary_from_bytes(bytes: &[u8; SUMMARY_LEN]) -> Result<Summary, Damage> {
+    let [version, state, currency, flags, rest @ ..] = bytes;
+    if *version != SUMMARY_VERSION {
+        return Err(Damage::Version { found: *version, known: SUMMARY_VERSION });
+    }
+    let word = |at: usize| Ok::<_, Damage>(u64::from_be_bytes(array("summary", &rest[at..at + 8])?));
+    let currency: Currency = code("currency", u32::from(*currency))?;
+    Ok(Summary {
+        state: code("state", u32::from(*state))?,
+        amount: Money::new(word(8)?, currency),
+        created_at: time(word(0)?),
+        is_unusual: flags & UNUSUAL != 0,
+    })
+}

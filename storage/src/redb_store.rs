@@ -1,0 +1,282 @@
+//! The store in one file: how it is made so that no power cut can spoil it, how it is opened, and how it answers.
+
+use std::{
+    path::Path,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use engine::{
+    account::AccountName,
+    ids::{EventId, MerchantId, PaymentId, SlugToken},
+    ledger::TxId,
+    merchant::{KeyDigest, Merchant},
+    payment::{Payment, Rate},
+    time::Timestamp,
+    webhook::{Attempt, Delivery},
+};
+use futures_util::future::BoxFuture;
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend};
+
+use crate::{
+    Batch, Claimed, CommitError, Cursor, EventRecord, MerchantQuery, Page, PaymentQuery, Read, ReadError, Store,
+    Unmatched,
+    committer::{CommitMode, Committer},
+    directory::{self, DirectoryLock, OpenError},
+    fault::Fault,
+    outbox,
+    prepared::{self, Prepared, Step},
+    queries, record, search,
+    tables::{API_KEYS, CLAIMS, IN_FLIGHT, MERCHANTS, META, NONCES, PAYMENTS, SLUGS, meta},
+};
+
+/// How a store is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Memory for pages of the database, bytes.
+    pub cache_bytes: usize,
+    /// Where commits run.
+    pub mode: CommitMode,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { cache_bytes: 64 * 1024 * 1024, mode: CommitMode::default() }
+    }
+}
+
+/// A [`Store`] in one redb file.
+#[derive(Debug)]
+pub struct RedbStore {
+    /// None once closed.
+    database: RwLock<Option<Arc<Database>>>,
+    committer: Committer,
+    /// Let go of last: it keeps other processes out of the directory.
+    _lock: Option<DirectoryLock>,
+}
+
+impl RedbStore {
+    /// Opens the store of a data directory, or creates both, readable by their owner only.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; nothing of an existing store is changed by a failure.
+    pub fn open(data: &Path, options: Options) -> Result<Self, OpenError> {
+        let lock = DirectoryLock::take(data)?;
+        let database = directory::open_or_create(data, options.cache_bytes)?;
+        Self::over(database, Some(lock), options.mode)
+    }
+
+    /// Opens the store kept by a backend, such as a simulated disk; an empty one becomes a new store. A creation that
+    /// was cut short leaves a backend that counts as empty.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_backend(backend: impl StorageBackend, options: Options) -> Result<Self, OpenError> {
+        let database = directory::open_backend(backend, options.cache_bytes)?;
+        Self::over(database, None, options.mode)
+    }
+
+    fn over(database: Database, lock: Option<DirectoryLock>, mode: CommitMode) -> Result<Self, OpenError> {
+        let database = Arc::new(database);
+        let search_cursor = directory::check_schema(&database)?;
+        let committer = Committer::start(Arc::clone(&database), search_cursor, mode)?;
+        Ok(Self { database: RwLock::new(Some(database)), committer, _lock: lock })
+    }
+
+    /// Writes what waits, then closes the file. Later commits are refused with [`CommitError::Overloaded`], later
+    /// reads with [`ReadError::Failed`].
+    pub async fn close(&self) {
+        self.committer.close().await;
+        drop(self.database.write().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Returns why nothing can be written any more, once the disk has failed.
+    pub fn failure(&self) -> Option<&str> {
+        self.committer.health().failure()
+    }
+
+    /// Waits until the disk fails; returns why. The process should stop then: only reopening tells what is stored.
+    pub async fn failed(&self) -> String {
+        self.committer.health().failed().await
+    }
+
+    /// Answers from one snapshot, which is gone before anybody waits for anything: a snapshot that lives on keeps
+    /// every page since from being used again, and the file grows.
+    fn read<'a, T: Send + 'a>(
+        &'a self,
+        question: impl FnOnce(&ReadTransaction) -> Result<T, Fault> + Send + 'a,
+    ) -> Read<'a, T> {
+        Box::pin(async move { Ok(self.ask(question)?) })
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(&ReadTransaction) -> Result<T, Fault>) -> Result<T, Fault> {
+        let database = self.database.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let database = database.ok_or_else(|| Fault::Disk("it is closed".to_owned()))?;
+        question(&database.begin_read()?)
+    }
+}
+
+impl Store for RedbStore {
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
+        Box::pin(async move { self.committer.commit(Prepared::from_batch(batch)).await })
+    }
+
+    fn merchant(&self, id: MerchantId) -> Read<'_, Option<Merchant>> {
+        self.read(move |snapshot| merchant(snapshot, id))
+    }
+
+    fn merchant_by_key(&self, digest: KeyDigest) -> Read<'_, Option<Merchant>> {
+        self.read(move |snapshot| match snapshot.open_table(API_KEYS)?.get(&digest.0)? {
+            Some(id) => merchant(snapshot, MerchantId::from_bits(id.value())),
+            None => Ok(None),
+        })
+    }
+
+    fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<Merchant>> {
+        self.read(move |snapshot| queries::merchants(snapshot, &query))
+    }
+
+    fn watched_accounts(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<AccountName>> {
+        self.read(move |snapshot| queries::accounts(snapshot, after.as_ref(), limit))
+    }
+
+    fn payment(&self, id: PaymentId) -> Read<'_, Option<Payment>> {
+        self.read(move |snapshot| payment(snapshot, id))
+    }
+
+    fn payment_by_slug(&self, slug: SlugToken) -> Read<'_, Option<Payment>> {
+        self.read(move |snapshot| match snapshot.open_table(SLUGS)?.get(slug.bits())? {
+            Some(id) => payment(snapshot, PaymentId::from_bits(id.value())),
+            None => Ok(None),
+        })
+    }
+
+    fn payments(&self, query: PaymentQuery) -> Read<'_, Page<Payment>> {
+        self.read(move |snapshot| queries::payments(snapshot, &query))
+    }
+
+    fn due(
+        &self,
+        before: Timestamp,
+        after: Option<(Timestamp, PaymentId)>,
+        limit: usize,
+    ) -> Read<'_, Vec<(Timestamp, PaymentId)>> {
+        self.read(move |snapshot| queries::due(snapshot, before, after, limit))
+    }
+
+    fn in_flight(&self) -> Read<'_, Vec<PaymentId>> {
+        self.read(move |snapshot| {
+            let in_flight = snapshot.open_table(IN_FLIGHT)?;
+            in_flight.iter()?.map(|entry| Ok(PaymentId::from_bits(entry?.0.value()))).collect()
+        })
+    }
+
+    fn claim(&self, tx_id: TxId) -> Read<'_, Option<Claimed>> {
+        self.read(move |snapshot| claim(snapshot, tx_id))
+    }
+
+    fn claim_by_nonce(&self, nonce: String) -> Read<'_, Option<Claimed>> {
+        self.read(move |snapshot| match snapshot.open_table(NONCES)?.get(&prepared::nonce_digest(&nonce))? {
+            Some(tx_id) => claim(snapshot, TxId(*tx_id.value())),
+            None => Ok(None),
+        })
+    }
+
+    fn cursor(&self) -> Read<'_, Option<Cursor>> {
+        self.read(|snapshot| single(snapshot, meta::CURSOR, record::cursor_from_bytes))
+    }
+
+    fn rate(&self) -> Read<'_, Option<Rate>> {
+        self.read(|snapshot| single(snapshot, meta::RATE, record::rate_from_bytes))
+    }
+
+    fn due_deliveries(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Delivery>> {
+        self.read(move |snapshot| outbox::due(snapshot, now, limit))
+    }
+
+    fn next_delivery_at(&self) -> Read<'_, Option<Timestamp>> {
+        self.read(outbox::next_due)
+    }
+
+    fn event(&self, merchant: MerchantId, seq: u64) -> Read<'_, Option<EventRecord>> {
+        self.read(move |snapshot| {
+            let Some(before) = seq.checked_sub(1) else { return Ok(None) };
+            Ok(outbox::events(snapshot, merchant, before, 1)?.pop().filter(|event| event.seq == seq))
+        })
+    }
+
+    fn events(&self, merchant: MerchantId, after: u64, limit: usize) -> Read<'_, Vec<EventRecord>> {
+        self.read(move |snapshot| outbox::events(snapshot, merchant, after, limit))
+    }
+
+    fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>> {
+        self.read(move |snapshot| outbox::attempts(snapshot, event))
+    }
+
+    fn unmatched(&self, account: AccountName, limit: usize) -> Read<'_, Vec<Unmatched>> {
+        self.read(move |snapshot| queries::unmatched(snapshot, &account, limit))
+    }
+
+    fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>> {
+        self.read(move |snapshot| {
+            Ok(snapshot.open_table(META)?.get(meta::note(name).as_str())?.map(|value| value.value().to_vec()))
+        })
+    }
+
+    fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
+        Box::pin(async move {
+            let Some(indexed) = self.ask(|snapshot| search::gather(snapshot, now, max))? else { return Ok(0) };
+            let payments = usize::try_from(indexed.payments).unwrap_or(max);
+            match self.committer.commit(Prepared { steps: vec![Step::Index(indexed)] }).await {
+                Ok(()) => Ok(payments),
+                // A payment came in between, or another indexer was faster: the next call sees it.
+                Err(CommitError::Conflict { .. }) => Ok(0),
+                Err(error) => Err(error),
+            }
+        })
+    }
+}
+
+fn payment(snapshot: &ReadTransaction, id: PaymentId) -> Result<Option<Payment>, Fault> {
+    match snapshot.open_table(PAYMENTS)?.get(id.bits())? {
+        Some(bytes) => record::payment_from_bytes(id, bytes.value()).map(Some).map_err(Fault::damaged("payments", id)),
+        None => Ok(None),
+    }
+}
+
+fn merchant(snapshot: &ReadTransaction, id: MerchantId) -> Result<Option<Merchant>, Fault> {
+    match snapshot.open_table(MERCHANTS)?.get(id.bits())? {
+        Some(bytes) => {
+            record::merchant_from_bytes(id, bytes.value()).map(Some).map_err(Fault::damaged("merchants", id))
+        }
+        None => Ok(None),
+    }
+}
+
+fn claim(snapshot: &ReadTransaction, tx_id: TxId) -> Result<Option<Claimed>, Fault> {
+    match snapshot.open_table(CLAIMS)?.get(&tx_id.0)? {
+        Some(bytes) => {
+            record::claimed_from_bytes(tx_id, bytes.value()).map(Some).map_err(Fault::damaged("claims", tx_id))
+        }
+        None => Ok(None),
+    }
+}
+
+fn single<T>(
+    snapshot: &ReadTransaction,
+    name: &'static str,
+    decode: impl FnOnce(&[u8]) -> Result<T, record::Damage>,
+) -> Result<Option<T>, Fault> {
+    match snapshot.open_table(META)?.get(name)? {
+        Some(bytes) => decode(bytes.value()).map(Some).map_err(Fault::damaged("meta", name)),
+        None => Ok(None),
+    }
+}
+
+impl From<Fault> for OpenError {
+    fn from(fault: Fault) -> Self {
+        match ReadError::from(fault) {
+            ReadError::Failed(why) => Self::Failed(why),
+            damaged @ ReadError::Damaged { .. } => Self::Corrupt(damaged.to_string()),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Every table: what it keeps, its key and order, what a write costs, what can be rebuilt from what, what is pruned.
+//!
+//! | table | key, in order of | value | written by | rebuilt from | pruned |
+//! |---|---|---|---|---|---|
+//! | [`PAYMENTS`] | payment id: time | record, 250 B and up | every change of a payment | nothing: this is the truth | never |
+//! | [`SLUGS`] | slug token: **random** | payment id | creation | payments | never |
+//! | [`PAYMENTS_BY_MERCHANT`] | merchant id, payment id: time | 20 B summary that filters read | every change of a payment | payments | never |
+//! | [`PAYMENT_COUNTS`] | merchant id, state | how many | creation, change of state; once per group | payments | never |
+//! | [`DEADLINES`] | deadline ms, payment id: time | - | creation, leaving `pending` | payments | when a payment leaves `pending` |
+//! | [`IN_FLIGHT`] | payment id: time | - | claim, its decision | payments | when the chain has decided |
+//! | [`MERCHANTS`] | merchant id: time | record, 300 B | registration, change | nothing: this is the truth | never |
+//! | [`API_KEYS`] | digest of the key: **random** | merchant id | registration, new key | merchants | a replaced key |
+//! | [`ACCOUNTS`] | account name | - | every write of a merchant | merchants, but for accounts they had before | never: old sessions pay there |
+//! | [`EVENTS`] | merchant id, place in the list: time | record, 1 kB | an announced change | nothing: this is the truth | never, so far |
+//! | [`EVENT_SEQS`] | merchant id | the last place given | an announced change; once per group | events | never |
+//! | [`OUTBOX`] | due ms, event id, delivery id: time | what is left to deliver | an announced change, an attempt | nothing: this is the truth | delivered or given up |
+//! | [`ATTEMPTS`] | event id, delivery id, number: time | record, up to 1.5 kB | an attempt | nothing: this is the truth | never, so far |
+//! | [`CLAIMS`] | transaction id: **random** | who claimed it | an x402 claim | nothing: this is the truth | never: a replay may come years later |
+//! | [`NONCES`] | SHA-256 of the nonce: **random** | transaction id | an x402 claim | claims | never |
+//! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer | the chain | never, so far |
+//! | [`SEARCH`] | merchant id, word, payment id | - | the indexer, in sorted batches | payments | never |
+//! | [`META`] | name | schema, cursor, rate, search cursor, notes | each by its own write | - | never |
+//!
+//! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines; only the slug's place is
+//! random, and random places are what makes a commit slow. Announcing a change touches payments, payments by merchant,
+//! counts, deadlines, events, event places and the outbox. Words for search are written later, many payments at once
+//! ([`crate::Store::index_search`]); a payment whose id is at or before the search cursor (a clock went back) is
+//! indexed by its own commit instead.
+
+use redb::{Table, TableDefinition, TableError, WriteTransaction};
+
+use crate::record::SUMMARY_LEN;
+
+/// The version of everything on this page. A store of a newer version is refused; one of an older version is migrated
+/// (there is none yet).
+pub(crate) const SCHEMA_VERSION: u32 = 1;
+
+/// The key of a delivery in the outbox: due in milliseconds, event, delivery.
+pub(crate) type OutboxKey = (u64, u128, u128);
+
+macro_rules! tables {
+    ($($(#[$doc:meta])* $constant:ident, $field:ident: $key:ty => $value:ty;)+) => {
+        $(
+            $(#[$doc])*
+            pub(crate) const $constant: TableDefinition<'static, $key, $value> =
+                TableDefinition::new(stringify!($field));
+        )+
+
+        /// The tables a write transaction has opened so far: a table that is not needed costs nothing.
+        pub(crate) struct Tables<'t> {
+            transaction: &'t WriteTransaction,
+            $($field: Option<Table<'t, $key, $value>>,)+
+        }
+
+        impl<'t> Tables<'t> {
+            /// Returns the tables of a transaction, none of them open.
+            pub(crate) fn of(transaction: &'t WriteTransaction) -> Self {
+                Self { transaction, $($field: None,)+ }
+            }
+
+            $(
+                /// Opens the table of this name, once.
+                pub(crate) fn $field(&mut self) -> Result<&mut Table<'t, $key, $value>, TableError> {
+                    if self.$field.is_none() {
+                        self.$field = Some(self.transaction.open_table($constant)?);
+                    }
+                    Ok(self.$field.as_mut().expect("it was opened two lines above"))
+                }
+            )+
+
+            /// Creates every table, so that reads need not ask whether there is one.
+            pub(crate) fn create_all(&mut self) -> Result<(), TableError> {
+                $(self.$field()?;)+
+                Ok(())
+            }
+        }
+    };
+}
+
+tables! {
+    /// Payments.
+    PAYMENTS, payments: u128 => &'static [u8];
+    /// Checkout addresses.
+    SLUGS, slugs: u128 => u128;
+    /// What a merchant's list filters by.
+    PAYMENTS_BY_MERCHANT, payments_by_merchant: (u128, u128) => &'static [u8; SUMMARY_LEN];
+    /// How many payments of a merchant stand in a state (its code).
+    PAYMENT_COUNTS, payment_counts: (u128, u32) => u64;
+    /// Pending payments by deadline.
+    DEADLINES, deadlines: (u64, u128) => ();
+    /// Payments with an open claim.
+    IN_FLIGHT, in_flight: u128 => ();
+    /// Merchants.
+    MERCHANTS, merchants: u128 => &'static [u8];
+    /// Whose an API key is.
+    API_KEYS, api_keys: &'static [u8; 32] => u128;
+    /// Watched accounts.
+    ACCOUNTS, accounts: &'static str => ();
+    /// Events.
+    EVENTS, events: (u128, u64) => &'static [u8];
+    /// The last place in a merchant's list of events.
+    EVENT_SEQS, event_seqs: u128 => u64;
+    /// Deliveries still to make.
+    OUTBOX, outbox: OutboxKey => &'static [u8];
+    /// Attempts made.
+    ATTEMPTS, attempts: (u128, u128, u32) => &'static [u8];
+    /// Claimed transactions.
+    CLAIMS, claims: &'static [u8; 20] => &'static [u8];
+    /// Used nonces.
+    NONCES, nonces: &'static [u8; 32] => &'static [u8; 20];
+    /// Transfers that pay no session.
+    UNMATCHED, unmatched: (&'static str, u32, u32, u32) => &'static [u8];
+    /// Words of payments.
+    SEARCH, search: (u128, &'static str, u128) => ();
+    /// Single values.
+    META, meta: &'static str => &'static [u8];
+}
+
+/// The names in [`META`].
+pub(crate) mod meta {
+    /// The schema's version: 4 bytes, big endian.
+    pub(crate) const SCHEMA: &str = "schema";
+    /// The scanner's cursor.
+    pub(crate) const CURSOR: &str = "cursor";
+    /// The price of HIVE.
+    pub(crate) const RATE: &str = "rate";
+    /// The last payment the indexer has read: 16 bytes, big endian.
+    pub(crate) const SEARCH_CURSOR: &str = "search cursor";
+
+    /// Returns the name of a note.
+    pub(crate) fn note(name: &str) -> String {
+        format!("note {name}")
+    }
+}

@@ -1,0 +1,158 @@
+//! Merchants, payments and the rest, made of small numbers.
+
+use std::{path::Path, time::Duration};
+
+use engine::{
+    account::AccountName,
+    fields::{Metadata, MetadataValue},
+    ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
+    ledger::{BlockId, Place, Transfer, TxId},
+    merchant::{Credentials, Merchant, Registration},
+    money::{Currency, FeePercent, Money},
+    payment::{Draft, FeeMode, Payment, Terms},
+    time::Timestamp,
+    webhook::{Attempt, Delivery, Outcome, Secret},
+};
+use storage::{Batch, Claimed, CommitMode, Cursor, EventRecord, Options, RedbStore, Unmatched, UnmatchedReason, Write};
+
+/// The moment everything starts at.
+pub(crate) const START: Timestamp = Timestamp::from_seconds(1_763_647_200);
+
+pub(crate) fn at(seconds: u64) -> Timestamp {
+    START + Duration::from_secs(seconds)
+}
+
+/// The id of the `number`th payment: made `number` milliseconds after the start.
+pub(crate) fn payment_id(number: u64) -> PaymentId {
+    PaymentId::new(START + Duration::from_millis(number), [7; 10])
+}
+
+pub(crate) fn merchant_id(number: u8) -> MerchantId {
+    MerchantId::new(START + Duration::from_millis(u64::from(number)), [number; 10])
+}
+
+pub(crate) fn account(name: &str) -> AccountName {
+    AccountName::parse(name).unwrap()
+}
+
+pub(crate) fn merchant(number: u8) -> Merchant {
+    let registration = Registration::check(&format!("Shop {number}"), &format!("shop.n{number}xx"), None).unwrap();
+    let credentials = Credentials {
+        id: merchant_id(number),
+        key_id: KeyId::from_bits(u128::from(number)),
+        api_key: &engine::merchant::api_key_text([number; 24]),
+        secret: Secret::from_random([number; 32]),
+    };
+    Merchant::register(registration, credentials, at(u64::from(number)))
+}
+
+pub(crate) fn terms(owner: u8) -> Terms {
+    Terms {
+        merchant: merchant_id(owner),
+        pay_to: account("shop.example"),
+        fee_percent: FeePercent::parse("1.5").unwrap(),
+        fee_mode: FeeMode::Invoice,
+        rate: None,
+        default_lifetime: Duration::from_secs(1_800),
+        grace: Duration::from_secs(60),
+        livemode: false,
+    }
+}
+
+pub(crate) fn draft(description: &str) -> Draft {
+    Draft {
+        amount: Money::new(10_500, Currency::Hbd),
+        description: description.to_owned(),
+        metadata: Metadata::from([("order".to_owned(), MetadataValue::Text("A-17".to_owned()))]),
+        redirect_url: Some("https://shop.example/thanks".to_owned()),
+        cancel_url: None,
+        lifetime: None,
+    }
+}
+
+pub(crate) fn payment(owner: u8, number: u64) -> Payment {
+    let now = START + Duration::from_millis(number);
+    let slug = SlugToken::from_bits(u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+    Payment::open(draft("Blue mug"), terms(owner), payment_id(number), slug, now).unwrap()
+}
+
+pub(crate) fn create(payment: &Payment) -> Batch {
+    Batch::of(Write::Payment { payment: Box::new(payment.clone()), expected: None })
+}
+
+pub(crate) fn replace(payment: &Payment, expected: u64) -> Batch {
+    Batch::of(Write::Payment { payment: Box::new(payment.clone()), expected: Some(expected) })
+}
+
+pub(crate) fn register(merchant: &Merchant) -> Batch {
+    Batch::of(Write::Merchant { merchant: Box::new(merchant.clone()), expected: None })
+}
+
+pub(crate) fn event(owner: u8, number: u64) -> EventRecord {
+    EventRecord {
+        id: EventId::new(at(number), [1; 10]),
+        seq: 0,
+        merchant: merchant_id(owner),
+        payment: payment_id(number),
+        delivery: DeliveryId::new(at(number), [2; 10]),
+        at: at(number),
+        body: format!("{{\"number\":{number}}}").into_bytes(),
+    }
+}
+
+pub(crate) fn attempt(delivery: &Delivery, next_attempt_at: Option<Timestamp>) -> Attempt {
+    Attempt {
+        delivery: delivery.id,
+        event: delivery.event,
+        merchant: delivery.merchant,
+        number: delivery.attempts + 1,
+        endpoint: "shop.example/hook".to_owned(),
+        started_at: delivery.due_at,
+        duration_ms: 12,
+        outcome: Outcome::Refused { status: 503, retry_after: Some(Duration::from_secs(7)) },
+        response_snippet: "later".to_owned(),
+        next_attempt_at,
+    }
+}
+
+pub(crate) fn tx_id(number: u8) -> TxId {
+    TxId([number; 20])
+}
+
+pub(crate) fn claimed(number: u8, nonce: &str) -> Claimed {
+    Claimed { tx_id: tx_id(number), nonce: nonce.to_owned(), payment: payment_id(u64::from(number)), at: START }
+}
+
+pub(crate) fn cursor(number: u32) -> Cursor {
+    let mut block_id = [9; 20];
+    block_id[..4].copy_from_slice(&number.to_be_bytes());
+    Cursor { block_id: BlockId(block_id), time: at(u64::from(number) * 3) }
+}
+
+pub(crate) fn unmatched(to: &str, block_num: u32, op_in_tx: u32) -> Unmatched {
+    Unmatched {
+        transfer: Transfer {
+            tx_id: tx_id(1),
+            place: Place { block_num, tx_in_block: 2, op_in_tx },
+            block_time: at(u64::from(block_num) * 3),
+            from: account("alice"),
+            to: account(to),
+            money: Money::new(1, Currency::Hive),
+            memo: "for the mug".to_owned(),
+        },
+        reason: UnmatchedReason::NoSession,
+    }
+}
+
+/// Opens the store of a directory with a writer thread.
+pub(crate) fn open(data: &Path) -> RedbStore {
+    RedbStore::open(data, Options::default()).unwrap()
+}
+
+/// Options of a store that commits in the caller's task.
+pub(crate) const INLINE: Options = Options { cache_bytes: 1 << 20, mode: CommitMode::Inline };
+
+/// A store in memory that commits in the caller's task.
+pub(crate) fn in_memory() -> RedbStore {
+    RedbStore::open_backend(redb::backends::InMemoryBackend::new(), INLINE).unwrap()
+}
