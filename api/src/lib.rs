@@ -1,3 +1,4 @@
 //! The binary's rooms: the REST facade and checkout page, the gRPC service, settings, commands.
 
 pub mod facade;
+pub mod service;

@@ -32,9 +32,10 @@ pub(super) async fn live() -> Result<Response, Refusal> {
 #[serde(rename_all = "camelCase")]
 struct Ready {
     status: &'static str,
-    nodes_answering: u32,
-    nodes_total: u32,
+    ledger_reachable: bool,
+    ledger_followed: bool,
     head_block: u32,
+    irreversible_block: u32,
     scanned_block: u32,
 }
 
@@ -48,9 +49,10 @@ pub(super) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refus
     };
     let body = Ready {
         status,
-        nodes_answering: report.nodes_answering,
-        nodes_total: report.nodes_total,
+        ledger_reachable: report.ledger_reachable,
+        ledger_followed: report.ledger_followed,
         head_block: report.head_block,
+        irreversible_block: report.irreversible_block,
         scanned_block: report.scanned_block,
     };
     Ok(answer::json(code, &body))

@@ -33,7 +33,7 @@ pub(super) async fn register(facade: &Facade, mut call: Call) -> Result<Response
     };
     let icon_url = body.optional_text("iconUrl");
     body.finish()?;
-    let request = v1::RegisterMerchantRequest { name, hive_account: account, icon_url, webhook_url: None };
+    let request = v1::RegisterMerchantRequest { name, hive_account: account, icon_url };
     let made = facade.engine.merchants().register(call.caller.request(request)).await?.into_inner();
     let merchant = made.merchant.unwrap_or_default();
     let body = Registered {

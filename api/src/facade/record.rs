@@ -97,21 +97,10 @@ static EXCEPTION_WORDS: Words = Words {
 static FINALITY_WORDS: Words = Words { prefix: "FINALITY_", words: &["reversible", "irreversible", "orphaned"] };
 static DISPOSITION_WORDS: Words = Words {
     prefix: "DISPOSITION_",
-    words: &[
-        "counted",
-        "partial",
-        "late",
-        "after_cancel",
-        "after_failure",
-        "wrong_currency",
-        "surplus",
-        "self",
-        "fee",
-        "seen",
-    ],
+    words: &["counted", "surplus", "late", "after_cancel", "after_failure", "wrong_currency", "self", "fee"],
 };
 static ROUTE_WORDS: Words = Words { prefix: "ROUTE_", words: &["wallet", "x402", "manual"] };
-static CANCELLED_BY_WORDS: Words = Words { prefix: "CANCELLED_BY_", words: &["customer", "merchant", "system"] };
+static CANCELLED_BY_WORDS: Words = Words { prefix: "CANCELLED_BY_", words: &["customer", "merchant"] };
 static RESOLUTION_WORDS: Words = Words { prefix: "RESOLUTION_KIND_", words: &["accepted", "refunded", "ignored"] };
 
 pub(super) fn exception_word(wire: i32) -> &'static str {
@@ -288,7 +277,6 @@ pub(super) struct Payment<'a> {
     sequence: u64,
     expired: bool,
     rate_at: Option<Text<Timestamp>>,
-    fee_percent: serde_json::Number,
     livemode: bool,
 }
 
@@ -344,7 +332,6 @@ impl<'a> Payment<'a> {
             sequence: payment.sequence,
             expired: payment.expired,
             rate_at: payment.rate_at_ms.map(|at| Text(instant(at))),
-            fee_percent: percent(payment.fee_percent_ten_thousandths),
             livemode: payment.livemode,
             amount,
         }
@@ -379,8 +366,8 @@ impl Serialize for Metadata<'_> {
 struct Transfer<'a> {
     tx_id: &'a str,
     op_index: u32,
-    block_num: u32,
-    block_time: Text<Timestamp>,
+    block_num: Option<u32>,
+    block_time: Option<Text<Timestamp>>,
     from: &'a str,
     to: &'a str,
     amount: Sum,
@@ -397,7 +384,7 @@ impl<'a> Transfer<'a> {
             tx_id: &transfer.tx_id,
             op_index: transfer.op_index,
             block_num: transfer.block_num,
-            block_time: Text(instant(transfer.block_time_ms)),
+            block_time: transfer.block_time_ms.map(|at| Text(instant(at))),
             from: &transfer.from,
             to: &transfer.to,
             amount: Sum::of(transfer.amount.as_ref()),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE};
+use engine::hive::uri;
 use qrcode::{Color, EcLevel, QrCode};
 use serde::Serialize;
 use url::form_urlencoded::byte_serialize;
@@ -30,9 +30,8 @@ impl Wanted {
     /// wallets fill in, and has no parameters, which some of them do not understand.
     pub(super) fn hive_uri(&self) -> String {
         let operation = ("transfer", Operation { to: &self.to, amount: &self.amount, memo: &self.memo });
-        let json = serde_json::to_vec(&operation).expect("texts are plain values");
-        // The address's own base64: the padding is written as dots.
-        format!("hive://sign/op/{}", URL_SAFE.encode(json).replace('=', "."))
+        let json = serde_json::to_string(&operation).expect("texts are plain values");
+        format!("hive://sign/op/{}", uri::encode(&json))
     }
 
     /// Returns the HiveSigner page that signs this, and comes back to `return_url` with the transaction's id.

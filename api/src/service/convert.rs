@@ -1,0 +1,302 @@
+//! Between the engine's words and the wire's: records out, requests in, refusals with their reason.
+
+use actors::GatewayError;
+use engine::{
+    fields::{Metadata, MetadataValue, Violation},
+    ids::PaymentId,
+    ledger::memo_of,
+    merchant::Merchant,
+    money::{Currency, Money},
+    payment::{Canceller, Credit, Disposition, Exception, Finality, Payment, Rejection, Route, State},
+    time::Timestamp,
+};
+use proto::{
+    ApiError, Reason,
+    v1::{self, metadata_value::Value},
+};
+
+/// Turns a refusal of the engine into the wire's.
+pub(super) fn error(error: GatewayError) -> ApiError {
+    match error {
+        GatewayError::Unauthenticated => Reason::InvalidApiKey.into(),
+        GatewayError::Forbidden => Reason::ForbiddenMerchant.into(),
+        GatewayError::AdminOnly => Reason::AdminRequired.into(),
+        GatewayError::InactiveMerchant => Reason::InactiveMerchant.into(),
+        GatewayError::Invalid(violations) => invalid(violations),
+        GatewayError::UnknownAccount(account) => ApiError::new(Reason::UnknownAccount)
+            .and_field("hiveAccount", format!("the ledger has no account {account}")),
+        GatewayError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
+        GatewayError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
+        GatewayError::Rejected(rejection) => rejected(&rejection),
+        GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
+        GatewayError::NoRate => Reason::RateUnavailable.into(),
+        GatewayError::Overloaded => Reason::Overloaded.into(),
+        GatewayError::Contended => Reason::Conflict.into(),
+        GatewayError::StoreFailed => Reason::StoreUnavailable.into(),
+    }
+}
+
+fn rejected(rejection: &Rejection) -> ApiError {
+    let reason = match rejection {
+        Rejection::NotPending { .. }
+        | Rejection::AlreadyCancelled { .. }
+        | Rejection::NotDue { .. }
+        | Rejection::NoSuchClaim { .. }
+        | Rejection::Unchanged { .. }
+        | Rejection::ForeignTransfer { .. }
+        | Rejection::Full { .. } => Reason::PaymentNotPending,
+        Rejection::Expired { .. } => Reason::PaymentExpired,
+        Rejection::Detected { .. } => Reason::PaymentDetected,
+        Rejection::InFlight { .. } => Reason::PaymentInFlight,
+    };
+    ApiError::with_message(reason, rejection.to_string())
+}
+
+/// Names every field that breaks its rule.
+pub(super) fn invalid(violations: Vec<Violation>) -> ApiError {
+    let error = ApiError::new(Reason::ValidationFailed);
+    violations.into_iter().fold(error, |error, violation| error.and_field(violation.field, violation.message))
+}
+
+/// Writes an instant.
+pub(super) fn millis(instant: Timestamp) -> i64 {
+    i64::try_from(instant.millis()).unwrap_or(i64::MAX)
+}
+
+/// Reads an instant; before 1970 there was none.
+pub(super) fn instant(ms: i64) -> Timestamp {
+    Timestamp::from_millis(u64::try_from(ms).unwrap_or(0))
+}
+
+pub(super) const fn currency(currency: Currency) -> v1::Currency {
+    match currency {
+        Currency::Hive => v1::Currency::Hive,
+        Currency::Hbd => v1::Currency::Hbd,
+    }
+}
+
+/// Reads a currency; an unset or unknown one is a wrong field.
+pub(super) fn read_currency(wire: i32) -> Result<Currency, ApiError> {
+    match v1::Currency::try_from(wire) {
+        Ok(v1::Currency::Hive) => Ok(Currency::Hive),
+        Ok(v1::Currency::Hbd) => Ok(Currency::Hbd),
+        _ => Err(ApiError::field("currency", "must be HIVE or HBD")),
+    }
+}
+
+pub(super) const fn state(state: State) -> v1::PaymentStatus {
+    match state {
+        State::Pending => v1::PaymentStatus::Pending,
+        State::Processing => v1::PaymentStatus::Processing,
+        State::Completed => v1::PaymentStatus::Completed,
+        State::Failed => v1::PaymentStatus::Failed,
+        State::UserCancelled => v1::PaymentStatus::UserCancelled,
+        State::SystemCancelled => v1::PaymentStatus::SystemCancelled,
+    }
+}
+
+/// Reads a state; an unset or unknown one is a wrong field.
+pub(super) fn read_state(wire: i32) -> Result<State, ApiError> {
+    let unknown = || ApiError::field("status", "must be one of the six states");
+    let wanted = v1::PaymentStatus::try_from(wire).map_err(|_| unknown())?;
+    State::ALL.into_iter().find(|known| state(*known) == wanted).ok_or_else(unknown)
+}
+
+const fn exception(exception: Exception) -> v1::PaymentException {
+    match exception {
+        Exception::Underpaid => v1::PaymentException::Underpaid,
+        Exception::Overpaid => v1::PaymentException::Overpaid,
+        Exception::PaidAgain => v1::PaymentException::PaidAgain,
+        Exception::PaidLate => v1::PaymentException::PaidLate,
+        Exception::PaidAfterCancel => v1::PaymentException::PaidAfterCancel,
+        Exception::PaidAfterFailure => v1::PaymentException::PaidAfterFailure,
+        Exception::WrongCurrency => v1::PaymentException::WrongCurrency,
+        Exception::SelfTransfer => v1::PaymentException::SelfTransfer,
+        Exception::Manual => v1::PaymentException::Manual,
+        Exception::SettlementReversed => v1::PaymentException::SettlementReversed,
+    }
+}
+
+/// Reads metadata; a value that is neither a text nor a list is a wrong field.
+pub(super) fn read_metadata(wire: std::collections::BTreeMap<String, v1::MetadataValue>) -> Result<Metadata, ApiError> {
+    let read = |(key, value): (String, v1::MetadataValue)| match value.value {
+        Some(Value::Text(text)) => Ok((key, MetadataValue::Text(text))),
+        Some(Value::List(list)) => Ok((key, MetadataValue::List(list.items))),
+        None => Err(ApiError::field(format!("metadata.{key}"), "must be a string or an array of strings")),
+    };
+    wire.into_iter().map(read).collect()
+}
+
+fn metadata(metadata: Metadata) -> std::collections::BTreeMap<String, v1::MetadataValue> {
+    let write = |value| match value {
+        MetadataValue::Text(text) => Value::Text(text),
+        MetadataValue::List(items) => Value::List(v1::TextList { items }),
+    };
+    metadata.into_iter().map(|(key, value)| (key, v1::MetadataValue { value: Some(write(value)) })).collect()
+}
+
+fn money(money: Money) -> v1::Money {
+    v1::Money { units: money.units, currency: currency(money.currency).into() }
+}
+
+fn transfer(credit: Credit) -> v1::Transfer {
+    let finality = match credit.finality {
+        Finality::Orphaned => v1::Finality::Orphaned,
+        Finality::Reversible => v1::Finality::Reversible,
+        Finality::Irreversible => v1::Finality::Irreversible,
+    };
+    let disposition = match credit.disposition {
+        Disposition::Counted => v1::Disposition::Counted,
+        Disposition::Surplus => v1::Disposition::Surplus,
+        Disposition::Late => v1::Disposition::Late,
+        Disposition::AfterCancel => v1::Disposition::AfterCancel,
+        Disposition::AfterFailure => v1::Disposition::AfterFailure,
+        Disposition::WrongCurrency => v1::Disposition::WrongCurrency,
+        Disposition::SelfTransfer => v1::Disposition::Self_,
+        Disposition::Fee => v1::Disposition::Fee,
+    };
+    let route = match credit.route {
+        Route::Wallet => v1::Route::Wallet,
+        Route::X402 => v1::Route::X402,
+        Route::Manual => v1::Route::Manual,
+    };
+    v1::Transfer {
+        tx_id: credit.tx_id.to_string(),
+        op_index: credit.op_in_tx,
+        block_num: credit.block.map(|block| block.place.block_num),
+        block_time_ms: credit.block.map(|block| millis(block.time)),
+        from: credit.from.to_string(),
+        to: credit.to.to_string(),
+        amount: Some(money(credit.money)),
+        memo: credit.memo,
+        finality: finality.into(),
+        disposition: disposition.into(),
+        route: route.into(),
+        memo_normalized: credit.memo_normalized,
+    }
+}
+
+/// Why a session is in its state, in one word; nothing for one that waits.
+const fn status_reason(payment: &Payment) -> Option<&'static str> {
+    match (payment.state, payment.cancelled_by) {
+        (State::Pending, _) => None,
+        (State::Processing, _) => Some("settlement_pending"),
+        (State::Completed, _) => Some("paid"),
+        (State::Failed, _) => Some("transaction_expired"),
+        (State::UserCancelled, Some(Canceller::Merchant)) => Some("cancelled_by_merchant"),
+        (State::UserCancelled, _) => Some("cancelled_by_customer"),
+        (State::SystemCancelled, _) => Some("expired"),
+    }
+}
+
+/// Writes the whole record of a payment. `now` decides whether its time is over.
+pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> v1::Payment {
+    let tx_id = payment.paid_by.or(payment.claim.as_ref().map(|claim| claim.tx_id));
+    let cancelled_by = match payment.cancelled_by {
+        None => v1::CancelledBy::Unspecified,
+        Some(Canceller::Customer) => v1::CancelledBy::Customer,
+        Some(Canceller::Merchant) => v1::CancelledBy::Merchant,
+    };
+    v1::Payment {
+        id: payment.id.to_string(),
+        merchant_id: payment.merchant.to_string(),
+        status: state(payment.state).into(),
+        slug: payment.slug_text(),
+        currency: currency(payment.amount.currency).into(),
+        amount_units: payment.amount.units,
+        fee_units: payment.quote.fee_units,
+        net_units: payment.net_units(),
+        usd_cents: payment.quote.usd_cents,
+        rate_at_ms: payment.quote.rate.map(|rate| millis(rate.at)),
+        created_at_ms: millis(payment.created_at),
+        updated_at_ms: millis(payment.updated_at),
+        expires_at_ms: millis(payment.expires_at),
+        completed_at_ms: payment.completed_at.map(millis),
+        pay_to: payment.pay_to.to_string(),
+        memo: memo_of(payment.id),
+        merchant_name: merchant.name.clone(),
+        merchant_icon_url: merchant.icon_url.clone(),
+        amount_paid_units: payment.paid_units(),
+        amount_remaining_units: payment.remaining_units(),
+        amount_overpaid_units: payment.overpaid_units(),
+        amount_late_units: payment.late_units(),
+        amount_refunded_units: 0,
+        exceptions: payment.exceptions().into_iter().map(|e| exception(e).into()).collect(),
+        refunds: Vec::new(),
+        resolution: None,
+        needs_attention: payment.needs_attention(),
+        sequence: u64::from(payment.sequence),
+        previous_status: payment.previous_state.map_or(0, |previous| state(previous).into()),
+        status_reason: status_reason(&payment).map(str::to_owned),
+        cancelled_by: cancelled_by.into(),
+        expired: payment.is_expired(now),
+        tx_id: tx_id.map(|id| id.to_string()),
+        livemode: payment.livemode,
+        tx_hint: None,
+        description: payment.description,
+        metadata: metadata(payment.metadata),
+        redirect_url: payment.redirect_url,
+        cancel_url: payment.cancel_url,
+        transfers: payment.transfers.into_iter().map(transfer).collect(),
+    }
+}
+
+/// Writes a merchant without its secrets.
+pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
+    v1::Merchant {
+        id: merchant.id.to_string(),
+        name: merchant.name.clone(),
+        hive_account: merchant.hive_account.to_string(),
+        icon_url: merchant.icon_url.clone(),
+        webhook_url: merchant.webhook_url.clone(),
+        active: merchant.is_active,
+        x402_enabled: merchant.x402_enabled,
+        created_at_ms: millis(merchant.created_at),
+        admin: merchant.is_admin,
+        api_key_last4: merchant.key.last4.clone(),
+        api_key_created_at_ms: millis(merchant.key.created_at),
+        api_key_last_used_at_ms: merchant.key.last_used_at.map(millis),
+    }
+}
+
+/// Reads a payment's id; what is no id names no payment.
+pub(super) fn payment_id(text: &str) -> Result<PaymentId, ApiError> {
+    text.parse().map_err(|_| ApiError::with_message(Reason::NotFound, "no such payment"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_read_back_and_their_words_agree_with_the_engine() {
+        for known in State::ALL {
+            let wire = state(known);
+            assert_eq!(read_state(wire.into()).ok(), Some(known));
+            assert_eq!(wire.as_str_name().to_lowercase(), format!("payment_status_{}", known.word()));
+        }
+        for unknown in [0, 7, -1] {
+            assert!(read_state(unknown).is_err() && read_currency(unknown).is_err());
+        }
+    }
+
+    #[test]
+    fn exceptions_have_the_words_of_the_engine() {
+        for known in Exception::ALL {
+            assert_eq!(exception(known).as_str_name().to_lowercase(), format!("payment_exception_{}", known.word()));
+        }
+    }
+
+    #[test]
+    fn metadata_comes_back_unchanged() {
+        let given: Metadata = [
+            ("orderId".to_owned(), MetadataValue::Text("7".to_owned())),
+            ("tags".to_owned(), MetadataValue::List(vec!["a".to_owned(), String::new()])),
+            ("none".to_owned(), MetadataValue::List(Vec::new())),
+        ]
+        .into();
+        assert_eq!(read_metadata(metadata(given.clone())), Ok(given));
+        let empty = [("x".to_owned(), v1::MetadataValue { value: None })].into();
+        assert_eq!(read_metadata(empty).map_err(|e| e.fields[0].field.clone()), Err("metadata.x".to_owned()));
+    }
+}

@@ -1,0 +1,142 @@
+//! Merchants: registration, their own record, and the work of admins.
+
+use std::time::Duration;
+
+use engine::merchant::{RawUpdate, Registration, Update};
+use proto::{
+    ApiError,
+    v1::{self, merchants_server::Merchants},
+};
+use storage::{MerchantQuery, PageAt};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Service,
+    convert::{self, error},
+    payments::page_of,
+};
+
+/// Hours an old webhook secret may still sign.
+const GRACE_MAX_HOURS: u32 = 168;
+
+impl Service {
+    async fn make(
+        &self,
+        asked: v1::RegisterMerchantRequest,
+        is_admin: bool,
+    ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
+        let registration = Registration::check(&asked.name, &asked.hive_account, asked.icon_url.as_deref());
+        let registration = registration.map_err(convert::invalid)?;
+        let made = self.gateway.register(registration, is_admin).await.map_err(error)?;
+        Ok(Response::new(v1::RegisterMerchantResponse {
+            merchant: Some(convert::merchant(&made.merchant)),
+            api_key: made.api_key,
+            webhook_secret: made.secret.reveal().to_owned(),
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl Merchants for Service {
+    async fn register(
+        &self,
+        request: Request<v1::RegisterMerchantRequest>,
+    ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
+        self.make(request.into_inner(), false).await
+    }
+
+    async fn register_admin(
+        &self,
+        request: Request<v1::RegisterMerchantRequest>,
+    ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
+        self.make(request.into_inner(), true).await
+    }
+
+    async fn get_current_merchant(
+        &self,
+        request: Request<v1::GetCurrentMerchantRequest>,
+    ) -> Result<Response<v1::Merchant>, Status> {
+        let caller = self.caller(&request).await?;
+        Ok(Response::new(convert::merchant(&caller)))
+    }
+
+    async fn get_merchant(&self, request: Request<v1::GetMerchantRequest>) -> Result<Response<v1::Merchant>, Status> {
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        Ok(Response::new(convert::merchant(&merchant)))
+    }
+
+    async fn update_merchant(
+        &self,
+        request: Request<v1::UpdateMerchantRequest>,
+    ) -> Result<Response<v1::Merchant>, Status> {
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let asked = request.into_inner();
+        let raw = RawUpdate {
+            name: asked.name,
+            hive_account: asked.hive_account,
+            icon_url: asked.icon_url.map(|change| change.value),
+            webhook_url: asked.webhook_url.map(|change| change.value),
+            x402_enabled: asked.x402_enabled,
+        };
+        let update = Update::check(raw, self.gateway.allows_insecure_webhooks()).map_err(convert::invalid)?;
+        let merchant = self.gateway.update_merchant(merchant.id, update).await.map_err(error)?;
+        Ok(Response::new(convert::merchant(&merchant)))
+    }
+
+    async fn rotate_webhook_secret(
+        &self,
+        request: Request<v1::RotateWebhookSecretRequest>,
+    ) -> Result<Response<v1::RotateWebhookSecretResponse>, Status> {
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let hours = request.get_ref().grace_hours;
+        if hours > GRACE_MAX_HOURS {
+            let message = format!("must be a whole number from 0 to {GRACE_MAX_HOURS}");
+            return Err(ApiError::field("graceHours", message).into());
+        }
+        let grace = Duration::from_secs(u64::from(hours) * 3_600);
+        let (secret, until) = self.gateway.rotate_webhook_secret(merchant.id, grace).await.map_err(error)?;
+        Ok(Response::new(v1::RotateWebhookSecretResponse {
+            webhook_secret: secret.reveal().to_owned(),
+            previous_valid_until_ms: until.map(convert::millis),
+        }))
+    }
+
+    async fn list_merchants(
+        &self,
+        request: Request<v1::ListMerchantsRequest>,
+    ) -> Result<Response<v1::ListMerchantsResponse>, Status> {
+        self.admin(&request).await?;
+        let asked = request.into_inner();
+        let (page, limit) = page_of(asked.page, asked.limit)?;
+        let query = MerchantQuery {
+            at: PageAt::Number(u64::from(page)),
+            limit: limit as usize,
+            query: Some(asked.query).filter(|query| !query.is_empty()),
+            active: asked.active,
+        };
+        let found = self.gateway.merchants(query).await.map_err(error)?;
+        let merchants = found.items.iter().map(convert::merchant).collect();
+        Ok(Response::new(v1::ListMerchantsResponse { merchants, page, limit, total: found.total }))
+    }
+
+    async fn set_merchant_active(
+        &self,
+        request: Request<v1::SetMerchantActiveRequest>,
+    ) -> Result<Response<v1::Merchant>, Status> {
+        self.admin(&request).await?;
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let active = request.get_ref().active;
+        let merchant = self.gateway.set_merchant_active(merchant.id, active).await.map_err(error)?;
+        Ok(Response::new(convert::merchant(&merchant)))
+    }
+
+    async fn reissue_api_key(
+        &self,
+        request: Request<v1::ReissueApiKeyRequest>,
+    ) -> Result<Response<v1::ReissueApiKeyResponse>, Status> {
+        self.admin(&request).await?;
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let (merchant, api_key) = self.gateway.reissue_api_key(merchant.id).await.map_err(error)?;
+        Ok(Response::new(v1::ReissueApiKeyResponse { merchant: Some(convert::merchant(&merchant)), api_key }))
+    }
+}

@@ -1,0 +1,201 @@
+//! Payments for merchants, and the checkout's view of them.
+
+use std::sync::Arc;
+
+use engine::{
+    ids::{PaymentId, SlugToken, decode, encode},
+    merchant::Merchant,
+    payment::{Canceller, Draft, Payment, RawDraft},
+};
+use futures_util::stream::{self, BoxStream, StreamExt};
+use proto::{
+    ApiError, Reason,
+    v1::{self, checkout_request::Session, checkout_server::Checkout, payments_server::Payments},
+};
+use storage::{PageAt, PaymentQuery};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Service,
+    convert::{self, error},
+};
+
+/// Items on a page where the caller does not say.
+pub(super) const DEFAULT_LIMIT: u32 = 20;
+/// Items on a page at most.
+pub(super) const MAX_LIMIT: u32 = 100;
+
+type Snapshots = BoxStream<'static, Result<v1::Payment, Status>>;
+
+impl Service {
+    fn record(&self, payment: Payment, merchant: &Merchant) -> Response<v1::Payment> {
+        Response::new(convert::payment(payment, merchant, self.gateway.now()))
+    }
+
+    /// Returns a payment of the caller's, and the caller.
+    async fn own(&self, request: &Request<v1::GetPaymentRequest>) -> Result<(Payment, Merchant), ApiError> {
+        let merchant = self.caller(request).await?;
+        let id = convert::payment_id(&request.get_ref().payment_id)?;
+        let payment = self.gateway.payment(merchant.id, id).await.map_err(error)?;
+        Ok((payment, merchant))
+    }
+
+    /// Returns the payment a checkout address names, and its merchant.
+    async fn session(&self, request: &v1::CheckoutRequest) -> Result<(Payment, Merchant), ApiError> {
+        let missing = || ApiError::with_message(Reason::NotFound, "no such payment");
+        let payment = match &request.session {
+            Some(Session::Slug(slug)) => {
+                let token = SlugToken::from_slug(slug).ok_or_else(missing)?;
+                self.gateway.payment_by_slug(token).await
+            }
+            Some(Session::PaymentId(id)) => self.gateway.any_payment(convert::payment_id(id)?).await,
+            None => return Err(missing()),
+        };
+        let payment = payment.map_err(error)?;
+        let merchant = self.gateway.merchant(payment.merchant).await.map_err(error)?;
+        Ok((payment, merchant))
+    }
+
+    async fn snapshots(&self, id: PaymentId, merchant: Merchant) -> Result<Response<Snapshots>, ApiError> {
+        let watch = self.gateway.watch_payment(id).await.map_err(error)?;
+        let (gateway, merchant) = (self.gateway.clone(), Arc::new(merchant));
+        let stream = stream::unfold(watch, |mut watch| async {
+            let payment = watch.snapshots.recv().await?;
+            Some((payment, watch))
+        });
+        let stream = stream.map(move |payment| Ok(convert::payment(payment, &merchant, gateway.now())));
+        Ok(Response::new(stream.boxed()))
+    }
+}
+
+#[tonic::async_trait]
+impl Payments for Service {
+    async fn create_payment(
+        &self,
+        request: Request<v1::CreatePaymentRequest>,
+    ) -> Result<Response<v1::Payment>, Status> {
+        let merchant = self.caller(&request).await?;
+        let asked = request.into_inner();
+        let draft = Draft::check(RawDraft {
+            amount_units: asked.amount_units,
+            currency: convert::read_currency(asked.currency)?,
+            description: asked.description,
+            metadata: convert::read_metadata(asked.metadata)?,
+            redirect_url: asked.redirect_url,
+            cancel_url: asked.cancel_url,
+            expires_in_seconds: asked.expires_in_seconds.map(u64::from),
+        });
+        let draft = draft.map_err(convert::invalid)?;
+        let payment = self.gateway.open_payment(&merchant, draft).await.map_err(error)?;
+        Ok(self.record(payment, &merchant))
+    }
+
+    async fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {
+        let (payment, merchant) = self.own(&request).await?;
+        Ok(self.record(payment, &merchant))
+    }
+
+    async fn get_payment_status(
+        &self,
+        request: Request<v1::GetPaymentRequest>,
+    ) -> Result<Response<v1::PaymentStatusResponse>, Status> {
+        let (payment, _) = self.own(&request).await?;
+        Ok(Response::new(v1::PaymentStatusResponse {
+            id: request.into_inner().payment_id,
+            status: convert::state(payment.state).into(),
+            completed_at_ms: payment.completed_at.map(convert::millis),
+        }))
+    }
+
+    async fn list_payments(
+        &self,
+        request: Request<v1::ListPaymentsRequest>,
+    ) -> Result<Response<v1::ListPaymentsResponse>, Status> {
+        let merchant = self.caller(&request).await?;
+        let asked = request.into_inner();
+        let (page, limit) = page_of(asked.page, asked.limit)?;
+        let at = match &asked.cursor {
+            None => PageAt::Number(u64::from(page)),
+            Some(cursor) => {
+                let after = decode(cursor);
+                PageAt::After(after.ok_or_else(|| ApiError::field("cursor", "must be the nextCursor of an answer"))?)
+            }
+        };
+        let ids = ids_of(&asked.ids)?;
+        let query = PaymentQuery {
+            merchant: merchant.id,
+            at,
+            limit: limit as usize,
+            states: asked.statuses.into_iter().map(convert::read_state).collect::<Result<_, _>>()?,
+            from: asked.from_ms.map(convert::instant),
+            to: asked.to_ms.map(convert::instant),
+            currency: asked.currency.map(convert::read_currency).transpose()?,
+            unusual: asked.unusual,
+            ids,
+            query: asked.query,
+        };
+        // Ids that are none of ours name nothing; an empty filter would name everything.
+        let found = if asked.ids.is_empty() || !query.ids.is_empty() {
+            self.gateway.payments(query).await.map_err(error)?
+        } else {
+            storage::Page { items: Vec::new(), total: 0 }
+        };
+        let last = found.items.last().map(|payment| payment.id.bits());
+        let is_full = found.items.len() == limit as usize;
+        let has_more = is_full && (asked.cursor.is_some() || u64::from(page) * u64::from(limit) < found.total);
+        let next_cursor = last.filter(|_| has_more).map(|bits| String::from_utf8_lossy(&encode(bits)).into_owned());
+        let now = self.gateway.now();
+        let payments = found.items.into_iter().map(|payment| convert::payment(payment, &merchant, now)).collect();
+        Ok(Response::new(v1::ListPaymentsResponse { payments, page, limit, total: found.total, next_cursor }))
+    }
+
+    async fn cancel_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {
+        let (payment, merchant) = self.own(&request).await?;
+        let payment = self.gateway.cancel_payment(payment.id, Canceller::Merchant).await.map_err(error)?;
+        Ok(self.record(payment, &merchant))
+    }
+
+    type WatchPaymentStream = Snapshots;
+
+    async fn watch_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<Snapshots>, Status> {
+        let (payment, merchant) = self.own(&request).await?;
+        Ok(self.snapshots(payment.id, merchant).await?)
+    }
+}
+
+#[tonic::async_trait]
+impl Checkout for Service {
+    async fn get_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
+        let (payment, merchant) = self.session(request.get_ref()).await?;
+        Ok(self.record(payment, &merchant))
+    }
+
+    async fn cancel_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
+        let (payment, merchant) = self.session(request.get_ref()).await?;
+        let payment = self.gateway.cancel_payment(payment.id, Canceller::Customer).await.map_err(error)?;
+        Ok(self.record(payment, &merchant))
+    }
+
+    type WatchCheckoutStream = Snapshots;
+
+    async fn watch_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<Snapshots>, Status> {
+        let (payment, merchant) = self.session(request.get_ref()).await?;
+        Ok(self.snapshots(payment.id, merchant).await?)
+    }
+}
+
+/// Reads page and limit; 0 means the default.
+pub(super) fn page_of(page: u32, limit: u32) -> Result<(u32, u32), ApiError> {
+    let limit = if limit == 0 { DEFAULT_LIMIT } else { limit };
+    if limit > MAX_LIMIT {
+        return Err(ApiError::field("limit", format!("must be a whole number from 1 to {MAX_LIMIT}")));
+    }
+    Ok((page.max(1), limit))
+}
+
+fn ids_of(texts: &[String]) -> Result<Vec<PaymentId>, ApiError> {
+    if texts.len() > MAX_LIMIT as usize {
+        return Err(ApiError::field("ids", format!("must name at most {MAX_LIMIT} payments")));
+    }
+    Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
+}

@@ -1,0 +1,78 @@
+//! The small services: fees, webhook endpoints, x402, health.
+
+use actors::GatewayError;
+use proto::{
+    ApiError, Reason,
+    v1::{
+        self, Health, fees_server::Fees, system_server::System, webhook_endpoints_server::WebhookEndpoints,
+        x402_server::X402,
+    },
+};
+use tonic::{Request, Response, Status};
+
+use super::{Service, convert::error};
+
+#[tonic::async_trait]
+impl Fees for Service {
+    async fn get_fee_rate(
+        &self,
+        _: Request<v1::GetFeeRateRequest>,
+    ) -> Result<Response<v1::GetFeeRateResponse>, Status> {
+        let fee_percent_ten_thousandths = self.gateway.fee_percent().ten_thousandths();
+        Ok(Response::new(v1::GetFeeRateResponse { fee_percent_ten_thousandths }))
+    }
+}
+
+#[tonic::async_trait]
+impl WebhookEndpoints for Service {
+    async fn get_webhook_endpoint(
+        &self,
+        request: Request<v1::GetWebhookEndpointRequest>,
+    ) -> Result<Response<v1::WebhookEndpoint>, Status> {
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        Ok(Response::new(v1::WebhookEndpoint {
+            merchant_id: merchant.id.to_string(),
+            enabled: merchant.webhook_url.is_some(),
+            url: merchant.webhook_url,
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl X402 for Service {
+    async fn verify(&self, _: Request<v1::X402Request>) -> Result<Response<v1::VerifyResponse>, Status> {
+        Err(not_yet())
+    }
+
+    async fn settle(&self, _: Request<v1::X402Request>) -> Result<Response<v1::SettleResponse>, Status> {
+        Err(not_yet())
+    }
+}
+
+fn not_yet() -> Status {
+    ApiError::with_message(Reason::NotImplemented, "payment by HTTP 402 is not available yet").into()
+}
+
+#[tonic::async_trait]
+impl System for Service {
+    async fn get_health(&self, _: Request<v1::GetHealthRequest>) -> Result<Response<v1::GetHealthResponse>, Status> {
+        let report = match self.gateway.health().await {
+            Ok(report) => report,
+            Err(GatewayError::StoreFailed) => {
+                let health = Health::Unavailable.into();
+                return Ok(Response::new(v1::GetHealthResponse { health, ..v1::GetHealthResponse::default() }));
+            }
+            Err(other) => return Err(error(other).into()),
+        };
+        let well = report.ledger.is_reachable && report.is_following;
+        Ok(Response::new(v1::GetHealthResponse {
+            health: if well { Health::Ok } else { Health::Degraded }.into(),
+            ledger_reachable: report.ledger.is_reachable,
+            ledger_followed: report.is_following,
+            head_block: report.ledger.head_num,
+            irreversible_block: report.ledger.irreversible_num,
+            scanned_block: report.ledger.scanned_num,
+            awake_sessions: report.awake as u64,
+        }))
+    }
+}
