@@ -315,7 +315,7 @@ impl Gateway {
     /// # Errors
     /// Store errors.
     pub async fn due_deliveries(&self, limit: usize) -> Result<usize, GatewayError> {
-        let due = self.context.env.store.due_deliveries(self.context.env.clock.now(), limit).await;
+        let due = self.context.env.store.due_deliveries(self.now(), limit).await;
         due.map(|due| due.len()).map_err(|e| self.read_failed(&e))
     }
 

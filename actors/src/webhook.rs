@@ -28,6 +28,8 @@ const MAX_PER_MERCHANT: usize = 8;
 const LOOK_AHEAD: usize = 2_048;
 /// The outbox is looked at this often even if nobody rings, in case another engine put something in.
 const MAX_WAIT: Duration = Duration::from_secs(30);
+/// How long a delivery whose attempt crashed is left alone.
+const AFTER_CRASH: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) enum Msg {
@@ -88,7 +90,7 @@ impl Actor for Webhooks {
 
 impl Webhooks {
     async fn start_due(&self, myself: &ActorRef<Msg>, state: &mut InFlight) -> Result<(), ActorProcessingErr> {
-        let now = self.context.env.clock.now();
+        let now = self.context.now();
         let due = self.context.env.store.due_deliveries(now, LOOK_AHEAD).await?;
         let mut per_merchant = BTreeMap::<MerchantId, usize>::new();
         let mut busy_payments = BTreeSet::new();
@@ -112,9 +114,16 @@ impl Webhooks {
                 let (context, myself) = (Arc::clone(&self.context), myself.clone());
                 tokio::spawn(async move {
                     let id = delivery.id;
-                    if let Err(error) = attempt(&context, delivery).await {
-                        context.give_up_on(&error);
-                        tracing::warn!(delivery.id = %id, %error, "delivery {id}: {error}");
+                    let attempt = tokio::spawn(async move {
+                        attempt(&context, delivery).await.inspect_err(|e| context.give_up_on(e))
+                    });
+                    match attempt.await {
+                        Ok(Ok(())) => {}
+                        Ok(Err(error)) => tracing::warn!(delivery.id = %id, %error, "delivery {id}: {error}"),
+                        Err(crash) => {
+                            tracing::error!(delivery.id = %id, %crash, "delivery {id} crashed");
+                            tokio::time::sleep(AFTER_CRASH).await;
+                        }
                     }
                     let _ = myself.cast(Msg::Done(id));
                 });
@@ -124,7 +133,7 @@ impl Webhooks {
     }
 
     async fn set_alarm(&self, myself: &ActorRef<Msg>, state: &mut InFlight) -> Result<(), ActorProcessingErr> {
-        let now = self.context.env.clock.now();
+        let now = self.context.now();
         let next = self.context.env.store.next_delivery_at().await?;
         // What is due and not started waits for a place, which an ending attempt announces.
         let wait = next.filter(|at| *at > now).map_or(MAX_WAIT, |at| at.since(now).min(MAX_WAIT));
@@ -153,7 +162,8 @@ async fn attempt(context: &Context, delivery: Delivery) -> Result<(), CommitErro
     context.env.probe.reach("webhook: sent, not recorded");
     let ended_at = context.env.clock.now();
     let random = u16::from_be_bytes(context.env.entropy.bytes());
-    let next = delivery.after(outcome, ended_at, random);
+    // Receivers judge the signature by the wall clock; the schedule runs on the engine's own time, like the events.
+    let next = delivery.after(outcome, context.now(), random);
     let number = delivery.attempts + 1;
     tracing::info!(
         delivery.id = %delivery.id, event.id = %delivery.event, attempt = number, outcome = outcome.word(), ?next,

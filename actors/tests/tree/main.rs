@@ -1,0 +1,564 @@
+//! The whole tree over a real store, a scripted ledger and a paused clock.
+
+mod world;
+
+use std::{
+    sync::{Arc, Mutex, atomic::Ordering},
+    time::Duration,
+};
+
+use actors::{GatewayError, StartError, Tree, environment::Node};
+use engine::{
+    hive::ChainId,
+    ledger::memo_of,
+    merchant::Registration,
+    payment::{Canceller, Finality, Rejection, State},
+    webhook::Outcome,
+};
+use redb::backends::InMemoryBackend;
+use storage::{Batch, CommitMode, Options, PaymentQuery, RedbStore, Store, UnmatchedReason, Write};
+use world::{BEGIN, ScriptedNode, World, draft, name, transfer};
+
+fn store() -> Arc<dyn Store> {
+    let options = Options { mode: CommitMode::Inline, ..Options::default() };
+    Arc::new(RedbStore::open_backend(InMemoryBackend::new(), options).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transfer_in_an_irreversible_block_completes_its_session_and_is_told_once() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    world.pay(payment.id);
+    world.until_state(payment.id, State::Completed).await;
+    world.until("the webhook is out", async || world.receiver.count() == 1).await;
+    tokio::time::sleep(Duration::from_secs(7_200)).await;
+    assert_eq!(world.receiver.statuses(), ["completed"]);
+    let (_, request) = world.receiver.received.lock().unwrap()[0].clone();
+    assert_eq!(request.url, "https://shop.example/hook");
+    let again = merchant.secrets.sign(engine::ids::EventId::from_bits(0), &request.body, world.env.clock.now());
+    assert_ne!(again.legacy, header(&request.headers, "X-Hivetill-Signature"), "signed for its own time and id");
+    assert!(header(&request.headers, "webhook-id").starts_with("evt_"));
+}
+
+fn header(headers: &[(String, String)], wanted: &str) -> String {
+    headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reversible_transfer_is_shown_and_refuses_a_cancel_and_a_fork_takes_it_back() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, &memo_of(payment.id))]);
+    let seen = async |finality| {
+        let payment = world.gateway().any_payment(payment.id).await.unwrap();
+        payment.transfers.first().is_some_and(|credit| credit.finality == finality)
+    };
+    world.until("it is seen", async || seen(Finality::Reversible).await).await;
+    assert_eq!(world.state(payment.id).await, State::Pending);
+    let refused = world.gateway().cancel_payment(payment.id, Canceller::Customer).await;
+    assert_eq!(refused, Err(GatewayError::Rejected(Rejection::Detected { id: payment.id })));
+    world.ledger.fork(1);
+    world.ledger.produce(Vec::new());
+    world.ledger.produce(Vec::new());
+    world.until("it is gone", async || seen(Finality::Orphaned).await).await;
+    let cancelled = world.gateway().cancel_payment(payment.id, Canceller::Customer).await.unwrap();
+    assert_eq!(cancelled.state, State::UserCancelled);
+    let again = world.gateway().cancel_payment(payment.id, Canceller::Customer).await.unwrap();
+    assert_eq!(again, cancelled, "cancelling twice is cancelling once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_expires_by_the_ledgers_time_not_by_ours() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    tokio::time::sleep(Duration::from_secs(4_000)).await;
+    assert_eq!(world.state(payment.id).await, State::Pending, "no block is later than the expiry");
+    assert!(payment.is_expired(world.gateway().now()));
+    let refused = world.gateway().cancel_payment(payment.id, Canceller::Customer).await;
+    assert_eq!(refused, Err(GatewayError::Rejected(Rejection::Expired { id: payment.id })));
+    // The customer paid in time; the block comes to us late.
+    world.ledger.produce_at(BEGIN + 1_799, vec![transfer("alice", "blue.mugs", 1_000, &memo_of(payment.id))]);
+    world.ledger.produce_at(BEGIN + 4_000, Vec::new());
+    world.ledger.settle();
+    world.until_state(payment.id, State::Completed).await;
+    let other = world.open(&merchant).await;
+    world.ledger.produce_at(other.expires_at.seconds() + 1, Vec::new());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.state(other.id).await, State::Pending, "the block can still change");
+    world.ledger.settle();
+    world.until_state(other.id, State::SystemCancelled).await;
+    world.until("both are told", async || world.receiver.statuses() == ["completed", "system_cancelled"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_panics_is_reborn_from_its_snapshot() {
+    for point in ["payment: applied, not committed", "payment: committed, effects not run"] {
+        let world = World::started(store()).await;
+        let merchant = world.merchant().await;
+        let payment = world.open(&merchant).await;
+        world.trap.arm(point, 1);
+        world.pay(payment.id);
+        world.until_state(payment.id, State::Completed).await;
+        world.until("the webhook is out", async || world.receiver.count() == 1).await;
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        assert_eq!(world.receiver.statuses(), ["completed"], "{point}");
+        let payment = world.gateway().any_payment(payment.id).await.unwrap();
+        assert_eq!((payment.transfers.len(), payment.paid_units()), (1, 1_000), "{point}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crashing_scanner_webhook_worker_or_creation_loses_nothing() {
+    let points = [
+        "scanner: credited, cursor not moved",
+        "webhook: signed, not sent",
+        "webhook: sent, not recorded",
+        "gateway: created, not adopted",
+    ];
+    for point in points {
+        let world = World::started(store()).await;
+        let merchant = world.merchant().await;
+        let early = world.open(&merchant).await;
+        world.trap.arm(point, 1);
+        let gateway = world.gateway();
+        let (for_task, of) = (gateway.clone(), merchant.clone());
+        // A panic in the caller's own task is the caller's crash.
+        let _ = tokio::spawn(async move { for_task.open_payment(&of, draft()).await }).await;
+        world.pay(early.id);
+        world.until_state(early.id, State::Completed).await;
+        world.until("it is told", async || world.receiver.count() >= 1).await;
+        let all = world.gateway().payments(PaymentQuery::all(merchant.id, 10)).await.unwrap();
+        for payment in all.items.iter().filter(|payment| payment.id != early.id) {
+            world.pay(payment.id);
+            world.until_state(payment.id, State::Completed).await;
+        }
+        let alike = world.receiver.received.lock().unwrap().iter().map(|(_, r)| r.body.clone()).collect::<Vec<_>>();
+        assert!(alike.windows(2).all(|pair| pair[0] != pair[1] || point.contains("not recorded")), "{point}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_goes_on_from_the_cursor_and_misses_nothing() {
+    let mut world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payments = [world.open(&merchant).await, world.open(&merchant).await, world.open(&merchant).await];
+    world.pay(payments[0].id);
+    world.until_state(payments[0].id, State::Completed).await;
+    world.stop().await;
+    world.pay(payments[1].id);
+    for _ in 0..250 {
+        world.ledger.produce(Vec::new());
+    }
+    world.pay(payments[2].id);
+    world.start().await;
+    world.until_state(payments[1].id, State::Completed).await;
+    world.until_state(payments[2].id, State::Completed).await;
+    world.until("each is told", async || world.receiver.count() == 3).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(world.receiver.count(), 3, "and told once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn parked_sessions_are_paid_expired_and_cancelled_like_any_other() {
+    let mut world = World::prepared(store());
+    world.settings.max_awake = 3;
+    world.start().await;
+    let merchant = world.merchant().await;
+    let mut payments = Vec::new();
+    for _ in 0..40 {
+        payments.push(world.open(&merchant).await);
+    }
+    world.until("the rest is parked", async || world.gateway().health().await.unwrap().awake <= 3).await;
+    let transfers = payments[..20].iter().map(|p| transfer("alice", "blue.mugs", 1_000, &memo_of(p.id))).collect();
+    world.ledger.produce(transfers);
+    world.ledger.settle();
+    for payment in &payments[..20] {
+        world.until_state(payment.id, State::Completed).await;
+    }
+    world.gateway().cancel_payment(payments[20].id, Canceller::Merchant).await.unwrap();
+    world.ledger.produce_at(BEGIN + 10_000, Vec::new());
+    world.ledger.settle();
+    for payment in &payments[21..] {
+        world.until_state(payment.id, State::SystemCancelled).await;
+    }
+    world.until("nobody stays awake for nothing", async || world.gateway().health().await.unwrap().awake == 0).await;
+    world.until("all are told", async || world.receiver.count() == 40).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn orders_that_meet_a_session_on_its_way_to_sleep_wake_it_again() {
+    let mut world = World::prepared(store());
+    world.settings.max_awake = 1;
+    world.start().await;
+    let merchant = world.merchant().await;
+    let (a, b) = (world.open(&merchant).await, world.open(&merchant).await);
+    // Every order wakes one and parks the other; none may be lost on the way.
+    let gateway = world.gateway();
+    let mut answers = Vec::new();
+    for n in 0..50 {
+        let (gateway, id) = (gateway.clone(), if n % 2 == 0 { a.id } else { b.id });
+        answers.push(tokio::spawn(async move { gateway.cancel_payment(id, Canceller::Merchant).await }));
+    }
+    for answer in answers {
+        assert_eq!(answer.await.unwrap().unwrap().state, State::UserCancelled);
+    }
+    world.until("each is told once", async || world.receiver.count() == 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_of_expiries_wakes_a_few_at_a_time() {
+    let mut world = World::prepared(store());
+    world.settings.max_awake = 50;
+    world.start().await;
+    let merchant = world.merchant().await;
+    let mut last = None;
+    for _ in 0..1_000 {
+        last = Some(world.open(&merchant).await);
+    }
+    world.ledger.produce_at(BEGIN + 10_000, Vec::new());
+    world.ledger.settle();
+    world.until_state(last.unwrap().id, State::SystemCancelled).await;
+    let mut query = PaymentQuery::all(merchant.id, 1);
+    query.states = vec![State::SystemCancelled];
+    world
+        .until("all are expired", async || world.gateway().payments(query.clone()).await.unwrap().total == 1_000)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_engines_over_one_store_complete_a_session_once() {
+    let store = store();
+    let one = World::started(Arc::clone(&store)).await;
+    let mut two = World::prepared(Arc::clone(&store));
+    // The same ledger and the same receiver, other ids.
+    two.env = actors::Environment { entropy: Arc::new(world_entropy(99)), ..one.env.clone() };
+    two.ledger = Arc::clone(&one.ledger);
+    two.receiver = Arc::clone(&one.receiver);
+    two.start().await;
+    let merchant = one.merchant().await;
+    let payments = [one.open(&merchant).await, two.open(&merchant).await, one.open(&merchant).await];
+    let transfers = payments.iter().map(|p| transfer("alice", "blue.mugs", 1_000, &memo_of(p.id))).collect();
+    one.ledger.produce(transfers);
+    one.ledger.settle();
+    for payment in &payments {
+        one.until_state(payment.id, State::Completed).await;
+    }
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let events = store.events(merchant.id, 0, 10).await.unwrap();
+    assert_eq!(events.len(), 3, "one event for each");
+    let ids: std::collections::BTreeSet<_> =
+        one.receiver.received.lock().unwrap().iter().map(|(_, r)| header(&r.headers, "webhook-id")).collect();
+    assert_eq!(ids.len(), 3);
+}
+
+fn world_entropy(seed: u64) -> impl actors::environment::Entropy {
+    struct Counting(Mutex<u64>);
+    impl actors::environment::Entropy for Counting {
+        fn fill(&self, out: &mut [u8]) {
+            let mut state = self.0.lock().unwrap();
+            for byte in out {
+                *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                *byte = state.to_be_bytes()[0];
+            }
+        }
+    }
+    Counting(Mutex::new(seed))
+}
+
+#[tokio::test(start_paused = true)]
+async fn money_that_names_no_session_is_kept_for_its_merchant() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let unknown = memo_of(engine::ids::PaymentId::from_bits(1));
+    let twice = format!("{} {}", memo_of(payment.id), unknown);
+    let elsewhere = world.merchant_of("red.mugs").await;
+    world.ledger.produce(vec![
+        transfer("alice", "blue.mugs", 1, "thanks"),
+        transfer("alice", "blue.mugs", 2, &unknown),
+        transfer("alice", "blue.mugs", 3, &twice),
+        transfer("alice", "blue.mugs", 4, "#encrypted"),
+        transfer("alice", "red.mugs", 5, &memo_of(payment.id)),
+        transfer("alice", "somebody", 6, "thanks"),
+    ]);
+    world.ledger.settle();
+    let kept = async |account: &str| world.env.store.unmatched(name(account), 10).await.unwrap();
+    world.until("they are kept", async || kept("blue.mugs").await.len() == 4).await;
+    let mut reasons: Vec<_> = kept("blue.mugs").await.into_iter().map(|u| (u.transfer.money.units, u.reason)).collect();
+    reasons.sort_by_key(|(units, _)| *units);
+    let wanted = [
+        (1, UnmatchedReason::NoSession),
+        (2, UnmatchedReason::UnknownSession),
+        (3, UnmatchedReason::AmbiguousMemo),
+        (4, UnmatchedReason::EncryptedMemo),
+    ];
+    assert_eq!(reasons, wanted);
+    assert_eq!(kept("red.mugs").await[0].reason, UnmatchedReason::OtherAccount);
+    assert!(kept("somebody").await.is_empty(), "it is nobody's here");
+    assert_eq!((world.state(payment.id).await, elsewhere.hive_account), (State::Pending, name("red.mugs")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_hides_a_transfer_is_outvoted() {
+    let mut world = World::prepared(store());
+    let node = |name, omits_transfers| -> Arc<dyn Node> {
+        Arc::new(ScriptedNode { name, ledger: Arc::clone(&world.ledger), omits_transfers })
+    };
+    world.env.nodes = vec![node("liar", true), node("two", false), node("three", false)];
+    world.start().await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    world.pay(payment.id);
+    world.until_state(payment.id, State::Completed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_nodes_disagree_nothing_is_believed() {
+    let mut world = World::prepared(store());
+    let node = |name, omits_transfers| -> Arc<dyn Node> {
+        Arc::new(ScriptedNode { name, ledger: Arc::clone(&world.ledger), omits_transfers })
+    };
+    world.env.nodes = vec![node("one", true), node("two", false)];
+    world.settings.min_agreeing_nodes = 2;
+    world.start().await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    world.pay(payment.id);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let scanned = world.gateway().health().await.unwrap().ledger.scanned_num;
+    assert_eq!((world.state(payment.id).await, scanned), (State::Pending, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_nodes_the_engine_keeps_working_and_catches_up() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    world.ledger.set_down(true);
+    let payment = world.open(&merchant).await;
+    let registration = Registration::check("Red Mugs", "red.mugs", None).unwrap();
+    let refused = world.gateway().register(registration, false).await;
+    assert!(matches!(refused, Err(GatewayError::LedgerUnavailable)), "nobody can say whether the account exists");
+    world.until("it is noticed", async || !world.gateway().health().await.unwrap().ledger.is_reachable).await;
+    world.pay(payment.id);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(world.state(payment.id).await, State::Pending);
+    world.ledger.set_down(false);
+    world.until_state(payment.id, State::Completed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_chain_was_ever_reached_no_payment_is_taken() {
+    let mut world = World::prepared(store());
+    world.ledger.set_down(true);
+    world.tree = Some(Tree::start(world.env.clone(), world.settings.clone()).await.unwrap());
+    let merchant = engine_merchant();
+    let refused = world.gateway().open_payment(&merchant, draft()).await;
+    assert_eq!(refused, Err(GatewayError::LedgerUnavailable), "a transfer before the first block read would be missed");
+    world.ledger.set_down(false);
+    world.until("it is reached", async || world.gateway().health().await.unwrap().is_following).await;
+    world.gateway().open_payment(&merchant, draft()).await.unwrap();
+}
+
+fn engine_merchant() -> engine::merchant::Merchant {
+    let registration = Registration::check("Blue Mugs", "blue.mugs", None).unwrap();
+    let credentials = engine::merchant::Credentials {
+        id: engine::ids::MerchantId::from_bits(1),
+        key_id: engine::ids::KeyId::from_bits(2),
+        api_key: "sk_live_x",
+        secret: engine::webhook::Secret::from_random([1; 32]),
+    };
+    engine::merchant::Merchant::register(registration, credentials, engine::time::Timestamp::EPOCH)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_is_tried_again_with_the_same_body_until_it_is_taken() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let failures = [Outcome::Connect, Outcome::Refused { status: 500, retry_after: None }, Outcome::Timeout];
+    world.receiver.answers.lock().unwrap().extend(failures);
+    world.pay(payment.id);
+    world.until("it is taken", async || world.receiver.count() == 4).await;
+    tokio::time::sleep(Duration::from_secs(360_000)).await;
+    let received = world.receiver.received.lock().unwrap().clone();
+    assert_eq!(received.len(), 4, "and then no more");
+    let waits: Vec<_> = received.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    for (wait, expected) in waits.iter().zip([5, 300, 1_800]) {
+        // The engine's time may be one block ahead of the receiver's clock.
+        assert!((expected * 8 / 10..=expected * 12 / 10 + 4).contains(wait), "{waits:?}");
+    }
+    let first = &received[0].1;
+    for (number, (_, request)) in received.iter().enumerate() {
+        assert_eq!(request.body, first.body);
+        assert_eq!(header(&request.headers, "webhook-id"), header(&first.headers, "webhook-id"));
+        assert_eq!(header(&request.headers, "X-Hivetill-Attempt"), (number + 1).to_string());
+    }
+    assert_ne!(header(&received[3].1.headers, "X-Hivetill-Signature"), header(&first.headers, "X-Hivetill-Signature"));
+    let event = world.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0);
+    let words: Vec<_> = world.env.store.attempts(event.id).await.unwrap().iter().map(|a| a.outcome.word()).collect();
+    assert_eq!(words, ["connect", "http_error", "timeout", "success"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_watches_a_session_sees_every_change_and_then_the_end() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let mut watch = world.gateway().watch_payment(payment.id).await.unwrap().snapshots;
+    assert_eq!(watch.recv().await.unwrap(), payment);
+    world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, &memo_of(payment.id))]);
+    let seen = watch.recv().await.unwrap();
+    assert_eq!((seen.state, seen.seen_units()), (State::Pending, 1_000));
+    world.ledger.settle();
+    assert_eq!(watch.recv().await.unwrap().state, State::Completed);
+    assert_eq!(watch.recv().await, None);
+    let mut late = world.gateway().watch_payment(payment.id).await.unwrap().snapshots;
+    assert_eq!(late.recv().await.unwrap().state, State::Completed);
+    assert_eq!(late.recv().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_of_another_chain_is_refused() {
+    let store = store();
+    let mut world = World::started(Arc::clone(&store)).await;
+    world.stop().await;
+    let settings = actors::Settings { chain_id: ChainId::ZERO, ..world.settings.clone() };
+    let refused = Tree::start(world.env.clone(), settings).await;
+    assert!(matches!(refused, Err(StartError::WrongStore { .. })));
+    let fresh = World::prepared(self::store());
+    let settings = actors::Settings { chain_id: ChainId::ZERO, ..fresh.settings.clone() };
+    let refused = Tree::start(fresh.env.clone(), settings).await;
+    assert!(matches!(refused, Err(StartError::WrongNode(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_good_until_it_is_replaced_and_its_use_is_noted_to_the_minute() {
+    let world = World::started(store()).await;
+    let registration = Registration::check("Blue Mugs", "blue.mugs", None).unwrap();
+    let registered = world.gateway().register(registration, false).await.unwrap();
+    let id = registered.merchant.id;
+    assert_eq!(world.gateway().authenticate(&registered.api_key).await.unwrap().id, id);
+    let noted = async || world.gateway().merchant(id).await.unwrap().key.last_used_at;
+    world.until("its use is noted", async || noted().await.is_some()).await;
+    let (_, new_key) = world.gateway().reissue_api_key(id).await.unwrap();
+    assert_eq!(world.gateway().authenticate(&registered.api_key).await, Err(GatewayError::Unauthenticated));
+    assert_eq!(world.gateway().authenticate(&new_key).await.unwrap().id, id);
+    for bad in ["", "sk_live_", "nonsense", &new_key.to_uppercase()] {
+        assert_eq!(world.gateway().authenticate(bad).await, Err(GatewayError::Unauthenticated), "{bad:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_write_ends_the_engine() {
+    /// Fails every commit from the n-th on.
+    struct Failing(Arc<dyn Store>, std::sync::atomic::AtomicBool);
+    macro_rules! forward {
+        ($($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {$(
+            fn $name(&self, $($arg: $type),*) -> storage::Read<'_, $answer> { self.0.$name($($arg),*) }
+        )*};
+    }
+    use engine::{account::AccountName, ids::*, ledger::TxId, merchant::*, payment::*, time::Timestamp, webhook::*};
+    use futures_util::future::BoxFuture;
+    use storage::*;
+    impl Store for Failing {
+        fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
+            if self.1.load(Ordering::SeqCst) {
+                return Box::pin(async { Err(CommitError::Unknown("the disk is gone".to_owned())) });
+            }
+            self.0.commit(batch)
+        }
+        forward! {
+            merchant(id: MerchantId) -> Option<Merchant>;
+            merchant_by_key(digest: KeyDigest) -> Option<Merchant>;
+            merchants(query: MerchantQuery) -> Page<Merchant>;
+            watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
+            payment(id: PaymentId) -> Option<Payment>;
+            payment_by_slug(slug: SlugToken) -> Option<Payment>;
+            payments(query: PaymentQuery) -> Page<Payment>;
+            due(before: Timestamp, after: Option<(Timestamp, PaymentId)>, limit: usize) -> Vec<(Timestamp, PaymentId)>;
+            in_flight() -> Vec<PaymentId>;
+            claim(tx_id: TxId) -> Option<Claimed>;
+            claim_by_nonce(nonce: String) -> Option<Claimed>;
+            cursor() -> Option<Cursor>;
+            rate() -> Option<Rate>;
+            due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;
+            next_delivery_at() -> Option<Timestamp>;
+            event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
+            events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
+            attempts(event: EventId) -> Vec<Attempt>;
+            unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
+            note(name: &'static str) -> Option<Vec<u8>>;
+        }
+    }
+    let failing = Arc::new(Failing(store(), std::sync::atomic::AtomicBool::new(false)));
+    let world = World::started(Arc::clone(&failing) as Arc<dyn Store>).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    failing.1.store(true, Ordering::SeqCst);
+    world.pay(payment.id);
+    let why = world.tree.as_ref().unwrap().failed().await;
+    assert!(why.contains("the disk is gone"), "{why}");
+    assert_eq!(world.state(payment.id).await, State::Pending, "nobody was told what is not on disk");
+    assert_eq!(world.receiver.count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_lives_the_same_life() {
+    async fn life() -> (Vec<&'static str>, Vec<Vec<u8>>) {
+        let mut world = World::prepared(store());
+        world.settings.max_awake = 4;
+        world.start().await;
+        let merchant = world.merchant().await;
+        let mut payments = Vec::new();
+        for n in 0..30u64 {
+            payments.push(world.open(&merchant).await);
+            tokio::time::sleep(Duration::from_millis(137 * n)).await;
+        }
+        for (n, payment) in payments.iter().enumerate() {
+            match n % 3 {
+                0 => world.pay(payment.id),
+                1 => drop(world.gateway().cancel_payment(payment.id, Canceller::Customer).await),
+                _ => {}
+            }
+        }
+        world.ledger.produce_at(BEGIN + 9_000, Vec::new());
+        world.ledger.settle();
+        world.until("all are told", async || world.receiver.count() == 30).await;
+        let bodies = world.receiver.received.lock().unwrap().iter().map(|(_, r)| r.body.clone()).collect();
+        let reached = world.trap.reached.lock().unwrap().clone();
+        (reached, bodies)
+    }
+    assert_eq!(life().await, life().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outbox_without_an_endpoint_empties_itself() {
+    let world = World::started(store()).await;
+    let registration = Registration::check("Blue Mugs", "blue.mugs", None).unwrap();
+    let merchant = world.gateway().register(registration, false).await.unwrap().merchant;
+    let payment = world.gateway().open_payment(&merchant, draft()).await.unwrap();
+    world.pay(payment.id);
+    world.until_state(payment.id, State::Completed).await;
+    world.until("the outbox is empty", async || world.env.store.next_delivery_at().await.unwrap().is_none()).await;
+    assert_eq!(world.receiver.count(), 0);
+    assert_eq!(world.env.store.events(merchant.id, 0, 9).await.unwrap().len(), 1, "the event is kept all the same");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cursor_that_another_engine_moved_is_taken_over() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let stored = world.env.store.cursor().await.unwrap().unwrap();
+    // Somebody else read on to the same block and stored it first.
+    let cursor = storage::Cursor { time: engine::time::Timestamp::from_seconds(BEGIN + 1), ..stored };
+    world.env.store.commit(Batch::of(Write::Cursor { cursor, expected: Some(stored) })).await.unwrap();
+    world.pay(payment.id);
+    world.until_state(payment.id, State::Completed).await;
+    world
+        .until("the cursor moves on", async || world.env.store.cursor().await.unwrap().unwrap().block_id.number() == 2)
+        .await;
+}

@@ -1,0 +1,384 @@
+//! A small world around a real tree and a real store: a ledger that does as it is told, a receiver that remembers.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use actors::{
+    Environment, Gateway, Settings, Tree,
+    environment::{
+        Account, Answer, Clock, Entropy, Identity, Node, NodeError, Probe, TxStatus, WebhookRequest, WebhookResponse,
+        WebhookTransport,
+    },
+};
+use engine::{
+    account::AccountName,
+    hive::{Authority, ChainId},
+    ids::PaymentId,
+    ledger::{Block, BlockId, Head, Place, Transfer, TxId, memo_of},
+    merchant::{Merchant, RawUpdate, Registration, Update},
+    money::{Currency, HivePrice, Money},
+    payment::{Draft, Payment, State},
+    time::Timestamp,
+    webhook::Outcome,
+};
+use futures_util::future::BoxFuture;
+use storage::Store;
+
+/// When every world begins.
+pub(crate) const BEGIN: u64 = 1_800_000_000;
+
+pub(crate) fn name(text: &str) -> AccountName {
+    AccountName::parse(text).unwrap()
+}
+
+/// The paused clock of the test's runtime, as wall time.
+pub(crate) struct PausedClock(tokio::time::Instant);
+
+impl Clock for PausedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_seconds(BEGIN) + self.0.elapsed()
+    }
+}
+
+/// A fixed stream of numbers.
+pub(crate) struct Seeded(Mutex<u64>);
+
+impl Entropy for Seeded {
+    fn fill(&self, out: &mut [u8]) {
+        let mut state = self.0.lock().unwrap();
+        for byte in out {
+            *state ^= *state << 13;
+            *state ^= *state >> 7;
+            *state ^= *state << 17;
+            *byte = state.to_le_bytes()[3];
+        }
+    }
+}
+
+/// Panics when a point is reached for the n-th time, and counts.
+#[derive(Default)]
+pub(crate) struct Trap {
+    armed: Mutex<Option<(&'static str, u32)>>,
+    pub(crate) reached: Mutex<Vec<&'static str>>,
+}
+
+impl Trap {
+    pub(crate) fn arm(&self, point: &'static str, nth: u32) {
+        *self.armed.lock().unwrap() = Some((point, nth));
+    }
+}
+
+impl Probe for Trap {
+    fn reach(&self, point: &'static str) {
+        self.reached.lock().unwrap().push(point);
+        let mut armed = self.armed.lock().unwrap();
+        if let Some((wanted, left)) = armed.as_mut()
+            && *wanted == point
+        {
+            *left -= 1;
+            if *left == 0 {
+                *armed = None;
+                drop(armed);
+                panic!("trap at {point}");
+            }
+        }
+    }
+}
+
+/// A chain that grows when told.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    inner: Mutex<Chain>,
+}
+
+#[derive(Default, Clone)]
+pub(crate) struct Chain {
+    blocks: Vec<Block>,
+    irreversible: u32,
+    salt: u8,
+    is_down: bool,
+    txs: u64,
+}
+
+fn block_id(number: u32, salt: u8, txs: usize) -> BlockId {
+    let mut id = [salt; 20];
+    id[..4].copy_from_slice(&number.to_be_bytes());
+    id[19] = u8::try_from(txs).unwrap();
+    BlockId(id)
+}
+
+pub(crate) fn transfer(from: &str, to: &str, units: u64, memo: &str) -> Transfer {
+    Transfer {
+        tx_id: TxId::default(),
+        place: Place { block_num: 0, tx_in_block: 0, op_in_tx: 0 },
+        block_time: Timestamp::EPOCH,
+        from: name(from),
+        to: name(to),
+        money: Money::new(units, Currency::Hbd),
+        memo: memo.to_owned(),
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new() -> Arc<Self> {
+        let ledger = Arc::new(Self::default());
+        ledger.produce_at(BEGIN, Vec::new());
+        ledger.settle();
+        ledger
+    }
+
+    /// Adds a block of the given time.
+    pub(crate) fn produce_at(&self, seconds: u64, transfers: Vec<Transfer>) {
+        let mut chain = self.inner.lock().unwrap();
+        let previous = chain.blocks.last().map(|block| block.id).unwrap_or_default();
+        let number = previous.number() + 1;
+        let id = block_id(number, chain.salt, transfers.len());
+        let time = Timestamp::from_seconds(seconds);
+        let mut placed = Vec::new();
+        for (transfer, tx_in_block) in transfers.into_iter().zip(0..) {
+            let mut tx_id = transfer.tx_id;
+            if tx_id == TxId::default() {
+                chain.txs += 1;
+                tx_id.0[..8].copy_from_slice(&chain.txs.to_be_bytes());
+            }
+            let place = Place { block_num: number, tx_in_block, op_in_tx: 0 };
+            placed.push(Transfer { tx_id, place, block_time: time, ..transfer });
+        }
+        chain.blocks.push(Block { id, previous, time, transfers: placed });
+    }
+
+    /// Adds a block three seconds after the newest.
+    pub(crate) fn produce(&self, transfers: Vec<Transfer>) {
+        let seconds = self.inner.lock().unwrap().blocks.last().map_or(BEGIN, |block| block.time.seconds());
+        self.produce_at(seconds + 3, transfers);
+    }
+
+    /// Makes every block irreversible.
+    pub(crate) fn settle(&self) {
+        let mut chain = self.inner.lock().unwrap();
+        chain.irreversible = chain.blocks.last().unwrap().number();
+    }
+
+    /// Throws away the newest `depth` blocks; what is produced next has other ids.
+    pub(crate) fn fork(&self, depth: usize) {
+        let mut chain = self.inner.lock().unwrap();
+        let left = chain.blocks.len() - depth;
+        assert!(left >= chain.irreversible as usize, "irreversible blocks do not fork");
+        chain.blocks.truncate(left);
+        chain.salt += 1;
+    }
+
+    pub(crate) fn set_down(&self, is_down: bool) {
+        self.inner.lock().unwrap().is_down = is_down;
+    }
+
+    fn read(&self) -> Result<Chain, NodeError> {
+        let chain = self.inner.lock().unwrap();
+        if chain.is_down { Err(NodeError::Timeout) } else { Ok(chain.clone()) }
+    }
+}
+
+/// A node of the ledger; it can be made to leave out every transfer.
+pub(crate) struct ScriptedNode {
+    pub(crate) name: &'static str,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) omits_transfers: bool,
+}
+
+impl Node for ScriptedNode {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn identity(&self) -> Answer<'_, Identity> {
+        let identity = Identity { chain_id: ChainId::MAINNET, version: "scripted".to_owned(), is_development: false };
+        Box::pin(async move { self.ledger.read().map(|_| identity) })
+    }
+
+    fn head(&self) -> Answer<'_, Head> {
+        Box::pin(async {
+            let chain = self.ledger.read()?;
+            let newest = chain.blocks.last().unwrap();
+            Ok(Head { block_id: newest.id, time: newest.time, irreversible_num: chain.irreversible })
+        })
+    }
+
+    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+        Box::pin(async move {
+            let mut blocks = self.ledger.read()?.blocks;
+            blocks.retain(|block| (from..from + count).contains(&block.number()));
+            if self.omits_transfers {
+                blocks.iter_mut().for_each(|block| block.transfers.clear());
+            }
+            Ok(blocks)
+        })
+    }
+
+    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+        Box::pin(async move {
+            self.ledger.read()?;
+            let known = names.into_iter().filter(|name| name.as_str() != "nobody");
+            let account = |name| Account {
+                name,
+                active: Authority::default(),
+                balances: [Money::new(0, Currency::Hive), Money::new(0, Currency::Hbd)],
+            };
+            Ok(known.map(account).collect())
+        })
+    }
+
+    fn find_transaction(&self, _tx_id: TxId, _expiration: Timestamp) -> Answer<'_, TxStatus> {
+        Box::pin(async { Ok(TxStatus::Unknown) })
+    }
+
+    fn broadcast(&self, _signed_json: String) -> Answer<'_, ()> {
+        Box::pin(async { Err(NodeError::Timeout) })
+    }
+
+    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+        Box::pin(async { self.ledger.read().map(|_| HivePrice::new(258, 1_000)) })
+    }
+}
+
+/// A merchant's endpoint: answers as told, 204 when nothing was told, and remembers.
+#[derive(Default)]
+pub(crate) struct Receiver {
+    pub(crate) answers: Mutex<VecDeque<Outcome>>,
+    pub(crate) received: Mutex<Vec<(u64, WebhookRequest)>>,
+    clock: Mutex<Option<Arc<dyn Clock>>>,
+}
+
+impl WebhookTransport for Receiver {
+    fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
+        let at = self.clock.lock().unwrap().as_ref().unwrap().now().seconds();
+        self.received.lock().unwrap().push((at, request));
+        let outcome = self.answers.lock().unwrap().pop_front().unwrap_or(Outcome::Accepted { status: 204 });
+        Box::pin(async move { WebhookResponse { outcome, snippet: String::new() } })
+    }
+}
+
+impl Receiver {
+    pub(crate) fn count(&self) -> usize {
+        self.received.lock().unwrap().len()
+    }
+
+    /// The statuses told, in order.
+    pub(crate) fn statuses(&self) -> Vec<String> {
+        let received = self.received.lock().unwrap();
+        let status = |body: &[u8]| {
+            let body: serde_json::Value = serde_json::from_slice(body).unwrap();
+            body["data"]["status"].as_str().unwrap().to_owned()
+        };
+        received.iter().map(|(_, request)| status(&request.body)).collect()
+    }
+}
+
+/// A tree and all that is around it.
+pub(crate) struct World {
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) receiver: Arc<Receiver>,
+    pub(crate) trap: Arc<Trap>,
+    pub(crate) env: Environment,
+    pub(crate) settings: Settings,
+    pub(crate) tree: Option<Tree>,
+}
+
+impl World {
+    /// A world whose tree is not started yet.
+    pub(crate) fn prepared(store: Arc<dyn Store>) -> Self {
+        let ledger = Ledger::new();
+        let receiver = Arc::new(Receiver::default());
+        let trap = Arc::new(Trap::default());
+        let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now()));
+        *receiver.clock.lock().unwrap() = Some(Arc::clone(&clock));
+        let node = ScriptedNode { name: "one", ledger: Arc::clone(&ledger), omits_transfers: false };
+        let env = Environment {
+            clock,
+            entropy: Arc::new(Seeded(Mutex::new(7))),
+            store,
+            nodes: vec![Arc::new(node)],
+            webhooks: Arc::clone(&receiver) as Arc<dyn WebhookTransport>,
+            probe: Arc::clone(&trap) as Arc<dyn Probe>,
+        };
+        let settings = Settings { max_head_ahead: None, ..Settings::of(ChainId::MAINNET) };
+        Self { ledger, receiver, trap, env, settings, tree: None }
+    }
+
+    pub(crate) async fn started(store: Arc<dyn Store>) -> Self {
+        let mut world = Self::prepared(store);
+        world.start().await;
+        world
+    }
+
+    pub(crate) async fn start(&mut self) {
+        self.tree = Some(Tree::start(self.env.clone(), self.settings.clone()).await.unwrap());
+        self.until("the ledger is followed", async || self.gateway().health().await.unwrap().is_following).await;
+    }
+
+    pub(crate) async fn stop(&mut self) {
+        self.tree.take().unwrap().stop().await;
+    }
+
+    pub(crate) fn gateway(&self) -> Gateway {
+        self.tree.as_ref().unwrap().gateway()
+    }
+
+    /// A merchant with an endpoint.
+    pub(crate) async fn merchant(&self) -> Merchant {
+        self.merchant_of("blue.mugs").await
+    }
+
+    /// A merchant with an endpoint and an account.
+    pub(crate) async fn merchant_of(&self, account: &str) -> Merchant {
+        let registration = Registration::check("Mugs", account, None).unwrap();
+        let registered = self.gateway().register(registration, false).await.unwrap();
+        let raw = RawUpdate { webhook_url: Some(Some("https://shop.example/hook".to_owned())), ..RawUpdate::default() };
+        let update = Update::check(raw, false).unwrap();
+        self.gateway().update_merchant(registered.merchant.id, update).await.unwrap()
+    }
+
+    /// An open session over 1.000 HBD.
+    pub(crate) async fn open(&self, merchant: &Merchant) -> Payment {
+        self.gateway().open_payment(merchant, draft()).await.unwrap()
+    }
+
+    /// Puts a whole payment into an irreversible block.
+    pub(crate) fn pay(&self, id: PaymentId) {
+        self.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, &memo_of(id))]);
+        self.ledger.settle();
+    }
+
+    pub(crate) async fn state(&self, id: PaymentId) -> State {
+        self.gateway().any_payment(id).await.unwrap().state
+    }
+
+    /// Waits, in virtual time, until the payment is in a state.
+    pub(crate) async fn until_state(&self, id: PaymentId, state: State) {
+        self.until(state.word(), async || self.state(id).await == state).await;
+    }
+
+    /// Waits, in virtual time, until something holds; an hour is enough for everything here.
+    pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        for _ in 0..36_000 {
+            if holds().await {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("an hour passed and still not: {what}");
+    }
+}
+
+pub(crate) fn draft() -> Draft {
+    Draft {
+        amount: Money::new(1_000, Currency::Hbd),
+        description: "Blue mug".to_owned(),
+        metadata: engine::fields::Metadata::new(),
+        redirect_url: None,
+        cancel_url: None,
+        lifetime: None,
+    }
+}
