@@ -1,0 +1,191 @@
+//! Accounts, as a node shows them.
+
+use std::collections::BTreeSet;
+
+use engine::{
+    account::AccountName,
+    hive::{Authority, PublicKey, Role, Symbol, check},
+};
+use serde_json::{Value, json};
+
+use super::{
+    desk::{Answered, Desk, number, param, text, texts},
+    failure::Failure,
+    shape::Shape,
+};
+use crate::ledger::{Account, Pot};
+
+/// The most accounts that one call gives (`DATABASE_API_SINGLE_QUERY_LIMIT`).
+const MAX_ACCOUNTS: usize = 1_000;
+
+impl Desk<'_> {
+    pub(super) fn condenser_accounts(&self, params: &Value) -> Answered {
+        let found = self.shown(&texts(params, 0, "accounts")?, Shape::Condenser)?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    pub(super) fn lookup_account_names(&self, params: &Value) -> Answered {
+        let found = self.shown(&texts(params, 0, "accounts")?, Shape::Condenser)?;
+        Ok(found.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    pub(super) fn find_accounts(&self, params: &Value) -> Answered {
+        let found = self.shown(&texts(params, 0, "accounts")?, Shape::Nai)?;
+        Ok(json!({ "accounts": found.into_iter().flatten().collect::<Vec<_>>() }))
+    }
+
+    fn shown(&self, names: &[&str], shape: Shape) -> Result<Vec<Option<Value>>, Failure> {
+        if names.len() > MAX_ACCOUNTS {
+            return Err(Failure::assert("args.accounts.size() <= DATABASE_API_SINGLE_QUERY_LIMIT", ""));
+        }
+        let view = self.view();
+        Ok(names.iter().map(|name| view.account(name).map(|account| account_json(&account, shape))).collect())
+    }
+
+    pub(super) fn list_accounts(&self, params: &Value) -> Answered {
+        let limit = number(params, 1, "limit")?.min(1_000);
+        let start = param(params, 0, "start")?.as_str().unwrap_or_default().to_owned();
+        let view = self.view();
+        let accounts: Vec<Value> = view
+            .chain()
+            .accounts()
+            .filter(|account| account.name.as_str() >= start.as_str())
+            .take(usize::try_from(limit).unwrap_or(MAX_ACCOUNTS))
+            .map(|account| account_json(account, Shape::Nai))
+            .collect();
+        Ok(json!({ "accounts": accounts }))
+    }
+
+    pub(super) fn lookup_accounts(&self, params: &Value) -> Answered {
+        let limit = number(params, 1, "limit")?.min(1_000);
+        let start = text(params, 0, "lower_bound_name")?;
+        let names = self.host.chain.accounts().map(|account| account.name.as_str()).filter(|name| *name >= start);
+        Ok(names.take(usize::try_from(limit).unwrap_or(MAX_ACCOUNTS)).collect())
+    }
+
+    pub(super) fn key_references(&self, api: &str, params: &Value) -> Answered {
+        let references: Vec<Vec<&str>> = texts(params, 0, "keys")?
+            .into_iter()
+            .map(|key| {
+                let key = PublicKey::parse(key).map_err(|_| Failure::params("a key is STM…"))?;
+                let named = |account: &&Account| {
+                    let all = &account.authorities;
+                    [&all.owner, &all.active, &all.posting].iter().any(|each| each.key_auths.contains_key(&key))
+                };
+                Ok(self.host.chain.accounts().filter(named).map(|account| account.name.as_str()).collect())
+            })
+            .collect::<Result<_, Failure>>()?;
+        Ok(if api == "condenser_api" { json!(references) } else { json!({ "accounts": references }) })
+    }
+
+    /// Says whether these keys speak for an account, by one role.
+    pub(super) fn verify_account_authority(&self, api: &str, params: &Value) -> Answered {
+        let name = text(params, 0, "account")?;
+        let keys: BTreeSet<PublicKey> = texts(params, 1, "signers")?
+            .into_iter()
+            .map(|key| PublicKey::parse(key).map_err(|_| Failure::params("a key is STM…")))
+            .collect::<Result<_, _>>()?;
+        let role = match params.get("level").and_then(Value::as_str) {
+            None | Some("active") => Role::Active,
+            Some("owner") => Role::Owner,
+            Some("posting") => Role::Posting,
+            Some(_) => return Err(Failure::params("level is owner, active or posting")),
+        };
+        let account = self.host.chain.account(name).ok_or_else(|| Failure::assert("account", "no such account"))?;
+        let accounts = self.authorities();
+        let valid = check(&BTreeSet::from([(role, account.name.clone())]), &accounts, &keys).is_ok();
+        Ok(if api == "condenser_api" { Value::Bool(valid) } else { json!({ "valid": valid }) })
+    }
+
+    pub(super) fn authorities(&self) -> std::collections::BTreeMap<AccountName, engine::hive::AccountAuthorities> {
+        self.host.chain.accounts().map(|account| (account.name.clone(), account.authorities.clone())).collect()
+    }
+}
+
+fn account_json(account: &Account, shape: Shape) -> Value {
+    let authority =
+        |authority: &Authority| serde_json::from_str::<Value>(&authority.to_json()).expect("an authority is JSON");
+    let balance = |pot| shape.amount(account.balance(pot));
+    let none = |symbol| shape.units(0, symbol);
+    const EPOCH: &str = "1970-01-01T00:00:00";
+    const NEVER: &str = "1969-12-31T23:59:59";
+    let updated = account.updated.to_ledger();
+    let mana = json!({ "current_mana": 0, "last_update_time": account.created.seconds() });
+    let mut json = json!({
+        "active": authority(&account.authorities.active),
+        "balance": balance(Pot::Hive),
+        "can_vote": true,
+        "comment_count": 0,
+        "created": account.created.to_ledger(),
+        "curation_rewards": 0,
+        "delayed_votes": [],
+        "delegated_vesting_shares": none(Symbol::Vests),
+        "downvote_manabar": mana,
+        "governance_vote_expiration_ts": NEVER,
+        "hbd_balance": balance(Pot::Hbd),
+        "hbd_last_interest_payment": EPOCH,
+        "hbd_seconds": "0",
+        "hbd_seconds_last_update": EPOCH,
+        "id": account.id,
+        "json_metadata": "",
+        "last_account_recovery": EPOCH,
+        "last_account_update": updated,
+        "last_owner_update": updated,
+        "last_post": EPOCH,
+        "last_root_post": EPOCH,
+        "last_vote_time": EPOCH,
+        "lifetime_vote_count": 0,
+        "memo_key": account.memo_key.to_string(),
+        "mined": false,
+        "name": account.name.as_str(),
+        "next_vesting_withdrawal": NEVER,
+        "open_recurrent_transfers": 0,
+    });
+    let rest = json!({
+        "owner": authority(&account.authorities.owner),
+        "pending_claimed_accounts": 0,
+        "pending_transfers": 0,
+        "post_bandwidth": 0,
+        "post_count": 0,
+        "post_voting_power": balance(Pot::Vests),
+        "posting": authority(&account.authorities.posting),
+        "posting_json_metadata": "",
+        "posting_rewards": 0,
+        "previous_owner_update": EPOCH,
+        "proxied_vsf_votes": [0, 0, 0, 0],
+        "proxy": "",
+        "received_vesting_shares": none(Symbol::Vests),
+        "recovery_account": "initminer",
+        "reset_account": "null",
+        "reward_hbd_balance": none(Symbol::Hbd),
+        "reward_hive_balance": none(Symbol::Hive),
+        "reward_vesting_balance": none(Symbol::Vests),
+        "reward_vesting_hive": none(Symbol::Hive),
+        "savings_balance": balance(Pot::SavingsHive),
+        "savings_hbd_balance": balance(Pot::SavingsHbd),
+        "savings_hbd_last_interest_payment": EPOCH,
+        "savings_hbd_seconds": "0",
+        "savings_hbd_seconds_last_update": EPOCH,
+        "savings_withdraw_requests": 0,
+        "to_withdraw": 0,
+        "vesting_shares": balance(Pot::Vests),
+        "vesting_withdraw_rate": none(Symbol::Vests),
+        "voting_manabar": mana,
+        "withdraw_routes": 0,
+        "withdrawn": 0,
+        "witnesses_voted_for": 0,
+    });
+    let more = match shape {
+        Shape::Condenser => json!({
+            "guest_bloggers": [], "market_history": [], "other_history": [], "post_history": [], "reputation": 0,
+            "tags_usage": [], "transfer_history": [], "vesting_balance": "0.000 HIVE", "vote_history": [],
+            "voting_power": 0, "witness_votes": [],
+        }),
+        Shape::Nai => json!({ "is_smt": false, "last_post_edit": EPOCH }),
+    };
+    for part in [rest, more] {
+        let (Value::Object(members), Value::Object(part)) = (&mut json, part) else { unreachable!("both are objects") };
+        members.extend(part);
+    }
+    json
+}

@@ -1,0 +1,139 @@
+//! Blocks and transactions, as a node shows them.
+
+use engine::{ledger::TxId, time::Timestamp};
+use serde_json::{Value, json};
+
+use super::{
+    desk::{Answered, Desk, flag, number, text},
+    failure::Failure,
+    shape::{Shape, header},
+};
+use crate::ledger::Status;
+
+/// The most blocks that one call gives.
+const MAX_RANGE: u32 = 1_000;
+
+impl Desk<'_> {
+    fn block_json(&self, number: u32, shape: Shape) -> Option<Value> {
+        let view = self.view();
+        Some(shape.block(view.block(number)?.as_ref(), &view.chain().signing_key().to_string()))
+    }
+
+    pub(super) fn condenser_block(&self, params: &Value) -> Answered {
+        Ok(self.block_json(number(params, 0, "block_num")?, Shape::Condenser).unwrap_or(Value::Null))
+    }
+
+    pub(super) fn condenser_header(&self, params: &Value) -> Answered {
+        let number = number(params, 0, "block_num")?;
+        Ok(self.view().block(number).map_or(Value::Null, |block| header(&block)))
+    }
+
+    pub(super) fn block(&self, params: &Value) -> Answered {
+        let number = number(params, 0, "block_num")?;
+        Ok(self.block_json(number, Shape::Nai).map_or_else(|| json!({}), |block| json!({ "block": block })))
+    }
+
+    pub(super) fn header(&self, params: &Value) -> Answered {
+        let number = number(params, 0, "block_num")?;
+        let block = self.view().block(number);
+        Ok(block.map_or_else(|| json!({}), |block| json!({ "header": header(&block) })))
+    }
+
+    pub(super) fn block_range(&self, params: &Value) -> Answered {
+        let first = number(params, 0, "starting_block_num")?;
+        let count = number(params, 1, "count")?;
+        if first == 0 {
+            return Err(Failure::assert("args.starting_block_num > 0", "Invalid starting block number"));
+        }
+        if count == 0 {
+            return Err(Failure::assert("args.count > 0", "Why ask for zero blocks?"));
+        }
+        if count > MAX_RANGE {
+            return Err(Failure::assert("args.count <= 1000", "You can only ask for 1000 blocks at a time"));
+        }
+        let numbers = first..first.saturating_add(count);
+        let blocks: Vec<Value> = numbers.map_while(|number| self.block_json(number, Shape::Nai)).collect();
+        Ok(json!({ "blocks": blocks }))
+    }
+
+    pub(super) fn condenser_operations(&self, params: &Value) -> Answered {
+        let number = number(params, 0, "block_num")?;
+        let only_virtual = flag(params, 1, "only_virtual");
+        Ok(Value::from(self.happenings(number, only_virtual, false, Shape::Condenser)))
+    }
+
+    pub(super) fn operations(&self, params: &Value) -> Answered {
+        let number = number(params, 0, "block_num")?;
+        let (only_virtual, reversible) = (flag(params, 1, "only_virtual"), flag(params, 2, "include_reversible"));
+        Ok(json!({ "ops": self.happenings(number, only_virtual, reversible, Shape::Nai) }))
+    }
+
+    fn happenings(&self, number: u32, only_virtual: bool, reversible: bool, shape: Shape) -> Vec<Value> {
+        let view = self.view();
+        if number > view.irreversible_num() && !reversible {
+            return Vec::new();
+        }
+        view.block(number).map(|block| shape.happenings(&block, only_virtual)).unwrap_or_default()
+    }
+
+    pub(super) fn condenser_transaction(&self, params: &Value) -> Answered {
+        self.find(text(params, 0, "id")?, Shape::Condenser)
+    }
+
+    pub(super) fn transaction(&self, params: &Value) -> Answered {
+        self.find(text(params, 0, "id")?, Shape::Nai)
+    }
+
+    fn find(&self, id: &str, shape: Shape) -> Answered {
+        let unknown = || Failure::assert("false", &format!("Unknown Transaction {id}"));
+        let view = self.view();
+        let (number, place) = TxId::parse(id).and_then(|id| view.chain().find(id)).ok_or_else(unknown)?;
+        let block = view.block(number).ok_or_else(unknown)?;
+        let place = usize::try_from(place).expect("a place fits");
+        let included = block.transactions.get(place).ok_or_else(unknown)?;
+        Ok(shape.placed_transaction(included, number, place))
+    }
+
+    pub(super) fn find_transaction(&self, params: &Value) -> Answered {
+        let id = tx_id(text(params, 0, "transaction_id")?)?;
+        let expiration = match text(params, 1, "expiration") {
+            Ok(text) => {
+                Some(Timestamp::parse_ledger(text).ok_or_else(|| Failure::params("expiration must be a time"))?)
+            }
+            Err(_) => None,
+        };
+        let view = self.view();
+        let status = match view.chain().status(id, expiration) {
+            // A node that is behind has not seen the newest blocks; it may still have the transaction waiting.
+            Status::WithinReversibleBlock(number) | Status::WithinIrreversibleBlock(number) => {
+                if number > view.head().0.number() {
+                    Status::WithinMempool
+                } else if number <= view.irreversible_num() {
+                    Status::WithinIrreversibleBlock(number)
+                } else {
+                    Status::WithinReversibleBlock(number)
+                }
+            }
+            status => status,
+        };
+        let found = |status: &str, number: u32| json!({ "status": status, "block_num": number, "rc_cost": 157 });
+        Ok(match status {
+            Status::Unknown => json!({ "status": "unknown" }),
+            Status::WithinMempool => json!({ "status": "within_mempool" }),
+            Status::WithinReversibleBlock(number) => found("within_reversible_block", number),
+            Status::WithinIrreversibleBlock(number) => found("within_irreversible_block", number),
+            Status::ExpiredReversible => json!({ "status": "expired_reversible" }),
+            Status::ExpiredIrreversible => json!({ "status": "expired_irreversible" }),
+            Status::TooOld => json!({ "status": "too_old" }),
+        })
+    }
+
+    pub(super) fn is_known_transaction(&self, api: &str, params: &Value) -> Answered {
+        let known = self.host.chain.is_known(tx_id(text(params, 0, "id")?)?);
+        Ok(if api == "condenser_api" { Value::Bool(known) } else { json!({ "is_known": known }) })
+    }
+}
+
+fn tx_id(text: &str) -> Result<TxId, Failure> {
+    TxId::parse(text).ok_or_else(|| Failure::params("a transaction id has 40 hex characters"))
+}

@@ -1,0 +1,547 @@
+//! Control: what tests do to the ledger so that they need not wait. JSON-RPC at an address of its own.
+//!
+//! Parameters are objects; unknown members are refused, so that a misspelt one does not go unnoticed. `node` is a
+//! node's place among [`Options::nodes`](super::Options::nodes), 0 if left out.
+//!
+//! | method | parameters | what it does, and gives |
+//! |---|---|---|
+//! | `control.status` | | gives `head {number, id, time}`, `irreversible`, `mempool` (ids), `autoProduce`, `blockIntervalMs`, `aheadSeconds`, `irreversibilityHeld`, `transactionsHeld`, `nodes` |
+//! | `control.accounts` | | gives every account with `balance`, `hbdBalance` and, where the keys are derived from the seed, `keys {owner, active, posting, memo}` (WIF) |
+//! | `control.produce` | `count` (1) | makes blocks now; gives the status |
+//! | `control.advance_time` | `seconds`, `blocks` (1) | moves the chain's clock ahead of the wall clock for good, and makes blocks at the new time |
+//! | `control.auto_produce` | `on`, `intervalMs`? | lets blocks come by themselves, or only by `produce` |
+//! | `control.hold_irreversibility` | `held` | finality stays where it is; when let go it catches up at once |
+//! | `control.set_irreversibility_lag` | `blocks` | how far finality stays behind the head |
+//! | `control.hold_transactions` | `held` | what is broadcast is accepted and waits: no block takes it |
+//! | `control.forget_mempool` | | forgets what waits; gives `forgotten` |
+//! | `control.fork` | `depth`, `transactions` (`"keep"`, `"drop"` or `{"drop": [ids]}`; `"keep"`), `blocks` (`depth` + 1) | takes back `depth` blocks and makes `blocks` others in their place; gives `orphanedBlocks`, `dropped`, `status`. Only reversible blocks can be taken back |
+//! | `control.node` | `node`, and any of `lagBlocks`, `disconnected`, `dropBroadcastReplies` (count), `delayMs`, `httpStatus` (or null), `garbage`, `lie` (or null) | changes what is wrong with a node; gives all that is |
+//! | `control.heal` | `node`? | nothing is wrong any more, with this node or with all |
+//! | `control.create_account` | `name`, `balances` (`["1.000 HBD", …]`)?, `owner`?, `active`?, `posting`? (a key `STM…` or an authority), `memoKey`? | makes an account at once; what is left out is derived from the seed; gives `name` and `keys` |
+//! | `control.set_authority` | `name`, `role` (`owner`, `active`, `posting`), `authority` (a key or an authority) | changes who may sign |
+//! | `control.grant` | `name`, `amount` (`"5.000 HBD"`, `"-5.000 HBD"`) | money out of nothing, or gone |
+//! | `control.set_rc` | `name`, `hasRc` | resource credits: without them broadcasts of the account are refused |
+//! | `control.set_price` | `base` (`"0.258 HBD"`), `quote` (`"1.000 HIVE"`) | the witnesses' price |
+//! | `control.transfer` | `from`, `to`, `amount`, `memo` (`""`), `pack` (`"legacy"`, `"hf26"`; legacy) | signs with the derived active key and broadcasts; gives `id` |
+//!
+//! A `lie` is one of `{"kind": "inventTransfer", "block", "from", "to", "amount", "memo"}`, `{"kind": "omitTransfers"}`,
+//! `{"kind": "inflateTransfers"}` (ten times), `{"kind": "everythingIsFinal"}`, `{"kind": "headAhead", "blocks"}`,
+//! `{"kind": "keys", "key"}` (every active authority is this key), `{"kind": "swallowBroadcasts"}`. Block ids stay true.
+//!
+//! The changes of `create_account`, `set_authority`, `grant`, `set_rc` and `set_price` need no block, and no fork takes
+//! them back. Faults of nodes and held things are forgotten at a restart; the chain is not.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use engine::{
+    account::AccountName,
+    hive::{Asset, Authority, Pack, PublicKey, Role},
+    ledger::TxId,
+    money::{HivePrice, Money},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use super::{failure::Failure, host::Host};
+use crate::ledger::{Lie, Node, Orphans, Pot};
+
+/// More blocks than this at once are a mistake.
+const MAX_BLOCKS: u32 = 100_000;
+
+/// What is wrong with a node on the network, beside what it shows ([`Node`]).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Faults {
+    pub(super) node: Node,
+    pub(super) disconnected: bool,
+    pub(super) drop_broadcast_replies: u32,
+    pub(super) delay: Duration,
+    pub(super) http_status: Option<u16>,
+    pub(super) garbage: bool,
+}
+
+/// Answers one call.
+pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Value, Failure> {
+    match method {
+        "control.status" => read::<Nothing>(params).map(|_| status(host)),
+        "control.accounts" => read::<Nothing>(params).map(|_| accounts(host)),
+        "control.produce" => produce(host, read(params)?),
+        "control.advance_time" => advance_time(host, read(params)?),
+        "control.auto_produce" => auto_produce(host, &read(params)?),
+        "control.hold_irreversibility" => {
+            host.chain.hold_irreversibility(read::<Held>(params)?.held);
+            Ok(status(host))
+        }
+        "control.set_irreversibility_lag" => {
+            host.chain.set_irreversibility_lag(read::<Lag>(params)?.blocks);
+            Ok(status(host))
+        }
+        "control.hold_transactions" => {
+            host.chain.hold_transactions(read::<Held>(params)?.held);
+            Ok(status(host))
+        }
+        "control.forget_mempool" => {
+            read::<Nothing>(params)?;
+            Ok(json!({ "forgotten": host.chain.forget_mempool() }))
+        }
+        "control.fork" => fork(host, read(params)?),
+        "control.node" => node(host, read(params)?),
+        "control.heal" => heal(host, &read(params)?),
+        "control.create_account" => create_account(host, &read(params)?),
+        "control.set_authority" => set_authority(host, &read(params)?),
+        "control.grant" => grant(host, &read(params)?),
+        "control.set_rc" => set_rc(host, &read(params)?),
+        "control.set_price" => set_price(host, &read(params)?),
+        "control.transfer" => transfer(host, &read(params)?),
+        _ => Err(Failure::method("", &format!("Could not find control method {method}"))),
+    }
+}
+
+fn read<T: DeserializeOwned>(params: &Value) -> Result<T, Failure> {
+    let params = if params.as_array().is_some_and(Vec::is_empty) { &json!({}) } else { params };
+    T::deserialize(params).map_err(|error| Failure::params(&error.to_string()))
+}
+
+fn wrong(what: &str) -> Failure {
+    Failure::params(what)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Held {
+    held: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lag {
+    blocks: u32,
+}
+
+fn status(host: &Host) -> Value {
+    let chain = &host.chain;
+    json!({
+        "head": {
+            "number": chain.head().number(),
+            "id": chain.head().to_string(),
+            "time": chain.head_time().to_ledger(),
+        },
+        "irreversible": chain.irreversible_num(),
+        "mempool": chain.mempool().map(|included| included.id.to_string()).collect::<Vec<_>>(),
+        "autoProduce": host.auto_produce,
+        "blockIntervalMs": millis(host.block_interval),
+        "aheadSeconds": host.ahead.as_secs(),
+        "irreversibilityHeld": chain.is_irreversibility_held(),
+        "transactionsHeld": chain.are_transactions_held(),
+        "nodes": host.nodes.iter().map(faults_json).collect::<Vec<_>>(),
+    })
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn accounts(host: &Host) -> Value {
+    let each = |account: &crate::ledger::Account| {
+        let mut json = json!({
+            "name": account.name.as_str(),
+            "balance": account.balance(Pot::Hive).to_string(),
+            "hbdBalance": account.balance(Pot::Hbd).to_string(),
+        });
+        let (derived, memo_key) = host.genesis.authorities(account.name.as_str());
+        if account.authorities == derived && account.memo_key == memo_key {
+            json["keys"] = keys(host, account.name.as_str());
+        }
+        json
+    };
+    host.chain.accounts().map(each).collect()
+}
+
+fn keys(host: &Host, name: &str) -> Value {
+    let wif = |role| host.genesis.key(name, role).to_wif().to_string();
+    json!({
+        "owner": wif(Role::Owner),
+        "active": wif(Role::Active),
+        "posting": wif(Role::Posting),
+        "memo": host.genesis.memo_key(name).to_wif().to_string(),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Produce {
+    #[serde(default = "one")]
+    count: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+fn produce(host: &mut Host, params: Produce) -> Result<Value, Failure> {
+    blocks(host, params.count)?;
+    Ok(status(host))
+}
+
+fn blocks(host: &mut Host, count: u32) -> Result<(), Failure> {
+    if count > MAX_BLOCKS {
+        return Err(wrong("at most 100000 blocks at once"));
+    }
+    let now = host.now();
+    for _ in 0..count {
+        host.chain.produce(now);
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AdvanceTime {
+    seconds: u64,
+    #[serde(default = "one")]
+    blocks: u32,
+}
+
+fn advance_time(host: &mut Host, params: AdvanceTime) -> Result<Value, Failure> {
+    let ten_years = 10 * 366 * 86_400;
+    if params.seconds > ten_years {
+        return Err(wrong("at most ten years at once"));
+    }
+    // The chain may be ahead of the clock already; what is asked for comes on top of where it stands.
+    let stands = host.chain.head_time().since(host.now());
+    host.ahead += stands + Duration::from_secs(params.seconds);
+    blocks(host, params.blocks)?;
+    Ok(status(host))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct AutoProduce {
+    on: bool,
+    interval_ms: Option<u64>,
+}
+
+fn auto_produce(host: &mut Host, params: &AutoProduce) -> Result<Value, Failure> {
+    if params.interval_ms == Some(0) {
+        return Err(wrong("intervalMs must be at least 1"));
+    }
+    host.auto_produce = params.on;
+    host.block_interval = params.interval_ms.map_or(host.block_interval, Duration::from_millis);
+    Ok(status(host))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fork {
+    depth: u32,
+    #[serde(default)]
+    transactions: Transactions,
+    blocks: Option<u32>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+enum Transactions {
+    #[default]
+    Keep,
+    #[serde(untagged)]
+    Word(DropWord),
+    #[serde(untagged)]
+    These { drop: Vec<String> },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum DropWord {
+    Drop,
+}
+
+fn fork(host: &mut Host, params: Fork) -> Result<Value, Failure> {
+    let orphans = match params.transactions {
+        Transactions::Keep => Orphans::Keep,
+        Transactions::Word(DropWord::Drop) => Orphans::Drop,
+        Transactions::These { drop } => {
+            let ids = drop.iter().map(|id| TxId::parse(id).ok_or_else(|| wrong("an id has 40 hex characters")));
+            Orphans::DropThese(ids.collect::<Result<BTreeSet<_>, _>>()?)
+        }
+    };
+    let count = params.blocks.unwrap_or(params.depth.saturating_add(1));
+    if count > MAX_BLOCKS {
+        return Err(wrong("at most 100000 blocks at once"));
+    }
+    let fork = host.chain.fork(params.depth, &orphans).map_err(|error| Failure::assert("", &error.to_string()))?;
+    blocks(host, count)?;
+    Ok(json!({
+        "orphanedBlocks": fork.orphaned_blocks.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "dropped": fork.dropped.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "status": status(host),
+    }))
+}
+
+/// Tells a member that is null from one that is not there.
+fn given<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Some)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct NodeFaults {
+    #[serde(default)]
+    node: usize,
+    lag_blocks: Option<u32>,
+    disconnected: Option<bool>,
+    drop_broadcast_replies: Option<u32>,
+    delay_ms: Option<u64>,
+    #[serde(default, deserialize_with = "given")]
+    http_status: Option<Option<u16>>,
+    garbage: Option<bool>,
+    #[serde(default, deserialize_with = "given")]
+    lie: Option<Option<LieParams>>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", deny_unknown_fields, rename_all = "camelCase")]
+enum LieParams {
+    InventTransfer { block: u32, from: String, to: String, amount: String, memo: String },
+    OmitTransfers,
+    InflateTransfers,
+    EverythingIsFinal,
+    HeadAhead { blocks: u32 },
+    Keys { key: String },
+    SwallowBroadcasts,
+}
+
+fn node(host: &mut Host, params: NodeFaults) -> Result<Value, Failure> {
+    let lie = params.lie.map(|lie| lie.map(read_lie).transpose()).transpose()?;
+    if let Some(Some(status)) = params.http_status
+        && !(200..600).contains(&status)
+    {
+        return Err(wrong("httpStatus must be a status of HTTP"));
+    }
+    let faults = host.nodes.get_mut(params.node).ok_or_else(|| wrong("there is no such node"))?;
+    faults.node.lag_blocks = params.lag_blocks.unwrap_or(faults.node.lag_blocks);
+    faults.node.lie = lie.unwrap_or_else(|| faults.node.lie.take());
+    faults.disconnected = params.disconnected.unwrap_or(faults.disconnected);
+    faults.drop_broadcast_replies = params.drop_broadcast_replies.unwrap_or(faults.drop_broadcast_replies);
+    faults.delay = params.delay_ms.map_or(faults.delay, Duration::from_millis);
+    faults.http_status = params.http_status.unwrap_or(faults.http_status);
+    faults.garbage = params.garbage.unwrap_or(faults.garbage);
+    Ok(faults_json(faults))
+}
+
+fn read_lie(params: LieParams) -> Result<Lie, Failure> {
+    Ok(match params {
+        LieParams::InventTransfer { block, from, to, amount, memo } => {
+            Lie::InventTransfer { block, from: name(&from)?, to: name(&to)?, money: money(&amount)?, memo }
+        }
+        LieParams::OmitTransfers => Lie::OmitTransfers,
+        LieParams::InflateTransfers => Lie::InflateTransfers,
+        LieParams::EverythingIsFinal => Lie::EverythingIsFinal,
+        LieParams::HeadAhead { blocks } => Lie::HeadAhead { blocks },
+        LieParams::Keys { key } => Lie::Keys { key: public(&key)? },
+        LieParams::SwallowBroadcasts => Lie::SwallowBroadcasts,
+    })
+}
+
+fn faults_json(faults: &Faults) -> Value {
+    let lie = faults.node.lie.as_ref().map(|lie| match lie {
+        Lie::InventTransfer { block, from, to, money, memo } => json!({
+            "kind": "inventTransfer", "block": block, "from": from.as_str(), "to": to.as_str(),
+            "amount": money.to_string(), "memo": memo,
+        }),
+        Lie::OmitTransfers => json!({ "kind": "omitTransfers" }),
+        Lie::InflateTransfers => json!({ "kind": "inflateTransfers" }),
+        Lie::EverythingIsFinal => json!({ "kind": "everythingIsFinal" }),
+        Lie::HeadAhead { blocks } => json!({ "kind": "headAhead", "blocks": blocks }),
+        Lie::Keys { key } => json!({ "kind": "keys", "key": key.to_string() }),
+        Lie::SwallowBroadcasts => json!({ "kind": "swallowBroadcasts" }),
+    });
+    json!({
+        "lagBlocks": faults.node.lag_blocks,
+        "disconnected": faults.disconnected,
+        "dropBroadcastReplies": faults.drop_broadcast_replies,
+        "delayMs": millis(faults.delay),
+        "httpStatus": faults.http_status,
+        "garbage": faults.garbage,
+        "lie": lie,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Heal {
+    node: Option<usize>,
+}
+
+fn heal(host: &mut Host, params: &Heal) -> Result<Value, Failure> {
+    match params.node {
+        None => host.nodes.fill(Faults::default()),
+        Some(node) => *host.nodes.get_mut(node).ok_or_else(|| wrong("there is no such node"))? = Faults::default(),
+    }
+    Ok(status(host))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct CreateAccount {
+    name: String,
+    #[serde(default)]
+    balances: Vec<String>,
+    owner: Option<Value>,
+    active: Option<Value>,
+    posting: Option<Value>,
+    memo_key: Option<String>,
+}
+
+fn create_account(host: &mut Host, params: &CreateAccount) -> Result<Value, Failure> {
+    let account = name(&params.name)?;
+    if host.chain.account(&params.name).is_some() {
+        return Err(wrong("there is an account of this name; use control.set_authority or control.grant"));
+    }
+    let money = params.balances.iter().map(|text| money(text)).collect::<Result<Vec<_>, _>>()?;
+    let (mut authorities, mut memo_key) = host.genesis.authorities(&params.name);
+    let given = [
+        (&mut authorities.owner, &params.owner),
+        (&mut authorities.active, &params.active),
+        (&mut authorities.posting, &params.posting),
+    ];
+    for (authority, value) in given {
+        if let Some(value) = value {
+            *authority = read_authority(value)?;
+        }
+    }
+    if let Some(key) = &params.memo_key {
+        memo_key = public(key)?;
+    }
+    host.chain.set_account(&account, authorities, memo_key);
+    for each in money {
+        host.chain.grant(&account, each.currency, i64::try_from(each.units).unwrap_or(i64::MAX));
+    }
+    Ok(json!({ "name": params.name, "keys": keys(host, &params.name) }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetAuthority {
+    name: String,
+    role: String,
+    authority: Value,
+}
+
+fn set_authority(host: &mut Host, params: &SetAuthority) -> Result<Value, Failure> {
+    let account = host.chain.account(&params.name).ok_or_else(|| wrong("there is no such account"))?;
+    let (name, mut authorities, memo_key) = (account.name.clone(), account.authorities.clone(), account.memo_key);
+    let authority = read_authority(&params.authority)?;
+    match params.role.as_str() {
+        "owner" => authorities.owner = authority,
+        "active" => authorities.active = authority,
+        "posting" => authorities.posting = authority,
+        _ => return Err(wrong("role is owner, active or posting")),
+    }
+    host.chain.set_account(&name, authorities, memo_key);
+    Ok(json!({ "name": params.name }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Grant {
+    name: String,
+    amount: String,
+}
+
+fn grant(host: &mut Host, params: &Grant) -> Result<Value, Failure> {
+    let (taken, text) = params.amount.strip_prefix('-').map_or((false, &*params.amount), |text| (true, text));
+    let money = money(text)?;
+    let units = i64::try_from(money.units).unwrap_or(i64::MAX);
+    if !host.chain.grant(&name(&params.name)?, money.currency, if taken { -units } else { units }) {
+        return Err(wrong("there is no such account"));
+    }
+    let pot = Pot::liquid(Asset::from(money).symbol);
+    let balance = host.chain.account(&params.name).map(|account| account.balance(pot).to_string());
+    Ok(json!({ "name": params.name, "balance": balance }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SetRc {
+    name: String,
+    has_rc: bool,
+}
+
+fn set_rc(host: &mut Host, params: &SetRc) -> Result<Value, Failure> {
+    if !host.chain.set_rc(&name(&params.name)?, params.has_rc) {
+        return Err(wrong("there is no such account"));
+    }
+    Ok(json!({ "name": params.name, "hasRc": params.has_rc }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetPrice {
+    base: String,
+    quote: String,
+}
+
+fn set_price(host: &mut Host, params: &SetPrice) -> Result<Value, Failure> {
+    use engine::money::Currency::{Hbd, Hive};
+    let (base, quote) = (money(&params.base)?, money(&params.quote)?);
+    let price = HivePrice::new(base.units, quote.units).filter(|_| (base.currency, quote.currency) == (Hbd, Hive));
+    host.chain.set_price(price.ok_or_else(|| wrong("base is HBD, quote is HIVE, neither is zero"))?);
+    Ok(json!({ "base": params.base, "quote": params.quote }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TransferParams {
+    from: String,
+    to: String,
+    amount: String,
+    #[serde(default)]
+    memo: String,
+    #[serde(default)]
+    pack: Option<String>,
+}
+
+fn transfer(host: &mut Host, params: &TransferParams) -> Result<Value, Failure> {
+    let TransferParams { from, to, amount, memo, pack } = params;
+    let key = host.genesis.key(from, Role::Active);
+    let built = host.chain.transfer(from, to, amount, memo, &key);
+    let mut transaction = built.map_err(|error| wrong(&format!("amount {error}")))?;
+    match pack.as_deref() {
+        None | Some("legacy") => {}
+        Some("hf26") => {
+            transaction.signatures.clear();
+            transaction.sign(host.chain.chain_id(), Pack::Hf26, &key);
+        }
+        Some(_) => return Err(wrong("pack is legacy or hf26")),
+    }
+    let id = host.chain.broadcast(transaction)?;
+    Ok(json!({ "id": id.to_string() }))
+}
+
+fn name(text: &str) -> Result<AccountName, Failure> {
+    AccountName::parse(text).map_err(|error| wrong(&format!("the account name `{text}` {error}")))
+}
+
+fn money(text: &str) -> Result<Money, Failure> {
+    Money::parse_ledger(text).map_err(|error| wrong(&format!("the amount `{text}` {error}")))
+}
+
+fn public(text: &str) -> Result<PublicKey, Failure> {
+    PublicKey::parse(text).map_err(|error| wrong(&format!("the key {error}")))
+}
+
+/// Reads an authority: one key, or the whole with weights.
+fn read_authority(value: &Value) -> Result<Authority, Failure> {
+    match value {
+        Value::String(key) => public(key).map(Authority::of_key),
+        other => {
+            Authority::parse(other.to_string().as_bytes()).map_err(|error| wrong(&format!("the authority: {error}")))
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A node's desk: which methods there are, and how their parameters are read.
+
+use serde_json::Value;
+
+use super::{failure::Failure, host::Host, shape::Shape};
+use crate::ledger::View;
+
+/// One node at which one call is answered.
+pub(super) struct Desk<'h> {
+    pub(super) host: &'h mut Host,
+    pub(super) node: usize,
+}
+
+/// What a call gives back.
+pub(super) type Answered = Result<Value, Failure>;
+
+/// Every method there is, as `jsonrpc.get_methods` lists them.
+pub(super) const METHODS: &[&str] = &[
+    "account_by_key_api.get_key_references",
+    "account_history_api.get_ops_in_block",
+    "account_history_api.get_transaction",
+    "block_api.get_block",
+    "block_api.get_block_header",
+    "block_api.get_block_range",
+    "condenser_api.broadcast_transaction",
+    "condenser_api.get_account_count",
+    "condenser_api.get_accounts",
+    "condenser_api.get_active_witnesses",
+    "condenser_api.get_block",
+    "condenser_api.get_block_header",
+    "condenser_api.get_chain_properties",
+    "condenser_api.get_config",
+    "condenser_api.get_current_median_history_price",
+    "condenser_api.get_dynamic_global_properties",
+    "condenser_api.get_feed_history",
+    "condenser_api.get_hardfork_version",
+    "condenser_api.get_key_references",
+    "condenser_api.get_next_scheduled_hardfork",
+    "condenser_api.get_ops_in_block",
+    "condenser_api.get_potential_signatures",
+    "condenser_api.get_required_signatures",
+    "condenser_api.get_transaction",
+    "condenser_api.get_transaction_hex",
+    "condenser_api.get_version",
+    "condenser_api.is_known_transaction",
+    "condenser_api.lookup_account_names",
+    "condenser_api.lookup_accounts",
+    "condenser_api.verify_account_authority",
+    "condenser_api.verify_authority",
+    "database_api.find_accounts",
+    "database_api.get_active_witnesses",
+    "database_api.get_config",
+    "database_api.get_current_price_feed",
+    "database_api.get_dynamic_global_properties",
+    "database_api.get_feed_history",
+    "database_api.get_hardfork_properties",
+    "database_api.get_transaction_hex",
+    "database_api.get_version",
+    "database_api.is_known_transaction",
+    "database_api.list_accounts",
+    "database_api.verify_account_authority",
+    "database_api.verify_authority",
+    "jsonrpc.get_methods",
+    "network_broadcast_api.broadcast_transaction",
+    "rc_api.find_rc_accounts",
+    "transaction_status_api.find_transaction",
+];
+
+impl Desk<'_> {
+    pub(super) fn call(&mut self, method: &str, params: &Value) -> Answered {
+        let Some((api, name)) = method.split_once('.') else {
+            return Err(Failure::method(
+                "api_itr != data._registered_apis.end()",
+                &format!("Could not find API {method}"),
+            ));
+        };
+        match (api, name) {
+            ("condenser_api", "get_dynamic_global_properties") => Ok(self.properties(Shape::Condenser)),
+            ("database_api", "get_dynamic_global_properties") => Ok(self.properties(Shape::Nai)),
+            ("condenser_api" | "database_api", "get_config") => Ok(self.config()),
+            ("condenser_api" | "database_api", "get_version") => Ok(self.version()),
+            ("condenser_api", "get_chain_properties") => Ok(self.chain_properties()),
+            ("condenser_api", "get_hardfork_version") => Ok(Value::from("1.28.0")),
+            ("condenser_api", "get_next_scheduled_hardfork") => Ok(self.next_hardfork()),
+            ("database_api", "get_hardfork_properties") => Ok(self.hardforks()),
+            ("condenser_api", "get_current_median_history_price") => Ok(self.price(Shape::Condenser)),
+            ("database_api", "get_current_price_feed") => Ok(self.price(Shape::Nai)),
+            ("condenser_api", "get_feed_history") => Ok(self.feed(Shape::Condenser)),
+            ("database_api", "get_feed_history") => Ok(self.feed(Shape::Nai)),
+            ("condenser_api", "get_active_witnesses") => Ok(self.witnesses()),
+            ("database_api", "get_active_witnesses") => Ok(serde_json::json!({ "witnesses": self.witnesses() })),
+            ("rc_api", "find_rc_accounts") => self.rc_accounts(params),
+            ("jsonrpc", "get_methods") => Ok(Value::from(METHODS.to_vec())),
+
+            ("condenser_api", "get_block") => self.condenser_block(params),
+            ("condenser_api", "get_block_header") => self.condenser_header(params),
+            ("block_api", "get_block") => self.block(params),
+            ("block_api", "get_block_header") => self.header(params),
+            ("block_api", "get_block_range") => self.block_range(params),
+            ("condenser_api", "get_ops_in_block") => self.condenser_operations(params),
+            ("account_history_api", "get_ops_in_block") => self.operations(params),
+            ("condenser_api", "get_transaction") => self.condenser_transaction(params),
+            ("account_history_api", "get_transaction") => self.transaction(params),
+            ("transaction_status_api", "find_transaction") => self.find_transaction(params),
+            ("condenser_api" | "database_api", "is_known_transaction") => self.is_known_transaction(api, params),
+
+            ("condenser_api", "get_accounts") => self.condenser_accounts(params),
+            ("condenser_api", "lookup_account_names") => self.lookup_account_names(params),
+            ("condenser_api", "lookup_accounts") => self.lookup_accounts(params),
+            ("condenser_api", "get_account_count") => Ok(Value::from(self.host.chain.accounts().count())),
+            ("database_api", "find_accounts") => self.find_accounts(params),
+            ("database_api", "list_accounts") => self.list_accounts(params),
+            ("condenser_api" | "account_by_key_api", "get_key_references") => self.key_references(api, params),
+            ("condenser_api" | "database_api", "verify_account_authority") => {
+                self.verify_account_authority(api, params)
+            }
+
+            ("condenser_api" | "network_broadcast_api", "broadcast_transaction") => self.broadcast(api, params),
+            ("condenser_api" | "database_api", "verify_authority") => self.verify_authority(api, params),
+            ("condenser_api" | "database_api", "get_transaction_hex") => self.transaction_hex(api, params),
+            ("condenser_api", "get_potential_signatures") => self.potential_signatures(params),
+            ("condenser_api", "get_required_signatures") => self.required_signatures(params),
+            _ => {
+                let known = METHODS.iter().any(|each| each.split('.').next() == Some(api));
+                Err(if known {
+                    Failure::method("method_itr != api_itr->second.end()", &format!("Could not find method {name}"))
+                } else {
+                    Failure::method("api_itr != data._registered_apis.end()", &format!("Could not find API {api}"))
+                })
+            }
+        }
+    }
+
+    /// Returns the chain as this node shows it.
+    pub(super) fn view(&self) -> View<'_> {
+        self.host.nodes[self.node].node.view(&self.host.chain)
+    }
+}
+
+/// Reads the parameter at a place of an array, or by name of an object: the two APIs differ in just that.
+pub(super) fn param<'p>(params: &'p Value, place: usize, name: &str) -> Result<&'p Value, Failure> {
+    let found = if params.is_array() { params.get(place) } else { params.get(name) };
+    found.filter(|value| !value.is_null()).ok_or_else(|| Failure::params(&format!("missing parameter {name}")))
+}
+
+/// Reads a whole number; hived also takes it as a string.
+pub(super) fn number(params: &Value, place: usize, name: &str) -> Result<u32, Failure> {
+    let value = param(params, place, name)?;
+    let number = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+    number
+        .and_then(|number| u32::try_from(number).ok())
+        .ok_or_else(|| Failure::params(&format!("{name} must be a whole number of 32 bits")))
+}
+
+/// Reads a text.
+pub(super) fn text<'p>(params: &'p Value, place: usize, name: &str) -> Result<&'p str, Failure> {
+    param(params, place, name)?.as_str().ok_or_else(|| Failure::params(&format!("{name} must be a string")))
+}
+
+/// Reads a list of texts.
+pub(super) fn texts<'p>(params: &'p Value, place: usize, name: &str) -> Result<Vec<&'p str>, Failure> {
+    let wrong = || Failure::params(&format!("{name} must be an array of strings"));
+    param(params, place, name)?
+        .as_array()
+        .ok_or_else(wrong)?
+        .iter()
+        .map(|each| each.as_str().ok_or_else(wrong))
+        .collect()
+}
+
+/// Reads a flag that may be missing.
+pub(super) fn flag(params: &Value, place: usize, name: &str) -> bool {
+    param(params, place, name).is_ok_and(|value| value == &Value::Bool(true))
+}

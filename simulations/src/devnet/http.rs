@@ -1,0 +1,140 @@
+//! HTTP: one connection after another, bodies in, bodies out, open to every origin.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{
+    Method, Request as HttpRequest, Response, StatusCode,
+    body::Incoming,
+    header::{self, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, oneshot, watch},
+    task::JoinSet,
+    time::sleep,
+};
+use tracing::debug;
+
+use super::host::{Answer, Request};
+
+/// Larger than any transaction, and than any batch that a node should take.
+const MAX_BODY_BYTES: usize = 4 << 20;
+
+/// Who answers at an address.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Desk {
+    /// A node, by its place.
+    Node(usize),
+    /// Control.
+    Control,
+}
+
+/// A connection that is closed without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("closed without an answer")]
+struct HungUp;
+
+pub(super) async fn serve(
+    listener: TcpListener,
+    desk: Desk,
+    requests: mpsc::Sender<Request>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            biased;
+            _ = stopped.changed() => break,
+            // Ended connections are let go.
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Out of file handles, most likely: the next try must not spin.
+                    debug!(%error, "cannot accept a connection");
+                    sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
+            },
+        };
+        let _ = stream.set_nodelay(true);
+        let requests = requests.clone();
+        connections.spawn(async move {
+            let service = service_fn(move |request| handle(request, desk, requests.clone()));
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(60));
+            if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+                debug!(%error, "a connection ended");
+            }
+        });
+    }
+    connections.shutdown().await;
+}
+
+async fn handle(
+    request: HttpRequest<Incoming>,
+    desk: Desk,
+    requests: mpsc::Sender<Request>,
+) -> Result<Response<Full<Bytes>>, HungUp> {
+    let mut response = match *request.method() {
+        Method::POST => post(request, desk, requests).await?,
+        Method::OPTIONS => preflight(&request),
+        _ => plain(StatusCode::METHOD_NOT_ALLOWED, r#"{"error":"POST a JSON-RPC request"}"#),
+    };
+    // Wallets in browsers call nodes from any page.
+    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    Ok(response)
+}
+
+async fn post(
+    request: HttpRequest<Incoming>,
+    desk: Desk,
+    requests: mpsc::Sender<Request>,
+) -> Result<Response<Full<Bytes>>, HungUp> {
+    let Ok(body) = Limited::new(request.into_body(), MAX_BODY_BYTES).collect().await else {
+        return Ok(plain(StatusCode::PAYLOAD_TOO_LARGE, r#"{"error":"the request is too large"}"#));
+    };
+    let body = body.to_bytes();
+    let (reply, answer) = oneshot::channel();
+    let request = match desk {
+        Desk::Node(node) => Request::Rpc { node, body, reply },
+        Desk::Control => Request::ControlBody { body, reply },
+    };
+    requests.send(request).await.map_err(|_| HungUp)?;
+    match answer.await.map_err(|_| HungUp)? {
+        Answer::HangUp => Err(HungUp),
+        Answer::Reply { status, body, delay } => {
+            if !delay.is_zero() {
+                sleep(delay).await;
+            }
+            Ok(plain(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), body))
+        }
+    }
+}
+
+fn preflight(request: &HttpRequest<Incoming>) -> Response<Full<Bytes>> {
+    let mut response = plain(StatusCode::NO_CONTENT, "");
+    let asked = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, OPTIONS"));
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        asked.unwrap_or_else(|| HeaderValue::from_static("content-type")),
+    );
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+    // A page of the public web may ask whether it may call this machine.
+    headers.insert("access-control-allow-private-network", HeaderValue::from_static("true"));
+    response
+}
+
+fn plain(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

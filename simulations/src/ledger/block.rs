@@ -1,0 +1,121 @@
+//! A block of the chain, with everything that JSON-RPC tells of it.
+
+use engine::{
+    account::AccountName,
+    hive::{Asset, BlockHeader, Operation, Pack, Signature, Transaction},
+    ledger::{self, BlockId, Place, TxId},
+    time::Timestamp,
+};
+
+use super::evaluate::Changes;
+
+/// A transaction in a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Included {
+    /// The transaction.
+    pub transaction: Transaction,
+    /// The packing that its signers signed: it decides the id.
+    pub pack: Pack,
+    /// Its id.
+    pub id: TxId,
+}
+
+/// What a block does by itself; no transaction holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VirtualOperation {
+    /// One payment of a recurrent transfer.
+    FillRecurrentTransfer {
+        /// Who pays.
+        from: AccountName,
+        /// Who receives.
+        to: AccountName,
+        /// How much.
+        amount: Asset,
+        /// The agreement's memo.
+        memo: String,
+        /// How many payments remain.
+        remaining_executions: u16,
+    },
+    /// A payment of a recurrent transfer that the payer's balance did not allow.
+    FailedRecurrentTransfer {
+        /// Who pays.
+        from: AccountName,
+        /// Who receives.
+        to: AccountName,
+        /// How much.
+        amount: Asset,
+        /// The agreement's memo.
+        memo: String,
+        /// How many payments remain.
+        remaining_executions: u16,
+        /// How many have failed in a row; the tenth ends the agreement.
+        consecutive_failures: u16,
+    },
+    /// Money arriving out of savings.
+    FillTransferFromSavings {
+        /// Whose savings.
+        from: AccountName,
+        /// Who receives.
+        to: AccountName,
+        /// How much.
+        amount: Asset,
+        /// The request's number.
+        request_id: u32,
+        /// The request's memo.
+        memo: String,
+    },
+}
+
+/// A block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// Its id, which holds its number.
+    pub id: BlockId,
+    /// Its header.
+    pub header: BlockHeader,
+    /// The witness's signature over the header.
+    pub witness_signature: Signature,
+    /// What it holds, in order.
+    pub transactions: Vec<Included>,
+    /// What happened by itself, after the transactions.
+    pub virtual_operations: Vec<VirtualOperation>,
+    pub(super) changes: Changes,
+}
+
+impl Block {
+    /// Returns its number.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.id.number()
+    }
+
+    /// Returns its time.
+    #[must_use]
+    pub const fn time(&self) -> Timestamp {
+        self.header.timestamp
+    }
+
+    /// Returns the block as a payment engine reads it: its transfers only.
+    #[must_use]
+    pub fn neutral(&self) -> ledger::Block {
+        let mut transfers = Vec::new();
+        for (tx_in_block, included) in (0u32..).zip(&self.transactions) {
+            for (op_in_tx, operation) in (0u32..).zip(&included.transaction.operations) {
+                transfers.extend(transfer(included.id, operation, self, tx_in_block, op_in_tx));
+            }
+        }
+        ledger::Block { id: self.id, previous: self.header.previous, time: self.time(), transfers }
+    }
+}
+
+fn transfer(
+    tx_id: TxId,
+    operation: &Operation,
+    block: &Block,
+    tx_in_block: u32,
+    op_in_tx: u32,
+) -> Option<ledger::Transfer> {
+    let (from, to, money, memo) = operation.payment()?;
+    let place = Place { block_num: block.number(), tx_in_block, op_in_tx };
+    Some(ledger::Transfer { tx_id, place, block_time: block.time(), from, to, money, memo: memo.to_owned() })
+}

@@ -1,0 +1,369 @@
+//! What operations do to balances: evaluated first, applied as one set of changes, undone as one.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use engine::{
+    account::AccountName,
+    hive::{AccountCreate, Asset, Authorities, Authority, Operation, RecurrentTransfer, Role, Transaction},
+    time::Timestamp,
+};
+
+use super::{
+    account::{Account, Pot},
+    block::VirtualOperation,
+    refused::Refused,
+};
+
+/// Money that leaves savings comes three days later.
+const SAVINGS_DELAY: Duration = Duration::from_secs(3 * 86_400);
+/// Failures in a row that end a recurrent transfer.
+const MAX_FAILURES: u16 = 10;
+/// VESTS units for one unit of HIVE: a fixed price, since this chain pays no rewards.
+const VESTS_PER_HIVE_UNIT: i64 = 1_000_000;
+/// Money sent here is gone.
+const BURNT: &str = "null";
+
+/// Accounts and what is due later.
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    pub(super) accounts: BTreeMap<AccountName, Account>,
+    pub(super) schedule: Schedule,
+    /// All there is of each pot.
+    pub(super) supply: [i64; Pot::COUNT],
+}
+
+type Schedule = BTreeMap<ScheduleKey, Scheduled>;
+
+/// What names a thing that is due: an agreement between two accounts, or a request out of savings.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ScheduleKey {
+    Recurrent { from: AccountName, to: AccountName, pair: u8 },
+    Savings { from: AccountName, request_id: u32 },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Scheduled {
+    Recurrent { due: Timestamp, amount: Asset, memo: String, recurrence: u16, remaining: u16, failures: u16 },
+    Savings { due: Timestamp, to: AccountName, amount: Asset, memo: String },
+}
+
+impl Scheduled {
+    const fn due(&self) -> Timestamp {
+        match self {
+            Self::Recurrent { due, .. } | Self::Savings { due, .. } => *due,
+        }
+    }
+}
+
+/// What a transaction or a block changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Changes {
+    deltas: BTreeMap<(AccountName, Pot), i64>,
+    created: Vec<Account>,
+    burnt: [i64; Pot::COUNT],
+    /// The whole schedule as it becomes, if it changes.
+    schedule: Option<Schedule>,
+}
+
+impl Changes {
+    pub(super) fn merge(&mut self, later: Self) {
+        for (place, delta) in later.deltas {
+            *self.deltas.entry(place).or_default() += delta;
+        }
+        self.created.extend(later.created);
+        for (burnt, more) in self.burnt.iter_mut().zip(later.burnt) {
+            *burnt += more;
+        }
+        self.schedule = later.schedule.or(self.schedule.take());
+    }
+
+    fn delta(&self, account: &AccountName, pot: Pot) -> i64 {
+        self.deltas.get(&(account.clone(), pot)).copied().unwrap_or(0)
+    }
+}
+
+impl Authorities for State {
+    fn authority(&self, role: Role, account: &AccountName) -> Option<&Authority> {
+        self.accounts.get(account).map(|account| match role {
+            Role::Owner => &account.authorities.owner,
+            Role::Active => &account.authorities.active,
+            Role::Posting => &account.authorities.posting,
+        })
+    }
+}
+
+impl State {
+    /// Returns what the transaction would change after `done`, or why it cannot.
+    pub(super) fn evaluate(
+        &self,
+        done: &Changes,
+        transaction: &Transaction,
+        now: Timestamp,
+    ) -> Result<Changes, Refused> {
+        let mut scope = Scope { state: self, done, own: Changes::default(), now };
+        for operation in &transaction.operations {
+            scope.operation(operation)?;
+        }
+        Ok(scope.own)
+    }
+
+    /// Returns what is due by `now`, after `done`, and what it changes.
+    pub(super) fn due(&self, done: &Changes, now: Timestamp) -> (Vec<VirtualOperation>, Changes) {
+        let mut scope = Scope { state: self, done, own: Changes::default(), now };
+        let due: Vec<ScheduleKey> =
+            scope.schedule().iter().filter(|(_, item)| item.due() <= now).map(|(key, _)| key.clone()).collect();
+        let happened = due.into_iter().filter_map(|key| scope.fall_due(&key)).collect();
+        (happened, scope.own)
+    }
+
+    /// Applies changes and returns what undoes them.
+    pub(super) fn apply(&mut self, mut changes: Changes) -> Changes {
+        for account in &changes.created {
+            self.accounts.insert(account.name.clone(), account.clone());
+        }
+        self.adjust(&changes, 1);
+        if let Some(schedule) = changes.schedule.take() {
+            changes.schedule = Some(std::mem::replace(&mut self.schedule, schedule));
+        }
+        changes
+    }
+
+    /// Undoes what [`apply`](Self::apply) returned, newest first.
+    pub(super) fn undo(&mut self, changes: Changes) {
+        self.adjust(&changes, -1);
+        for account in &changes.created {
+            self.accounts.remove(&account.name);
+        }
+        if let Some(schedule) = changes.schedule {
+            self.schedule = schedule;
+        }
+    }
+
+    fn adjust(&mut self, changes: &Changes, sign: i64) {
+        for ((name, pot), delta) in &changes.deltas {
+            let account = self.accounts.get_mut(name).expect("only accounts that exist are changed");
+            account.balances[*pot as usize] += sign * delta;
+            self.supply[*pot as usize] += sign * delta;
+        }
+    }
+}
+
+/// A transaction being evaluated: the state, what was done before it, and what it does.
+struct Scope<'a> {
+    state: &'a State,
+    done: &'a Changes,
+    own: Changes,
+    now: Timestamp,
+}
+
+impl Scope<'_> {
+    fn operation(&mut self, operation: &Operation) -> Result<(), Refused> {
+        match operation {
+            Operation::Transfer(op) => {
+                let from = self.account(&op.from)?;
+                let to = self.account(&op.to)?;
+                let pot = Pot::liquid(op.amount.symbol);
+                self.debit(&from, pot, op.amount)?;
+                self.credit(&to, pot, op.amount.units);
+            }
+            Operation::TransferToSavings(op) => {
+                let from = self.account(&op.from)?;
+                let to = self.account(&op.to)?;
+                self.debit(&from, Pot::liquid(op.amount.symbol), op.amount)?;
+                self.credit(&to, Pot::savings(op.amount.symbol), op.amount.units);
+            }
+            Operation::TransferFromSavings(op) => {
+                let from = self.account(&op.from)?;
+                let to = self.account(&op.to)?;
+                self.debit(&from, Pot::savings(op.amount.symbol), op.amount)?;
+                let due = self.now + SAVINGS_DELAY;
+                let scheduled = Scheduled::Savings { due, to, amount: op.amount, memo: op.memo.clone() };
+                self.put(ScheduleKey::Savings { from, request_id: op.request_id }, scheduled);
+            }
+            Operation::TransferToVesting(op) => {
+                let from = self.account(&op.from)?;
+                let to = if op.to.is_empty() { from.clone() } else { self.account(&op.to)? };
+                self.debit(&from, Pot::Hive, op.amount)?;
+                self.credit(&to, Pot::Vests, op.amount.units.saturating_mul(VESTS_PER_HIVE_UNIT));
+            }
+            Operation::RecurrentTransfer(op) => self.agree(op)?,
+            Operation::AccountCreate(op) => self.create(op)?,
+            // These move no money; the chain takes them so that wallets find what they expect.
+            Operation::Vote(_)
+            | Operation::Comment(_)
+            | Operation::WithdrawVesting(_)
+            | Operation::FeedPublish(_)
+            | Operation::AccountWitnessVote(_)
+            | Operation::AccountWitnessProxy(_)
+            | Operation::CustomJson(_) => {}
+        }
+        Ok(())
+    }
+
+    fn agree(&mut self, op: &RecurrentTransfer) -> Result<(), Refused> {
+        let from = self.account(&op.from)?;
+        let to = self.account(&op.to)?;
+        let key =
+            ScheduleKey::Recurrent { from: from.clone(), to, pair: op.extensions.first().map_or(0, |pair| pair.0) };
+        let before = self.schedule().get(&key).cloned();
+        if op.amount.units == 0 {
+            let Some(_) = before else { return Err(Refused::UnknownAccount { account: op.to.clone() }) };
+            self.remove(&key);
+            return Ok(());
+        }
+        let pot = Pot::liquid(op.amount.symbol);
+        let available = self.balance(&from, pot);
+        if available < op.amount.units {
+            return Err(self.short(&from, pot, op.amount));
+        }
+        // An agreement that changes its pace begins it anew; another keeps its next date.
+        let due = match before {
+            Some(Scheduled::Recurrent { due, recurrence, .. }) if recurrence == op.recurrence => due,
+            Some(_) => self.now + hours(op.recurrence),
+            None => self.now,
+        };
+        let (amount, memo) = (op.amount, op.memo.clone());
+        let (recurrence, remaining) = (op.recurrence, op.executions);
+        self.put(key, Scheduled::Recurrent { due, amount, memo, recurrence, remaining, failures: 0 });
+        Ok(())
+    }
+
+    fn create(&mut self, op: &AccountCreate) -> Result<(), Refused> {
+        let creator = self.account(&op.creator)?;
+        let name = AccountName::parse(&op.new_account_name)
+            .map_err(|_| Refused::UnknownAccount { account: op.new_account_name.clone() })?;
+        if self.account(&op.new_account_name).is_ok() {
+            return Err(Refused::AccountExists { account: name });
+        }
+        self.debit(&creator, Pot::Hive, op.fee)?;
+        let (owner, active, posting) = (op.owner.clone(), op.active.clone(), op.posting.clone());
+        let made_before = self.state.accounts.len() + self.done.created.len() + self.own.created.len();
+        self.own.created.push(Account {
+            id: u32::try_from(made_before).unwrap_or(u32::MAX),
+            name,
+            authorities: engine::hive::AccountAuthorities { owner, active, posting },
+            memo_key: op.memo_key,
+            created: self.now,
+            updated: self.now,
+            has_rc: true,
+            balances: [0; Pot::COUNT],
+        });
+        Ok(())
+    }
+
+    fn fall_due(&mut self, key: &ScheduleKey) -> Option<VirtualOperation> {
+        let item = self.schedule().get(key)?.clone();
+        self.remove(key);
+        match (key, item) {
+            (ScheduleKey::Savings { from, request_id }, Scheduled::Savings { to, amount, memo, .. }) => {
+                self.credit(&to, Pot::liquid(amount.symbol), amount.units);
+                let (from, request_id) = (from.clone(), *request_id);
+                Some(VirtualOperation::FillTransferFromSavings { from, to, amount, request_id, memo })
+            }
+            (
+                ScheduleKey::Recurrent { from, to, .. },
+                Scheduled::Recurrent { due, amount, memo, recurrence, remaining, failures },
+            ) => {
+                let pot = Pot::liquid(amount.symbol);
+                let paid = self.debit(from, pot, amount).is_ok();
+                let (remaining, failures) = (remaining - 1, if paid { 0 } else { failures + 1 });
+                if paid {
+                    self.credit(to, pot, amount.units);
+                }
+                if remaining > 0 && failures < MAX_FAILURES {
+                    let due = due + hours(recurrence);
+                    let next =
+                        Scheduled::Recurrent { due, amount, memo: memo.clone(), recurrence, remaining, failures };
+                    self.put(key.clone(), next);
+                }
+                let (from, to) = (from.clone(), to.clone());
+                Some(if paid {
+                    VirtualOperation::FillRecurrentTransfer { from, to, amount, memo, remaining_executions: remaining }
+                } else {
+                    VirtualOperation::FailedRecurrentTransfer {
+                        from,
+                        to,
+                        amount,
+                        memo,
+                        remaining_executions: remaining,
+                        consecutive_failures: failures,
+                    }
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn account(&self, name: &str) -> Result<AccountName, Refused> {
+        let unknown = || Refused::UnknownAccount { account: name.to_owned() };
+        let parsed = AccountName::parse(name).map_err(|_| unknown())?;
+        let created = self.done.created.iter().chain(&self.own.created).any(|account| account.name == parsed);
+        if created || self.state.accounts.contains_key(&parsed) { Ok(parsed) } else { Err(unknown()) }
+    }
+
+    fn balance(&self, account: &AccountName, pot: Pot) -> i64 {
+        let before = self.state.accounts.get(account).map_or(0, |account| account.balances[pot as usize]);
+        before + self.done.delta(account, pot) + self.own.delta(account, pot)
+    }
+
+    fn short(&self, account: &AccountName, pot: Pot, required: Asset) -> Refused {
+        let available = Asset { units: self.balance(account, pot), symbol: pot.symbol() };
+        Refused::Funds { account: account.clone(), required, available }
+    }
+
+    fn debit(&mut self, account: &AccountName, pot: Pot, amount: Asset) -> Result<(), Refused> {
+        if self.balance(account, pot) < amount.units {
+            return Err(self.short(account, pot, amount));
+        }
+        *self.own.deltas.entry((account.clone(), pot)).or_default() -= amount.units;
+        Ok(())
+    }
+
+    fn credit(&mut self, account: &AccountName, pot: Pot, units: i64) {
+        if account.as_str() == BURNT {
+            self.own.burnt[pot as usize] += units;
+        } else {
+            *self.own.deltas.entry((account.clone(), pot)).or_default() += units;
+        }
+    }
+
+    fn schedule(&self) -> &Schedule {
+        self.own.schedule.as_ref().or(self.done.schedule.as_ref()).unwrap_or(&self.state.schedule)
+    }
+
+    fn put(&mut self, key: ScheduleKey, item: Scheduled) {
+        let mut schedule = self.schedule().clone();
+        schedule.insert(key, item);
+        self.own.schedule = Some(schedule);
+    }
+
+    fn remove(&mut self, key: &ScheduleKey) {
+        let mut schedule = self.schedule().clone();
+        schedule.remove(key);
+        self.own.schedule = Some(schedule);
+    }
+}
+
+fn hours(hours: u16) -> Duration {
+    Duration::from_secs(u64::from(hours) * 3_600)
+}
+
+/// Returns the sum of one asset that accounts hold and that waits in savings requests.
+#[cfg(test)]
+pub(super) fn total(state: &State, symbol: engine::hive::Symbol) -> i64 {
+    let pots = [Pot::Hive, Pot::Hbd, Pot::SavingsHive, Pot::SavingsHbd, Pot::Vests];
+    let held: i64 = state
+        .accounts
+        .values()
+        .flat_map(|account| pots.into_iter().filter(|pot| pot.symbol() == symbol).map(|pot| account.balance(pot).units))
+        .sum();
+    let waiting: i64 = state
+        .schedule
+        .values()
+        .map(|item| match item {
+            Scheduled::Savings { amount, .. } if amount.symbol == symbol => amount.units,
+            _ => 0,
+        })
+        .sum();
+    held + waiting
+}

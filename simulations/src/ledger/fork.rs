@@ -1,0 +1,227 @@
+//! What only the caller of a test chain can do: forks, held finality, accounts and money out of nothing.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use engine::{
+    account::AccountName,
+    hive::{AccountAuthorities, Authority, PublicKey},
+    ledger::{BlockId, TxId},
+    money::{Currency, HivePrice},
+    time::Timestamp,
+};
+
+use super::{
+    account::{Account, Pot},
+    block::Included,
+    chain::Chain,
+    genesis::Genesis,
+    record::Record,
+};
+
+/// What becomes of the transactions in blocks that a fork takes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Orphans {
+    /// They wait again and come into the new branch, where they still can.
+    Keep,
+    /// They are forgotten; whoever has them may broadcast them again.
+    Drop,
+    /// These are forgotten, the others wait again.
+    DropThese(BTreeSet<TxId>),
+}
+
+/// What a fork did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fork {
+    /// The last block that both branches share; zero for the genesis.
+    pub parent: BlockId,
+    /// The ids of the blocks taken back, oldest first.
+    pub orphaned_blocks: Vec<BlockId>,
+    /// The ids of the transactions that are forgotten.
+    pub dropped: Vec<TxId>,
+}
+
+/// Why a fork cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ForkError {
+    /// It would take back a block that is final.
+    #[error("only {reversible} blocks are reversible; hold irreversibility first")]
+    Irreversible {
+        /// How many may be taken back.
+        reversible: u32,
+    },
+}
+
+impl Chain {
+    /// Takes back the newest `depth` blocks. The new branch has no block yet: produce at least `depth + 1`, as no node
+    /// changes to a branch that is not longer.
+    ///
+    /// # Errors
+    /// [`ForkError::Irreversible`].
+    pub fn fork(&mut self, depth: u32, orphans: &Orphans) -> Result<Fork, ForkError> {
+        let reversible = self.head().number() - self.irreversible;
+        if depth > reversible {
+            return Err(ForkError::Irreversible { reversible });
+        }
+        let keep = self.blocks.len() - usize::try_from(depth).expect("a block number fits");
+        let taken = self.blocks.split_off(keep);
+        if let (Some(records), true) = (&mut self.records, depth > 0) {
+            records.push(Record::Fork { depth });
+        }
+        self.generation += 1;
+        let mut fork = Fork { parent: self.head(), orphaned_blocks: Vec::new(), dropped: Vec::new() };
+        let mut orphaned: Vec<Included> = Vec::new();
+        for block in taken.iter().rev() {
+            self.state.undo(block.changes.clone());
+        }
+        for block in taken {
+            fork.orphaned_blocks.push(block.id);
+            orphaned.extend(block.transactions);
+        }
+        // Older transactions come first again; what waited already comes after them.
+        let waiting = std::mem::take(&mut self.pending);
+        for included in orphaned {
+            self.index.remove(&included.id);
+            let forget = match orphans {
+                Orphans::Keep => false,
+                Orphans::Drop => true,
+                Orphans::DropThese(ids) => ids.contains(&included.id),
+            };
+            if forget {
+                fork.dropped.push(included.id);
+            } else {
+                self.push_pending(included);
+            }
+        }
+        self.pending.extend(waiting);
+        self.recheck_pending();
+        Ok(fork)
+    }
+
+    /// Says how many blocks finality stays behind the head; 2 unless set.
+    pub fn set_irreversibility_lag(&mut self, blocks: u32) {
+        self.lag = blocks;
+        self.settle();
+    }
+
+    /// Holds finality where it is, or lets it go on; then it catches up at once.
+    pub fn hold_irreversibility(&mut self, held: bool) {
+        self.irreversibility_held = held;
+        self.settle();
+    }
+
+    /// Says whether finality is held.
+    #[must_use]
+    pub const fn is_irreversibility_held(&self) -> bool {
+        self.irreversibility_held
+    }
+
+    /// Leaves what waits out of the next blocks, or lets it in again: a transaction that is accepted and not included.
+    pub fn hold_transactions(&mut self, held: bool) {
+        self.transactions_held = held;
+    }
+
+    /// Says whether transactions are left out of blocks.
+    #[must_use]
+    pub const fn are_transactions_held(&self) -> bool {
+        self.transactions_held
+    }
+
+    /// Forgets what waits for a block, and returns how many that were.
+    pub fn forget_mempool(&mut self) -> usize {
+        let count = self.pending.len();
+        self.pending.clear();
+        self.recheck_pending();
+        count
+    }
+
+    /// Says how much later than the block before it a block is at least; 3 seconds unless set, whole seconds, may be 0.
+    pub fn set_block_step(&mut self, step: Duration) {
+        self.step = Duration::from_secs(step.as_secs());
+    }
+
+    /// Returns how much later than the block before it a block is at least.
+    #[must_use]
+    pub const fn block_step(&self) -> Duration {
+        self.step
+    }
+
+    /// Sets the witnesses' price.
+    pub fn set_price(&mut self, price: HivePrice) {
+        self.price = price;
+        self.record(Record::Price { base_hbd_units: price.base_hbd_units, quote_hive_units: price.quote_hive_units });
+    }
+
+    /// Makes an account, or gives an existing one these authorities. It takes no block and no fork takes it back.
+    pub fn set_account(&mut self, name: &AccountName, authorities: AccountAuthorities, memo_key: PublicKey) {
+        let (id, now) = (u32::try_from(self.state.accounts.len()).unwrap_or(u32::MAX), self.head_time());
+        let account = self.state.accounts.entry(name.clone()).or_insert_with(|| Account {
+            id,
+            name: name.clone(),
+            authorities: authorities.clone(),
+            memo_key,
+            created: now,
+            updated: now,
+            has_rc: true,
+            balances: [0; Pot::COUNT],
+        });
+        account.authorities = authorities;
+        account.memo_key = memo_key;
+        account.updated = now;
+        let record = Record::of_account(account);
+        self.record(record);
+    }
+
+    /// Gives an account money out of nothing (or takes it, down to 0). Returns `false`, if there is no such account.
+    pub fn grant(&mut self, name: &AccountName, currency: Currency, units: i64) -> bool {
+        let Some(account) = self.state.accounts.get_mut(name) else { return false };
+        let pot = match currency {
+            Currency::Hive => Pot::Hive,
+            Currency::Hbd => Pot::Hbd,
+        };
+        let balance = &mut account.balances[pot as usize];
+        let units = units.max(-*balance);
+        *balance = balance.saturating_add(units);
+        self.state.supply[pot as usize] = self.state.supply[pot as usize].saturating_add(units);
+        self.record(Record::Grant { name: name.to_string(), currency, units });
+        true
+    }
+
+    /// Gives an account its resource credits or takes them. Returns `false`, if there is no such account.
+    pub fn set_rc(&mut self, name: &AccountName, has_rc: bool) -> bool {
+        let Some(account) = self.state.accounts.get_mut(name) else { return false };
+        account.has_rc = has_rc;
+        self.record(Record::ResourceCredits { name: name.to_string(), has_rc });
+        true
+    }
+
+    /// Makes the accounts of a genesis.
+    pub(super) fn found(&mut self, genesis: &Genesis) {
+        for name in Genesis::SPECIAL {
+            let name = AccountName::parse(name).expect("hived's own names are names");
+            // `temp` is open: its threshold is 0. The others have nobody.
+            let threshold = u32::from(name.as_str() != "temp");
+            let nobody = || Authority { weight_threshold: threshold, ..Authority::default() };
+            let authorities = AccountAuthorities { owner: nobody(), active: nobody(), posting: nobody() };
+            self.set_account(&name, authorities, PublicKey([0; 33]));
+        }
+        for account in &genesis.accounts {
+            let (authorities, memo_key) = genesis.authorities(account.name.as_str());
+            self.set_account(&account.name, authorities, memo_key);
+            for (currency, units) in [(Currency::Hive, account.hive_units), (Currency::Hbd, account.hbd_units)] {
+                self.grant(&account.name, currency, i64::try_from(units).unwrap_or(i64::MAX));
+            }
+        }
+    }
+
+    pub(super) fn record(&mut self, record: Record) {
+        if let Some(records) = &mut self.records {
+            records.push(record);
+        }
+    }
+
+    /// Returns the time of the chain's newest block, or of its genesis, moved by `by`: for tests of expiry.
+    #[must_use]
+    pub fn time_after(&self, by: Duration) -> Timestamp {
+        self.head_time() + by
+    }
+}

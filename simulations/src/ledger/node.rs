@@ -1,0 +1,184 @@
+//! A node's view of the chain: late, cut off, or a lie. Several nodes may look at one chain.
+
+use std::borrow::Cow;
+
+use engine::{
+    account::AccountName,
+    hive::{Asset, Authority, Operation, Pack, PrivateKey, Transaction, Transfer},
+    ledger::BlockId,
+    money::Money,
+    time::Timestamp,
+};
+
+use super::{
+    account::Account,
+    block::{Block, Included},
+    chain::Chain,
+};
+
+/// What is wrong with a node; by default nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Node {
+    /// How many blocks it is behind.
+    pub lag_blocks: u32,
+    /// What it says that is not so.
+    pub lie: Option<Lie>,
+}
+
+/// What a lying node says. Block ids stay those of the chain: a lie is seen by comparing what the blocks hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lie {
+    /// A block holds a transfer that never was.
+    InventTransfer {
+        /// The block that is said to hold it.
+        block: u32,
+        /// Who is said to pay.
+        from: AccountName,
+        /// Who is said to receive.
+        to: AccountName,
+        /// How much.
+        money: Money,
+        /// The memo.
+        memo: String,
+    },
+    /// No block holds a transfer.
+    OmitTransfers,
+    /// Every transfer is ten times what it was.
+    InflateTransfers,
+    /// Finality reaches the head.
+    EverythingIsFinal,
+    /// The head is this many blocks further, and final.
+    HeadAhead {
+        /// How many blocks.
+        blocks: u32,
+    },
+    /// Every account's active authority is this key.
+    Keys {
+        /// The key.
+        key: engine::hive::PublicKey,
+    },
+    /// Broadcasts are accepted and thrown away.
+    SwallowBroadcasts,
+}
+
+/// The chain as one node shows it.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    chain: &'a Chain,
+    node: &'a Node,
+}
+
+impl Node {
+    /// Returns what this node shows of the chain.
+    #[must_use]
+    pub const fn view<'a>(&'a self, chain: &'a Chain) -> View<'a> {
+        View { chain, node: self }
+    }
+}
+
+impl<'a> View<'a> {
+    /// Returns the chain behind it.
+    #[must_use]
+    pub const fn chain(&self) -> &'a Chain {
+        self.chain
+    }
+
+    /// Returns the id and time of the newest block it shows; zero and the genesis time before the first.
+    #[must_use]
+    pub fn head(&self) -> (BlockId, Timestamp) {
+        let (mut id, time) = self
+            .chain
+            .block(self.last())
+            .map_or_else(|| (BlockId::default(), self.chain.genesis_time()), |block| (block.id, block.time()));
+        if let Some(Lie::HeadAhead { blocks }) = self.node.lie {
+            let number = id.number().saturating_add(blocks);
+            id.0[..4].copy_from_slice(&number.to_be_bytes());
+        }
+        (id, time)
+    }
+
+    /// Returns the number of the newest block that it calls final.
+    #[must_use]
+    pub fn irreversible_num(&self) -> u32 {
+        match self.node.lie {
+            Some(Lie::EverythingIsFinal | Lie::HeadAhead { .. }) => self.head().0.number(),
+            _ => self.chain.irreversible_num().min(self.last()),
+        }
+    }
+
+    /// Returns a block as it shows it.
+    #[must_use]
+    pub fn block(&self, number: u32) -> Option<Cow<'a, Block>> {
+        let block = self.chain.block(number).filter(|_| number <= self.last())?;
+        Some(match &self.node.lie {
+            Some(Lie::InventTransfer { block: at, from, to, money, memo }) if *at == number => {
+                let operation = Transfer {
+                    from: from.to_string(),
+                    to: to.to_string(),
+                    amount: Asset::from(*money),
+                    memo: memo.clone(),
+                };
+                Cow::Owned(with_transfer(block.clone(), operation))
+            }
+            Some(Lie::OmitTransfers) => Cow::Owned(changed(block, |included| {
+                let pays = |operation: &Operation| matches!(operation, Operation::Transfer(_));
+                (!included.transaction.operations.iter().any(pays)).then_some(included)
+            })),
+            Some(Lie::InflateTransfers) => Cow::Owned(changed(block, |mut included| {
+                for operation in &mut included.transaction.operations {
+                    if let Operation::Transfer(transfer) = operation {
+                        transfer.amount.units = transfer.amount.units.saturating_mul(10);
+                    }
+                }
+                Some(included)
+            })),
+            _ => Cow::Borrowed(block),
+        })
+    }
+
+    /// Returns an account as it shows it.
+    #[must_use]
+    pub fn account(&self, name: &str) -> Option<Cow<'a, Account>> {
+        let account = self.chain.account(name)?;
+        Some(match self.node.lie {
+            Some(Lie::Keys { key }) => {
+                let mut account = account.clone();
+                account.authorities.active = Authority::of_key(key);
+                Cow::Owned(account)
+            }
+            _ => Cow::Borrowed(account),
+        })
+    }
+
+    /// Says whether a broadcast is thrown away though it is accepted.
+    #[must_use]
+    pub const fn swallows_broadcasts(&self) -> bool {
+        matches!(self.node.lie, Some(Lie::SwallowBroadcasts))
+    }
+
+    /// The newest block it has.
+    fn last(&self) -> u32 {
+        self.chain.head().number().saturating_sub(self.node.lag_blocks)
+    }
+}
+
+fn changed(block: &Block, mut each: impl FnMut(Included) -> Option<Included>) -> Block {
+    let mut block = block.clone();
+    block.transactions = block.transactions.into_iter().filter_map(&mut each).collect();
+    block
+}
+
+/// Adds a transfer with an id that looks like one and a signature of nobody's key.
+fn with_transfer(mut block: Block, transfer: Transfer) -> Block {
+    let mut transaction = Transaction {
+        ref_block_num: 0,
+        ref_block_prefix: 0,
+        expiration: block.time(),
+        operations: vec![Operation::Transfer(transfer)],
+        signatures: Vec::new(),
+    };
+    let nobody = PrivateKey::from_bytes(&[1; 32]).expect("one is a key");
+    transaction.sign(engine::hive::ChainId::ZERO, Pack::Legacy, &nobody);
+    block.transactions.push(Included { id: transaction.id(Pack::Legacy), pack: Pack::Legacy, transaction });
+    block
+}
