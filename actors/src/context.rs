@@ -93,6 +93,8 @@ pub(crate) struct Context {
     pub(crate) outbox_bell: Notify,
     /// Subscriptions to payments, anywhere in the tree.
     pub(crate) subscriptions: AtomicUsize,
+    /// Payments opened through this engine.
+    pub(crate) opened: AtomicU64,
     pub(crate) fatal: Fatal,
 }
 
@@ -108,6 +110,7 @@ impl Context {
             rate: Mutex::new(None),
             outbox_bell: Notify::new(),
             subscriptions: AtomicUsize::new(0),
+            opened: AtomicU64::new(0),
             fatal: Fatal::default(),
         })
     }

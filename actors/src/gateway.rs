@@ -1,6 +1,9 @@
 //! The handle through which everything is asked of an engine: who asks, may they, and what is the answer.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use engine::{
     account::AccountName,
@@ -238,6 +241,7 @@ impl Gateway {
         let payment = Payment::open(draft, terms, id, env.entropy.slug(), now).map_err(|_| GatewayError::NoRate)?;
         let write = Write::Payment { payment: Box::new(payment.clone()), expected: None };
         env.store.commit(Batch::of(write)).await.map_err(|error| self.commit_failed(error))?;
+        self.context.opened.fetch_add(1, Ordering::Relaxed);
         env.probe.reach("gateway: created, not adopted");
         self.tell_sessions(sessions::Msg::Adopt(Box::new(payment.clone())))?;
         Ok(payment)

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!                          Tree (supervisor)
-//!         ┌──────────┬─────────┼──────────┬──────────┐
-//!     Merchants   Sessions  Scanner   Webhooks     Rates
+//!         ┌──────────┬─────────┼──────────┬──────────┬───────────┐
+//!     Merchants   Sessions  Scanner   Webhooks     Rates    Housekeeper
 //!                    │
 //!          one Payment actor per awake session
 //! ```
 //!
 //! Everything is asked through [`Gateway`]; everything undecided comes in through [`Environment`]. Sessions wake, park
-//! and are reborn under `Sessions`; `Scanner`, `Webhooks` and `Rates` are brought back when they crash; a store that
+//! and are reborn under `Sessions`; the others but `Merchants` are brought back when they crash; a store that
 //! fails ends the whole tree ([`Tree::failed`]), because memory must not argue with disk.
 
 pub mod environment;
@@ -19,6 +19,7 @@ pub mod system;
 
 mod context;
 mod gateway;
+mod housekeeper;
 mod merchants;
 mod nodes;
 mod payment;

@@ -11,6 +11,7 @@ use crate::{
     Gateway,
     context::{Context, Settings},
     environment::{Environment, NodeError},
+    housekeeper::Housekeeper,
     merchants::{self, Merchants},
     payment::SessionError,
     rates::Rates,
@@ -123,6 +124,7 @@ enum Child {
     Scanner,
     Webhooks,
     Rates,
+    Housekeeper,
 }
 
 struct Handles {
@@ -174,7 +176,7 @@ impl Actor for Root {
         if in_flight > 0 {
             tracing::info!(in_flight, "{in_flight} sessions have a transaction under way");
         }
-        for child in [Child::Scanner, Child::Webhooks, Child::Rates] {
+        for child in [Child::Scanner, Child::Webhooks, Child::Rates, Child::Housekeeper] {
             self.spawn(&myself, &mut children, child).await?;
         }
         let _ = started.send(Handles { sessions, merchants });
@@ -234,6 +236,7 @@ impl Root {
             }
             Child::Webhooks => Actor::spawn_linked(None, Webhooks { context }, (), me).await?.0.get_cell(),
             Child::Rates => Actor::spawn_linked(None, Rates { context }, (), me).await?.0.get_cell(),
+            Child::Housekeeper => Actor::spawn_linked(None, Housekeeper { context }, (), me).await?.0.get_cell(),
             Child::Merchants | Child::Sessions => return Err("these two are not restarted".into()),
         };
         children.add(child, cell);
