@@ -50,8 +50,15 @@ impl<'t> Group<'t> {
     pub(crate) fn apply(&mut self, mut batch: Prepared) -> Result<Result<(), CommitError>, Fault> {
         let mut ahead = Ahead::default();
         for step in &mut batch.steps {
-            if let Err(refusal) = self.check(step, &mut ahead)? {
-                return Ok(Err(refusal));
+            match self.check(step, &mut ahead) {
+                Ok(Ok(())) => {}
+                Ok(Err(refusal)) => return Ok(Err(refusal)),
+                // Nothing of the batch is written: what it would replace cannot be read, as its caller will find.
+                Err(fault @ Fault::Damaged { .. }) => {
+                    tracing::error!(%fault, "refused a write: {fault}");
+                    return Ok(Err(CommitError::Conflict { what: fault.to_string() }));
+                }
+                Err(fault) => return Err(fault),
             }
         }
         for step in batch.steps {

@@ -210,8 +210,14 @@ pub(crate) fn gather(snapshot: &ReadTransaction, now: Timestamp, max: usize) -> 
     for entry in snapshot.open_table(PAYMENTS)?.range::<u128>(range)?.take(max) {
         let (key, bytes) = entry?;
         let id = PaymentId::from_bits(key.value());
-        let payment = record::payment_from_bytes(id, bytes.value()).map_err(Fault::damaged("payments", id))?;
-        indexed.entries.extend(words_of(&payment).into_iter().map(|word| (payment.merchant.bits(), word, id.bits())));
+        match record::payment_from_bytes(id, bytes.value()) {
+            Ok(payment) => {
+                let merchant = payment.merchant.bits();
+                indexed.entries.extend(words_of(&payment).into_iter().map(|word| (merchant, word, id.bits())));
+            }
+            // One that cannot be read must not keep all later ones from being found.
+            Err(damage) => tracing::error!(payment.id = %id, %damage, "payment {id} is damaged and not indexed"),
+        }
         indexed.up_to = id.bits();
         indexed.payments += 1;
     }

@@ -9,6 +9,9 @@ mod ledger;
 mod merchant;
 mod payment;
 
+#[cfg(test)]
+mod golden_tests;
+
 pub(crate) use codes::Code;
 use engine::{account::AccountName, time::Timestamp};
 pub(crate) use event::{

@@ -1,0 +1,112 @@
+//! Durable creations per second through `Store::commit`, on a real file, by how many callers wait at once.
+//!
+//! `cargo bench -p storage --bench commit [-- DIRECTORY [SECONDS]]`. The directory decides which disk is measured; by
+//! default it is the system's temporary one. Each caller creates a payment, waits until it is on disk, and goes on.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use engine::{
+    account::AccountName,
+    fields::{Metadata, MetadataValue},
+    ids::{MerchantId, PaymentId, SlugToken},
+    money::{Currency, FeePercent, Money},
+    payment::{Draft, FeeMode, Payment, Terms},
+    time::Timestamp,
+};
+use storage::{Batch, Options, RedbStore, Store, Write};
+use tokio::time::Instant;
+
+const CALLERS: [usize; 4] = [1, 10, 100, 1_000];
+const START_MS: u64 = 1_763_647_200_000;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let parent = arguments.first().map_or_else(std::env::temp_dir, PathBuf::from);
+    let seconds = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(2);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(measure(&parent, Duration::from_secs(seconds)));
+}
+
+#[expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+async fn measure(parent: &std::path::Path, for_each: Duration) {
+    println!("{:>8} {:>12} {:>10} {:>10} {:>14}", "callers", "creations/s", "p50 us", "p99 us", "cpu us each");
+    for callers in CALLERS {
+        let data = tempfile::tempdir_in(parent).expect("a directory");
+        let store = Arc::new(RedbStore::open(data.path(), Options::default()).expect("a store"));
+        let next = Arc::new(AtomicU64::new(0));
+        let cpu = cpu_time();
+        let started = Instant::now();
+        let until = started + for_each;
+        let tasks: Vec<_> =
+            (0..callers).map(|_| tokio::spawn(create_until(Arc::clone(&store), Arc::clone(&next), until))).collect();
+        let mut waits = Vec::new();
+        for task in tasks {
+            waits.extend(task.await.expect("a caller"));
+        }
+        let elapsed = started.elapsed();
+        waits.sort_unstable();
+        let micros = |at: usize| waits[waits.len() * at / 100].as_micros();
+        let each = cpu.zip(cpu_time()).map_or_else(
+            || "-".to_owned(),
+            |(before, after)| ((after - before).as_micros() / waits.len() as u128).to_string(),
+        );
+        let per_second = waits.len() as u128 * 1_000_000 / elapsed.as_micros();
+        println!("{callers:>8} {per_second:>12} {:>10} {:>10} {each:>14}", micros(50), micros(99));
+        store.close().await;
+    }
+}
+
+async fn create_until(store: Arc<RedbStore>, next: Arc<AtomicU64>, until: Instant) -> Vec<Duration> {
+    let mut waits = Vec::new();
+    while Instant::now() < until {
+        let payment = payment(next.fetch_add(1, Ordering::Relaxed));
+        let asked = Instant::now();
+        let batch = Batch::of(Write::Payment { payment: Box::new(payment), expected: None });
+        store.commit(batch).await.expect("a creation");
+        waits.push(asked.elapsed());
+    }
+    waits
+}
+
+fn payment(number: u64) -> Payment {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let now = Timestamp::from_millis(START_MS + number / 20);
+    let mut random = [0; 10];
+    random[2..].copy_from_slice(&mixed.to_be_bytes());
+    let draft = Draft {
+        amount: Money::new(10_500, Currency::Hbd),
+        description: "Blue mug, large".to_owned(),
+        metadata: Metadata::from([("orderId".to_owned(), MetadataValue::Text(format!("A-{number}")))]),
+        redirect_url: Some("https://shop.example/thanks".to_owned()),
+        cancel_url: Some("https://shop.example/cancelled".to_owned()),
+        lifetime: None,
+    };
+    let terms = Terms {
+        merchant: MerchantId::from_bits(u128::from(mixed % 100) << 64),
+        pay_to: AccountName::parse("blue.mugs").expect("a name"),
+        fee_percent: FeePercent::parse("1.5").expect("a percentage"),
+        fee_mode: FeeMode::Invoice,
+        rate: None,
+        default_lifetime: Duration::from_secs(1_800),
+        grace: Duration::ZERO,
+        livemode: false,
+    };
+    let slug = SlugToken::from_bits((u128::from(mixed) << 64) | u128::from(number));
+    Payment::open(draft, terms, PaymentId::new(now, random), slug, now).expect("HBD needs no price")
+}
+
+/// Returns the processor time of this process so far, where the system tells.
+fn cpu_time() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    // User and system time, in hundredths of a second, are the 12th and 13th after the name.
+    let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some(Duration::from_millis((ticks(11)? + ticks(12)?) * 10))
+}

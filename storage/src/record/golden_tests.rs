@@ -1,0 +1,385 @@
+//! The bytes of every record, pinned: a store written by an older program must stay readable for ever.
+//!
+//! A changed expectation here means that stores in the field can no longer be read: add a field or a version instead.
+
+use std::time::Duration;
+
+use engine::{
+    account::AccountName,
+    fields::{Metadata, MetadataValue},
+    ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
+    ledger::{BlockId, Place, Transfer, TxId},
+    merchant::{ApiKey, KeyDigest, Merchant},
+    money::{Currency, HivePrice, Money},
+    payment::{
+        Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition, FeeMode, Finality, Payment,
+        Quote, Rate, Route, State,
+    },
+    time::Timestamp,
+    webhook::{Attempt, Delivery, Outcome, Secret, Secrets},
+};
+
+use super::*;
+use crate::batch::{Claimed, Cursor, EventRecord, Unmatched, UnmatchedReason};
+
+fn name(text: &str) -> AccountName {
+    AccountName::parse(text).unwrap()
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+/// Checks that a value is written as these bytes and that these bytes are read as the value.
+#[track_caller]
+fn pinned<T: PartialEq + std::fmt::Debug>(
+    value: T,
+    written: &[u8],
+    golden: &str,
+    read: impl Fn(&[u8]) -> Result<T, Damage>,
+) {
+    let golden: String = golden.split_whitespace().collect();
+    assert_eq!(hex(written), golden);
+    assert_eq!(read(&unhex(&golden)), Ok(value));
+}
+
+fn bare_payment() -> Payment {
+    Payment {
+        id: PaymentId::from_bits(1),
+        merchant: MerchantId::from_bits((2 << 64) | 3),
+        version: 1,
+        state: State::Pending,
+        previous_state: None,
+        sequence: 1,
+        slug: SlugToken::from_bits((4 << 64) | 5),
+        amount: Money::new(10_500, Currency::Hbd),
+        quote: Quote { fee_units: 157, fee_mode: FeeMode::Invoice, usd_cents: 1_050, rate: None },
+        pay_to: name("blue.mugs"),
+        description: "Mug".to_owned(),
+        metadata: Metadata::new(),
+        redirect_url: None,
+        cancel_url: None,
+        created_at: at(1_000),
+        updated_at: at(1_000),
+        expires_at: at(1_801_000),
+        grace: Duration::ZERO,
+        completed_at: None,
+        livemode: true,
+        transfers: Vec::new(),
+        claim: None,
+        paid_by: None,
+        cancelled_by: None,
+        is_reversed: false,
+    }
+}
+
+fn full_payment() -> Payment {
+    let rate = Rate { price: HivePrice { base_hbd_units: 258, quote_hive_units: 1_000 }, at: at(900) };
+    let money = Money::new(1_000, Currency::Hive);
+    Payment {
+        version: 300,
+        state: State::Completed,
+        previous_state: Some(State::Processing),
+        sequence: 3,
+        amount: money,
+        quote: Quote {
+            fee_units: 15,
+            fee_mode: FeeMode::Split { account: name("fees") },
+            usd_cents: 25,
+            rate: Some(rate),
+        },
+        metadata: Metadata::from([
+            ("a".to_owned(), MetadataValue::Text("x".to_owned())),
+            ("b".to_owned(), MetadataValue::List(vec!["y".to_owned(), String::new()])),
+            ("c".to_owned(), MetadataValue::List(Vec::new())),
+        ]),
+        redirect_url: Some("https://r".to_owned()),
+        cancel_url: Some(String::new()),
+        updated_at: at(5_000),
+        grace: Duration::from_secs(60),
+        completed_at: Some(at(5_000)),
+        livemode: false,
+        transfers: vec![Credit {
+            tx_id: TxId([0xaa; 20]),
+            op_in_tx: 1,
+            block: Some(CreditBlock {
+                place: Place { block_num: 100_000_000, tx_in_block: 2, op_in_tx: 1 },
+                time: at(4_000),
+            }),
+            from: name("alice"),
+            to: name("blue.mugs"),
+            money,
+            memo: "pos-…".to_owned(),
+            finality: Finality::Irreversible,
+            disposition: Disposition::Counted,
+            route: Route::X402,
+            memo_normalized: true,
+        }],
+        claim: Some(Claim {
+            tx_id: TxId([0xaa; 20]),
+            nonce: "n".to_owned(),
+            payer: name("alice"),
+            transfers: vec![ClaimedTransfer { op_in_tx: 1, to: name("blue.mugs"), money, memo: "m".to_owned() }],
+            signed_json: "{}".to_owned(),
+            expiration: at(9_000),
+            claimed_at: at(3_000),
+            finality: ClaimFinality::InBlock,
+        }),
+        paid_by: Some(TxId([0xaa; 20])),
+        cancelled_by: Some(Canceller::Merchant),
+        is_reversed: true,
+        ..bare_payment()
+    }
+}
+
+#[test]
+fn a_new_payment_has_these_bytes() {
+    let payment = bare_payment();
+    pinned(
+        payment.clone(),
+        &payment_to_bytes(payment),
+        "010a12090200000000000000110300000000000000100118012801321209040000000000000011050000000000000038 \
+        845240024a06089d01189a085209626c75652e6d7567735a034d756778e8078001e8078801a8f66da00101",
+        |bytes| payment_from_bytes(PaymentId::from_bits(1), bytes),
+    );
+}
+
+#[test]
+fn a_payment_with_everything_has_these_bytes() {
+    let payment = full_payment();
+    pinned(
+        payment.clone(),
+        &payment_to_bytes(payment),
+        "010a1209020000000000000011030000000000000010ac02180320022803321209040000000000000011050000000000 \
+        000038e80740014a15080f1204666565731819220908820210e8071884075209626c75652e6d7567735a034d75676206 \
+        0a01611a0178620a0a016210011a01791a0062050a016310016a0968747470733a2f2f72720078e807800188278801a8 \
+        f66d9001e0d40398018827aa014e0a14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa10011a0c0880c2d72f100218 \
+        0120a01f2205616c6963652a09626c75652e6d75677330e80738014207706f732de280a64803500158026001b201430a \
+        14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa12016e1a05616c696365221508011209626c75652e6d75677318e8 \
+        0720012a016d2a027b7d30a84638b8174002ba0114aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac00102c80101",
+        |bytes| payment_from_bytes(PaymentId::from_bits(1), bytes),
+    );
+}
+
+#[test]
+fn the_facts_of_a_stored_payment_are_those_of_the_payment() {
+    let claimed = Payment { state: State::Pending, ..full_payment() };
+    for payment in [bare_payment(), full_payment(), claimed] {
+        assert_eq!(payment_facts(&payment_to_bytes(payment.clone())), Ok(PaymentFacts::of(&payment)));
+    }
+}
+
+#[test]
+fn a_summary_has_these_bytes() {
+    let summary = Summary {
+        state: State::SystemCancelled,
+        amount: Money::new(10_500, Currency::Hbd),
+        created_at: at(1_763_647_200_007),
+        is_unusual: true,
+    };
+    pinned(summary, &summary_to_bytes(&summary), "010602010000019aa1909b070000000000002904", |bytes| {
+        summary_from_bytes(bytes.try_into().unwrap())
+    });
+    let newer = [2; SUMMARY_LEN];
+    assert_eq!(summary_from_bytes(&newer), Err(Damage::Version { found: 2, known: 1 }));
+}
+
+#[test]
+fn a_merchant_has_these_bytes() {
+    let merchant = Merchant {
+        id: MerchantId::from_bits(1),
+        version: 2,
+        name: "Blue Mugs".to_owned(),
+        hive_account: name("blue.mugs"),
+        icon_url: Some("https://i".to_owned()),
+        webhook_url: None,
+        is_active: true,
+        x402_enabled: false,
+        is_admin: true,
+        created_at: at(1_000),
+        updated_at: at(2_000),
+        key: ApiKey {
+            id: KeyId::from_bits(7),
+            digest: KeyDigest([0xdd; 32]),
+            last4: "0707".to_owned(),
+            created_at: at(1_000),
+            last_used_at: Some(at(61_000)),
+        },
+        secrets: Secrets {
+            current: Secret::from_random([1; 32]),
+            previous: Some((Secret::from_random([2; 32]), at(9_000))),
+        },
+    };
+    let bytes = merchant_to_bytes(merchant.clone());
+    assert_eq!(merchant_facts(&bytes), Ok(MerchantFacts::of(&merchant)));
+    pinned(
+        merchant,
+        &bytes,
+        "0108021209426c7565204d7567731a09626c75652e6d756773220968747470733a2f2f693001400148e80750d00f5a3a \
+        0a091107000000000000001220dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd1a0430 \
+        37303720e80728c8dc03623277687365635f415145424151454241514542415145424151454241514542415145424151 \
+        454241514542415145424151453d6a370a3277687365635f416749434167494341674943416749434167494341674943 \
+        416749434167494341674943416749434167493d10a846",
+        |bytes| merchant_from_bytes(MerchantId::from_bits(1), bytes),
+    );
+}
+
+#[test]
+fn an_event_has_these_bytes() {
+    let event = EventRecord {
+        id: EventId::from_bits(1),
+        seq: 17,
+        merchant: MerchantId::from_bits(2),
+        payment: PaymentId::from_bits(3),
+        delivery: DeliveryId::from_bits(4),
+        at: at(1_000),
+        body: b"{}".to_vec(),
+    };
+    pinned(
+        event.clone(),
+        &event_to_bytes(&event),
+        "010a0911010000000000000012091103000000000000001a0911040000000000000020e8072a027b7d",
+        |bytes| event_from_bytes((2, 17), bytes),
+    );
+}
+
+#[test]
+fn a_delivery_has_these_bytes() {
+    let delivery = Delivery {
+        id: DeliveryId::from_bits(4),
+        event: EventId::from_bits(1),
+        event_seq: 17,
+        merchant: MerchantId::from_bits(2),
+        payment: PaymentId::from_bits(3),
+        attempts: 9,
+        due_at: at(1_000),
+    };
+    pinned(
+        delivery.clone(),
+        &delivery_to_bytes(&delivery),
+        "01081112091102000000000000001a091103000000000000002009",
+        |bytes| delivery_from_bytes((1_000, 1, 4), bytes),
+    );
+}
+
+#[test]
+fn attempts_have_these_bytes() {
+    let attempt = |outcome| Attempt {
+        delivery: DeliveryId::from_bits(4),
+        event: EventId::from_bits(1),
+        merchant: MerchantId::from_bits(2),
+        number: 3,
+        endpoint: "e".to_owned(),
+        started_at: at(1_000),
+        duration_ms: 12,
+        outcome,
+        response_snippet: "no".to_owned(),
+        next_attempt_at: Some(at(2_000)),
+    };
+    let outcomes = [
+        (Outcome::Accepted { status: 204 }, "010a0911020000000000000012016518e807200c280130cc0142026e6f48d00f"),
+        (
+            Outcome::Refused { status: 503, retry_after: Some(Duration::from_secs(7)) },
+            "010a0911020000000000000012016518e807200c280230f70338d83642026e6f48d00f",
+        ),
+        (
+            Outcome::Refused { status: 410, retry_after: None },
+            "010a0911020000000000000012016518e807200c2802309a0342026e6f48d00f",
+        ),
+        (Outcome::Timeout, "010a0911020000000000000012016518e807200c280342026e6f48d00f"),
+        (Outcome::Connect, "010a0911020000000000000012016518e807200c280442026e6f48d00f"),
+        (Outcome::Tls, "010a0911020000000000000012016518e807200c280542026e6f48d00f"),
+        (Outcome::Dns, "010a0911020000000000000012016518e807200c280642026e6f48d00f"),
+        (Outcome::Blocked, "010a0911020000000000000012016518e807200c280742026e6f48d00f"),
+    ];
+    for (outcome, golden) in outcomes {
+        let attempt = attempt(outcome);
+        pinned(attempt.clone(), &attempt_to_bytes(attempt), golden, |bytes| attempt_from_bytes((1, 4, 3), bytes));
+    }
+}
+
+#[test]
+fn a_claim_has_these_bytes() {
+    let claimed =
+        Claimed { tx_id: TxId([0xaa; 20]), nonce: "n".to_owned(), payment: PaymentId::from_bits(3), at: at(1_000) };
+    pinned(claimed.clone(), &claimed_to_bytes(&claimed), "010a016e120911030000000000000018e807", |bytes| {
+        claimed_from_bytes(TxId([0xaa; 20]), bytes)
+    });
+}
+
+#[test]
+fn the_cursor_has_these_bytes() {
+    let cursor = Cursor { block_id: BlockId([5; 20]), time: at(3_000) };
+    pinned(
+        cursor,
+        &cursor_to_bytes(&cursor),
+        "010a14050505050505050505050505050505050505050510b817",
+        cursor_from_bytes,
+    );
+}
+
+#[test]
+fn an_unmatched_transfer_has_these_bytes() {
+    let transfer = Transfer {
+        tx_id: TxId([0xaa; 20]),
+        place: Place { block_num: 9, tx_in_block: 8, op_in_tx: 7 },
+        block_time: at(3_000),
+        from: name("alice"),
+        to: name("blue.mugs"),
+        money: Money::new(1, Currency::Hive),
+        memo: "hello".to_owned(),
+    };
+    let unmatched = Unmatched { transfer, reason: UnmatchedReason::OtherAccount };
+    let bytes = unmatched_to_bytes(unmatched.clone());
+    pinned(
+        unmatched,
+        &bytes,
+        "010a14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa10b8171a05616c69636520012801320568656c6c6f3805",
+        |bytes| unmatched_from_bytes(("blue.mugs", 9, 8, 7), bytes),
+    );
+}
+
+#[test]
+fn the_price_has_these_bytes() {
+    let rate = Rate { price: HivePrice { base_hbd_units: 258, quote_hive_units: 1_000 }, at: at(900) };
+    pinned(rate, &rate_to_bytes(rate), "0108820210e807188407", rate_from_bytes);
+}
+
+#[test]
+fn damaged_bytes_are_told_and_never_panic() {
+    let golden = payment_to_bytes(full_payment());
+    let read = |bytes: &[u8]| payment_from_bytes(PaymentId::from_bits(1), bytes);
+    assert_eq!(read(&[]), Err(Damage::Empty));
+    for length in 1..golden.len() {
+        // Cut short it is damaged, or it is another payment; it must only not be taken for this one.
+        assert_ne!(read(&golden[..length]), Ok(full_payment()), "{length}");
+    }
+    for at in 0..golden.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut bytes = golden.clone();
+            bytes[at] ^= flip;
+            let _ = (read(&bytes), payment_facts(&bytes));
+        }
+    }
+    let zeroless = QuoteRate { base_hbd_units: 1, quote_hive_units: 0, at_ms: 0 };
+    assert!(matches!(rate_from_bytes(&seal(1, &zeroless)), Err(Damage::Value { field: "price", .. })));
+}
+
+/// A price as it is stored, free to be wrong.
+#[derive(Clone, PartialEq, Message)]
+struct QuoteRate {
+    #[prost(uint64, tag = "1")]
+    base_hbd_units: u64,
+    #[prost(uint64, tag = "2")]
+    quote_hive_units: u64,
+    #[prost(uint64, tag = "3")]
+    at_ms: u64,
+}
