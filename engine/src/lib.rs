@@ -13,3 +13,4 @@ pub mod money;
 pub mod payment;
 pub mod time;
 pub mod webhook;
+pub mod x402;

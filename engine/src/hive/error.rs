@@ -62,7 +62,7 @@ impl DecodeError {
         }
     }
 
-    pub(super) fn inside(mut self, outer: &str) -> Self {
+    pub(crate) fn inside(mut self, outer: &str) -> Self {
         let dot = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
         self.field = format!("{outer}{dot}{}", self.field);
         self

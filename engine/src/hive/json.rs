@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 16;
 
 /// A JSON value that hides nothing: members keep their order, numbers are whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Json {
+pub(crate) enum Json {
     Null,
     Bool(bool),
     Int(i128),
@@ -21,7 +21,7 @@ pub(super) enum Json {
 }
 
 impl Json {
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
         let fault = RefCell::new(None);
         let mut reader = serde_json::Deserializer::from_slice(bytes);
         Strict { depth: 0, fault: &fault }
@@ -33,32 +33,32 @@ impl Json {
             })
     }
 
-    pub(super) fn get(&self, key: &str) -> Result<Option<&Self>, DecodeError> {
+    pub(crate) fn get(&self, key: &str) -> Result<Option<&Self>, DecodeError> {
         match self {
             Self::Map(members) => Ok(members.iter().find(|(name, _)| name == key).map(|(_, value)| value)),
             _ => Err(Fault::Wanted { wanted: "an object" }.into()),
         }
     }
 
-    pub(super) fn member(&self, key: &'static str) -> Result<&Self, DecodeError> {
+    pub(crate) fn member(&self, key: &'static str) -> Result<&Self, DecodeError> {
         self.get(key)?.ok_or_else(|| DecodeError { field: key.to_owned(), fault: Fault::Missing })
     }
 
-    pub(super) fn list(&self) -> Result<&[Self], DecodeError> {
+    pub(crate) fn list(&self) -> Result<&[Self], DecodeError> {
         match self {
             Self::List(items) => Ok(items),
             _ => Err(Fault::Wanted { wanted: "an array" }.into()),
         }
     }
 
-    pub(super) fn text(&self) -> Result<&str, DecodeError> {
+    pub(crate) fn text(&self) -> Result<&str, DecodeError> {
         match self {
             Self::Text(text) => Ok(text),
             _ => Err(Fault::Wanted { wanted: "a string" }.into()),
         }
     }
 
-    pub(super) fn whole<T: TryFrom<i128>>(&self, wanted: &'static str) -> Result<T, DecodeError> {
+    pub(crate) fn whole<T: TryFrom<i128>>(&self, wanted: &'static str) -> Result<T, DecodeError> {
         match self {
             Self::Int(number) => T::try_from(*number).map_err(|_| Fault::Wanted { wanted }.into()),
             _ => Err(Fault::Wanted { wanted }.into()),

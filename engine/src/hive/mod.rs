@@ -11,7 +11,7 @@ pub mod block;
 mod error;
 mod field;
 mod header;
-mod json;
+pub(crate) mod json;
 mod keys;
 pub mod memo;
 mod operation;

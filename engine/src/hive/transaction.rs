@@ -56,7 +56,11 @@ impl Transaction {
     /// # Errors
     /// [`DecodeError`] names the place. A text that passes may still be [invalid](Self::validate).
     pub fn parse(json: &[u8]) -> Result<Self, DecodeError> {
-        let json = Json::parse(json)?;
+        Self::read(&Json::parse(json)?)
+    }
+
+    /// Reads a transaction that is part of a larger JSON text.
+    pub(crate) fn read(json: &Json) -> Result<Self, DecodeError> {
         let at = |key: &'static str| move |error: DecodeError| error.inside(key);
         let form = Form::Hf26;
         Ok(Self {

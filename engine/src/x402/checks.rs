@@ -1,0 +1,324 @@
+//! The checks of a payment, each under its name, in order of precedence: cheap and local ones first.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{Reason, Refused, Version};
+use crate::{
+    account::AccountName,
+    hive::{Authority, Authorized, ChainId, Denied, Operation, Pack, Refusal, Role, Transaction, Transfer, check},
+    ids::PaymentId,
+    ledger::{MemoMatch, TxId, match_fee_memo, match_memo, memo_of},
+    money::{Currency, Money},
+    payment::{ClaimedTransfer, FeeMode, Payment},
+    time::Timestamp,
+};
+
+/// How long before its expiration the chain must still have: the next block has to come in time.
+const LEAST_TIME_LEFT: Duration = Duration::from_secs(3);
+/// What an unbound memo starts with, before the payload's nonce.
+const NONCE_MEMO: &str = "x402:";
+
+/// Which memos bind a transfer to what it pays for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoRule {
+    /// `pos-<this session>`, or `x402:<nonce>`.
+    Session(PaymentId),
+    /// Anything that names no session; an `x402:` memo must hold the nonce.
+    Requirements,
+}
+
+/// What a transaction must be to pay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// Who is paid.
+    pub pay_to: AccountName,
+    /// How much they get.
+    pub net: Money,
+    /// The fee's own transfer, where one is asked for.
+    pub fee: Option<(AccountName, u64)>,
+    /// What the memo must say.
+    pub memo: MemoRule,
+}
+
+impl Expected {
+    /// Returns what pays a session.
+    #[must_use]
+    pub fn of_session(payment: &Payment) -> Self {
+        let (net, fee) = match &payment.quote.fee_mode {
+            FeeMode::Invoice => (payment.amount.units, None),
+            FeeMode::Split { account } => (payment.net_units(), Some((account.clone(), payment.quote.fee_units))),
+        };
+        Self {
+            pay_to: payment.pay_to.clone(),
+            net: Money::new(net, payment.amount.currency),
+            fee,
+            memo: MemoRule::Session(payment.id),
+        }
+    }
+}
+
+/// A transaction that passed the local checks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Presented {
+    /// Who pays.
+    pub payer: AccountName,
+    /// The transfers, in order.
+    pub transfers: Vec<ClaimedTransfer>,
+}
+
+impl Expected {
+    /// Runs the checks that need nobody else: operations, sender, recipients, currency, amount, memo, expiration.
+    /// `now` is the head block's time, or ours where that is later.
+    ///
+    /// # Errors
+    /// [`Refused`] by the first check that fails.
+    pub fn check(
+        &self,
+        transaction: &Transaction,
+        version: Version,
+        nonce: &str,
+        now: Timestamp,
+        max_expiration: Duration,
+    ) -> Result<Presented, Refused> {
+        let transfers = self.check_operations(transaction)?;
+        let payer = check_sender(&transfers)?;
+        let checks = || {
+            self.check_self_payment(&payer)?;
+            let (net, fee) = self.check_recipients(&transfers)?;
+            self.check_currency(&transfers)?;
+            self.check_amounts(net, fee, version)?;
+            self.check_memo(net, nonce)?;
+            if let Some(fee) = fee {
+                self.check_fee_memo(fee)?;
+            }
+            check_expiration(transaction.expiration, now, max_expiration)
+        };
+        checks().map_err(|refused: Refused| refused.by(&payer))?;
+        let claimed = transfers.iter().zip(0..).map(|(transfer, op_in_tx)| {
+            Ok(ClaimedTransfer {
+                op_in_tx,
+                to: account(&transfer.to)?,
+                money: transfer.amount.money().ok_or_else(operations)?,
+                memo: transfer.memo.clone(),
+            })
+        });
+        Ok(Presented { transfers: claimed.collect::<Result<_, Refused>>()?, payer })
+    }
+
+    fn check_operations<'a>(&self, transaction: &'a Transaction) -> Result<Vec<&'a Transfer>, Refused> {
+        let wanted = if self.fee.is_some() { 2 } else { 1 };
+        let transfers: Vec<_> = transaction
+            .operations
+            .iter()
+            .filter_map(|operation| match operation {
+                Operation::Transfer(transfer) => Some(transfer),
+                _ => None,
+            })
+            .collect();
+        if transaction.operations.len() != wanted || transfers.len() != wanted {
+            let message = format!("exactly {wanted} transfer operation(s) and nothing else are asked for");
+            return Err(Refused::new(Reason::Operations, message));
+        }
+        transaction.validate().map_err(|error| Refused::new(Reason::Operations, error))?;
+        Ok(transfers)
+    }
+
+    fn check_self_payment(&self, payer: &AccountName) -> Result<(), Refused> {
+        let collects = self.fee.as_ref().is_some_and(|(account, _)| account == payer);
+        if *payer == self.pay_to || collects {
+            return Err(Refused::new(Reason::SelfPayment, "the payer is the one to be paid"));
+        }
+        Ok(())
+    }
+
+    /// Matches the transfers as a set: one for each receiver, in any order.
+    fn check_recipients<'a>(
+        &self,
+        transfers: &[&'a Transfer],
+    ) -> Result<(&'a Transfer, Option<&'a Transfer>), Refused> {
+        let one_to = |account: &AccountName| {
+            let mut to = transfers.iter().filter(|transfer| transfer.to == account.as_str());
+            match (to.next(), to.next()) {
+                (Some(transfer), None) => Ok(*transfer),
+                _ => Err(Refused::new(
+                    Reason::RecipientMismatch,
+                    format_args!("exactly one transfer must go to {account}"),
+                )),
+            }
+        };
+        let net = one_to(&self.pay_to)?;
+        let fee = self.fee.as_ref().map(|(account, _)| one_to(account)).transpose()?;
+        Ok((net, fee))
+    }
+
+    fn check_currency(&self, transfers: &[&Transfer]) -> Result<(), Refused> {
+        let wanted = self.net.currency;
+        let same = |transfer: &&Transfer| transfer.amount.money().is_some_and(|money| money.currency == wanted);
+        if transfers.iter().all(same) {
+            Ok(())
+        } else {
+            Err(Refused::new(Reason::AssetMismatch, format_args!("every transfer must be in {wanted}")))
+        }
+    }
+
+    fn check_amounts(&self, net: &Transfer, fee: Option<&Transfer>, version: Version) -> Result<(), Refused> {
+        let check = |transfer: &Transfer, wanted: u64| {
+            let given = transfer.amount.money().map_or(0, |money| money.units);
+            let wanted_text = Money::new(wanted, self.net.currency);
+            match version {
+                _ if given < wanted => {
+                    Err(Refused::new(Reason::Amount, format_args!("{} must get {wanted_text}", transfer.to)))
+                }
+                Version::V2 if given != wanted => Err(Refused::new(
+                    Reason::AmountMismatch,
+                    format_args!("{} must get exactly {wanted_text}", transfer.to),
+                )),
+                _ => Ok(()),
+            }
+        };
+        check(net, self.net.units)?;
+        match (fee, &self.fee) {
+            (Some(transfer), Some((_, units))) => check(transfer, *units),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_memo(&self, net: &Transfer, nonce: &str) -> Result<(), Refused> {
+        let memo = net.memo.as_str();
+        let holds_nonce = memo.strip_prefix(NONCE_MEMO).map(|held| held == nonce);
+        let fits = match self.memo {
+            MemoRule::Session(session) => {
+                memo == memo_of(session) || (holds_nonce == Some(true) && is_hex_nonce(nonce))
+            }
+            MemoRule::Requirements => holds_nonce != Some(false) && !names_a_session(memo),
+        };
+        if fits {
+            return Ok(());
+        }
+        let wanted = match self.memo {
+            MemoRule::Session(session) => format!("the memo must be {} (or x402:<nonce>)", memo_of(session)),
+            MemoRule::Requirements => "the memo names something else".to_owned(),
+        };
+        Err(Refused::new(Reason::MemoMismatch, wanted))
+    }
+
+    /// The fee's memo names this session and no other; free text around it is allowed.
+    fn check_fee_memo(&self, fee: &Transfer) -> Result<(), Refused> {
+        let MemoRule::Session(session) = self.memo else { return Ok(()) };
+        match match_fee_memo(&fee.memo) {
+            MemoMatch::Exact(named) | MemoMatch::Normalized(named) if named == session => Ok(()),
+            _ => Err(Refused::new(
+                Reason::MemoMismatch,
+                format_args!("the memo of the fee must name {session}, such as fee-{session}"),
+            )),
+        }
+    }
+}
+
+/// Says whether the memo binds the transfer to the session by name. An unbound one could be anybody's.
+#[must_use]
+pub fn is_bound(expected: &Expected, presented: &Presented) -> bool {
+    let MemoRule::Session(session) = expected.memo else { return false };
+    presented.transfers.iter().any(|transfer| transfer.to == expected.pay_to && transfer.memo == memo_of(session))
+}
+
+fn names_a_session(memo: &str) -> bool {
+    memo.starts_with("pos-") || !matches!(match_memo(memo), MemoMatch::None)
+}
+
+fn is_hex_nonce(nonce: &str) -> bool {
+    nonce.len() == 32 && nonce.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn check_sender(transfers: &[&Transfer]) -> Result<AccountName, Refused> {
+    let from = transfers.first().map(|transfer| &transfer.from).ok_or_else(operations)?;
+    let payer = account(from)?;
+    if transfers.iter().all(|transfer| transfer.from == *from) {
+        Ok(payer)
+    } else {
+        Err(Refused::new(Reason::SenderMismatch, "both transfers must come from one account"))
+    }
+}
+
+fn check_expiration(expiration: Timestamp, now: Timestamp, max_expiration: Duration) -> Result<(), Refused> {
+    if expiration <= now + LEAST_TIME_LEFT {
+        return Err(Refused::new(
+            Reason::PaymentExpired,
+            format_args!("the transaction expires at {expiration}, too soon"),
+        ));
+    }
+    if expiration > now + max_expiration {
+        let message = format!("the transaction expires more than {} s from now", max_expiration.as_secs());
+        return Err(Refused::new(Reason::ExpirationTooFar, message));
+    }
+    Ok(())
+}
+
+fn account(name: &str) -> Result<AccountName, Refused> {
+    AccountName::parse(name).map_err(|error| Refused::new(Reason::Operations, error))
+}
+
+fn operations() -> Refused {
+    Refused::new(Reason::Operations, "a transfer of HIVE or HBD is asked for")
+}
+
+/// Checks the signatures against the payer's authority: on the legacy digest first, because wallets sign that one, and
+/// on the other only if that does not do.
+///
+/// # Errors
+/// [`Denied::unknown`] accounts to fetch, inside `Err(Ok(_))`; a [`Refused`] inside `Err(Err(_))`.
+pub fn authorize(
+    transaction: &Transaction,
+    payer: &AccountName,
+    chain: ChainId,
+    accounts: &BTreeMap<AccountName, Authority>,
+) -> Result<Authorized, Result<Denied, Refused>> {
+    let required = std::collections::BTreeSet::from([(Role::Active, payer.clone())]);
+    let attempt = |pack| -> Result<Authorized, Refusal> {
+        let keys = transaction.recover(chain, pack)?;
+        check(&required, accounts, &keys)?;
+        Ok(Authorized { pack, tx_id: transaction.id(pack), keys })
+    };
+    let first = match attempt(Pack::Legacy) {
+        Ok(authorized) => return Ok(authorized),
+        Err(refusal) => refusal,
+    };
+    let second = match attempt(Pack::Hf26) {
+        Ok(authorized) => return Ok(authorized),
+        Err(refusal) => refusal,
+    };
+    match (first, second) {
+        (Refusal::Authority(first), Refusal::Authority(second))
+            if !first.unknown.is_empty() || !second.unknown.is_empty() =>
+        {
+            let unknown = first.unknown.union(&second.unknown).cloned().collect();
+            Err(Ok(Denied { unknown, ..second }))
+        }
+        (Refusal::Authority(denied), _) => Err(Err(Refused::new(Reason::Authority, denied).by(payer))),
+        (first, _) => Err(Err(Refused::new(Reason::Signature, first).by(payer))),
+    }
+}
+
+/// Checks that the payer has what it pays. Only the chain's word is final.
+///
+/// # Errors
+/// [`Reason::InsufficientFunds`].
+pub fn check_balance(presented: &Presented, balances: &[Money]) -> Result<(), Refused> {
+    for currency in Currency::ALL {
+        let asked = presented.transfers.iter().filter(|transfer| transfer.money.currency == currency);
+        let asked = asked.fold(0u64, |sum, transfer| sum.saturating_add(transfer.money.units));
+        let has = balances.iter().find(|balance| balance.currency == currency).map_or(0, |balance| balance.units);
+        if asked > has {
+            let (asked, has) = (Money::new(asked, currency), Money::new(has, currency));
+            let message = format!("{} has {has} and pays {asked}", presented.payer);
+            return Err(Refused::new(Reason::InsufficientFunds, message).by(&presented.payer));
+        }
+    }
+    Ok(())
+}
+
+/// The two ids one transaction can have; only the one its signatures hold for is real.
+#[must_use]
+pub fn candidate_ids(transaction: &Transaction) -> [TxId; 2] {
+    [transaction.id(Pack::Legacy), transaction.id(Pack::Hf26)]
+}

@@ -1,0 +1,26 @@
+//! Payment over HTTP 402: what is asked for, what a payer hands in, and the checks in their order.
+//!
+//! All of it is decided by its arguments; fetching authorities, claiming and broadcasting happen above.
+
+mod checks;
+mod offer;
+mod payload;
+mod reason;
+
+pub use checks::{Expected, MemoRule, Presented, authorize, candidate_ids, check_balance, is_bound};
+pub use offer::{Offer, OfferFee, body_v1, requirements_v2};
+pub use payload::{Accepted, HeaderError, PaymentPayload, Requirements, Version, encode_header};
+pub use reason::{Reason, Refused};
+
+/// The one scheme: an exact amount.
+pub const SCHEME: &str = "exact";
+/// The network as it is always written.
+pub const NETWORK: &str = "hive:mainnet";
+/// The CAIP-2 alias, taken on input only: the chain's id cut to 32 characters.
+const NETWORK_ALIAS: &str = "hive:beeab0de000000000000000000000000";
+
+/// Says whether a text names our network.
+#[must_use]
+pub fn is_our_network(network: &str) -> bool {
+    network == NETWORK || network == NETWORK_ALIAS
+}

@@ -1,0 +1,182 @@
+//! What a 402 asks for: the same session, in the words of both versions.
+
+use serde::Serialize;
+
+use super::{NETWORK, SCHEME};
+use crate::{account::AccountName, ids::PaymentId, ledger::memo_of, money::Money, time::Timestamp};
+
+/// Seconds a payer may take at most, as the requirements tell it.
+const MAX_TIMEOUT_SECONDS: u64 = 300;
+/// Bytes of the description inside headers, so that they fit a proxy's 4 kB.
+const MAX_DESCRIPTION_BYTES: usize = 256;
+
+/// A session as it is offered to an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The session.
+    pub session: PaymentId,
+    /// What it costs in all.
+    pub amount: Money,
+    /// Who is paid.
+    pub pay_to: AccountName,
+    /// The fee's own transfer, where it is collected with the payment.
+    pub fee: Option<OfferFee>,
+    /// The path of its checkout address: `/for/{slug}`.
+    pub path: String,
+    /// Where the service is reached, without a slash at its end.
+    pub base_url: String,
+    /// What is paid for.
+    pub description: String,
+    /// When the session ends.
+    pub expires_at: Timestamp,
+}
+
+/// The fee's own transfer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferFee {
+    /// Who collects it.
+    pub account: AccountName,
+    /// How much of the whole, smallest units.
+    pub units: u64,
+}
+
+/// Writes the body (and `x-payment` header) of version 1.
+#[must_use]
+pub fn body_v1(offer: &Offer, error: &str, now: Timestamp) -> String {
+    let accept = AcceptV1 {
+        x402_version: 1,
+        scheme: SCHEME,
+        network: NETWORK,
+        max_amount_required: offer.amount.to_string(),
+        resource: &offer.path,
+        description: offer.short_description(),
+        mime_type: "application/json",
+        pay_to: offer.pay_to.as_str(),
+        valid_before: offer.expires_at.to_string(),
+        asset: offer.amount.currency.code(),
+        max_timeout_seconds: offer.timeout_seconds(now),
+        extra: offer.extra(),
+    };
+    json(&BodyV1 { x402_version: 1, error, accepts: [accept] })
+}
+
+/// Writes the `PAYMENT-REQUIRED` header of version 2.
+#[must_use]
+pub fn requirements_v2(offer: &Offer, error: &str, now: Timestamp) -> String {
+    let accept = AcceptV2 {
+        scheme: SCHEME,
+        network: NETWORK,
+        amount: offer.amount.units.to_string(),
+        asset: offer.amount.currency.code(),
+        pay_to: offer.pay_to.as_str(),
+        max_timeout_seconds: offer.timeout_seconds(now),
+        extra: offer.extra(),
+    };
+    let resource = Resource {
+        url: format!("{}{}", offer.base_url, offer.path),
+        description: offer.short_description(),
+        mime_type: "application/json",
+    };
+    json(&BodyV2 { x402_version: 2, error, resource, accepts: [accept] })
+}
+
+impl Offer {
+    fn timeout_seconds(&self, now: Timestamp) -> u64 {
+        self.expires_at.since(now).as_secs().clamp(1, MAX_TIMEOUT_SECONDS)
+    }
+
+    fn short_description(&self) -> &str {
+        let mut end = self.description.len().min(MAX_DESCRIPTION_BYTES);
+        while !self.description.is_char_boundary(end) {
+            end -= 1;
+        }
+        &self.description[..end]
+    }
+
+    /// Nothing here may change while the session lives: servers compare it whole.
+    fn extra(&self) -> Extra {
+        let fee = self.fee.as_ref();
+        let part = |units| Money::new(units, self.amount.currency).to_string();
+        Extra {
+            session_id: self.session.to_string(),
+            memo: memo_of(self.session),
+            fee_account: fee.map(|fee| fee.account.to_string()),
+            fee_amount: fee.map(|fee| part(fee.units)),
+            net_amount: fee.map(|fee| part(self.amount.units - fee.units)),
+            fee_memo: fee.map(|_| format!("fee-{}", self.session)),
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("texts and numbers always serialize")
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BodyV1<'a> {
+    x402_version: u8,
+    error: &'a str,
+    accepts: [AcceptV1<'a>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AcceptV1<'a> {
+    x402_version: u8,
+    scheme: &'a str,
+    network: &'a str,
+    max_amount_required: String,
+    resource: &'a str,
+    description: &'a str,
+    mime_type: &'a str,
+    pay_to: &'a str,
+    valid_before: String,
+    asset: &'a str,
+    max_timeout_seconds: u64,
+    extra: Extra,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BodyV2<'a> {
+    x402_version: u8,
+    error: &'a str,
+    resource: Resource<'a>,
+    accepts: [AcceptV2<'a>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource<'a> {
+    url: String,
+    description: &'a str,
+    mime_type: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AcceptV2<'a> {
+    scheme: &'a str,
+    network: &'a str,
+    amount: String,
+    asset: &'a str,
+    pay_to: &'a str,
+    max_timeout_seconds: u64,
+    extra: Extra,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Extra {
+    session_id: String,
+    memo: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fee_account: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fee_amount: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    net_amount: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fee_memo: Option<String>,
+}
