@@ -284,8 +284,9 @@ impl Payment {
                 });
             }
         }
+        let satisfied = self.state == State::Pending && next.claim_is_satisfied(transfer.tx_id);
         next.drop_decided_claim();
-        if !self.state.is_terminal() && next.paid_units() >= self.amount.units {
+        if !self.state.is_terminal() && (satisfied || next.paid_units() >= self.amount.units) {
             return Ok(next.completed(self, transfer.tx_id, now));
         }
         Ok(next.still())
@@ -439,6 +440,22 @@ impl Payment {
 
     fn is_claimed(&self, tx_id: TxId) -> bool {
         self.claim.as_ref().is_some_and(|claim| claim.tx_id == tx_id)
+    }
+
+    /// Says whether every transfer of the claimed transaction stands in a block, where that is all the claim asks for.
+    fn claim_is_satisfied(&self, tx_id: TxId) -> bool {
+        self.claim.as_ref().is_some_and(|claim| {
+            claim.tx_id == tx_id
+                && claim.finality != ClaimFinality::Irreversible
+                && claim.transfers.iter().all(|transfer| {
+                    self.transfers.iter().any(|credit| {
+                        credit.tx_id == tx_id
+                            && credit.op_in_tx == transfer.op_in_tx
+                            && credit.block.is_some()
+                            && credit.finality != Finality::Orphaned
+                    })
+                })
+        })
     }
 
     /// Lets go of the claim once every transfer of it is irreversible: nothing can be undone any more.

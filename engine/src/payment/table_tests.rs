@@ -309,6 +309,27 @@ fn the_claimed_transaction_counts_whatever_its_block_time() {
 }
 
 #[test]
+fn a_sighting_in_a_block_completes_a_claim_that_asks_for_no_more() {
+    let seen = |finality| {
+        let claim = Claim { finality, ..claim(5, &[("blue.mugs", 1_000)]) };
+        let seen = Transfer { from: name("agent.one"), ..transfer(5, 1_000, OPENED + 3) };
+        Case::of(open())
+            .then(Command::Claim(claim), OPENED + 1)
+            .then(credit(seen, Finality::Reversible), OPENED + 3)
+            .payment
+            .state
+    };
+    assert_eq!(seen(ClaimFinality::Accepted), State::Completed);
+    assert_eq!(seen(ClaimFinality::InBlock), State::Completed);
+    assert_eq!(seen(ClaimFinality::Irreversible), State::Pending);
+    let seen = Transfer { from: name("agent.one"), ..transfer(5, 1_000, OPENED + 30) };
+    claimed()
+        .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
+        .then(credit(seen, Finality::Reversible), OPENED + 30)
+        .is(State::Processing, &[]);
+}
+
+#[test]
 fn a_definite_refusal_frees_the_session_for_another_claim() {
     claimed()
         .then(Command::Refuse { tx_id: tx(5) }, OPENED + 3)

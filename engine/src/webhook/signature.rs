@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_its_prefix_and_base64() {
-        assert_eq!(secret(), Secret::from_random(std::array::from_fn(|n| n as u8)));
+        assert_eq!(secret(), Secret::from_random(std::array::from_fn(|n| u8::try_from(n).unwrap())));
         for bad in ["", "whsec_", "whsec_***", "AAAA"] {
             assert_eq!(Secret::from_text(bad.to_owned()), None, "{bad:?}");
         }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Bytes of a payment header.
-pub const MAX_HEADER_BYTES: usize = 16 * 1024;
+pub(super) const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// Bytes of a nonce.
 const MAX_NONCE_BYTES: usize = 256;
 
