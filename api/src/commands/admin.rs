@@ -1,0 +1,82 @@
+//! `admin`: the first admin key, made in a data directory or by a running engine.
+
+use std::path::PathBuf;
+
+use proto::{Caller, Engine, v1};
+use serde_json::json;
+use storage::OpenError;
+
+use super::{
+    Failure,
+    facade::remote,
+    logs,
+    running::Running,
+    say,
+    settings::{EngineFlags, SettingsArgs, push},
+};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    #[command(flatten)]
+    engine: EngineFlags,
+    /// Asks a running engine instead of opening the data directory (setting engine_url)
+    #[arg(long, value_name = "URL")]
+    engine_url: Option<String>,
+    /// The name of the admin's merchant
+    #[arg(long, default_value = "Operator")]
+    name: String,
+    /// Its ledger account, which must exist
+    #[arg(long)]
+    account: String,
+    /// Prints one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Makes an admin and prints its key, which is shown this once.
+pub(super) async fn run(args: Args) -> Result<(), Failure> {
+    let mut flags = args.engine.into_settings();
+    push(&mut flags, "engine_url", args.engine_url);
+    let config = args.settings.load(flags)?;
+    logs::start(&config);
+    let request = v1::RegisterMerchantRequest { name: args.name, hive_account: args.account, icon_url: None };
+    let made = match remote(&config)? {
+        Some(transport) => register(&Engine::new(transport), request).await?,
+        None => {
+            let data = PathBuf::from(config.text("data_dir"));
+            let running = Running::start(&config, &data).await.map_err(explain)?;
+            let made = register(&Engine::new(running.service().in_process()), request).await;
+            running.end().await;
+            made?
+        }
+    };
+    let id = made.merchant.map(|merchant| merchant.id).unwrap_or_default();
+    let (key, secret) = (made.api_key, made.webhook_secret);
+    if args.json {
+        let line = json!({"id": id, "apiKey": key, "webhookSecret": secret, "privileges": ["admin"]});
+        return say(&format!("{line}\n"));
+    }
+    say(&format!(
+        "Admin merchant {id}\n  API key         {key}\n  webhook secret  {secret}\nBoth are shown this once. Keep them.\n"
+    ))
+}
+
+async fn register(
+    engine: &Engine,
+    request: v1::RegisterMerchantRequest,
+) -> Result<v1::RegisterMerchantResponse, Failure> {
+    Ok(engine.merchants().register_admin(Caller::default().request(request)).await?.into_inner())
+}
+
+/// Says what to do when a running engine has the data.
+fn explain(failure: Failure) -> Failure {
+    match failure {
+        Failure::Store { path, source: OpenError::Locked(_) } => Failure::Other(format!(
+            "the data directory {} is in use by a running engine: ask it with --engine-url URL",
+            path.display()
+        )),
+        other => other,
+    }
+}

@@ -1,0 +1,335 @@
+//! `dev`: the whole gateway over a Hive ledger of its own, ready to take a payment.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use actors::{Gateway, environment::Clock as _, system::SystemClock};
+use engine::{hive::Role, merchant::Registration};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use simulations::{
+    devnet::{self, Devnet},
+    ledger::Genesis,
+};
+use storage::{RedbStore, Store};
+
+use super::{
+    Failure,
+    files::{self, TemporaryDirectory},
+    logs,
+    running::{Running, address_of, ended, listen, serve_grpc, serve_rest},
+    say,
+    serve::required,
+    settings::{SettingsArgs, push},
+    stop::Stop,
+};
+
+/// The demo's shop and its operator, both accounts of the demo ledger.
+const SHOP: (&str, &str) = ("Blue Mug Shop", "shop.demo");
+const OPERATOR: (&str, &str) = ("Operator", "hivetill.fees");
+/// How long the engine may take to follow its own ledger.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    /// Where REST and the checkout page listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value_t = local(8080))]
+    listen: SocketAddr,
+    /// Where the ledger's JSON-RPC listens
+    #[arg(long, value_name = "ADDRESS", default_value_t = local(8091))]
+    ledger_listen: SocketAddr,
+    /// Where the engine's gRPC port listens
+    #[arg(long, value_name = "ADDRESS", default_value_t = local(8081))]
+    grpc_listen: SocketAddr,
+    /// Where the ledger's control methods listen
+    #[arg(long, value_name = "ADDRESS", default_value_t = local(8092))]
+    control_listen: SocketAddr,
+    /// Keeps everything here; without it, in a temporary folder that goes away
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Time between blocks, such as 3s or 250ms
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = parse_duration)]
+    block_interval: Duration,
+    /// Which rate and compliance limits hold: off or production
+    #[arg(long, default_value = "off", value_parser = ["off", "production"])]
+    limits: String,
+    /// Prints one line of JSON with everything in it
+    #[arg(long)]
+    json: bool,
+}
+
+const fn local(port: u16) -> SocketAddr {
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time: write it as 3s or 250ms");
+    let (number, unit_ms) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1),
+        (None, Some(number)) => (number, 1_000),
+        (None, None) => (text, 1_000),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let millis = number.checked_mul(unit_ms).filter(|millis| (1..=3_600_000).contains(millis)).ok_or_else(wrong)?;
+    Ok(Duration::from_millis(millis))
+}
+
+/// What must survive a restart besides ledger and store: the only copies of the demo's keys.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Credentials {
+    merchant_id: String,
+    api_key: String,
+    webhook_secret: String,
+    admin_api_key: String,
+}
+
+/// Runs ledger, engine and facade, prints where they are, and serves until it is asked to end.
+pub(super) async fn run(args: Args) -> Result<(), Failure> {
+    let temporary = if args.data.is_none() { Some(TemporaryDirectory::make()?) } else { None };
+    let data = args.data.clone().or_else(|| temporary.as_ref().map(|folder| folder.0.clone())).unwrap_or_default();
+    files::make_directory(&data)?;
+    let poll_ms = (args.block_interval.as_millis() / 3).clamp(20, 1_000);
+    let own = vec![
+        ("network", "dev".to_owned()),
+        ("fees.percent", "1.5".to_owned()),
+        ("webhooks.allow_insecure", "true".to_owned()),
+        ("ledger.poll_interval_ms", poll_ms.to_string()),
+        ("log.level", "warn".to_owned()),
+    ];
+    let mut flags = Vec::new();
+    push(&mut flags, "listen", Some(args.listen));
+    push(&mut flags, "grpc.listen", Some(args.grpc_listen));
+    push(&mut flags, "data_dir", Some(data.display()));
+    let config = args.settings.clone().load_over(("dev", own.clone()), flags.clone())?;
+    logs::start(&config);
+
+    let rest = listen(required(&config, "listen"), "--listen").await?;
+    let grpc = listen(required(&config, "grpc.listen"), "--grpc-listen").await?;
+    let ledger = start_ledger(&args, &data).await?;
+    push(&mut flags, "ledger.nodes", Some(ledger.rpc_url(0)));
+    let config = args.settings.clone().load_over(("dev", own), flags)?;
+
+    let running = Running::start(&config, &data).await?;
+    wait_until_ready(&running.gateway(), &running.store).await?;
+    let credentials = credentials(&running.gateway(), &data).await?;
+    let stop = Stop::new();
+    let places = Places {
+        api: config.optional("base_url").map_or(format!("http://{}", address_of(&rest)?), str::to_owned),
+        ledger: ledger.rpc_url(0),
+        control: ledger.control_addr.map(|address| format!("http://{address}")).unwrap_or_default(),
+        grpc: format!("http://{}", address_of(&grpc)?),
+    };
+    let ports = vec![
+        serve_rest(&config, rest, running.service().in_process(), &stop)?,
+        serve_grpc(&config, &data, grpc, running.service(), &stop)?,
+    ];
+    let accounts = accounts(ledger.genesis());
+    if args.json {
+        say(&json_line(&places, &credentials, &accounts))?;
+    } else {
+        say(&screen(&places, &credentials, &accounts, args.data.as_deref()))?;
+    }
+
+    let end = running.until_end().await;
+    stop.tell();
+    ended(ports).await;
+    running.end().await;
+    ledger.shutdown().await;
+    end
+}
+
+async fn start_ledger(args: &Args, data: &Path) -> Result<Devnet, Failure> {
+    let clock: devnet::Clock = Arc::new(|| SystemClock.now());
+    let genesis = Genesis::demo(files::random(), clock());
+    let options = devnet::Options {
+        nodes: vec![args.ledger_listen],
+        control: Some(args.control_listen),
+        block_interval: args.block_interval,
+        state: Some(data.join("ledger.journal")),
+        ..devnet::Options::new(genesis, clock)
+    };
+    Devnet::start(options).await.map_err(|error| match error {
+        devnet::StartError::Listen { address, source } => {
+            let flag = if address == args.control_listen { "--control-listen" } else { "--ledger-listen" };
+            Failure::Listen { address, flag, source }
+        }
+        other => Failure::Other(format!("the ledger does not start: {other}")),
+    })
+}
+
+/// Waits until payments in both currencies can be created.
+async fn wait_until_ready(gateway: &Gateway, store: &RedbStore) -> Result<(), Failure> {
+    let ready = async {
+        loop {
+            let follows = gateway.health().await.is_ok_and(|health| health.is_following);
+            if follows && matches!(store.rate().await, Ok(Some(_))) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(START_TIMEOUT, ready).await;
+    waited.map_err(|_| Failure::Other("the engine does not follow its ledger; see the log".to_owned()))
+}
+
+/// Returns the demo's keys: those of the last run in this directory, or new ones.
+async fn credentials(gateway: &Gateway, data: &Path) -> Result<Credentials, Failure> {
+    let path = data.join("dev.json");
+    if let Some(text) = files::read(&path)? {
+        let broken = |error: serde_json::Error| Failure::File { path: path.clone(), why: error.to_string() };
+        let kept: Credentials = serde_json::from_str(&text).map_err(broken)?;
+        if gateway.authenticate(&kept.api_key).await.is_ok() && gateway.authenticate(&kept.admin_api_key).await.is_ok() {
+            return Ok(kept);
+        }
+        // The key was re-issued meanwhile, or the store is another's: make a new demo.
+    }
+    let register = async |(name, account): (&str, &str), is_admin| {
+        let registration = Registration::check(name, account, None)
+            .map_err(|_| Failure::Other("the demo's names are not accepted".to_owned()))?;
+        let made = gateway.register(registration, is_admin).await;
+        made.map_err(|error| Failure::Other(format!("the demo merchant cannot be registered: {error}")))
+    };
+    let shop = register(SHOP, false).await?;
+    let operator = register(OPERATOR, true).await?;
+    let made = Credentials {
+        merchant_id: shop.merchant.id.to_string(),
+        api_key: shop.api_key,
+        webhook_secret: shop.secret.reveal().to_owned(),
+        admin_api_key: operator.api_key,
+    };
+    let text = serde_json::to_string_pretty(&made).map_err(|error| Failure::Other(error.to_string()))?;
+    files::write_private(&path, &text)?;
+    Ok(made)
+}
+
+/// Where everything is.
+struct Places {
+    api: String,
+    ledger: String,
+    control: String,
+    grpc: String,
+}
+
+struct FundedAccount {
+    name: &'static str,
+    units: u64,
+    active_key: String,
+}
+
+fn accounts(genesis: &Genesis) -> Vec<FundedAccount> {
+    let account = |(name, units)| FundedAccount {
+        name,
+        units,
+        active_key: genesis.key(name, Role::Active).to_wif().as_str().to_owned(),
+    };
+    Genesis::DEMO.into_iter().map(account).collect()
+}
+
+fn json_line(places: &Places, credentials: &Credentials, accounts: &[FundedAccount]) -> String {
+    let accounts: Vec<_> =
+        accounts.iter().map(|account| json!({"name": account.name, "activeKey": account.active_key})).collect();
+    let line = json!({
+        "api": places.api,
+        "ledger": places.ledger,
+        "control": places.control,
+        "grpc": places.grpc,
+        "merchant": {
+            "id": credentials.merchant_id,
+            "apiKey": credentials.api_key,
+            "webhookSecret": credentials.webhook_secret,
+            "account": SHOP.1,
+        },
+        "admin": {"apiKey": credentials.admin_api_key},
+        "accounts": accounts,
+    });
+    format!("{line}\n")
+}
+
+/// The one screen a newcomer sees.
+fn screen(places: &Places, credentials: &Credentials, accounts: &[FundedAccount], data: Option<&Path>) -> String {
+    let Places { api, ledger, control, grpc } = places;
+    let Credentials { api_key, webhook_secret, admin_api_key, merchant_id } = credentials;
+    let (shop, account) = SHOP;
+    let kept = data.map_or("a temporary folder; --data DIR keeps it".to_owned(), |data| data.display().to_string());
+    let funded: String = accounts
+        .iter()
+        .map(|account| format!("    {:<14} {:>6}  {}\n", account.name, account.units / 1_000, account.active_key))
+        .collect();
+    let program = std::env::args().next().unwrap_or_else(|| "hivetill".to_owned());
+    let payer_key = accounts.first().map(|payer| payer.active_key.as_str()).unwrap_or_default();
+    format!(
+        "
+  Hivetill takes payments at  {api}
+  over a Hive ledger of its own. No real money moves. Ctrl-C ends it.
+
+  Merchant          {shop} (@{account})  {merchant_id}
+    API key         {api_key}
+    webhook secret  {webhook_secret}
+  Admin's API key   {admin_api_key}
+  Ledger JSON-RPC   {ledger}    control  {control}
+  Engine gRPC       {grpc}
+  Data              {kept}
+
+  Accounts, with so many HIVE and HBD each, and their active keys
+{funded}
+  1. Create a payment of 1.500 HBD; the second line shows its id and its checkout page
+
+ANSWER=$(curl -s {api}/api/public/payments -H 'x-api-key: {api_key}' -H 'content-type: application/json' -d '{{\"amount\":\"1500\",\"currency\":\"HBD\",\"description\":\"A blue mug\"}}')
+ID=$(echo $ANSWER | grep -o 'pay_[0-9a-z]*' | head -1); echo $ID {api}/checkout/$ID
+
+  2. Pay it as alice (or open the checkout page in a browser)
+
+{program} transfer --node {ledger} --from alice --to {account} --amount '1.500 HBD' --memo pos-$ID --key {payer_key}
+
+  3. Read its status: pending, and completed as soon as the block cannot change any more
+
+curl -s {api}/api/public/payments/$ID/status -H 'x-api-key: {api_key}'
+
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_between_blocks_are_read_with_their_unit() {
+        for (text, millis) in [("3s", 3_000), ("250ms", 250), ("1", 1_000), ("3600s", 3_600_000)] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for bad in ["", "s", "0", "0ms", "-1s", "1.5s", "3601s", "1m", "99999999999999999999s"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_line_for_scripts_has_exactly_what_scripts_read() {
+        let places = Places { api: "a".into(), ledger: "l".into(), control: "c".into(), grpc: "g".into() };
+        let credentials = Credentials {
+            merchant_id: "mer_1".into(),
+            api_key: "k".into(),
+            webhook_secret: "w".into(),
+            admin_api_key: "x".into(),
+        };
+        let accounts = [FundedAccount { name: "alice", units: 1, active_key: "5".into() }];
+        let line = json_line(&places, &credentials, &accounts);
+        assert_eq!(line.matches('\n').count(), 1);
+        let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(
+            read,
+            json!({
+                "api": "a", "ledger": "l", "control": "c", "grpc": "g",
+                "merchant": {"id": "mer_1", "apiKey": "k", "webhookSecret": "w", "account": "shop.demo"},
+                "admin": {"apiKey": "x"},
+                "accounts": [{"name": "alice", "activeKey": "5"}],
+            })
+        );
+    }
+}

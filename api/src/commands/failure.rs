@@ -1,0 +1,97 @@
+//! How a command fails: what to tell, and the exit code that scripts can tell apart.
+
+use std::{io, net::SocketAddr, path::PathBuf};
+
+use actors::StartError;
+use proto::ApiError;
+use storage::OpenError;
+
+use crate::config::ConfigError;
+
+/// The codes, as `--help` shows them.
+pub(super) const EXIT_CODES: &str = "Exit codes: 0 ended as asked, 1 failed, 2 wrong command line, 3 settings cannot be used, 4 an address \
+     is in use, 5 the data directory is in use or cannot be opened, 6 the ledger or the data are of another chain, 7 the \
+     engine had to stop and should be started again.";
+
+/// Why a command ended without doing its work.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Settings cannot be used.
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address} ({flag}): {source}{}", taken(.source, .flag))]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The flag or setting that chose it.
+        flag: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The data directory cannot be opened.
+    #[error("cannot open the data directory {}: {source}", path.display())]
+    Store {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        source: OpenError,
+    },
+    /// The engine did not start.
+    #[error("{0}")]
+    Start(#[from] StartError),
+    /// The engine had to stop.
+    #[error("the engine had to stop: {0}")]
+    Engine(String),
+    /// The engine refused.
+    #[error("the engine refused: {}", refusal(.0))]
+    Refused(ApiError),
+    /// A file of ours cannot be read or written.
+    #[error("{}: {why}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Failure {
+    /// Returns the exit code.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Other(_) | Self::Refused(_) | Self::File { .. } => 1,
+            Self::Config(_) => 3,
+            Self::Listen { .. } => 4,
+            Self::Store { .. } | Self::Start(StartError::Read(_) | StartError::Write(_)) => 5,
+            Self::Start(StartError::WrongNode(_) | StartError::WrongStore { .. }) => 6,
+            Self::Start(StartError::Actor(_)) | Self::Engine(_) => 7,
+        }
+    }
+}
+
+impl From<tonic::Status> for Failure {
+    fn from(status: tonic::Status) -> Self {
+        Self::Refused(status.into())
+    }
+}
+
+fn taken(source: &io::Error, flag: &str) -> String {
+    if source.kind() == io::ErrorKind::AddrInUse {
+        format!("; another process has it: choose another with {flag}, or port 0 for any free one")
+    } else {
+        String::new()
+    }
+}
+
+fn refusal(error: &ApiError) -> String {
+    let mut text = error.message.to_string();
+    for field in &error.fields {
+        text.push_str(&format!(" ({}: {})", field.field, field.message));
+    }
+    text
+}

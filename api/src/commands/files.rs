@@ -1,0 +1,108 @@
+//! Small files that only their owner may read: tokens, the dev gateway's credentials.
+
+use std::{
+    fs::{self, DirBuilder, OpenOptions},
+    io::Write as _,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use actors::{environment::Entropy, system::SystemEntropy};
+
+use super::Failure;
+
+/// The file that holds the gRPC port's token when no setting does.
+const TOKEN_FILE: &str = "grpc-token";
+
+/// Makes a directory and those above it, for its owner only.
+pub(super) fn make_directory(path: &Path) -> Result<(), Failure> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| failed(path, &error))
+}
+
+/// Writes a file for its owner only, whole or not at all.
+pub(super) fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
+    let unfinished = path.with_extension("tmp");
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let write = || -> std::io::Result<()> {
+        let mut file = options.open(&unfinished)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)
+    };
+    write().map_err(|error| failed(path, &error))
+}
+
+/// Reads a file, or nothing if there is none.
+pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(path, &error)),
+    }
+}
+
+/// Returns the token kept in a data directory, if there is one.
+pub(super) fn kept_token(data: &Path) -> Result<Option<String>, Failure> {
+    let token = read(&data.join(TOKEN_FILE))?;
+    Ok(token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()))
+}
+
+/// Returns the token kept in a data directory; the first time it is made.
+pub(super) fn token(data: &Path) -> Result<String, Failure> {
+    if let Some(token) = kept_token(data)? {
+        return Ok(token);
+    }
+    let token = hex::encode(random::<32>());
+    write_private(&data.join(TOKEN_FILE), &format!("{token}\n"))?;
+    Ok(token)
+}
+
+/// Returns random bytes fit for keys.
+pub(super) fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    SystemEntropy.fill(&mut bytes);
+    bytes
+}
+
+/// A directory that goes away with its value.
+#[derive(Debug)]
+pub(super) struct TemporaryDirectory(pub(super) PathBuf);
+
+impl TemporaryDirectory {
+    pub(super) fn make() -> Result<Self, Failure> {
+        let path = std::env::temp_dir().join(format!("hivetill-dev-{}", hex::encode(random::<8>())));
+        make_directory(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        // What cannot be removed is a temporary folder all the same.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::File { path: path.to_owned(), why: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_and_only_its_owner_may_read_it() {
+        let folder = TemporaryDirectory::make().expect("a folder");
+        let data = folder.0.join("data");
+        make_directory(&data).expect("made");
+        assert_eq!(kept_token(&data).expect("read"), None);
+        let made = token(&data).expect("made");
+        assert_eq!(token(&data).expect("kept"), made);
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!((mode(&data), mode(&data.join(TOKEN_FILE))), (0o700, 0o600));
+    }
+}

@@ -1,0 +1,149 @@
+//! `hivetill ledger`: the dev ledger alone, a Hive node on this machine with play money.
+
+use std::{io::Write, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use actors::{
+    environment::{Clock, Entropy},
+    system::{SystemClock, SystemEntropy},
+};
+use engine::hive::Role;
+use serde_json::json;
+use simulations::{
+    devnet::{Devnet, Options, StartError},
+    ledger::Genesis,
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What `hivetill ledger` is told.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Where the node listens; port 0 takes a free one. Given more than once, several nodes show the same chain, each
+    /// with its own faults
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8091")]
+    pub listen: Vec<SocketAddr>,
+    /// Where control listens: blocks on demand, forks, lags, lies
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8092")]
+    pub control_listen: SocketAddr,
+    /// Keeps the chain and its keys in this file, readable by its owner only
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Time between two blocks, such as `3s` or `200ms`
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = block_interval)]
+    pub block_interval: Duration,
+    /// How many blocks finality stays behind the head
+    #[arg(long, value_name = "BLOCKS", default_value_t = 2)]
+    pub irreversibility_lag: u32,
+    /// Makes no block by itself; control does
+    #[arg(long)]
+    pub no_auto_produce: bool,
+    /// Prints one line of JSON instead of the screen
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Why the dev ledger ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// It did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The terminal is gone, or signals cannot be heard.
+    #[error("cannot speak to the terminal: {0}")]
+    Terminal(#[from] std::io::Error),
+}
+
+/// Runs the dev ledger until it is interrupted.
+///
+/// # Errors
+/// [`Failure`].
+pub async fn run(args: Args) -> Result<(), Failure> {
+    let entropy: &dyn Entropy = &SystemEntropy;
+    let genesis = Genesis::demo(entropy.bytes(), SystemClock.now());
+    let options = Options {
+        nodes: args.listen,
+        control: Some(args.control_listen),
+        block_interval: args.block_interval,
+        irreversibility_lag: args.irreversibility_lag,
+        auto_produce: !args.no_auto_produce,
+        state: args.state,
+        ..Options::new(genesis, Arc::new(|| SystemClock.now()))
+    };
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let devnet = Devnet::start(options).await?;
+    let text = if args.json { one_line(&devnet) } else { screen(&devnet) };
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    drop(out);
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    devnet.shutdown().await;
+    Ok(())
+}
+
+fn one_line(devnet: &Devnet) -> String {
+    let nodes: Vec<String> = (0..devnet.rpc_addrs.len()).map(|node| devnet.rpc_url(node)).collect();
+    let accounts: Vec<_> = accounts(devnet).map(|(name, key)| json!({ "name": name, "activeKey": key })).collect();
+    json!({
+        "ledger": nodes.first(),
+        "nodes": nodes,
+        "control": devnet.control_addr.map(|address| format!("http://{address}")),
+        "chainId": devnet.genesis().chain_id.to_string(),
+        "accounts": accounts,
+    })
+    .to_string()
+}
+
+fn screen(devnet: &Devnet) -> String {
+    let mut text = String::from("Hive dev ledger, play money only\n\n");
+    for node in 0..devnet.rpc_addrs.len() {
+        text += &format!("  node     {}\n", devnet.rpc_url(node));
+    }
+    if let Some(control) = devnet.control_addr {
+        text += &format!("  control  http://{control}\n");
+    }
+    text += &format!("  chain    {}\n\n  accounts and their active keys\n", devnet.genesis().chain_id);
+    for (name, key) in accounts(devnet) {
+        text += &format!("  {name:<14} {key}\n");
+    }
+    text
+}
+
+/// The accounts of the genesis; later ones are told by `control.accounts`.
+fn accounts(devnet: &Devnet) -> impl Iterator<Item = (&str, String)> {
+    let genesis = devnet.genesis();
+    genesis.accounts.iter().map(|account| {
+        let name = account.name.as_str();
+        (name, genesis.key(name, Role::Active).to_wif().to_string())
+    })
+}
+
+/// Reads `3s` or `200ms`.
+fn block_interval(text: &str) -> Result<Duration, String> {
+    let (number, unit): (&str, fn(u64) -> Duration) = match text.strip_suffix("ms") {
+        Some(number) => (number, Duration::from_millis),
+        None => (text.strip_suffix('s').unwrap_or(text), Duration::from_secs),
+    };
+    let time = number.parse().map(unit).map_err(|_| "must look like `3s` or `200ms`".to_owned())?;
+    if time.is_zero() || time > Duration::from_secs(3_600) {
+        return Err("must be between 1ms and 3600s".to_owned());
+    }
+    Ok(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_in_seconds_or_milliseconds() {
+        assert_eq!(block_interval("3s"), Ok(Duration::from_secs(3)));
+        assert_eq!(block_interval("200ms"), Ok(Duration::from_millis(200)));
+        assert_eq!(block_interval("1"), Ok(Duration::from_secs(1)));
+        for text in ["", "0s", "ms", "-1s", "1.5s", "3m", "3601s"] {
+            assert!(block_interval(text).is_err(), "{text:?}");
+        }
+    }
+}

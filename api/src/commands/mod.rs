@@ -1,0 +1,107 @@
+//! The command line: which commands there are, and how the process begins and ends.
+
+use std::{io::Write as _, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+mod admin;
+mod dev;
+mod facade;
+mod failure;
+mod files;
+mod logs;
+mod running;
+mod serve;
+mod settings;
+mod show;
+mod stop;
+
+pub use failure::Failure;
+
+/// A self-hosted payment engine for the Hive ledger.
+#[derive(Debug, Parser)]
+#[command(name = "hivetill", version, after_help = failure::EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the whole gateway over a Hive ledger of its own, with a demo merchant and funded accounts.
+    Dev(dev::Args),
+    /// Runs the whole gateway over the Hive ledger.
+    Serve(serve::Args),
+    /// Runs the engine alone, behind its gRPC port.
+    Engine(serve::EngineArgs),
+    /// Runs the REST interface and the checkout page alone, over an engine elsewhere.
+    Facade(facade::Args),
+    /// Makes a merchant whose key has admin privilege, and shows the key.
+    Admin(admin::Args),
+    /// Shows the settings in force and where each is from, without secrets.
+    Config(show::Args),
+}
+
+/// Runs the command line and says how the process ends.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Nobody to tell is no reason to fail differently.
+            let _ = writeln!(std::io::stderr(), "hivetill: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    // Another library of the process may have chosen before us; either choice is fit.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Other(format!("cannot start: {error}")))?;
+    runtime.block_on(async {
+        match command {
+            Command::Dev(args) => Box::pin(dev::run(args)).await,
+            Command::Serve(args) => Box::pin(serve::run(args)).await,
+            Command::Engine(args) => Box::pin(serve::run_engine(args)).await,
+            Command::Facade(args) => Box::pin(facade::run(args)).await,
+            Command::Admin(args) => Box::pin(admin::run(args)).await,
+            Command::Config(args) => show::run(args),
+        }
+    })
+}
+
+/// Prints to whoever called the command.
+fn say(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let said = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    said.map_err(|error| Failure::Other(format!("cannot write to the standard output: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_takes_settings() {
+        for line in [
+            "hivetill dev --listen 127.0.0.1:0 --ledger-listen 127.0.0.1:0 --grpc-listen 127.0.0.1:0 --control-listen 127.0.0.1:0 --data d --block-interval 250ms --limits production --json",
+            "hivetill serve --config f.toml --set session.max_awake=1 --listen 127.0.0.1:0 --data d --node http://a --node http://b",
+            "hivetill engine --grpc-listen 127.0.0.1:0 --data d",
+            "hivetill facade --listen 127.0.0.1:0 --engine-url http://127.0.0.1:1 --base-url https://pay.example",
+            "hivetill admin --name Operator --account alice --data d --json",
+            "hivetill config --reference",
+        ] {
+            Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+    }
+}

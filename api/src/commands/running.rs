@@ -1,0 +1,153 @@
+//! A running engine: its store, its actors, the ports in front of it, and the order in which they start and end.
+
+use std::{net::SocketAddr, path::Path, sync::Arc};
+
+use actors::{
+    Environment, Gateway, Tree,
+    environment::{NoProbe, Node},
+    hive_rpc::HiveRpc,
+    http_webhooks::HttpWebhooks,
+    system::{SystemClock, SystemEntropy},
+};
+use proto::{Engine, Transport};
+use storage::RedbStore;
+use tokio::{net::TcpListener, task::JoinHandle};
+use tracing::info;
+
+use super::{
+    Failure, files,
+    stop::{self, Stop},
+};
+use crate::{
+    config::Config,
+    facade::{
+        Facade,
+        server::{self as http_server, Limits},
+    },
+    service::{
+        Service,
+        server::{self as grpc_server, Access},
+    },
+};
+
+/// An engine at work.
+pub(super) struct Running {
+    tree: Tree,
+    pub(super) store: Arc<RedbStore>,
+}
+
+impl Running {
+    /// Opens the store and starts the actors; returns when recovery is done.
+    pub(super) async fn start(config: &Config, data: &Path) -> Result<Self, Failure> {
+        let store = RedbStore::open(data, config.store());
+        let store = Arc::new(store.map_err(|source| Failure::Store { path: data.to_owned(), source })?);
+        let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
+        for url in config.list("ledger.nodes") {
+            let node = HiveRpc::new(&url, config.millis("ledger.request_timeout_ms"));
+            nodes.push(Arc::new(node.map_err(|error| Failure::Other(format!("cannot set up TLS: {error}")))?));
+        }
+        let webhooks = HttpWebhooks::new().map_err(|error| Failure::Other(format!("cannot set up TLS: {error}")))?;
+        let environment = Environment {
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SystemEntropy),
+            store: store.clone(),
+            nodes,
+            webhooks: Arc::new(webhooks),
+            probe: Arc::new(NoProbe),
+        };
+        let tree = Tree::start(environment, config.engine()).await?;
+        info!("the engine runs; its data are in {}", data.display());
+        Ok(Self { tree, store })
+    }
+
+    pub(super) fn gateway(&self) -> Gateway {
+        self.tree.gateway()
+    }
+
+    pub(super) fn service(&self) -> Service {
+        Service::new(self.gateway())
+    }
+
+    /// Waits until the process is asked to end, or the engine must not go on.
+    pub(super) async fn until_end(&self) -> Result<(), Failure> {
+        tokio::select! {
+            biased;
+            why = self.tree.failed() => Err(Failure::Engine(why)),
+            () = stop::asked() => Ok(()),
+        }
+    }
+
+    /// Stops the actors, then closes the store: what was acknowledged is on disk already.
+    pub(super) async fn end(self) {
+        self.tree.stop().await;
+        self.store.close().await;
+    }
+}
+
+/// Takes an address.
+pub(super) async fn listen(address: SocketAddr, flag: &'static str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|source| Failure::Listen { address, flag, source })
+}
+
+/// Returns the address that was taken.
+pub(super) fn address_of(listener: &TcpListener) -> Result<SocketAddr, Failure> {
+    listener.local_addr().map_err(|error| Failure::Other(format!("a listener has no address: {error}")))
+}
+
+/// Serves REST and the checkout page over an engine, until `stop`.
+pub(super) fn serve_rest(
+    config: &Config,
+    listener: TcpListener,
+    transport: Transport,
+    stop: &Stop,
+) -> Result<JoinHandle<()>, Failure> {
+    let address = address_of(&listener)?;
+    let base_url = config.optional("base_url").map_or_else(|| format!("http://{address}"), str::to_owned);
+    let facade = Facade::new(Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
+    let limits = Limits {
+        connections: config.count("limits.connections"),
+        head_timeout: config.millis("limits.head_timeout_ms"),
+        drain_timeout: config.millis("limits.drain_timeout_ms"),
+    };
+    info!("REST and the checkout page are at {base_url} (listening on {address})");
+    Ok(tokio::spawn(http_server::serve(listener, facade, limits, stop.heard())))
+}
+
+/// Serves the engine over gRPC, until `stop`.
+pub(super) fn serve_grpc(
+    config: &Config,
+    data: &Path,
+    listener: TcpListener,
+    service: Service,
+    stop: &Stop,
+) -> Result<JoinHandle<()>, Failure> {
+    let address = address_of(&listener)?;
+    let token = match config.optional("grpc.token") {
+        Some(token) => token.to_owned(),
+        None => files::token(data)?,
+    };
+    let tls = match (config.optional("grpc.tls_cert"), config.optional("grpc.tls_key")) {
+        (Some(certificate), Some(key)) => Some((pem(certificate)?, pem(key)?)),
+        _ => None,
+    };
+    info!("the engine's gRPC port is {address}");
+    let served = grpc_server::serve(listener, service, Access { token, tls }, stop.heard());
+    Ok(tokio::spawn(async move {
+        if let Err(error) = served.await {
+            tracing::error!("the gRPC port failed: {error}");
+        }
+    }))
+}
+
+/// Reads a PEM file.
+pub(super) fn pem(path: &str) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| Failure::File { path: path.into(), why: error.to_string() })
+}
+
+/// Waits for the ends of all ports.
+pub(super) async fn ended(ports: Vec<JoinHandle<()>>) {
+    for port in ports {
+        // A port that panicked has said so in the log.
+        let _ = port.await;
+    }
+}

@@ -1,0 +1,78 @@
+//! `serve`, the whole gateway in one process, and `engine`, its inner half.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use super::{
+    Failure, logs,
+    running::{Running, ended, listen, serve_grpc, serve_rest},
+    settings::{EngineFlags, FacadeFlags, SettingsArgs},
+    stop::Stop,
+};
+use crate::config::Config;
+
+/// Where `engine` listens when nobody says.
+const GRPC_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8081);
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    #[command(flatten)]
+    engine: EngineFlags,
+    #[command(flatten)]
+    facade: FacadeFlags,
+}
+
+/// Runs engine and facade in this process.
+pub(super) async fn run(args: Args) -> Result<(), Failure> {
+    let mut flags = args.engine.into_settings();
+    flags.extend(args.facade.into_settings());
+    let config = args.settings.load(flags)?;
+    logs::start(&config);
+    let rest = listen(required(&config, "listen"), "--listen").await?;
+    let grpc = match config.address("grpc.listen") {
+        Some(address) => Some(listen(address, "--grpc-listen").await?),
+        None => None,
+    };
+    let data = PathBuf::from(config.text("data_dir"));
+    let running = Running::start(&config, &data).await?;
+    let stop = Stop::new();
+    let mut ports = vec![serve_rest(&config, rest, running.service().in_process(), &stop)?];
+    if let Some(grpc) = grpc {
+        ports.push(serve_grpc(&config, &data, grpc, running.service(), &stop)?);
+    }
+    let end = running.until_end().await;
+    stop.tell();
+    ended(ports).await;
+    running.end().await;
+    end
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct EngineArgs {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    #[command(flatten)]
+    engine: EngineFlags,
+}
+
+/// Runs the engine behind its gRPC port.
+pub(super) async fn run_engine(args: EngineArgs) -> Result<(), Failure> {
+    let config = args.settings.load(args.engine.into_settings())?;
+    logs::start(&config);
+    let grpc = listen(config.address("grpc.listen").unwrap_or(GRPC_DEFAULT), "--grpc-listen").await?;
+    let data = PathBuf::from(config.text("data_dir"));
+    let running = Running::start(&config, &data).await?;
+    let stop = Stop::new();
+    let port = serve_grpc(&config, &data, grpc, running.service(), &stop)?;
+    let end = running.until_end().await;
+    stop.tell();
+    ended(vec![port]).await;
+    running.end().await;
+    end
+}
+
+/// Returns an address that always has a value.
+pub(super) fn required(config: &Config, name: &'static str) -> SocketAddr {
+    config.address(name).expect("this setting cannot be empty")
+}

@@ -1,0 +1,98 @@
+//! The flags that choose settings, the same on every command that runs something.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::Args;
+
+use super::Failure;
+use crate::config::{Config, Layers, process_variables};
+
+/// Where settings come from besides the defaults and variables.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct SettingsArgs {
+    /// A TOML file of settings (docs/settings.md)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Any setting, such as session.max_awake=1000; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pairs: Vec<String>,
+}
+
+impl SettingsArgs {
+    /// Loads the settings; `flags` are those a command has flags of its own for.
+    pub(super) fn load(self, flags: Vec<(&'static str, String)>) -> Result<Config, Failure> {
+        self.load_over(("", Vec::new()), flags)
+    }
+
+    /// Loads the settings over a command's own defaults.
+    pub(super) fn load_over(
+        self,
+        command: (&'static str, Vec<(&'static str, String)>),
+        flags: Vec<(&'static str, String)>,
+    ) -> Result<Config, Failure> {
+        let layers = Layers {
+            command_name: command.0,
+            command: command.1,
+            file: self.config,
+            variables: process_variables(),
+            pairs: self.pairs,
+            flags,
+        };
+        Ok(Config::load(layers)?)
+    }
+}
+
+/// Flags of commands that hold data and follow the ledger.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct EngineFlags {
+    /// Where the data are kept (setting data_dir)
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// A ledger node; may be repeated (setting ledger.nodes)
+    #[arg(long = "node", value_name = "URL")]
+    nodes: Vec<String>,
+    /// mainnet or dev (setting network)
+    #[arg(long)]
+    network: Option<String>,
+    /// Where the gRPC port listens (setting grpc.listen)
+    #[arg(long, value_name = "ADDRESS")]
+    grpc_listen: Option<SocketAddr>,
+}
+
+impl EngineFlags {
+    pub(super) fn into_settings(self) -> Vec<(&'static str, String)> {
+        let mut flags = Vec::new();
+        push(&mut flags, "data_dir", self.data.map(|path| path.display().to_string()));
+        push(&mut flags, "ledger.nodes", Some(self.nodes.join(",")).filter(|nodes| !nodes.is_empty()));
+        push(&mut flags, "network", self.network);
+        push(&mut flags, "grpc.listen", self.grpc_listen);
+        flags
+    }
+}
+
+/// Flags of commands that serve REST.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct FacadeFlags {
+    /// Where REST and the checkout page listen (setting listen)
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// The address the world reaches us at (setting base_url)
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+}
+
+impl FacadeFlags {
+    pub(super) fn into_settings(self) -> Vec<(&'static str, String)> {
+        let mut flags = Vec::new();
+        push(&mut flags, "listen", self.listen);
+        push(&mut flags, "base_url", self.base_url);
+        flags
+    }
+}
+
+/// Adds a flag that was given.
+pub(super) fn push(flags: &mut Vec<(&'static str, String)>, key: &'static str, value: Option<impl ToString>) {
+    if let Some(value) = value {
+        flags.push((key, value.to_string()));
+    }
+}

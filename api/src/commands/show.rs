@@ -1,0 +1,30 @@
+//! `config`: the settings in force.
+
+use super::{
+    Failure, say,
+    settings::{EngineFlags, FacadeFlags, SettingsArgs},
+};
+use crate::config::reference;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    #[command(flatten)]
+    engine: EngineFlags,
+    #[command(flatten)]
+    facade: FacadeFlags,
+    /// Prints the documentation of all settings instead (docs/settings.md)
+    #[arg(long)]
+    reference: bool,
+}
+
+/// Prints the settings as TOML, with the source of each.
+pub(super) fn run(args: Args) -> Result<(), Failure> {
+    if args.reference {
+        return say(&reference());
+    }
+    let mut flags = args.engine.into_settings();
+    flags.extend(args.facade.into_settings());
+    say(&args.settings.load(flags)?.show())
+}

@@ -1,0 +1,252 @@
+//! `hivetill transfer`: signs a transfer and broadcasts it. A payer's tool, for tests and scripts.
+
+use std::{io::Write, time::Duration};
+
+use actors::{
+    environment::{Node, NodeError, TxStatus},
+    hive_rpc::HiveRpc,
+};
+use engine::{
+    account::AccountName,
+    hive::{Asset, ChainId, Invalid, KeyError, Operation, Pack, PrivateKey, Transaction, Transfer, tapos_of},
+    ledger::{BlockId, Head, TxId},
+    money::Money,
+    time::Timestamp,
+};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+/// How often the node is asked whether a transaction is in a block.
+const POLL: Duration = Duration::from_millis(500);
+/// How long one call may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What `hivetill transfer` is told.
+#[derive(Clone, clap::Args)]
+pub struct Args {
+    /// The node to broadcast to
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8091")]
+    pub node: String,
+    /// Who pays
+    #[arg(long, value_name = "ACCOUNT")]
+    pub from: AccountName,
+    /// Who receives
+    #[arg(long, value_name = "ACCOUNT")]
+    pub to: AccountName,
+    /// How much, such as `1.000 HBD`
+    #[arg(long, value_parser = Money::parse_ledger)]
+    pub amount: Money,
+    /// What the receiver reads; to pay a session, the memo it shows
+    #[arg(long, default_value = "")]
+    pub memo: String,
+    /// The payer's private active key (WIF). Better in the environment: other users of the machine see command lines
+    #[arg(long, value_name = "WIF", env = "HIVETILL_KEY", hide_env_values = true)]
+    pub key: String,
+    /// Which packing to sign: what most wallets sign is legacy
+    #[arg(long, value_name = "PACK", default_value = "legacy", value_parser = pack)]
+    pub pack: Pack,
+    /// Seconds until the transaction expires, at most a day
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub expires_in: u32,
+    /// Waits until the transaction is in a block, or in one that no fork can take back
+    #[arg(long, value_name = "FOR", num_args = 0..=1, default_missing_value = "block")]
+    pub wait: Option<Wait>,
+    /// Signs and prints the transaction, and sends nothing
+    #[arg(long)]
+    pub sign_only: bool,
+}
+
+/// Hides the key.
+impl std::fmt::Debug for Args {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Args").field("from", &self.from).field("to", &self.to).finish_non_exhaustive()
+    }
+}
+
+/// What to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Wait {
+    /// Any block.
+    Block,
+    /// A block that no fork can take back.
+    Irreversible,
+}
+
+/// Why a transfer was not made, or not seen.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The key is none.
+    #[error("--key {0}")]
+    Key(#[from] KeyError),
+    /// The transfer is not possible on any chain.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// hived would read another memo than was signed.
+    #[error("--memo has control characters that hived's JSON cannot carry")]
+    Memo,
+    /// The node cannot be asked.
+    #[error("--node: {0}")]
+    Setup(#[from] reqwest::Error),
+    /// The node does not answer, or refuses.
+    #[error("the node {0}")]
+    Node(#[from] NodeError),
+    /// It expired without being in a block.
+    #[error("{tx_id} expired and is in no block")]
+    Expired {
+        /// The transaction.
+        tx_id: TxId,
+    },
+    /// The terminal is gone.
+    #[error("cannot write: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+/// Signs, broadcasts, waits if asked to, and prints one line of JSON: `{"txId", "status", "blockNum"?}`.
+///
+/// # Errors
+/// [`Failure`].
+pub async fn run(args: Args) -> Result<(), Failure> {
+    let key = PrivateKey::from_wif(&args.key)?;
+    let node = HiveRpc::new(&args.node, TIMEOUT)?;
+    let chain = node.identity().await?.chain_id;
+    let head = node.head().await?;
+    let transaction = signed(&args, chain, head.time, reference(&node, head).await?, &key)?;
+    let tx_id = transaction.id(args.pack);
+    let mut report = json!({ "txId": tx_id.to_string() });
+    if args.sign_only {
+        let json = transaction.to_condenser_json();
+        report["transaction"] = serde_json::from_str(&json).expect("a transaction is JSON");
+    } else {
+        broadcast(&node, &transaction).await?;
+        report["status"] = Value::from("broadcast");
+        if let Some(wait) = args.wait {
+            let (status, block) = included(&node, tx_id, transaction.expiration, wait).await?;
+            report["status"] = Value::from(status);
+            report["blockNum"] = Value::from(block);
+        }
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{report}")?;
+    Ok(out.flush()?)
+}
+
+/// Returns the newest irreversible block's id: a reference that a fork cannot make void. A young chain has its head.
+async fn reference(node: &HiveRpc, head: Head) -> Result<BlockId, Failure> {
+    if head.irreversible_num == 0 {
+        return Ok(head.block_id);
+    }
+    let blocks = node.blocks(head.irreversible_num, 1).await?;
+    Ok(blocks.first().map_or(head.block_id, |block| block.id))
+}
+
+fn signed(
+    args: &Args,
+    chain: ChainId,
+    head_time: Timestamp,
+    reference: BlockId,
+    key: &PrivateKey,
+) -> Result<Transaction, Failure> {
+    let (ref_block_num, ref_block_prefix) = tapos_of(reference);
+    let mut transaction = Transaction {
+        ref_block_num,
+        ref_block_prefix,
+        expiration: head_time + Duration::from_secs(args.expires_in.into()),
+        operations: vec![Operation::Transfer(Transfer {
+            from: args.from.to_string(),
+            to: args.to.to_string(),
+            amount: Asset::from(args.amount),
+            memo: args.memo.clone(),
+        })],
+        signatures: Vec::new(),
+    };
+    transaction.validate()?;
+    if !transaction.survives_json() {
+        return Err(Failure::Memo);
+    }
+    transaction.sign(chain, args.pack, key);
+    Ok(transaction)
+}
+
+async fn broadcast(node: &HiveRpc, transaction: &Transaction) -> Result<(), Failure> {
+    match node.broadcast(transaction.to_condenser_json()).await {
+        // The same bytes have the same id: an earlier try was heard.
+        Err(NodeError::Rpc { message, .. }) if message.contains("Duplicate transaction check failed") => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+async fn included(
+    node: &HiveRpc,
+    tx_id: TxId,
+    expiration: Timestamp,
+    wait: Wait,
+) -> Result<(&'static str, u32), Failure> {
+    loop {
+        match node.find_transaction(tx_id, expiration).await? {
+            TxStatus::InIrreversibleBlock(number) => return Ok(("irreversible", number)),
+            TxStatus::InReversibleBlock(number) if wait == Wait::Block => return Ok(("in_block", number)),
+            TxStatus::ExpiredIrreversible | TxStatus::TooOld => return Err(Failure::Expired { tx_id }),
+            TxStatus::InReversibleBlock(_) | TxStatus::InMempool | TxStatus::Unknown | TxStatus::ExpiredReversible => {
+                sleep(POLL).await;
+            }
+        }
+    }
+}
+
+fn pack(text: &str) -> Result<Pack, String> {
+    Pack::ALL.into_iter().find(|pack| pack.as_str() == text).ok_or_else(|| "must be legacy or hf26".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn parse(more: &[&str]) -> Result<Args, clap::Error> {
+        let wif = PrivateKey::from_login("alice", "active", "test").unwrap().to_wif();
+        let line = ["transfer", "--from", "alice", "--to", "bob", "--key", &wif];
+        Line::try_parse_from(line.iter().chain(more)).map(|line| line.args)
+    }
+
+    #[test]
+    fn what_cannot_be_transferred_is_refused_before_anything_is_sent() {
+        assert!(parse(&["--amount", "1.000 HBD"]).is_ok());
+        for more in [["--amount", "1.0 HBD"], ["--amount", "1 HBD"], ["--amount", "-1.000 HBD"]] {
+            assert!(parse(&more).is_err(), "{more:?}");
+        }
+        for name in ["--from", "--to"] {
+            assert!(parse(&["--amount", "1.000 HBD", name, "Alice"]).is_err());
+        }
+        let key = PrivateKey::from_login("alice", "active", "test").unwrap();
+        let sign = |args: &Args| signed(args, ChainId::MAINNET, Timestamp::from_seconds(1), BlockId::default(), &key);
+        let zero = parse(&["--amount", "0.000 HBD"]).unwrap();
+        assert!(matches!(sign(&zero), Err(Failure::Invalid(Invalid::NotPositive { .. }))));
+        let control = parse(&["--amount", "1.000 HBD", "--memo", "\u{1}"]).unwrap();
+        assert!(matches!(sign(&control), Err(Failure::Memo)));
+    }
+
+    #[test]
+    fn a_transfer_is_signed_in_the_packing_asked_for_and_lives_as_long_as_asked() {
+        let key = PrivateKey::from_login("alice", "active", "test").unwrap();
+        for pack in Pack::ALL {
+            let args = parse(&["--amount", "1.000 HBD", "--pack", pack.as_str(), "--expires-in", "90"]).unwrap();
+            let head = Timestamp::from_seconds(1_000);
+            let transaction = signed(&args, ChainId::MAINNET, head, BlockId::default(), &key).unwrap();
+            assert!(transaction.recover(ChainId::MAINNET, pack).unwrap().contains(&key.public()));
+            assert_eq!(transaction.expiration.seconds(), 1_090);
+        }
+    }
+
+    #[test]
+    fn the_key_is_not_printed() {
+        let args = parse(&["--amount", "1.000 HBD"]).unwrap();
+        assert!(!format!("{args:?}").contains(&args.key));
+    }
+}
