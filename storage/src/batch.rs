@@ -50,7 +50,8 @@ pub enum Write {
         /// The version it replaces.
         expected: Option<u64>,
     },
-    /// An event, appended to its merchant's list and put into the outbox, due at once.
+    /// An event, appended to its merchant's list and put into the outbox, due at once. An event is announced once: its
+    /// id and its delivery's are never used for another.
     Event(EventRecord),
     /// The transaction and the nonce of a claim; refused if either was ever claimed before.
     Claim(Claimed),

@@ -80,7 +80,7 @@ impl Committer {
         match &self.route {
             Route::Inline(writer) => match unpoisoned(writer).as_mut() {
                 Some(writer) => writer.commit(vec![batch]).pop().expect("a writer answers every batch"),
-                None => Err(CommitError::Overloaded),
+                None => Err(self.closed()),
             },
             Route::Thread { queue, .. } => {
                 let queue = queue.as_ref().expect("the queue is taken only when the store is dropped");
@@ -88,15 +88,15 @@ impl Committer {
                 match queue.try_send(Message::Commit(batch, answer)) {
                     Ok(()) => answered.await.unwrap_or_else(|_| Err(self.health.unknown())),
                     Err(mpsc::error::TrySendError::Full(_)) => Err(CommitError::Overloaded),
-                    // Closed on purpose nothing was written; died of a failure nobody knows.
-                    Err(mpsc::error::TrySendError::Closed(_)) => Err(if self.health.failure().is_some() {
-                        self.health.unknown()
-                    } else {
-                        CommitError::Overloaded
-                    }),
+                    Err(mpsc::error::TrySendError::Closed(_)) => Err(self.closed()),
                 }
             }
         }
+    }
+
+    /// Closed on purpose nothing was written; died of a failure nobody knows.
+    fn closed(&self) -> CommitError {
+        if self.health.failure().is_some() { self.health.unknown() } else { CommitError::Overloaded }
     }
 
     /// Writes what waits, then stops the writer. Later commits are refused with [`CommitError::Overloaded`].

@@ -1,8 +1,8 @@
 //! The data directory: one process at a time, files for their owner only, and a creation that no power cut spoils.
 //!
 //! redb makes a file that no later open accepts if the power goes while it is being created. A file is therefore made
-//! under another name, synced, and renamed. A backend has no names: there a finished store is copied in whole, its
-//! first sector (which holds redb's magic number) last.
+//! under another name, synced, and renamed. A backend has no names: there a finished store is copied in, its magic
+//! number last.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -146,29 +146,33 @@ pub(crate) fn open_backend(backend: impl StorageBackend, cache_bytes: usize) -> 
     builder(cache_bytes).create_with_backend(backend).map_err(OpenError::database(Path::new("the backend")))
 }
 
-/// A sector is written whole or not at all.
-const SECTOR_LEN: usize = 512;
+/// What a redb file starts with.
+const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
+/// Bytes that are written at once.
+const CHUNK_LEN: usize = 4_096;
 
-/// Says whether a backend holds no store: nothing, or all but the first sector of one.
+/// Says whether a backend holds no store: nothing, or one whose magic number was never written to the end.
 fn is_unfinished(backend: &impl StorageBackend) -> io::Result<bool> {
     let length = backend.len()?;
-    let mut first = [0; SECTOR_LEN];
-    let readable = SECTOR_LEN.min(usize::try_from(length).unwrap_or(SECTOR_LEN));
-    backend.read(0, &mut first[..readable])?;
-    Ok(first.iter().all(|byte| *byte == 0))
+    let mut start = [0; MAGIC.len()];
+    let readable = usize::try_from(length).map_or(start.len(), |length| length.min(start.len()));
+    backend.read(0, &mut start[..readable])?;
+    let written = start.iter().zip(MAGIC).take_while(|(byte, magic)| *byte == magic).count();
+    Ok(written < MAGIC.len() && start[written..].iter().all(|byte| *byte == 0))
 }
 
 fn copy_in(image: &[u8], backend: &impl StorageBackend) -> io::Result<()> {
     backend.set_len(0)?;
     backend.set_len(image.len() as u64)?;
-    let is_empty = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-    for (number, sector) in image.chunks(SECTOR_LEN).enumerate().skip(1) {
-        if !is_empty(sector) {
-            backend.write((number * SECTOR_LEN) as u64, sector)?;
+    let mut without_magic = image.to_vec();
+    without_magic[..MAGIC.len()].fill(0);
+    for (number, chunk) in without_magic.chunks(CHUNK_LEN).enumerate() {
+        if chunk.iter().any(|byte| *byte != 0) {
+            backend.write((number * CHUNK_LEN) as u64, chunk)?;
         }
     }
     backend.sync_data()?;
-    backend.write(0, &image[..SECTOR_LEN])?;
+    backend.write(0, &image[..MAGIC.len()])?;
     backend.sync_data()
 }
 

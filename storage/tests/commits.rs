@@ -1,9 +1,45 @@
 //! Every write: what it makes readable, and what refuses it.
 
-use engine::payment::{Canceller, Command};
-use storage::{Batch, CommitError, PaymentQuery, Store, Write};
+use std::time::Duration;
+
+use engine::{
+    money::HivePrice,
+    payment::{Canceller, Claim, ClaimFinality, Command, Payment, Rate, State},
+    time::Timestamp,
+};
+use storage::{Batch, CommitError, MerchantQuery, Page, PageAt, PaymentQuery, RedbStore, Store, Write};
 
 use crate::samples::*;
+
+fn cancelled(payment: &Payment) -> Payment {
+    payment.apply(Command::Cancel(Canceller::Merchant), at(1)).unwrap().payment
+}
+
+fn with_claim(payment: &Payment) -> Payment {
+    let claim = Claim {
+        tx_id: tx_id(1),
+        nonce: "n".to_owned(),
+        payer: account("alice"),
+        transfers: Vec::new(),
+        signed_json: "{}".to_owned(),
+        expiration: at(60),
+        claimed_at: at(1),
+        finality: ClaimFinality::InBlock,
+    };
+    Payment { claim: Some(claim), version: payment.version + 1, ..payment.clone() }
+}
+
+#[track_caller]
+fn assert_conflict(outcome: Result<(), CommitError>, about: &str) {
+    match outcome {
+        Err(CommitError::Conflict { what }) => assert!(what.contains(about), "{what:?} is not about {about:?}"),
+        other => panic!("{other:?} is not a conflict about {about:?}"),
+    }
+}
+
+async fn due(store: &RedbStore) -> Vec<engine::ids::PaymentId> {
+    store.due(Timestamp::MAX, None, 100).await.unwrap().into_iter().map(|(_, id)| id).collect()
+}
 
 #[tokio::test]
 async fn a_created_payment_is_found_by_id_by_slug_in_its_list_and_by_deadline() {
@@ -15,33 +51,300 @@ async fn a_created_payment_is_found_by_id_by_slug_in_its_list_and_by_deadline() 
     let page = store.payments(PaymentQuery::all(payment.merchant, 10)).await.unwrap();
     assert_eq!((page.items, page.total), (vec![payment.clone()], 1));
     let deadline = payment.deadline();
-    assert_eq!(store.due(deadline, None, 10).await.unwrap(), []);
-    let later = deadline + std::time::Duration::from_millis(1);
+    assert_eq!(store.due(deadline, None, 10).await.unwrap(), [], "a deadline is the last moment on time");
+    let later = deadline + Duration::from_millis(1);
     assert_eq!(store.due(later, None, 10).await.unwrap(), [(deadline, payment.id)]);
+    assert_eq!(store.due(later, Some((deadline, payment.id)), 10).await.unwrap(), []);
+    assert_eq!(store.due(later, Some((Timestamp::MAX, payment.id)), 10).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_payment_is_created_once() {
+    let store = in_memory();
+    let payment = payment(1, 5);
+    store.commit(create(&payment)).await.unwrap();
+    assert_conflict(store.commit(create(&payment)).await, &payment.id.to_string());
+    assert_eq!(store.payments(PaymentQuery::all(payment.merchant, 10)).await.unwrap().total, 1);
+}
+
+#[tokio::test]
+async fn two_payments_cannot_share_a_checkout_address() {
+    let store = in_memory();
+    let first = payment(1, 5);
+    store.commit(create(&first)).await.unwrap();
+    let second = Payment { slug: first.slug, ..payment(1, 6) };
+    assert_conflict(store.commit(create(&second)).await, "checkout address");
+    assert_eq!(store.payment(second.id).await.unwrap(), None);
+    let both =
+        create(&payment(1, 7)).and(create(&Payment { slug: payment(1, 7).slug, ..payment(1, 8) }).writes.remove(0));
+    assert_conflict(store.commit(both).await, "checkout address");
+    assert_eq!(store.payment(payment_id(7)).await.unwrap(), None, "the batch was refused whole");
+}
+
+#[tokio::test]
+async fn a_payment_that_left_pending_has_no_deadline_and_is_counted_where_it_went() {
+    let store = in_memory();
+    let payment = payment(1, 5);
+    store.commit(create(&payment)).await.unwrap();
+    assert_eq!(due(&store).await, [payment.id]);
+    let cancelled = cancelled(&payment);
+    store.commit(replace(&cancelled, payment.version)).await.unwrap();
+    assert_eq!(due(&store).await, []);
+    let count = async |state| {
+        let query = PaymentQuery { states: vec![state], ..PaymentQuery::all(payment.merchant, 10) };
+        store.payments(query).await.unwrap().total
+    };
+    assert_eq!((count(State::Pending).await, count(State::UserCancelled).await), (0, 1));
 }
 
 #[tokio::test]
 async fn a_stale_writer_is_refused() {
     let store = in_memory();
     let opened = payment(1, 5);
+    assert_conflict(store.commit(replace(&cancelled(&opened), 1)).await, &opened.id.to_string());
     store.commit(create(&opened)).await.unwrap();
-    let cancelled = opened.apply(Command::Cancel(Canceller::Merchant), at(1)).unwrap().payment;
+    let cancelled = cancelled(&opened);
     store.commit(replace(&cancelled, opened.version)).await.unwrap();
-    let stale = store.commit(replace(&cancelled, opened.version)).await;
-    assert!(matches!(stale, Err(CommitError::Conflict { what }) if what.contains(&opened.id.to_string())));
-    assert_eq!(store.due(at(9_999), None, 10).await.unwrap(), []);
+    assert_conflict(store.commit(replace(&cancelled, opened.version)).await, &opened.id.to_string());
     assert_eq!(store.payment(opened.id).await.unwrap(), Some(cancelled));
 }
 
 #[tokio::test]
-async fn a_store_with_a_writer_thread_keeps_what_it_acknowledged() {
-    let data = tempfile::tempdir().unwrap();
-    let payment = payment(1, 5);
-    {
-        let store = open(data.path());
-        store.commit(create(&payment)).await.unwrap();
+async fn a_payment_keeps_its_owner_and_its_checkout_address() {
+    let store = in_memory();
+    let opened = payment(1, 5);
+    store.commit(create(&opened)).await.unwrap();
+    for changed in [
+        Payment { merchant: merchant_id(2), ..cancelled(&opened) },
+        Payment { slug: payment(1, 6).slug, ..cancelled(&opened) },
+    ] {
+        assert_conflict(store.commit(replace(&changed, opened.version)).await, "owner or the checkout address");
     }
-    let store = open(data.path());
-    assert_eq!(store.payment(payment.id).await.unwrap(), Some(payment));
-    let _ = Batch::of(Write::Note { name: "x", value: Vec::new() });
+}
+
+#[tokio::test]
+#[should_panic(expected = "a snapshot's version grows with every write")]
+async fn a_snapshot_that_keeps_its_version_is_a_programming_error() {
+    let payment = payment(1, 5);
+    let _ = in_memory().commit(replace(&payment, payment.version)).await;
+}
+
+#[tokio::test]
+async fn a_payment_is_in_flight_while_it_has_a_claim() {
+    let store = in_memory();
+    let opened = payment(1, 5);
+    let claimed = with_claim(&opened);
+    let decided = Payment { claim: None, version: 3, ..claimed.clone() };
+    store.commit(create(&opened)).await.unwrap();
+    assert_eq!(store.in_flight().await.unwrap(), []);
+    store.commit(replace(&claimed, 1)).await.unwrap();
+    assert_eq!(store.in_flight().await.unwrap(), [opened.id]);
+    assert_eq!(due(&store).await, [opened.id], "its deadline stays while it is pending");
+    store.commit(replace(&decided, 2)).await.unwrap();
+    assert_eq!(store.in_flight().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_batch_may_build_on_itself() {
+    let store = in_memory();
+    let opened = payment(1, 5);
+    let batch = create(&opened).and(replace(&cancelled(&opened), 1).writes.remove(0));
+    store.commit(batch).await.unwrap();
+    assert_eq!(store.payment(opened.id).await.unwrap().map(|p| p.state), Some(State::UserCancelled));
+    assert_eq!(due(&store).await, []);
+}
+
+#[tokio::test]
+async fn a_merchant_is_found_by_its_key_until_the_key_is_replaced() {
+    let store = in_memory();
+    let merchant = merchant(1);
+    store.commit(register(&merchant)).await.unwrap();
+    assert_conflict(store.commit(register(&merchant)).await, &merchant.id.to_string());
+    assert_eq!(store.merchant(merchant.id).await.unwrap().as_ref(), Some(&merchant));
+    assert_eq!(store.merchant_by_key(merchant.key.digest).await.unwrap().as_ref(), Some(&merchant));
+
+    let rekeyed = merchant.with_key(merchant.key.id, "another", at(9));
+    let write = |expected| Write::Merchant { merchant: Box::new(rekeyed.clone()), expected: Some(expected) };
+    assert_conflict(store.commit(Batch::of(write(0))).await, &merchant.id.to_string());
+    store.commit(Batch::of(write(merchant.version))).await.unwrap();
+    assert_eq!(store.merchant_by_key(merchant.key.digest).await.unwrap(), None);
+    assert_eq!(store.merchant_by_key(rekeyed.key.digest).await.unwrap(), Some(rekeyed));
+}
+
+#[tokio::test]
+async fn two_merchants_cannot_share_a_key() {
+    let store = in_memory();
+    store.commit(register(&merchant(1))).await.unwrap();
+    let mut thief = merchant(2);
+    thief.key = merchant(1).key;
+    assert_conflict(store.commit(register(&thief)).await, "API key");
+    assert_eq!(store.merchant(thief.id).await.unwrap(), None);
+    assert_eq!(store.watched_accounts(None, 9).await.unwrap(), [merchant(1).hive_account]);
+}
+
+#[tokio::test]
+async fn every_account_a_merchant_ever_had_is_watched() {
+    let store = in_memory();
+    let old = merchant(1);
+    store.commit(register(&old)).await.unwrap();
+    let update = engine::merchant::Update { hive_account: Some(account("moved.shop")), ..Default::default() };
+    let moved = old.updated(update, at(5));
+    let write = Write::Merchant { merchant: Box::new(moved.clone()), expected: Some(old.version) };
+    store.commit(Batch::of(write)).await.unwrap();
+    let both = [moved.hive_account, old.hive_account];
+    assert_eq!(store.watched_accounts(None, 9).await.unwrap(), both);
+    assert_eq!(store.watched_accounts(None, 1).await.unwrap(), both[..1]);
+    assert_eq!(store.watched_accounts(Some(both[0].clone()), 9).await.unwrap(), both[1..]);
+}
+
+#[tokio::test]
+async fn events_are_numbered_without_gaps_per_merchant_and_due_at_once() {
+    let store = in_memory();
+    let three = Batch::of(Write::Event(event(1, 5))).and(Write::Event(event(2, 6))).and(Write::Event(event(1, 7)));
+    store.commit(three).await.unwrap();
+    store.commit(Batch::of(Write::Event(event(1, 4)))).await.unwrap();
+    let events = store.events(merchant_id(1), 0, 9).await.unwrap();
+    let numbered: Vec<_> = events.iter().map(|event| (event.seq, event.id)).collect();
+    assert_eq!(numbered, [(1, event(1, 5).id), (2, event(1, 7).id), (3, event(1, 4).id)]);
+    assert_eq!(events[0].body, event(1, 5).body);
+    assert_eq!(store.events(merchant_id(1), 1, 1).await.unwrap(), events[1..2]);
+    assert_eq!(store.events(merchant_id(1), u64::MAX, 1).await.unwrap(), []);
+    assert_eq!(store.event(merchant_id(2), 1).await.unwrap().map(|event| event.seq), Some(1));
+    assert_eq!(store.event(merchant_id(2), 2).await.unwrap(), None);
+    assert_eq!(store.event(merchant_id(2), 0).await.unwrap(), None);
+
+    assert_eq!(store.next_delivery_at().await.unwrap(), Some(at(4)));
+    let due = store.due_deliveries(at(6), 9).await.unwrap();
+    let due: Vec<_> = due.iter().map(|due| (due.due_at, due.event_seq, due.attempts)).collect();
+    assert_eq!(due, [(at(4), 3, 0), (at(5), 1, 0), (at(6), 1, 0)]);
+    assert_eq!(store.due_deliveries(at(6), 1).await.unwrap().len(), 1);
+    assert_eq!(store.due_deliveries(at(3), 9).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_event_is_announced_once() {
+    let store = in_memory();
+    store.commit(Batch::of(Write::Event(event(1, 5)))).await.unwrap();
+    assert_conflict(store.commit(Batch::of(Write::Event(event(1, 5)))).await, &event(1, 5).id.to_string());
+    let twice = Batch::of(Write::Event(event(1, 6))).and(Write::Event(event(1, 6)));
+    assert_conflict(store.commit(twice).await, &event(1, 6).id.to_string());
+    assert_eq!(store.events(merchant_id(1), 0, 9).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_attempt_moves_its_delivery_to_its_next_time_and_the_last_one_removes_it() {
+    let store = in_memory();
+    store.commit(Batch::of(Write::Event(event(1, 5)))).await.unwrap();
+    let first = store.due_deliveries(at(5), 9).await.unwrap().remove(0);
+    let failed = attempt(&first, Some(at(10)));
+    let write = Write::Attempt { delivery: first.clone(), attempt: failed.clone() };
+    store.commit(Batch::of(write.clone())).await.unwrap();
+    assert_conflict(store.commit(Batch::of(write)).await, &first.id.to_string());
+
+    assert_eq!(store.due_deliveries(at(9), 9).await.unwrap(), []);
+    let second = store.due_deliveries(at(10), 9).await.unwrap().remove(0);
+    assert_eq!((second.attempts, second.due_at, second.id), (1, at(10), first.id));
+    let wrong_count = engine::webhook::Delivery { attempts: 4, ..second.clone() };
+    assert_conflict(store.commit(Batch::of(Write::Undeliverable(wrong_count))).await, &first.id.to_string());
+    let last = attempt(&second, None);
+    store.commit(Batch::of(Write::Attempt { delivery: second, attempt: last.clone() })).await.unwrap();
+    assert_eq!(store.next_delivery_at().await.unwrap(), None);
+    assert_eq!(store.attempts(first.event).await.unwrap(), [failed, last]);
+    assert_eq!(store.attempts(event(1, 6).id).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn an_undeliverable_event_leaves_the_outbox_without_an_attempt() {
+    let store = in_memory();
+    store.commit(Batch::of(Write::Event(event(1, 5)))).await.unwrap();
+    let delivery = store.due_deliveries(at(5), 9).await.unwrap().remove(0);
+    store.commit(Batch::of(Write::Undeliverable(delivery.clone()))).await.unwrap();
+    assert_eq!(store.next_delivery_at().await.unwrap(), None);
+    assert_eq!(store.attempts(delivery.event).await.unwrap(), []);
+    assert_conflict(store.commit(Batch::of(Write::Undeliverable(delivery.clone()))).await, &delivery.id.to_string());
+}
+
+#[tokio::test]
+async fn a_transaction_and_a_nonce_are_claimed_once_for_ever() {
+    let store = in_memory();
+    let first = claimed(1, "a nonce");
+    store.commit(Batch::of(Write::Claim(first.clone()))).await.unwrap();
+    assert_eq!(store.claim(first.tx_id).await.unwrap().as_ref(), Some(&first));
+    assert_eq!(store.claim_by_nonce("a nonce".to_owned()).await.unwrap().as_ref(), Some(&first));
+    for again in [claimed(1, "another"), claimed(2, "a nonce"), first.clone()] {
+        let batch = Batch::of(Write::Note { name: "n", value: vec![1] }).and(Write::Claim(again));
+        assert_eq!(store.commit(batch).await, Err(CommitError::Claimed(Box::new(first.clone()))));
+    }
+    let twice = Batch::of(Write::Claim(claimed(3, "x"))).and(Write::Claim(claimed(4, "x")));
+    assert_eq!(store.commit(twice).await, Err(CommitError::Claimed(Box::new(claimed(3, "x")))));
+    assert_eq!(store.claim(tx_id(3)).await.unwrap(), None);
+    assert_eq!(store.claim_by_nonce("x".to_owned()).await.unwrap(), None);
+    assert_eq!(store.note("n").await.unwrap(), None, "a refused batch leaves no trace");
+}
+
+#[tokio::test]
+async fn the_cursor_moves_only_from_where_it_is() {
+    let store = in_memory();
+    let write = |to, expected| Batch::of(Write::Cursor { cursor: cursor(to), expected });
+    assert_eq!(store.cursor().await.unwrap(), None);
+    assert_conflict(store.commit(write(2, Some(cursor(1)))).await, "cursor");
+    store.commit(write(1, None)).await.unwrap();
+    assert_conflict(store.commit(write(2, None)).await, "cursor");
+    let step = |to| Write::Cursor { cursor: cursor(to), expected: Some(cursor(to - 1)) };
+    store.commit(Batch::of(step(2)).and(step(3))).await.unwrap();
+    assert_eq!(store.cursor().await.unwrap(), Some(cursor(3)));
+}
+
+#[tokio::test]
+async fn unmatched_transfers_are_listed_newest_first_by_account() {
+    let store = in_memory();
+    let transfers = [("shop", 9, 1), ("shop", 10, 0), ("shop", 9, 2), ("shop.two", 11, 0)];
+    for (to, block, op) in transfers {
+        store.commit(Batch::of(Write::Unmatched(unmatched(to, block, op)))).await.unwrap();
+    }
+    // The same transfer again is the same transfer.
+    store.commit(Batch::of(Write::Unmatched(unmatched("shop", 10, 0)))).await.unwrap();
+    let list = store.unmatched(account("shop"), 9).await.unwrap();
+    assert_eq!(list, [unmatched("shop", 10, 0), unmatched("shop", 9, 2), unmatched("shop", 9, 1)]);
+    assert_eq!(store.unmatched(account("shop"), 2).await.unwrap(), list[..2]);
+}
+
+#[tokio::test]
+async fn the_newest_price_and_notes_are_kept() {
+    let store = in_memory();
+    assert_eq!((store.rate().await.unwrap(), store.note("a").await.unwrap()), (None, None));
+    for base in [258, 260] {
+        let rate = Rate { price: HivePrice::new(base, 1_000).unwrap(), at: at(1) };
+        store.commit(Batch::of(Write::Rate(rate))).await.unwrap();
+        assert_eq!(store.rate().await.unwrap(), Some(rate));
+    }
+    let notes = Batch::of(Write::Note { name: "a", value: vec![1, 2] }).and(Write::Note { name: "b", value: vec![] });
+    store.commit(notes).await.unwrap();
+    assert_eq!(store.note("a").await.unwrap(), Some(vec![1, 2]));
+    assert_eq!(store.note("b").await.unwrap(), Some(vec![]));
+}
+
+#[tokio::test]
+async fn merchants_are_listed_newest_first_and_filtered() {
+    let store = in_memory();
+    for number in [1, 2, 3] {
+        store.commit(register(&merchant(number))).await.unwrap();
+    }
+    let asleep = merchant(2).set_active(false, at(9));
+    store.commit(Batch::of(Write::Merchant { merchant: Box::new(asleep), expected: Some(1) })).await.unwrap();
+    let list = async |query: Option<&str>, active, at, limit| {
+        let query = MerchantQuery { at, limit, query: query.map(str::to_owned), active };
+        let Page { items, total } = store.merchants(query).await.unwrap();
+        (items.into_iter().map(|merchant| merchant.name).collect::<Vec<_>>(), total)
+    };
+    let names = |names: &[&str], total| (names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), total);
+    let first = PageAt::Number(1);
+    assert_eq!(list(None, None, first, 2).await, names(&["Shop 3", "Shop 2"], 3));
+    assert_eq!(list(None, None, PageAt::Number(2), 2).await, names(&["Shop 1"], 3));
+    assert_eq!(list(None, None, PageAt::After(merchant_id(3).bits()), 1).await, names(&["Shop 2"], 3));
+    assert_eq!(list(None, Some(true), first, 1).await, names(&["Shop 3"], 2));
+    assert_eq!(list(Some("shop.N2"), None, first, 9).await, names(&["Shop 2"], 1));
+    assert_eq!(list(Some("SHOP"), Some(true), PageAt::After(merchant_id(3).bits()), 9).await, names(&["Shop 1"], 2));
+    assert_eq!(list(Some(&merchant_id(1).to_string()), None, first, 9).await, names(&["Shop 1"], 1));
+    assert_eq!(list(Some(" "), None, PageAt::Number(3), 9).await, names(&[], 3));
 }

@@ -2,4 +2,11 @@
 //! promised.
 
 mod commits;
+mod crashes;
+mod disk;
+mod groups;
+mod lists;
+mod model;
+mod opening;
 mod samples;
+mod search;

@@ -5,6 +5,7 @@
 
 mod codes;
 mod event;
+mod indexed;
 mod ledger;
 mod merchant;
 mod payment;
@@ -18,15 +19,13 @@ pub(crate) use event::{
     AttemptKey, attempt_from_bytes, attempt_to_bytes, delivery_from_bytes, delivery_to_bytes, event_from_bytes,
     event_to_bytes,
 };
+pub(crate) use indexed::{PaymentFacts, SUMMARY_LEN, Summary, payment_facts, summary_from_bytes, summary_to_bytes};
 pub(crate) use ledger::{
     claimed_from_bytes, claimed_to_bytes, cursor_from_bytes, cursor_to_bytes, rate_from_bytes, rate_to_bytes,
     unmatched_from_bytes, unmatched_to_bytes,
 };
 pub(crate) use merchant::{MerchantFacts, merchant_facts, merchant_from_bytes, merchant_to_bytes};
-pub(crate) use payment::{
-    PaymentFacts, SUMMARY_LEN, Summary, payment_facts, payment_from_bytes, payment_to_bytes, summary_from_bytes,
-    summary_to_bytes,
-};
+pub(crate) use payment::{payment_from_bytes, payment_to_bytes};
 use prost::Message;
 
 /// What is wrong with stored bytes.

@@ -1,4 +1,4 @@
-//! A payment's bytes, the few facts of it that indexes need, and its summary in the merchant's list.
+//! A payment's bytes.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use engine::{
     fields::MetadataValue,
     ids::{MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
-    money::{Currency, HivePrice, Money},
-    payment::{Claim, ClaimedTransfer, Credit, CreditBlock, FeeMode, Payment, Quote, Rate, State},
+    money::{HivePrice, Money},
+    payment::{Claim, ClaimedTransfer, Credit, CreditBlock, FeeMode, Payment, Quote, Rate},
     time::Timestamp,
 };
 use prost::Message;
 
 use super::{Bits, Code, Damage, account, array, code, code_of, id, millis, optional_code, seal, time, unseal};
 
-const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 1;
 
 #[derive(Clone, PartialEq, Message)]
 struct PaymentRecord {
@@ -427,132 +427,4 @@ impl TryFrom<ClaimRecord> for Claim {
             finality: code("claim finality", record.finality)?,
         })
     }
-}
-
-/// What the writer must know of a payment to keep its indexes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PaymentFacts {
-    /// How often it was written.
-    pub(crate) version: u64,
-    /// Whose it is.
-    pub(crate) merchant: u128,
-    /// The secret half of its checkout address.
-    pub(crate) slug: u128,
-    /// Where it stands.
-    pub(crate) state: State,
-    /// Its deadline, while it is pending.
-    pub(crate) deadline_ms: Option<u64>,
-    /// Whether it has an open claim.
-    pub(crate) is_in_flight: bool,
-}
-
-impl PaymentFacts {
-    /// Returns the facts of a payment.
-    pub(crate) fn of(payment: &Payment) -> Self {
-        Self {
-            version: payment.version,
-            merchant: payment.merchant.bits(),
-            slug: payment.slug.bits(),
-            state: payment.state,
-            deadline_ms: (payment.state == State::Pending).then(|| payment.deadline().millis()),
-            is_in_flight: payment.claim.is_some(),
-        }
-    }
-}
-
-/// The fields of [`PaymentRecord`] that [`PaymentFacts`] are made of; the rest is skipped without being built.
-#[derive(Clone, PartialEq, Message)]
-struct FactsRecord {
-    #[prost(message, optional, tag = "1")]
-    merchant: Option<Bits>,
-    #[prost(uint64, tag = "2")]
-    version: u64,
-    #[prost(uint32, tag = "3")]
-    state: u32,
-    #[prost(message, optional, tag = "6")]
-    slug: Option<Bits>,
-    #[prost(uint64, tag = "17")]
-    expires_at_ms: u64,
-    #[prost(uint64, tag = "18")]
-    grace_ms: u64,
-    #[prost(message, optional, tag = "22")]
-    claim: Option<Skipped>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-struct Skipped {}
-
-/// Reads the facts of a stored payment.
-pub(crate) fn payment_facts(bytes: &[u8]) -> Result<PaymentFacts, Damage> {
-    let record: FactsRecord = unseal(VERSION, bytes)?;
-    let state: State = code("state", record.state)?;
-    let deadline = time(record.expires_at_ms) + Duration::from_millis(record.grace_ms);
-    Ok(PaymentFacts {
-        version: record.version,
-        merchant: id("merchant", record.merchant)?,
-        slug: id("slug", record.slug)?,
-        state,
-        deadline_ms: (state == State::Pending).then(|| deadline.millis()),
-        is_in_flight: record.claim.is_some(),
-    })
-}
-
-/// What a merchant's list filters by, so that no filter ever loads a payment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Summary {
-    /// Where it stands.
-    pub(crate) state: State,
-    /// What is asked for.
-    pub(crate) amount: Money,
-    /// When it was opened.
-    pub(crate) created_at: Timestamp,
-    /// Whether the merchant should look at it.
-    pub(crate) is_unusual: bool,
-}
-
-impl Summary {
-    /// Returns the summary of a payment.
-    pub(crate) fn of(payment: &Payment) -> Self {
-        Self {
-            state: payment.state,
-            amount: payment.amount,
-            created_at: payment.created_at,
-            is_unusual: payment.needs_attention(),
-        }
-    }
-}
-
-/// Bytes of a summary: version, state, currency, flags, created at, amount; big endian.
-pub(crate) const SUMMARY_LEN: usize = 20;
-
-const SUMMARY_VERSION: u8 = 1;
-const UNUSUAL: u8 = 1;
-
-/// Returns a summary's stored form.
-pub(crate) fn summary_to_bytes(summary: &Summary) -> [u8; SUMMARY_LEN] {
-    let small = |code: u32| u8::try_from(code).expect("codes of states and currencies are below 256");
-    let mut bytes = [0; SUMMARY_LEN];
-    bytes[0] = SUMMARY_VERSION;
-    bytes[1] = small(summary.state.number());
-    bytes[2] = small(summary.amount.currency.number());
-    bytes[3] = if summary.is_unusual { UNUSUAL } else { 0 };
-    bytes[4..12].copy_from_slice(&summary.created_at.millis().to_be_bytes());
-    bytes[12..].copy_from_slice(&summary.amount.units.to_be_bytes());
-    bytes
-}
-
-/// Reads a summary.
-pub(crate) fn summary_from_bytes(bytes: &[u8; SUMMARY_LEN]) -> Result<Summary, Damage> {
-    let [version, state, currency, flags, rest @ ..] = bytes;
-    if *version != SUMMARY_VERSION {
-        return Err(Damage::Version { found: *version, known: SUMMARY_VERSION });
-    }
-    let word = |at: usize| Ok::<_, Damage>(u64::from_be_bytes(array("summary", &rest[at..at + 8])?));
-    let currency: Currency = code("currency", u32::from(*currency))?;
-    Ok(Summary {
-        state: code("state", u32::from(*state))?,
-        amount: Money::new(word(8)?, currency),
-        created_at: time(word(0)?),
-        is_unusual: flags & UNUSUAL != 0,
-    })
 }

@@ -1,0 +1,137 @@
+//! Power cuts and failing disks at every operation: what was acknowledged is there, what was not is there whole or not
+//! at all.
+
+use engine::ids::PaymentId;
+use storage::{Batch, CommitError, PaymentQuery, RedbStore, Store, Write};
+
+use crate::{
+    disk::{Disk, Trouble},
+    samples::*,
+};
+
+const COMMITS: u32 = 4;
+
+/// The `number`th commit: a payment, its event and the cursor, which belong together.
+fn step(number: u32) -> Batch {
+    let payment = payment(1, u64::from(number));
+    let cursor = Write::Cursor { cursor: cursor(number), expected: (number > 1).then(|| cursor(number - 1)) };
+    create(&payment).and(Write::Event(event(1, u64::from(number)))).and(cursor)
+}
+
+/// Opens a store and commits to it until something fails; returns how many commits were acknowledged.
+async fn work(disk: &Disk) -> u32 {
+    let Ok(store) = disk.open() else { return 0 };
+    for number in 1..=COMMITS {
+        match store.commit(step(number)).await {
+            Ok(()) => {}
+            Err(CommitError::Unknown(_)) => {
+                let again = store.commit(step(number)).await;
+                assert!(matches!(again, Err(CommitError::Unknown(_))), "a failed store writes nothing more");
+                assert!(store.failure().is_some());
+                return number - 1;
+            }
+            Err(refused) => panic!("{refused}"),
+        }
+    }
+    COMMITS
+}
+
+/// Returns how many commits a store holds, having checked that it holds them whole.
+async fn commits_in(store: &RedbStore) -> u32 {
+    let page = store.payments(PaymentQuery::all(merchant_id(1), 100)).await.unwrap();
+    let count = u32::try_from(page.total).unwrap();
+    let ids: Vec<PaymentId> = page.items.iter().map(|payment| payment.id).collect();
+    assert_eq!(ids, (1..=count).rev().map(|number| payment_id(u64::from(number))).collect::<Vec<_>>());
+    let events = store.events(merchant_id(1), 0, 100).await.unwrap();
+    assert_eq!(events.len() as u64, page.total);
+    assert_eq!(store.due_deliveries(at(1_000), 100).await.unwrap().len() as u64, page.total);
+    assert_eq!(store.due(at(100_000), None, 100).await.unwrap().len() as u64, page.total);
+    assert_eq!(store.cursor().await.unwrap(), (count > 0).then(|| cursor(count)));
+    count
+}
+
+/// Opens what is left of a disk and checks that no acknowledged commit is lost and that work can go on.
+async fn check(image: Vec<u8>, acknowledged: u32, story: &str) {
+    let store = Disk::of(image, Trouble::None).open().unwrap_or_else(|error| panic!("{story}: {error}"));
+    let count = commits_in(&store).await;
+    let is_whole = count == acknowledged || (count == acknowledged + 1 && count <= COMMITS);
+    assert!(is_whole, "{story}: {acknowledged} commits were acknowledged, {count} are there");
+    store.commit(step(count + 1)).await.unwrap();
+    assert_eq!(commits_in(&store).await, count + 1, "{story}");
+}
+
+async fn operations_of_a_whole_run() -> u64 {
+    let disk = Disk::new(Trouble::None);
+    assert_eq!(work(&disk).await, COMMITS);
+    disk.operations()
+}
+
+#[tokio::test]
+async fn a_power_cut_at_any_operation_loses_nothing_that_was_acknowledged() {
+    let operations = operations_of_a_whole_run().await;
+    assert!(operations > 50, "the sweep covers creation and commits, not {operations} operations");
+    for at in 1..=operations {
+        let disk = Disk::new(Trouble::PowerCut { at });
+        let acknowledged = work(&disk).await;
+        for seed in 0..5 {
+            let image = disk.after_power_cut(seed.min(1) + seed * at);
+            check(image, acknowledged, &format!("power cut at operation {at}, seed {seed}")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_second_power_cut_during_recovery_loses_nothing_either() {
+    let operations = operations_of_a_whole_run().await;
+    for at in (1..=operations).step_by(3) {
+        let disk = Disk::new(Trouble::PowerCut { at });
+        let acknowledged = work(&disk).await;
+        for again in 1..20 {
+            let recovering = Disk::of(disk.after_power_cut(at + 2), Trouble::PowerCut { at: again });
+            drop(recovering.open());
+            let story = format!("power cuts at operation {at} and at operation {again} of the recovery");
+            check(recovering.after_power_cut(again + 2), acknowledged, &story).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_io_error_at_any_operation_stops_the_store_and_loses_nothing() {
+    let operations = operations_of_a_whole_run().await;
+    for at in 1..=operations {
+        let disk = Disk::new(Trouble::Error { at });
+        let acknowledged = work(&disk).await;
+        check(disk.seen(), acknowledged, &format!("i/o error at operation {at}, process died")).await;
+        for seed in [0, at + 2] {
+            let image = disk.after_power_cut(seed);
+            check(image, acknowledged, &format!("i/o error at operation {at}, then power cut, seed {seed}")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_power_cut_under_many_writers_leaves_every_batch_whole() {
+    for at in (1..400).step_by(7) {
+        let disk = Disk::new(Trouble::PowerCut { at });
+        let options = storage::Options { mode: storage::CommitMode::default(), ..INLINE };
+        let mut acknowledged = Vec::new();
+        if let Ok(store) = RedbStore::open_backend(disk.clone(), options) {
+            for round in 0..5u64 {
+                let numbers: Vec<u64> = (round * 10 + 1..=round * 10 + 10).collect();
+                let pair = |number| create(&payment(1, number)).and(Write::Event(event(1, number)));
+                let commits = numbers.iter().map(|number| store.commit(pair(*number)));
+                let outcomes = futures_util::future::join_all(commits).await;
+                let kept = numbers.iter().zip(outcomes).filter(|(_, outcome)| outcome.is_ok());
+                acknowledged.extend(kept.map(|(number, _)| payment_id(*number)));
+            }
+        }
+        let store = Disk::of(disk.after_power_cut(at), Trouble::None).open().unwrap();
+        let page = store.payments(PaymentQuery::all(merchant_id(1), 100)).await.unwrap();
+        let stored: Vec<PaymentId> = page.items.iter().map(|payment| payment.id).collect();
+        assert!(acknowledged.iter().all(|id| stored.contains(id)), "cut at {at}: an acknowledged payment is lost");
+        let events = store.events(merchant_id(1), 0, 100).await.unwrap();
+        let mut told: Vec<PaymentId> = events.iter().map(|event| event.payment).collect();
+        told.sort_unstable_by(|a, b| b.cmp(a));
+        assert_eq!(told, stored, "cut at {at}: a payment and its event belong together");
+    }
+}

@@ -1,0 +1,272 @@
+//! Disks that fail: one that loses power at the n-th operation, one whose sync waits at a gate.
+
+use std::{
+    io,
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use redb::{StorageBackend, backends::InMemoryBackend};
+use storage::{CommitMode, OpenError, Options, RedbStore};
+
+use crate::samples::INLINE;
+
+const SECTOR_LEN: usize = 512;
+
+/// What goes wrong, and at which operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The power goes: this operation and all later ones fail.
+    PowerCut {
+        at: u64,
+    },
+    /// This operation fails, later ones work.
+    Error {
+        at: u64,
+    },
+    None,
+}
+
+/// A disk that forgets what was not synced.
+#[derive(Debug, Clone)]
+pub(crate) struct Disk(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    /// What the process sees.
+    live: Vec<u8>,
+    /// What a power cut leaves for sure.
+    durable: Vec<u8>,
+    /// What it may leave, in part.
+    pending: Vec<Change>,
+    operations: u64,
+    trouble: Trouble,
+}
+
+#[derive(Debug)]
+enum Change {
+    Write(usize, Vec<u8>),
+    Length(usize),
+}
+
+impl Disk {
+    pub(crate) fn new(trouble: Trouble) -> Self {
+        Self::of(Vec::new(), trouble)
+    }
+
+    pub(crate) fn of(image: Vec<u8>, trouble: Trouble) -> Self {
+        let state = State { live: image.clone(), durable: image, pending: Vec::new(), operations: 0, trouble };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    pub(crate) fn open(&self) -> Result<RedbStore, OpenError> {
+        RedbStore::open_backend(self.clone(), INLINE)
+    }
+
+    pub(crate) fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    /// Returns what the process saw last: what is there after the process dies and the machine does not.
+    pub(crate) fn seen(&self) -> Vec<u8> {
+        self.state().live.clone()
+    }
+
+    /// Returns what a power cut leaves: what was synced, and of the rest, sector by sector, what the seed says. Seed 0
+    /// loses all of it, seed 1 keeps all of it, others keep some and tear some.
+    pub(crate) fn after_power_cut(&self, seed: u64) -> Vec<u8> {
+        let state = self.state();
+        let mut image = state.durable.clone();
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        for change in &state.pending {
+            match change {
+                Change::Length(length) => {
+                    if seed == 1 || (seed > 1 && dice.roll(2) == 0) {
+                        image.resize(*length, 0);
+                    }
+                }
+                Change::Write(offset, data) => {
+                    let mut at = *offset;
+                    let end = offset + data.len();
+                    while at < end {
+                        let sector_end = ((at / SECTOR_LEN + 1) * SECTOR_LEN).min(end);
+                        let kept = match seed {
+                            0 => at,
+                            1 => sector_end,
+                            _ => match dice.roll(8) {
+                                0..4 => sector_end,
+                                4 => at + usize::try_from(dice.roll((sector_end - at) as u64)).unwrap(),
+                                _ => at,
+                            },
+                        };
+                        if kept > at {
+                            image.resize(image.len().max(kept), 0);
+                            image[at..kept].copy_from_slice(&data[at - offset..kept - offset]);
+                        }
+                        at = sector_end;
+                    }
+                }
+            }
+        }
+        image
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    fn operate<T>(&self, operation: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
+        let mut state = self.state();
+        state.operations += 1;
+        let fails = match state.trouble {
+            Trouble::PowerCut { at } => state.operations >= at,
+            Trouble::Error { at } => state.operations == at,
+            Trouble::None => false,
+        };
+        if fails { Err(io::Error::other("the disk failed")) } else { operation(&mut state) }
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        self.operate(|state| Ok(state.live.len() as u64))
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.operate(|state| {
+            let offset = usize::try_from(offset).unwrap();
+            let bytes = state.live.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+            out.copy_from_slice(bytes);
+            Ok(())
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.operate(|state| {
+            let len = usize::try_from(len).unwrap();
+            state.live.resize(len, 0);
+            state.pending.push(Change::Length(len));
+            Ok(())
+        })
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.operate(|state| {
+            state.durable = state.live.clone();
+            state.pending.clear();
+            Ok(())
+        })
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.operate(|state| {
+            let offset = usize::try_from(offset).unwrap();
+            let end = offset + data.len();
+            if end > state.live.len() {
+                state.live.resize(end, 0);
+            }
+            state.live[offset..end].copy_from_slice(data);
+            state.pending.push(Change::Write(offset, data.to_vec()));
+            Ok(())
+        })
+    }
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides.max(1)
+    }
+}
+
+/// A gate that every sync of a store has to pass.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gate(Arc<(Mutex<GateState>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct GateState {
+    is_shut: bool,
+    is_broken: bool,
+    waiting: usize,
+    syncs: usize,
+}
+
+impl Gate {
+    /// Opens a store behind the gate, which has a writer thread and room for `queue` batches.
+    pub(crate) fn open(&self, queue: usize) -> RedbStore {
+        let backend = Gated { memory: InMemoryBackend::new(), gate: self.clone() };
+        let options = Options { mode: CommitMode::Thread { queue }, ..INLINE };
+        RedbStore::open_backend(backend, options).unwrap()
+    }
+
+    pub(crate) fn shut(&self) {
+        self.state().is_shut = true;
+    }
+
+    pub(crate) fn let_through(&self) {
+        self.state().is_shut = false;
+        self.0.1.notify_all();
+    }
+
+    /// Lets everybody through, and every sync fail from now on.
+    pub(crate) fn break_down(&self) {
+        self.state().is_broken = true;
+        self.let_through();
+    }
+
+    /// Waits until a sync is held up.
+    pub(crate) async fn somebody_waits(&self) {
+        let waits = async {
+            while self.state().waiting == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), waits).await.expect("a sync comes to the gate");
+    }
+
+    pub(crate) fn syncs(&self) -> usize {
+        self.state().syncs
+    }
+
+    fn state(&self) -> MutexGuard<'_, GateState> {
+        self.0.0.lock().unwrap()
+    }
+
+    fn pass(&self) -> io::Result<()> {
+        let mut state = self.state();
+        state.waiting += 1;
+        let patience = Duration::from_secs(20);
+        let (mut state, waited) = self.0.1.wait_timeout_while(state, patience, |state| state.is_shut).unwrap();
+        state.waiting -= 1;
+        state.syncs += 1;
+        if state.is_broken || waited.timed_out() { Err(io::Error::other("the disk failed")) } else { Ok(()) }
+    }
+}
+
+#[derive(Debug)]
+struct Gated {
+    memory: InMemoryBackend,
+    gate: Gate,
+}
+
+impl StorageBackend for Gated {
+    fn len(&self) -> io::Result<u64> {
+        self.memory.len()
+    }
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.memory.read(offset, out)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.memory.set_len(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.gate.pass()
+    }
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.memory.write(offset, data)
+    }
+}

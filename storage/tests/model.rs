@@ -1,0 +1,375 @@
+//! The store behaves like its model: the same batches, right and wrong, have the same outcomes and the same answers.
+//!
+//! The model is the interface in a few maps. It applies a batch write by write to a copy of itself and keeps the copy
+//! only if nothing refused, which is what "a refused batch leaves no trace" means.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{
+    account::AccountName,
+    ids::{EventId, MerchantId, PaymentId},
+    merchant::Merchant,
+    money::HivePrice,
+    payment::{Claim, ClaimFinality, Payment, Rate, State},
+    time::Timestamp,
+    webhook::{Attempt, Delivery},
+};
+use proptest::prelude::*;
+use storage::{
+    Batch, Claimed, CommitError, Cursor, EventRecord, MerchantQuery, PageAt, PaymentQuery, RedbStore, Store, Unmatched,
+    Write,
+};
+
+use crate::samples::*;
+
+#[derive(Debug, Clone, Default)]
+struct Model {
+    payments: BTreeMap<PaymentId, Payment>,
+    merchants: BTreeMap<MerchantId, Merchant>,
+    accounts: BTreeSet<AccountName>,
+    events: BTreeMap<MerchantId, Vec<EventRecord>>,
+    outbox: Vec<Delivery>,
+    attempts: BTreeMap<EventId, Vec<Attempt>>,
+    claims: Vec<Claimed>,
+    cursor: Option<Cursor>,
+    unmatched: Vec<Unmatched>,
+    rate: Option<Rate>,
+    notes: BTreeMap<&'static str, Vec<u8>>,
+}
+
+fn conflict() -> CommitError {
+    CommitError::Conflict { what: String::new() }
+}
+
+impl Model {
+    fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
+        let mut next = self.clone();
+        for write in &batch.writes {
+            next.apply(write)?;
+        }
+        *self = next;
+        Ok(())
+    }
+
+    fn apply(&mut self, write: &Write) -> Result<(), CommitError> {
+        match write {
+            Write::Payment { payment, expected } => {
+                let stored = self.payments.get(&payment.id);
+                let keeps_identity = stored.is_none_or(|p| p.slug == payment.slug && p.merchant == payment.merchant);
+                let slug_is_free = self.payments.values().all(|p| p.slug != payment.slug || p.id == payment.id);
+                if stored.map(|p| p.version) != *expected || !keeps_identity || !slug_is_free {
+                    return Err(conflict());
+                }
+                self.payments.insert(payment.id, (**payment).clone());
+            }
+            Write::Merchant { merchant, expected } => {
+                let stored = self.merchants.get(&merchant.id);
+                let key_is_free =
+                    self.merchants.values().all(|m| m.key.digest != merchant.key.digest || m.id == merchant.id);
+                if stored.map(|m| m.version) != *expected || !key_is_free {
+                    return Err(conflict());
+                }
+                self.accounts.insert(merchant.hive_account.clone());
+                self.merchants.insert(merchant.id, (**merchant).clone());
+            }
+            Write::Event(event) => {
+                let waits = |d: &Delivery| (d.due_at, d.event, d.id) == (event.at, event.id, event.delivery);
+                if self.outbox.iter().any(waits) {
+                    return Err(conflict());
+                }
+                let list = self.events.entry(event.merchant).or_default();
+                let seq = list.len() as u64 + 1;
+                list.push(EventRecord { seq, ..event.clone() });
+                self.outbox.push(Delivery {
+                    id: event.delivery,
+                    event: event.id,
+                    event_seq: seq,
+                    merchant: event.merchant,
+                    payment: event.payment,
+                    attempts: 0,
+                    due_at: event.at,
+                });
+            }
+            Write::Attempt { delivery, attempt } => {
+                let mut taken = self.take(delivery)?;
+                self.attempts.entry(attempt.event).or_default().push(attempt.clone());
+                if let Some(due_at) = attempt.next_attempt_at {
+                    taken.attempts += 1;
+                    self.outbox.push(Delivery { due_at, ..taken });
+                }
+            }
+            Write::Undeliverable(delivery) => {
+                self.take(delivery)?;
+            }
+            Write::Claim(claimed) => {
+                let by_tx = self.claims.iter().find(|c| c.tx_id == claimed.tx_id);
+                let by_nonce = self.claims.iter().find(|c| c.nonce == claimed.nonce);
+                if let Some(earlier) = by_tx.or(by_nonce) {
+                    return Err(CommitError::Claimed(Box::new(earlier.clone())));
+                }
+                self.claims.push(claimed.clone());
+            }
+            Write::Cursor { cursor, expected } => {
+                if self.cursor != *expected {
+                    return Err(conflict());
+                }
+                self.cursor = Some(*cursor);
+            }
+            Write::Unmatched(unmatched) => {
+                let place = |u: &Unmatched| (u.account().clone(), u.transfer.place);
+                self.unmatched.retain(|other| place(other) != place(unmatched));
+                self.unmatched.push(unmatched.clone());
+            }
+            Write::Rate(rate) => self.rate = Some(*rate),
+            Write::Note { name, value } => drop(self.notes.insert(name, value.clone())),
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, delivery: &Delivery) -> Result<Delivery, CommitError> {
+        let key = |d: &Delivery| (d.due_at, d.event, d.id, d.attempts);
+        let at = self.outbox.iter().position(|d| key(d) == key(delivery)).ok_or_else(conflict)?;
+        Ok(self.outbox.remove(at))
+    }
+
+    /// The outbox in the order of its store.
+    fn due(&self) -> Vec<Delivery> {
+        let mut due = self.outbox.clone();
+        due.sort_by_key(|d| (d.due_at, d.event, d.id));
+        due
+    }
+}
+
+/// What to try next; made into a write when it is known what is stored.
+#[derive(Debug, Clone)]
+enum Try {
+    Payment { number: u64, state: usize, claim: bool, unusual: bool, wrong: u8 },
+    Merchant { number: u8, key: u8, moved: bool, wrong: u8 },
+    Event { owner: u8, number: u64 },
+    Attempt { which: usize, again_at: Option<u64>, wrong: u8 },
+    Undeliverable { which: usize, wrong: u8 },
+    Claim { number: u8, nonce: u8 },
+    Cursor { wrong: u8, to: u32 },
+    Unmatched { to: bool, block: u32 },
+    Rate { base: u64 },
+    Note { name: bool, value: u8 },
+}
+
+/// Mostly right: a tenth of the writes expect something stale.
+fn wrong() -> impl Strategy<Value = u8> {
+    prop_oneof![9 => Just(0u8), 1 => 1..4u8]
+}
+
+fn tries() -> impl Strategy<Value = Try> {
+    let flag = || prop::bool::ANY;
+    prop_oneof![
+        6 => (1..8u64, 0..6usize, flag(), flag(), wrong())
+            .prop_map(|(number, state, claim, unusual, wrong)| Try::Payment { number, state, claim, unusual, wrong }),
+        2 => (1..4u8, prop_oneof![4 => Just(0u8), 1 => 1..4u8], flag(), wrong())
+            .prop_map(|(number, key, moved, wrong)| Try::Merchant { number, key, moved, wrong }),
+        3 => (1..3u8, 0..40u64).prop_map(|(owner, number)| Try::Event { owner, number }),
+        3 => (0..5usize, prop::option::of(0..60u64), wrong())
+            .prop_map(|(which, again_at, wrong)| Try::Attempt { which, again_at, wrong }),
+        1 => (0..5usize, wrong()).prop_map(|(which, wrong)| Try::Undeliverable { which, wrong }),
+        1 => (1..9u8, 1..9u8).prop_map(|(number, nonce)| Try::Claim { number, nonce }),
+        1 => (wrong(), 1..9u32).prop_map(|(wrong, to)| Try::Cursor { wrong, to }),
+        1 => (flag(), 1..4u32).prop_map(|(to, block)| Try::Unmatched { to, block }),
+        1 => (1..9u64).prop_map(|base| Try::Rate { base }),
+        1 => (flag(), 0..9u8).prop_map(|(name, value)| Try::Note { name, value }),
+    ]
+}
+
+impl Try {
+    fn write(&self, model: &Model) -> Option<Write> {
+        Some(match *self {
+            Self::Payment { number, state, claim, unusual, wrong } => {
+                let stored = model.payments.get(&payment_id(number)).map(|p| p.version);
+                let expected = match wrong {
+                    0 => stored,
+                    1 => None,
+                    _ => Some(stored.unwrap_or(0) + 5),
+                };
+                let mut next = payment(u8::try_from(number % 2).unwrap() + 1, number);
+                next.version = expected.unwrap_or(0) + 1;
+                next.state = State::ALL[state];
+                next.is_reversed = unusual;
+                next.claim = claim.then(|| Claim {
+                    tx_id: tx_id(1),
+                    nonce: String::new(),
+                    payer: account("alice"),
+                    transfers: Vec::new(),
+                    signed_json: String::new(),
+                    expiration: START,
+                    claimed_at: START,
+                    finality: ClaimFinality::InBlock,
+                });
+                if wrong == 3 {
+                    // Somebody else's checkout address.
+                    next.slug = payment(1, number % 3 + 1).slug;
+                }
+                Write::Payment { payment: Box::new(next), expected }
+            }
+            Self::Merchant { number, key, moved, wrong } => {
+                let stored = model.merchants.get(&merchant_id(number)).map(|m| m.version);
+                let expected = if wrong == 0 { stored } else { Some(stored.unwrap_or(0) + 5) };
+                let mut next = merchant(number);
+                next.version = expected.unwrap_or(0) + 1;
+                if key > 0 {
+                    next.key = merchant(key).key;
+                }
+                if moved {
+                    next.hive_account = account("moved.shop");
+                }
+                Write::Merchant { merchant: Box::new(next), expected }
+            }
+            Self::Event { owner, number } => {
+                let event = event(owner, number);
+                let was_announced = model.events.values().flatten().any(|other| other.id == event.id);
+                let waits_there = model.outbox.iter().any(|d| (d.due_at, d.event) == (event.at, event.id));
+                // Announced again it is refused while it waits where it was put; later nobody would announce it again.
+                if was_announced && !waits_there {
+                    return None;
+                }
+                Write::Event(event)
+            }
+            Self::Attempt { which, again_at, wrong } => {
+                let delivery = delivery(model, which, wrong)?;
+                let attempt = attempt(&delivery, again_at.map(at));
+                Write::Attempt { delivery, attempt }
+            }
+            Self::Undeliverable { which, wrong } => Write::Undeliverable(delivery(model, which, wrong)?),
+            Self::Claim { number, nonce } => Write::Claim(claimed(number, &format!("nonce {nonce}"))),
+            Self::Cursor { wrong, to } => {
+                let expected = if wrong == 0 { model.cursor } else { Some(cursor(u32::from(wrong))) };
+                Write::Cursor { cursor: cursor(to), expected }
+            }
+            Self::Unmatched { to, block } => {
+                Write::Unmatched(unmatched(if to { "shop" } else { "shop.two" }, block, 0))
+            }
+            Self::Rate { base } => {
+                Write::Rate(Rate { price: HivePrice { base_hbd_units: base, quote_hive_units: 9 }, at: START })
+            }
+            Self::Note { name, value } => Write::Note { name: if name { "a" } else { "b" }, value: vec![value] },
+        })
+    }
+}
+
+fn delivery(model: &Model, which: usize, wrong: u8) -> Option<Delivery> {
+    let due = model.due();
+    let mut delivery = due.get(which % due.len().max(1))?.clone();
+    match wrong {
+        0 => {}
+        1 => delivery.attempts += 1,
+        2 => delivery.due_at = delivery.due_at + std::time::Duration::from_secs(1_000),
+        _ => delivery.event = event(1, 99).id,
+    }
+    Some(delivery)
+}
+
+fn outcome(result: &Result<(), CommitError>) -> String {
+    match result {
+        Err(CommitError::Conflict { .. }) => "conflict".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+async fn compare(store: &RedbStore, model: &Model) {
+    for number in 1..8 {
+        let expected = model.payments.get(&payment_id(number));
+        assert_eq!(store.payment(payment_id(number)).await.unwrap().as_ref(), expected);
+        let by_slug = store.payment_by_slug(payment(1, number).slug).await.unwrap();
+        assert_eq!(by_slug.as_ref(), model.payments.values().find(|p| p.slug == payment(1, number).slug));
+    }
+    for owner in 1..3 {
+        let owner = merchant_id(owner);
+        for states in State::ALL.iter().map(|state| vec![*state]).chain([Vec::new()]) {
+            let mut expected: Vec<_> = model.payments.values().filter(|p| p.merchant == owner).cloned().collect();
+            expected.retain(|p| states.is_empty() || states.contains(&p.state));
+            expected.reverse();
+            let query = PaymentQuery { states, ..PaymentQuery::all(owner, 100) };
+            let page = store.payments(query.clone()).await.unwrap();
+            assert_eq!((page.total, page.items), (expected.len() as u64, expected.clone()));
+            let unusual = store.payments(PaymentQuery { unusual: Some(true), ..query }).await.unwrap();
+            assert_eq!(unusual.total, expected.iter().filter(|p| p.needs_attention()).count() as u64);
+        }
+        let events = model.events.get(&owner).cloned().unwrap_or_default();
+        assert_eq!(store.events(owner, 0, 1_000).await.unwrap(), events);
+        assert_eq!(store.event(owner, 1).await.unwrap().as_ref(), events.first());
+    }
+    let mut due: Vec<_> =
+        model.payments.values().filter(|p| p.state == State::Pending).map(|p| (p.deadline(), p.id)).collect();
+    due.sort_unstable();
+    assert_eq!(store.due(Timestamp::MAX, None, 100).await.unwrap(), due);
+    let in_flight: Vec<_> = model.payments.values().filter(|p| p.claim.is_some()).map(|p| p.id).collect();
+    assert_eq!(store.in_flight().await.unwrap(), in_flight);
+
+    let mut merchants: Vec<_> = model.merchants.values().cloned().collect();
+    merchants.reverse();
+    let query = MerchantQuery { at: PageAt::Number(1), limit: 100, query: None, active: None };
+    assert_eq!(store.merchants(query).await.unwrap().items, merchants);
+    for number in 1..4 {
+        let digest = merchant(number).key.digest;
+        let by_key = model.merchants.values().find(|m| m.key.digest == digest);
+        assert_eq!(store.merchant_by_key(digest).await.unwrap().as_ref(), by_key);
+        assert_eq!(
+            store.merchant(merchant_id(number)).await.unwrap().as_ref(),
+            model.merchants.get(&merchant_id(number))
+        );
+    }
+    let accounts: Vec<_> = model.accounts.iter().cloned().collect();
+    assert_eq!(store.watched_accounts(None, 100).await.unwrap(), accounts);
+
+    let deliveries = model.due();
+    assert_eq!(store.due_deliveries(Timestamp::MAX, 1_000).await.unwrap(), deliveries);
+    assert_eq!(store.next_delivery_at().await.unwrap(), deliveries.first().map(|d| d.due_at));
+    for number in 0..40 {
+        let mut attempts = model.attempts.get(&event(1, number).id).cloned().unwrap_or_default();
+        attempts.sort_by_key(|attempt| (attempt.delivery, attempt.number));
+        assert_eq!(store.attempts(event(1, number).id).await.unwrap(), attempts);
+    }
+    for number in 1..9 {
+        let by_tx = model.claims.iter().find(|c| c.tx_id == tx_id(number));
+        assert_eq!(store.claim(tx_id(number)).await.unwrap().as_ref(), by_tx);
+        let nonce = format!("nonce {number}");
+        let by_nonce = model.claims.iter().find(|c| c.nonce == nonce);
+        assert_eq!(store.claim_by_nonce(nonce).await.unwrap().as_ref(), by_nonce);
+    }
+    for name in ["shop", "shop.two"] {
+        let mut expected: Vec<_> = model.unmatched.iter().filter(|u| u.account().as_str() == name).cloned().collect();
+        expected.sort_by_key(|u| std::cmp::Reverse(u.transfer.place));
+        assert_eq!(store.unmatched(account(name), 100).await.unwrap(), expected);
+    }
+    assert_eq!(store.cursor().await.unwrap(), model.cursor);
+    assert_eq!(store.rate().await.unwrap(), model.rate);
+    for name in ["a", "b"] {
+        assert_eq!(store.note(name).await.unwrap().as_ref(), model.notes.get(name));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_store_behaves_like_its_model(batches in prop::collection::vec(prop::collection::vec(tries(), 1..6), 1..40)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let store = in_memory();
+            let mut model = Model::default();
+            for tries in batches {
+                let mut batch = Batch::default();
+                // Later writes of a batch see what the earlier ones will have done.
+                let mut ahead = model.clone();
+                for attempt in tries {
+                    let Some(write) = attempt.write(&ahead) else { continue };
+                    // Once something is refused, so is the batch; what follows does not matter, but must not either.
+                    let _ = ahead.apply(&write);
+                    batch.writes.push(write);
+                }
+                let expected = model.commit(&batch);
+                let got = store.commit(batch).await;
+                assert_eq!(outcome(&got), outcome(&expected));
+                compare(&store, &model).await;
+            }
+        });
+    }
+}

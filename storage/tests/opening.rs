@@ -1,0 +1,184 @@
+//! Opening: who may, what is found, and what is said where it cannot be.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use redb::{Database, TableDefinition};
+use storage::{CommitError, FILE_NAME, OpenError, Options, ReadError, RedbStore, Store};
+
+use crate::samples::*;
+
+fn refusal(data: &Path) -> OpenError {
+    RedbStore::open(data, Options::default()).expect_err("it must not open")
+}
+
+fn file(data: &Path) -> PathBuf {
+    data.join(FILE_NAME)
+}
+
+async fn with_one_payment(data: &Path) {
+    let store = open(data);
+    store.commit(create(&payment(1, 1))).await.unwrap();
+    store.close().await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn everything_in_the_directory_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("deep").join("data");
+    with_one_payment(&data).await;
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&data), 0o700);
+    for entry in fs::read_dir(&data).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+}
+
+#[tokio::test]
+async fn what_was_stored_is_there_after_reopening() {
+    let data = tempfile::tempdir().unwrap();
+    with_one_payment(data.path()).await;
+    assert_eq!(open(data.path()).payment(payment_id(1)).await.unwrap(), Some(payment(1, 1)));
+}
+
+#[tokio::test]
+async fn a_directory_has_one_user_at_a_time() {
+    let data = tempfile::tempdir().unwrap();
+    let store = open(data.path());
+    let error = refusal(data.path());
+    assert!(matches!(&error, OpenError::Locked(path) if path == data.path()), "{error}");
+    assert!(error.to_string().ends_with("is in use by another process"), "{error}");
+    drop(store);
+    open(data.path());
+}
+
+/// Names the directory that the other process shall open.
+const OTHER_PROCESS: &str = "STORAGE_TEST_DATA";
+
+#[test]
+fn another_process_is_refused() {
+    #[expect(clippy::disallowed_methods, reason = "how the other process of this test is told what to do")]
+    if let Ok(data) = std::env::var(OTHER_PROCESS) {
+        assert!(matches!(refusal(Path::new(&data)), OpenError::Locked(_)));
+        return;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let other = || {
+        let program = std::env::current_exe().unwrap();
+        let arguments = ["--exact", "opening::another_process_is_refused"];
+        Command::new(program).args(arguments).env(OTHER_PROCESS, data.path()).output().unwrap().status.success()
+    };
+    let store = open(data.path());
+    assert!(other(), "the other process is refused while this one has the store");
+    drop(store);
+    assert!(!other(), "the other process is not refused any more");
+}
+
+#[tokio::test]
+async fn a_creation_that_was_interrupted_is_done_anew() {
+    let data = tempfile::tempdir().unwrap();
+    let unfinished = data.path().join(format!("{FILE_NAME}.tmp"));
+    fs::write(&unfinished, [0; 5_000]).unwrap();
+    with_one_payment(data.path()).await;
+    assert!(!unfinished.exists());
+    // Beside a whole store it is nothing but rubbish.
+    fs::write(&unfinished, b"rubbish").unwrap();
+    assert_eq!(open(data.path()).payment(payment_id(1)).await.unwrap(), Some(payment(1, 1)));
+    assert!(!unfinished.exists());
+}
+
+#[test]
+fn a_file_that_is_no_database_is_left_as_it_is() {
+    for content in [&b"not a database, but long enough to be looked at"[..], &[0; 4_096], &[]] {
+        let data = tempfile::tempdir().unwrap();
+        fs::write(file(data.path()), content).unwrap();
+        let error = refusal(data.path());
+        assert!(matches!(error, OpenError::Corrupt(_)), "{error:?}");
+        assert_eq!(fs::read(file(data.path())).unwrap(), content);
+    }
+}
+
+#[tokio::test]
+async fn a_truncated_database_is_corrupt() {
+    let data = tempfile::tempdir().unwrap();
+    with_one_payment(data.path()).await;
+    let whole = fs::read(file(data.path())).unwrap();
+    fs::write(file(data.path()), &whole[..whole.len() / 2]).unwrap();
+    let error = refusal(data.path());
+    assert!(matches!(error, OpenError::Corrupt(_)), "{error:?}");
+}
+
+#[test]
+fn a_database_of_another_program_is_refused() {
+    let data = tempfile::tempdir().unwrap();
+    drop(Database::create(file(data.path())).unwrap());
+    assert!(matches!(refusal(data.path()), OpenError::Foreign));
+}
+
+const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+const PAYMENTS: TableDefinition<'_, u128, &[u8]> = TableDefinition::new("payments");
+
+#[tokio::test]
+async fn a_store_of_a_newer_program_is_refused() {
+    let data = tempfile::tempdir().unwrap();
+    with_one_payment(data.path()).await;
+    let database = Database::open(file(data.path())).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(META).unwrap().insert("schema", 7u32.to_be_bytes().as_slice()).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let error = refusal(data.path());
+    assert!(matches!(error, OpenError::SchemaNewer { found: 7, known: 1 }), "{error:?}");
+    assert_eq!(error.to_string(), "the store has schema 7; this program knows 1, a newer one is needed");
+}
+
+#[tokio::test]
+async fn a_damaged_record_is_told_and_stops_nobody_else() {
+    let data = tempfile::tempdir().unwrap();
+    with_one_payment(data.path()).await;
+    let database = Database::open(file(data.path())).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(PAYMENTS).unwrap().insert(payment_id(1).bits(), [9, 9].as_slice()).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let store = open(data.path());
+    let read = store.payment(payment_id(1)).await;
+    let Err(ReadError::Damaged { table, key, why }) = read else { panic!("{read:?}") };
+    assert_eq!((table, key), ("payments", payment_id(1).to_string()));
+    assert_eq!(why, "its version is 9, this program knows 1");
+    let next = engine::payment::Payment { version: 2, ..payment(1, 1) };
+    let refused = store.commit(replace(&next, 1)).await;
+    assert!(matches!(&refused, Err(CommitError::Conflict { what }) if what.contains("damaged")), "{refused:?}");
+    store.commit(create(&payment(1, 2))).await.unwrap();
+    assert_eq!(store.index_search(at(3_600), 9).await, Ok(2), "the indexer goes past it");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_that_may_not_be_written_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = tempfile::tempdir().unwrap();
+    fs::set_permissions(parent.path(), fs::Permissions::from_mode(0o500)).unwrap();
+    let data = parent.path().join("data");
+    match RedbStore::open(&data, Options::default()) {
+        Err(error) => assert!(matches!(&error, OpenError::Permission(path) if *path == data), "{error:?}"),
+        // The superuser may do anything: there is nothing to see.
+        Ok(_) => assert!(fs::write(parent.path().join("x"), "").is_ok()),
+    }
+    fs::set_permissions(parent.path(), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_path_that_cannot_be_a_directory_is_named() {
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("file");
+    fs::write(&data, "").unwrap();
+    let error = refusal(&data);
+    assert!(matches!(&error, OpenError::Io { path, .. } if *path == data), "{error:?}");
+}

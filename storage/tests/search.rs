@@ -1,0 +1,202 @@
+//! Search: what it finds before, while and after payments are indexed.
+
+use engine::{
+    fields::{Metadata, MetadataValue},
+    payment::{Canceller, Command, Payment},
+    time::Timestamp,
+};
+use proptest::prelude::*;
+use storage::{CommitError, PageAt, PaymentQuery, RedbStore, Store};
+
+use crate::{disk::Gate, samples::*};
+
+/// Long after every sample payment was made.
+fn later() -> Timestamp {
+    at(3_600)
+}
+
+async fn found(store: &RedbStore, query: &str) -> Vec<u64> {
+    let query = PaymentQuery { query: Some(query.to_owned()), ..PaymentQuery::all(merchant_id(1), 100) };
+    let page = store.payments(query).await.unwrap();
+    assert_eq!(page.total, page.items.len() as u64);
+    page.items.iter().map(|payment| payment.id.made_at().since(START).as_millis().try_into().unwrap()).collect()
+}
+
+fn described(number: u64, description: &str, order: &str) -> Payment {
+    let metadata = Metadata::from([
+        ("order".to_owned(), MetadataValue::Text(order.to_owned())),
+        ("tags".to_owned(), MetadataValue::List(vec!["gift".to_owned(), "Priority-mail".to_owned()])),
+    ]);
+    Payment { description: description.to_owned(), metadata, ..payment(1, number) }
+}
+
+#[tokio::test]
+async fn words_of_description_metadata_and_id_are_found_before_and_after_indexing() {
+    let store = in_memory();
+    store.commit(create(&described(1, "Blue mug, large", "A-17"))).await.unwrap();
+    store.commit(create(&described(2, "Blue plate", "A-18"))).await.unwrap();
+    store.commit(create(&Payment { merchant: merchant_id(2), ..described(3, "Blue mug", "A-19") })).await.unwrap();
+    for rounds in 0..=3 {
+        for (query, numbers) in [
+            ("blue", vec![2, 1]),
+            ("BLU mu", vec![1]),
+            ("large-blue", vec![1]),
+            ("17", vec![1]),
+            ("mail", vec![2, 1]),
+            ("order", vec![]),
+            ("lue", vec![]),
+            ("blue cup", vec![]),
+            ("?", vec![]),
+            (&payment_id(2).to_string(), vec![2]),
+            (&payment_id(2).to_string()[..12], vec![2, 1]),
+            (&format!("blue {}", payment_id(1)), vec![1]),
+            (&format!("plate {}", payment_id(1)), vec![]),
+            (&payment_id(3).to_string(), vec![]),
+            ("", vec![2, 1]),
+        ] {
+            assert_eq!(found(&store, query).await, numbers, "{query:?} with {rounds} indexed");
+        }
+        assert_eq!(store.index_search(later(), 1).await.unwrap(), usize::from(rounds < 3));
+    }
+    assert_eq!(store.index_search(later(), 9).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_payment_that_was_just_made_is_left_for_later() {
+    let store = in_memory();
+    store.commit(create(&described(1, "Blue mug", "A"))).await.unwrap();
+    assert_eq!(store.index_search(at(9), 9).await.unwrap(), 0);
+    assert_eq!(found(&store, "mug").await, [1]);
+    assert_eq!(store.index_search(at(11), 9).await.unwrap(), 1);
+    assert_eq!(found(&store, "mug").await, [1]);
+}
+
+#[tokio::test]
+async fn a_payment_behind_the_search_cursor_is_indexed_by_its_own_commit() {
+    let data = tempfile::tempdir().unwrap();
+    {
+        let store = open(data.path());
+        store.commit(create(&described(50, "Red mug", "A"))).await.unwrap();
+        assert_eq!(store.index_search(later(), 9).await.unwrap(), 1);
+        // The clock went back: this one is older than what the indexer has read.
+        store.commit(create(&described(40, "Blue mug", "B"))).await.unwrap();
+        assert_eq!(found(&store, "mug").await, [50, 40]);
+        assert_eq!(store.index_search(later(), 9).await.unwrap(), 0, "nothing is left for the indexer");
+    }
+    // The cursor is known again after a restart.
+    let store = open(data.path());
+    store.commit(create(&described(30, "Green mug", "C"))).await.unwrap();
+    assert_eq!(found(&store, "mug").await, [50, 40, 30]);
+}
+
+#[tokio::test]
+async fn a_changed_payment_is_still_found_with_its_new_state() {
+    let store = in_memory();
+    let opened = described(1, "Blue mug", "A");
+    store.commit(create(&opened)).await.unwrap();
+    store.index_search(later(), 9).await.unwrap();
+    let cancelled = opened.apply(Command::Cancel(Canceller::Merchant), at(1)).unwrap().payment;
+    store.commit(replace(&cancelled, 1)).await.unwrap();
+    let query = |states| PaymentQuery { states, query: Some("mug".to_owned()), ..PaymentQuery::all(merchant_id(1), 9) };
+    assert_eq!(store.payments(query(vec![cancelled.state])).await.unwrap().items, [cancelled]);
+    assert_eq!(store.payments(query(vec![opened.state])).await.unwrap().total, 0);
+}
+
+#[tokio::test]
+async fn only_so_many_words_of_a_payment_count_and_only_the_beginning_of_each() {
+    let store = in_memory();
+    let words: Vec<String> = (0..120).map(|number| format!("w{number:03}")).collect();
+    let long = "x".repeat(40);
+    store.commit(create(&described(1, &format!("{long} {}", words.join(" ")), "A"))).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(found(&store, "w098").await, [1]);
+        assert_eq!(found(&store, "w099").await, [0; 0]);
+        assert_eq!(found(&store, &"x".repeat(33)).await, [1]);
+        store.index_search(later(), 9).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn search_works_with_many_hits() {
+    let store = in_memory();
+    for number in 1..=600 {
+        let order = format!("n{number}");
+        store
+            .commit(create(&described(number, if number % 2 == 0 { "Blue mug" } else { "Red mug" }, &order)))
+            .await
+            .unwrap();
+    }
+    while store.index_search(later(), 100).await.unwrap() == 100 {}
+    let page = async |query: &str, at| {
+        let query = PaymentQuery { at, query: Some(query.to_owned()), ..PaymentQuery::all(merchant_id(1), 3) };
+        let page = store.payments(query).await.unwrap();
+        (page.items.into_iter().map(|payment| payment.id).collect::<Vec<_>>(), page.total)
+    };
+    assert_eq!(
+        page("mug blue", PageAt::Number(1)).await,
+        (vec![payment_id(600), payment_id(598), payment_id(596)], 300)
+    );
+    assert_eq!(page("mug", PageAt::After(payment_id(2).bits())).await, (vec![payment_id(1)], 600));
+    assert_eq!(page("gift mug n7", PageAt::Number(1)).await.1, 11, "7, 70 to 79");
+}
+
+const WORDS: [&str; 6] = ["blue", "bl", "red", "mug", "mugs", "A-17"];
+
+fn texts() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(&WORDS[..]), 1..4).prop_map(|words| words.join(" "))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn search_finds_what_reading_everything_finds(
+        steps in prop::collection::vec((1..40u64, texts(), 0..4usize), 1..25),
+        queries in prop::collection::vec(texts(), 10),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let store = in_memory();
+            let mut kept: Vec<(u64, String)> = Vec::new();
+            for (number, text, index) in steps {
+                match store.commit(create(&described(number, &text, "Z"))).await {
+                    Ok(()) => kept.push((number, text)),
+                    Err(CommitError::Conflict { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+                store.index_search(later(), index).await.unwrap();
+            }
+            kept.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(*number));
+            for query in queries {
+                let words = |text: &str| text.to_lowercase().split([' ', '-']).map(str::to_owned).collect::<Vec<_>>();
+                let finds = |text: &str| {
+                    words(&query).iter().all(|wanted| words(text).iter().any(|word| word.starts_with(wanted)))
+                };
+                // A word of digits may also begin an id; none of these does, as every id begins with 01.
+                let wanted: Vec<u64> = kept.iter().filter(|(_, text)| finds(text)).map(|(number, _)| *number).collect();
+                assert_eq!(found(&store, &query).await, wanted, "{query:?}");
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn words_that_were_read_before_a_payment_slipped_in_are_refused() {
+    let gate = Gate::default();
+    let store = gate.open(10);
+    store.commit(create(&described(10, "Blue mug", "A"))).await.unwrap();
+    store.commit(create(&described(30, "Blue mug", "C"))).await.unwrap();
+    gate.shut();
+    let slips_in = create(&described(20, "Blue mug", "B"));
+    let mut slips_in = store.commit(slips_in);
+    assert!(futures_util::poll!(&mut slips_in).is_pending());
+    gate.somebody_waits().await;
+    // The indexer reads 10 and 30 now; its words reach the writer after 20 has.
+    let mut indexing = store.index_search(later(), 9);
+    assert!(futures_util::poll!(&mut indexing).is_pending());
+    gate.let_through();
+    assert_eq!(slips_in.await, Ok(()));
+    assert_eq!(indexing.await, Ok(0));
+    assert_eq!(store.index_search(later(), 9).await, Ok(3));
+    assert_eq!(found(&store, "mug").await, [30, 20, 10]);
+}
