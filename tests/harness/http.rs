@@ -1,0 +1,178 @@
+//! A client of the REST interface that hides nothing: every status is an answer, every header can be read.
+
+use std::sync::OnceLock;
+
+use http::HeaderMap;
+use serde_json::Value;
+
+use super::wait::PATIENCE;
+
+/// Where requests go.
+#[derive(Clone, Debug)]
+pub(crate) struct Api {
+    /// `http://127.0.0.1:port`.
+    pub(crate) base: String,
+}
+
+impl Api {
+    pub(crate) fn new(base: &str) -> Self {
+        Self { base: base.trim_end_matches('/').to_owned() }
+    }
+
+    /// Begins a request; `path` may also be a whole address.
+    pub(crate) fn ask(&self, method: &str, path: &str) -> Ask {
+        let uri = if path.starts_with("http") { path.to_owned() } else { format!("{}{path}", self.base) };
+        Ask { request: http::Request::builder().method(method).uri(uri), body: Vec::new() }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Ask {
+        self.ask("GET", path)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Ask {
+        self.ask("POST", path).json(body)
+    }
+
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Ask {
+        self.ask("PUT", path).json(body)
+    }
+}
+
+/// A request under construction.
+pub(crate) struct Ask {
+    request: http::request::Builder,
+    body: Vec<u8>,
+}
+
+impl Ask {
+    pub(crate) fn header(self, name: &str, value: &str) -> Self {
+        Self { request: self.request.header(name, value), ..self }
+    }
+
+    /// Carries the key as `Authorization: Bearer`.
+    pub(crate) fn bearer(self, key: &str) -> Self {
+        self.header("authorization", &format!("Bearer {key}"))
+    }
+
+    /// Carries the key as `x-api-key`.
+    pub(crate) fn x_api_key(self, key: &str) -> Self {
+        self.header("x-api-key", key)
+    }
+
+    pub(crate) fn json(self, body: &Value) -> Self {
+        self.header("content-type", "application/json").body(body.to_string())
+    }
+
+    pub(crate) fn body(self, body: impl Into<Vec<u8>>) -> Self {
+        Self { body: body.into(), ..self }
+    }
+
+    /// Sends it and reads the whole answer. That there is one, is part of every test.
+    #[track_caller]
+    pub(crate) fn send(self) -> Answer {
+        match self.try_send() {
+            Ok(answer) => answer,
+            Err(error) => panic!("no answer: {error}"),
+        }
+    }
+
+    /// Sends it where an answer may fail to come.
+    pub(crate) fn try_send(self) -> Result<Answer, ureq::Error> {
+        let request = self.request.body(self.body).expect("a request");
+        let mut answer = agent().run(request)?;
+        let body = answer.body_mut().with_config().limit(64 << 20).read_to_vec()?;
+        Ok(Answer { status: answer.status().as_u16(), headers: answer.headers().clone(), body })
+    }
+}
+
+fn agent() -> &'static ureq::Agent {
+    static AGENT: OnceLock<ureq::Agent> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .user_agent("")
+            .accept("")
+            .accept_encoding("")
+            .max_idle_connections(0)
+            .timeout_global(Some(PATIENCE))
+            .max_response_header_size(1 << 20)
+            .build()
+            .new_agent()
+    })
+}
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("no JSON ({e}): {} {}", self.status, self.text()))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Expects success with this status and returns the body.
+    #[track_caller]
+    pub(crate) fn ok(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text());
+        self.json()
+    }
+
+    /// Expects a refusal: status and reason, and everything that the error body promises.
+    #[track_caller]
+    pub(crate) fn refused(&self, status: u16, reason: &str) -> Value {
+        assert_eq!(self.status, status, "wanted {status} {reason}: {}", self.text());
+        assert!(self.header("content-type").is_some_and(|t| t.starts_with("application/json")), "{:?}", self.headers);
+        let body = self.json();
+        assert_eq!(body["reason"], reason, "{body}");
+        assert_eq!(body["statusCode"], status, "{body}");
+        let code = match status {
+            400 | 422 => "VALIDATION_ERROR",
+            401 => "AUTHENTICATION_ERROR",
+            403 => "FORBIDDEN_ERROR",
+            404 => "NOT_FOUND_ERROR",
+            429 => "RATE_LIMIT_ERROR",
+            500.. => "SERVER_ERROR",
+            _ => "API_ERROR",
+        };
+        assert_eq!(body["code"], code, "{body}");
+        assert!(body["statusMessage"].as_str().is_some_and(|text| !text.is_empty()), "{body}");
+        assert!(body["requestId"].as_str().is_some_and(|text| !text.is_empty()), "{body}");
+        assert_eq!(self.header("x-request-id"), body["requestId"].as_str(), "{body}");
+        let members: Vec<&str> = body.as_object().expect("an object").keys().map(String::as_str).collect();
+        let known = ["code", "details", "reason", "requestId", "statusCode", "statusMessage"];
+        assert!(members.iter().all(|member| known.contains(member)), "{members:?}");
+        for detail in body["details"].as_array().into_iter().flatten() {
+            assert!(detail["field"].is_string() && detail["message"].is_string(), "{body}");
+        }
+        body
+    }
+
+    /// Expects a 400 that names these fields, in any order.
+    #[track_caller]
+    pub(crate) fn wrong(&self, fields: &[&str]) -> Value {
+        let reason = self.json()["reason"].as_str().unwrap_or_default().to_owned();
+        let body = self.refused(400, &reason);
+        let mut named: Vec<&str> =
+            body["details"].as_array().into_iter().flatten().filter_map(|detail| detail["field"].as_str()).collect();
+        named.sort_unstable();
+        let mut wanted = fields.to_vec();
+        wanted.sort_unstable();
+        assert_eq!(named, wanted, "{body}");
+        body
+    }
+}

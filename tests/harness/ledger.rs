@@ -1,0 +1,150 @@
+//! The dev ledger as a payer and a tester see it: JSON-RPC to its node, orders to its control port.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use engine::{
+    hive::{Asset, ChainId, Operation, Pack, PrivateKey, Transaction, Transfer, tapos_of},
+    ledger::BlockId,
+    time::Timestamp,
+};
+use serde_json::{Value, json};
+
+use super::http::Api;
+
+/// A dev ledger.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    pub(crate) rpc: Api,
+    pub(crate) control: Api,
+}
+
+/// Somebody with money: a name and an active key.
+#[derive(Clone, Debug)]
+pub(crate) struct Payer {
+    pub(crate) name: String,
+    pub(crate) key: String,
+}
+
+impl Ledger {
+    pub(crate) fn new(rpc: &str, control: &str) -> Self {
+        Self { rpc: Api::new(rpc), control: Api::new(control) }
+    }
+
+    /// Gives an order to the ledger.
+    #[track_caller]
+    pub(crate) fn order(&self, method: &str, params: &Value) -> Value {
+        self.call_at(&self.control, &format!("control.{method}"), params).expect("the order is followed")
+    }
+
+    /// Asks the node.
+    #[track_caller]
+    pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
+        self.call_at(&self.rpc, method, params)
+    }
+
+    #[track_caller]
+    fn call_at(&self, api: &Api, method: &str, params: &Value) -> Result<Value, Value> {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let answer = api.post("/", &body).send().json();
+        match answer.get("error") {
+            Some(error) => Err(error.clone()),
+            None => Ok(answer["result"].clone()),
+        }
+    }
+
+    /// Makes blocks now.
+    #[track_caller]
+    pub(crate) fn produce(&self, count: u32) {
+        self.order("produce", &json!({ "count": count }));
+    }
+
+    /// Lets blocks come by themselves, or only when produced.
+    #[track_caller]
+    pub(crate) fn auto_produce(&self, on: bool) {
+        self.order("auto_produce", &json!({ "on": on }));
+    }
+
+    /// Keeps finality where it is, or lets it catch up.
+    #[track_caller]
+    pub(crate) fn hold_irreversibility(&self, held: bool) {
+        self.order("hold_irreversibility", &json!({ "held": held }));
+    }
+
+    /// Moves the chain's clock.
+    #[track_caller]
+    pub(crate) fn advance(&self, seconds: u64) {
+        self.order("advance_time", &json!({ "seconds": seconds, "blocks": 6 }));
+    }
+
+    /// Cuts the node off, or connects it again.
+    #[track_caller]
+    pub(crate) fn disconnect(&self, disconnected: bool) {
+        self.order("node", &json!({ "disconnected": disconnected }));
+    }
+
+    /// Makes an account of this run with money of both currencies.
+    #[track_caller]
+    pub(crate) fn account(&self, prefix: &str) -> Payer {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("{prefix}{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let params = json!({ "name": name, "balances": ["1000000.000 HBD", "1000000.000 HIVE"] });
+        let made = self.order("create_account", &params);
+        let key = made["keys"]["active"].as_str().expect("its key").to_owned();
+        Payer { name, key }
+    }
+
+    /// Signs a transfer as a wallet does and hands it to the node. Returns the transaction's id.
+    #[track_caller]
+    pub(crate) fn transfer(&self, payer: &Payer, to: &str, amount: &str, memo: &str) -> String {
+        self.try_transfers(payer, &[(to, amount, memo)]).expect("the node takes the transfer")
+    }
+
+    /// The same with several transfers in one transaction, and where the node may refuse.
+    #[track_caller]
+    pub(crate) fn try_transfers(&self, payer: &Payer, transfers: &[(&str, &str, &str)]) -> Result<String, Value> {
+        let transaction = self.signed(payer, transfers);
+        self.broadcast(&transaction)?;
+        Ok(transaction.id(Pack::Legacy).to_string())
+    }
+
+    /// Signs without sending.
+    #[track_caller]
+    pub(crate) fn signed(&self, payer: &Payer, transfers: &[(&str, &str, &str)]) -> Transaction {
+        // Two equal transfers are two transactions only if something in them differs.
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let spread = COUNT.fetch_add(1, Ordering::Relaxed) % 500;
+        let head = self.call("condenser_api.get_dynamic_global_properties", &json!([])).expect("the node is there");
+        let text = |member: &str| head[member].as_str().expect("a text").to_owned();
+        let block = BlockId::parse(&text("head_block_id")).expect("a block's id");
+        let (ref_block_num, ref_block_prefix) = tapos_of(block);
+        let time = Timestamp::parse_ledger(&text("time")).expect("a time");
+        let operation = |(to, amount, memo): &(&str, &str, &str)| {
+            Operation::Transfer(Transfer {
+                from: payer.name.clone(),
+                to: (*to).to_owned(),
+                amount: Asset::parse(amount).expect("an amount"),
+                memo: (*memo).to_owned(),
+            })
+        };
+        let mut transaction = Transaction {
+            ref_block_num,
+            ref_block_prefix,
+            expiration: time + Duration::from_secs(60 + spread),
+            operations: transfers.iter().map(operation).collect(),
+            signatures: Vec::new(),
+        };
+        let key = PrivateKey::from_wif(&payer.key).expect("a key");
+        transaction.sign(ChainId::MAINNET, Pack::Legacy, &key);
+        transaction
+    }
+
+    /// Hands a signed transaction to the node.
+    #[track_caller]
+    pub(crate) fn broadcast(&self, transaction: &Transaction) -> Result<(), Value> {
+        let json: Value = serde_json::from_str(&transaction.to_condenser_json()).expect("JSON");
+        self.call("condenser_api.broadcast_transaction", &json!([json])).map(|_| ())
+    }
+}

@@ -1,0 +1,19 @@
+//! What every journey needs: processes of the binary, clients, a ledger to command, a receiver of webhooks.
+
+mod gateway;
+mod http;
+mod ledger;
+mod process;
+mod raw;
+mod receiver;
+mod shop;
+mod wait;
+
+pub(crate) use gateway::{Dev, shared};
+pub(crate) use http::{Answer, Api};
+pub(crate) use ledger::{Ledger, Payer};
+pub(crate) use process::{Process, end, folder};
+pub(crate) use raw::raw;
+pub(crate) use receiver::{Hook, Receiver};
+pub(crate) use shop::{Shop, order};
+pub(crate) use wait::{PATIENCE, Stopwatch, background, pause, until};

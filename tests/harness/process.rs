@@ -1,0 +1,208 @@
+//! A process of the binary: started, listened to, killed, and never left behind.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use serde_json::Value;
+
+use super::wait::{background, until};
+
+/// A running `hivetill`, killed when dropped.
+pub(crate) struct Process {
+    child: Child,
+    title: String,
+    stdout: Arc<Mutex<Vec<String>>>,
+    stderr: Arc<Mutex<Vec<String>>>,
+}
+
+impl Process {
+    /// Starts the binary with these arguments. Nothing of this machine's settings reaches it.
+    pub(crate) fn start<A: AsRef<str>>(args: &[A]) -> Self {
+        Self::start_in(&folder("cwd"), args)
+    }
+
+    /// Starts it in a folder.
+    pub(crate) fn start_in<A: AsRef<str>>(folder: &Path, args: &[A]) -> Self {
+        let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_hivetill"))
+            .args(&args)
+            .current_dir(folder)
+            .env_clear()
+            .env("TMPDIR", root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        Guard::get().tell('+', child.id());
+        let stdout = lines(child.stdout.take().expect("piped"));
+        let stderr = lines(child.stderr.take().expect("piped"));
+        Self { child, title: format!("hivetill {}", args.join(" ")), stdout, stderr }
+    }
+
+    /// Waits for the line of JSON with which a command says that it is ready.
+    pub(crate) fn ready(&mut self) -> Value {
+        let title = self.title.clone();
+        until(&format!("the first line of `{title}`"), || {
+            if let Some(line) = locked(&self.stdout).iter().find(|line| line.starts_with('{')) {
+                return Some(serde_json::from_str(line).expect("a line of JSON"));
+            }
+            let ended = self.child.try_wait().expect("a child of ours");
+            assert!(ended.is_none(), "`{title}` ended: {ended:?}\n{}", self.log());
+            None
+        })
+    }
+
+    /// Ends it as a power cut does: SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        Guard::get().tell('-', self.child.id());
+    }
+
+    /// Ends it as an operator does, with SIGTERM, and returns how it ended.
+    pub(crate) fn stop(&mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.wait()
+    }
+
+    /// Sends a signal by name.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
+        assert!(sent.expect("kill is there").success(), "cannot send {name} to `{}`", self.title);
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let title = self.title.clone();
+        let status = until(&format!("the end of `{title}`"), || self.child.try_wait().expect("a child of ours"));
+        Guard::get().tell('-', self.child.id());
+        status
+    }
+
+    /// Waits for its end and returns whether it went well, and what it printed.
+    pub(crate) fn finish(mut self) -> Finished {
+        let success = self.wait().success();
+        // The readers see the pipes' end a moment after the process'.
+        until("the end of its output", || (Arc::strong_count(&self.stdout) == 1).then_some(()));
+        until("the end of its errors", || (Arc::strong_count(&self.stderr) == 1).then_some(()));
+        Finished { success, stdout: locked(&self.stdout).join("\n"), stderr: locked(&self.stderr).join("\n") }
+    }
+
+    /// Returns what it wrote to its log so far.
+    pub(crate) fn log(&self) -> String {
+        locked(&self.stderr).join("\n")
+    }
+
+    /// Returns its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) success: bool,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let lines = locked(&self.stderr);
+            let last = lines.len().saturating_sub(25);
+            let mut out = std::io::stderr().lock();
+            let _ = writeln!(out, "--- the last lines of `{}`:\n{}\n---", self.title, lines[last..].join("\n"));
+        }
+        self.kill();
+    }
+}
+
+fn lines(pipe: impl Read + Send + 'static) -> Arc<Mutex<Vec<String>>> {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&lines);
+    background(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            locked(&kept).push(line);
+        }
+    });
+    lines
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns a new folder of this run.
+pub(crate) fn folder(name: &str) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let path = root().join(format!("{name}-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
+    std::fs::create_dir(&path).expect("a folder of our own");
+    path
+}
+
+/// The folder of this run; everything that is written is below it.
+fn root() -> &'static Path {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    ROOT.get_or_init(|| tempfile::Builder::new().prefix("hivetill-tests-").tempdir().expect("a folder").keep())
+}
+
+/// Ends what is left of this run.
+pub(crate) fn end() {
+    Guard::get().close();
+}
+
+/// A shell that outlives the tests, however they end: it kills what they left running and removes their folder.
+struct Guard {
+    stdin: Mutex<Option<ChildStdin>>,
+    shell: Mutex<Child>,
+}
+
+/// Keeps the ids it is told; when its input ends, nobody is left to need them.
+const GUARD: &str = r#"
+trap '' INT TERM HUP
+pids=' '
+while read -r sign pid; do
+  case $sign in
+    +) pids="$pids$pid " ;;
+    -) pids="${pids%% "$pid" *} ${pids#* "$pid" }" ;;
+  esac
+done
+for pid in $pids; do kill -9 "$pid" 2>/dev/null; done
+rm -rf "$1"
+"#;
+
+impl Guard {
+    fn get() -> &'static Self {
+        static GUARD_PROCESS: OnceLock<Guard> = OnceLock::new();
+        GUARD_PROCESS.get_or_init(|| {
+            let mut shell = Command::new("sh")
+                .args(["-c", GUARD, "guard"])
+                .arg(root())
+                .stdin(Stdio::piped())
+                .spawn()
+                .expect("sh is there");
+            Self { stdin: Mutex::new(shell.stdin.take()), shell: Mutex::new(shell) }
+        })
+    }
+
+    fn tell(&self, sign: char, pid: u32) {
+        if let Some(stdin) = locked(&self.stdin).as_mut() {
+            let _ = writeln!(stdin, "{sign} {pid}");
+        }
+    }
+
+    fn close(&self) {
+        drop(locked(&self.stdin).take());
+        let _ = locked(&self.shell).wait();
+    }
+}

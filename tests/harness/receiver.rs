@@ -1,0 +1,188 @@
+//! A merchant's webhook endpoint: keeps every request as it came, answers as it is told.
+
+use std::{
+    collections::VecDeque,
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use hmac::{Hmac, KeyInit, Mac};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+use sha2::Sha256;
+
+use super::wait::{PATIENCE, background, pause, until};
+
+/// One request as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Hook {
+    pub(crate) head: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Hook {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("a body of JSON")
+    }
+
+    #[track_caller]
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", self.headers));
+        value.to_str().expect("a text")
+    }
+
+    /// Verifies both families of signatures as receivers do.
+    #[track_caller]
+    pub(crate) fn verify(&self, secret: &str) {
+        assert!(self.is_signed_by_legacy_rule("x-hivetill-signature", secret), "the legacy signature is wrong");
+        let standard = standardwebhooks::Webhook::new(secret).expect("a secret of the standard's form");
+        standard.verify(&self.body, &self.headers).expect("the standard's own library verifies it");
+    }
+
+    /// Says whether a header is the hex HMAC-SHA256 over `{ms}.{raw body}` under the whole text of the secret.
+    pub(crate) fn is_signed_by_legacy_rule(&self, header: &str, secret: &str) -> bool {
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key");
+        mac.update(self.header("x-hivetill-timestamp").as_bytes());
+        mac.update(b".");
+        mac.update(&self.body);
+        self.header(header) == hex::encode(mac.finalize().into_bytes())
+    }
+}
+
+/// What the endpoint does with a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reply {
+    /// Answers with a status.
+    Status(u16),
+    /// Leads elsewhere.
+    Redirect(SocketAddr),
+    /// Closes without a word.
+    HangUp,
+}
+
+/// A listening endpoint. It answers 200 unless told otherwise.
+pub(crate) struct Receiver {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    hooks: Mutex<Vec<Hook>>,
+    replies: Mutex<VecDeque<Reply>>,
+    closed: AtomicBool,
+}
+
+impl Receiver {
+    pub(crate) fn start() -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").expect("a free port"))
+    }
+
+    fn on(listener: TcpListener) -> Self {
+        let address = listener.local_addr().expect("bound");
+        let shared = Arc::new(Shared::default());
+        let served = Arc::clone(&shared);
+        background(move || {
+            for stream in listener.incoming() {
+                if served.closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                let (Ok(stream), served) = (stream, Arc::clone(&served)) else { continue };
+                background(move || serve(&stream, &served));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// Listens at an address where one listened before.
+    pub(crate) fn again_at(address: SocketAddr) -> Self {
+        Self::on(until("the address to be free", || TcpListener::bind(address).ok()))
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/hook?shop=7", self.address)
+    }
+
+    /// Says what to answer next, once each.
+    pub(crate) fn reply(&self, replies: &[Reply]) {
+        locked(&self.shared.replies).extend(replies);
+    }
+
+    /// Returns what came so far.
+    pub(crate) fn hooks(&self) -> Vec<Hook> {
+        locked(&self.shared.hooks).clone()
+    }
+
+    /// Waits for the n-th request, from 0.
+    #[track_caller]
+    pub(crate) fn hook(&self, number: usize) -> Hook {
+        until(&format!("webhook {number}"), || locked(&self.shared.hooks).get(number).cloned())
+    }
+
+    /// Waits a moment and returns what came: for proving that nothing more comes.
+    pub(crate) fn hooks_after(&self, moment: Duration) -> Vec<Hook> {
+        pause(moment);
+        self.hooks()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        // The loop waits for a connection; this is one.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn serve(stream: &TcpStream, shared: &Shared) {
+    let _ = stream.set_read_timeout(Some(PATIENCE));
+    let Some(hook) = read(stream) else { return };
+    let reply = locked(&shared.replies).pop_front().unwrap_or(Reply::Status(200));
+    locked(&shared.hooks).push(hook);
+    let answer = match reply {
+        Reply::Status(status) => format!("HTTP/1.1 {status} Told\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"),
+        Reply::Redirect(to) => {
+            format!("HTTP/1.1 307 Moved\r\nlocation: http://{to}/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        }
+        Reply::HangUp => return,
+    };
+    let mut stream = stream;
+    let _ = stream.write_all(answer.as_bytes());
+}
+
+fn read(stream: &TcpStream) -> Option<Hook> {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    reader.read_line(&mut head).ok()?;
+    let mut headers = HeaderMap::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let Some((name, value)) = line.split_once(':') else { break };
+        headers.append(
+            HeaderName::from_bytes(name.as_bytes()).ok()?,
+            HeaderValue::from_str(value.trim()).ok()?,
+        );
+    }
+    let length = headers.get("content-length")?.to_str().ok()?.parse().ok()?;
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(Hook { head: head.trim_end().to_owned(), headers, body })
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,141 @@
+//! A merchant and what it does: registers, takes payments, looks what became of them.
+
+use serde_json::{Value, json};
+
+use super::{
+    http::{Answer, Api, Ask},
+    ledger::{Ledger, Payer},
+    receiver::Receiver,
+    wait::until,
+};
+
+/// A registered merchant.
+#[derive(Clone)]
+pub(crate) struct Shop {
+    pub(crate) api: Api,
+    pub(crate) id: String,
+    pub(crate) key: String,
+    pub(crate) secret: String,
+    /// Its account on the ledger, and the key to it.
+    pub(crate) account: Payer,
+}
+
+/// Returns the body of an order: 1.500 HBD for a mug.
+pub(crate) fn order() -> Value {
+    json!({ "amount": "1500", "currency": "HBD", "description": "A blue mug" })
+}
+
+impl Shop {
+    /// Registers a merchant with a new account.
+    #[track_caller]
+    pub(crate) fn open(api: &Api, ledger: &Ledger) -> Self {
+        Self::open_for(api, ledger.account("shop"))
+    }
+
+    /// Registers a merchant for an account.
+    #[track_caller]
+    pub(crate) fn open_for(api: &Api, account: Payer) -> Self {
+        let body = json!({ "name": format!("Shop of {}", account.name), "hiveAccount": account.name });
+        let made = api.post("/api/public/merchants/register", &body).send().ok(201);
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        Self {
+            api: api.clone(),
+            id: text(&made["merchant"]["id"]),
+            key: text(&made["apiKey"]),
+            secret: text(&made["webhookSecret"]),
+            account,
+        }
+    }
+
+    /// Begins a request with the merchant's key.
+    pub(crate) fn get(&self, path: &str) -> Ask {
+        self.api.get(path).bearer(&self.key)
+    }
+
+    /// Begins a POST with the merchant's key.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Ask {
+        self.api.post(path, body).bearer(&self.key)
+    }
+
+    /// Tells where its webhooks go.
+    #[track_caller]
+    pub(crate) fn set_webhook(&self, receiver: &Receiver) {
+        self.update(&json!({ "webhookUrl": receiver.url() })).ok(200);
+    }
+
+    /// Changes its record.
+    #[track_caller]
+    pub(crate) fn update(&self, body: &Value) -> Answer {
+        self.post(&format!("/api/public/merchants/{}", self.id), body).send()
+    }
+
+    /// Opens a payment of 1.500 HBD.
+    #[track_caller]
+    pub(crate) fn open_payment(&self) -> Opened {
+        self.open_with(&order())
+    }
+
+    /// Opens a payment.
+    #[track_caller]
+    pub(crate) fn open_with(&self, body: &Value) -> Opened {
+        Opened::of(&self.post("/api/public/payments", body).send().ok(201))
+    }
+
+    /// Reads a payment's record.
+    #[track_caller]
+    pub(crate) fn payment(&self, id: &str) -> Value {
+        self.get(&format!("/api/public/payments/{id}")).send().ok(200)
+    }
+
+    /// Cancels a payment.
+    #[track_caller]
+    pub(crate) fn cancel(&self, id: &str) -> Answer {
+        self.api.ask("POST", &format!("/api/public/payments/{id}/cancel")).bearer(&self.key).send()
+    }
+
+    /// Waits until a payment's record is as wanted, and returns it.
+    #[track_caller]
+    pub(crate) fn until(&self, id: &str, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        until_or(&format!("{id} to be {what}"), || {
+            last = self.payment(id);
+            if is(&last) { Ok(last.clone()) } else { Err(last.to_string()) }
+        })
+    }
+
+    /// Waits until a payment is in a state.
+    #[track_caller]
+    pub(crate) fn until_status(&self, id: &str, status: &str) -> Value {
+        self.until(id, status, |payment| payment["status"] == status)
+    }
+}
+
+/// As `until`, and shows what was there in the end.
+#[track_caller]
+fn until_or<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let watch = super::wait::Stopwatch::start();
+    until(what, || match look() {
+        Ok(found) => Some(found),
+        Err(seen) => {
+            assert!(watch.elapsed() < super::wait::PATIENCE / 2, "waited for {what}; it is {seen}");
+            None
+        }
+    })
+}
+
+/// What creation said of a payment.
+#[derive(Debug, Clone)]
+pub(crate) struct Opened {
+    pub(crate) id: String,
+    pub(crate) slug: String,
+    pub(crate) memo: String,
+}
+
+impl Opened {
+    #[track_caller]
+    fn of(body: &Value) -> Self {
+        let text = |member: &str| body[member].as_str().unwrap_or_else(|| panic!("no {member} in {body}")).to_owned();
+        let id = text("id");
+        Self { memo: format!("pos-{id}"), slug: text("slug"), id }
+    }
+}

@@ -1,0 +1,39 @@
+//! The house from outside: real processes, real HTTP, gRPC and JSON-RPC. One binary of tests, run by `cargo test`.
+
+// Every test takes what it needs through `harness`; nothing here knows how the house is built inside, except `tidy`,
+// which reads its sources.
+
+mod harness;
+mod merchants;
+mod payments;
+mod spec;
+
+use std::process::ExitCode;
+
+/// Gathers the tests of a module under their full names; a test that is written and not listed is unused code.
+macro_rules! tests {
+    ($($name:ident),+ $(,)?) => {
+        pub(crate) fn tests() -> Vec<libtest_mimic::Trial> {
+            vec![$(libtest_mimic::Trial::test(crate::title(module_path!(), stringify!($name)), || { $name(); Ok(()) })),+]
+        }
+    };
+}
+pub(crate) use tests;
+
+/// Names a test as the standard harness would: without the crate.
+fn title(module: &str, name: &str) -> String {
+    let module = module.split_once("::").map_or(module, |(_, inner)| inner);
+    format!("{module}::{name}")
+}
+
+fn main() -> ExitCode {
+    let arguments = libtest_mimic::Arguments::from_args();
+    let all = [
+        spec::all(),
+        merchants::tests(),
+        payments::all(),
+    ];
+    let conclusion = libtest_mimic::run(&arguments, all.into_iter().flatten().collect());
+    harness::end();
+    conclusion.exit_code()
+}

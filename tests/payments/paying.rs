@@ -1,0 +1,220 @@
+//! What becomes of the transfers people really make: short, long, twice, wrong, with words around the memo.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Receiver, Shop, shared};
+
+crate::tests!(
+    parts_add_up,
+    two_transfers_in_one_transaction_add_up,
+    too_much_is_taken_and_said,
+    a_second_full_transfer_is_noted_and_changes_nothing,
+    a_wrong_currency_is_noted_and_never_counts,
+    a_transfer_from_the_shop_to_itself_never_counts,
+    words_around_the_memo_do_no_harm,
+    memos_that_name_no_session_pay_none,
+    a_transfer_to_another_account_pays_nothing,
+    a_transfer_after_the_cancel_is_noted,
+    many_payments_at_once_each_get_their_own_transfer,
+);
+
+const PRICE: &str = "1.500 HBD";
+
+/// The labels of a record.
+fn labels(payment: &Value) -> Vec<&str> {
+    payment["exceptions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The dispositions of a record's transfers.
+fn dispositions(payment: &Value) -> Vec<&str> {
+    let transfers = payment["transfers"].as_array().into_iter().flatten();
+    transfers.filter_map(|transfer| transfer["disposition"].as_str()).collect()
+}
+
+/// Pays another session of the shop after the transfers of a test: when that is completed, all of them were read.
+fn until_read(shop: &Shop) {
+    let (dev, mark) = (shared(), shop.open_payment());
+    dev.ledger.transfer(&dev.demo_account("carol"), &shop.account.name, PRICE, &mark.memo);
+    shop.until_status(&mark.id, "completed");
+}
+
+fn parts_add_up() {
+    let dev = shared();
+    let (shop, receiver) = (dev.shop(), Receiver::start());
+    shop.set_webhook(&receiver);
+    let (payment, alice) = (shop.open_payment(), dev.demo_account("alice"));
+    dev.ledger.transfer(&alice, &shop.account.name, "0.400 HBD", &payment.memo);
+    let part = shop.until(&payment.id, "part-paid", |p| p["amountPaid"] == "400");
+    assert_eq!((&part["status"], &part["amountRemaining"]), (&json!("pending"), &json!("1100")));
+    assert_eq!(labels(&part), ["underpaid"]);
+    shop.cancel(&payment.id).refused(409, "payment_detected");
+    let last = dev.ledger.transfer(&alice, &shop.account.name, "1.100 HBD", &payment.memo);
+    let whole = shop.until_status(&payment.id, "completed");
+    assert_eq!(labels(&whole), [""; 0]);
+    assert_eq!((&whole["amountPaid"], &whole["amountRemaining"]), (&json!("1500"), &json!("0")));
+    assert_eq!(whole["internalId"], last, "the transfer that crosses the sum pays");
+    assert_eq!(receiver.hook(0).json()["data"]["status"], "completed");
+    until_read(&shop);
+    let of_this = |hook: &crate::harness::Hook| hook.json()["data"]["id"] == payment.id.as_str();
+    assert_eq!(receiver.hooks().iter().filter(|hook| of_this(hook)).count(), 1, "a part is no change of state");
+}
+
+fn two_transfers_in_one_transaction_add_up() {
+    let dev = shared();
+    let shop = dev.shop();
+    let payment = shop.open_payment();
+    let (to, memo) = (shop.account.name.as_str(), payment.memo.as_str());
+    let transfers = [(to, "1.000 HBD", memo), (to, "0.500 HBD", memo)];
+    let tx_id = dev.ledger.try_transfers(&dev.demo_account("alice"), &transfers).unwrap();
+    let whole = shop.until_status(&payment.id, "completed");
+    assert_eq!(labels(&whole), [""; 0]);
+    let places: Vec<_> = whole["transfers"].as_array().unwrap().iter().map(|t| (&t["txId"], &t["opIndex"])).collect();
+    assert_eq!(places, [(&json!(tx_id), &json!(0)), (&json!(tx_id), &json!(1))]);
+}
+
+fn too_much_is_taken_and_said() {
+    let dev = shared();
+    let shop = dev.shop();
+    let payment = shop.open_payment();
+    dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.700 HBD", &payment.memo);
+    let whole = shop.until_status(&payment.id, "completed");
+    assert_eq!(labels(&whole), ["overpaid"]);
+    assert_eq!((&whole["amountPaid"], &whole["amountOverpaid"]), (&json!("1700"), &json!("200")));
+    assert_eq!(whole["needsAttention"], true);
+}
+
+fn a_second_full_transfer_is_noted_and_changes_nothing() {
+    let dev = shared();
+    let (shop, receiver) = (dev.shop(), Receiver::start());
+    shop.set_webhook(&receiver);
+    let payment = shop.open_payment();
+    let first = dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, PRICE, &payment.memo);
+    let done = shop.until_status(&payment.id, "completed");
+    dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, PRICE, &payment.memo);
+    let again = shop.until(&payment.id, "paid again", |p| labels(p).contains(&"paid_again"));
+    assert_eq!(again["status"], "completed");
+    assert_eq!((&again["completedAt"], &again["internalId"]), (&done["completedAt"], &json!(first)));
+    assert_eq!(dispositions(&again), ["counted", "surplus"]);
+    assert_eq!(again["amountOverpaid"], "1500");
+    until_read(&shop);
+    let statuses: Vec<Value> = receiver.hooks().iter().map(|hook| hook.json()["data"]["id"].clone()).collect();
+    assert_eq!(statuses.iter().filter(|id| **id == payment.id.as_str()).count(), 1, "completed once, told once");
+}
+
+fn a_wrong_currency_is_noted_and_never_counts() {
+    let dev = shared();
+    let shop = dev.shop();
+    let payment = shop.open_payment();
+    dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HIVE", &payment.memo);
+    let wrong = shop.until(&payment.id, "noted", |p| labels(p).contains(&"wrong_currency"));
+    assert_eq!((&wrong["status"], &wrong["amountPaid"]), (&json!("pending"), &json!("0")));
+    dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, PRICE, &payment.memo);
+    let right = shop.until_status(&payment.id, "completed");
+    assert_eq!(labels(&right), ["wrong_currency"]);
+    assert_eq!(dispositions(&right), ["wrong_currency", "counted"]);
+    assert_eq!(right["transfers"][0]["amount"]["formatted"], "1.500 HIVE");
+}
+
+fn a_transfer_from_the_shop_to_itself_never_counts() {
+    let dev = shared();
+    let shop = dev.shop();
+    let payment = shop.open_payment();
+    dev.ledger.transfer(&shop.account, &shop.account.name, PRICE, &payment.memo);
+    let own = shop.until(&payment.id, "noted", |p| labels(p).contains(&"self_transfer"));
+    assert_eq!((&own["status"], &own["amountPaid"]), (&json!("pending"), &json!("0")));
+    assert_eq!(dispositions(&own), ["self"]);
+}
+
+fn words_around_the_memo_do_no_harm() {
+    let dev = shared();
+    let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
+    let dress: [(fn(&str) -> String, bool); 7] = [
+        (str::to_owned, false),
+        (|memo| format!(" {memo} "), true),
+        (|memo| format!("for the mug: {memo}, thanks!"), true),
+        (str::to_uppercase, true),
+        (|memo| format!("{memo}\n{memo}"), true),
+        (|memo| format!("({memo})"), true),
+        (|memo| format!("\u{200b}{memo} — ☕"), true),
+    ];
+    for (dressed, _) in &dress {
+        let payment = shop.open_payment();
+        let memo = dressed(&payment.memo);
+        dev.ledger.transfer(&alice, &shop.account.name, PRICE, &memo);
+        let done = shop.until_status(&payment.id, "completed");
+        assert_eq!(done["transfers"][0]["memo"], memo);
+        assert_eq!(labels(&done), [""; 0], "{memo}");
+    }
+    let plain = shop.open_payment();
+    dev.ledger.transfer(&alice, &shop.account.name, PRICE, &format!("paying {}", plain.memo));
+    let done = shop.until_status(&plain.id, "completed");
+    assert_eq!(done["transfers"][0]["memoNormalized"], true);
+}
+
+fn memos_that_name_no_session_pay_none() {
+    let dev = shared();
+    let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
+    let (payment, other) = (shop.open_payment(), shop.open_payment());
+    let id = &payment.id;
+    for memo in [
+        String::new(),
+        "thanks".to_owned(),
+        id.clone(),
+        format!("#{}", payment.memo),
+        format!("pos-{id}x"),
+        format!("xpos-{id}"),
+        format!("pos-{}", &id[..29]),
+        format!("pos_{id}"),
+        format!("{} {}", payment.memo, other.memo),
+        format!("pos-{}", id.replace("pay_", "mer_")),
+        "pos-pay_00000000000000000000000000".to_owned(),
+    ] {
+        dev.ledger.transfer(&alice, &shop.account.name, PRICE, &memo);
+    }
+    until_read(&shop);
+    for session in [&payment, &other] {
+        let record = shop.payment(&session.id);
+        assert_eq!((&record["status"], &record["transfers"]), (&json!("pending"), &json!([])), "{record}");
+    }
+}
+
+fn a_transfer_to_another_account_pays_nothing() {
+    let dev = shared();
+    let (shop, stranger) = (dev.shop(), dev.shop());
+    let payment = shop.open_payment();
+    dev.ledger.transfer(&dev.demo_account("alice"), &stranger.account.name, PRICE, &payment.memo);
+    until_read(&stranger);
+    let record = shop.payment(&payment.id);
+    assert_eq!((&record["status"], &record["transfers"]), (&json!("pending"), &json!([])), "{record}");
+}
+
+fn a_transfer_after_the_cancel_is_noted() {
+    let dev = shared();
+    let shop = dev.shop();
+    let payment = shop.open_payment();
+    shop.cancel(&payment.id).ok(200);
+    dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, PRICE, &payment.memo);
+    let late = shop.until(&payment.id, "noted", |p| labels(p).contains(&"paid_after_cancel"));
+    assert_eq!((&late["status"], &late["amountPaid"]), (&json!("user_cancelled"), &json!("0")));
+    assert_eq!((dispositions(&late), &late["amountLate"]), (vec!["after_cancel"], &json!("1500")));
+    assert_eq!(late["needsAttention"], true);
+}
+
+fn many_payments_at_once_each_get_their_own_transfer() {
+    let dev = shared();
+    let shop = dev.shop();
+    let payments: Vec<_> = (0..20).map(|_| shop.open_payment()).collect();
+    let alice = dev.demo_account("alice");
+    let mut paid: Vec<(String, String)> = payments
+        .iter()
+        .rev()
+        .map(|payment| {
+            let tx_id = dev.ledger.transfer(&alice, &shop.account.name, PRICE, &payment.memo);
+            (payment.id.clone(), tx_id)
+        })
+        .collect();
+    for (id, tx_id) in paid.drain(..) {
+        let done = shop.until_status(&id, "completed");
+        assert_eq!((&done["internalId"], &done["amountPaid"]), (&json!(tx_id), &json!("1500")));
+    }
+}

@@ -1,0 +1,370 @@
+//! The interface's own tables: every address, every status, every rule for a field, one test a table.
+
+mod wire;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Api, order, shared};
+
+crate::tests!(
+    every_address_is_there,
+    an_address_takes_its_own_methods_only,
+    what_is_no_address_is_not_found,
+    both_headers_carry_a_key,
+    a_wrong_key_gets_one_and_the_same_answer,
+    an_amount_is_a_string_of_digits,
+    every_field_of_a_creation_is_checked_and_named,
+    both_ways_to_create_refuse_the_same,
+    a_body_must_be_an_object_of_json,
+    an_answer_names_its_request,
+    unknown_ids_are_not_found,
+    health_is_told,
+    what_comes_later_says_so,
+);
+
+/// Every test of this room.
+pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
+    [tests(), wire::tests()].into_iter().flatten().collect()
+}
+
+/// Every address of the interface, with the methods it takes.
+fn addresses(payment: &str, slug: &str, merchant: &str) -> Vec<(String, Vec<&'static str>)> {
+    let public = |path: &str| format!("/api/public{path}");
+    vec![
+        (public("/payments"), vec!["GET", "POST"]),
+        (public("/payments/create"), vec!["POST"]),
+        (public("/payments/list"), vec!["GET"]),
+        (public("/payments/fee-rate"), vec!["GET"]),
+        (public(&format!("/payments/{payment}")), vec!["GET"]),
+        (public(&format!("/payments/{payment}/status")), vec!["GET"]),
+        (public(&format!("/payments/{payment}/cancel")), vec!["POST"]),
+        (public("/merchants/register"), vec!["POST"]),
+        (public("/merchants/me"), vec!["GET"]),
+        (public(&format!("/merchants/{merchant}")), vec!["GET", "POST", "PUT"]),
+        (public(&format!("/merchants/{merchant}/webhook-secret")), vec!["POST"]),
+        ("/api/admin/merchants".to_owned(), vec!["GET"]),
+        ("/api/admin/merchants/list".to_owned(), vec!["GET"]),
+        ("/api/admin/merchants/change-status".to_owned(), vec!["POST"]),
+        (format!("/api/admin/merchants/{merchant}/active"), vec!["POST"]),
+        (format!("/api/admin/merchants/{merchant}/api-key"), vec!["POST"]),
+        (format!("/for/{slug}"), vec!["GET"]),
+        (format!("/for/{slug}/status"), vec!["GET"]),
+        (format!("/for/{slug}/cancel"), vec!["POST"]),
+        (format!("/checkout/{payment}"), vec!["GET"]),
+        (format!("/checkout/{payment}/status"), vec!["GET"]),
+        (format!("/checkout/{payment}/cancel"), vec!["POST"]),
+        ("/api/health".to_owned(), vec!["GET"]),
+    ]
+}
+
+fn every_address_is_there() {
+    let shop = shared().shop();
+    let payment = shop.open_payment();
+    for (path, methods) in addresses(&payment.id, &payment.slug, &shop.id) {
+        for method in methods {
+            let answer = shop.api.ask(method, &path).send();
+            assert!(!matches!(answer.status, 404 | 405), "{method} {path}: {}", answer.status);
+            assert!(answer.status < 500 || answer.status == 501, "{method} {path}: {}", answer.text());
+        }
+    }
+}
+
+fn an_address_takes_its_own_methods_only() {
+    let shop = shared().shop();
+    let payment = shop.open_payment();
+    for (path, methods) in addresses(&payment.id, &payment.slug, &shop.id) {
+        for method in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
+            if !methods.contains(&method) {
+                let answer = shop.api.ask(method, &path).bearer(&shop.key).send();
+                answer.refused(405, "method_not_allowed");
+                let allow = answer.header("allow").unwrap_or_default().to_owned();
+                assert!(methods.iter().all(|method| allow.contains(method)), "{path}: {allow}");
+            }
+        }
+        let options = shop.api.ask("OPTIONS", &path).send();
+        assert_eq!(options.status, 204, "{path}");
+    }
+    let head = shop.api.ask("HEAD", "/api/health").send();
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(shop.payment(&payment.id)["status"], "pending");
+}
+
+fn what_is_no_address_is_not_found() {
+    let shop = shared().shop();
+    for path in [
+        "/",
+        "/api",
+        "/api/",
+        "/api/public",
+        "/api/public/",
+        "/api/public/payments/",
+        "/api/public//payments",
+        "/API/public/payments",
+        "/api/public/payments/pay_1/status/x",
+        "/api/public/merchants",
+        "/api/public/merchants/me/x",
+        "/api/admin",
+        "/api/v1/public/payments",
+        "/for",
+        "/checkout",
+        "/favicon.ico",
+        "/assets/../Cargo.toml",
+        "/.env",
+        "/a/b/c/d/e/f/g/h/i",
+        "/%00",
+        "/%ff%fe",
+    ] {
+        for ask in [shop.api.get(path), shop.get(path), shop.post(path, &json!({}))] {
+            let answer = ask.send();
+            assert_eq!(answer.status, 404, "{path}: {}", answer.text());
+            let reason = answer.json()["reason"].as_str().unwrap_or_default().to_owned();
+            answer.refused(404, &reason);
+        }
+    }
+}
+
+fn both_headers_carry_a_key() {
+    let (shop, other) = (shared().shop(), shared().shop());
+    let me = |ask: crate::harness::Answer| ask.ok(200)["id"].clone();
+    let get = || shop.api.get("/api/public/merchants/me");
+    assert_eq!(me(get().bearer(&shop.key).send()), shop.id.as_str());
+    assert_eq!(me(get().x_api_key(&shop.key).send()), shop.id.as_str());
+    assert_eq!(me(get().header("authorization", &format!("bearer {}", shop.key)).send()), shop.id.as_str());
+    assert_eq!(me(get().bearer(&shop.key).x_api_key(&shop.key).send()), shop.id.as_str());
+    for different in [other.key.as_str(), "sk_live_none", "x"] {
+        get().bearer(&shop.key).x_api_key(different).send().refused(401, "conflicting_credentials");
+        get().bearer(different).x_api_key(&shop.key).send().refused(401, "conflicting_credentials");
+        get().x_api_key(&shop.key).x_api_key(different).send().refused(401, "conflicting_credentials");
+    }
+    for path in ["/api/public/payments", "/api/public/payments/create"] {
+        for ask in [shop.api.post(path, &order()).bearer(&shop.key), shop.api.post(path, &order()).x_api_key(&shop.key)]
+        {
+            ask.send().ok(201);
+        }
+    }
+}
+
+fn a_wrong_key_gets_one_and_the_same_answer() {
+    let shop = shared().shop();
+    let flipped = {
+        let mut key = shop.key.clone();
+        let last = key.pop().unwrap();
+        key.push(if last == '0' { '1' } else { '0' });
+        key
+    };
+    let upper = shop.key.to_uppercase();
+    let (half, twice) = (&shop.key[..30], format!("{0}{0}", shop.key));
+    let zeros = format!("sk_live_{}", "0".repeat(48));
+    let mut bodies: Vec<Value> = Vec::new();
+    for key in ["x", "sk_live_", &flipped, &upper, half, &twice, &zeros, &shop.secret, &shop.id, "é", "sk_test_1"] {
+        for ask in [shop.api.get("/api/public/payments").bearer(key), shop.api.get("/api/public/payments").x_api_key(key)]
+        {
+            let answer = ask.send();
+            let mut body = answer.refused(401, "invalid_api_key");
+            assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+            body["requestId"] = Value::Null;
+            bodies.push(body);
+        }
+    }
+    let none = shop.api.get("/api/public/payments").send().refused(401, "invalid_api_key");
+    bodies.push(Value::clone(&none));
+    bodies.last_mut().unwrap()["requestId"] = Value::Null;
+    assert!(bodies.windows(2).all(|pair| pair[0] == pair[1]), "{bodies:#?}");
+    for (method, path) in [
+        ("POST", "/api/public/payments"),
+        ("POST", "/api/public/payments/create"),
+        ("GET", "/api/public/payments/pay_00000000000000000000000000"),
+        ("GET", "/api/public/payments/x/status"),
+        ("POST", "/api/public/payments/x/cancel"),
+        ("GET", "/api/public/merchants/me"),
+        ("POST", "/api/public/merchants/x"),
+        ("PUT", "/api/public/merchants/x"),
+        ("POST", "/api/public/merchants/x/webhook-secret"),
+    ] {
+        let ask = || shop.api.ask(method, path).json(&order());
+        ask().send().refused(401, "invalid_api_key");
+        ask().bearer(&flipped).send().refused(401, "invalid_api_key");
+    }
+}
+
+/// Values of `amount` that are none, as JSON.
+const NO_AMOUNTS: [&str; 29] = [
+    "\"\"", "\"0\"", "\"00\"", "\"01\"", "\"-1\"", "\"+1\"", "\"1.5\"", "\"1,5\"", "\"1e3\"", "\"0x10\"", "\" 1\"",
+    "\"1 \"", "\"1_000\"", "\"1.000 HBD\"", "\"١\"", "\"one\"", "\"NaN\"", "\"1000000001\"", "\"18446744073709551616\"",
+    "\"99999999999999999999999999\"", "1", "1.5", "-1", "0", "1e3", "null", "true", "[\"1\"]", "{\"value\":\"1\"}",
+];
+
+fn an_amount_is_a_string_of_digits() {
+    let shop = shared().shop();
+    for path in ["/api/public/payments", "/api/public/payments/create"] {
+        for amount in NO_AMOUNTS {
+            let body = format!(r#"{{"amount":{amount},"currency":"HBD","description":"x"}}"#);
+            let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", "application/json");
+            ask.body(body).send().wrong(&["amount"]);
+        }
+        for amount in ["1", "999", "1000000000"] {
+            let mut body = order();
+            body["amount"] = json!(amount);
+            shop.post(path, &body).send().ok(201);
+        }
+    }
+    assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 6);
+}
+
+/// Bodies that are wrong in the fields named beside them.
+fn wrong_orders() -> Vec<(Value, Vec<&'static str>)> {
+    let with = |changes: Value| {
+        let mut body = order();
+        body.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        body
+    };
+    let keys = |count: usize| (0..count).map(|n| (format!("k{n}"), json!("v"))).collect::<serde_json::Map<_, _>>();
+    let long = |count: usize| "é".repeat(count);
+    let long_url = format!("https://a.example/{}", "x".repeat(2_048));
+    vec![
+        (json!({}), vec!["amount", "currency", "description"]),
+        (json!({ "amount": 1, "currency": 2, "description": 3 }), vec!["amount", "currency", "description"]),
+        (with(json!({ "currency": "BTC" })), vec!["currency"]),
+        (with(json!({ "currency": "hbd" })), vec!["currency"]),
+        (with(json!({ "currency": "" })), vec!["currency"]),
+        (with(json!({ "currency": null })), vec!["currency"]),
+        (with(json!({ "currency": ["HBD"] })), vec!["currency"]),
+        (with(json!({ "description": "" })), vec!["description"]),
+        (with(json!({ "description": "  " })), vec!["description"]),
+        (with(json!({ "description": null })), vec!["description"]),
+        (with(json!({ "description": 1 })), vec!["description"]),
+        (with(json!({ "description": long(256) })), vec!["description"]),
+        (with(json!({ "description": "a\u{0}b" })), vec!["description"]),
+        (with(json!({ "description": "a\nb" })), vec!["description"]),
+        (with(json!({ "redirectUrl": "" })), vec!["redirectUrl"]),
+        (with(json!({ "redirectUrl": "/thanks" })), vec!["redirectUrl"]),
+        (with(json!({ "redirectUrl": "javascript:alert(1)" })), vec!["redirectUrl"]),
+        (with(json!({ "redirectUrl": "data:text/html,x" })), vec!["redirectUrl"]),
+        (with(json!({ "redirectUrl": 1 })), vec!["redirectUrl"]),
+        (with(json!({ "redirectUrl": long_url })), vec!["redirectUrl"]),
+        (with(json!({ "cancelUrl": "mailto:a@b.example" })), vec!["cancelUrl"]),
+        (with(json!({ "cancelUrl": {} })), vec!["cancelUrl"]),
+        (with(json!({ "metadata": "x" })), vec!["metadata"]),
+        (with(json!({ "metadata": [] })), vec!["metadata"]),
+        (with(json!({ "metadata": { "n": 1 } })), vec!["metadata.n"]),
+        (with(json!({ "metadata": { "n": null, "b": true } })), vec!["metadata.b", "metadata.n"]),
+        (with(json!({ "metadata": { "o": {} } })), vec!["metadata.o"]),
+        (with(json!({ "metadata": { "l": ["a", 1] } })), vec!["metadata.l"]),
+        (with(json!({ "metadata": { "v": long(501) } })), vec!["metadata.v"]),
+        (with(json!({ "metadata": { "l": vec!["x"; 21] } })), vec!["metadata.l"]),
+        (with(json!({ "metadata": keys(51) })), vec!["metadata"]),
+        (with(json!({ "expiresInSeconds": 59 })), vec!["expiresInSeconds"]),
+        (with(json!({ "amount": "0", "redirectUrl": "x" })), vec!["amount"]),
+    ]
+}
+
+fn every_field_of_a_creation_is_checked_and_named() {
+    let shop = shared().shop();
+    for (body, fields) in wrong_orders() {
+        let answer = shop.post("/api/public/payments", &body).send();
+        assert_eq!(answer.status, 400, "{body}: {}", answer.text());
+        answer.wrong(&fields);
+    }
+    let largest = json!({
+        "amount": "1000000000", "currency": "HIVE", "description": "é".repeat(255),
+        "metadata": { "é".repeat(40): "é".repeat(500), "l": vec!["x"; 20] },
+    });
+    shop.post("/api/public/payments", &largest).send().ok(201);
+    assert_eq!(shop.get("/api/public/payments").send().ok(200)["pagination"]["total"], 1);
+}
+
+fn both_ways_to_create_refuse_the_same() {
+    let shop = shared().shop();
+    for (body, _) in wrong_orders() {
+        let [mut first, mut second] = ["/api/public/payments", "/api/public/payments/create"]
+            .map(|path| shop.api.post(path, &body).x_api_key(&shop.key).send().json());
+        first["requestId"] = Value::Null;
+        second["requestId"] = Value::Null;
+        assert_eq!(first, second);
+    }
+}
+
+fn a_body_must_be_an_object_of_json() {
+    let shop = shared().shop();
+    let send = |path: &str, body: &[u8]| {
+        let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", "application/json");
+        ask.body(body).send()
+    };
+    let deep = "[".repeat(30_000);
+    let deep_object = format!("{}1{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
+    for path in ["/api/public/payments", "/api/public/payments/create", "/api/public/merchants/register"] {
+        for body in [
+            "", "{", "}", "{]", "nope", "{\"amount\":}", "{\"amount\":01}", "{'a':1}", "{\"a\":1,}", "\u{feff}{}", "{} {}",
+            "{\"amount\":\"1\"", "NaN", &deep, &deep_object,
+        ] {
+            let body = send(path, body.as_bytes()).refused(400, "malformed_json");
+            assert_eq!(body["details"][0]["field"], "body");
+        }
+        for body in ["[]", "null", "1", "\"text\"", "true"] {
+            send(path, body.as_bytes()).wrong(&["body"]);
+        }
+        for bytes in [&b"{\"amount\":\"\xff\"}"[..], b"\xff\xfe{\x00}\x00", b"\x00", b"\x1f\x8b\x08\x00"] {
+            send(path, bytes).refused(400, "malformed_json");
+        }
+        for content_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+            let ask = shop.api.ask("POST", path).bearer(&shop.key).header("content-type", content_type);
+            ask.body(order().to_string()).send().refused(415, "unsupported_media_type");
+        }
+    }
+    let utf8 = shop.api.ask("POST", "/api/public/payments").bearer(&shop.key);
+    utf8.header("content-type", "application/json; charset=utf-8").body(order().to_string()).send().ok(201);
+    let none = shop.api.ask("POST", "/api/public/payments").bearer(&shop.key);
+    none.body(order().to_string()).send().ok(201);
+}
+
+fn an_answer_names_its_request() {
+    let api: &Api = &shared().api;
+    let named = api.get("/api/health").header("x-request-id", "order-4711.a:b_c").send();
+    assert_eq!(named.header("x-request-id"), Some("order-4711.a:b_c"));
+    let refused = api.get("/nowhere").header("x-request-id", "mine").send();
+    assert_eq!(refused.refused(404, "unknown_route")["requestId"], "mine");
+    let long = "x".repeat(65);
+    for unfit in ["", "a b", "<script>", &long] {
+        let answer = api.get("/api/health").header("x-request-id", unfit).send();
+        assert!(answer.header("x-request-id").is_some_and(|id| id.starts_with("req_")), "{unfit}");
+    }
+    let first = api.get("/api/health").send();
+    assert_ne!(first.header("x-request-id"), api.get("/api/health").send().header("x-request-id"));
+    assert_eq!(first.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(first.header("x-content-type-options"), Some("nosniff"));
+}
+
+fn unknown_ids_are_not_found() {
+    let shop = shared().shop();
+    let long = "x".repeat(4_000);
+    for id in ["pay_00000000000000000000000000", "pay_1", "x", "PAY_00000000000000000000000000", "%F0%9F%90%9D", &long] {
+        shop.get(&format!("/api/public/payments/{id}")).send().refused(404, "not_found");
+        shop.get(&format!("/api/public/payments/{id}/status")).send().refused(404, "not_found");
+        shop.cancel(id).refused(404, "not_found");
+        for path in [format!("/for/{id}"), format!("/checkout/{id}")] {
+            shop.api.get(&path).send().refused(404, "not_found");
+            shop.api.get(&format!("{path}/status")).send().refused(404, "not_found");
+        }
+        shop.api.ask("POST", &format!("/for/{id}/cancel")).send().refused(404, "not_found");
+    }
+}
+
+fn health_is_told() {
+    let api = &shared().api;
+    assert_eq!(api.get("/api/health").send().ok(200), json!({ "status": "ok" }));
+    assert_eq!(api.get("/livez").send().ok(200), json!({ "status": "ok" }));
+    let ready = api.get("/readyz").send().ok(200);
+    assert_eq!(ready["ledgerReachable"], true);
+    assert!(ready["scannedBlock"].as_u64() > Some(0), "{ready}");
+}
+
+fn what_comes_later_says_so() {
+    let shop = shared().shop();
+    let payment = shop.open_payment();
+    for path in ["verify", "settle", "health", "supported-networks"] {
+        let ask = shop.api.post(&format!("/api/public/x402/{path}"), &json!({ "sessionId": payment.id }));
+        ask.send().refused(501, "not_implemented");
+    }
+    shop.api.get(&format!("/for/{}", payment.slug)).send().refused(501, "not_implemented");
+    assert_eq!(shop.payment(&payment.id)["status"], "pending");
+}
