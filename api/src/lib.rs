@@ -1,4 +1,6 @@
 //! The binary's rooms: the REST facade and checkout page, the gRPC service, settings, commands.
 
+pub mod commands;
+pub mod config;
 pub mod facade;
 pub mod service;

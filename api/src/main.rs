@@ -1,3 +1,7 @@
 //! The binary `hivetill`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    api::commands::main()
+}

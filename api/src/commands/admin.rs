@@ -39,8 +39,9 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let mut flags = args.engine.into_settings();
     push(&mut flags, "engine_url", args.engine_url);
+    let color = args.settings.color();
     let config = args.settings.load(flags)?;
-    logs::start(&config);
+    logs::start(&config, color);
     let request = v1::RegisterMerchantRequest { name: args.name, hive_account: args.account, icon_url: None };
     let made = match remote(&config)? {
         Some(transport) => register(&Engine::new(transport), request).await?,

@@ -19,6 +19,7 @@ use storage::{RedbStore, Store};
 
 use super::{
     Failure,
+    failure::of_ledger,
     files::{self, TemporaryDirectory},
     logs,
     running::{Running, address_of, ended, listen, serve_grpc, serve_rest},
@@ -47,9 +48,9 @@ pub(super) struct Args {
     /// Where the engine's gRPC port listens
     #[arg(long, value_name = "ADDRESS", default_value_t = local(8081))]
     grpc_listen: SocketAddr,
-    /// Where the ledger's control methods listen
-    #[arg(long, value_name = "ADDRESS", default_value_t = local(8092))]
-    control_listen: SocketAddr,
+    /// Where the ledger's control methods listen; the port after the ledger's by default
+    #[arg(long, value_name = "ADDRESS")]
+    control_listen: Option<SocketAddr>,
     /// Keeps everything here; without it, in a temporary folder that goes away
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -106,8 +107,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     push(&mut flags, "listen", Some(args.listen));
     push(&mut flags, "grpc.listen", Some(args.grpc_listen));
     push(&mut flags, "data_dir", Some(data.display()));
+    let color = args.settings.color();
     let config = args.settings.clone().load_over(("dev", own.clone()), flags.clone())?;
-    logs::start(&config);
+    logs::start(&config, color);
 
     let rest = listen(required(&config, "listen"), "--listen").await?;
     let grpc = listen(required(&config, "grpc.listen"), "--grpc-listen").await?;
@@ -147,20 +149,16 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 async fn start_ledger(args: &Args, data: &Path) -> Result<Devnet, Failure> {
     let clock: devnet::Clock = Arc::new(|| SystemClock.now());
     let genesis = Genesis::demo(files::random(), clock());
+    let next = if args.ledger_listen.port() == 0 { 0 } else { args.ledger_listen.port().wrapping_add(1) };
+    let control = args.control_listen.unwrap_or(SocketAddr::new(args.ledger_listen.ip(), next));
     let options = devnet::Options {
         nodes: vec![args.ledger_listen],
-        control: Some(args.control_listen),
+        control: Some(control),
         block_interval: args.block_interval,
         state: Some(data.join("ledger.journal")),
         ..devnet::Options::new(genesis, clock)
     };
-    Devnet::start(options).await.map_err(|error| match error {
-        devnet::StartError::Listen { address, source } => {
-            let flag = if address == args.control_listen { "--control-listen" } else { "--ledger-listen" };
-            Failure::Listen { address, flag, source }
-        }
-        other => Failure::Other(format!("the ledger does not start: {other}")),
-    })
+    Devnet::start(options).await.map_err(of_ledger)
 }
 
 /// Waits until payments in both currencies can be created.
@@ -184,7 +182,8 @@ async fn credentials(gateway: &Gateway, data: &Path) -> Result<Credentials, Fail
     if let Some(text) = files::read(&path)? {
         let broken = |error: serde_json::Error| Failure::File { path: path.clone(), why: error.to_string() };
         let kept: Credentials = serde_json::from_str(&text).map_err(broken)?;
-        if gateway.authenticate(&kept.api_key).await.is_ok() && gateway.authenticate(&kept.admin_api_key).await.is_ok() {
+        if gateway.authenticate(&kept.api_key).await.is_ok() && gateway.authenticate(&kept.admin_api_key).await.is_ok()
+        {
             return Ok(kept);
         }
         // The key was re-issued meanwhile, or the store is another's: make a new demo.

@@ -29,9 +29,11 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let mut flags = args.facade.into_settings();
     push(&mut flags, "engine_url", args.engine_url);
+    let color = args.settings.color();
     let config = args.settings.load(flags)?;
-    logs::start(&config);
-    let transport = remote(&config)?.ok_or_else(|| Failure::Other("say where the engine is: --engine-url URL".to_owned()))?;
+    logs::start(&config, color);
+    let transport =
+        remote(&config)?.ok_or_else(|| Failure::Other("say where the engine is: --engine-url URL".to_owned()))?;
     let rest = listen(required(&config, "listen"), "--listen").await?;
     let stop = Stop::new();
     let port = serve_rest(&config, rest, transport, &stop)?;
@@ -50,7 +52,9 @@ pub(super) fn remote(config: &Config) -> Result<Option<Transport>, Failure> {
         None => files::kept_token(Path::new(config.text("data_dir")))?,
     };
     let token = token.ok_or_else(|| {
-        Failure::Other("the engine asks for a token: set HIVETILL_GRPC_TOKEN, or grpc.token in the settings file".to_owned())
+        Failure::Other(
+            "the engine asks for a token: set HIVETILL_GRPC_TOKEN, or grpc.token in the settings file".to_owned(),
+        )
     })?;
     let channel = channel(config, url)?;
     let transport = Transport::remote(channel, Some(&token));

@@ -80,6 +80,16 @@ impl From<tonic::Status> for Failure {
     }
 }
 
+/// Tells why a dev ledger did not start.
+pub(super) fn of_ledger(error: simulations::devnet::StartError) -> Failure {
+    match error {
+        simulations::devnet::StartError::Listen { address, source } => {
+            Failure::Listen { address, flag: "--ledger-listen or --listen, --control-listen", source }
+        }
+        other => Failure::Other(format!("the ledger does not start: {other}")),
+    }
+}
+
 fn taken(source: &io::Error, flag: &str) -> String {
     if source.kind() == io::ErrorKind::AddrInUse {
         format!("; another process has it: choose another with {flag}, or port 0 for any free one")

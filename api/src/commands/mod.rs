@@ -9,12 +9,15 @@ mod dev;
 mod facade;
 mod failure;
 mod files;
+pub mod ledger;
 mod logs;
 mod running;
 mod serve;
 mod settings;
 mod show;
 mod stop;
+pub mod transfer;
+pub mod tx;
 
 pub use failure::Failure;
 
@@ -38,6 +41,12 @@ enum Command {
     Facade(facade::Args),
     /// Makes a merchant whose key has admin privilege, and shows the key.
     Admin(admin::Args),
+    /// Runs a Hive ledger alone, with play money
+    Ledger(ledger::Args),
+    /// Signs a transfer and broadcasts it
+    Transfer(transfer::Args),
+    /// Looks into transactions
+    Tx(tx::Args),
     /// Shows the settings in force and where each is from, without secrets.
     Config(show::Args),
 }
@@ -68,6 +77,12 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Engine(args) => Box::pin(serve::run_engine(args)).await,
             Command::Facade(args) => Box::pin(facade::run(args)).await,
             Command::Admin(args) => Box::pin(admin::run(args)).await,
+            Command::Ledger(args) => Box::pin(ledger::run(args)).await.map_err(|failure| match failure {
+                ledger::Failure::Start(error) => failure::of_ledger(error),
+                other => Failure::Other(other.to_string()),
+            }),
+            Command::Transfer(args) => Box::pin(transfer::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
+            Command::Tx(args) => Box::pin(tx::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Config(args) => show::run(args),
         }
     })
@@ -100,6 +115,8 @@ mod tests {
             "hivetill facade --listen 127.0.0.1:0 --engine-url http://127.0.0.1:1 --base-url https://pay.example",
             "hivetill admin --name Operator --account alice --data d --json",
             "hivetill config --reference",
+            "hivetill ledger --listen 127.0.0.1:0 --state f",
+            "hivetill tx inspect --chain-id beeab0de00000000000000000000000000000000000000000000000000000000",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
         }

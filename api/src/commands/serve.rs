@@ -27,8 +27,9 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let mut flags = args.engine.into_settings();
     flags.extend(args.facade.into_settings());
+    let color = args.settings.color();
     let config = args.settings.load(flags)?;
-    logs::start(&config);
+    logs::start(&config, color);
     let rest = listen(required(&config, "listen"), "--listen").await?;
     let grpc = match config.address("grpc.listen") {
         Some(address) => Some(listen(address, "--grpc-listen").await?),
@@ -58,8 +59,9 @@ pub(super) struct EngineArgs {
 
 /// Runs the engine behind its gRPC port.
 pub(super) async fn run_engine(args: EngineArgs) -> Result<(), Failure> {
+    let color = args.settings.color();
     let config = args.settings.load(args.engine.into_settings())?;
-    logs::start(&config);
+    logs::start(&config, color);
     let grpc = listen(config.address("grpc.listen").unwrap_or(GRPC_DEFAULT), "--grpc-listen").await?;
     let data = PathBuf::from(config.text("data_dir"));
     let running = Running::start(&config, &data).await?;

@@ -1,6 +1,6 @@
 //! The flags that choose settings, the same on every command that runs something.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{io::IsTerminal, net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
@@ -16,9 +16,17 @@ pub(super) struct SettingsArgs {
     /// Any setting, such as session.max_awake=1000; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pairs: Vec<String>,
+    /// Writes log lines without color, as happens anyway where they do not go to a terminal
+    #[arg(long)]
+    no_color: bool,
 }
 
 impl SettingsArgs {
+    /// Says whether log lines may have color.
+    pub(super) fn color(&self) -> bool {
+        !self.no_color && std::io::stderr().is_terminal()
+    }
+
     /// Loads the settings; `flags` are those a command has flags of its own for.
     pub(super) fn load(self, flags: Vec<(&'static str, String)>) -> Result<Config, Failure> {
         self.load_over(("", Vec::new()), flags)

@@ -1,0 +1,469 @@
+//! Settings in layers: defaults, a TOML file, variables, flags. The later wins; what does not exist is refused.
+
+mod table;
+
+use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, path::PathBuf, time::Duration};
+
+use engine::{account::AccountName, hive::ChainId, money::FeePercent, payment::FeeMode};
+
+pub use table::{Key, Kind, TABLE, find, reference};
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Nobody said anything.
+    Default,
+    /// The command's own default.
+    Command(&'static str),
+    /// A TOML file.
+    File(PathBuf),
+    /// A variable.
+    Variable(String),
+    /// A flag.
+    Flag,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Command(name) => write!(f, "default of {name}"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+            Self::Variable(name) => write!(f, "variable {name}"),
+            Self::Flag => f.write_str("flag"),
+        }
+    }
+}
+
+/// Why settings cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the settings file {path}: {why}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system said.
+        why: String,
+    },
+    /// The file is no TOML.
+    #[error("the settings file {path} is not valid TOML: {why}")]
+    NotToml {
+        /// The file.
+        path: String,
+        /// Where and why.
+        why: String,
+    },
+    /// There is no such setting.
+    #[error("there is no setting `{key}` ({source_name}){}", hint(.key))]
+    Unknown {
+        /// What was written.
+        key: String,
+        /// Where.
+        source_name: String,
+    },
+    /// A value breaks its rule.
+    #[error("setting `{key}` {why} ({source_name})")]
+    Invalid {
+        /// The setting.
+        key: &'static str,
+        /// What it must be.
+        why: String,
+        /// Where it was written.
+        source_name: String,
+    },
+    /// A `--set` without `=`.
+    #[error("`--set {0}` must be key=value")]
+    NotAPair(String),
+    /// Two settings do not fit each other.
+    #[error("{0}")]
+    Together(&'static str),
+}
+
+/// Names the setting that was probably meant.
+fn hint(key: &str) -> String {
+    let last = key.rsplit('.').next().unwrap_or(key);
+    let near = TABLE.iter().find(|known| known.name.rsplit('.').next() == Some(last) || known.name.starts_with(key));
+    near.map(|near| format!("; did you mean `{}`?", near.name)).unwrap_or_default()
+}
+
+/// What is in force.
+#[derive(Clone)]
+pub struct Config {
+    values: BTreeMap<&'static str, (String, Source)>,
+}
+
+/// Does not show secrets.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.show())
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let default = |key: &Key| (key.name, (key.default.to_owned(), Source::Default));
+        Self { values: TABLE.iter().map(default).collect() }
+    }
+}
+
+/// The layers above the defaults, lowest first.
+#[derive(Debug, Clone, Default)]
+pub struct Layers {
+    /// The command's own defaults.
+    pub command: Vec<(&'static str, String)>,
+    /// The name of that command.
+    pub command_name: &'static str,
+    /// The TOML file.
+    pub file: Option<PathBuf>,
+    /// Variables, of which only `HIVETILL_…` count.
+    pub variables: Vec<(String, String)>,
+    /// `key=value` from the command line.
+    pub pairs: Vec<String>,
+    /// Settings that have flags of their own.
+    pub flags: Vec<(&'static str, String)>,
+}
+
+/// Variables that commands read themselves, and that are no settings.
+const NO_SETTINGS: [&str; 1] = ["HIVETILL_KEY"];
+
+/// Returns the process's variables. This is the only place that reads them.
+#[must_use]
+pub fn process_variables() -> Vec<(String, String)> {
+    let text = |text: std::ffi::OsString| text.into_string().ok();
+    std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
+}
+
+impl Config {
+    /// Puts the layers over the defaults.
+    ///
+    /// # Errors
+    /// The first thing wrong, with its key and where it was written.
+    pub fn load(layers: Layers) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        for (key, value) in layers.command {
+            config.set(key, value, Source::Command(layers.command_name))?;
+        }
+        if let Some(path) = layers.file {
+            config.read_file(&path)?;
+        }
+        for (name, value) in layers.variables {
+            if name.starts_with("HIVETILL_") && !NO_SETTINGS.contains(&name.as_str()) {
+                let source = Source::Variable(name.clone());
+                let key = TABLE.iter().find(|key| key.variable() == name);
+                let key = key.ok_or(ConfigError::Unknown { key: name, source_name: "variable".to_owned() })?;
+                config.set(key.name, value, source)?;
+            }
+        }
+        for pair in layers.pairs {
+            let (key, value) = pair.split_once('=').ok_or_else(|| ConfigError::NotAPair(pair.clone()))?;
+            config.set(key.trim(), value.trim().to_owned(), Source::Flag)?;
+        }
+        for (key, value) in layers.flags {
+            config.set(key, value, Source::Flag)?;
+        }
+        config.check_together()?;
+        Ok(config)
+    }
+
+    fn set(&mut self, name: &str, value: String, source: Source) -> Result<(), ConfigError> {
+        let Some(key) = find(name) else {
+            return Err(ConfigError::Unknown { key: name.to_owned(), source_name: source.to_string() });
+        };
+        key.check(&value).map_err(|why| ConfigError::Invalid {
+            key: key.name,
+            why,
+            source_name: source.to_string(),
+        })?;
+        self.values.insert(key.name, (value, source));
+        Ok(())
+    }
+
+    fn read_file(&mut self, path: &Path) -> Result<(), ConfigError> {
+        let shown = path.display().to_string();
+        let text = fs::read_to_string(path)
+            .map_err(|error| ConfigError::Unreadable { path: shown.clone(), why: error.to_string() })?;
+        let table: toml::Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| ConfigError::NotToml { path: shown, why: error.to_string() })?;
+        self.read_table("", &table, path)
+    }
+
+    fn read_table(&mut self, prefix: &str, table: &toml::Table, path: &Path) -> Result<(), ConfigError> {
+        for (name, value) in table {
+            let name = format!("{prefix}{name}");
+            let source = Source::File(path.to_owned());
+            match (value, find(&name)) {
+                (toml::Value::Table(inner), None)
+                    if TABLE.iter().any(|key| key.name.starts_with(&format!("{name}."))) =>
+                {
+                    self.read_table(&format!("{name}."), inner, path)?;
+                }
+                (value, Some(key)) => match toml_text(key.kind, value) {
+                    Some(text) => self.set(key.name, text, source)?,
+                    None => {
+                        let why = format!("must be {}, not {}", key.kind, value.type_str());
+                        return Err(ConfigError::Invalid { key: key.name, why, source_name: source.to_string() });
+                    }
+                },
+                (_, None) => return Err(ConfigError::Unknown { key: name, source_name: source.to_string() }),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_together(&self) -> Result<(), ConfigError> {
+        if self.text("fees.mode") == "split" && self.text("fees.account").is_empty() {
+            return Err(ConfigError::Together("`fees.mode` is split, and `fees.account` does not say where fees go"));
+        }
+        if self.text("data_dir").is_empty() {
+            return Err(ConfigError::Together("`data_dir` must name a directory"));
+        }
+        if self.text("grpc.tls_cert").is_empty() != self.text("grpc.tls_key").is_empty() {
+            return Err(ConfigError::Together("`grpc.tls_cert` and `grpc.tls_key` only go together"));
+        }
+        Ok(())
+    }
+
+    /// Writes what is in force as TOML, with the source of each value and without secrets.
+    #[must_use]
+    pub fn show(&self) -> String {
+        let mut out = String::new();
+        for key in TABLE {
+            let (text, source) = &self.values[key.name];
+            let name = key.name;
+            let line = match key.kind {
+                Kind::Secret if text.is_empty() => format!("# {name} is not set  ({source})\n"),
+                Kind::Secret => format!("# {name} is set and not shown  ({source})\n"),
+                Kind::Integer(..) | Kind::Flag => format!("{name} = {text}  # {source}\n"),
+                Kind::Urls => {
+                    let urls: Vec<String> = self.list(name).iter().map(|url| quoted(url)).collect();
+                    format!("{name} = [{}]  # {source}\n", urls.join(", "))
+                }
+                _ => format!("{name} = {}  # {source}\n", quoted(text)),
+            };
+            out.push_str(&line);
+        }
+        out
+    }
+
+    /// Returns a value as it was written.
+    ///
+    /// # Panics
+    /// If there is no such setting: only names of the table are asked for.
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
+        let value = self.values.get(name);
+        &value.unwrap_or_else(|| panic!("`{name}` is not in the table of settings")).0
+    }
+
+    /// Returns a value, or nothing for an empty one.
+    #[must_use]
+    pub fn optional(&self, name: &str) -> Option<&str> {
+        Some(self.text(name)).filter(|text| !text.is_empty())
+    }
+
+    /// Returns a whole number.
+    #[must_use]
+    pub fn integer(&self, name: &str) -> u64 {
+        self.text(name).parse().expect("integers were checked when they were set")
+    }
+
+    /// Returns a whole number that counts things in memory.
+    #[must_use]
+    pub fn count(&self, name: &str) -> usize {
+        usize::try_from(self.integer(name)).unwrap_or(usize::MAX)
+    }
+
+    /// Returns a time written in milliseconds.
+    #[must_use]
+    pub fn millis(&self, name: &str) -> Duration {
+        Duration::from_millis(self.integer(name))
+    }
+
+    /// Returns a time written in seconds.
+    #[must_use]
+    pub fn seconds(&self, name: &str) -> Duration {
+        Duration::from_secs(self.integer(name))
+    }
+
+    /// Returns a truth value.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        self.text(name) == "true"
+    }
+
+    /// Returns the parts of a list.
+    #[must_use]
+    pub fn list(&self, name: &str) -> Vec<String> {
+        self.text(name).split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+    }
+
+    /// Returns an address to listen on, if there is one.
+    #[must_use]
+    pub fn address(&self, name: &str) -> Option<SocketAddr> {
+        self.optional(name).map(|text| text.parse().expect("addresses were checked when they were set"))
+    }
+
+    /// Returns the engine's part of the settings.
+    #[must_use]
+    pub fn engine(&self) -> actors::Settings {
+        let chain_id = ChainId::parse(self.text("chain_id")).expect("the chain id was checked when it was set");
+        let development = self.text("network") == "dev";
+        let fee_mode = match self.optional("fees.account").map(AccountName::parse) {
+            Some(Ok(account)) if self.text("fees.mode") == "split" => FeeMode::Split { account },
+            _ => FeeMode::Invoice,
+        };
+        let defaults = actors::Settings::of(chain_id);
+        actors::Settings {
+            development,
+            fee_percent: FeePercent::parse(self.text("fees.percent")).unwrap_or_default(),
+            fee_mode,
+            session_lifetime: self.seconds("session.lifetime_seconds"),
+            session_grace: self.seconds("session.grace_seconds"),
+            max_awake: self.count("session.max_awake"),
+            poll_interval: self.millis("ledger.poll_interval_ms"),
+            min_agreeing_nodes: self.count("ledger.min_agreeing_nodes"),
+            // A development chain's clock is moved by hand.
+            max_head_ahead: defaults.max_head_ahead.filter(|_| !development),
+            rate_interval: self.seconds("ledger.rate_interval_seconds"),
+            webhook_header_prefix: self.text("webhooks.header_prefix").to_owned(),
+            webhook_timeout: self.millis("webhooks.timeout_ms"),
+            allow_insecure_webhooks: self.flag("webhooks.allow_insecure"),
+            max_waiting_calls: self.count("limits.waiting_calls"),
+            ..defaults
+        }
+    }
+
+    /// Returns the store's part of the settings.
+    #[must_use]
+    pub fn store(&self) -> storage::Options {
+        storage::Options {
+            cache_bytes: self.count("store.cache_bytes"),
+            mode: storage::CommitMode::Thread { queue: self.count("store.queue") },
+        }
+    }
+}
+
+/// Returns a TOML value as text, if its type fits.
+fn toml_text(kind: Kind, value: &toml::Value) -> Option<String> {
+    match (kind, value) {
+        (Kind::Integer(..), toml::Value::Integer(number)) => Some(number.to_string()),
+        (Kind::Flag, toml::Value::Boolean(flag)) => Some(flag.to_string()),
+        (Kind::Percent, toml::Value::Integer(number)) => Some(number.to_string()),
+        (Kind::Percent, toml::Value::Float(number)) => Some(number.to_string()),
+        (Kind::Urls, toml::Value::Array(items)) => {
+            let texts: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
+            // A comma would split what was one item.
+            texts.filter(|texts| texts.iter().all(|text| !text.contains(','))).map(|texts| texts.join(","))
+        }
+        (Kind::Integer(..) | Kind::Flag | Kind::Urls, _) => None,
+        (_, toml::Value::String(text)) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("hivetill.toml");
+        fs::write(&path, text).expect("written");
+        (folder, path)
+    }
+
+    fn load(text: &str) -> Result<Config, ConfigError> {
+        let (_folder, path) = file(text);
+        Config::load(Layers { file: Some(path), ..Layers::default() })
+    }
+
+    #[test]
+    fn the_later_layer_wins_and_says_where_it_is_from() {
+        let (_folder, path) =
+            file("network = \"dev\"\nfees.percent = 2.5\n[session]\nmax_awake = 7\ngrace_seconds = 3\n");
+        let layers = Layers {
+            command: vec![("fees.percent", "1.5".to_owned()), ("webhooks.allow_insecure", "true".to_owned())],
+            command_name: "dev",
+            file: Some(path.clone()),
+            variables: vec![
+                ("HIVETILL_SESSION_MAX_AWAKE".to_owned(), "8".to_owned()),
+                ("HIVETILL_SESSION_GRACE_SECONDS".to_owned(), "4".to_owned()),
+                ("HIVETILL_GRPC_TOKEN".to_owned(), "hush".to_owned()),
+                ("PATH".to_owned(), "/bin".to_owned()),
+            ],
+            pairs: vec![
+                "session.grace_seconds=5".to_owned(),
+                "ledger.nodes=http://a.example, http://b.example".to_owned(),
+            ],
+            flags: vec![("listen", "127.0.0.1:0".to_owned())],
+        };
+        let config = Config::load(layers).expect("good");
+        assert_eq!(config.integer("session.max_awake"), 8);
+        assert_eq!(config.seconds("session.grace_seconds"), Duration::from_secs(5));
+        assert_eq!(config.list("ledger.nodes"), ["http://a.example", "http://b.example"]);
+        let shown = config.show();
+        assert!(shown.contains("session.max_awake = 8  # variable HIVETILL_SESSION_MAX_AWAKE\n"), "{shown}");
+        assert!(shown.contains(&format!("fees.percent = \"2.5\"  # file {}\n", path.display())));
+        assert!(shown.contains("webhooks.allow_insecure = true  # default of dev\n"));
+        assert!(shown.contains("listen = \"127.0.0.1:0\"  # flag\n"));
+        assert!(shown.contains("log.level = \"info\"  # default\n"));
+        assert!(shown.contains("# grpc.token is set and not shown"));
+        assert!(!shown.contains("hush") && !format!("{config:?}").contains("hush"));
+        let engine = config.engine();
+        assert_eq!(
+            (engine.development, engine.fee_percent.ten_thousandths(), engine.max_head_ahead),
+            (true, 25_000, None)
+        );
+    }
+
+    #[test]
+    fn what_is_shown_can_be_read_back() {
+        let shown = Config::default().show();
+        assert_eq!(load(&shown).expect("good").values.len(), TABLE.len());
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_by_name_in_every_source() {
+        for text in
+            ["lisen = \"x\"", "[session]\nmax_awke = 1", "[sesion]\nmax_awake = 1", "[session.max_awake]\nx = 1"]
+        {
+            let error = load(text).expect_err(text).to_string();
+            assert!(error.contains("lisen") || error.contains("max_aw") || error.contains("sesion"), "{error}");
+        }
+        let variables = vec![("HIVETILL_LISEN".to_owned(), "x".to_owned())];
+        let error = Config::load(Layers { variables, ..Layers::default() }).expect_err("unknown").to_string();
+        assert!(error.contains("HIVETILL_LISEN"), "{error}");
+        let pairs = vec!["max_awake=1".to_owned()];
+        let error = Config::load(Layers { pairs, ..Layers::default() }).expect_err("unknown").to_string();
+        assert!(error.contains("did you mean `session.max_awake`?"), "{error}");
+        let pairs = vec!["listen".to_owned()];
+        assert!(matches!(Config::load(Layers { pairs, ..Layers::default() }), Err(ConfigError::NotAPair(_))));
+    }
+
+    #[test]
+    fn wrong_types_and_ranges_name_their_key() {
+        for (text, key) in [
+            ("[session]\nmax_awake = \"7\"", "session.max_awake"),
+            ("[session]\nlifetime_seconds = 59", "session.lifetime_seconds"),
+            ("[webhooks]\nallow_insecure = 1", "webhooks.allow_insecure"),
+            ("[ledger]\nnodes = \"https://a.example\"", "ledger.nodes"),
+            ("[ledger]\nnodes = [1]", "ledger.nodes"),
+            ("listen = 8080", "listen"),
+            ("[fees]\npercent = true", "fees.percent"),
+        ] {
+            let error = load(text).expect_err(text).to_string();
+            assert!(error.contains(&format!("`{key}` must be")), "{error}");
+        }
+        assert!(matches!(load("listen ="), Err(ConfigError::NotToml { .. })));
+        let missing = Layers { file: Some("/nonexistent/hivetill.toml".into()), ..Layers::default() };
+        assert!(matches!(Config::load(missing), Err(ConfigError::Unreadable { .. })));
+        assert!(matches!(load("[fees]\nmode = \"split\""), Err(ConfigError::Together(_))));
+        assert!(matches!(load("[grpc]\ntls_cert = \"x\""), Err(ConfigError::Together(_))));
+    }
+}

@@ -1,0 +1,371 @@
+//! Every setting there is: its name, type, default, range and meaning. Parsing, `hivetill config` and
+//! `docs/settings.md` are all made from this one table.
+
+use std::{fmt, net::SocketAddr};
+
+use engine::{account::AccountName, hive::ChainId, money::FeePercent};
+
+/// What a setting holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// One of a few words.
+    Word(&'static [&'static str]),
+    /// A whole number within a range.
+    Integer(u64, u64),
+    /// `true` or `false`.
+    Flag,
+    /// A percentage with up to 4 places.
+    Percent,
+    /// A ledger account, or nothing.
+    Account,
+    /// 64 hex characters.
+    ChainId,
+    /// An address to listen on, `host:port`.
+    Listen,
+    /// The same, or nothing.
+    OptionalListen,
+    /// An http or https URL, or nothing.
+    OptionalUrl,
+    /// One or more http or https URLs.
+    Urls,
+    /// A path, or nothing.
+    Path,
+    /// What HTTP header names may start with.
+    HeaderPrefix,
+    /// Any text without control characters, or nothing. Never shown.
+    Secret,
+}
+
+/// A setting.
+#[derive(Debug)]
+pub struct Key {
+    /// Its dotted name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// What it holds when nobody says.
+    pub default: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Key {
+    Key { name, kind, default, doc }
+}
+
+/// The public nodes of the main chain.
+const MAINNET_NODES: &str = "https://api.hive.blog,https://api.openhive.network,https://api.deathwing.me";
+
+/// Every setting, in the order they are documented.
+pub static TABLE: &[Key] = &[
+    key(
+        "network",
+        Kind::Word(&["mainnet", "dev"]),
+        "mainnet",
+        "Which kind of ledger is followed. `mainnet` refuses development ledgers, `dev` refuses all others and its payments say `livemode: false`.",
+    ),
+    key(
+        "chain_id",
+        Kind::ChainId,
+        "beeab0de00000000000000000000000000000000000000000000000000000000",
+        "The chain's id. A node of another chain is refused, and so is a data directory of another chain.",
+    ),
+    key("data_dir", Kind::Path, "hivetill-data", "Where the database is kept, readable by its owner only."),
+    key(
+        "listen",
+        Kind::Listen,
+        "127.0.0.1:8080",
+        "Where the REST interface and the checkout page listen. Port 0 takes a free one.",
+    ),
+    key(
+        "base_url",
+        Kind::OptionalUrl,
+        "",
+        "The address under which customers and merchants reach us, as it stands in checkout links. Empty: `http://` and the listening address.",
+    ),
+    key(
+        "engine_url",
+        Kind::OptionalUrl,
+        "",
+        "Where `facade` and `admin` find the engine's gRPC port, such as `http://127.0.0.1:8081`.",
+    ),
+    key(
+        "grpc.listen",
+        Kind::OptionalListen,
+        "",
+        "Where the engine's gRPC port listens. Empty: `serve` opens none, `engine` takes 127.0.0.1:8081.",
+    ),
+    key(
+        "grpc.token",
+        Kind::Secret,
+        "",
+        "The bearer token every gRPC call must bring. Empty: one is made and kept in `grpc-token` in the data directory.",
+    ),
+    key("grpc.tls_cert", Kind::Path, "", "A certificate chain in PEM for the gRPC port. Empty: no TLS."),
+    key("grpc.tls_key", Kind::Path, "", "The certificate's private key in PEM."),
+    key(
+        "grpc.tls_ca",
+        Kind::Path,
+        "",
+        "The authority in PEM that signed the engine's certificate; needed for an `engine_url` with https.",
+    ),
+    key("ledger.nodes", Kind::Urls, MAINNET_NODES, "The ledger's nodes (Hive JSON-RPC), in order of preference."),
+    key(
+        "ledger.min_agreeing_nodes",
+        Kind::Integer(0, 10),
+        "0",
+        "How many nodes must agree on an irreversible block. 0: one of up to two nodes, two of more.",
+    ),
+    key(
+        "ledger.poll_interval_ms",
+        Kind::Integer(20, 60_000),
+        "1000",
+        "How often the nodes are asked for their newest block.",
+    ),
+    key("ledger.request_timeout_ms", Kind::Integer(100, 120_000), "5000", "How long one request to a node may take."),
+    key(
+        "ledger.rate_interval_seconds",
+        Kind::Integer(1, 86_400),
+        "600",
+        "How often the witnesses' price of HIVE is read.",
+    ),
+    key(
+        "session.lifetime_seconds",
+        Kind::Integer(60, 86_400),
+        "1800",
+        "How long a payment session lives where its creator does not say.",
+    ),
+    key(
+        "session.grace_seconds",
+        Kind::Integer(0, 120),
+        "0",
+        "How much later than a session's expiry the block of its transfer may be.",
+    ),
+    key(
+        "session.max_awake",
+        Kind::Integer(1, 10_000_000),
+        "5000",
+        "Open sessions held in memory; the rest are parked and come back when needed.",
+    ),
+    key(
+        "fees.percent",
+        Kind::Percent,
+        "0",
+        "The service's fee in percent, with up to 4 places; fixed in each payment at its creation.",
+    ),
+    key(
+        "fees.mode",
+        Kind::Word(&["invoice", "split"]),
+        "invoice",
+        "How the fee is taken: billed to the merchant, or as a second transfer to `fees.account`.",
+    ),
+    key("fees.account", Kind::Account, "", "The ledger account that collects fees when `fees.mode` is `split`."),
+    key(
+        "webhooks.header_prefix",
+        Kind::HeaderPrefix,
+        "X-Hivetill",
+        "What the names of our webhook headers start with.",
+    ),
+    key("webhooks.allow_insecure", Kind::Flag, "false", "Whether webhooks may go to plain http."),
+    key(
+        "webhooks.timeout_ms",
+        Kind::Integer(100, 30_000),
+        "10000",
+        "How long one attempt to deliver a webhook may take.",
+    ),
+    key("limits.connections", Kind::Integer(1, 1_000_000), "10000", "HTTP connections at once; more wait."),
+    key(
+        "limits.head_timeout_ms",
+        Kind::Integer(100, 120_000),
+        "10000",
+        "How long a request's head may take to arrive; an idle connection is closed after the same time.",
+    ),
+    key(
+        "limits.drain_timeout_ms",
+        Kind::Integer(0, 120_000),
+        "10000",
+        "How long running requests may take to end when we stop.",
+    ),
+    key(
+        "limits.waiting_calls",
+        Kind::Integer(1, 1_000_000),
+        "4096",
+        "Changes that may wait in the engine at once; more are turned away with 503.",
+    ),
+    key("store.cache_bytes", Kind::Integer(1_048_576, 68_719_476_736), "67108864", "Memory for pages of the database."),
+    key(
+        "store.queue",
+        Kind::Integer(1, 1_000_000),
+        "10000",
+        "Commits that may wait for the disk; more are turned away with 503.",
+    ),
+    key("log.format", Kind::Word(&["text", "json"]), "text", "How log lines are written."),
+    key("log.level", Kind::Word(&["error", "warn", "info", "debug", "trace"]), "info", "What is logged."),
+];
+
+/// Finds a setting.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Key> {
+    TABLE.iter().find(|key| key.name == name)
+}
+
+impl Key {
+    /// Returns the variable that sets it: `HIVETILL_LEDGER_NODES`.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("HIVETILL_{}", self.name.replace('.', "_").to_uppercase())
+    }
+
+    /// Checks a text for this setting.
+    ///
+    /// # Errors
+    /// What it must be, as the end of a sentence that starts with the setting.
+    pub fn check(&self, text: &str) -> Result<(), String> {
+        let is = |good: bool| if good { Ok(()) } else { Err(format!("must be {}", self.kind)) };
+        match self.kind {
+            Kind::Word(words) => is(words.contains(&text)),
+            Kind::Integer(low, high) => {
+                is(is_digits(text) && text.parse().is_ok_and(|n: u64| (low..=high).contains(&n)))
+            }
+            Kind::Flag => is(matches!(text, "true" | "false")),
+            Kind::Percent => is(FeePercent::parse(text).is_some()),
+            Kind::Account => is(text.is_empty() || AccountName::parse(text).is_ok()),
+            Kind::ChainId => is(ChainId::parse(text).is_some()),
+            Kind::Listen => is(text.parse::<SocketAddr>().is_ok()),
+            Kind::OptionalListen => is(text.is_empty() || text.parse::<SocketAddr>().is_ok()),
+            Kind::OptionalUrl => is(text.is_empty() || is_url(text)),
+            Kind::Urls => is(!text.is_empty() && text.split(',').all(is_url)),
+            Kind::Path | Kind::Secret => is(!text.chars().any(char::is_control)),
+            Kind::HeaderPrefix => is((1..=40).contains(&text.len())
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+                && text.starts_with(|c: char| c.is_ascii_alphabetic())),
+        }
+    }
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_url(text: &str) -> bool {
+    url::Url::parse(text.trim()).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+/// Writes what a value must be.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(words) => write!(f, "{}", words.join(" or ")),
+            Self::Integer(low, high) => write!(f, "a whole number from {low} to {high}"),
+            Self::Flag => f.write_str("true or false"),
+            Self::Percent => f.write_str("a decimal from 0 to 100 with up to 4 places"),
+            Self::Account => f.write_str("a ledger account or empty"),
+            Self::ChainId => f.write_str("64 hex characters"),
+            Self::Listen => f.write_str("an IP address and port such as 127.0.0.1:8080"),
+            Self::OptionalListen => f.write_str("an IP address and port such as 127.0.0.1:8081, or empty"),
+            Self::OptionalUrl => f.write_str("an http or https URL, or empty"),
+            Self::Urls => f.write_str("one or more http or https URLs"),
+            Self::Path => f.write_str("a path or empty"),
+            Self::HeaderPrefix => f.write_str("1 to 40 letters, digits and hyphens, a letter first"),
+            Self::Secret => f.write_str("a text without control characters, or empty"),
+        }
+    }
+}
+
+impl Kind {
+    /// Returns the name of the type, and the range, as the documentation shows them.
+    fn in_words(self) -> (&'static str, String) {
+        match self {
+            Self::Word(words) => ("word", words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")),
+            Self::Integer(low, high) => ("integer", format!("{low} … {high}")),
+            Self::Flag => ("boolean", "`true`, `false`".to_owned()),
+            Self::Percent => ("decimal", "0 … 100, 4 places".to_owned()),
+            Self::Account => ("text", "a ledger account or empty".to_owned()),
+            Self::ChainId => ("text", "64 hex characters".to_owned()),
+            Self::Listen => ("text", "`ip:port`".to_owned()),
+            Self::OptionalListen => ("text", "`ip:port` or empty".to_owned()),
+            Self::OptionalUrl => ("text", "http(s) URL or empty".to_owned()),
+            Self::Urls => ("list of texts", "http(s) URLs; commas between them in a variable".to_owned()),
+            Self::Path => ("text", "a path or empty".to_owned()),
+            Self::HeaderPrefix => ("text", "1 to 40 letters, digits, `-`".to_owned()),
+            Self::Secret => ("text", "secret, never shown".to_owned()),
+        }
+    }
+}
+
+/// Writes `docs/settings.md`.
+#[must_use]
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Settings\n\n\
+         Made from the code by `hivetill config --reference`; a test holds it to that.\n\n\
+         Later sources win over earlier ones: the defaults below, a TOML file (`--config FILE`), variables, flags\n\
+         (`--set key=value`, and the flags of each command). A key that does not exist is refused, in every source.\n\
+         In the TOML file the part before the dot is a table: `[ledger]`, then `nodes = [\"https://…\"]`.\n\
+         `hivetill config` shows what is in force and where it comes from, without secrets.\n\n\
+         `hivetill dev` starts from other defaults: `network` is `dev`, `fees.percent` is 1.5, webhooks may be plain\n\
+         http, and nodes, addresses and the data directory are its own.\n\n\
+         | key | type | range | default | variable | what it does |\n|---|---|---|---|---|---|\n",
+    );
+    for key in TABLE {
+        let (kind, range) = key.kind.in_words();
+        let default = match key.default {
+            "" => "empty".to_owned(),
+            urls if key.kind == Kind::Urls => {
+                urls.split(',').map(|url| format!("`{url}`")).collect::<Vec<_>>().join(", ")
+            }
+            text => format!("`{text}`"),
+        };
+        let row = format!("| `{}` | {kind} | {range} | {default} | `{}` | {} |\n", key.name, key.variable(), key.doc);
+        page.push_str(&row);
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_fits_its_own_rule_and_every_name_is_used_once() {
+        for key in TABLE {
+            assert_eq!(key.check(key.default), Ok(()), "{}", key.name);
+            assert_eq!(TABLE.iter().filter(|other| other.variable() == key.variable()).count(), 1, "{}", key.name);
+            assert!(key.doc.ends_with('.') && !key.doc.contains('|'), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn values_outside_their_range_are_refused() {
+        for (name, bad) in [
+            ("network", "testnet"),
+            ("chain_id", "beeab0de"),
+            ("listen", "localhost"),
+            ("listen", ""),
+            ("base_url", "pay.example"),
+            ("base_url", "ftp://pay.example"),
+            ("ledger.nodes", ""),
+            ("ledger.nodes", "https://a.example,,https://b.example"),
+            ("session.lifetime_seconds", "59"),
+            ("session.lifetime_seconds", "86401"),
+            ("session.lifetime_seconds", "+60"),
+            ("session.max_awake", "0"),
+            ("fees.percent", "1.23456"),
+            ("fees.percent", "101"),
+            ("fees.account", "No"),
+            ("webhooks.allow_insecure", "yes"),
+            ("webhooks.header_prefix", "X Hivetill"),
+            ("log.level", "loud"),
+        ] {
+            let key = find(name).unwrap_or_else(|| panic!("{name} is declared"));
+            assert!(key.check(bad).is_err_and(|why| why.starts_with("must be ")), "{name} = {bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_documentation_is_what_the_code_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(written == reference(), "run: cargo run -- config --reference > docs/settings.md");
+    }
+}
