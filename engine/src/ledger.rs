@@ -187,9 +187,10 @@ fn touches(neighbour: Option<char>) -> bool {
     neighbour.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// Control, zero-width and direction marks: nobody sees them, so nobody can have meant them.
+/// Control, zero-width and direction marks: nobody sees them, so nobody can have meant them. Line ends and tabs part
+/// words as spaces do, and stay.
 fn is_invisible(c: char) -> bool {
-    c.is_control()
+    c.is_control() && !c.is_whitespace()
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
@@ -218,6 +219,8 @@ mod tests {
             format!("order 5: ({memo})"),
             format!("\u{200b}{memo}\n"),
             format!("{memo} {memo}"),
+            format!("{memo}\n{memo}"),
+            format!("order\r\n{memo}\tthanks"),
             format!("{memo} AB12"),
             format!("{}\u{200d}{}", &memo[..10], &memo[10..]),
             format!("é{memo}é"),
