@@ -187,10 +187,14 @@ impl<E: Into<ApiError>> From<E> for Refusal {
     }
 }
 
-/// Splits a path at its slashes; `None` when it has more parts than any address of ours.
+/// Splits a path at its slashes; `None` when it has more parts than any address of ours, or an empty one: no address
+/// ends with a slash, and an id has at least one character.
 fn split<'p, 's>(path: &'p str, into: &'s mut [&'p str; 7]) -> Option<&'s [&'p str]> {
     let mut count = 0;
     for part in path.strip_prefix('/').unwrap_or(path).split('/') {
+        if part.is_empty() {
+            return None;
+        }
         *into.get_mut(count)? = part;
         count += 1;
     }
