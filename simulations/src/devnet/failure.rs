@@ -56,6 +56,20 @@ impl Failure {
         Self { code: -32603, message: "the dev ledger has stopped".into(), data: None }
     }
 
+    /// The node's faults leave the caller without an answer.
+    pub(super) fn no_answer() -> Self {
+        Self { code: -32603, message: "the node gives no answer".into(), data: None }
+    }
+
+    /// Reads the error of an answer.
+    pub(super) fn of_answer(error: &Value) -> Self {
+        Self {
+            code: error["code"].as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or_default(),
+            message: error["message"].as_str().unwrap_or_default().to_owned(),
+            data: error.get("data").cloned(),
+        }
+    }
+
     /// Returns the error's members as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {

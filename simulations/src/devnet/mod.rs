@@ -36,7 +36,7 @@ mod shape;
 use std::{fmt, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use engine::time::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{
     net::TcpListener,
     sync::{mpsc, oneshot, watch},
@@ -47,7 +47,7 @@ pub use failure::Failure;
 pub use journal::JournalError;
 
 use crate::ledger::Genesis;
-use host::{Host, Request};
+use host::{Answer, Host, Request};
 
 /// Tells the present time; passed in, so that nothing here reads a clock.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -192,6 +192,21 @@ impl Devnet {
         let request = Request::Control { method: method.to_owned(), params, reply };
         self.requests.send(request).await.map_err(|_| Failure::stopped())?;
         answer.await.map_err(|_| Failure::stopped())?
+    }
+
+    /// Calls a node's method from this process, as a client would over the network.
+    ///
+    /// # Errors
+    /// [`Failure`], as the client would get it; also where the node's faults would leave the client without an answer.
+    pub async fn rpc(&self, node: usize, method: &str, params: Value) -> Result<Value, Failure> {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Rpc { node, body: request.to_string().into(), reply };
+        self.requests.send(request).await.map_err(|_| Failure::stopped())?;
+        match answer.await.map_err(|_| Failure::stopped())? {
+            Answer::HangUp => Err(Failure::no_answer()),
+            Answer::Reply { body, .. } => rpc::result(&body),
+        }
     }
 
     /// Stops listening and producing, and waits until the chain is on disk.

@@ -90,6 +90,15 @@ fn dispatch(request: &Value, call: &mut impl FnMut(&str, &Value) -> Result<Value
     call(&format!("{api}.{method}"), parts.get(2).unwrap_or(&none))
 }
 
+/// Reads an answer that [`answer`] wrote.
+pub(super) fn result(body: &[u8]) -> Result<Value, Failure> {
+    let mut answer: Value = serde_json::from_slice(body).map_err(|_| Failure::no_answer())?;
+    match answer.get("error") {
+        Some(error) => Err(Failure::of_answer(error)),
+        None => Ok(answer["result"].take()),
+    }
+}
+
 /// Writes the members in hived's order.
 fn respond(id: &Value, result: Result<Value, Failure>) -> String {
     match result {

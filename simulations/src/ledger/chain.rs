@@ -402,12 +402,6 @@ impl Chain {
     pub fn take_records(&mut self) -> Vec<Record> {
         self.records.as_mut().map(std::mem::take).unwrap_or_default()
     }
-
-    /// Returns the sum of one asset over all accounts and requests, for checks of conservation.
-    #[cfg(test)]
-    pub(super) fn total(&self, symbol: engine::hive::Symbol) -> i64 {
-        super::evaluate::total(&self.state, symbol)
-    }
 }
 
 /// Block times are whole seconds.

@@ -347,23 +347,3 @@ impl Scope<'_> {
 fn hours(hours: u16) -> Duration {
     Duration::from_secs(u64::from(hours) * 3_600)
 }
-
-/// Returns the sum of one asset that accounts hold and that waits in savings requests.
-#[cfg(test)]
-pub(super) fn total(state: &State, symbol: engine::hive::Symbol) -> i64 {
-    let pots = [Pot::Hive, Pot::Hbd, Pot::SavingsHive, Pot::SavingsHbd, Pot::Vests];
-    let held: i64 = state
-        .accounts
-        .values()
-        .flat_map(|account| pots.into_iter().filter(|pot| pot.symbol() == symbol).map(|pot| account.balance(pot).units))
-        .sum();
-    let waiting: i64 = state
-        .schedule
-        .values()
-        .map(|item| match item {
-            Scheduled::Savings { amount, .. } if amount.symbol == symbol => amount.units,
-            _ => 0,
-        })
-        .sum();
-    held + waiting
-}
