@@ -148,7 +148,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 
 async fn start_ledger(args: &Args, data: &Path) -> Result<Devnet, Failure> {
     let clock: devnet::Clock = Arc::new(|| SystemClock.now());
-    let genesis = Genesis::demo(files::random(), clock());
+    // The first block is made at once and is of the present: the chain began a block before.
+    let genesis = Genesis::demo(files::random(), clock().minus(args.block_interval.max(Duration::from_secs(1))));
     let next = if args.ledger_listen.port() == 0 { 0 } else { args.ledger_listen.port().wrapping_add(1) };
     let control = args.control_listen.unwrap_or(SocketAddr::new(args.ledger_listen.ip(), next));
     let options = devnet::Options {
@@ -158,7 +159,21 @@ async fn start_ledger(args: &Args, data: &Path) -> Result<Devnet, Failure> {
         state: Some(data.join("ledger.journal")),
         ..devnet::Options::new(genesis, clock)
     };
-    Devnet::start(options).await.map_err(of_ledger)
+    let lag = options.irreversibility_lag;
+    let ledger = Devnet::start(options).await.map_err(of_ledger)?;
+    begin(&ledger, lag).await.map_err(|error| Failure::Other(format!("the ledger does not begin: {error:?}")))?;
+    Ok(ledger)
+}
+
+/// Makes a new chain's first block, and makes it final, so that nobody waits for the ledger to begin.
+async fn begin(ledger: &Devnet, lag: u32) -> Result<(), devnet::Failure> {
+    let status = ledger.control("control.status", json!({})).await?;
+    if status["irreversible"] == 0 {
+        ledger.control("control.set_irreversibility_lag", json!({"blocks": 0})).await?;
+        ledger.control("control.produce", json!({})).await?;
+        ledger.control("control.set_irreversibility_lag", json!({"blocks": lag})).await?;
+    }
+    Ok(())
 }
 
 /// Waits until payments in both currencies can be created.

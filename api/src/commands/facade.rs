@@ -1,6 +1,9 @@
 //! `facade`: REST and the checkout page over an engine elsewhere; and how any command reaches such an engine.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use proto::Transport;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
@@ -23,12 +26,16 @@ pub(super) struct Args {
     /// The engine's gRPC port (setting engine_url)
     #[arg(long, value_name = "URL")]
     engine_url: Option<String>,
+    /// The engine's data directory, for the token that is kept there (setting data_dir)
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
 }
 
 /// Runs the facade alone.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let mut flags = args.facade.into_settings();
     push(&mut flags, "engine_url", args.engine_url);
+    push(&mut flags, "data_dir", args.data.map(|path| path.display().to_string()));
     let color = args.settings.color();
     let config = args.settings.load(flags)?;
     logs::start(&config, color);

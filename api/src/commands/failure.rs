@@ -37,8 +37,11 @@ pub enum Failure {
         /// Why not.
         source: OpenError,
     },
+    /// The dev ledger's own file cannot be used.
+    #[error("the ledger does not start: {0}")]
+    Ledger(String),
     /// The engine did not start.
-    #[error("{0}")]
+    #[error("the engine does not start: {}{}", .0, chain_hint(.0))]
     Start(#[from] StartError),
     /// The engine had to stop.
     #[error("the engine had to stop: {0}")]
@@ -67,7 +70,7 @@ impl Failure {
             Self::Other(_) | Self::Refused(_) | Self::File { .. } => 1,
             Self::Config(_) => 3,
             Self::Listen { .. } => 4,
-            Self::Store { .. } | Self::Start(StartError::Read(_) | StartError::Write(_)) => 5,
+            Self::Store { .. } | Self::Ledger(_) | Self::Start(StartError::Read(_) | StartError::Write(_)) => 5,
             Self::Start(StartError::WrongNode(_) | StartError::WrongStore { .. }) => 6,
             Self::Start(StartError::Actor(_)) | Self::Engine(_) => 7,
         }
@@ -86,7 +89,14 @@ pub(super) fn of_ledger(error: simulations::devnet::StartError) -> Failure {
         simulations::devnet::StartError::Listen { address, source } => {
             Failure::Listen { address, flag: "--ledger-listen or --listen, --control-listen", source }
         }
-        other => Failure::Other(format!("the ledger does not start: {other}")),
+        simulations::devnet::StartError::Journal(error) => Failure::Ledger(error.to_string()),
+    }
+}
+
+fn chain_hint(error: &StartError) -> &'static str {
+    match error {
+        StartError::WrongNode(_) => "; the settings network and chain_id say which chain is wanted",
+        _ => "",
     }
 }
 

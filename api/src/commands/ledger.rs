@@ -47,6 +47,9 @@ pub enum Failure {
     /// It did not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// Its state file cannot be written; the log says why.
+    #[error("the state file cannot be written")]
+    State,
     /// The terminal is gone, or signals cannot be heard.
     #[error("cannot speak to the terminal: {0}")]
     Terminal(#[from] std::io::Error),
@@ -69,7 +72,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         ..Options::new(genesis, Arc::new(|| SystemClock.now()))
     };
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let devnet = Devnet::start(options).await?;
+    let mut devnet = Devnet::start(options).await?;
     let text = if args.json { one_line(&devnet) } else { screen(&devnet) };
     let mut out = std::io::stdout().lock();
     writeln!(out, "{text}")?;
@@ -78,6 +81,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+        () = devnet.ended() => return Err(Failure::State),
     }
     devnet.shutdown().await;
     Ok(())

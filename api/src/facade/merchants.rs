@@ -28,7 +28,9 @@ pub(super) async fn register(facade: &Facade, mut call: Call) -> Result<Response
     let name = body.text("name");
     let account = match body.maybe_account() {
         Some(account) => account,
-        None if body.is_sound("hiveAccount") && body.is_sound("hiveAccountName") => body.wrong("hiveAccount", "is required"),
+        None if body.is_sound("hiveAccount") && body.is_sound("hiveAccountName") => {
+            body.wrong("hiveAccount", "is required")
+        }
         None => String::new(),
     };
     let icon_url = body.optional_text("iconUrl");
