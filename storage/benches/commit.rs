@@ -1,6 +1,6 @@
 //! Durable creations per second through `Store::commit`, on a real file, by how many callers wait at once.
 //!
-//! `cargo bench -p storage --bench commit [-- DIRECTORY [SECONDS]]`. The directory decides which disk is measured; by
+//! `cargo bench -p storage --bench commit [-- DIRECTORY [SECONDS [CALLERS]]]`. The directory decides which disk is measured; by
 //! default it is the system's temporary one. Each caller creates a payment, waits until it is on disk, and goes on.
 
 use std::{
@@ -30,14 +30,15 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let parent = arguments.first().map_or_else(std::env::temp_dir, PathBuf::from);
     let seconds = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(2);
+    let callers = arguments.get(2).and_then(|text| text.parse().ok()).map_or(CALLERS.to_vec(), |callers| vec![callers]);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().expect("a runtime");
-    runtime.block_on(measure(&parent, Duration::from_secs(seconds)));
+    runtime.block_on(measure(&parent, Duration::from_secs(seconds), &callers));
 }
 
 #[expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
-async fn measure(parent: &std::path::Path, for_each: Duration) {
+async fn measure(parent: &std::path::Path, for_each: Duration, callers: &[usize]) {
     println!("{:>8} {:>12} {:>10} {:>10} {:>14}", "callers", "creations/s", "p50 us", "p99 us", "cpu us each");
-    for callers in CALLERS {
+    for &callers in callers {
         let data = tempfile::tempdir_in(parent).expect("a directory");
         let store = Arc::new(RedbStore::open(data.path(), Options::default()).expect("a store"));
         let next = Arc::new(AtomicU64::new(0));

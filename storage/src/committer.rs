@@ -50,7 +50,8 @@ enum Route {
 #[derive(Debug)]
 enum Message {
     Commit(Prepared, oneshot::Sender<Result<(), CommitError>>),
-    Close,
+    /// The sender is let go of when everything is written.
+    Close(oneshot::Sender<()>),
 }
 
 impl Committer {
@@ -105,8 +106,10 @@ impl Committer {
             Route::Inline(writer) => drop(unpoisoned(writer).take()),
             Route::Thread { queue, thread } => {
                 let queue = queue.as_ref().expect("the queue is taken only when the store is dropped");
-                if queue.send(Message::Close).await.is_ok() {
-                    queue.closed().await;
+                let (done, is_done) = oneshot::channel();
+                if queue.send(Message::Close(done)).await.is_ok() {
+                    // It never is sent anything: it ends with the writer.
+                    let _ = is_done.await;
                 }
                 join(thread);
             }
@@ -188,6 +191,7 @@ struct Writer {
 impl Writer {
     fn run(mut self, mut queue: mpsc::Receiver<Message>) {
         let _watch = Watch(Arc::clone(&self.health));
+        let mut closing = Vec::new();
         while let Some(first) = queue.blocking_recv() {
             let (mut batches, mut answers) = (Vec::new(), Vec::new());
             let mut next = Some(first);
@@ -198,7 +202,10 @@ impl Writer {
                         answers.push(answer);
                     }
                     // What has come in by now is still written; then the queue is empty for good.
-                    Message::Close => queue.close(),
+                    Message::Close(done) => {
+                        closing.push(done);
+                        queue.close();
+                    }
                 }
                 next = if batches.len() < GROUP_MAX { queue.try_recv().ok() } else { None };
             }

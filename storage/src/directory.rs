@@ -128,11 +128,11 @@ pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database
         let database = builder(cache_bytes).create_file(file).map_err(OpenError::database(&unfinished))?;
         create_schema(&database)?;
         drop(database);
-        let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all()).map_err(OpenError::io(path));
-        sync(&unfinished)?;
-        fs::rename(&unfinished, &path).map_err(OpenError::io(&path))?;
+        let whole = private_file().open(&unfinished).and_then(|file| file.sync_all());
+        whole.and_then(|()| fs::rename(&unfinished, &path)).map_err(OpenError::io(&unfinished))?;
         if cfg!(unix) {
-            sync(data)?;
+            // The new name is durable once the directory is.
+            File::open(data).and_then(|directory| directory.sync_all()).map_err(OpenError::io(data))?;
         }
     }
     builder(cache_bytes).open(&path).map_err(OpenError::database(&path))

@@ -67,6 +67,16 @@ async fn operations_of_a_whole_run() -> u64 {
 }
 
 #[tokio::test]
+async fn the_same_work_leaves_the_same_bytes() {
+    let disks = [Disk::new(Trouble::None), Disk::new(Trouble::None)];
+    for disk in &disks {
+        work(disk).await;
+    }
+    assert_eq!(disks[0].operations(), disks[1].operations());
+    assert!(disks[0].seen() == disks[1].seen());
+}
+
+#[tokio::test]
 async fn a_power_cut_at_any_operation_loses_nothing_that_was_acknowledged() {
     let operations = operations_of_a_whole_run().await;
     assert!(operations > 50, "the sweep covers creation and commits, not {operations} operations");

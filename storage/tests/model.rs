@@ -20,7 +20,7 @@ use storage::{
     Write,
 };
 
-use crate::samples::*;
+use crate::{disk::Gate, samples::*};
 
 #[derive(Debug, Clone, Default)]
 struct Model {
@@ -266,6 +266,19 @@ fn delivery(model: &Model, which: usize, wrong: u8) -> Option<Delivery> {
     Some(delivery)
 }
 
+fn batch_of(tries: &[Try], model: &Model) -> Batch {
+    let mut batch = Batch::default();
+    // Later writes of a batch see what the earlier ones will have done.
+    let mut ahead = model.clone();
+    for attempt in tries {
+        let Some(write) = attempt.write(&ahead) else { continue };
+        // Once something is refused, so is the batch; what follows does not matter, but must do no harm either.
+        let _ = ahead.apply(&write);
+        batch.writes.push(write);
+    }
+    batch
+}
+
 fn outcome(result: &Result<(), CommitError>) -> String {
     match result {
         Err(CommitError::Conflict { .. }) => "conflict".to_owned(),
@@ -346,30 +359,54 @@ async fn compare(store: &RedbStore, model: &Model) {
     }
 }
 
+fn batches() -> impl Strategy<Value = Vec<Vec<Try>>> {
+    prop::collection::vec(prop::collection::vec(tries(), 1..6), 1..40)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_store_behaves_like_its_model(batches in prop::collection::vec(prop::collection::vec(tries(), 1..6), 1..40)) {
+    fn the_store_behaves_like_its_model(batches in batches()) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let store = in_memory();
             let mut model = Model::default();
             for tries in batches {
-                let mut batch = Batch::default();
-                // Later writes of a batch see what the earlier ones will have done.
-                let mut ahead = model.clone();
-                for attempt in tries {
-                    let Some(write) = attempt.write(&ahead) else { continue };
-                    // Once something is refused, so is the batch; what follows does not matter, but must not either.
-                    let _ = ahead.apply(&write);
-                    batch.writes.push(write);
-                }
+                let batch = batch_of(&tries, &model);
                 let expected = model.commit(&batch);
                 let got = store.commit(batch).await;
                 assert_eq!(outcome(&got), outcome(&expected));
                 compare(&store, &model).await;
             }
+        });
+    }
+    #[test]
+    fn a_group_ends_as_its_batches_would_one_by_one(batches in batches()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let gate = Gate::default();
+            let store = gate.open(100);
+            let mut model = Model::default();
+            let (mut written, mut expected) = (Vec::new(), Vec::new());
+            for tries in &batches {
+                let batch = batch_of(tries, &model);
+                expected.push(outcome(&model.commit(&batch)));
+                written.push(batch);
+            }
+            gate.shut();
+            let mut first = store.commit(Batch::of(Write::Note { name: "first", value: Vec::new() }));
+            assert!(futures_util::poll!(&mut first).is_pending());
+            gate.somebody_waits().await;
+            let before = gate.syncs();
+            let mut group = Box::pin(futures_util::future::join_all(written.into_iter().map(|batch| store.commit(batch))));
+            let _ = futures_util::poll!(&mut group);
+            gate.let_through();
+            first.await.unwrap();
+            let outcomes: Vec<String> = group.await.iter().map(outcome).collect();
+            assert_eq!(outcomes, expected);
+            assert!(gate.syncs() <= before + 2, "all of them are one group");
+            compare(&store, &model).await;
         });
     }
 }

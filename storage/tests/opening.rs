@@ -2,12 +2,13 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use redb::{Database, TableDefinition};
-use storage::{CommitError, FILE_NAME, OpenError, Options, ReadError, RedbStore, Store};
+use storage::{CommitError, FILE_NAME, OpenError, Options, PaymentQuery, ReadError, RedbStore, Store};
 
 use crate::samples::*;
 
@@ -80,6 +81,46 @@ fn another_process_is_refused() {
     assert!(!other(), "the other process is not refused any more");
 }
 
+/// Creates payments until it is killed, and says of each that it is stored.
+#[expect(clippy::print_stdout, reason = "how the other process says what it has done")]
+async fn create_for_ever(data: &Path) {
+    let store = open(data);
+    for number in 1.. {
+        store.commit(create(&payment(1, number))).await.unwrap();
+        println!("stored {number}");
+    }
+}
+
+#[tokio::test]
+async fn a_killed_process_loses_nothing_it_has_acknowledged() {
+    #[expect(clippy::disallowed_methods, reason = "how the other process of this test is told what to do")]
+    if let Ok(data) = std::env::var(OTHER_PROCESS) {
+        return create_for_ever(Path::new(&data)).await;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let mut stored = 0;
+    for round in 1..=3usize {
+        let program = std::env::current_exe().unwrap();
+        let arguments = ["--exact", "--nocapture", "opening::a_killed_process_loses_nothing_it_has_acknowledged"];
+        let data = data.path().join(round.to_string());
+        let mut child =
+            Command::new(program).args(arguments).env(OTHER_PROCESS, &data).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut acknowledged =
+            lines.filter_map(|line| line.strip_prefix("stored ").and_then(|n| n.parse::<u64>().ok()));
+        let mut last = acknowledged.nth(50 * round).unwrap();
+        child.kill().unwrap();
+        last = acknowledged.last().unwrap_or(last);
+        child.wait().unwrap();
+        let store = open(&data);
+        let page = store.payments(PaymentQuery::all(merchant_id(1), 1)).await.unwrap();
+        assert!((last..=last + 1).contains(&page.total), "{last} were acknowledged, {} are there", page.total);
+        assert_eq!(store.payment(payment_id(last)).await.unwrap(), Some(payment(1, last)));
+        stored += page.total;
+    }
+    assert!(stored > 300);
+}
+
 #[tokio::test]
 async fn a_creation_that_was_interrupted_is_done_anew() {
     let data = tempfile::tempdir().unwrap();
@@ -87,6 +128,10 @@ async fn a_creation_that_was_interrupted_is_done_anew() {
     fs::write(&unfinished, [0; 5_000]).unwrap();
     with_one_payment(data.path()).await;
     assert!(!unfinished.exists());
+    // Whole, too, but not under its name yet: nobody was told of anything in it.
+    fs::rename(file(data.path()), &unfinished).unwrap();
+    assert_eq!(open(data.path()).payment(payment_id(1)).await.unwrap(), None);
+    with_one_payment(data.path()).await;
     // Beside a whole store it is nothing but rubbish.
     fs::write(&unfinished, b"rubbish").unwrap();
     assert_eq!(open(data.path()).payment(payment_id(1)).await.unwrap(), Some(payment(1, 1)));
