@@ -87,13 +87,17 @@ impl Host {
                 biased;
                 _ = stopped.changed() => break,
                 () = sleep_until(next_block), if self.auto_produce => {
-                    self.produce();
+                    if !self.produce() {
+                        break;
+                    }
                     next_block = (next_block + self.block_interval).max(Instant::now());
                 }
                 request = inbox.recv() => match request {
                     Some(request) => {
                         let was_auto = self.auto_produce;
-                        self.answer(request);
+                        if !self.answer(request) {
+                            break;
+                        }
                         if self.auto_produce && !was_auto {
                             next_block = Instant::now() + self.block_interval;
                         }
@@ -104,32 +108,29 @@ impl Host {
         }
     }
 
-    fn answer(&mut self, request: Request) {
-        // Whoever asked may have gone; then nobody hears the answer.
+    /// Answers one request; `false` if what it did could not be kept, and then nobody hears an answer.
+    fn answer(&mut self, request: Request) -> bool {
         match request {
             Request::Rpc { node, body, reply } => {
                 let answer = rpc::answer_node(self, node, &body);
-                self.save();
-                let _ = reply.send(answer);
+                self.save() && told(reply.send(answer))
             }
             Request::ControlBody { body, reply } => {
                 let body = rpc::answer(&body, |method, params| control::call(self, method, params));
-                self.save();
-                let _ = reply.send(Answer::Reply { status: 200, body, delay: Duration::ZERO });
+                self.save() && told(reply.send(Answer::Reply { status: 200, body, delay: Duration::ZERO }))
             }
             Request::Control { method, params, reply } => {
                 let result = control::call(self, &method, &params);
-                self.save();
-                let _ = reply.send(result);
+                self.save() && told(reply.send(result))
             }
         }
     }
 
-    /// Makes one block at the present time.
-    pub(super) fn produce(&mut self) {
+    /// Makes one block at the present time; `false` if it could not be kept.
+    fn produce(&mut self) -> bool {
         let now = self.now();
         self.chain.produce(now);
-        self.save();
+        self.save()
     }
 
     /// Returns the chain's present time: the wall clock, and what control has added.
@@ -137,15 +138,53 @@ impl Host {
         (self.clock)() + self.ahead
     }
 
-    /// Writes what happened; a block is on disk before anybody hears of it.
-    fn save(&mut self) {
+    /// Writes what happened: a block is on disk before anybody hears of it. If that fails, the chain in memory is ahead
+    /// of its file and must not be believed any more: `false` ends the ledger.
+    fn save(&mut self) -> bool {
         let records = self.chain.take_records();
-        if let Some(journal) = &mut self.journal
-            && let Err(failure) = journal.append(&records)
-        {
-            // The chain in memory is now ahead of the file; going on would make a gap in it.
-            error!(error = %failure, "the dev ledger cannot write its state and keeps nothing from here on");
-            self.journal = None;
+        let Some(journal) = &mut self.journal else { return true };
+        match journal.append(&records) {
+            Ok(()) => true,
+            Err(failure) => {
+                error!(error = %failure, "the dev ledger cannot write its state and stops");
+                false
+            }
         }
+    }
+}
+
+/// Whoever asked may have gone meanwhile; the ledger goes on.
+fn told<T>(_heard: Result<(), T>) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_ledger_that_cannot_write_stops_and_tells_nobody_what_it_could_not_keep() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("chain");
+        let clock = Arc::new(|| Timestamp::from_seconds(1_800_000_000));
+        let options = Options::new(Genesis::demo([7; 32], clock()), clock);
+        let options = Options { auto_produce: false, state: Some(path.clone()), ..options };
+        let mut host = Host::open(&options).unwrap();
+        assert!(host.produce());
+        host.journal.as_mut().unwrap().fail_from_now_on();
+        let (requests, inbox) = mpsc::channel(1);
+        let (_stop, stopped) = watch::channel(false);
+        let running = tokio::spawn(host.run(inbox, stopped));
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Control { method: "control.produce".into(), params: json!({}), reply };
+        requests.send(request).await.unwrap_or_else(|_| panic!("the ledger still listens"));
+        assert!(answer.await.is_err(), "no answer");
+        running.await.unwrap();
+        let after = Host::open(&options).unwrap();
+        assert_eq!(after.chain.head().number(), 1);
     }
 }

@@ -128,6 +128,12 @@ impl Journal {
         self.write(&lines).map_err(|source| JournalError::Io { path: self.path.clone(), source })
     }
 
+    /// Makes every later write fail, as a full disk does.
+    #[cfg(test)]
+    pub(super) fn fail_from_now_on(&mut self) {
+        self.file = File::open(&self.path).expect("the file is there");
+    }
+
     fn write(&mut self, lines: &[Vec<u8>]) -> io::Result<()> {
         self.file.write_all(&lines.concat())?;
         self.file.sync_data()

@@ -209,6 +209,11 @@ impl Devnet {
         }
     }
 
+    /// Waits until the ledger ends by itself, which it does only when its state file cannot be written.
+    pub async fn ended(&mut self) {
+        self.tasks.join_next().await;
+    }
+
     /// Stops listening and producing, and waits until the chain is on disk.
     pub async fn shutdown(mut self) {
         self.stop.send_replace(true);
