@@ -3,7 +3,10 @@
 // Every test takes what it needs through `harness`; nothing here knows how the house is built inside, except `tidy`,
 // which reads its sources.
 
+mod checkout;
 mod harness;
+mod ledgers;
+mod webhooks;
 mod merchants;
 mod payments;
 mod spec;
@@ -32,6 +35,9 @@ fn main() -> ExitCode {
         spec::all(),
         merchants::tests(),
         payments::all(),
+        checkout::tests(),
+        webhooks::tests(),
+        ledgers::tests(),
     ];
     let conclusion = libtest_mimic::run(&arguments, all.into_iter().flatten().collect());
     harness::end();

@@ -156,7 +156,7 @@ fn a_wrong_key_gets_one_and_the_same_answer() {
     let (half, twice) = (&shop.key[..30], format!("{0}{0}", shop.key));
     let zeros = format!("sk_live_{}", "0".repeat(48));
     let mut bodies: Vec<Value> = Vec::new();
-    for key in ["x", "sk_live_", &flipped, &upper, half, &twice, &zeros, &shop.secret, &shop.id, "é", "sk_test_1"] {
+    for key in ["x", "sk_live_", &flipped, &upper, half, &twice, &zeros, &shop.secret, &shop.id, "sk_test_1"] {
         for ask in [shop.api.get("/api/public/payments").bearer(key), shop.api.get("/api/public/payments").x_api_key(key)]
         {
             let answer = ask.send();
@@ -166,9 +166,13 @@ fn a_wrong_key_gets_one_and_the_same_answer() {
             bodies.push(body);
         }
     }
-    let none = shop.api.get("/api/public/payments").send().refused(401, "invalid_api_key");
-    bodies.push(Value::clone(&none));
-    bodies.last_mut().unwrap()["requestId"] = Value::Null;
+    let bytes = b"GET /api/public/payments HTTP/1.1\r\nhost: x\r\nx-api-key: \xff\xe9\r\nconnection: close\r\n\r\n";
+    let none = shop.api.get("/api/public/payments").send();
+    for answer in [none, crate::harness::raw(&shop.api, bytes).expect("an answer")] {
+        let mut body = answer.refused(401, "invalid_api_key");
+        body["requestId"] = Value::Null;
+        bodies.push(body);
+    }
     assert!(bodies.windows(2).all(|pair| pair[0] == pair[1]), "{bodies:#?}");
     for (method, path) in [
         ("POST", "/api/public/payments"),

@@ -1,0 +1,241 @@
+//! The customer's page: what it shows to whom, how it lives, how a customer cancels. All without JavaScript.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Api, PATIENCE, Shop, shared, until};
+
+crate::tests!(
+    both_addresses_show_everything_a_payer_needs,
+    the_page_lets_nothing_else_in_and_tells_nothing_on,
+    what_merchants_write_is_text_and_never_markup,
+    a_stranger_with_the_id_sees_little_of_a_finished_session,
+    a_customer_cancels_by_a_plain_form,
+    a_program_cancels_and_reads_the_record,
+    the_public_id_alone_cancels_nothing,
+    the_live_status_follows_the_payment,
+    the_stream_tells_every_change_and_ends,
+    a_finished_page_leads_back_to_the_shop,
+    an_unknown_page_is_a_page_for_browsers_and_json_for_programs,
+);
+
+/// Opens an address as a browser does.
+fn browse(api: &Api, path: &str) -> Answer {
+    api.get(path).header("accept", "text/html,application/xhtml+xml,*/*;q=0.8").send()
+}
+
+fn page(api: &Api, path: &str) -> String {
+    let answer = browse(api, path);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+    answer.text()
+}
+
+fn has(page: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(page.contains(part), "no {part:?} in {page}");
+    }
+}
+
+fn mug() -> Value {
+    json!({
+        "amount": "1500", "currency": "HBD", "description": "Blue <mug> & \"saucer\"",
+        "redirectUrl": "https://shop.example/thanks?order=7", "cancelUrl": "https://shop.example/basket",
+    })
+}
+
+fn both_addresses_show_everything_a_payer_needs() {
+    let shop = shared().shop();
+    let payment = shop.open_with(&mug());
+    for path in [format!("/for/{}", payment.slug), format!("/checkout/{}", payment.id)] {
+        let page = page(&shop.api, &path);
+        has(&page, &["1.500", "HBD", &shop.account.name, &payment.memo, "hive://sign/op/", "<svg", "hivesigner.com/sign/"]);
+        has(&page, &["Waiting for your payment", "keychain-pay", "method=\"post\"", "Cancel", "lang=\"en\""]);
+        has(&page, &["No real money moves"]);
+        let memo = format!("<code id=\"pay-memo\">{}</code>", payment.memo);
+        has(&page, &[&memo, "<code id=\"pay-amount\">1.500 HBD</code>"]);
+    }
+}
+
+fn the_page_lets_nothing_else_in_and_tells_nothing_on() {
+    let shop = shared().shop();
+    let payment = shop.open_with(&mug());
+    let answer = browse(&shop.api, &format!("/for/{}", payment.slug));
+    for (name, value) in [
+        ("referrer-policy", "no-referrer"),
+        ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
+        ("vary", "Accept, X-Payment"),
+    ] {
+        assert_eq!(answer.header(name), Some(value), "{name}");
+    }
+    assert!(answer.header("x-robots-tag").is_some_and(|robots| robots.contains("noindex")));
+    let policy = answer.header("content-security-policy").unwrap();
+    for part in ["default-src 'none'", "script-src 'self'", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'self'"] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    let html = answer.text();
+    assert!(!html.contains("<script>") && !html.contains(" style=") && !html.contains(" onclick="), "inline: {html}");
+    for file in ["checkout.js", "checkout.css"] {
+        has(&html, &[&format!("/assets/{file}")]);
+        let asset = shop.api.get(&format!("/assets/{file}")).send();
+        assert_eq!(asset.status, 200);
+        assert!(asset.body.len() > 100);
+    }
+    assert!(html.len() < 60_000);
+}
+
+fn what_merchants_write_is_text_and_never_markup() {
+    let dev = shared();
+    let shop = Shop::open_for(&dev.api, dev.ledger.account("shop"));
+    shop.update(&json!({ "name": "<b>\"Evil\" & 'Sons'</b>", "iconUrl": "https://a.example/i.png?a=\"'><script>" })).ok(200);
+    let payment = shop.open_with(&json!({
+        "amount": "1", "currency": "HBD", "description": "<img src=x onerror=alert(1)>{{7*7}}\u{202e}",
+        "redirectUrl": "https://shop.example/?a=\"><script>alert(1)</script>",
+    }));
+    for path in [format!("/for/{}", payment.slug), format!("/checkout/{}", payment.id)] {
+        let page = page(&dev.api, &path);
+        for bad in ["<b>", "<img src=x", "<script>", "alert(1)</", "\"'>"] {
+            assert!(!page.contains(bad), "{bad} in {page}");
+        }
+        has(&page, &["{{7*7}}"]);
+    }
+    assert!(payment.slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'), "{}", payment.slug);
+}
+
+fn pay(shop: &Shop, payment: &str, memo: &str) -> Value {
+    let dev = shared();
+    dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", memo);
+    shop.until_status(payment, "completed")
+}
+
+fn a_stranger_with_the_id_sees_little_of_a_finished_session() {
+    let shop = shared().shop();
+    let payment = shop.open_with(&mug());
+    let by_id = format!("/checkout/{}", payment.id);
+    has(&page(&shop.api, &by_id), &["mug", &shop.account.name]);
+    let record = pay(&shop, &payment.id, &payment.memo);
+    let stranger = page(&shop.api, &by_id);
+    has(&stranger, &["Paid", "1.500"]);
+    let tx_id = record["internalId"].as_str().unwrap();
+    for secret in ["mug", "shop.example", &shop.account.name, "Shop of", &payment.slug, tx_id] {
+        assert!(!stranger.contains(secret), "{secret} in {stranger}");
+    }
+    let customer = page(&shop.api, &format!("/for/{}", payment.slug));
+    has(&customer, &["Paid", "mug", "https://shop.example/thanks?order=7", tx_id]);
+}
+
+fn a_customer_cancels_by_a_plain_form() {
+    let shop = shared().shop();
+    for by_slug in [true, false] {
+        let payment = shop.open_with(&mug());
+        let path = if by_slug { format!("/for/{}", payment.slug) } else { format!("/checkout/{}", payment.id) };
+        let form = page(&shop.api, &path);
+        has(&form, &[&format!("action=\"{path}/cancel\"")]);
+        let token = form.split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+        assert_eq!(token.is_none(), by_slug);
+        let ask = shop.api.ask("POST", &format!("{path}/cancel")).header("accept", "text/html");
+        let ask = ask.header("content-type", "application/x-www-form-urlencoded");
+        let answer = ask.body(token.map(|token| format!("token={token}")).unwrap_or_default()).send();
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        let onward = answer.header("location").unwrap();
+        assert!(onward.starts_with(&path), "back to our own page: {onward}");
+        has(&page(&shop.api, onward), &["Cancelled", "https://shop.example/basket"]);
+        let record = shop.payment(&payment.id);
+        assert_eq!((&record["status"], &record["cancelledBy"]), (&json!("user_cancelled"), &json!("customer")));
+    }
+}
+
+fn a_program_cancels_and_reads_the_record() {
+    let shop = shared().shop();
+    let payment = shop.open_payment();
+    let cancel = || shop.api.ask("POST", &format!("/for/{}/cancel", payment.slug)).header("accept", "application/json");
+    let record = cancel().send().ok(200);
+    assert_eq!(record["status"], "user_cancelled");
+    assert_eq!(cancel().send().ok(200), record, "a repeat shows the same");
+    let paid = shop.open_payment();
+    pay(&shop, &paid.id, &paid.memo);
+    let late = shop.api.ask("POST", &format!("/for/{}/cancel", paid.slug)).send();
+    late.refused(409, "payment_not_pending");
+    let page = shop.api.ask("POST", &format!("/for/{}/cancel", paid.slug)).header("accept", "text/html").send();
+    assert_eq!(page.status, 409);
+    has(&page.text(), &["<html", "Paid"]);
+}
+
+fn the_public_id_alone_cancels_nothing() {
+    let (shop, other) = (shared().shop(), shared().shop().open_payment());
+    let payment = shop.open_payment();
+    let foreign = page(&shop.api, &format!("/checkout/{}", other.id));
+    let foreign = foreign.split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    let path = format!("/checkout/{}/cancel", payment.id);
+    for body in [String::new(), "token=".into(), "token=00".into(), format!("token={foreign}"), "{}".into()] {
+        let ask = shop.api.ask("POST", &path).header("content-type", "application/x-www-form-urlencoded");
+        ask.body(body).send().refused(403, "invalid_form_token");
+    }
+    assert_eq!(shop.payment(&payment.id)["status"], "pending");
+}
+
+fn the_live_status_follows_the_payment() {
+    let shop = shared().shop();
+    let payment = shop.open_payment();
+    let paths = [format!("/for/{}/status", payment.slug), format!("/checkout/{}/status", payment.id)];
+    for path in &paths {
+        let status = shop.api.get(path).send().ok(200);
+        assert_eq!((&status["status"], &status["phase"]), (&json!("pending"), &json!("waiting")));
+        assert_eq!((&status["id"], &status["expired"]), (&json!(payment.id), &json!(false)));
+    }
+    pay(&shop, &payment.id, &payment.memo);
+    for path in &paths {
+        let status = shop.api.get(path).send().ok(200);
+        assert_eq!((&status["status"], &status["phase"]), (&json!("completed"), &json!("completed")));
+        assert!(status["completedAt"].is_string());
+    }
+}
+
+/// Reads the events of a stream until it ends.
+fn events(api: &Api, path: &str) -> Vec<Value> {
+    let mut stream = TcpStream::connect(api.base.strip_prefix("http://").unwrap()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\nconnection: close\r\n\r\n").unwrap();
+    let lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let data = lines.filter_map(|line| line.strip_prefix("data:").map(|data| data.trim().to_owned()));
+    data.map(|data| serde_json::from_str(&data).expect("JSON")).collect()
+}
+
+fn the_stream_tells_every_change_and_ends() {
+    let shop = shared().shop();
+    let payment = shop.open_payment();
+    let (api, path) = (shop.api.clone(), format!("/for/{}/events", payment.slug));
+    let listener = crate::harness::background(move || events(&api, &path));
+    // Whether the listener or the payment comes first, it hears the end.
+    pay(&shop, &payment.id, &payment.memo);
+    until("the stream to end", || listener.is_finished().then_some(()));
+    let events = listener.join().unwrap();
+    assert_eq!(events.last().map(|event| &event["status"]), Some(&json!("completed")), "{events:?}");
+    let after = self::events(&shop.api, &format!("/checkout/{}/events", payment.id));
+    assert_eq!(after.len(), 1, "a finished session has one thing to tell");
+    assert_eq!(after[0]["phase"], "completed");
+}
+
+fn a_finished_page_leads_back_to_the_shop() {
+    let shop = shared().shop();
+    let payment = shop.open_with(&mug());
+    pay(&shop, &payment.id, &payment.memo);
+    let paid = page(&shop.api, &format!("/for/{}", payment.slug));
+    has(&paid, &["id=\"onward\" href=\"https://shop.example/thanks?order=7\"", "http-equiv=\"refresh\""]);
+    assert!(!paid.contains("hive://") && !paid.contains("<form"), "nothing left to pay or cancel: {paid}");
+}
+
+fn an_unknown_page_is_a_page_for_browsers_and_json_for_programs() {
+    let api = &shared().api;
+    for path in ["/for/nothing", "/checkout/pay_00000000000000000000000000"] {
+        let answer = browse(api, path);
+        assert_eq!(answer.status, 404);
+        has(&answer.text(), &["<html", "No such payment", answer.header("x-request-id").unwrap()]);
+        api.get(path).send().refused(404, "not_found");
+    }
+}

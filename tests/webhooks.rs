@@ -1,0 +1,189 @@
+//! Webhooks as a merchant's endpoint gets them: signed, repeated until taken, told once.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::harness::{Dev, Hook, Receiver, Reply, Shop, Stopwatch, shared, until};
+
+crate::tests!(
+    every_request_is_signed_in_both_families_and_says_what_it_is,
+    a_changed_byte_or_another_secret_does_not_verify,
+    a_refused_event_comes_again_with_the_same_body_and_a_new_signature,
+    an_endpoint_that_is_down_gets_its_event_when_it_is_back,
+    a_redirect_is_not_followed,
+    an_endpoint_that_is_gone_is_left_alone,
+    one_merchants_silence_does_not_hold_up_another,
+    events_of_one_payment_come_once_each,
+    a_merchant_without_an_endpoint_is_not_called,
+    an_event_goes_where_the_merchant_now_lives,
+    the_prefix_of_our_headers_is_a_setting,
+);
+
+fn shop() -> (Shop, Receiver) {
+    let (shop, receiver) = (shared().shop(), Receiver::start());
+    shop.set_webhook(&receiver);
+    (shop, receiver)
+}
+
+/// Makes an event: a cancelled payment. Returns the payment's id.
+fn event(shop: &Shop) -> String {
+    let payment = shop.open_payment();
+    shop.cancel(&payment.id).ok(200);
+    payment.id
+}
+
+fn every_request_is_signed_in_both_families_and_says_what_it_is() {
+    let (shop, receiver) = shop();
+    let id = event(&shop);
+    let hook = receiver.hook(0);
+    hook.verify(&shop.secret);
+    let body = hook.json();
+    assert_eq!(body["data"]["id"], id.as_str());
+    assert_eq!(hook.header("content-type"), "application/json");
+    assert_eq!(hook.header("x-hivetill-event"), "payment.status_changed");
+    assert!(hook.header("x-hivetill-delivery").starts_with("whd_"));
+    assert_eq!(hook.header("x-hivetill-attempt"), "1");
+    assert!(hook.header("webhook-id").starts_with("evt_"));
+    let (ms, s): (u64, u64) =
+        (hook.header("x-hivetill-timestamp").parse().unwrap(), hook.header("webhook-timestamp").parse().unwrap());
+    assert_eq!(ms / 1_000, s, "one instant, two units");
+    assert!(hook.header("user-agent").starts_with("Hivetill"));
+    for secret in [&shop.key, &shop.secret] {
+        assert!(!String::from_utf8_lossy(&hook.body).contains(secret.as_str()));
+    }
+}
+
+fn a_changed_byte_or_another_secret_does_not_verify() {
+    let ((shop, receiver), other) = (shop(), shared().shop());
+    event(&shop);
+    let hook = receiver.hook(0);
+    let verifies = |hook: &Hook, secret: &str| {
+        let standard = standardwebhooks::Webhook::new(secret).unwrap().verify(&hook.body, &hook.headers).is_ok();
+        assert_eq!(standard, hook.is_signed_by_legacy_rule("x-hivetill-signature", secret));
+        standard
+    };
+    assert!(verifies(&hook, &shop.secret));
+    assert!(!verifies(&hook, &other.secret));
+    let mut forged = hook.clone();
+    let at = forged.body.len() - 3;
+    forged.body[at] ^= 1;
+    assert!(!verifies(&forged, &shop.secret));
+}
+
+fn a_refused_event_comes_again_with_the_same_body_and_a_new_signature() {
+    let (shop, receiver) = shop();
+    receiver.reply(&[Reply::Status(500)]);
+    event(&shop);
+    let first = receiver.hook(0);
+    let watch = Stopwatch::start();
+    let second = receiver.hook(1);
+    assert!(watch.elapsed() > Duration::from_secs(3), "5 s and a fifth of them: {:?}", watch.elapsed());
+    assert_eq!(first.body, second.body);
+    for name in ["webhook-id", "x-hivetill-delivery"] {
+        assert_eq!(first.header(name), second.header(name), "{name}");
+    }
+    assert_eq!(second.header("x-hivetill-attempt"), "2");
+    assert_ne!(first.header("x-hivetill-timestamp"), second.header("x-hivetill-timestamp"));
+    assert_ne!(first.header("webhook-signature"), second.header("webhook-signature"));
+    second.verify(&shop.secret);
+    assert_eq!(receiver.hooks_after(Duration::from_millis(300)).len(), 2, "taken, and not sent again");
+}
+
+fn an_endpoint_that_is_down_gets_its_event_when_it_is_back() {
+    let (shop, receiver) = shop();
+    let address = receiver.address();
+    drop(receiver);
+    until("the endpoint to be gone", || std::net::TcpStream::connect(address).is_err().then_some(()));
+    let id = event(&shop);
+    let receiver = Receiver::again_at(address);
+    let hook = receiver.hook(0);
+    hook.verify(&shop.secret);
+    assert_eq!(hook.json()["data"]["id"], id.as_str());
+}
+
+fn a_redirect_is_not_followed() {
+    let (shop, receiver) = shop();
+    let elsewhere = Receiver::start();
+    receiver.reply(&[Reply::Redirect(elsewhere.address())]);
+    event(&shop);
+    receiver.hook(0);
+    assert_eq!(receiver.hook(1).header("x-hivetill-attempt"), "2", "a redirect is a failure");
+    assert_eq!(elsewhere.hooks().len(), 0);
+}
+
+fn an_endpoint_that_is_gone_is_left_alone() {
+    let (shop, receiver) = shop();
+    receiver.reply(&[Reply::Status(410)]);
+    event(&shop);
+    receiver.hook(0);
+    assert_eq!(receiver.hooks_after(Duration::from_secs(7)).len(), 1, "410 ends it");
+}
+
+fn one_merchants_silence_does_not_hold_up_another() {
+    let ((mute, silent), (shop, receiver)) = (shop(), shop());
+    silent.reply(&[Reply::HangUp; 40]);
+    for _ in 0..20 {
+        event(&mute);
+    }
+    let watch = Stopwatch::start();
+    event(&shop);
+    receiver.hook(0);
+    assert!(watch.elapsed() < Duration::from_secs(10), "{:?}", watch.elapsed());
+}
+
+fn events_of_one_payment_come_once_each() {
+    let dev = shared();
+    let (shop, receiver) = shop();
+    let payments: Vec<_> = (0..10).map(|_| shop.open_payment()).collect();
+    let alice = dev.demo_account("alice");
+    for payment in &payments {
+        dev.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", &payment.memo);
+    }
+    for payment in &payments {
+        shop.until_status(&payment.id, "completed");
+    }
+    receiver.hook(payments.len() - 1);
+    let hooks = receiver.hooks_after(Duration::from_millis(300));
+    let mut told: Vec<String> = hooks.iter().map(|hook| hook.json()["data"]["id"].to_string()).collect();
+    let mut ids: Vec<String> = hooks.iter().map(|hook| hook.header("webhook-id").to_owned()).collect();
+    for list in [&mut told, &mut ids] {
+        list.sort();
+        list.dedup();
+        assert_eq!(list.len(), payments.len());
+    }
+    assert_eq!(hooks.len(), payments.len());
+}
+
+fn a_merchant_without_an_endpoint_is_not_called() {
+    let (shop, receiver) = shop();
+    shop.update(&json!({ "webhookUrl": null })).ok(200);
+    event(&shop);
+    shop.set_webhook(&receiver);
+    let id = event(&shop);
+    assert_eq!(receiver.hook(0).json()["data"]["id"], id.as_str());
+    assert_eq!(receiver.hooks_after(Duration::from_millis(300)).len(), 1);
+}
+
+fn an_event_goes_where_the_merchant_now_lives() {
+    let (shop, old) = shop();
+    old.reply(&[Reply::Status(503)]);
+    let id = event(&shop);
+    old.hook(0);
+    let new = Receiver::start();
+    shop.set_webhook(&new);
+    assert_eq!(new.hook(0).json()["data"]["id"], id.as_str());
+    assert_eq!(old.hooks().len(), 1);
+}
+
+fn the_prefix_of_our_headers_is_a_setting() {
+    let dev = Dev::with(&["--set=webhooks.header_prefix=X-Shop"]);
+    let (shop, receiver) = (dev.shop(), Receiver::start());
+    shop.set_webhook(&receiver);
+    event(&shop);
+    let hook = receiver.hook(0);
+    for name in ["x-shop-signature", "x-shop-timestamp", "x-shop-event", "x-shop-delivery", "x-shop-attempt"] {
+        hook.header(name);
+    }
+    assert!(hook.headers.keys().all(|name| !name.as_str().contains("hivetill")), "{:?}", hook.headers);
+}
