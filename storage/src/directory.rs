@@ -103,7 +103,7 @@ pub(crate) struct DirectoryLock {
 impl DirectoryLock {
     /// Takes the directory, making it if it is not there.
     pub(crate) fn take(data: &Path) -> Result<Self, OpenError> {
-        private_directory().create(data).map_err(OpenError::io(data))?;
+        create_directory(data).map_err(OpenError::io(data))?;
         let path = data.join(LOCK_NAME);
         let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
         match file.try_lock() {
@@ -132,10 +132,26 @@ pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database
         whole.and_then(|()| fs::rename(&unfinished, &path)).map_err(OpenError::io(&unfinished))?;
         if cfg!(unix) {
             // The new name is durable once the directory is.
-            File::open(data).and_then(|directory| directory.sync_all()).map_err(OpenError::io(data))?;
+            sync_directory(data).map_err(OpenError::io(data))?;
         }
     }
     builder(cache_bytes).open(&path).map_err(OpenError::database(&path))
+}
+
+/// Makes a directory and those above it, durably.
+fn create_directory(data: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = data.ancestors().take_while(|path| !path.exists()).collect();
+    private_directory().create(data)?;
+    if cfg!(unix) {
+        for parent in missing.into_iter().filter_map(Path::parent) {
+            sync_directory(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?;
+        }
+    }
+    Ok(())
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 /// Opens the database a backend keeps, or creates it there.

@@ -26,6 +26,14 @@
 //! counts, deadlines, events, event places and the outbox. Words for search are written later, many payments at once
 //! ([`crate::Store::index_search`]); a payment whose id is at or before the search cursor (a clock went back) is
 //! indexed by its own commit instead.
+//!
+//! | read | costs |
+//! |---|---|
+//! | by id, slug, key, transaction, nonce | one or two point reads, a few microseconds |
+//! | a page of payments | its records, and a summary for each payment passed on the way there: a page by number passes those before it, a page by cursor none |
+//! | ... with a filter | the summaries passed until the page is full; all of the merchant's, to count them, where the filter is more than states |
+//! | ... with words | the index entries of the longest word; if they are few, their records, else the entries of the other words; the records not indexed yet |
+//! | merchants by words | all merchants |
 
 use redb::{Table, TableDefinition, TableError, WriteTransaction};
 
