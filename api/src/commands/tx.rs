@@ -1,7 +1,7 @@
 //! `hivetill tx inspect`: transactions in, what they are and what is wrong with them out; a line of JSON each.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{self, BufRead, Write},
     path::PathBuf,
 };
@@ -137,9 +137,11 @@ pub fn inspect(text: &[u8], chain: ChainId, accounts: Option<&Accounts>) -> Valu
             "has control characters that hived's JSON cannot carry: its signature would not hold".into(),
         );
     }
-    let [hf26, legacy] = Pack::ALL.map(|pack| one_packing(&transaction, chain, pack));
-    for (pack, (_, refusal)) in [(Pack::Hf26, &hf26), (Pack::Legacy, &legacy)] {
-        if let Some(refusal) = refusal {
+    // Recovery is what costs: once for each packing.
+    let recovered = Pack::ALL.map(|pack| transaction.recover(chain, pack));
+    let [hf26, legacy] = &recovered;
+    for (pack, keys) in [(Pack::Hf26, hf26), (Pack::Legacy, legacy)] {
+        if let Err(refusal) = keys {
             wrong(refusal.layer(), format!("{pack}: {refusal}"));
         }
     }
@@ -156,11 +158,14 @@ pub fn inspect(text: &[u8], chain: ChainId, accounts: Option<&Accounts>) -> Valu
         "operations": operations(&transaction),
         "signatures": transaction.signatures.len(),
         "required": required,
-        "legacy": legacy.0,
-        "hf26": hf26.0,
+        "legacy": one_packing(&transaction, chain, Pack::Legacy, legacy),
+        "hf26": one_packing(&transaction, chain, Pack::Hf26, hf26),
     });
     if let Some(accounts) = accounts {
-        let authorized = transaction.authorize(chain, accounts);
+        let authorized = transaction.authorize_by(accounts, |pack| match pack {
+            Pack::Hf26 => hf26.clone(),
+            Pack::Legacy => legacy.clone(),
+        });
         if let Err(refusal) = &authorized {
             wrong(refusal.layer(), refusal.to_string());
         }
@@ -171,21 +176,17 @@ pub fn inspect(text: &[u8], chain: ChainId, accounts: Option<&Accounts>) -> Valu
     json
 }
 
-fn one_packing(transaction: &Transaction, chain: ChainId, pack: Pack) -> (Value, Option<Refusal>) {
-    let mut json = json!({
+fn one_packing(
+    transaction: &Transaction,
+    chain: ChainId,
+    pack: Pack,
+    keys: &Result<BTreeSet<PublicKey>, Refusal>,
+) -> Value {
+    json!({
         "id": transaction.id(pack).to_string(),
         "digest": hex::encode(transaction.digest(chain, pack)),
-    });
-    match transaction.recover(chain, pack) {
-        Ok(keys) => {
-            json["keys"] = keys.iter().map(PublicKey::to_string).collect();
-            (json, None)
-        }
-        Err(refusal) => {
-            json["keys"] = Value::Null;
-            (json, Some(refusal))
-        }
-    }
+        "keys": keys.as_ref().ok().map(|keys| keys.iter().map(PublicKey::to_string).collect::<Vec<_>>()),
+    })
 }
 
 fn operations(transaction: &Transaction) -> Vec<Value> {

@@ -248,9 +248,21 @@ impl Transaction {
     /// [`Refusal::Invalid`], [`Refusal::Signature`] or [`Refusal::Authority`]: the last names every account that was
     /// not in `accounts`, over both packings.
     pub fn authorize(&self, chain: ChainId, accounts: &impl Authorities) -> Result<Authorized, Refusal> {
+        self.authorize_by(accounts, |pack| self.recover(chain, pack))
+    }
+
+    /// Does as [`authorize`](Self::authorize), with keys that are recovered already: recovery is what costs.
+    ///
+    /// # Errors
+    /// As [`authorize`](Self::authorize), and whatever `recover` says.
+    pub fn authorize_by(
+        &self,
+        accounts: &impl Authorities,
+        mut recover: impl FnMut(Pack) -> Result<BTreeSet<PublicKey>, Refusal>,
+    ) -> Result<Authorized, Refusal> {
         let required = self.required()?;
-        let attempt = |pack| {
-            let keys = self.recover(chain, pack)?;
+        let mut attempt = |pack| {
+            let keys = recover(pack)?;
             authority::check(&required, accounts, &keys)?;
             Ok(Authorized { pack, tx_id: self.id(pack), keys })
         };
