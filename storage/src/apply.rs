@@ -68,8 +68,14 @@ impl<'t> Group<'t> {
         Ok(Ok(()))
     }
 
-    /// Writes what was gathered over all batches.
+    /// Ends the group.
     pub(crate) fn finish(mut self) -> Result<Finished, Fault> {
+        self.write_gathered()?;
+        Ok(Finished { applied: self.applied, search_cursor: self.search_cursor })
+    }
+
+    /// Writes what was gathered over all batches.
+    fn write_gathered(&mut self) -> Result<(), Fault> {
         for (key, change) in std::mem::take(&mut self.counts) {
             let counts = self.tables.payment_counts()?;
             let before = counts.get(key)?.map_or(0, |count| count.value());
@@ -81,7 +87,7 @@ impl<'t> Group<'t> {
         for (merchant, seq) in std::mem::take(&mut self.event_seqs) {
             self.tables.event_seqs()?.insert(merchant, seq)?;
         }
-        Ok(Finished { applied: self.applied, search_cursor: self.search_cursor })
+        Ok(())
     }
 }
 
@@ -360,5 +366,59 @@ impl Group<'_> {
         self.tables.api_keys()?.insert(&step.facts.digest, id)?;
         self.tables.accounts()?.insert(step.account.as_str(), ())?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use engine::{
+        account::AccountName,
+        fields::Metadata,
+        ids::{MerchantId, SlugToken},
+        money::{Currency, FeePercent, Money},
+        payment::{Draft, FeeMode, Payment, Terms},
+        time::Timestamp,
+    };
+    use redb::{Database, backends::InMemoryBackend};
+
+    use super::*;
+    use crate::{Batch, Write, directory};
+
+    fn payment() -> Payment {
+        let draft = Draft {
+            amount: Money::new(1_000, Currency::Hbd),
+            description: "Mug".to_owned(),
+            metadata: Metadata::new(),
+            redirect_url: None,
+            cancel_url: None,
+            lifetime: None,
+        };
+        let terms = Terms {
+            merchant: MerchantId::from_bits(1),
+            pay_to: AccountName::parse("blue.mugs").unwrap(),
+            fee_percent: FeePercent::ZERO,
+            fee_mode: FeeMode::Invoice,
+            rate: None,
+            default_lifetime: Duration::from_secs(60),
+            grace: Duration::ZERO,
+            livemode: false,
+        };
+        Payment::open(draft, terms, PaymentId::from_bits(9), SlugToken::from_bits(3), Timestamp::EPOCH).unwrap()
+    }
+
+    #[test]
+    fn creating_a_payment_touches_five_tables() {
+        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
+        directory::create_schema(&database).unwrap();
+        let transaction = database.begin_write().unwrap();
+        let mut group = Group::of(&transaction, 0);
+        let create = |payment: Payment| Batch::of(Write::Payment { payment: Box::new(payment), expected: None });
+        group.apply(Prepared::from_batch(create(payment()))).unwrap().unwrap();
+        group.write_gathered().unwrap();
+        let touched = group.tables.opened();
+        assert_eq!(touched, ["payments", "slugs", "payments_by_merchant", "payment_counts", "deadlines"]);
+        assert_eq!(group.finish().unwrap().applied, 1);
     }
 }

@@ -235,7 +235,8 @@ fn builder(cache_bytes: usize) -> Builder {
     builder
 }
 
-fn create_schema(database: &Database) -> Result<(), Fault> {
+/// Creates the tables and says which version they have.
+pub(crate) fn create_schema(database: &Database) -> Result<(), Fault> {
     let transaction = database.begin_write()?;
     let mut tables = Tables::of(&transaction);
     tables.create_all()?;

@@ -76,6 +76,16 @@ macro_rules! tables {
                 }
             )+
 
+            /// Returns the names of the open tables.
+            #[cfg(test)]
+            pub(crate) fn opened(&self) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(if self.$field.is_some() {
+                    names.push(stringify!($field));
+                })+
+                names
+            }
+
             /// Creates every table, so that reads need not ask whether there is one.
             pub(crate) fn create_all(&mut self) -> Result<(), TableError> {
                 $(self.$field()?;)+
