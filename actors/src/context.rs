@@ -14,13 +14,13 @@ use engine::{
     hive::ChainId,
     ledger::Head,
     money::FeePercent,
-    payment::{FeeMode, Rate},
+    payment::{ClaimFinality, FeeMode, Rate},
     time::Timestamp,
 };
 use storage::{CommitError, ReadError};
 use tokio::sync::Notify;
 
-use crate::{environment::Environment, nodes::Nodes};
+use crate::{accounts::Accounts, environment::Environment, nodes::Nodes};
 
 /// How an engine is set up.
 #[derive(Debug, Clone)]
@@ -53,6 +53,8 @@ pub struct Settings {
     pub webhook_timeout: Duration,
     /// Whether webhooks may go to plain http.
     pub allow_insecure_webhooks: bool,
+    /// How agents' payments are taken.
+    pub x402: X402Settings,
     /// Calls that may wait at the handle at once; the rest are turned away.
     pub max_waiting_calls: usize,
 }
@@ -76,8 +78,40 @@ impl Settings {
             webhook_header_prefix: "X-Hivetill".to_owned(),
             webhook_timeout: Duration::from_secs(10),
             allow_insecure_webhooks: false,
+            x402: X402Settings::default(),
             max_waiting_calls: 4_096,
         }
+    }
+}
+
+/// How agents' payments are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct X402Settings {
+    /// How far ahead a transaction's expiration may be: as long as that, its outcome may be open.
+    pub max_expiration: Duration,
+    /// What a payment of ordinary size completes on.
+    pub finality: ClaimFinality,
+    /// From this worth on, in US cents, a payment completes only on an irreversible block.
+    pub irreversible_from_cents: u64,
+    /// Whether requirements of other servers are taken only for accounts of merchants here.
+    pub only_registered: bool,
+}
+
+impl Default for X402Settings {
+    fn default() -> Self {
+        Self {
+            max_expiration: Duration::from_secs(3_600),
+            finality: ClaimFinality::InBlock,
+            irreversible_from_cents: 100_000,
+            only_registered: false,
+        }
+    }
+}
+
+impl X402Settings {
+    /// Returns what a payment of this worth completes on.
+    pub(crate) fn finality_of(&self, usd_cents: u64) -> ClaimFinality {
+        if usd_cents >= self.irreversible_from_cents { ClaimFinality::Irreversible } else { self.finality }
     }
 }
 
@@ -86,6 +120,7 @@ pub(crate) struct Context {
     pub(crate) env: Environment,
     pub(crate) settings: Settings,
     pub(crate) nodes: Nodes,
+    pub(crate) accounts: Accounts,
     pub(crate) ledger: LedgerView,
     pub(crate) watched: Watched,
     pub(crate) rate: Mutex<Option<Rate>>,
@@ -105,6 +140,7 @@ impl Context {
             env,
             settings,
             nodes,
+            accounts: Accounts::default(),
             ledger: LedgerView::default(),
             watched: Watched::default(),
             rate: Mutex::new(None),

@@ -182,9 +182,12 @@ pub enum NodeError {
     /// No answer in time.
     #[error("timed out")]
     Timeout,
-    /// No connection, or it broke.
-    #[error("connection failed: {0}")]
-    Connect(String),
+    /// No connection could be made: nothing was sent.
+    #[error("cannot be reached: {0}")]
+    Unreachable(String),
+    /// The connection broke: what was sent may have arrived.
+    #[error("the connection broke: {0}")]
+    Broken(String),
     /// An HTTP status other than 200; 429 among them.
     #[error("answered HTTP {0}")]
     Http(u16),

@@ -21,6 +21,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
     context::{Context, LedgerStatus},
+    facilitator,
     merchants::{self, Change, MerchantError, Registered},
     nodes::NodesError,
     payment::SessionError,
@@ -80,6 +81,7 @@ pub struct Gateway {
     context: Arc<Context>,
     sessions: ActorRef<sessions::Msg>,
     merchants: ActorRef<merchants::Msg>,
+    facilitator: ActorRef<facilitator::Msg>,
     /// What may wait at once; ractor's mailboxes have no bound of their own.
     waiting: Arc<Semaphore>,
 }
@@ -100,9 +102,10 @@ impl Gateway {
         context: Arc<Context>,
         sessions: ActorRef<sessions::Msg>,
         merchants: ActorRef<merchants::Msg>,
+        facilitator: ActorRef<facilitator::Msg>,
     ) -> Self {
         let waiting = Arc::new(Semaphore::new(context.settings.max_waiting_calls));
-        Self { context, sessions, merchants, waiting }
+        Self { context, sessions, merchants, facilitator, waiting }
     }
 
     /// Returns the engine's time: the later of the wall clock and the newest head block.
@@ -323,7 +326,11 @@ impl Gateway {
         due.map(|due| due.len()).map_err(|e| self.read_failed(&e))
     }
 
-    async fn order(&self, id: PaymentId, command: Command) -> Result<Box<Payment>, SessionError> {
+    pub(crate) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub(crate) async fn order(&self, id: PaymentId, command: Command) -> Result<Box<Payment>, SessionError> {
         let _place = self.waiting.try_acquire().map_err(|_| SessionError::Overloaded)?;
         let (reply, answer) = oneshot::channel();
         let order = sessions::Msg::Order(id, Box::new(command), Some(reply), None);
@@ -356,6 +363,10 @@ impl Gateway {
         self.merchants.cast(message).map_err(|_| GatewayError::StoreFailed)
     }
 
+    pub(crate) fn tell_facilitator(&self, message: facilitator::Msg) -> Result<(), GatewayError> {
+        self.facilitator.cast(message).map_err(|_| GatewayError::StoreFailed)
+    }
+
     fn commit_failed(&self, error: CommitError) -> GatewayError {
         self.context.give_up_on(&error);
         match error {
@@ -365,7 +376,7 @@ impl Gateway {
         }
     }
 
-    fn read_failed(&self, error: &ReadError) -> GatewayError {
+    pub(crate) fn read_failed(&self, error: &ReadError) -> GatewayError {
         self.context.read_failed(error);
         GatewayError::StoreFailed
     }

@@ -51,7 +51,13 @@ impl HiveRpc {
     async fn call(&self, method: &str, params: Value) -> Result<Box<RawValue>, NodeError> {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let unreachable = |error: reqwest::Error| {
-            if error.is_timeout() { NodeError::Timeout } else { NodeError::Connect(error.without_url().to_string()) }
+            if error.is_connect() {
+                NodeError::Unreachable(error.without_url().to_string())
+            } else if error.is_timeout() {
+                NodeError::Timeout
+            } else {
+                NodeError::Broken(error.without_url().to_string())
+            }
         };
         let mut answer = self.client.post(&self.url).json(&request).send().await.map_err(unreachable)?;
         if !answer.status().is_success() {

@@ -4,12 +4,12 @@
 //!                          Tree (supervisor)
 //!         ┌──────────┬─────────┼──────────┬──────────┬───────────┐
 //!     Merchants   Sessions  Scanner   Webhooks     Rates    Housekeeper
-//!                    │
+//!                    │                                        (and Facilitator)
 //!          one Payment actor per awake session
 //! ```
 //!
 //! Everything is asked through [`Gateway`]; everything undecided comes in through [`Environment`]. Sessions wake, park
-//! and are reborn under `Sessions`; the others but `Merchants` are brought back when they crash; a store that
+//! and are reborn under `Sessions`; `Scanner`, `Webhooks`, `Rates` and `Housekeeper` are brought back when they crash; a store that
 //! fails ends the whole tree ([`Tree::failed`]), because memory must not argue with disk.
 
 pub mod environment;
@@ -17,7 +17,9 @@ pub mod hive_rpc;
 pub mod http_webhooks;
 pub mod system;
 
+mod accounts;
 mod context;
+mod facilitator;
 mod gateway;
 mod housekeeper;
 mod merchants;
@@ -26,13 +28,16 @@ mod payment;
 mod rates;
 mod scanner;
 mod sessions;
+mod settlement;
 mod supervisor;
 mod timer;
 mod webhook;
+mod x402;
 
-pub use context::{LedgerStatus, Settings};
+pub use context::{LedgerStatus, Settings, X402Settings};
 pub use environment::Environment;
 pub use gateway::{Gateway, GatewayError, Health};
 pub use merchants::Registered;
 pub use sessions::Watch;
 pub use supervisor::{StartError, Tree};
+pub use x402::{Settled, Target, X402Error, X402Request};

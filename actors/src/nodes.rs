@@ -8,7 +8,7 @@ use std::{
 use engine::{
     account::AccountName,
     hive::ChainId,
-    ledger::{Block, Head},
+    ledger::{Block, Head, TxId},
     money::HivePrice,
     time::Timestamp,
 };
@@ -16,7 +16,7 @@ use futures_util::future::{BoxFuture, join_all};
 
 use crate::{
     context::Settings,
-    environment::{Account, Answer, Clock, Environment, Node, NodeError},
+    environment::{Account, Answer, Clock, Environment, Node, NodeError, TxStatus},
 };
 
 /// How long a node that failed once, twice, … is asked last.
@@ -200,8 +200,8 @@ impl Nodes {
         Ok(Head { irreversible_num: irreversible[self.needed - 1], ..newest })
     }
 
-    /// Returns irreversible blocks from `from` on, at most `count`, each given alike by as many nodes as must agree.
-    pub(crate) async fn irreversible_blocks(&self, from: u32, count: u32) -> Result<Vec<Block>, NodesError> {
+    /// Returns blocks from `from` on, at most `count`, each given alike by as many nodes as must agree.
+    pub(crate) async fn agreed_blocks(&self, from: u32, count: u32) -> Result<Vec<Block>, NodesError> {
         if self.needed == 1 {
             return self.blocks(from, count).await;
         }
@@ -242,8 +242,7 @@ impl Nodes {
         agreed
     }
 
-    /// Returns blocks from `from` on, at most `count`, as one node gives them.
-    pub(crate) async fn blocks(&self, from: u32, count: u32) -> Result<Vec<Block>, NodesError> {
+    async fn blocks(&self, from: u32, count: u32) -> Result<Vec<Block>, NodesError> {
         self.ask(|node| node.blocks(from, count)).await
     }
 
@@ -251,6 +250,69 @@ impl Nodes {
     pub(crate) async fn account(&self, name: &AccountName) -> Result<Option<Account>, NodesError> {
         let mut found = self.ask(|node| -> BoxFuture<'_, _> { node.accounts(vec![name.clone()]) }).await?;
         Ok(found.pop().filter(|account| account.name == *name))
+    }
+
+    /// Returns those of the accounts that exist.
+    pub(crate) async fn accounts(&self, names: Vec<AccountName>) -> Result<Vec<Account>, NodesError> {
+        self.ask(|node| node.accounts(names.clone())).await
+    }
+
+    /// Hands a signed transaction to one node after the other until one takes it; returns what each said. The same
+    /// bytes at several nodes are one transaction.
+    pub(crate) async fn broadcast(&self, signed_json: &str) -> Vec<Result<(), NodeError>> {
+        let mut answers = Vec::new();
+        for slot in self.in_order() {
+            let answer = self.ask_one(slot, |node| node.broadcast(signed_json.to_owned())).await;
+            let taken = answer.is_ok();
+            answers.push(answer);
+            if taken {
+                break;
+            }
+        }
+        answers
+    }
+
+    /// Returns the most that any node knows of a transaction; what is in a block only if enough nodes have it there.
+    pub(crate) async fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Result<TxStatus, NodesError> {
+        let slots = self.in_order();
+        let mut found = Vec::new();
+        let mut last = "no node is configured".to_owned();
+        let asked =
+            join_all(slots.iter().map(|slot| self.ask_one(slot, |node| node.find_transaction(tx_id, expiration))));
+        for (slot, answer) in slots.iter().zip(asked.await) {
+            match answer {
+                Ok(status) => found.push(status),
+                Err(error) => last = format!("{}: {error}", slot.node.name()),
+            }
+        }
+        if found.is_empty() {
+            return Err(NodesError::Unavailable(last));
+        }
+        let count = |wanted: fn(&TxStatus) -> bool| found.iter().filter(|status| wanted(status)).count();
+        let irreversible = |status: &TxStatus| matches!(status, TxStatus::InIrreversibleBlock(_));
+        let in_block =
+            |status: &TxStatus| matches!(status, TxStatus::InIrreversibleBlock(_) | TxStatus::InReversibleBlock(_));
+        let dead = |status: &TxStatus| matches!(status, TxStatus::ExpiredIrreversible);
+        let pick = |wanted: fn(&TxStatus) -> bool| found.iter().find(|status| wanted(status)).copied();
+        let alive = |status: &TxStatus| {
+            matches!(status, TxStatus::InIrreversibleBlock(_) | TxStatus::InReversibleBlock(_) | TxStatus::InMempool)
+        };
+        Ok(if count(irreversible) >= self.needed {
+            pick(irreversible).unwrap_or(TxStatus::Unknown)
+        } else if count(in_block) >= self.needed {
+            match pick(in_block) {
+                Some(TxStatus::InIrreversibleBlock(num) | TxStatus::InReversibleBlock(num)) => {
+                    TxStatus::InReversibleBlock(num)
+                }
+                _ => TxStatus::Unknown,
+            }
+        } else if pick(alive).is_some() {
+            TxStatus::InMempool
+        } else if count(dead) >= self.needed {
+            TxStatus::ExpiredIrreversible
+        } else {
+            found.into_iter().find(|status| *status != TxStatus::ExpiredIrreversible).unwrap_or(TxStatus::Unknown)
+        })
     }
 
     /// Returns the witnesses' price of HIVE.

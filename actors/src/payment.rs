@@ -8,10 +8,14 @@ use engine::{
     webhook,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, Claimed, CommitError, EventRecord, ReadError, Write};
+use storage::{Batch, Claimed, CommitError, EventRecord, Fate, Purpose, ReadError, Write};
 use tokio::sync::oneshot;
 
-use crate::{context::Context, sessions, timer::Timer};
+use crate::{
+    context::Context,
+    sessions, settlement,
+    timer::{Task, Timer},
+};
 
 /// How often a command is decided anew when another writer was faster.
 const MAX_CONFLICTS: usize = 5;
@@ -31,7 +35,7 @@ pub enum SessionError {
         payment: Box<Payment>,
     },
     /// The transaction or nonce is claimed for a session.
-    #[error("claimed already for {}", .0.payment)]
+    #[error("{} is claimed already", .0.tx_id)]
     Claimed(Box<Claimed>),
     /// The store takes no more for the moment.
     #[error("the store has more to write than it can")]
@@ -64,6 +68,8 @@ pub(crate) struct PaymentActor {
 pub(crate) struct Awake {
     payment: Payment,
     _timer: Option<Timer>,
+    /// Brings the claimed transaction onto the chain; ends with the claim, or with us.
+    settlement: Option<Task>,
 }
 
 impl Actor for PaymentActor {
@@ -74,7 +80,9 @@ impl Actor for PaymentActor {
     async fn pre_start(&self, myself: ActorRef<Msg>, payment: Box<Payment>) -> Result<Awake, ActorProcessingErr> {
         let left = payment.deadline().since(self.context.now());
         let timer = (payment.state == State::Pending).then(|| Timer::send(&myself, left, Msg::TimeUp));
-        Ok(Awake { payment: *payment, _timer: timer })
+        // Born from a snapshot with a claim: whoever died before us may have broadcast it.
+        let settlement = self.settlement(&payment, true);
+        Ok(Awake { payment: *payment, _timer: timer, settlement })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, message: Msg, awake: &mut Awake) -> Result<(), ActorProcessingErr> {
@@ -89,7 +97,7 @@ impl Actor for PaymentActor {
             }
             Msg::TimeUp => {
                 // Expiry needs the ledger's word; until it comes the record says `expired`.
-                self.tell(&awake.payment, false);
+                self.tell(&awake.payment);
                 let irreversible_time = self.context.ledger.irreversible_time();
                 if irreversible_time > awake.payment.deadline() {
                     let _ = self.carry_out(Command::Expire { irreversible_time }, awake).await;
@@ -117,7 +125,7 @@ impl PaymentActor {
                 Ok(()) => {
                     self.context.env.probe.reach("payment: committed, effects not run");
                     awake.payment = step.payment;
-                    self.act(&awake.payment, &step.effects);
+                    self.act(awake, &step.effects);
                     return Ok(Box::new(awake.payment.clone()));
                 }
                 // Another writer was faster: what it left is the truth.
@@ -147,18 +155,25 @@ impl PaymentActor {
                 body: webhook::status_changed(payment, event),
             }));
         }
-        if let Command::Claim(claim) = command {
-            batch = batch.and(Write::Claim(Claimed {
+        match command {
+            Command::Claim(claim) => batch.and(Write::Claim(Claimed {
                 tx_id: claim.tx_id,
                 nonce: claim.nonce.clone(),
-                payment: payment.id,
+                purpose: Purpose::Session(payment.id),
+                fate: Fate::Open,
                 at: claim.claimed_at,
-            }));
+            })),
+            Command::Refuse { tx_id, reason, message } => batch.and(Write::Fate {
+                tx_id: *tx_id,
+                expected: Fate::Open,
+                fate: Fate::Refused { reason: *reason, message: message.clone() },
+            }),
+            _ => batch,
         }
-        batch
     }
 
-    fn act(&self, payment: &Payment, effects: &[Effect]) {
+    fn act(&self, awake: &mut Awake, effects: &[Effect]) {
+        let payment = &awake.payment;
         for effect in effects {
             match effect {
                 Effect::Notify(_) => {
@@ -167,19 +182,28 @@ impl PaymentActor {
                 }
                 Effect::Broadcast(tx_id) => {
                     tracing::info!(payment.id = %payment.id, %tx_id, "payment {} claims {tx_id}", payment.id);
+                    awake.settlement = self.settlement(payment, false);
                 }
             }
         }
-        self.tell(payment, payment.state.is_terminal());
+        if payment.claim.is_none() {
+            awake.settlement = None;
+        }
+        self.tell(payment);
+    }
+
+    fn settlement(&self, payment: &Payment, may_be_out: bool) -> Option<Task> {
+        let claim = payment.claim.clone()?;
+        let (context, sessions) = (Arc::clone(&self.context), self.sessions.clone());
+        Some(Task::spawn(settlement::settle(context, sessions, payment.id, claim, may_be_out)))
     }
 
     /// Tells the sessions that this one changed; those who watch it get the snapshot.
-    fn tell(&self, payment: &Payment, is_finished: bool) {
+    fn tell(&self, payment: &Payment) {
         let watched = self.context.subscriptions.load(std::sync::atomic::Ordering::Relaxed) > 0;
-        if watched || is_finished {
-            let snapshot = watched.then(|| Box::new(payment.clone()));
-            let _ = self.sessions.cast(sessions::Msg::Changed { id: payment.id, snapshot, is_finished });
-        }
+        let stay = sessions::Stay::of(payment);
+        let snapshot = watched.then(|| Box::new(payment.clone()));
+        let _ = self.sessions.cast(sessions::Msg::Changed { id: payment.id, snapshot, stay });
     }
 
     async fn reload(&self, id: PaymentId) -> Result<Payment, SessionError> {

@@ -152,6 +152,9 @@ impl Scanner {
     }
 
     async fn refresh_watched(&self) -> Result<(), ReadError> {
+        if let FeeMode::Split { account } = &self.context.settings.fee_mode {
+            self.context.watched.extend([account.clone()]);
+        }
         let mut after = None;
         loop {
             let page = self.context.env.store.watched_accounts(after, WATCHED_PAGE).await?;
@@ -187,7 +190,7 @@ impl Scanner {
     /// Begins with the newest irreversible block: no payment can be older than the engine.
     async fn start_at(&self, head: Head, position: &mut Position) -> Result<(), PollError> {
         let wanted = head.irreversible_num;
-        let blocks = self.context.nodes.irreversible_blocks(wanted, 1).await?;
+        let blocks = self.context.nodes.agreed_blocks(wanted, 1).await?;
         let Some(block) = blocks.first() else { return Err(PollError::BrokenChain(wanted)) };
         let cursor = Cursor { block_id: block.id, time: block.time };
         self.store_cursor(position, cursor, Batch::default()).await?;
@@ -199,7 +202,7 @@ impl Scanner {
 
     async fn read_irreversible(&self, position: &mut Position, read: Cursor, count: u32) -> Result<(), PollError> {
         let from = read.block_id.number() + 1;
-        let blocks = self.context.nodes.irreversible_blocks(from, count).await?;
+        let blocks = self.context.nodes.agreed_blocks(from, count).await?;
         let mut last = read.block_id;
         for (block, wanted) in blocks.iter().zip(from..) {
             if block.number() != wanted {
@@ -227,7 +230,7 @@ impl Scanner {
     }
 
     fn is_eventful(&self, block: &Block) -> bool {
-        block.transfers.iter().any(|transfer| self.concerns(transfer) != Concern::Nobody)
+        block.transfers.iter().any(|transfer| self.named(transfer) != Concern::Nobody)
     }
 
     async fn store_cursor(&self, position: &mut Position, cursor: Cursor, batch: Batch) -> Result<(), CommitError> {
@@ -272,7 +275,7 @@ impl Scanner {
             return self.roll_back(position).await;
         }
         let count = (head.block_id.number() - top.number()).min(MAX_REVERSIBLE);
-        let blocks = self.context.nodes.blocks(top.number() + 1, count).await?;
+        let blocks = self.context.nodes.agreed_blocks(top.number() + 1, count).await?;
         let mut last = top;
         for block in blocks {
             if block.previous != last {
@@ -281,14 +284,12 @@ impl Scanner {
             }
             last = block.id;
             self.credit(std::slice::from_ref(&block), Finality::Reversible).await?;
-            let credited = block
-                .transfers
-                .iter()
-                .filter_map(|transfer| match self.concerns(transfer) {
-                    Concern::Session(id, _) => Some((id, transfer.tx_id, transfer.place.op_in_tx)),
-                    _ => None,
-                })
-                .collect();
+            let mut credited = Vec::new();
+            for transfer in &block.transfers {
+                if let Concern::Session(id, _) = self.concerns(transfer).await? {
+                    credited.push((id, transfer.tx_id, transfer.place.op_in_tx));
+                }
+            }
             position.recent.push_back(Recent { id: block.id, credited });
         }
         Ok(())
@@ -307,8 +308,17 @@ impl Scanner {
         Ok(())
     }
 
-    /// Says whom a transfer concerns.
-    fn concerns(&self, transfer: &Transfer) -> Concern {
+    /// Says whom a transfer concerns: the session its transaction was claimed for, or else the one its memo names.
+    async fn concerns(&self, transfer: &Transfer) -> Result<Concern, ReadError> {
+        if self.context.watched.contains(&transfer.to)
+            && let Some(id) = self.context.claimed_session(transfer.tx_id).await?
+        {
+            return Ok(Concern::Session(id, false));
+        }
+        Ok(self.named(transfer))
+    }
+
+    fn named(&self, transfer: &Transfer) -> Concern {
         let is_fee = matches!(&self.context.settings.fee_mode, FeeMode::Split { account } if *account == transfer.to);
         let read = if is_fee { match_fee_memo(&transfer.memo) } else { match_memo(&transfer.memo) };
         let reason = match read {
@@ -327,7 +337,7 @@ impl Scanner {
         let mut waiting = Vec::new();
         let mut unmatched = Vec::new();
         for transfer in blocks.iter().flat_map(|block| &block.transfers) {
-            match self.concerns(transfer) {
+            match self.concerns(transfer).await? {
                 Concern::Nobody => {}
                 Concern::Account(reason) => unmatched.push(Unmatched { transfer: transfer.clone(), reason }),
                 Concern::Session(id, memo_normalized) => {

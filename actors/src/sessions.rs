@@ -38,7 +38,7 @@ pub(crate) enum Msg {
     /// Somebody wants to see a session now and after every change.
     Watch(PaymentId, oneshot::Sender<Result<Watch, SessionError>>),
     /// A session changed.
-    Changed { id: PaymentId, snapshot: Option<Box<Payment>>, is_finished: bool },
+    Changed { id: PaymentId, snapshot: Option<Box<Payment>>, stay: Stay },
     /// Every block up to this time has been read and can no longer change.
     Advanced(Timestamp),
     /// An expiry that was under way is over, however it ended.
@@ -47,6 +47,27 @@ pub(crate) enum Msg {
     Recover(oneshot::Sender<Result<usize, SessionError>>),
     /// How many sessions are awake.
     CountAwake(oneshot::Sender<usize>),
+}
+
+/// What a session wants after a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stay {
+    /// It may be parked when others need the room.
+    MayPark,
+    /// It has a transaction under way and must not be parked.
+    Awake,
+    /// Nothing more will happen to it by itself.
+    Finished,
+}
+
+impl Stay {
+    pub(crate) fn of(payment: &Payment) -> Self {
+        match (&payment.claim, payment.state.is_terminal()) {
+            (Some(_), _) => Self::Awake,
+            (None, true) => Self::Finished,
+            (None, false) => Self::MayPark,
+        }
+    }
 }
 
 /// Held while an expiry is under way; tells when it is over, even if its actor died.
@@ -84,6 +105,7 @@ pub(crate) struct Roster {
 struct Session {
     actor: ActorRef<payment::Msg>,
     last_spoken_to: u64,
+    stay: Stay,
     /// Orders that came after the session was told to park; they wake it again.
     parking: Option<VecDeque<payment::Msg>>,
 }
@@ -120,12 +142,13 @@ impl Actor for Sessions {
             Msg::Watch(id, reply) => {
                 let _ = reply.send(self.watch(roster, id).await);
             }
-            Msg::Changed { id, snapshot, is_finished } => {
+            Msg::Changed { id, snapshot, stay } => {
                 if let Some(payment) = snapshot {
                     roster.publish(&payment, &self.context);
                 }
-                if is_finished {
-                    roster.park(id);
+                match stay {
+                    Stay::Finished => roster.park(id),
+                    stay => roster.set_stay(id, stay),
                 }
             }
             Msg::Advanced(time) => {
@@ -224,16 +247,17 @@ impl Sessions {
         payment: Box<Payment>,
     ) -> Result<(), ActorProcessingErr> {
         let id = payment.id;
-        let is_finished = payment.state.is_terminal();
+        let stay = Stay::of(&payment);
         let handler = PaymentActor { context: Arc::clone(&self.context), sessions: myself.clone() };
         let (actor, _) = Actor::spawn_linked(None, handler, payment, myself.get_cell()).await?;
         roster.by_pid.insert(actor.get_id().pid(), id);
         roster.clock += 1;
-        roster.idle_order.insert(roster.clock, id);
-        roster.awake.insert(id, Session { actor, last_spoken_to: roster.clock, parking: None });
-        if is_finished {
+        roster.awake.insert(id, Session { actor, last_spoken_to: roster.clock, stay, parking: None });
+        match stay {
+            Stay::MayPark => drop(roster.idle_order.insert(roster.clock, id)),
+            Stay::Awake => {}
             // Money that came late is told to the session like any other; then it sleeps again.
-            let _ = myself.cast(Msg::Changed { id, snapshot: None, is_finished });
+            Stay::Finished => myself.cast(Msg::Changed { id, snapshot: None, stay })?,
         }
         while roster.idle_order.len() > self.context.settings.max_awake {
             let Some((_, idlest)) = roster.idle_order.first_key_value() else { break };
@@ -316,9 +340,20 @@ impl Roster {
         self.idle_order.remove(&session.last_spoken_to);
         self.clock += 1;
         session.last_spoken_to = self.clock;
-        self.idle_order.insert(self.clock, id);
+        if session.stay == Stay::MayPark {
+            self.idle_order.insert(self.clock, id);
+        }
         // An actor that died a moment ago drops the message; its sender sees that and may ask again.
         let _ = session.actor.cast(message);
+    }
+
+    fn set_stay(&mut self, id: PaymentId, stay: Stay) {
+        let Some(session) = self.awake.get_mut(&id) else { return };
+        session.stay = stay;
+        match stay {
+            Stay::MayPark if session.parking.is_none() => drop(self.idle_order.insert(session.last_spoken_to, id)),
+            _ => drop(self.idle_order.remove(&session.last_spoken_to)),
+        }
     }
 
     /// Tells a session to stop once it has done everything it was told before.

@@ -11,6 +11,7 @@ use crate::{
     Gateway,
     context::{Context, Settings},
     environment::{Environment, NodeError},
+    facilitator::{self, Facilitator},
     housekeeper::Housekeeper,
     merchants::{self, Merchants},
     payment::SessionError,
@@ -72,7 +73,7 @@ impl Tree {
         let root = Root { context: Arc::clone(&context) };
         let (root, _) = Actor::spawn(None, root, started).await.map_err(|e| StartError::Actor(e.to_string()))?;
         let handles = handles.await.map_err(|_| StartError::Actor("the root died".to_owned()))?;
-        let gateway = Gateway::new(Arc::clone(&context), handles.sessions, handles.merchants);
+        let gateway = Gateway::new(Arc::clone(&context), handles.sessions, handles.merchants, handles.facilitator);
         Ok(Self { root, context, gateway })
     }
 
@@ -121,6 +122,7 @@ enum Msg {}
 enum Child {
     Merchants,
     Sessions,
+    Facilitator,
     Scanner,
     Webhooks,
     Rates,
@@ -130,6 +132,7 @@ enum Child {
 struct Handles {
     sessions: ActorRef<sessions::Msg>,
     merchants: ActorRef<merchants::Msg>,
+    facilitator: ActorRef<facilitator::Msg>,
 }
 
 struct Children {
@@ -179,7 +182,10 @@ impl Actor for Root {
         for child in [Child::Scanner, Child::Webhooks, Child::Rates, Child::Housekeeper] {
             self.spawn(&myself, &mut children, child).await?;
         }
-        let _ = started.send(Handles { sessions, merchants });
+        let facilitator = Facilitator { context: context() };
+        let (facilitator, _) = Actor::spawn_linked(None, facilitator, (), myself.get_cell()).await?;
+        children.add(Child::Facilitator, facilitator.get_cell());
+        let _ = started.send(Handles { sessions, merchants, facilitator });
         Ok(children)
     }
 
@@ -201,7 +207,9 @@ impl Actor for Root {
         children.crashes.push(now);
         match child {
             // Everybody holds their address: without them the engine is deaf.
-            Child::Merchants | Child::Sessions => self.context.fatal.raise(format!("{child:?} crashed: {error}")),
+            Child::Merchants | Child::Sessions | Child::Facilitator => {
+                self.context.fatal.raise(format!("{child:?} crashed: {error}"));
+            }
             _ if children.crashes.len() > MAX_CRASHES => {
                 self.context.fatal.raise(format!("{child:?} keeps crashing: {error}"));
             }
@@ -237,7 +245,7 @@ impl Root {
             Child::Webhooks => Actor::spawn_linked(None, Webhooks { context }, (), me).await?.0.get_cell(),
             Child::Rates => Actor::spawn_linked(None, Rates { context }, (), me).await?.0.get_cell(),
             Child::Housekeeper => Actor::spawn_linked(None, Housekeeper { context }, (), me).await?.0.get_cell(),
-            Child::Merchants | Child::Sessions => return Err("these two are not restarted".into()),
+            Child::Merchants | Child::Sessions | Child::Facilitator => return Err("these are not restarted".into()),
         };
         children.add(child, cell);
         Ok(())

@@ -6,7 +6,7 @@ use engine::ids::{DeliveryId, PaymentId};
 use redb::{ReadableTable, WriteTransaction};
 
 use crate::{
-    batch::{Claimed, CommitError, Cursor},
+    batch::{Claimed, CommitError, Cursor, Fate, Purpose},
     fault::Fault,
     outbox,
     prepared::{EventStep, MerchantStep, PaymentStep, Prepared, Step},
@@ -119,6 +119,20 @@ impl Group<'_> {
             Step::Payment(step) => self.check_payment(step, ahead),
             Step::Event(step) => self.check_event(step, ahead),
             Step::Claim { claimed, nonce } => self.check_claim(claimed, *nonce, ahead),
+            Step::Fate { tx_id, expected, fate, record, is_facilitation } => {
+                let stored = match ahead.claims.get(&tx_id.0) {
+                    Some(claimed) => Some(claimed.clone()),
+                    None => self.stored_claim(tx_id.0)?,
+                };
+                let Some(claimed) = stored.filter(|claimed| claimed.fate == *expected) else {
+                    return conflict(format_args!("the fate of {tx_id}"));
+                };
+                let claimed = Claimed { fate: fate.clone(), ..claimed };
+                *record = record::claimed_to_bytes(&claimed);
+                *is_facilitation = matches!(claimed.purpose, Purpose::Facilitated(_));
+                ahead.claims.insert(tx_id.0, claimed);
+                Ok(Ok(()))
+            }
             Step::Attempt { delivery, attempts, next_due_ms, .. } => {
                 let next = next_due_ms.map(|due_ms| (due_ms, delivery.1, delivery.2));
                 self.check_delivery(*delivery, *attempts, next, ahead)
@@ -279,9 +293,19 @@ impl Group<'_> {
             Step::Merchant(step) => self.write_merchant(step),
             Step::Payment(step) => self.write_payment(step),
             Step::Event(step) => outbox::announce(self, &step),
+            Step::Fate { tx_id, fate, record, is_facilitation, .. } => {
+                self.tables.claims()?.insert(&tx_id.0, record.as_slice())?;
+                if is_facilitation && fate != Fate::Open {
+                    self.tables.facilitations()?.remove(&tx_id.0)?;
+                }
+                Ok(())
+            }
             Step::Claim { claimed, nonce } => {
                 let tx_id = claimed.tx_id.0;
                 self.tables.claims()?.insert(&tx_id, record::claimed_to_bytes(&claimed).as_slice())?;
+                if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.fate == Fate::Open {
+                    self.tables.facilitations()?.insert(&tx_id, ())?;
+                }
                 self.tables.nonces()?.insert(&nonce, &tx_id)?;
                 Ok(())
             }

@@ -5,9 +5,11 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{BlockId, Transfer, TxId},
     merchant::Merchant,
-    payment::{Payment, Rate},
+    money::Money,
+    payment::{ClaimFinality, Payment, Rate},
     time::Timestamp,
     webhook::{Attempt, Delivery},
+    x402::Reason,
 };
 
 /// Writes that become durable together.
@@ -55,6 +57,15 @@ pub enum Write {
     Event(EventRecord),
     /// The transaction and the nonce of a claim; refused if either was ever claimed before.
     Claim(Claimed),
+    /// The fate of a claim; refused unless the stored one is `expected`.
+    Fate {
+        /// The claimed transaction.
+        tx_id: TxId,
+        /// What it replaces.
+        expected: Fate,
+        /// What became of it.
+        fate: Fate,
+    },
     /// An attempt that was made: the delivery moves to its next due time, or leaves the outbox.
     Attempt {
         /// The delivery as it was read from the outbox.
@@ -103,17 +114,68 @@ pub struct EventRecord {
     pub body: Vec<u8>,
 }
 
-/// A transaction that was claimed for a session. Claims are kept for ever.
+/// A transaction that was claimed. Claims are kept for ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
     /// The transaction.
     pub tx_id: TxId,
     /// The payer's nonce.
     pub nonce: String,
-    /// The session.
-    pub payment: PaymentId,
+    /// What it pays for.
+    pub purpose: Purpose,
+    /// What became of it; for a session that was paid, the payment tells.
+    pub fate: Fate,
     /// When.
     pub at: Timestamp,
+}
+
+/// What a claimed transaction pays for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Purpose {
+    /// A session of ours.
+    Session(PaymentId),
+    /// Something of somebody else's, which we only bring onto the chain.
+    Facilitated(Box<Facilitation>),
+}
+
+/// A payment for somebody else's server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facilitation {
+    /// Who pays.
+    pub payer: AccountName,
+    /// Who is paid.
+    pub pay_to: AccountName,
+    /// How much.
+    pub amount: Money,
+    /// What for, in its server's words.
+    pub resource: String,
+    /// The signed transaction, ready to be broadcast again.
+    pub signed_json: String,
+    /// The chain takes it until then.
+    pub expiration: Timestamp,
+    /// What counts as settled.
+    pub finality: ClaimFinality,
+}
+
+/// What became of a claimed transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It is on its way, or its session tells.
+    Open,
+    /// It happened.
+    Settled {
+        /// Whether somebody was told of the success; nobody is told twice.
+        told: bool,
+    },
+    /// The chain refused it before it was ever accepted.
+    Refused {
+        /// The reason.
+        reason: Reason,
+        /// The same for people.
+        message: String,
+    },
+    /// It expired without happening.
+    Buried,
 }
 
 /// How far the chain has been read.
@@ -186,7 +248,7 @@ pub enum CommitError {
         what: String,
     },
     /// The transaction or nonce of a claim is taken. Nothing was written.
-    #[error("claimed already for {}", .0.payment)]
+    #[error("{} is claimed already", .0.tx_id)]
     Claimed(Box<Claimed>),
     /// The writer's queue is full. Nothing was written; come back later.
     #[error("the store has more to write than it can")]

@@ -259,7 +259,24 @@ pub(crate) fn check_schema(database: &Database) -> Result<u128, OpenError> {
     if found > SCHEMA_VERSION {
         return Err(OpenError::SchemaNewer { found, known: SCHEMA_VERSION });
     }
-    Ok(search::cursor(&snapshot)?)
+    let search_cursor = search::cursor(&snapshot)?;
+    drop((names, snapshot));
+    add_tables(database)?;
+    Ok(search_cursor)
+}
+
+/// Creates the tables that came to the schema after the store was made. A new table needs no new version: an older
+/// program does not look at it.
+fn add_tables(database: &Database) -> Result<(), Fault> {
+    let transaction = database.begin_write()?;
+    let before = transaction.list_tables()?.count();
+    Tables::of(&transaction).create_all()?;
+    if transaction.list_tables()?.count() > before {
+        transaction.commit()?;
+    } else {
+        transaction.abort()?;
+    }
+    Ok(())
 }
 
 #[cfg(unix)]

@@ -19,7 +19,9 @@ mod tables;
 
 use futures_util::future::BoxFuture;
 
-pub use batch::{Batch, Claimed, CommitError, Cursor, EventRecord, Unmatched, UnmatchedReason, Write};
+pub use batch::{
+    Batch, Claimed, CommitError, Cursor, EventRecord, Facilitation, Fate, Purpose, Unmatched, UnmatchedReason, Write,
+};
 pub use committer::CommitMode;
 pub use directory::{FILE_NAME, OpenError};
 use engine::{
@@ -95,6 +97,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the payments with an open claim: a signed transaction whose fate the chain has not decided.
     fn in_flight(&self) -> Read<'_, Vec<PaymentId>>;
+
+    /// Returns the claims of no session of ours whose fate is open.
+    fn open_facilitations(&self) -> Read<'_, Vec<Claimed>>;
 
     /// Returns who claimed a transaction, ever.
     fn claim(&self, tx_id: TxId) -> Read<'_, Option<Claimed>>;

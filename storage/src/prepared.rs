@@ -3,14 +3,14 @@
 use engine::{
     account::AccountName,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
-    ledger::Place,
+    ledger::{Place, TxId},
     time::Timestamp,
     webhook::Delivery,
 };
 use sha2::{Digest, Sha256};
 
 use crate::{
-    batch::{Batch, Claimed, Cursor, Write},
+    batch::{Batch, Claimed, Cursor, Fate, Write},
     record::{self, AttemptKey, MerchantFacts, PaymentFacts, SUMMARY_LEN, Summary},
     search::Indexed,
     tables::OutboxKey,
@@ -32,6 +32,14 @@ pub(crate) enum Step {
     Claim {
         claimed: Claimed,
         nonce: [u8; 32],
+    },
+    Fate {
+        tx_id: TxId,
+        expected: Fate,
+        fate: Fate,
+        /// The claim as it will be stored; made by the writer's check.
+        record: Vec<u8>,
+        is_facilitation: bool,
     },
     Attempt {
         delivery: OutboxKey,
@@ -150,6 +158,9 @@ impl Step {
                 record: record::event_to_bytes(&event),
             }),
             Write::Claim(claimed) => Self::Claim { nonce: nonce_digest(&claimed.nonce), claimed },
+            Write::Fate { tx_id, expected, fate } => {
+                Self::Fate { tx_id, expected, fate, record: Vec::new(), is_facilitation: false }
+            }
             Write::Attempt { delivery, attempt } => {
                 assert_eq!(
                     (attempt.delivery, attempt.event, attempt.number),

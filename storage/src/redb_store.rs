@@ -26,7 +26,7 @@ use crate::{
     outbox,
     prepared::{self, Prepared, Step},
     queries, record, search,
-    tables::{API_KEYS, CLAIMS, IN_FLIGHT, MERCHANTS, META, NONCES, PAYMENTS, SLUGS, meta},
+    tables::{API_KEYS, CLAIMS, FACILITATIONS, IN_FLIGHT, MERCHANTS, META, NONCES, PAYMENTS, SLUGS, meta},
 };
 
 /// How a store is opened.
@@ -167,6 +167,16 @@ impl Store for RedbStore {
         self.read(move |snapshot| {
             let in_flight = snapshot.open_table(IN_FLIGHT)?;
             in_flight.iter()?.map(|entry| Ok(PaymentId::from_bits(entry?.0.value()))).collect()
+        })
+    }
+
+    fn open_facilitations(&self) -> Read<'_, Vec<Claimed>> {
+        self.read(|snapshot| {
+            let mut open = Vec::new();
+            for entry in snapshot.open_table(FACILITATIONS)?.iter()? {
+                open.extend(claim(snapshot, TxId(*entry?.0.value()))?);
+            }
+            Ok(open)
         })
     }
 

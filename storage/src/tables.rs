@@ -16,6 +16,7 @@
 //! | [`OUTBOX`] | due ms, event id, delivery id: time | what is left to deliver | an announced change, an attempt | nothing: this is the truth | delivered or given up |
 //! | [`ATTEMPTS`] | event id, delivery id, number: time | record, up to 1.5 kB | an attempt | nothing: this is the truth | never, so far |
 //! | [`CLAIMS`] | transaction id: **random** | who claimed it | an x402 claim | nothing: this is the truth | never: a replay may come years later |
+//! | [`FACILITATIONS`] | transaction id: **random** | - | an x402 claim for somebody else's server, its decision | claims | when the chain has decided |
 //! | [`NONCES`] | SHA-256 of the nonce: **random** | transaction id | an x402 claim | claims | never |
 //! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer | the chain | never, so far |
 //! | [`SEARCH`] | merchant id, word, payment id | - | the indexer, in sorted batches | payments | never |
@@ -124,6 +125,8 @@ tables! {
     ATTEMPTS, attempts: (u128, u128, u32) => &'static [u8];
     /// Claimed transactions.
     CLAIMS, claims: &'static [u8; 20] => &'static [u8];
+    /// Claims of no session whose fate is open.
+    FACILITATIONS, facilitations: &'static [u8; 20] => ();
     /// Used nonces.
     NONCES, nonces: &'static [u8; 32] => &'static [u8; 20];
     /// Transfers that pay no session.

@@ -7,7 +7,7 @@ use engine::{
     payment::{Canceller, Claim, ClaimFinality, Command, Payment, Rate, State},
     time::Timestamp,
 };
-use storage::{Batch, CommitError, MerchantQuery, Page, PageAt, PaymentQuery, RedbStore, Store, Write};
+use storage::{Batch, CommitError, Fate, MerchantQuery, Page, PageAt, PaymentQuery, RedbStore, Store, Write};
 
 use crate::samples::*;
 
@@ -280,6 +280,25 @@ async fn a_transaction_and_a_nonce_are_claimed_once_for_ever() {
     assert_eq!(store.claim(tx_id(3)).await.unwrap(), None);
     assert_eq!(store.claim_by_nonce("x".to_owned()).await.unwrap(), None);
     assert_eq!(store.note("n").await.unwrap(), None, "a refused batch leaves no trace");
+}
+
+#[tokio::test]
+async fn the_fate_of_a_claim_is_decided_from_what_it_is() {
+    let store = in_memory();
+    let claim = facilitated(1, "a nonce");
+    store.commit(Batch::of(Write::Claim(claim.clone()))).await.unwrap();
+    assert_eq!(store.open_facilitations().await.unwrap(), std::slice::from_ref(&claim));
+    let decide = |expected, fate| Batch::of(Write::Fate { tx_id: claim.tx_id, expected, fate });
+    let settled = |told| Fate::Settled { told };
+    assert_conflict(store.commit(decide(settled(false), settled(true))).await, &claim.tx_id.to_string());
+    store.commit(decide(Fate::Open, settled(false))).await.unwrap();
+    assert_eq!(store.open_facilitations().await.unwrap(), []);
+    store.commit(decide(settled(false), settled(true))).await.unwrap();
+    assert_conflict(store.commit(decide(settled(false), settled(true))).await, &claim.tx_id.to_string());
+    assert_eq!(store.claim(claim.tx_id).await.unwrap().unwrap().fate, settled(true));
+    let session = claimed(2, "another");
+    store.commit(Batch::of(Write::Claim(session))).await.unwrap();
+    assert_eq!(store.open_facilitations().await.unwrap(), [], "a session of ours follows its own");
 }
 
 #[tokio::test]

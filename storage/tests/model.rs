@@ -13,11 +13,12 @@ use engine::{
     payment::{Claim, ClaimFinality, Payment, Rate, State},
     time::Timestamp,
     webhook::{Attempt, Delivery},
+    x402::Reason,
 };
 use proptest::prelude::*;
 use storage::{
-    Batch, Claimed, CommitError, Cursor, EventRecord, MerchantQuery, PageAt, PaymentQuery, RedbStore, Store, Unmatched,
-    Write,
+    Batch, Claimed, CommitError, Cursor, EventRecord, Fate, MerchantQuery, PageAt, PaymentQuery, Purpose, RedbStore,
+    Store, Unmatched, Write,
 };
 
 use crate::{disk::Gate, samples::*};
@@ -109,6 +110,11 @@ impl Model {
                 }
                 self.claims.push(claimed.clone());
             }
+            Write::Fate { tx_id, expected, fate } => {
+                let claimed = self.claims.iter_mut().find(|c| c.tx_id == *tx_id && c.fate == *expected);
+                let Some(claimed) = claimed else { return Err(conflict()) };
+                claimed.fate = fate.clone();
+            }
             Write::Cursor { cursor, expected } => {
                 if self.cursor != *expected {
                     return Err(conflict());
@@ -148,7 +154,8 @@ enum Try {
     Event { owner: u8, number: u64 },
     Attempt { which: usize, again_at: Option<u64>, wrong: u8 },
     Undeliverable { which: usize, wrong: u8 },
-    Claim { number: u8, nonce: u8 },
+    Claim { number: u8, nonce: u8, facilitated: bool },
+    Fate { number: u8, from: usize, to: usize },
     Cursor { wrong: u8, to: u32 },
     Unmatched { to: bool, block: u32 },
     Rate { base: u64 },
@@ -171,7 +178,9 @@ fn tries() -> impl Strategy<Value = Try> {
         3 => (0..5usize, prop::option::of(0..60u64), wrong())
             .prop_map(|(which, again_at, wrong)| Try::Attempt { which, again_at, wrong }),
         1 => (0..5usize, wrong()).prop_map(|(which, wrong)| Try::Undeliverable { which, wrong }),
-        1 => (1..9u8, 1..9u8).prop_map(|(number, nonce)| Try::Claim { number, nonce }),
+        1 => (1..9u8, 1..9u8, flag())
+            .prop_map(|(number, nonce, facilitated)| Try::Claim { number, nonce, facilitated }),
+        1 => (1..9u8, 0..2usize, 0..4usize).prop_map(|(number, from, to)| Try::Fate { number, from, to }),
         1 => (wrong(), 1..9u32).prop_map(|(wrong, to)| Try::Cursor { wrong, to }),
         1 => (flag(), 1..4u32).prop_map(|(to, block)| Try::Unmatched { to, block }),
         1 => (1..9u64).prop_map(|base| Try::Rate { base }),
@@ -238,7 +247,14 @@ impl Try {
                 Write::Attempt { delivery, attempt }
             }
             Self::Undeliverable { which, wrong } => Write::Undeliverable(delivery(model, which, wrong)?),
-            Self::Claim { number, nonce } => Write::Claim(claimed(number, &format!("nonce {nonce}"))),
+            Self::Claim { number, nonce, facilitated: for_others } => {
+                let nonce = format!("nonce {nonce}");
+                Write::Claim(if for_others { facilitated(number, &nonce) } else { claimed(number, &nonce) })
+            }
+            Self::Fate { number, from, to } => {
+                let [expected, fate] = [from, to].map(|at| fates()[at].clone());
+                Write::Fate { tx_id: tx_id(number), expected, fate }
+            }
             Self::Cursor { wrong, to } => {
                 let expected = if wrong == 0 { model.cursor } else { Some(cursor(u32::from(wrong))) };
                 Write::Cursor { cursor: cursor(to), expected }
@@ -252,6 +268,11 @@ impl Try {
             Self::Note { name, value } => Write::Note { name: if name { "a" } else { "b" }, value: vec![value] },
         })
     }
+}
+
+fn fates() -> [Fate; 4] {
+    let refused = Fate::Refused { reason: Reason::InsufficientFunds, message: "too little".to_owned() };
+    [Fate::Open, Fate::Settled { told: false }, Fate::Settled { told: true }, refused]
 }
 
 fn delivery(model: &Model, which: usize, wrong: u8) -> Option<Delivery> {
@@ -315,6 +336,10 @@ async fn compare(store: &RedbStore, model: &Model) {
     assert_eq!(store.due(Timestamp::MAX, None, 100).await.unwrap(), due);
     let in_flight: Vec<_> = model.payments.values().filter(|p| p.claim.is_some()).map(|p| p.id).collect();
     assert_eq!(store.in_flight().await.unwrap(), in_flight);
+    let is_open = |c: &&Claimed| matches!(c.purpose, Purpose::Facilitated(_)) && c.fate == Fate::Open;
+    let mut facilitations: Vec<_> = model.claims.iter().filter(is_open).cloned().collect();
+    facilitations.sort_by_key(|c| c.tx_id);
+    assert_eq!(store.open_facilitations().await.unwrap(), facilitations);
 
     let mut merchants: Vec<_> = model.merchants.values().cloned().collect();
     merchants.reverse();

@@ -167,6 +167,7 @@ fn a_database_of_another_program_is_refused() {
 }
 
 const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+const IN_FLIGHT: TableDefinition<'_, u128, ()> = TableDefinition::new("in_flight");
 const PAYMENTS: TableDefinition<'_, u128, &[u8]> = TableDefinition::new("payments");
 
 #[tokio::test]
@@ -181,6 +182,20 @@ async fn a_store_of_a_newer_program_is_refused() {
     let error = refusal(data.path());
     assert!(matches!(error, OpenError::SchemaNewer { found: 7, known: 1 }), "{error:?}");
     assert_eq!(error.to_string(), "the store has schema 7; this program knows 1, a newer one is needed");
+}
+
+#[tokio::test]
+async fn a_table_that_came_later_is_added_to_an_older_store() {
+    let data = tempfile::tempdir().unwrap();
+    with_one_payment(data.path()).await;
+    let database = Database::open(file(data.path())).unwrap();
+    let transaction = database.begin_write().unwrap();
+    assert!(transaction.delete_table(IN_FLIGHT).unwrap());
+    transaction.commit().unwrap();
+    drop(database);
+    let store = open(data.path());
+    assert_eq!(store.in_flight().await.unwrap(), []);
+    assert_eq!(store.payment(payment_id(1)).await.unwrap(), Some(payment(1, 1)));
 }
 
 #[tokio::test]

@@ -9,11 +9,14 @@ use engine::{
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::{Credentials, Merchant, Registration},
     money::{Currency, FeePercent, Money},
-    payment::{Draft, FeeMode, Payment, Terms},
+    payment::{ClaimFinality, Draft, FeeMode, Payment, Terms},
     time::Timestamp,
     webhook::{Attempt, Delivery, Outcome, Secret},
 };
-use storage::{Batch, Claimed, CommitMode, Cursor, EventRecord, Options, RedbStore, Unmatched, UnmatchedReason, Write};
+use storage::{
+    Batch, Claimed, CommitMode, Cursor, EventRecord, Facilitation, Fate, Options, Purpose, RedbStore, Unmatched,
+    UnmatchedReason, Write,
+};
 
 /// The moment everything starts at.
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_763_647_200);
@@ -120,7 +123,22 @@ pub(crate) fn tx_id(number: u8) -> TxId {
 }
 
 pub(crate) fn claimed(number: u8, nonce: &str) -> Claimed {
-    Claimed { tx_id: tx_id(number), nonce: nonce.to_owned(), payment: payment_id(u64::from(number)), at: START }
+    let purpose = Purpose::Session(payment_id(u64::from(number)));
+    Claimed { tx_id: tx_id(number), nonce: nonce.to_owned(), purpose, fate: Fate::Open, at: START }
+}
+
+/// A claim for somebody else's server.
+pub(crate) fn facilitated(number: u8, nonce: &str) -> Claimed {
+    let facilitation = Facilitation {
+        payer: AccountName::parse("agent").unwrap(),
+        pay_to: AccountName::parse("somebody").unwrap(),
+        amount: Money::new(1_000, Currency::Hbd),
+        resource: "/a".to_owned(),
+        signed_json: "{}".to_owned(),
+        expiration: at(60),
+        finality: ClaimFinality::InBlock,
+    };
+    Claimed { purpose: Purpose::Facilitated(Box::new(facilitation)), ..claimed(number, nonce) }
 }
 
 pub(crate) fn cursor(number: u32) -> Cursor {

@@ -1,6 +1,7 @@
 //! The whole tree over a real store, a scripted ledger and a paused clock.
 
 mod world;
+mod x402;
 
 use std::{
     sync::{Arc, Mutex, atomic::Ordering},
@@ -480,6 +481,7 @@ async fn a_failed_write_ends_the_engine() {
             payments(query: PaymentQuery) -> Page<Payment>;
             due(before: Timestamp, after: Option<(Timestamp, PaymentId)>, limit: usize) -> Vec<(Timestamp, PaymentId)>;
             in_flight() -> Vec<PaymentId>;
+            open_facilitations() -> Vec<Claimed>;
             claim(tx_id: TxId) -> Option<Claimed>;
             claim_by_nonce(nonce: String) -> Option<Claimed>;
             cursor() -> Option<Cursor>;

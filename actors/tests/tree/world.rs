@@ -1,7 +1,7 @@
 //! A small world around a real tree and a real store: a ledger that does as it is told, a receiver that remembers.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -15,7 +15,7 @@ use actors::{
 };
 use engine::{
     account::AccountName,
-    hive::{Authority, ChainId},
+    hive::{Authority, ChainId, Operation, Pack, PrivateKey, Transaction},
     ids::PaymentId,
     ledger::{Block, BlockId, Head, Place, Transfer, TxId, memo_of},
     merchant::{Merchant, RawUpdate, Registration, Update},
@@ -101,6 +101,25 @@ pub(crate) struct Chain {
     salt: u8,
     is_down: bool,
     txs: u64,
+    /// Transactions that wait for a block.
+    mempool: Vec<Transaction>,
+    /// How often each transaction reached a node.
+    handed_in: BTreeMap<TxId, u32>,
+    manner: Manner,
+}
+
+/// How nodes treat what is handed to them.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Taken and answered.
+    #[default]
+    Honest,
+    /// Taken, but the answer is lost.
+    LosesReplies,
+    /// Lost, and the answer with it.
+    SwallowsEverything,
+    /// Refused with hived's code.
+    Refuses(i64, &'static str),
 }
 
 fn block_id(number: u32, salt: u8, txs: usize) -> BlockId {
@@ -144,7 +163,8 @@ impl Ledger {
                 chain.txs += 1;
                 tx_id.0[..8].copy_from_slice(&chain.txs.to_be_bytes());
             }
-            let place = Place { block_num: number, tx_in_block, op_in_tx: 0 };
+            let op_in_tx = u32::try_from(placed.iter().filter(|t: &&Transfer| t.tx_id == tx_id).count()).unwrap();
+            let place = Place { block_num: number, tx_in_block, op_in_tx };
             placed.push(Transfer { tx_id, place, block_time: time, ..transfer });
         }
         chain.blocks.push(Block { id, previous, time, transfers: placed });
@@ -160,6 +180,72 @@ impl Ledger {
     pub(crate) fn settle(&self) {
         let mut chain = self.inner.lock().unwrap();
         chain.irreversible = chain.blocks.last().unwrap().number();
+    }
+
+    /// Adds a block with everything that waits for one.
+    pub(crate) fn produce_mempool(&self) {
+        let waiting = std::mem::take(&mut self.inner.lock().unwrap().mempool);
+        let transfers = waiting.iter().flat_map(transfers_of).collect();
+        self.produce(transfers);
+    }
+
+    pub(crate) fn set_manner(&self, manner: Manner) {
+        self.inner.lock().unwrap().manner = manner;
+    }
+
+    /// How often a transaction stands on the chain.
+    pub(crate) fn count_on_chain(&self, tx_id: TxId) -> usize {
+        self.inner.lock().unwrap().blocks.iter().flat_map(|b| &b.transfers).filter(|t| t.tx_id == tx_id).count()
+    }
+
+    pub(crate) fn count_handed_in(&self, tx_id: TxId) -> u32 {
+        self.inner.lock().unwrap().handed_in.get(&tx_id).copied().unwrap_or(0)
+    }
+
+    fn take(&self, signed_json: &str) -> Result<(), NodeError> {
+        let transaction = Transaction::parse(signed_json.as_bytes()).unwrap();
+        let tx_id = transaction.id(Pack::Legacy);
+        let mut chain = self.inner.lock().unwrap();
+        if chain.is_down {
+            return Err(NodeError::Timeout);
+        }
+        *chain.handed_in.entry(tx_id).or_default() += 1;
+        let refuse = |code, message: &str| {
+            Err(NodeError::Rpc {
+                code: -32003,
+                data_code: Some(code),
+                name: String::new(),
+                message: message.to_owned(),
+            })
+        };
+        match chain.manner {
+            Manner::SwallowsEverything => return Err(NodeError::Timeout),
+            Manner::Refuses(code, message) => return refuse(code, message),
+            Manner::Honest | Manner::LosesReplies => {}
+        }
+        let head = chain.blocks.last().unwrap().time;
+        let is_known = chain.mempool.iter().any(|waiting| waiting.id(Pack::Legacy) == tx_id)
+            || chain.blocks.iter().flat_map(|block| &block.transfers).any(|t| t.tx_id == tx_id);
+        if is_known {
+            return refuse(10, "Assert Exception:!is_known_transaction( trx_id ): Duplicate transaction check failed");
+        }
+        if transaction.expiration <= head {
+            return refuse(4_030_100, "transaction expiration exception");
+        }
+        chain.mempool.push(transaction);
+        if chain.manner == Manner::LosesReplies { Err(NodeError::Timeout) } else { Ok(()) }
+    }
+
+    fn find(&self, tx_id: TxId) -> Result<TxStatus, NodeError> {
+        let chain = self.read()?;
+        let found = chain.blocks.iter().find(|block| block.transfers.iter().any(|t| t.tx_id == tx_id));
+        let waits = chain.mempool.iter().any(|waiting| waiting.id(Pack::Legacy) == tx_id);
+        Ok(match found {
+            Some(block) if block.number() <= chain.irreversible => TxStatus::InIrreversibleBlock(block.number()),
+            Some(block) => TxStatus::InReversibleBlock(block.number()),
+            None if waits => TxStatus::InMempool,
+            None => TxStatus::Unknown,
+        })
     }
 
     /// Throws away the newest `depth` blocks; what is produced next has other ids.
@@ -179,6 +265,24 @@ impl Ledger {
         let chain = self.inner.lock().unwrap();
         if chain.is_down { Err(NodeError::Timeout) } else { Ok(chain.clone()) }
     }
+}
+
+/// The transfers of a transaction, under the id its legacy signature holds for.
+pub(crate) fn transfers_of(transaction: &Transaction) -> Vec<Transfer> {
+    let tx_id = transaction.id(Pack::Legacy);
+    let read = |operation: &Operation| match operation {
+        Operation::Transfer(op) => {
+            let money = op.amount.money().unwrap();
+            Transfer { tx_id, money, ..transfer(&op.from, &op.to, money.units, &op.memo) }
+        }
+        _ => panic!("only transfers here"),
+    };
+    transaction.operations.iter().map(read).collect()
+}
+
+/// The key of every account here.
+pub(crate) fn key_of(account: &str) -> PrivateKey {
+    PrivateKey::from_login(account, "active", "a test").unwrap()
 }
 
 /// A node of the ledger; it can be made to leave out every transfer.
@@ -221,21 +325,21 @@ impl Node for ScriptedNode {
         Box::pin(async move {
             self.ledger.read()?;
             let known = names.into_iter().filter(|name| name.as_str() != "nobody");
-            let account = |name| Account {
+            let account = |name: AccountName| Account {
+                active: Authority::of_key(key_of(name.as_str()).public()),
                 name,
-                active: Authority::default(),
-                balances: [Money::new(0, Currency::Hive), Money::new(0, Currency::Hbd)],
+                balances: [Money::new(5_000, Currency::Hive), Money::new(5_000, Currency::Hbd)],
             };
             Ok(known.map(account).collect())
         })
     }
 
-    fn find_transaction(&self, _tx_id: TxId, _expiration: Timestamp) -> Answer<'_, TxStatus> {
-        Box::pin(async { Ok(TxStatus::Unknown) })
+    fn find_transaction(&self, tx_id: TxId, _expiration: Timestamp) -> Answer<'_, TxStatus> {
+        Box::pin(async move { self.ledger.find(tx_id) })
     }
 
-    fn broadcast(&self, _signed_json: String) -> Answer<'_, ()> {
-        Box::pin(async { Err(NodeError::Timeout) })
+    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+        Box::pin(async move { self.ledger.take(&signed_json) })
     }
 
     fn price(&self) -> Answer<'_, Option<HivePrice>> {

@@ -12,6 +12,7 @@ use crate::{
     ids::{EventId, PaymentId},
     ledger::{Transfer, TxId},
     time::Timestamp,
+    x402::Reason,
 };
 
 /// Transfers one session keeps. Dust beyond this goes to the merchant's unmatched transfers instead.
@@ -60,6 +61,10 @@ pub enum Command {
     Refuse {
         /// The claimed transaction.
         tx_id: TxId,
+        /// What the payer is told, now and whenever it asks again.
+        reason: Reason,
+        /// The same for people.
+        message: String,
     },
     /// The hold ran out and nobody knows what became of the claimed transaction.
     Lose {
@@ -198,7 +203,7 @@ impl Payment {
             Command::Orphan { tx_id, op_in_tx } => self.orphan(tx_id, op_in_tx, now),
             Command::Claim(claim) => self.take_claim(claim, now),
             Command::Settle { tx_id, evidence, block } => self.settle(tx_id, evidence, block, now),
-            Command::Refuse { tx_id } => self.refuse(tx_id, now),
+            Command::Refuse { tx_id, .. } => self.refuse(tx_id, now),
             Command::Lose { tx_id } => self.lose(tx_id, now),
             Command::Bury { tx_id, irreversible_time } => self.bury(tx_id, irreversible_time, now),
         }

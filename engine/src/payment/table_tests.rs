@@ -166,6 +166,10 @@ fn cancel() -> Command {
     Command::Cancel(Canceller::Customer)
 }
 
+fn refuse() -> Command {
+    Command::Refuse { tx_id: tx(5), reason: crate::x402::Reason::InsufficientFunds, message: String::new() }
+}
+
 fn claimed() -> Case {
     Case::of(open()).then(Command::Claim(claim(5, &[("blue.mugs", 1_000)])), OPENED + 1)
 }
@@ -253,7 +257,7 @@ fn terminal_is_terminal() {
             paid(78, 1_000, EXPIRES + 30),
             Command::Claim(claim(9, &[("blue.mugs", 1_000)])),
             Command::Lose { tx_id: tx(5) },
-            Command::Refuse { tx_id: tx(5) },
+            refuse(),
             Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Irreversible, block: None },
             Command::Bury { tx_id: tx(5), irreversible_time: at(EXPIRES) },
         ];
@@ -332,20 +336,16 @@ fn a_sighting_in_a_block_completes_a_claim_that_asks_for_no_more() {
 #[test]
 fn a_definite_refusal_frees_the_session_for_another_claim() {
     claimed()
-        .then(Command::Refuse { tx_id: tx(5) }, OPENED + 3)
+        .then(refuse(), OPENED + 3)
         .is(State::Pending, &[])
-        .refused(Command::Refuse { tx_id: tx(5) }, OPENED + 4, Rejection::NoSuchClaim { id: ID, tx_id: tx(5) })
+        .refused(refuse(), OPENED + 4, Rejection::NoSuchClaim { id: ID, tx_id: tx(5) })
         .then(Command::Claim(claim(6, &[("blue.mugs", 1_000)])), OPENED + 5);
 }
 
 #[test]
 fn after_an_unknown_outcome_a_nodes_refusal_is_not_enough() {
     let processing = Rejection::NotPending { id: ID, state: State::Processing };
-    claimed().then(Command::Lose { tx_id: tx(5) }, OPENED + 21).refused(
-        Command::Refuse { tx_id: tx(5) },
-        OPENED + 22,
-        processing,
-    );
+    claimed().then(Command::Lose { tx_id: tx(5) }, OPENED + 21).refused(refuse(), OPENED + 22, processing);
 }
 
 #[test]

@@ -14,6 +14,12 @@ macro_rules! reasons {
             /// Every reason, in the order of the list.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
+            /// Reads a word of the list.
+            #[must_use]
+            pub fn parse(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|reason| reason.word() == word)
+            }
+
             /// Returns the word on the wire.
             #[must_use]
             pub const fn word(self) -> &'static str {

@@ -20,7 +20,7 @@ use engine::{
 };
 
 use super::*;
-use crate::batch::{Claimed, Cursor, EventRecord, Unmatched, UnmatchedReason};
+use crate::batch::{Claimed, Cursor, EventRecord, Fate, Purpose, Unmatched, UnmatchedReason};
 
 fn name(text: &str) -> AccountName {
     AccountName::parse(text).unwrap()
@@ -308,8 +308,13 @@ fn attempts_have_these_bytes() {
 
 #[test]
 fn a_claim_has_these_bytes() {
-    let claimed =
-        Claimed { tx_id: TxId([0xaa; 20]), nonce: "n".to_owned(), payment: PaymentId::from_bits(3), at: at(1_000) };
+    let claimed = Claimed {
+        tx_id: TxId([0xaa; 20]),
+        nonce: "n".to_owned(),
+        purpose: Purpose::Session(PaymentId::from_bits(3)),
+        fate: Fate::Open,
+        at: at(1_000),
+    };
     pinned(claimed.clone(), &claimed_to_bytes(&claimed), "010a016e120911030000000000000018e807", |bytes| {
         claimed_from_bytes(TxId([0xaa; 20]), bytes)
     });

@@ -5,11 +5,12 @@ use engine::{
     ledger::{BlockId, Place, Transfer, TxId},
     money::Money,
     payment::Rate,
+    x402::Reason,
 };
 use prost::Message;
 
 use super::{Bits, Code, Damage, account, array, code, id, payment::RateRecord, seal, time, unseal};
-use crate::batch::{Claimed, Cursor, Unmatched};
+use crate::batch::{Claimed, Cursor, Facilitation, Fate, Purpose, Unmatched};
 
 const CLAIMED_VERSION: u8 = 1;
 const CURSOR_VERSION: u8 = 1;
@@ -20,11 +21,48 @@ const RATE_VERSION: u8 = 1;
 struct ClaimedRecord {
     #[prost(string, tag = "1")]
     nonce: String,
+    /// The session it pays; none for a facilitation.
     #[prost(message, optional, tag = "2")]
     payment: Option<Bits>,
     #[prost(uint64, tag = "3")]
     at_ms: u64,
+    #[prost(message, optional, tag = "4")]
+    facilitation: Option<FacilitationRecord>,
+    #[prost(uint32, tag = "5")]
+    fate: u32,
+    /// The word of the reason of a refusal.
+    #[prost(string, tag = "6")]
+    refusal: String,
+    #[prost(string, tag = "7")]
+    refusal_message: String,
 }
+
+#[derive(Clone, PartialEq, Message)]
+struct FacilitationRecord {
+    #[prost(string, tag = "1")]
+    payer: String,
+    #[prost(string, tag = "2")]
+    pay_to: String,
+    #[prost(uint64, tag = "3")]
+    units: u64,
+    #[prost(uint32, tag = "4")]
+    currency: u32,
+    #[prost(string, tag = "5")]
+    resource: String,
+    #[prost(string, tag = "6")]
+    signed_json: String,
+    #[prost(uint64, tag = "7")]
+    expiration_ms: u64,
+    #[prost(uint32, tag = "8")]
+    finality: u32,
+}
+
+/// The fates of a claim; 0, what a record without one says, is open.
+const OPEN: u32 = 0;
+const SETTLED: u32 = 1;
+const TOLD: u32 = 2;
+const REFUSED: u32 = 3;
+const BURIED: u32 = 4;
 
 #[derive(Clone, PartialEq, Message)]
 struct CursorRecord {
@@ -54,10 +92,25 @@ struct UnmatchedRecord {
 
 /// Returns a claim's stored form. Its transaction is the key and not repeated.
 pub(crate) fn claimed_to_bytes(claimed: &Claimed) -> Vec<u8> {
+    let (payment, facilitation) = match &claimed.purpose {
+        Purpose::Session(payment) => (Some(payment.bits().into()), None),
+        Purpose::Facilitated(facilitation) => (None, Some(facilitation_record(facilitation))),
+    };
+    let (fate, refusal, refusal_message) = match &claimed.fate {
+        Fate::Open => (OPEN, "", ""),
+        Fate::Settled { told: false } => (SETTLED, "", ""),
+        Fate::Settled { told: true } => (TOLD, "", ""),
+        Fate::Refused { reason, message } => (REFUSED, reason.word(), message.as_str()),
+        Fate::Buried => (BURIED, "", ""),
+    };
     let record = ClaimedRecord {
         nonce: claimed.nonce.clone(),
-        payment: Some(claimed.payment.bits().into()),
+        payment,
         at_ms: claimed.at.millis(),
+        facilitation,
+        fate,
+        refusal: refusal.to_owned(),
+        refusal_message: refusal_message.to_owned(),
     };
     seal(CLAIMED_VERSION, &record)
 }
@@ -65,11 +118,47 @@ pub(crate) fn claimed_to_bytes(claimed: &Claimed) -> Vec<u8> {
 /// Reads a claim.
 pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<Claimed, Damage> {
     let record: ClaimedRecord = unseal(CLAIMED_VERSION, bytes)?;
-    Ok(Claimed {
-        tx_id,
-        nonce: record.nonce,
-        payment: PaymentId::from_bits(id("payment", record.payment)?),
-        at: time(record.at_ms),
+    let purpose = match record.facilitation {
+        Some(facilitation) => Purpose::Facilitated(Box::new(read_facilitation(facilitation)?)),
+        None => Purpose::Session(PaymentId::from_bits(id("payment", record.payment)?)),
+    };
+    let fate = match record.fate {
+        OPEN => Fate::Open,
+        SETTLED => Fate::Settled { told: false },
+        TOLD => Fate::Settled { told: true },
+        REFUSED => {
+            let reason = Reason::parse(&record.refusal)
+                .ok_or_else(|| Damage::Value { field: "refusal", value: record.refusal.clone() })?;
+            Fate::Refused { reason, message: record.refusal_message }
+        }
+        BURIED => Fate::Buried,
+        other => return Err(Damage::Value { field: "fate", value: other.to_string() }),
+    };
+    Ok(Claimed { tx_id, nonce: record.nonce, purpose, fate, at: time(record.at_ms) })
+}
+
+fn facilitation_record(facilitation: &Facilitation) -> FacilitationRecord {
+    FacilitationRecord {
+        payer: facilitation.payer.as_str().to_owned(),
+        pay_to: facilitation.pay_to.as_str().to_owned(),
+        units: facilitation.amount.units,
+        currency: facilitation.amount.currency.number(),
+        resource: facilitation.resource.clone(),
+        signed_json: facilitation.signed_json.clone(),
+        expiration_ms: facilitation.expiration.millis(),
+        finality: facilitation.finality.number(),
+    }
+}
+
+fn read_facilitation(record: FacilitationRecord) -> Result<Facilitation, Damage> {
+    Ok(Facilitation {
+        payer: account("payer", &record.payer)?,
+        pay_to: account("pay_to", &record.pay_to)?,
+        amount: Money::new(record.units, code("currency", record.currency)?),
+        resource: record.resource,
+        signed_json: record.signed_json,
+        expiration: time(record.expiration_ms),
+        finality: code("finality", record.finality)?,
     })
 }
 

@@ -1,0 +1,472 @@
+//! Payments by HTTP 402: verify and settle, for a session of ours or for requirements that a caller brings along.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use engine::{
+    account::AccountName,
+    hive::Authorized,
+    ids::PaymentId,
+    ledger::TxId,
+    merchant::Merchant,
+    money::Money,
+    payment::{Claim, Command, Payment, Rejection, State},
+    x402::{
+        Expected, MemoRule, PaymentPayload, Presented, Reason, Refused, Requirements, authorize, candidate_ids,
+        check_balance, is_bound,
+    },
+};
+use storage::{Claimed, Facilitation, Fate, Purpose};
+use tokio::sync::oneshot;
+
+use crate::{
+    Gateway, GatewayError,
+    context::Context,
+    environment::{Account, TxStatus},
+    facilitator,
+    payment::SessionError,
+    settlement::HOLD,
+};
+
+/// Rounds of fetching delegates: an account, its delegates, theirs.
+const MAX_ROUNDS: usize = 4;
+/// How long a repeated settle waits at least before it says that the outcome is still open.
+const LEAST_WAIT: Duration = Duration::from_secs(3);
+
+/// A payment that an agent hands in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct X402Request {
+    /// What it is for.
+    pub target: Target,
+    /// The payment.
+    pub payload: PaymentPayload,
+}
+
+/// What an agent pays for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A session of ours.
+    Session(PaymentId),
+    /// Requirements of somebody else's server; we only verify and broadcast.
+    Requirements(Requirements),
+}
+
+/// A payment that was settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// The transaction.
+    pub tx_id: TxId,
+    /// Who paid.
+    pub payer: AccountName,
+    /// The block it is in, where that is known.
+    pub block_num: Option<u32>,
+    /// How much reached the one who was to be paid.
+    pub amount: Money,
+}
+
+/// Why a payment was not verified or settled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum X402Error {
+    /// A verdict about the payment.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// No verdict: the engine or the ledger could not be asked.
+    #[error(transparent)]
+    Unavailable(#[from] GatewayError),
+}
+
+/// A payment that passed every check.
+struct Checked {
+    presented: Presented,
+    authorized: Authorized,
+}
+
+impl Gateway {
+    /// Checks a payment and changes nothing. Returns who would pay.
+    ///
+    /// # Errors
+    /// [`X402Error::Refused`] by the first check that fails.
+    pub async fn x402_verify(&self, request: &X402Request) -> Result<AccountName, X402Error> {
+        let payload = &request.payload;
+        if let Some(claimed) = self.claimed_before(payload).await? {
+            return Err(duplicate(&claimed, &request.target).into());
+        }
+        let checked = match &request.target {
+            Target::Session(id) => {
+                let payment = self.x402_session(*id).await?;
+                self.check_session(&payment, payload).await?
+            }
+            Target::Requirements(requirements) => self.check_requirements(requirements, payload).await?,
+        };
+        Ok(checked.presented.payer)
+    }
+
+    /// Checks a payment, claims its transaction for this one purpose, brings it onto the chain and completes.
+    /// The same transaction for the same session gets the same answer, however often it is asked.
+    ///
+    /// # Errors
+    /// [`X402Error::Refused`]; with [`Reason::SettlementPending`] the same request may be repeated until it is decided.
+    pub async fn x402_settle(&self, request: &X402Request) -> Result<Settled, X402Error> {
+        match &request.target {
+            Target::Session(id) => self.settle_session(*id, &request.payload).await,
+            Target::Requirements(requirements) => self.settle_requirements(requirements, &request.payload).await,
+        }
+    }
+
+    // ---- a session of ours ----------------------------------------------------------------------------------------
+
+    async fn settle_session(&self, id: PaymentId, payload: &PaymentPayload) -> Result<Settled, X402Error> {
+        let payment = self.x402_session(id).await?;
+        if let Some(claimed) = self.claimed_before(payload).await? {
+            if claimed.purpose == Purpose::Session(id) {
+                return self.await_session(id, &claimed).await;
+            }
+            return Err(duplicate(&claimed, &Target::Session(id)).into());
+        }
+        let checked = self.check_session(&payment, payload).await?;
+        let now = self.now();
+        let claim = Claim {
+            tx_id: checked.authorized.tx_id,
+            nonce: payload.nonce.clone(),
+            payer: checked.presented.payer.clone(),
+            transfers: checked.presented.transfers,
+            signed_json: payload.transaction.to_condenser_json(),
+            expiration: payload.transaction.expiration,
+            claimed_at: now,
+            finality: self.context().settings.x402.finality_of(payment.quote.usd_cents),
+        };
+        let (payer, tx_id) = (claim.payer.clone(), claim.tx_id);
+        let claimed =
+            Claimed { tx_id, nonce: claim.nonce.clone(), purpose: Purpose::Session(id), fate: Fate::Open, at: now };
+        match self.order(id, Command::Claim(claim)).await {
+            Ok(_) => self.await_session(id, &claimed).await,
+            // The same request twice at once: both wait for the one outcome.
+            Err(SessionError::Rejected { rejection: Rejection::InFlight { tx_id: other, .. }, .. })
+                if other == tx_id =>
+            {
+                self.await_session(id, &claimed).await
+            }
+            Err(SessionError::Claimed(other)) if other.tx_id == tx_id && other.purpose == Purpose::Session(id) => {
+                self.await_session(id, &other).await
+            }
+            Err(SessionError::Claimed(_)) => {
+                Err(Refused::new(Reason::DuplicateSettlement, "the transaction or its nonce was used before")
+                    .by(&payer)
+                    .into())
+            }
+            Err(SessionError::Rejected { rejection, payment }) => {
+                Err(self.rejected(&rejection, &payment).by(&payer).into())
+            }
+            Err(error) => Err(GatewayError::from(error).into()),
+        }
+    }
+
+    async fn x402_session(&self, id: PaymentId) -> Result<Payment, X402Error> {
+        match self.any_payment(id).await {
+            Err(GatewayError::PaymentNotFound) => {
+                Err(Refused::new(Reason::SessionNotFound, "there is no such session").into())
+            }
+            found => Ok(found?),
+        }
+    }
+
+    async fn check_session(&self, payment: &Payment, payload: &PaymentPayload) -> Result<Checked, X402Error> {
+        let merchant = self.merchant(payment.merchant).await?;
+        self.check_open(payment, &merchant)?;
+        let required = Requirements {
+            amount: payment.amount,
+            pay_to: payment.pay_to.clone(),
+            resource: String::new(),
+            valid_before: None,
+        };
+        required.check_accepted(payload.accepted.as_ref())?;
+        let expected = Expected::of_session(payment);
+        let checked = self.check_payment(&expected, payload).await?;
+        if !is_bound(&expected, &checked.presented) {
+            self.check_unseen(payload, &checked).await?;
+        }
+        Ok(checked)
+    }
+
+    fn check_open(&self, payment: &Payment, merchant: &Merchant) -> Result<(), Refused> {
+        if payment.state != State::Pending {
+            return Err(Refused::new(Reason::SessionNotPending, format_args!("the session is {}", payment.state)));
+        }
+        if payment.is_expired(self.now()) {
+            return Err(Refused::new(Reason::SessionExpired, "the session has expired"));
+        }
+        if !merchant.is_active {
+            return Err(Refused::new(Reason::MerchantInactive, "the merchant is inactive"));
+        }
+        if !merchant.x402_enabled {
+            return Err(Refused::new(Reason::X402Disabled, "the merchant does not take x402"));
+        }
+        Ok(())
+    }
+
+    fn rejected(&self, rejection: &Rejection, payment: &Payment) -> Refused {
+        match rejection {
+            Rejection::InFlight { .. } => {
+                Refused::new(Reason::DuplicateSettlement, "another transaction is paying this session")
+            }
+            Rejection::Detected { .. } => {
+                Refused::new(Reason::DuplicateSettlement, "the session is being paid already")
+            }
+            Rejection::Expired { .. } => Refused::new(Reason::SessionExpired, "the session has expired"),
+            _ => Refused::new(Reason::SessionNotPending, format_args!("the session is {}", payment.state)),
+        }
+    }
+
+    /// Waits, for as long as a payer should, until the claimed transaction's fate is known.
+    async fn await_session(&self, id: PaymentId, claimed: &Claimed) -> Result<Settled, X402Error> {
+        let left = (claimed.at + HOLD).since(self.now()).max(LEAST_WAIT);
+        let mut watch = self.watch_payment(id).await?.snapshots;
+        let mut last = None;
+        let decided = tokio::time::timeout(left, async {
+            while let Some(payment) = watch.recv().await {
+                // A session that left `pending`, or let go of the claim, has its answer; `processing` is one, too.
+                let is_decided = payment.state != State::Pending || !holds(&payment, claimed.tx_id);
+                last = Some(payment);
+                if is_decided {
+                    return;
+                }
+            }
+        });
+        // Out of time is an outcome like any other: the last snapshot tells.
+        let _ = decided.await;
+        let payment = match last {
+            Some(payment) => payment,
+            None => self.any_payment(id).await?,
+        };
+        self.outcome(&payment, claimed.tx_id).await
+    }
+
+    async fn outcome(&self, payment: &Payment, tx_id: TxId) -> Result<Settled, X402Error> {
+        let credit = payment.transfers.iter().find(|c| c.tx_id == tx_id && c.to == payment.pay_to);
+        if payment.paid_by == Some(tx_id)
+            && let Some(credit) = credit
+        {
+            let block_num = credit.block.map(|block| block.place.block_num);
+            return Ok(Settled { tx_id, payer: credit.from.clone(), block_num, amount: credit.money });
+        }
+        let payer = payment.claim.as_ref().filter(|claim| claim.tx_id == tx_id).map(|claim| claim.payer.clone());
+        let by = |refused: Refused| match &payer {
+            Some(payer) => refused.by(payer),
+            None => refused,
+        };
+        if payment.state == State::Completed {
+            let message = "another transaction has paid this session; a refund is the merchant's to make";
+            return Err(by(Refused::new(Reason::DuplicateSettlement, message).with_tx(tx_id)).into());
+        }
+        if holds(payment, tx_id) {
+            let message = "the transaction is on its way; ask again with the same payment";
+            return Err(by(Refused::new(Reason::SettlementPending, message).with_tx(tx_id)).into());
+        }
+        let claimed = self.context().env.store.claim(tx_id).await.map_err(|error| self.read_failed(&error))?;
+        Err(match claimed.map(|claimed| claimed.fate) {
+            Some(Fate::Refused { reason, message }) => Refused::new(reason, message),
+            _ => Refused::new(Reason::InvalidTransactionState, "the transaction did not happen before it expired"),
+        }
+        .into())
+    }
+
+    // ---- somebody else's requirements -----------------------------------------------------------------------------
+
+    async fn settle_requirements(
+        &self,
+        requirements: &Requirements,
+        payload: &PaymentPayload,
+    ) -> Result<Settled, X402Error> {
+        let target = Target::Requirements(requirements.clone());
+        if let Some(claimed) = self.claimed_before(payload).await? {
+            // Told once already, or somebody else's: never twice a success for one transaction.
+            return match &claimed.purpose {
+                Purpose::Facilitated(for_whom) if is_same(for_whom, requirements) => {
+                    self.await_facilitation(claimed).await
+                }
+                _ => Err(duplicate(&claimed, &target).into()),
+            };
+        }
+        let checked = self.check_requirements(requirements, payload).await?;
+        let facilitation = Facilitation {
+            payer: checked.presented.payer.clone(),
+            pay_to: requirements.pay_to.clone(),
+            amount: checked.presented.transfers.first().map_or(requirements.amount, |transfer| transfer.money),
+            resource: requirements.resource.clone(),
+            signed_json: payload.transaction.to_condenser_json(),
+            expiration: payload.transaction.expiration,
+            finality: self.context().settings.x402.finality_of(0),
+        };
+        let claimed = Claimed {
+            tx_id: checked.authorized.tx_id,
+            nonce: payload.nonce.clone(),
+            purpose: Purpose::Facilitated(Box::new(facilitation)),
+            fate: Fate::Open,
+            at: self.now(),
+        };
+        match facilitator::claim(self.context(), &claimed).await {
+            Ok(()) => self.await_facilitation(claimed).await,
+            // The same request twice at once: one of them will be told.
+            Err(SessionError::Claimed(other)) => match &other.purpose {
+                Purpose::Facilitated(for_whom) if other.tx_id == claimed.tx_id && is_same(for_whom, requirements) => {
+                    self.await_facilitation(*other).await
+                }
+                _ => Err(duplicate(&other, &target).into()),
+            },
+            Err(error) => Err(GatewayError::from(error).into()),
+        }
+    }
+
+    async fn check_requirements(
+        &self,
+        requirements: &Requirements,
+        payload: &PaymentPayload,
+    ) -> Result<Checked, X402Error> {
+        requirements.check_accepted(payload.accepted.as_ref())?;
+        if requirements.valid_before.is_some_and(|until| self.now() > until) {
+            return Err(Refused::new(Reason::PaymentExpired, "the requirements are no longer valid").into());
+        }
+        if self.context().settings.x402.only_registered && !self.context().watched.contains(&requirements.pay_to) {
+            let message = "payTo is no account of a merchant here";
+            return Err(Refused::new(Reason::InvalidPaymentRequirements, message).into());
+        }
+        let expected = Expected {
+            pay_to: requirements.pay_to.clone(),
+            net: requirements.amount,
+            fee: None,
+            memo: MemoRule::Requirements,
+        };
+        let checked = self.check_payment(&expected, payload).await?;
+        self.check_unseen(payload, &checked).await?;
+        Ok(checked)
+    }
+
+    async fn await_facilitation(&self, claimed: Claimed) -> Result<Settled, X402Error> {
+        let Purpose::Facilitated(facilitation) = &claimed.purpose else {
+            return Err(Refused::new(Reason::DuplicateSettlement, "the transaction pays a session").into());
+        };
+        let left = (claimed.at + HOLD).since(self.now()).max(LEAST_WAIT);
+        let (reply, decided) = oneshot::channel();
+        self.tell_facilitator(facilitator::Msg::Follow(Box::new(claimed.clone()), reply))?;
+        // Out of time, or the task died: what is stored tells.
+        let _ = tokio::time::timeout(left, decided).await;
+        let (tx_id, payer) = (claimed.tx_id, &facilitation.payer);
+        let refused = |reason, message: &str| Refused::new(reason, message).by(payer);
+        let stored = self.context().env.store.claim(tx_id).await.map_err(|error| self.read_failed(&error))?;
+        match stored.map_or(Fate::Open, |claimed| claimed.fate) {
+            Fate::Open => {
+                let message = "the transaction is on its way; ask again with the same payment";
+                Err(refused(Reason::SettlementPending, message).with_tx(tx_id).into())
+            }
+            Fate::Settled { told: true } => {
+                Err(refused(Reason::DuplicateSettlement, "this payment was settled before").with_tx(tx_id).into())
+            }
+            Fate::Settled { told: false } => match facilitator::tell(self.context(), tx_id).await {
+                Ok(()) => Ok(Settled { tx_id, payer: payer.clone(), block_num: None, amount: facilitation.amount }),
+                // Another caller was told a moment ago.
+                Err(SessionError::Contended) => {
+                    Err(refused(Reason::DuplicateSettlement, "this payment was settled before").with_tx(tx_id).into())
+                }
+                Err(error) => Err(GatewayError::from(error).into()),
+            },
+            Fate::Refused { reason, message } => Err(refused(reason, &message).into()),
+            Fate::Buried => {
+                Err(refused(Reason::InvalidTransactionState, "the transaction did not happen before it expired").into())
+            }
+        }
+    }
+
+    // ---- both ------------------------------------------------------------------------------------------------------
+
+    /// Looks up whether the transaction, under either of its ids, or its nonce is claimed.
+    async fn claimed_before(&self, payload: &PaymentPayload) -> Result<Option<Claimed>, X402Error> {
+        let store = &self.context().env.store;
+        for tx_id in candidate_ids(&payload.transaction) {
+            if let Some(claimed) = store.claim(tx_id).await.map_err(|error| self.read_failed(&error))? {
+                return Ok(Some(claimed));
+            }
+        }
+        Ok(store.claim_by_nonce(payload.nonce.clone()).await.map_err(|error| self.read_failed(&error))?)
+    }
+
+    /// Local checks first, then the ledger's word on keys and funds.
+    async fn check_payment(&self, expected: &Expected, payload: &PaymentPayload) -> Result<Checked, X402Error> {
+        let context = self.context();
+        let max_expiration = context.settings.x402.max_expiration;
+        let presented =
+            expected.check(&payload.transaction, payload.version, &payload.nonce, self.now(), max_expiration)?;
+        let payer = presented.payer.clone();
+        let mut wanted = BTreeSet::from([payer.clone()]);
+        let mut accounts = BTreeMap::<AccountName, Arc<Account>>::new();
+        for _ in 0..MAX_ROUNDS {
+            let fetched = context.accounts.get(&wanted, &context.nodes, self.now()).await;
+            let fetched = fetched.map_err(|error| {
+                tracing::debug!(%error, "no authority to check against: {error}");
+                GatewayError::LedgerUnavailable
+            })?;
+            let is_news = fetched.keys().any(|name| !accounts.contains_key(name));
+            accounts.extend(fetched);
+            let Some(payer_account) = accounts.get(&payer) else {
+                let message = format!("the ledger has no account {payer}");
+                return Err(Refused::new(Reason::AccountNotFound, message).by(&payer).into());
+            };
+            let authorities = accounts.iter().map(|(name, account)| (name.clone(), account.active.clone())).collect();
+            match authorize(&payload.transaction, &payer, context.settings.chain_id, &authorities) {
+                Ok(authorized) => {
+                    check_balance(&presented, &payer_account.balances)?;
+                    return Ok(Checked { presented, authorized });
+                }
+                Err(Ok(denied)) if is_news => wanted = denied.unknown,
+                Err(Ok(denied)) => return Err(Refused::new(Reason::Authority, denied).by(&payer).into()),
+                Err(Err(refused)) => return Err(refused.into()),
+            }
+        }
+        Err(Refused::new(Reason::Authority, "the authority is delegated too deeply").by(&payer).into())
+    }
+
+    /// A transfer whose memo names nobody could be somebody else's, taken off the chain.
+    async fn check_unseen(&self, payload: &PaymentPayload, checked: &Checked) -> Result<(), X402Error> {
+        let tx_id = checked.authorized.tx_id;
+        let status = self.context().nodes.find_transaction(tx_id, payload.transaction.expiration).await;
+        match status.map_err(|_| GatewayError::LedgerUnavailable)? {
+            TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible => Ok(()),
+            _ => {
+                let message = "the transaction is on the chain already and names no session";
+                Err(Refused::new(Reason::DuplicateSettlement, message).by(&checked.presented.payer).into())
+            }
+        }
+    }
+}
+
+fn holds(payment: &Payment, tx_id: TxId) -> bool {
+    payment.claim.as_ref().is_some_and(|claim| claim.tx_id == tx_id)
+}
+
+fn is_same(facilitation: &Facilitation, requirements: &Requirements) -> bool {
+    facilitation.pay_to == requirements.pay_to && facilitation.resource == requirements.resource
+}
+
+/// The refusal of a transaction or nonce that is taken; the transaction is told to who asked for the same thing.
+fn duplicate(claimed: &Claimed, target: &Target) -> Refused {
+    let refused = Refused::new(Reason::DuplicateSettlement, "the transaction or its nonce was used before");
+    let same = match (&claimed.purpose, target) {
+        (Purpose::Session(id), Target::Session(wanted)) => id == wanted,
+        (Purpose::Facilitated(facilitation), Target::Requirements(wanted)) => is_same(facilitation, wanted),
+        _ => false,
+    };
+    if same { refused.with_tx(claimed.tx_id) } else { refused }
+}
+
+impl Context {
+    /// Looks up which session a transaction was claimed for.
+    pub(crate) async fn claimed_session(&self, tx_id: TxId) -> Result<Option<PaymentId>, storage::ReadError> {
+        let claimed = self.env.store.claim(tx_id).await?;
+        Ok(claimed.and_then(|claimed| match claimed.purpose {
+            Purpose::Session(id) => Some(id),
+            Purpose::Facilitated(_) => None,
+        }))
+    }
+}

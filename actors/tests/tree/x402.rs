@@ -1,0 +1,501 @@
+//! Agents' payments: claimed before they are broadcast, settled once, whatever is lost on the way.
+
+use std::{sync::Arc, time::Duration};
+
+use actors::{Settled, Target, X402Error, X402Request};
+use engine::{
+    hive::{Asset, ChainId, Operation, Pack, Symbol, Transaction, Transfer as TransferOp},
+    ids::PaymentId,
+    ledger::{TxId, memo_of},
+    money::{Currency, FeePercent, Money},
+    payment::{FeeMode, Payment, State},
+    time::Timestamp,
+    x402::{PaymentPayload, Reason, Requirements, Version},
+};
+
+use crate::{
+    store,
+    world::{Manner, World, key_of, name},
+};
+
+/// A transfer of HBD.
+fn op(from: &str, to: &str, units: i64, memo: &str) -> Operation {
+    let amount = Asset { units, symbol: Symbol::Hbd };
+    Operation::Transfer(TransferOp { from: from.to_owned(), to: to.to_owned(), amount, memo: memo.to_owned() })
+}
+
+fn signed(operations: Vec<Operation>, expiration: Timestamp, signer: &str) -> Transaction {
+    let mut transaction = Transaction {
+        ref_block_num: 1,
+        ref_block_prefix: 2,
+        expiration: Timestamp::from_seconds(expiration.seconds()),
+        operations,
+        signatures: Vec::new(),
+    };
+    transaction.sign(ChainId::MAINNET, Pack::Legacy, &key_of(signer));
+    transaction
+}
+
+fn request(id: PaymentId, transaction: &Transaction, nonce: &str) -> X402Request {
+    let payload = PaymentPayload {
+        version: Version::V1,
+        transaction: transaction.clone(),
+        nonce: nonce.to_owned(),
+        accepted: None,
+    };
+    X402Request { target: Target::Session(id), payload }
+}
+
+fn payment_of(world: &World, payment: &Payment, signer: &str) -> Transaction {
+    let transfer = op(signer, "blue.mugs", 1_000, &memo_of(payment.id));
+    signed(vec![transfer], world.gateway().now() + Duration::from_secs(60), signer)
+}
+
+fn reason(answer: Result<Settled, X402Error>) -> Reason {
+    match answer {
+        Err(X402Error::Refused(refused)) => refused.reason,
+        other => panic!("not a refusal: {other:?}"),
+    }
+}
+
+fn id_of(transaction: &Transaction) -> TxId {
+    transaction.id(Pack::Legacy)
+}
+
+/// Settles beside the test.
+fn settling(world: &World, request: X402Request) -> tokio::task::JoinHandle<Result<Settled, X402Error>> {
+    let gateway = world.gateway();
+    tokio::spawn(async move { gateway.x402_settle(&request).await })
+}
+
+async fn until_handed_in(world: &World, transaction: &Transaction) {
+    let tx_id = id_of(transaction);
+    world.until("it is handed in", async || world.ledger.count_handed_in(tx_id) > 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signed_payment_is_claimed_broadcast_and_completes_in_a_block() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    let request = request(payment.id, &transaction, "n-1");
+    assert_eq!(world.gateway().x402_verify(&request).await, Ok(name("agent")));
+    assert_eq!(world.ledger.count_handed_in(id_of(&transaction)), 0, "verifying sends nothing");
+    let answer = settling(&world, request.clone());
+    until_handed_in(&world, &transaction).await;
+    assert_eq!(world.state(payment.id).await, State::Pending, "in the mempool is not in a block");
+    world.ledger.produce_mempool();
+    let settled = answer.await.unwrap().unwrap();
+    assert_eq!((settled.tx_id, settled.payer.as_str()), (id_of(&transaction), "agent"));
+    assert_eq!(world.state(payment.id).await, State::Completed);
+    let again = world.gateway().x402_settle(&request).await.unwrap();
+    assert_eq!((again.tx_id, again.payer), (settled.tx_id, settled.payer), "the same answer for the same payment");
+    assert_eq!(
+        world.gateway().x402_verify(&request).await.unwrap_err().to_string().split(':').next(),
+        Some("duplicate_settlement")
+    );
+    world.ledger.settle();
+    world.until("the claim is let go", async || world.env.store.in_flight().await.unwrap().is_empty()).await;
+    world.until("it is told", async || world.receiver.count() == 1).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(world.receiver.statuses(), ["completed"]);
+    assert_eq!(world.ledger.count_on_chain(settled.tx_id), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_settles_of_one_transaction_are_one_success_told_a_hundred_times() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    let answers: Vec<_> = (0..100).map(|_| settling(&world, request(payment.id, &transaction, "n-1"))).collect();
+    until_handed_in(&world, &transaction).await;
+    world.ledger.produce_mempool();
+    world.ledger.settle();
+    for answer in answers {
+        assert_eq!(answer.await.unwrap().unwrap().tx_id, id_of(&transaction));
+    }
+    assert_eq!(world.ledger.count_on_chain(id_of(&transaction)), 1);
+    world.until("it is told", async || world.receiver.count() == 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_03_two_payers_of_one_session_and_the_loser_keeps_its_money() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let (first, second) = (payment_of(&world, &payment, "agent"), payment_of(&world, &payment, "other"));
+    let winner = settling(&world, request(payment.id, &first, "n-1"));
+    until_handed_in(&world, &first).await;
+    let lost = reason(world.gateway().x402_settle(&request(payment.id, &second, "n-2")).await);
+    assert_eq!(lost, Reason::DuplicateSettlement);
+    assert_eq!(world.ledger.count_handed_in(id_of(&second)), 0, "refused before it was broadcast");
+    world.ledger.produce_mempool();
+    winner.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_02_one_transaction_or_one_nonce_pays_one_session() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let (a, b) = (world.open(&merchant).await, world.open(&merchant).await);
+    // An unbound memo could pay either.
+    let nonce = "0123456789abcdef0123456789abcdef";
+    let transfer = op("agent", "blue.mugs", 1_000, &format!("x402:{nonce}"));
+    let transaction = signed(vec![transfer], world.gateway().now() + Duration::from_secs(60), "agent");
+    let answer = settling(&world, request(a.id, &transaction, nonce));
+    until_handed_in(&world, &transaction).await;
+    let second = reason(world.gateway().x402_settle(&request(b.id, &transaction, nonce)).await);
+    assert_eq!(second, Reason::DuplicateSettlement);
+    world.ledger.produce_mempool();
+    world.ledger.settle();
+    answer.await.unwrap().unwrap();
+    let other = payment_of(&world, &b, "agent");
+    assert_eq!(reason(world.gateway().x402_settle(&request(b.id, &other, nonce)).await), Reason::DuplicateSettlement);
+    world.until("the scanner has read it", async || world.env.store.in_flight().await.unwrap().is_empty()).await;
+    let unmatched = world.env.store.unmatched(name("blue.mugs"), 9).await.unwrap();
+    assert!(unmatched.is_empty(), "the scanner knows it by its id: {unmatched:?}");
+    assert_eq!(world.state(b.id).await, State::Pending);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_05_a_transfer_that_is_on_the_chain_already_and_names_nobody_pays_nothing() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let nonce = "0123456789abcdef0123456789abcdef";
+    let transfer = op("agent", "blue.mugs", 1_000, &format!("x402:{nonce}"));
+    let transaction = signed(vec![transfer], world.gateway().now() + Duration::from_secs(60), "agent");
+    world.env.nodes[0].broadcast(transaction.to_condenser_json()).await.unwrap();
+    let stolen = world.gateway().x402_settle(&request(payment.id, &transaction, nonce)).await;
+    assert_eq!(reason(stolen), Reason::DuplicateSettlement);
+    assert_eq!(world.env.store.claim(id_of(&transaction)).await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_14_a_lost_reply_is_not_a_failure() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    world.ledger.set_manner(Manner::LosesReplies);
+    let answer = settling(&world, request(payment.id, &transaction, "n-1"));
+    until_handed_in(&world, &transaction).await;
+    world.ledger.produce_mempool();
+    answer.await.unwrap().unwrap();
+    assert_eq!(world.ledger.count_on_chain(id_of(&transaction)), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_08_an_unknown_outcome_is_pending_until_the_chain_has_decided() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    let request = request(payment.id, &transaction, "n-1");
+    world.ledger.set_manner(Manner::SwallowsEverything);
+    assert_eq!(reason(world.gateway().x402_settle(&request).await), Reason::SettlementPending);
+    world.until_state(payment.id, State::Processing).await;
+    assert_eq!(reason(world.gateway().x402_settle(&request).await), Reason::SettlementPending);
+    // A node refuses it now; but somebody may have it, so that proves nothing.
+    world.ledger.set_manner(Manner::Refuses(10, "Account agent does not have sufficient funds for balance adjustment"));
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(world.state(payment.id).await, State::Processing);
+    let expiration = transaction.expiration.seconds();
+    world.ledger.produce_at(expiration, Vec::new());
+    world.ledger.settle();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(world.state(payment.id).await, State::Processing, "the block is not later than the expiration");
+    world.ledger.produce_at(expiration + 3, Vec::new());
+    world.ledger.settle();
+    world.until_state(payment.id, State::Failed).await;
+    assert_eq!(reason(world.gateway().x402_settle(&request).await), Reason::InvalidTransactionState);
+    world.until("both are told", async || world.receiver.statuses() == ["processing", "failed"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_13_a_definite_refusal_frees_the_session_and_is_remembered() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    world.ledger.set_manner(Manner::Refuses(10, "Account agent does not have sufficient funds for balance adjustment"));
+    let first = request(payment.id, &transaction, "n-1");
+    assert_eq!(reason(world.gateway().x402_settle(&first).await), Reason::InsufficientFunds);
+    assert_eq!(world.state(payment.id).await, State::Pending);
+    world.ledger.set_manner(Manner::Honest);
+    assert_eq!(reason(world.gateway().x402_settle(&first).await), Reason::InsufficientFunds, "the same answer");
+    let fresh = payment_of(&world, &payment, "other");
+    let answer = settling(&world, request(payment.id, &fresh, "n-2"));
+    until_handed_in(&world, &fresh).await;
+    world.ledger.produce_mempool();
+    answer.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_31_a_crash_between_claim_broadcast_and_record_is_recovered_by_the_chain() {
+    for point in ["settlement: claimed, not broadcast", "settlement: broadcast, not recorded"] {
+        let mut world = World::started(store()).await;
+        let merchant = world.merchant().await;
+        let payment = world.open(&merchant).await;
+        let transaction = payment_of(&world, &payment, "agent");
+        let request = request(payment.id, &transaction, "n-1");
+        world.trap.arm(point, 1);
+        let answer = settling(&world, request.clone());
+        world.until("the trap has sprung", async || world.trap.reached.lock().unwrap().contains(&point)).await;
+        world.stop().await;
+        drop(answer.await);
+        world.start().await;
+        world.until("it is handed in again", async || world.ledger.count_handed_in(id_of(&transaction)) > 0).await;
+        world.ledger.produce_mempool();
+        world.ledger.settle();
+        let settled = world.gateway().x402_settle(&request).await.unwrap();
+        assert_eq!(settled.tx_id, id_of(&transaction), "{point}");
+        assert_eq!(world.ledger.count_on_chain(settled.tx_id), 1, "{point}");
+        world.until("it is told", async || world.receiver.statuses() == ["completed"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_04_a_wallet_payment_that_races_a_claim_completes_once_and_the_other_is_kept() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    world.ledger.set_manner(Manner::LosesReplies);
+    let answer = settling(&world, request(payment.id, &transaction, "n-1"));
+    until_handed_in(&world, &transaction).await;
+    world.pay(payment.id);
+    world.until_state(payment.id, State::Completed).await;
+    assert_eq!(reason(answer.await.unwrap()), Reason::DuplicateSettlement);
+    world.ledger.produce_mempool();
+    world.ledger.settle();
+    world
+        .until("both are there", async || {
+            world.gateway().any_payment(payment.id).await.unwrap().overpaid_units() == 1_000
+        })
+        .await;
+    assert_eq!(world.receiver.statuses(), ["completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_engines_settle_one_transaction_once() {
+    let store = store();
+    let one = World::started(Arc::clone(&store)).await;
+    let mut two = World::prepared(Arc::clone(&store));
+    two.env = actors::Environment { entropy: Arc::new(crate::world_entropy(9)), ..one.env.clone() };
+    two.ledger = Arc::clone(&one.ledger);
+    two.receiver = Arc::clone(&one.receiver);
+    two.start().await;
+    let merchant = one.merchant().await;
+    let payment = one.open(&merchant).await;
+    let transaction = payment_of(&one, &payment, "agent");
+    let request = request(payment.id, &transaction, "n-1");
+    let answers = [settling(&one, request.clone()), settling(&two, request.clone())];
+    until_handed_in(&one, &transaction).await;
+    one.ledger.produce_mempool();
+    one.ledger.settle();
+    for answer in answers {
+        // The engine that did not claim it may only know that it is on its way.
+        match answer.await.unwrap() {
+            Ok(settled) => assert_eq!(settled.tx_id, id_of(&transaction)),
+            Err(X402Error::Refused(refused)) => assert_eq!(refused.reason, Reason::SettlementPending),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    for world in [&one, &two] {
+        assert_eq!(world.gateway().x402_settle(&request).await.unwrap().tx_id, id_of(&transaction));
+    }
+    assert_eq!(one.ledger.count_on_chain(id_of(&transaction)), 1);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(store.events(merchant.id, 0, 9).await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_check_has_its_word() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let soon = world.gateway().now() + Duration::from_secs(60);
+    let memo = memo_of(payment.id);
+    let foreign = memo_of(PaymentId::from_bits(5));
+    let one = |operation, signer| signed(vec![operation], soon, signer);
+    let hive = Operation::Transfer(TransferOp {
+        from: "agent".to_owned(),
+        to: "blue.mugs".to_owned(),
+        amount: Asset { units: 1_000, symbol: Symbol::Hive },
+        memo: memo.clone(),
+    });
+    let twice = {
+        let mut transaction = one(op("agent", "blue.mugs", 1_000, &memo), "agent");
+        transaction.sign(ChainId::MAINNET, Pack::Legacy, &key_of("agent"));
+        transaction
+    };
+    let cases = [
+        (signed(vec![op("agent", "blue.mugs", 1_000, &memo); 2], soon, "agent"), Reason::Operations),
+        (one(op("blue.mugs", "blue.mugs", 1_000, &memo), "blue.mugs"), Reason::SelfPayment),
+        (one(op("agent", "red.mugs", 1_000, &memo), "agent"), Reason::RecipientMismatch),
+        (one(hive, "agent"), Reason::AssetMismatch),
+        (one(op("agent", "blue.mugs", 999, &memo), "agent"), Reason::Amount),
+        (one(op("agent", "blue.mugs", 1_000, &foreign), "agent"), Reason::MemoMismatch),
+        (one(op("agent", "blue.mugs", 1_000, &memo.to_uppercase()), "agent"), Reason::MemoMismatch),
+        (one(op("agent", "blue.mugs", 1_000, "x402:other"), "agent"), Reason::MemoMismatch),
+        (signed(vec![op("agent", "blue.mugs", 1_000, &memo)], world.gateway().now(), "agent"), Reason::PaymentExpired),
+        (
+            signed(vec![op("agent", "blue.mugs", 1_000, &memo)], soon + Duration::from_secs(7_200), "agent"),
+            Reason::ExpirationTooFar,
+        ),
+        (one(op("agent", "blue.mugs", 1_000, &memo), "other"), Reason::Authority),
+        (twice, Reason::Signature),
+        (one(op("nobody", "blue.mugs", 1_000, &memo), "nobody"), Reason::AccountNotFound),
+        (one(op("agent", "blue.mugs", 6_000, &memo), "agent"), Reason::InsufficientFunds),
+    ];
+    for (number, (transaction, wanted)) in cases.into_iter().enumerate() {
+        let request = request(payment.id, &transaction, &format!("n-{number}"));
+        let verdict = world.gateway().x402_verify(&request).await;
+        let Err(X402Error::Refused(refused)) = verdict else { panic!("{number}: {verdict:?}") };
+        assert_eq!(refused.reason, wanted, "{number}");
+        assert_eq!(reason(world.gateway().x402_settle(&request).await), wanted, "{number}");
+        assert_eq!(world.ledger.count_handed_in(id_of(&transaction)), 0, "{number}");
+    }
+    let good = payment_of(&world, &payment, "agent");
+    let unknown = request(PaymentId::from_bits(5), &good, "n");
+    assert_eq!(reason(world.gateway().x402_settle(&unknown).await), Reason::SessionNotFound);
+    world.gateway().set_merchant_active(merchant.id, false).await.unwrap();
+    assert_eq!(reason(world.gateway().x402_settle(&request(payment.id, &good, "n")).await), Reason::MerchantInactive);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collected_fee_asks_for_two_transfers_in_any_order() {
+    let mut world = World::prepared(store());
+    world.settings.fee_percent = FeePercent::parse("1.5").unwrap();
+    world.settings.fee_mode = FeeMode::Split { account: name("fee.taker") };
+    world.start().await;
+    let merchant = world.merchant().await;
+    let soon = world.gateway().now() + Duration::from_secs(60);
+    let payment = world.open(&merchant).await;
+    let (net, fee) = (memo_of(payment.id), format!("fee-{}", payment.id));
+    let cases = [
+        (vec![op("agent", "blue.mugs", 1_000, &net)], Reason::Operations),
+        (vec![op("agent", "blue.mugs", 985, &net), op("agent", "blue.mugs", 15, &fee)], Reason::RecipientMismatch),
+        (vec![op("agent", "blue.mugs", 985, &net), op("agent", "fee.taker", 14, &fee)], Reason::Amount),
+        (vec![op("agent", "blue.mugs", 984, &net), op("agent", "fee.taker", 16, &fee)], Reason::Amount),
+        (vec![op("agent", "blue.mugs", 985, &net), op("other", "fee.taker", 15, &fee)], Reason::SenderMismatch),
+        (vec![op("agent", "blue.mugs", 985, &net), op("agent", "fee.taker", 15, "a fee")], Reason::MemoMismatch),
+        (vec![op("fee.taker", "blue.mugs", 985, &net), op("fee.taker", "fee.taker", 15, &fee)], Reason::SelfPayment),
+    ];
+    for (number, (operations, wanted)) in cases.into_iter().enumerate() {
+        let request = request(payment.id, &signed(operations, soon, "agent"), &format!("n-{number}"));
+        assert_eq!(reason(world.gateway().x402_settle(&request).await), wanted, "{number}");
+    }
+    let operations = vec![op("agent", "fee.taker", 15, &fee), op("agent", "blue.mugs", 985, &net)];
+    let transaction = signed(operations, soon, "agent");
+    let answer = settling(&world, request(payment.id, &transaction, "n"));
+    until_handed_in(&world, &transaction).await;
+    world.ledger.produce_mempool();
+    world.ledger.settle();
+    answer.await.unwrap().unwrap();
+    world.until("the claim is let go", async || world.env.store.in_flight().await.unwrap().is_empty()).await;
+    let payment = world.gateway().any_payment(payment.id).await.unwrap();
+    assert_eq!((payment.paid_units(), payment.fee_collected_units(), payment.fee_is_missing()), (1_000, 15, false));
+}
+
+fn requirements(resource: &str) -> Requirements {
+    Requirements {
+        amount: Money::new(1_000, Currency::Hbd),
+        pay_to: name("somebody"),
+        resource: resource.to_owned(),
+        valid_before: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn for_other_servers_a_success_is_told_once() {
+    let world = World::started(store()).await;
+    let soon = world.gateway().now() + Duration::from_secs(60);
+    let transaction = signed(vec![op("agent", "somebody", 1_000, "x402:n-1")], soon, "agent");
+    let ask = |resource: &str| X402Request {
+        target: Target::Requirements(requirements(resource)),
+        ..request(PaymentId::from_bits(0), &transaction, "n-1")
+    };
+    assert_eq!(world.gateway().x402_verify(&ask("/a")).await, Ok(name("agent")));
+    let answers: Vec<_> = (0..20).map(|_| settling(&world, ask("/a"))).collect();
+    until_handed_in(&world, &transaction).await;
+    world.ledger.produce_mempool();
+    let mut told = Vec::new();
+    for answer in answers {
+        told.push(answer.await.unwrap());
+    }
+    assert_eq!(told.iter().filter(|answer| answer.is_ok()).count(), 1);
+    for refused in told.into_iter().filter(Result::is_err) {
+        let Err(X402Error::Refused(refused)) = refused else { panic!("{refused:?}") };
+        assert_eq!((refused.reason, refused.tx_id), (Reason::DuplicateSettlement, Some(id_of(&transaction))));
+    }
+    let Err(X402Error::Refused(other)) = world.gateway().x402_settle(&ask("/b")).await else { panic!() };
+    assert_eq!((other.reason, other.tx_id), (Reason::DuplicateSettlement, None), "not theirs to know");
+}
+
+#[tokio::test(start_paused = true)]
+async fn for_other_servers_a_pending_payment_is_told_on_the_retry_across_a_restart() {
+    let mut world = World::started(store()).await;
+    let soon = world.gateway().now() + Duration::from_secs(120);
+    let transaction = signed(vec![op("agent", "somebody", 1_000, "x402:n-1")], soon, "agent");
+    let ask = X402Request {
+        target: Target::Requirements(requirements("/a")),
+        ..request(PaymentId::from_bits(0), &transaction, "n-1")
+    };
+    world.ledger.set_manner(Manner::SwallowsEverything);
+    assert_eq!(reason(world.gateway().x402_settle(&ask).await), Reason::SettlementPending);
+    world.stop().await;
+    world.ledger.set_manner(Manner::Honest);
+    world.start().await;
+    let handed_in = world.ledger.count_handed_in(id_of(&transaction));
+    world.until("it goes on", async || world.ledger.count_handed_in(id_of(&transaction)) > handed_in).await;
+    world.ledger.produce_mempool();
+    assert_eq!(world.gateway().x402_settle(&ask).await.unwrap().tx_id, id_of(&transaction));
+    assert_eq!(reason(world.gateway().x402_settle(&ask).await), Reason::DuplicateSettlement);
+    assert_eq!(world.ledger.count_on_chain(id_of(&transaction)), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_12_a_settled_transaction_that_a_fork_takes_is_handed_in_again() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    let answer = settling(&world, request(payment.id, &transaction, "n-1"));
+    until_handed_in(&world, &transaction).await;
+    world.ledger.produce_mempool();
+    answer.await.unwrap().unwrap();
+    world.ledger.fork(1);
+    world.ledger.produce(Vec::new());
+    world.ledger.produce(Vec::new());
+    let before = world.ledger.count_handed_in(id_of(&transaction));
+    world.until("it is handed in again", async || world.ledger.count_handed_in(id_of(&transaction)) > before).await;
+    world.ledger.produce_mempool();
+    world.ledger.settle();
+    world.until("it is final", async || world.env.store.in_flight().await.unwrap().is_empty()).await;
+    let payment = world.gateway().any_payment(payment.id).await.unwrap();
+    assert_eq!((payment.state, payment.is_reversed, payment.transfers.len()), (State::Completed, false, 1));
+    assert_eq!(world.ledger.count_on_chain(id_of(&transaction)), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_12_a_settled_transaction_that_vanishes_for_good_is_reported() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    let answer = settling(&world, request(payment.id, &transaction, "n-1"));
+    until_handed_in(&world, &transaction).await;
+    world.ledger.produce_mempool();
+    answer.await.unwrap().unwrap();
+    world.ledger.fork(1);
+    world.ledger.set_manner(Manner::SwallowsEverything);
+    world.ledger.produce(Vec::new());
+    world.ledger.produce_at(transaction.expiration.seconds() + 3, Vec::new());
+    world.ledger.settle();
+    world.until("it is reported", async || world.gateway().any_payment(payment.id).await.unwrap().is_reversed).await;
+    assert_eq!(world.state(payment.id).await, State::Completed, "terminal is terminal");
+}
