@@ -1,0 +1,175 @@
+//! REST end to end, against the binary: status reads beside a bare warp route, and creations.
+//!
+//! `cargo bench -p api --bench rest`. Client and server share the machine, in both cases alike; each number is the
+//! median of five runs.
+
+use std::{
+    io::{BufRead, BufReader, Write as _},
+    net::SocketAddr,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use warp::Filter;
+
+const RUNS: usize = 5;
+const RUN_TIME: Duration = Duration::from_secs(2);
+
+/// A server in a process of its own, ended with its value.
+struct Server {
+    child: Child,
+    said: String,
+}
+
+impl Server {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program is there");
+        let mut said = String::new();
+        let out = child.stdout.take().expect("piped");
+        BufReader::new(out).read_line(&mut said).expect("a line of text");
+        Self { child, said }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    if std::env::args().any(|argument| argument == "bare") {
+        return runtime.block_on(bare());
+    }
+    runtime.block_on(measure());
+}
+
+/// The least a warp server can do: one path, one small JSON.
+async fn bare() {
+    let route = warp::path!("api" / "public" / "payments" / String / "status")
+        .and(warp::get())
+        .map(|id: String| warp::reply::json(&serde_json::json!({"id": id, "status": "pending", "completedAt": null})));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    writeln!(std::io::stdout(), "{}", listener.local_addr().expect("bound")).expect("a reader");
+    warp::serve(route).incoming(listener).run().await;
+}
+
+async fn measure() {
+    let this = std::env::current_exe().expect("this program");
+    let bare = Server::start(Command::new(this).arg("bare"));
+    let free = ["--listen", "127.0.0.1:0", "--ledger-listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0"];
+    let dev = Server::start(Command::new(env!("CARGO_BIN_EXE_hivetill")).args(["dev", "--json"]).args(free));
+    let said: serde_json::Value = serde_json::from_str(&dev.said).expect("one line of JSON");
+    let api: SocketAddr = said["api"].as_str().and_then(|url| url.strip_prefix("http://")?.parse().ok()).expect("where");
+    let key = said["merchant"]["apiKey"].as_str().expect("a key");
+    let create = request("POST", "/api/public/payments", key, BODY);
+    let made = once(api, &create).await;
+    let id = &made[made.find("pay_").expect("an id")..][..30];
+    let status = request("GET", &format!("/api/public/payments/{id}/status"), key, "");
+    let record = request("GET", &format!("/api/public/payments/{id}"), key, "");
+    let bare: SocketAddr = bare.said.trim().parse().expect("an address");
+
+    for callers in [1, 16, 64] {
+        let base = median(bare, &status, callers).await;
+        let ours = median(api, &status, callers).await;
+        let whole = median(api, &record, callers).await;
+        let share = ours * 100 / base.max(1);
+        report(&format!(
+            "{callers:>4} callers   bare warp {base:>7}/s   status {ours:>7}/s ({share} %)   record {whole:>7}/s"
+        ));
+    }
+    for callers in [1, 10, 100] {
+        let made = median(api, &create, callers).await;
+        report(&format!("{callers:>4} callers   durable creations {made:>7}/s"));
+    }
+}
+
+const BODY: &str = r#"{"amount":"1500","currency":"HBD","description":"A blue mug","metadata":{"orderId":"7"}}"#;
+
+fn request(method: &str, path: &str, key: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: bench\r\nx-api-key: {key}\r\naccept: */*\r\nuser-agent: bench\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+fn report(line: &str) {
+    writeln!(std::io::stdout(), "{line}").expect("a reader");
+}
+
+async fn once(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("listening");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = Vec::new();
+    read_answer(&mut stream, &mut answer).await;
+    let text = String::from_utf8(answer).expect("text");
+    assert!(text.starts_with("HTTP/1.1 20"), "{text}");
+    text
+}
+
+/// Answers a second, the median of five runs.
+async fn median(address: SocketAddr, request: &str, callers: usize) -> u64 {
+    let mut rates = Vec::new();
+    for _ in 0..RUNS {
+        rates.push(run(address, request, callers).await);
+    }
+    rates.sort_unstable();
+    rates[RUNS / 2]
+}
+
+async fn run(address: SocketAddr, request: &str, callers: usize) -> u64 {
+    let done = Arc::new(AtomicU64::new(0));
+    let mut tasks = Vec::new();
+    for _ in 0..callers {
+        let (done, request) = (Arc::clone(&done), request.to_owned());
+        tasks.push(tokio::spawn(async move {
+            let mut stream = TcpStream::connect(address).await.expect("listening");
+            stream.set_nodelay(true).expect("a socket");
+            let mut answer = Vec::with_capacity(4_096);
+            loop {
+                stream.write_all(request.as_bytes()).await.expect("sent");
+                read_answer(&mut stream, &mut answer).await;
+                assert!(answer.starts_with(b"HTTP/1.1 20"), "{}", String::from_utf8_lossy(&answer));
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+    }
+    // The first moments warm caches and connections up.
+    tokio::time::sleep(RUN_TIME / 4).await;
+    let before = done.load(Ordering::Relaxed);
+    let start = tokio::time::Instant::now();
+    tokio::time::sleep(RUN_TIME).await;
+    let after = done.load(Ordering::Relaxed);
+    let millis = u64::try_from(start.elapsed().as_millis()).expect("short").max(1);
+    for task in tasks {
+        task.abort();
+    }
+    (after - before) * 1_000 / millis
+}
+
+async fn read_answer(stream: &mut TcpStream, answer: &mut Vec<u8>) {
+    answer.clear();
+    loop {
+        let read = stream.read_buf(answer).await.expect("an answer");
+        assert!(read > 0, "the server hung up: {}", String::from_utf8_lossy(answer));
+        if let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = std::str::from_utf8(&answer[..end]).expect("text").to_ascii_lowercase();
+            let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
+            let length: usize = length.expect("a length");
+            if answer.len() >= end + 4 + length {
+                return;
+            }
+        }
+    }
+}
