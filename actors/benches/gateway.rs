@@ -1,0 +1,253 @@
+//! What an engine costs: durable creations through the handle, sessions in memory, expiries at once.
+//!
+//! `cargo bench -p actors --bench gateway [-- creations|memory|expiry]`; medians of five runs, a fresh store each.
+
+#![expect(clippy::disallowed_methods, clippy::float_arithmetic, clippy::print_stdout, reason = "a benchmark measures")]
+
+use std::{path::Path, sync::Arc, time::Instant};
+
+use actors::{
+    Environment, Gateway, Settings, Tree,
+    environment::{
+        Account, Answer, Identity, NoProbe, Node, NodeError, TxStatus, WebhookRequest, WebhookResponse,
+        WebhookTransport,
+    },
+    system::{SystemClock, SystemEntropy},
+};
+use engine::{
+    account::AccountName,
+    fields::Metadata,
+    hive::{Authority, ChainId},
+    ledger::{Block, BlockId, Head, TxId},
+    merchant::{Merchant, Registration},
+    money::{Currency, HivePrice, Money},
+    payment::Draft,
+    time::Timestamp,
+    webhook::Outcome,
+};
+use futures_util::future::BoxFuture;
+use storage::{Options, RedbStore};
+
+/// A node of a chain with one block, which may say that a later one is irreversible.
+struct Still {
+    now: std::sync::Mutex<Timestamp>,
+}
+
+impl Still {
+    fn blocks_now(&self) -> [Block; 2] {
+        let id = |number: u32| {
+            let mut id = [0; 20];
+            id[..4].copy_from_slice(&number.to_be_bytes());
+            BlockId(id)
+        };
+        let block = |number, time| Block { id: id(number), previous: id(number - 1), time, transfers: Vec::new() };
+        [block(1, Timestamp::from_seconds(1)), block(2, *self.now.lock().unwrap())]
+    }
+
+    fn height(&self) -> usize {
+        if *self.now.lock().unwrap() == Timestamp::EPOCH { 1 } else { 2 }
+    }
+}
+
+impl Node for Still {
+    fn name(&self) -> &str {
+        "still"
+    }
+    fn identity(&self) -> Answer<'_, Identity> {
+        Box::pin(async { Ok(Identity { chain_id: ChainId::MAINNET, version: String::new(), is_development: false }) })
+    }
+    fn head(&self) -> Answer<'_, Head> {
+        Box::pin(async {
+            let block = &self.blocks_now()[self.height() - 1];
+            Ok(Head { block_id: block.id, time: block.time, irreversible_num: block.number() })
+        })
+    }
+    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+        Box::pin(async move {
+            let blocks = self.blocks_now().into_iter().take(self.height());
+            Ok(blocks.filter(|block| (from..from + count).contains(&block.number())).collect())
+        })
+    }
+    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+        let account =
+            |name| Account { name, active: Authority::default(), balances: [Money::new(0, Currency::Hive); 2] };
+        Box::pin(async move { Ok(names.into_iter().map(account).collect()) })
+    }
+    fn find_transaction(&self, _: TxId, _: Timestamp) -> Answer<'_, TxStatus> {
+        Box::pin(async { Ok(TxStatus::Unknown) })
+    }
+    fn broadcast(&self, _: String) -> Answer<'_, ()> {
+        Box::pin(async { Err(NodeError::Timeout) })
+    }
+    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+struct Nowhere;
+
+impl WebhookTransport for Nowhere {
+    fn post(&self, _: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
+        Box::pin(async { WebhookResponse { outcome: Outcome::Connect, snippet: String::new() } })
+    }
+}
+
+struct World {
+    tree: Tree,
+    node: Arc<Still>,
+    store: Arc<RedbStore>,
+    merchant: Merchant,
+}
+
+async fn world(data: &Path, max_awake: usize) -> World {
+    let node = Arc::new(Still { now: std::sync::Mutex::new(Timestamp::EPOCH) });
+    let store = Arc::new(RedbStore::open(data, Options::default()).expect("a store"));
+    let env = Environment {
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(SystemEntropy),
+        store: Arc::clone(&store) as Arc<dyn storage::Store>,
+        nodes: vec![Arc::clone(&node) as Arc<dyn Node>],
+        webhooks: Arc::new(Nowhere),
+        probe: Arc::new(NoProbe),
+    };
+    let settings = Settings { max_awake, max_head_ahead: None, ..Settings::of(ChainId::MAINNET) };
+    let tree = Tree::start(env, settings).await.expect("an engine");
+    let gateway = tree.gateway();
+    while !gateway.health().await.expect("health").is_following {
+        tokio::task::yield_now().await;
+    }
+    let registration = Registration::check("Mugs", "blue.mugs", None).expect("valid");
+    let merchant = gateway.register(registration, false).await.expect("registered").merchant;
+    World { tree, node, store, merchant }
+}
+
+fn draft() -> Draft {
+    Draft {
+        amount: Money::new(1_000, Currency::Hbd),
+        description: "A blue mug, hand made".to_owned(),
+        metadata: Metadata::new(),
+        redirect_url: None,
+        cancel_url: None,
+        lifetime: None,
+    }
+}
+
+/// Opens `count` sessions from `callers` at once; returns the seconds it took.
+async fn open(gateway: &Gateway, merchant: &Merchant, callers: usize, count: usize) -> f64 {
+    let merchant = Arc::new(merchant.clone());
+    let begin = Instant::now();
+    let each = count / callers;
+    let work: Vec<_> = (0..callers)
+        .map(|_| {
+            let (gateway, merchant) = (gateway.clone(), Arc::clone(&merchant));
+            tokio::spawn(async move {
+                for _ in 0..each {
+                    gateway.open_payment(&merchant, draft()).await.expect("opened");
+                }
+            })
+        })
+        .collect();
+    for work in work {
+        work.await.expect("no panic");
+    }
+    begin.elapsed().as_secs_f64()
+}
+
+/// CPU seconds of this process, user and system, and resident bytes.
+fn usage() -> (f64, f64) {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<f64> =
+        stat.rsplit(')').next().unwrap_or("").split_whitespace().map(|f| f.parse().unwrap_or(0.0)).collect();
+    let cpu = (fields.get(11).unwrap_or(&0.0) + fields.get(12).unwrap_or(&0.0)) / 100.0;
+    (cpu, fields.get(21).unwrap_or(&0.0) * 4096.0)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime")
+}
+
+fn creations() {
+    println!("durable creations through the handle (median of 5, a fresh store each)");
+    println!("{:>8} {:>12} {:>16}", "callers", "per second", "CPU us/creation");
+    for (callers, count) in [(1, 4_000), (10, 20_000), (100, 60_000), (1_000, 100_000)] {
+        let mut rates = Vec::new();
+        let mut cpus = Vec::new();
+        for _ in 0..5 {
+            let data = tempfile::tempdir().expect("a folder");
+            runtime().block_on(async {
+                let world = world(data.path(), 5_000).await;
+                let before = usage().0;
+                let seconds = open(&world.tree.gateway(), &world.merchant, callers, count).await;
+                rates.push(count as f64 / seconds);
+                cpus.push((usage().0 - before) / count as f64 * 1e6);
+                world.tree.stop().await;
+                world.store.close().await;
+            });
+        }
+        println!("{callers:>8} {:>12.0} {:>16.1}", median(rates), median(cpus));
+    }
+}
+
+fn memory() {
+    const SESSIONS: usize = 200_000;
+    for (what, max_awake) in [("awake", SESSIONS), ("parked", 100)] {
+        let data = tempfile::tempdir().expect("a folder");
+        runtime().block_on(async {
+            let world = world(data.path(), max_awake).await;
+            // What is touched once, such as the store's cache, is not the sessions'.
+            open(&world.tree.gateway(), &world.merchant, 100, 20_000).await;
+            let before = usage().1;
+            open(&world.tree.gateway(), &world.merchant, 100, SESSIONS - 20_000).await;
+            let awake = world.tree.gateway().health().await.expect("health").awake;
+            let bytes = (usage().1 - before) / (SESSIONS - 20_000) as f64;
+            println!(
+                "{what}: {bytes:.0} bytes resident a session ({awake} of {SESSIONS} awake), cache of the store included"
+            );
+            world.tree.stop().await;
+            world.store.close().await;
+        });
+    }
+}
+
+fn expiry() {
+    const SESSIONS: usize = 100_000;
+    let data = tempfile::tempdir().expect("a folder");
+    runtime().block_on(async {
+        let world = world(data.path(), 5_000).await;
+        open(&world.tree.gateway(), &world.merchant, 100, SESSIONS).await;
+        let later = world.tree.gateway().now() + std::time::Duration::from_secs(10_000);
+        let begin = Instant::now();
+        *world.node.now.lock().unwrap() = later;
+        let mut query = storage::PaymentQuery::all(world.merchant.id, 1);
+        query.states = vec![engine::payment::State::SystemCancelled];
+        loop {
+            let total = world.tree.gateway().payments(query.clone()).await.expect("a list").total;
+            if total == SESSIONS as u64 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        println!("{SESSIONS} expiries at once: {:.1} s until all are durable", begin.elapsed().as_secs_f64());
+        world.tree.stop().await;
+        world.store.close().await;
+    });
+}
+
+fn main() {
+    let wanted = std::env::args().nth(1).filter(|arg| !arg.starts_with('-'));
+    let is_wanted = |name| wanted.as_deref().is_none_or(|wanted| wanted == name);
+    if is_wanted("creations") {
+        creations();
+    }
+    if is_wanted("memory") {
+        memory();
+    }
+    if is_wanted("expiry") {
+        expiry();
+    }
+}
