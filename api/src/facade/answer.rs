@@ -1,6 +1,6 @@
 //! How we answer: JSON bodies and the headers that every answer carries.
 
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -39,12 +39,13 @@ pub(super) fn options(allow: &'static str) -> Response {
     response
 }
 
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
 /// Adds what every answer carries.
-pub(super) fn finish(response: &mut Response, request_id: &str, is_api: bool) {
+pub(super) fn finish(response: &mut Response, request_id: HeaderValue, is_api: bool) {
     let headers = response.headers_mut();
-    if let Ok(id) = HeaderValue::from_str(request_id) {
-        headers.insert("x-request-id", id);
-    }
+    headers.reserve(8);
+    headers.insert(X_REQUEST_ID, request_id);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if is_api {
         // No cookie ever authenticates the API, so any origin may read what its own key may read.

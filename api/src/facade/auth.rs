@@ -7,7 +7,7 @@ use proto::{ApiError, Reason, caller::API_KEY};
 ///
 /// # Errors
 /// `invalid_api_key` without a key, `conflicting_credentials` with two different ones.
-pub(super) fn api_key(headers: &HeaderMap) -> Result<String, ApiError> {
+pub(super) fn api_key(headers: &HeaderMap) -> Result<HeaderValue, ApiError> {
     let bearers = headers.get_all(AUTHORIZATION).iter().filter_map(bearer);
     let plain = headers.get_all(API_KEY).iter().filter_map(text);
     let mut keys = bearers.chain(plain).filter(|key| !key.is_empty());
@@ -15,7 +15,7 @@ pub(super) fn api_key(headers: &HeaderMap) -> Result<String, ApiError> {
     if keys.any(|other| other != key) {
         return Err(ApiError::new(Reason::ConflictingCredentials));
     }
-    Ok(key.to_owned())
+    HeaderValue::from_str(key).map_err(|_| ApiError::new(Reason::InvalidApiKey))
 }
 
 fn text(value: &HeaderValue) -> Option<&str> {
@@ -36,7 +36,8 @@ mod tests {
         for (name, value) in pairs {
             headers.append(*name, HeaderValue::from_str(value).expect("a header"));
         }
-        api_key(&headers).map_err(|error| error.reason)
+        let key = api_key(&headers).map_err(|error| error.reason)?;
+        Ok(key.to_str().expect("text").to_owned())
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::{
     fmt,
     pin::Pin,
+    sync::Arc,
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
@@ -10,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use http::{
-    HeaderMap, HeaderValue, Method,
+    HeaderMap, HeaderValue, Method, Uri,
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
 };
 use proto::{ApiError, Caller, Reason};
@@ -43,38 +44,46 @@ impl Incoming {
     }
 }
 
+/// What came before the body, shared instead of copied.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) method: Method,
+    pub(super) uri: Uri,
+    pub(super) headers: HeaderMap,
+    pub(super) client: ClientAddr,
+}
+
 /// One request.
-pub struct Call {
+pub(super) struct Call {
     /// Its method; HEAD has become GET.
-    pub method: Method,
-    /// Its query, undecoded.
-    pub raw_query: String,
-    /// Its headers.
-    pub headers: HeaderMap,
+    pub(super) method: Method,
     /// Who asks.
-    pub caller: Caller,
+    pub(super) caller: Caller,
+    head: Arc<Head>,
     body: Incoming,
 }
 
 impl Call {
     /// Takes a request apart.
-    pub(super) fn new(
-        method: Method,
-        raw_query: String,
-        headers: HeaderMap,
-        client: Option<ClientAddr>,
-        body: Incoming,
-    ) -> Self {
-        let caller = Caller { client_ip: client.map(|client| client.0.ip().to_string()), ..Caller::default() };
-        Self { method, raw_query, headers, caller, body }
+    pub(super) fn new(head: Arc<Head>, body: Incoming) -> Self {
+        // HEAD gets the same answer; the server keeps its body to itself.
+        let method = if head.method == Method::HEAD { Method::GET } else { head.method.clone() };
+        let caller = Caller { client_ip: Some(head.client.text.clone()), ..Caller::default() };
+        Self { method, caller, head, body }
+    }
+
+    /// Returns the headers.
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.head.headers
     }
 
     /// Checks the sizes of what came before the body.
-    pub(super) fn check_head(&self, path: &str) -> Result<(), ApiError> {
-        if path.len() + self.raw_query.len() > URI_MAX_BYTES {
+    pub(super) fn check_head(&self) -> Result<(), ApiError> {
+        let query = self.head.uri.query().unwrap_or_default();
+        if self.head.uri.path().len() + query.len() > URI_MAX_BYTES {
             return Err(ApiError::new(Reason::UriTooLong));
         }
-        let bytes: usize = self.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        let bytes: usize = self.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
         if bytes > HEADERS_MAX_BYTES {
             return Err(ApiError::with_message(
                 Reason::HeadersTooLarge,
@@ -86,18 +95,18 @@ impl Call {
 
     /// Says who asks, by their key; without one there is nothing to ask the engine.
     pub(super) fn with_key(&mut self) -> Result<&Caller, ApiError> {
-        self.caller.api_key = Some(auth::api_key(&self.headers)?);
+        self.caller.api_key = Some(auth::api_key(self.headers())?);
         Ok(&self.caller)
     }
 
     /// Returns the query's parameters.
     pub(super) fn query(&self) -> Query {
-        Query::parse(&self.raw_query)
+        Query::parse(self.head.uri.query().unwrap_or_default())
     }
 
     /// Says whether the caller takes an answer of this type.
     pub(super) fn accepts(&self, media_type: &str) -> bool {
-        let accept = self.headers.get_all(ACCEPT);
+        let accept = self.headers().get_all(ACCEPT);
         accept.iter().filter_map(|value| value.to_str().ok()).any(|value| {
             value
                 .split(',')
@@ -124,7 +133,7 @@ impl Call {
     }
 
     async fn read_body(&mut self, is_json: bool) -> Result<Bytes, ApiError> {
-        let announced = self.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        let announced = self.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
         if announced.is_some_and(|length| length > BODY_MAX_BYTES as u64) {
             return Err(self.refuse_large_body().await);
         }
@@ -149,7 +158,7 @@ impl Call {
             // Nearly every body arrives in one piece and is not copied.
             whole = if whole.is_empty() { chunk } else { [whole, chunk].concat().into() };
         }
-        if is_json && !whole.is_empty() && !self.headers.get(CONTENT_TYPE).is_none_or(is_json_type) {
+        if is_json && !whole.is_empty() && !self.headers().get(CONTENT_TYPE).is_none_or(is_json_type) {
             return Err(ApiError::new(Reason::UnsupportedMediaType));
         }
         Ok(whole)
@@ -195,24 +204,22 @@ impl RequestIds {
         Self { seed, count: AtomicU64::new(0) }
     }
 
-    pub(super) fn of(&self, headers: &HeaderMap) -> String {
-        let given = headers.get(proto::caller::REQUEST_ID).and_then(|value| value.to_str().ok());
-        match given.filter(|text| is_fit(text)) {
-            Some(text) => text.to_owned(),
-            None => self.next(),
-        }
+    pub(super) fn of(&self, headers: &HeaderMap) -> HeaderValue {
+        let given = headers.get(proto::caller::REQUEST_ID);
+        given.filter(|name| is_fit(name.as_bytes())).cloned().unwrap_or_else(|| self.next())
     }
 
-    fn next(&self) -> String {
+    fn next(&self) -> HeaderValue {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let bits = (u128::from(self.seed) << 64) | u128::from(count);
-        let digits = engine::ids::encode(bits);
-        format!("req_{}", std::str::from_utf8(&digits).unwrap_or_default())
+        let mut name = *b"req_00000000000000000000000000";
+        name[4..].copy_from_slice(&engine::ids::encode(bits));
+        HeaderValue::from_bytes(&name).expect("letters and digits may stand in a header")
     }
 }
 
-fn is_fit(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b))
+fn is_fit(name: &[u8]) -> bool {
+    (1..=64).contains(&name.len()) && name.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(b))
 }
 
 #[cfg(test)]
@@ -225,7 +232,7 @@ mod tests {
         let named = |name: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("x-request-id", HeaderValue::from_str(name).expect("a header"));
-            ids.of(&headers)
+            ids.of(&headers).to_str().expect("text").to_owned()
         };
         assert_eq!(named("order-7.2"), "order-7.2");
         for unfit in ["", "a b", "<script>", &"x".repeat(65)] {

@@ -68,7 +68,7 @@ async fn find(facade: &Facade, call: &Call, way: Way<'_>) -> Result<v1::Payment,
 
 /// A program, not a browser: it shows a payment, or does not ask for a page.
 pub(super) fn is_program(call: &Call) -> bool {
-    call.headers.contains_key("x-payment") || !call.accepts("text/html")
+    call.headers().contains_key("x-payment") || !call.accepts("text/html")
 }
 
 /// Answers a program at a checkout address. Payment by HTTP 402 takes this place.

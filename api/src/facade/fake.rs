@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::stream::{self, BoxStream};
 use proto::{
-    ApiError, Caller, Engine, Local, Reason, Transport,
+    ApiError, Engine, Local, Reason, Transport,
     v1::{
         self, checkout_request::Session, checkout_server, fees_server, merchants_server, payments_server, system_server,
     },
@@ -54,7 +54,7 @@ impl Fake {
 
     fn keyed<T>(&self, request: &Request<T>) -> Result<(), Status> {
         self.open()?;
-        match Caller::of(request).api_key.as_deref() {
+        match proto::caller::api_key(request) {
             Some(KEY) => Ok(()),
             _ => Err(ApiError::new(Reason::InvalidApiKey).into()),
         }

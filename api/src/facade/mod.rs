@@ -6,11 +6,10 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderValue, Method};
 use proto::{ApiError, Engine, Reason};
 use warp::{
     Buf, Filter,
-    filters::path::FullPath,
     reply::{Reply, Response},
 };
 
@@ -36,9 +35,7 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
-pub use call::Call;
-
-use call::RequestIds;
+use call::{Call, Head, Incoming, RequestIds};
 
 /// What every handler holds.
 pub struct Facade {
@@ -134,29 +131,28 @@ impl Facade {
     }
 
     /// Answers one request, whatever it is.
-    async fn answer(self: Arc<Self>, path: FullPath, mut call: Call) -> Response {
-        let request_id = self.ids.of(&call.headers);
-        call.caller.request_id = Some(request_id.clone());
-        let is_api = path.as_str().starts_with("/api/");
-        let is_checkout = path.as_str().starts_with("/for/") || path.as_str().starts_with("/checkout/");
+    async fn answer(self: Arc<Self>, head: Arc<Head>, body: Incoming) -> Response {
+        let path = head.uri.path();
+        let mut call = Call::new(Arc::clone(&head), body);
+        let id = self.ids.of(&head.headers);
+        call.caller.request_id = Some(id.clone());
+        let is_api = path.starts_with("/api/");
+        let is_checkout = path.starts_with("/for/") || path.starts_with("/checkout/");
         let wants_page = is_checkout && !checkout::is_program(&call);
-        if call.method == Method::HEAD {
-            // The same answer; the server keeps its body to itself.
-            call.method = Method::GET;
-        }
-        let result = match call.check_head(path.as_str()) {
-            Ok(()) => self.dispatch(path.as_str(), call).await,
+        let result = match call.check_head() {
+            Ok(()) => self.dispatch(path, call).await,
             Err(error) => Err(error.into()),
         };
+        let name = id.to_str().unwrap_or_default();
         let mut response = match result {
             Ok(response) => response,
-            Err(refusal) if wants_page => pages::refusal(&refusal.error, &request_id),
-            Err(refusal) => refusal.into_response(&request_id),
+            Err(refusal) if wants_page => pages::refusal(&refusal.error, name),
+            Err(refusal) => refusal.into_response(name),
         };
-        answer::finish(&mut response, &request_id, is_api);
         if is_checkout {
             response.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Accept, X-Payment"));
         }
+        answer::finish(&mut response, id, is_api);
         response
     }
 }
@@ -201,34 +197,15 @@ fn split<'p, 's>(path: &'p str, into: &'s mut [&'p str; 7]) -> Option<&'s [&'p s
     Some(&into[..count])
 }
 
-/// Returns the facade as a warp filter. It answers every request: the type allows a rejection, no part makes one.
-pub fn routes(
+/// Returns the facade as a warp filter over what [`server`] prepares: each request's head is among its extensions.
+fn routes(
     facade: &Arc<Facade>,
 ) -> impl Filter<Extract = (impl Reply,), Error = warp::Rejection> + Clone + Send + Sync + 'static {
     let facade = Arc::clone(facade);
-    let query = warp::query::raw().or(warp::any().map(String::new)).unify();
-    let client = warp::ext::optional::<server::ClientAddr>();
-    warp::any()
-        .map(move || Arc::clone(&facade))
-        .and(warp::path::full())
-        .and(warp::method())
-        .and(query)
-        .and(warp::header::headers_cloned())
-        .and(client)
-        .and(warp::body::stream())
-        .then(
-            |facade: Arc<Facade>,
-             path: FullPath,
-             method: Method,
-             query: String,
-             headers: HeaderMap,
-             client: Option<server::ClientAddr>,
-             body| {
-                let body = call::Incoming::new(into_bytes(body), facade.body_timeout);
-                let call = Call::new(method, query, headers, client, body);
-                facade.answer(path, call)
-            },
-        )
+    warp::ext::get::<Arc<Head>>().and(warp::body::stream()).then(move |head: Arc<Head>, body| {
+        let body = Incoming::new(into_bytes(body), facade.body_timeout);
+        Arc::clone(&facade).answer(head, body)
+    })
 }
 
 fn into_bytes(

@@ -1,7 +1,8 @@
 //! The one accept loop of the facade: limits, timeouts, the caller's address, a graceful end.
 
-use std::{future::Future, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
 
+use http::HeaderValue;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -14,11 +15,21 @@ use tokio::{
 };
 use tracing::{debug, info, warn};
 
-use super::{Facade, routes, wire::PlainErrors};
+use super::{Facade, call::Head, routes, wire::PlainErrors};
 
-/// Where a request comes from. Behind a proxy this is the proxy.
-#[derive(Debug, Clone, Copy)]
-pub struct ClientAddr(pub SocketAddr);
+/// Where a connection comes from. Behind a proxy this is the proxy.
+#[derive(Debug, Clone)]
+pub(super) struct ClientAddr {
+    /// The address without its port, as it is told to the engine.
+    pub(super) text: HeaderValue,
+}
+
+impl ClientAddr {
+    fn of(address: SocketAddr) -> Self {
+        let text = address.ip().to_string();
+        Self { text: HeaderValue::from_str(&text).expect("an address may stand in a header") }
+    }
+}
 
 /// What the loop allows.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +66,7 @@ pub async fn serve(listener: TcpListener, facade: Arc<Facade>, limits: Limits, s
             accepted = accept(&listener, &connections) => accepted,
         };
         let Some((stream, address, permit)) = accepted else { continue };
-        let service = WithClient { inner: service.clone(), client: ClientAddr(address) };
+        let service = WithHead { inner: service.clone(), client: ClientAddr::of(address) };
         let io = TokioIo::new(PlainErrors::new(stream));
         let connection = http.serve_connection(io, TowerToHyperService::new(service));
         let connection = graceful.watch(connection);
@@ -93,14 +104,14 @@ async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>) -> Option<
     }
 }
 
-/// Adds the caller's address to each request.
+/// Puts each request's head where handlers find it without copying it.
 #[derive(Clone)]
-struct WithClient<S> {
+struct WithHead<S> {
     inner: S,
     client: ClientAddr,
 }
 
-impl<S, B> tower::Service<http::Request<B>> for WithClient<S>
+impl<S, B> tower::Service<http::Request<B>> for WithHead<S>
 where
     S: tower::Service<http::Request<B>>,
 {
@@ -113,10 +124,13 @@ where
     }
 
     fn call(&mut self, mut request: http::Request<B>) -> S::Future {
-        request.extensions_mut().insert(self.client);
+        let head = Head {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            headers: std::mem::take(request.headers_mut()),
+            client: self.client.clone(),
+        };
+        request.extensions_mut().insert(Arc::new(head));
         self.inner.call(request)
     }
 }
-
-/// A boxed end signal, for callers that hold several servers.
-pub type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;

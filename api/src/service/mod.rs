@@ -5,7 +5,7 @@
 use actors::Gateway;
 use engine::{ids::MerchantId, merchant::Merchant};
 use proto::{
-    ApiError, Caller, Local, Reason, Transport,
+    ApiError, Local, Reason, Transport,
     v1::{
         checkout_server::CheckoutServer, fees_server::FeesServer, merchants_server::MerchantsServer,
         payments_server::PaymentsServer, system_server::SystemServer, webhook_endpoints_server::WebhookEndpointsServer,
@@ -50,8 +50,8 @@ impl Service {
 
     /// Returns the merchant whose key came with a request.
     async fn caller<T>(&self, request: &Request<T>) -> Result<Merchant, ApiError> {
-        let key = Caller::of(request).api_key.ok_or(Reason::InvalidApiKey)?;
-        self.gateway.authenticate(&key).await.map_err(convert::error)
+        let key = proto::caller::api_key(request).ok_or(Reason::InvalidApiKey)?;
+        self.gateway.authenticate(key).await.map_err(convert::error)
     }
 
     /// Returns the caller, who must be an admin.
