@@ -15,6 +15,8 @@ pub(crate) enum Json {
     Null,
     Bool(bool),
     Int(i128),
+    /// A number that is not whole, or beyond 64 bits: only where a reader passes it over.
+    Fraction,
     Text(String),
     List(Vec<Json>),
     Map(Vec<(String, Json)>),
@@ -22,9 +24,18 @@ pub(crate) enum Json {
 
 impl Json {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::read(bytes, false)
+    }
+
+    /// Reads JSON in which other numbers than whole ones may stand too, as long as nobody asks what they are.
+    pub(crate) fn parse_with_fractions(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::read(bytes, true)
+    }
+
+    fn read(bytes: &[u8], fractions: bool) -> Result<Self, DecodeError> {
         let fault = RefCell::new(None);
         let mut reader = serde_json::Deserializer::from_slice(bytes);
-        Strict { depth: 0, fault: &fault }
+        Strict { depth: 0, fractions, fault: &fault }
             .deserialize(&mut reader)
             .and_then(|json| reader.end().map(|()| json))
             .map_err(|error| {
@@ -90,6 +101,7 @@ pub(super) fn write_list<T>(
 #[derive(Clone, Copy)]
 struct Strict<'f> {
     depth: usize,
+    fractions: bool,
     fault: &'f RefCell<Option<Fault>>,
 }
 
@@ -139,7 +151,7 @@ impl<'de> Visitor<'de> for Strict<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Json, E> {
-        Err(self.refuse(Fault::NotWhole))
+        if self.fractions { Ok(Json::Fraction) } else { Err(self.refuse(Fault::NotWhole)) }
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Json, E> {
@@ -193,6 +205,9 @@ mod tests {
             assert_eq!(fault(text), Fault::NotWhole, "{text}");
         }
         assert_eq!(Json::parse(b"18446744073709551615"), Ok(Json::Int(u64::MAX.into())));
+        let json = Json::parse_with_fractions(br#"{"price":0.5,"units":1}"#).unwrap();
+        assert!(json.member("price").unwrap().whole::<i64>("a number").is_err());
+        assert_eq!(json.member("units").unwrap().whole::<i64>("a number"), Ok(1));
     }
 
     #[test]

@@ -2,11 +2,13 @@
 //!
 //! All of it is decided by its arguments; fetching authorities, claiming and broadcasting happen above.
 
+mod body;
 mod checks;
 mod offer;
 mod payload;
 mod reason;
 
+pub use body::{Asked, AskedFor, BodyError};
 pub use checks::{Expected, MemoRule, Presented, authorize, candidate_ids, check_balance, is_bound};
 pub use offer::{Offer, OfferFee, body_v1, requirements_v2};
 pub use payload::{Accepted, HeaderError, PaymentPayload, Requirements, Version, encode_header};

@@ -9,7 +9,7 @@ use base64::{
 use super::{NETWORK, Reason, Refused, SCHEME, is_our_network};
 use crate::{
     account::AccountName,
-    hive::{DecodeError, Transaction, json::Json},
+    hive::{DecodeError, Fault, Transaction, json::Json},
     money::{Currency, Money},
     time::Timestamp,
 };
@@ -113,7 +113,7 @@ impl PaymentPayload {
         }
         let bytes = decode_base64(value).ok_or(HeaderError::Malformed)?;
         // Not JSON at all is the transport's fault; JSON that is no payment is the payer's.
-        let json = Json::parse(&bytes).map_err(|_| HeaderError::Malformed)?;
+        let json = Json::parse_with_fractions(&bytes).map_err(|_| HeaderError::Malformed)?;
         if !matches!(json, Json::Map(_)) {
             return Err(HeaderError::Malformed);
         }
@@ -125,12 +125,12 @@ impl PaymentPayload {
     /// # Errors
     /// [`Refused`] says what about it is no payment.
     pub fn parse(json: &[u8]) -> Result<Self, Refused> {
-        Self::read(&Json::parse(json).map_err(invalid_payload)?)
+        Self::read(&Json::parse_with_fractions(json).map_err(invalid_payload)?)
     }
 
-    fn read(json: &Json) -> Result<Self, Refused> {
+    pub(super) fn read(json: &Json) -> Result<Self, Refused> {
         let version =
-            match json.member("x402Version").and_then(|v| v.whole::<i64>("1 or 2")).map_err(invalid_payload)? {
+            match json.member("x402Version").and_then(|v| v.whole::<i128>("1 or 2")).map_err(invalid_payload)? {
                 1 => Version::V1,
                 2 => Version::V2,
                 other => {
@@ -166,8 +166,14 @@ impl PaymentPayload {
             return Err(Refused::new(Reason::InvalidPayload, "nonce must have 1 to 256 bytes"));
         }
         let transaction = payload.member("signedTransaction").map_err(invalid_payload)?;
-        let transaction =
-            Transaction::read(transaction).map_err(|error| invalid_payload(error.inside("signedTransaction")))?;
+        let transaction = Transaction::read(transaction).map_err(|error| {
+            let reason = match error.fault {
+                // An operation that we cannot even read is no transfer.
+                Fault::UnknownOperation { .. } => Reason::Operations,
+                _ => Reason::InvalidPayload,
+            };
+            Refused::new(reason, error.inside("signedTransaction"))
+        })?;
         Ok(Self { version, transaction, nonce, accepted })
     }
 }
@@ -178,8 +184,11 @@ impl Requirements {
     /// # Errors
     /// [`Refused`] with [`Reason::InvalidPaymentRequirements`], or what scheme and network are wrong for.
     pub fn parse(json: &[u8]) -> Result<Self, Refused> {
-        let invalid = |message: String| Refused::new(Reason::InvalidPaymentRequirements, message);
-        let json = Json::parse(json).map_err(|error| invalid(error.to_string()))?;
+        Self::read(&Json::parse_with_fractions(json).map_err(|error| invalid_requirements(error.to_string()))?)
+    }
+
+    pub(super) fn read(json: &Json) -> Result<Self, Refused> {
+        let invalid = invalid_requirements;
         let optional = |key: &'static str| match json.get(key) {
             Ok(None | Some(Json::Null)) => Ok(None),
             Ok(Some(value)) => value.text().map(Some).map_err(|error| invalid(format!("{key} {error}"))),
@@ -190,7 +199,7 @@ impl Requirements {
         check_network(needed("network")?)?;
         let amount = match (optional("maxAmountRequired")?, optional("amount")?) {
             (Some(text), None) => read_amount(text, optional("asset")?),
-            (None, Some(digits)) => read_amount(digits, Some(needed("asset")?)),
+            (None, Some(digits)) => read_units(digits, needed("asset")?),
             _ => None,
         };
         let amount = amount.ok_or_else(|| {
@@ -229,18 +238,19 @@ impl Requirements {
     }
 }
 
-/// Reads `1.000 HBD`, or digits of the asset's smallest unit.
+/// Reads `1.000 HBD`, or digits of the asset's smallest unit: version 1 is written both ways.
 fn read_amount(text: &str, asset: Option<&str>) -> Option<Money> {
-    let money = match Money::parse_ledger(text) {
+    match Money::parse_ledger(text) {
         Ok(money) => {
-            if asset.is_some_and(|asset| asset != money.currency.code()) {
-                return None;
-            }
-            money
+            let agrees = asset.is_none_or(|asset| asset == money.currency.code());
+            (agrees && money.units > 0).then_some(money)
         }
-        Err(_) => Money::parse(text, Currency::parse(asset?)?).ok()?,
-    };
-    (money.units > 0).then_some(money)
+        Err(_) => read_units(text, asset?),
+    }
+}
+
+fn read_units(digits: &str, asset: &str) -> Option<Money> {
+    Money::parse(digits, Currency::parse(asset)?).ok()
 }
 
 fn check_scheme(scheme: &str) -> Result<(), Refused> {
@@ -257,6 +267,10 @@ fn check_network(network: &str) -> Result<(), Refused> {
     } else {
         Err(Refused::new(Reason::InvalidNetwork, format_args!("the network must be {NETWORK}")))
     }
+}
+
+fn invalid_requirements(message: String) -> Refused {
+    Refused::new(Reason::InvalidPaymentRequirements, message)
 }
 
 fn invalid_payload(error: impl std::fmt::Display) -> Refused {

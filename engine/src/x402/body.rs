@@ -1,0 +1,187 @@
+//! The body of a verify or settle request: what is paid for, and the payment. Read as strictly as a header.
+
+use super::{PaymentPayload, Reason, Refused, Requirements};
+use crate::{
+    hive::{DecodeError, json::Json},
+    ids::PaymentId,
+};
+
+/// What a caller asks to verify or to settle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// What is paid for.
+    pub target: AskedFor,
+    /// The payment.
+    pub payload: PaymentPayload,
+}
+
+/// What a payment is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AskedFor {
+    /// A session of ours.
+    Session(PaymentId),
+    /// Requirements that the caller brings along.
+    Requirements(Requirements),
+}
+
+/// A body that asks for nothing: no verdict can be given on it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    /// Not JSON, or JSON that readers could understand in two ways.
+    #[error("the body {0}")]
+    NotJson(DecodeError),
+    /// JSON, and no object.
+    #[error("the body must be a JSON object")]
+    NotAnObject,
+    /// Nothing says what is paid for.
+    #[error("one of sessionId and paymentRequirements must be given")]
+    NoTarget,
+    /// Two things say what is paid for.
+    #[error("only one of sessionId and paymentRequirements may be given")]
+    TwoTargets,
+    /// There is no payment.
+    #[error("paymentPayload is missing")]
+    NoPayload,
+}
+
+impl BodyError {
+    /// Returns the member it is about, `body` for the whole.
+    #[must_use]
+    pub const fn field(&self) -> &'static str {
+        match self {
+            Self::NotJson(_) | Self::NotAnObject => "body",
+            Self::NoTarget | Self::TwoTargets => "sessionId",
+            Self::NoPayload => "paymentPayload",
+        }
+    }
+}
+
+impl Asked {
+    /// Reads a body. Unknown members are passed over, `null` counts as absent, a top-level `x402Version` is not read.
+    ///
+    /// # Errors
+    /// [`BodyError`] where no verdict can be given; inside, a [`Refused`] that is one.
+    pub fn parse(body: &[u8]) -> Result<Result<Self, Refused>, BodyError> {
+        let json = Json::parse_with_fractions(body).map_err(BodyError::NotJson)?;
+        if !matches!(json, Json::Map(_)) {
+            return Err(BodyError::NotAnObject);
+        }
+        let given = |key| json.get(key).ok().flatten().filter(|value| **value != Json::Null);
+        let session = given("sessionId");
+        let requirements = given("paymentRequirements");
+        let wanted = match (session, requirements) {
+            (Some(session), None) => Ok(session),
+            (None, Some(requirements)) => Err(requirements),
+            (None, None) => return Err(BodyError::NoTarget),
+            (Some(_), Some(_)) => return Err(BodyError::TwoTargets),
+        };
+        let payload = given("paymentPayload").ok_or(BodyError::NoPayload)?;
+        Ok(Self::read(wanted, payload))
+    }
+
+    fn read(wanted: Result<&Json, &Json>, payload: &Json) -> Result<Self, Refused> {
+        let read = PaymentPayload::read(payload)?;
+        let target = match wanted {
+            Ok(session) => AskedFor::Session(read_session(session)?),
+            Err(requirements) => {
+                let mut requirements = Requirements::read(requirements)?;
+                if requirements.resource.is_empty() {
+                    // Version 2 moved the resource from the requirements to the payment.
+                    requirements.resource = resource_of(payload).unwrap_or_default().to_owned();
+                }
+                AskedFor::Requirements(requirements)
+            }
+        };
+        Ok(Self { target, payload: read })
+    }
+}
+
+/// What is no id of ours names no session.
+fn read_session(json: &Json) -> Result<PaymentId, Refused> {
+    let id = json.text().ok().and_then(|text| text.parse().ok());
+    id.ok_or_else(|| Refused::new(Reason::SessionNotFound, "there is no such session"))
+}
+
+fn resource_of(payload: &Json) -> Option<&str> {
+    match payload.get("resource").ok()?? {
+        Json::Text(url) => Some(url),
+        object => object.get("url").ok()??.text().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRANSACTION: &str = r#"{"ref_block_num":1,"ref_block_prefix":2,"expiration":"2026-11-20T14:05:00","operations":[["transfer",{"from":"agent","to":"blue.mugs","amount":"1.000 HBD","memo":"x"}]],"extensions":[],"signatures":[]}"#;
+    const SESSION: &str = r#""sessionId":"pay_00000000000000000000000002""#;
+    const V1_REQUIREMENTS: &str = r#""paymentRequirements":{"scheme":"exact","network":"hive:mainnet","maxAmountRequired":"1.000 HBD","payTo":"blue.mugs","resource":"/a","extra":{"rate":0.5}}"#;
+    const V2_REQUIREMENTS: &str = r#""paymentRequirements":{"scheme":"exact","network":"hive:mainnet","amount":"1000","asset":"HBD","payTo":"blue.mugs","maxTimeoutSeconds":60}"#;
+
+    fn v1() -> String {
+        format!(
+            r#""paymentPayload":{{"x402Version":1,"scheme":"exact","network":"hive:mainnet","payload":{{"signedTransaction":{TRANSACTION},"nonce":"n"}}}}"#
+        )
+    }
+
+    fn v2() -> String {
+        format!(
+            r#""paymentPayload":{{"x402Version":2,"resource":{{"url":"https://x.example/a"}},"accepted":{{"scheme":"exact","network":"hive:mainnet","amount":"1000","asset":"HBD","payTo":"blue.mugs"}},"payload":{{"signedTransaction":{TRANSACTION},"nonce":"n"}}}}"#
+        )
+    }
+
+    fn read(members: &[&str]) -> Result<Result<Asked, Refused>, BodyError> {
+        Asked::parse(format!("{{{}}}", members.join(",")).as_bytes())
+    }
+
+    #[test]
+    fn a_body_names_a_session_or_brings_requirements() {
+        let asked = read(&[SESSION, &v1(), r#""paymentRequirements":null"#, r#""x402Version":7.5"#]).unwrap().unwrap();
+        assert_eq!(asked.target, AskedFor::Session(PaymentId::from_bits(2)));
+        let asked = read(&[V1_REQUIREMENTS, &v1()]).unwrap().unwrap();
+        let AskedFor::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
+        assert_eq!((requirements.resource.as_str(), requirements.amount.units), ("/a", 1_000));
+        let asked = read(&[V2_REQUIREMENTS, &v2()]).unwrap().unwrap();
+        let AskedFor::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
+        assert_eq!(requirements.resource, "https://x.example/a", "version 2 names it beside the payment");
+    }
+
+    #[test]
+    fn a_body_that_asks_for_nothing_gets_no_verdict() {
+        assert_eq!(read(&[&v1()]), Err(BodyError::NoTarget));
+        assert_eq!(read(&[SESSION, V1_REQUIREMENTS, &v1()]), Err(BodyError::TwoTargets));
+        assert_eq!(read(&[SESSION]), Err(BodyError::NoPayload));
+        assert_eq!(read(&[SESSION, r#""paymentPayload":null"#]), Err(BodyError::NoPayload));
+        for no_object in ["[]", "null", "7", "\"x\""] {
+            assert_eq!(Asked::parse(no_object.as_bytes()), Err(BodyError::NotAnObject), "{no_object}");
+        }
+    }
+
+    #[test]
+    fn attack_27_a_body_that_can_be_read_in_two_ways_is_no_body() {
+        let deep = format!(r#""x":{}{}"#, "[".repeat(17), "]".repeat(17));
+        for bad in ["", "{", &format!(r#"{{{SESSION},{SESSION}}}"#), &format!("{{{deep}}}"), "{} {}", "{\"a\":1e999}"] {
+            assert!(matches!(Asked::parse(bad.as_bytes()), Err(BodyError::NotJson(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_inside_is_a_verdict() {
+        let reason = |members: &[&str]| read(members).expect("a verdict").expect_err("a refusal").reason;
+        for session in ["7", "[]", "\"\"", "\"pay_1\"", "true"] {
+            assert_eq!(reason(&[&format!("\"sessionId\":{session}"), &v1()]), Reason::SessionNotFound, "{session}");
+        }
+        for payload in ["7", "[]", "{}", "\"x\""] {
+            assert_eq!(reason(&[SESSION, &format!("\"paymentPayload\":{payload}")]), Reason::InvalidPayload);
+        }
+        for requirements in ["7", "[]", "{}", "\"x\""] {
+            let member = format!("\"paymentRequirements\":{requirements}");
+            assert_eq!(reason(&[&member, &v1()]), Reason::InvalidPaymentRequirements, "{requirements}");
+        }
+        assert_eq!(reason(&[SESSION, &v1().replace(":1,\"scheme", ":3,\"scheme")]), Reason::InvalidX402Version);
+        assert_eq!(reason(&[SESSION, &v1().replace("exact", "upto")]), Reason::UnsupportedScheme);
+        assert_eq!(reason(&[SESSION, &v1().replace("hive:mainnet", "hive:testnet")]), Reason::InvalidNetwork);
+        let escrow = v1().replace("\"transfer\"", "\"escrow_transfer\"");
+        assert_eq!(reason(&[SESSION, &escrow]), Reason::Operations);
+    }
+}
