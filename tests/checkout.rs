@@ -53,7 +53,10 @@ fn both_addresses_show_everything_a_payer_needs() {
     let payment = shop.open_with(&mug());
     for path in [format!("/for/{}", payment.slug), format!("/checkout/{}", payment.id)] {
         let page = page(&shop.api, &path);
-        has(&page, &["1.500", "HBD", &shop.account.name, &payment.memo, "hive://sign/op/", "<svg", "hivesigner.com/sign/"]);
+        has(
+            &page,
+            &["1.500", "HBD", &shop.account.name, &payment.memo, "hive://sign/op/", "<svg", "hivesigner.com/sign/"],
+        );
         has(&page, &["Waiting for your payment", "keychain-pay", "method=\"post\"", "Cancel", "lang=\"en\""]);
         has(&page, &["No real money moves"]);
         let memo = format!("<code id=\"pay-memo\">{}</code>", payment.memo);
@@ -75,7 +78,9 @@ fn the_page_lets_nothing_else_in_and_tells_nothing_on() {
     }
     assert!(answer.header("x-robots-tag").is_some_and(|robots| robots.contains("noindex")));
     let policy = answer.header("content-security-policy").unwrap();
-    for part in ["default-src 'none'", "script-src 'self'", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'self'"] {
+    for part in
+        ["default-src 'none'", "script-src 'self'", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'self'"]
+    {
         assert!(policy.contains(part), "{policy}");
     }
     let html = answer.text();
@@ -92,7 +97,8 @@ fn the_page_lets_nothing_else_in_and_tells_nothing_on() {
 fn what_merchants_write_is_text_and_never_markup() {
     let dev = shared();
     let shop = Shop::open_for(&dev.api, dev.ledger.account("shop"));
-    shop.update(&json!({ "name": "<b>\"Evil\" & 'Sons'</b>", "iconUrl": "https://a.example/i.png?a=\"'><script>" })).ok(200);
+    shop.update(&json!({ "name": "<b>\"Evil\" & 'Sons'</b>", "iconUrl": "https://a.example/i.png?a=\"'><script>" }))
+        .ok(200);
     let payment = shop.open_with(&json!({
         "amount": "1", "currency": "HBD", "description": "<img src=x onerror=alert(1)>{{7*7}}\u{202e}",
         "redirectUrl": "https://shop.example/?a=\"><script>alert(1)</script>",
@@ -104,7 +110,11 @@ fn what_merchants_write_is_text_and_never_markup() {
         }
         has(&page, &["{{7*7}}"]);
     }
-    assert!(payment.slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'), "{}", payment.slug);
+    assert!(
+        payment.slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
+        "{}",
+        payment.slug
+    );
 }
 
 fn pay(shop: &Shop, payment: &str, memo: &str) -> Value {

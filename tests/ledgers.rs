@@ -209,9 +209,7 @@ fn without_a_node_what_needs_the_ledger_says_so_and_the_rest_works() {
     let account = dev.ledger.account("later");
     let payment = shop.open_payment();
     dev.ledger.disconnect(true);
-    crate::harness::until("the outage to be noticed", || {
-        (dev.api.get("/readyz").send().status == 503).then_some(())
-    });
+    crate::harness::until("the outage to be noticed", || (dev.api.get("/readyz").send().status == 503).then_some(()));
     let watch = Stopwatch::start();
     let body = json!({ "name": "Later", "hiveAccount": account.name });
     let refused = dev.api.post("/api/public/merchants/register", &body).send();
@@ -272,6 +270,7 @@ fn a_lagging_node_is_followed() {
     assert_eq!(done["amountPaid"], "1500");
     dev.ledger.order("node", &json!({ "lagBlocks": 0 }));
     let next = shop.open_payment();
-    dev.ledger.order("transfer", &json!({ "from": "bob", "to": shop.account.name, "amount": PRICE, "memo": next.memo }));
+    dev.ledger
+        .order("transfer", &json!({ "from": "bob", "to": shop.account.name, "amount": PRICE, "memo": next.memo }));
     shop.until_status(&next.id, "completed");
 }

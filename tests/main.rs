@@ -4,12 +4,18 @@
 // which reads its sources.
 
 mod checkout;
+mod golden;
+mod grpc;
 mod harness;
+mod interop;
 mod ledgers;
-mod webhooks;
 mod merchants;
 mod payments;
+mod recovery;
 mod spec;
+mod split;
+mod tidy;
+mod webhooks;
 
 use std::process::ExitCode;
 
@@ -32,12 +38,18 @@ fn title(module: &str, name: &str) -> String {
 fn main() -> ExitCode {
     let arguments = libtest_mimic::Arguments::from_args();
     let all = [
+        tidy::tests(),
         spec::all(),
         merchants::tests(),
         payments::all(),
         checkout::tests(),
         webhooks::tests(),
         ledgers::tests(),
+        recovery::tests(),
+        split::tests(),
+        grpc::tests(),
+        golden::tests(),
+        interop::tests(),
     ];
     let conclusion = libtest_mimic::run(&arguments, all.into_iter().flatten().collect());
     harness::end();

@@ -1,6 +1,10 @@
-//! Whole gateways to test against: `hivetill dev`, one shared by all who leave it as it is, or one's own.
+//! Whole gateways to test against: `hivetill dev`, one shared by all who leave it as it is, or one's own; and the same
+//! in pieces.
 
-use std::sync::OnceLock;
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 use serde_json::{Value, json};
 
@@ -22,7 +26,7 @@ pub(crate) struct Dev {
 }
 
 /// Ports that the kernel chooses, and blocks that come fast.
-pub(crate) const QUICK: [&str; 10] = [
+const QUICK: [&str; 10] = [
     "--json",
     "--listen",
     "127.0.0.1:0",
@@ -71,9 +75,7 @@ impl Dev {
     /// Returns a demo account.
     #[track_caller]
     pub(crate) fn demo_account(&self, name: &str) -> Payer {
-        let accounts = self.said["accounts"].as_array().expect("accounts");
-        let account = accounts.iter().find(|account| account["name"] == name).expect("the demo account");
-        Payer { name: name.to_owned(), key: account["activeKey"].as_str().expect("its key").to_owned() }
+        demo_account(&self.said, name)
     }
 
     /// Returns the admin's key.
@@ -106,4 +108,126 @@ pub(crate) fn until_ready(api: &Api) {
         let answer = api.get("/readyz").try_send().ok()?;
         (answer.status == 200).then_some(())
     });
+}
+
+/// The dev ledger alone.
+pub(crate) struct LedgerHouse {
+    pub(crate) ledger: Ledger,
+    pub(crate) process: Process,
+    said: Value,
+}
+
+impl LedgerHouse {
+    /// Starts a ledger that keeps its chain in `state`. `address` is where its node listens.
+    #[track_caller]
+    pub(crate) fn start(state: &Path, address: &str) -> Self {
+        let state = state.to_str().expect("a path");
+        let mut process = Process::start(&[
+            "ledger",
+            "--json",
+            "--listen",
+            address,
+            "--control-listen",
+            "127.0.0.1:0",
+            "--block-interval",
+            "250ms",
+            "--state",
+            state,
+        ]);
+        let said = process.ready();
+        let text = |member: &str| said[member].as_str().unwrap_or_else(|| panic!("no {member} in {said}"));
+        Self { ledger: Ledger::new(text("ledger"), text("control")), process, said }
+    }
+
+    /// Returns a demo account.
+    #[track_caller]
+    pub(crate) fn demo_account(&self, name: &str) -> Payer {
+        demo_account(&self.said, name)
+    }
+}
+
+/// A gateway of separate processes over a ledger: `serve`, or `engine` and `facade`.
+pub(crate) struct Serve {
+    pub(crate) api: Api,
+    pub(crate) process: Process,
+}
+
+/// The settings under which such a gateway follows the dev ledger as `dev` does.
+const AS_DEV: [&str; 3] =
+    ["--set=ledger.poll_interval_ms=50", "--set=webhooks.allow_insecure=true", "--set=fees.percent=1.5"];
+
+impl Serve {
+    /// Starts `serve` on a data directory and waits until it follows the ledger.
+    #[track_caller]
+    pub(crate) fn start(data: &Path, ledger: &Ledger) -> Self {
+        let serve = Self::start_unready(data, ledger);
+        until_ready(&serve.api);
+        serve
+    }
+
+    /// Starts `serve` and waits only until it listens.
+    #[track_caller]
+    pub(crate) fn start_unready(data: &Path, ledger: &Ledger) -> Self {
+        let mut process = Process::start(&Self::args(data, ledger, &[]));
+        let address = process.log_after("listening on ");
+        Self { api: Api::new(&format!("http://{address}")), process }
+    }
+
+    /// Returns the command line of `serve`.
+    pub(crate) fn args(data: &Path, ledger: &Ledger, more: &[&str]) -> Vec<String> {
+        let data = data.to_str().expect("a path");
+        let fixed =
+            ["serve", "--network", "dev", "--listen", "127.0.0.1:0", "--data", data, "--node", &ledger.rpc.base];
+        fixed.iter().chain(&AS_DEV).chain(more).map(|arg| (*arg).to_owned()).collect()
+    }
+}
+
+/// A gateway of two processes.
+pub(crate) struct Split {
+    pub(crate) api: Api,
+    pub(crate) grpc: String,
+    pub(crate) data: PathBuf,
+    pub(crate) engine: Process,
+    pub(crate) facade: Process,
+}
+
+impl Split {
+    #[track_caller]
+    pub(crate) fn start(data: &Path, ledger: &Ledger) -> Self {
+        let (engine, grpc) = Self::engine(data, ledger, "127.0.0.1:0");
+        let token = std::fs::read_to_string(data.join("grpc-token")).expect("the engine's token");
+        let url = format!("--engine-url={grpc}");
+        let token = format!("--set=grpc.token={}", token.trim());
+        let mut facade = Process::start(&["facade", "--listen", "127.0.0.1:0", &url, &token]);
+        let address = facade.log_after("listening on ");
+        let api = Api::new(&format!("http://{address}"));
+        until_ready(&api);
+        Self { api, grpc, data: data.to_owned(), engine, facade }
+    }
+
+    /// Starts the engine alone, and returns where its port is.
+    #[track_caller]
+    pub(crate) fn engine(data: &Path, ledger: &Ledger, address: &str) -> (Process, String) {
+        let mut args = Serve::args(data, ledger, &["--grpc-listen", address]);
+        args[0] = "engine".to_owned();
+        // The engine has no REST port.
+        let listen = args.iter().position(|arg| arg == "--listen").expect("there");
+        args.drain(listen..listen + 2);
+        let mut engine = Process::start(&args);
+        let address = engine.log_after("gRPC port is ");
+        (engine, format!("http://{address}"))
+    }
+
+    /// Returns the token of the engine's port.
+    pub(crate) fn token(&self) -> String {
+        let token = std::fs::read_to_string(self.data.join("grpc-token")).expect("the engine's token");
+        token.trim().to_owned()
+    }
+}
+
+#[track_caller]
+fn demo_account(said: &Value, name: &str) -> Payer {
+    let accounts = said["accounts"].as_array().expect("accounts");
+    let account = accounts.iter().find(|account| account["name"] == name).expect("the demo account");
+    Payer { name: name.to_owned(), key: account["activeKey"].as_str().expect("its key").to_owned() }
 }

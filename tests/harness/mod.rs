@@ -9,9 +9,9 @@ mod receiver;
 mod shop;
 mod wait;
 
-pub(crate) use gateway::{Dev, shared};
+pub(crate) use gateway::{Dev, LedgerHouse, Serve, Split, shared, until_ready};
 pub(crate) use http::{Answer, Api};
-pub(crate) use ledger::{Ledger, Payer};
+pub(crate) use ledger::Ledger;
 pub(crate) use process::{Process, end, folder};
 pub(crate) use raw::raw;
 pub(crate) use receiver::{Hook, Receiver, Reply};

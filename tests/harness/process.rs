@@ -60,6 +60,21 @@ impl Process {
         })
     }
 
+    /// Waits for a line of its log with these words, and returns the word after them.
+    pub(crate) fn log_after(&mut self, words: &str) -> String {
+        let title = self.title.clone();
+        until(&format!("`{words}` in the log of `{title}`"), || {
+            let log = self.log();
+            if let Some((_, rest)) = log.split_once(words) {
+                let end = rest.find(|c: char| c.is_whitespace() || matches!(c, ')' | ',')).unwrap_or(rest.len());
+                return Some(rest[..end].to_owned());
+            }
+            let ended = self.child.try_wait().expect("a child of ours");
+            assert!(ended.is_none(), "`{title}` ended: {ended:?}\n{}", self.log());
+            None
+        })
+    }
+
     /// Ends it as a power cut does: SIGKILL.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
@@ -89,21 +104,18 @@ impl Process {
 
     /// Waits for its end and returns whether it went well, and what it printed.
     pub(crate) fn finish(mut self) -> Finished {
-        let success = self.wait().success();
+        let status = self.wait();
         // The readers see the pipes' end a moment after the process'.
-        until("the end of its output", || (Arc::strong_count(&self.stdout) == 1).then_some(()));
-        until("the end of its errors", || (Arc::strong_count(&self.stderr) == 1).then_some(()));
-        Finished { success, stdout: locked(&self.stdout).join("\n"), stderr: locked(&self.stderr).join("\n") }
+        for pipe in [&self.stdout, &self.stderr] {
+            until("the end of what it says", || (Arc::strong_count(pipe) == 1).then_some(()));
+        }
+        let (success, code) = (status.success(), status.code());
+        Finished { success, code, stdout: locked(&self.stdout).join("\n"), stderr: locked(&self.stderr).join("\n") }
     }
 
     /// Returns what it wrote to its log so far.
     pub(crate) fn log(&self) -> String {
         locked(&self.stderr).join("\n")
-    }
-
-    /// Returns its process id.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
     }
 }
 
@@ -111,6 +123,8 @@ impl Process {
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) success: bool,
+    /// The exit code; none after a signal.
+    pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -174,7 +188,7 @@ pids=' '
 while read -r sign pid; do
   case $sign in
     +) pids="$pids$pid " ;;
-    -) pids="${pids%% "$pid" *} ${pids#* "$pid" }" ;;
+    -) case $pids in *" $pid "*) pids="${pids%% "$pid" *} ${pids#* "$pid" }" ;; esac ;;
   esac
 done
 for pid in $pids; do kill -9 "$pid" 2>/dev/null; done

@@ -172,10 +172,7 @@ fn read(stream: &TcpStream) -> Option<Hook> {
             return None;
         }
         let Some((name, value)) = line.split_once(':') else { break };
-        headers.append(
-            HeaderName::from_bytes(name.as_bytes()).ok()?,
-            HeaderValue::from_str(value.trim()).ok()?,
-        );
+        headers.append(HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value.trim()).ok()?);
     }
     let length = headers.get("content-length")?.to_str().ok()?.parse().ok()?;
     let mut body = vec![0; length];

@@ -157,7 +157,8 @@ fn a_wrong_key_gets_one_and_the_same_answer() {
     let zeros = format!("sk_live_{}", "0".repeat(48));
     let mut bodies: Vec<Value> = Vec::new();
     for key in ["x", "sk_live_", &flipped, &upper, half, &twice, &zeros, &shop.secret, &shop.id, "sk_test_1"] {
-        for ask in [shop.api.get("/api/public/payments").bearer(key), shop.api.get("/api/public/payments").x_api_key(key)]
+        for ask in
+            [shop.api.get("/api/public/payments").bearer(key), shop.api.get("/api/public/payments").x_api_key(key)]
         {
             let answer = ask.send();
             let mut body = answer.refused(401, "invalid_api_key");
@@ -193,9 +194,35 @@ fn a_wrong_key_gets_one_and_the_same_answer() {
 
 /// Values of `amount` that are none, as JSON.
 const NO_AMOUNTS: [&str; 29] = [
-    "\"\"", "\"0\"", "\"00\"", "\"01\"", "\"-1\"", "\"+1\"", "\"1.5\"", "\"1,5\"", "\"1e3\"", "\"0x10\"", "\" 1\"",
-    "\"1 \"", "\"1_000\"", "\"1.000 HBD\"", "\"١\"", "\"one\"", "\"NaN\"", "\"1000000001\"", "\"18446744073709551616\"",
-    "\"99999999999999999999999999\"", "1", "1.5", "-1", "0", "1e3", "null", "true", "[\"1\"]", "{\"value\":\"1\"}",
+    "\"\"",
+    "\"0\"",
+    "\"00\"",
+    "\"01\"",
+    "\"-1\"",
+    "\"+1\"",
+    "\"1.5\"",
+    "\"1,5\"",
+    "\"1e3\"",
+    "\"0x10\"",
+    "\" 1\"",
+    "\"1 \"",
+    "\"1_000\"",
+    "\"1.000 HBD\"",
+    "\"١\"",
+    "\"one\"",
+    "\"NaN\"",
+    "\"1000000001\"",
+    "\"18446744073709551616\"",
+    "\"99999999999999999999999999\"",
+    "1",
+    "1.5",
+    "-1",
+    "0",
+    "1e3",
+    "null",
+    "true",
+    "[\"1\"]",
+    "{\"value\":\"1\"}",
 ];
 
 fn an_amount_is_a_string_of_digits() {
@@ -298,8 +325,21 @@ fn a_body_must_be_an_object_of_json() {
     let deep_object = format!("{}1{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
     for path in ["/api/public/payments", "/api/public/payments/create", "/api/public/merchants/register"] {
         for body in [
-            "", "{", "}", "{]", "nope", "{\"amount\":}", "{\"amount\":01}", "{'a':1}", "{\"a\":1,}", "\u{feff}{}", "{} {}",
-            "{\"amount\":\"1\"", "NaN", &deep, &deep_object,
+            "",
+            "{",
+            "}",
+            "{]",
+            "nope",
+            "{\"amount\":}",
+            "{\"amount\":01}",
+            "{'a':1}",
+            "{\"a\":1,}",
+            "\u{feff}{}",
+            "{} {}",
+            "{\"amount\":\"1\"",
+            "NaN",
+            &deep,
+            &deep_object,
         ] {
             let body = send(path, body.as_bytes()).refused(400, "malformed_json");
             assert_eq!(body["details"][0]["field"], "body");
@@ -341,7 +381,8 @@ fn an_answer_names_its_request() {
 fn unknown_ids_are_not_found() {
     let shop = shared().shop();
     let long = "x".repeat(4_000);
-    for id in ["pay_00000000000000000000000000", "pay_1", "x", "PAY_00000000000000000000000000", "%F0%9F%90%9D", &long] {
+    for id in ["pay_00000000000000000000000000", "pay_1", "x", "PAY_00000000000000000000000000", "%F0%9F%90%9D", &long]
+    {
         shop.get(&format!("/api/public/payments/{id}")).send().refused(404, "not_found");
         shop.get(&format!("/api/public/payments/{id}/status")).send().refused(404, "not_found");
         shop.cancel(id).refused(404, "not_found");

@@ -1,0 +1,204 @@
+//! The engine's gRPC port, as an internal service calls it.
+
+use std::future::Future;
+
+use proto::{
+    ApiError, Caller, Engine, Reason, Transport,
+    v1::{self, PaymentStatus},
+};
+use tokio_stream::StreamExt;
+use tonic::{Code, Status, transport::Channel};
+
+use crate::harness::{Dev, PATIENCE, Shop, folder};
+
+crate::tests!(
+    a_service_registers_creates_watches_and_lists,
+    every_call_needs_the_bearer_token,
+    a_refusal_carries_its_reason_and_fields,
+    health_and_reflection_are_served,
+    what_comes_later_is_unimplemented,
+);
+
+/// A gateway, the token of its port, and a runtime for its clients.
+struct Port {
+    dev: Dev,
+    token: String,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Port {
+    fn open() -> Self {
+        let data = folder("grpc").join("data");
+        let dev = Dev::with(&[&format!("--data={}", data.to_str().expect("a path"))]);
+        let token = std::fs::read_to_string(data.join("grpc-token")).expect("the token").trim().to_owned();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        Self { dev, token, runtime }
+    }
+
+    #[track_caller]
+    fn run<T>(&self, work: impl Future<Output = T>) -> T {
+        let limited = async { tokio::time::timeout(PATIENCE, work).await };
+        self.runtime.block_on(limited).expect("an answer in time")
+    }
+
+    fn channel(&self) -> Channel {
+        let url = self.dev.said["grpc"].as_str().expect("the port").to_owned();
+        self.run(async { Channel::from_shared(url).expect("a URL").connect().await }).expect("the port answers")
+    }
+
+    fn engine(&self) -> Engine {
+        Engine::new(Transport::remote(self.channel(), Some(&self.token)).expect("a token"))
+    }
+}
+
+fn with_key<T>(shop: &Shop, message: T) -> tonic::Request<T> {
+    Caller::with_key(&shop.key).request(message)
+}
+
+fn mug() -> v1::CreatePaymentRequest {
+    v1::CreatePaymentRequest {
+        amount_units: 1_500,
+        currency: v1::Currency::Hbd.into(),
+        description: "A blue mug".to_owned(),
+        ..v1::CreatePaymentRequest::default()
+    }
+}
+
+fn a_service_registers_creates_watches_and_lists() {
+    let port = Port::open();
+    let engine = port.engine();
+    let account = port.dev.ledger.account("grpc");
+    let registration =
+        v1::RegisterMerchantRequest { name: "By gRPC".to_owned(), hive_account: account.name.clone(), icon_url: None };
+    let made = port.run(engine.merchants().register(registration)).expect("registered").into_inner();
+    let merchant = made.merchant.expect("a merchant");
+    let shop =
+        Shop { api: port.dev.api.clone(), id: merchant.id, key: made.api_key, secret: made.webhook_secret, account };
+    let payment = port.run(engine.payments().create_payment(with_key(&shop, mug()))).expect("created").into_inner();
+    assert_eq!(payment.status(), PaymentStatus::Pending);
+    assert_eq!((payment.amount_units, payment.fee_units, payment.net_units), (1_500, 22, 1_478));
+    assert_eq!(shop.payment(&payment.id)["slug"], payment.slug.as_str(), "REST shows the same payment");
+
+    let by_id = || v1::GetPaymentRequest { payment_id: payment.id.clone() };
+    let statuses = port.run(async {
+        let mut stream =
+            engine.payments().watch_payment(with_key(&shop, by_id())).await.expect("a stream").into_inner();
+        let mut statuses = vec![stream.next().await.expect("at once").expect("a payment").status()];
+        let (ledger, to, memo) = (port.dev.ledger.clone(), shop.account.name.clone(), payment.memo.clone());
+        let alice = port.dev.demo_account("alice");
+        crate::harness::background(move || ledger.transfer(&alice, &to, "1.500 HBD", &memo));
+        while let Some(snapshot) = stream.next().await {
+            statuses.push(snapshot.expect("a payment").status());
+        }
+        statuses
+    });
+    assert_eq!(statuses.last(), Some(&PaymentStatus::Completed), "the stream ends with the last state: {statuses:?}");
+    let got = port.run(engine.payments().get_payment(with_key(&shop, by_id()))).expect("read").into_inner();
+    assert_eq!((got.status(), got.amount_paid_units), (PaymentStatus::Completed, 1_500));
+    let list = v1::ListPaymentsRequest::default();
+    let list = port.run(engine.payments().list_payments(with_key(&shop, list))).expect("listed").into_inner();
+    assert_eq!((list.total, list.payments.len(), list.limit), (1, 1, 20));
+    let again = port.run(engine.payments().create_payment(with_key(&shop, mug()))).expect("created").into_inner();
+    let cancel = v1::GetPaymentRequest { payment_id: again.id };
+    let cancelled = port.run(engine.payments().cancel_payment(with_key(&shop, cancel))).expect("cancelled");
+    assert_eq!(cancelled.into_inner().status(), PaymentStatus::UserCancelled);
+    let rate = port.run(engine.fees().get_fee_rate(v1::GetFeeRateRequest {})).expect("a rate").into_inner();
+    assert_eq!(rate.fee_percent_ten_thousandths, 15_000);
+    let endpoint = v1::GetWebhookEndpointRequest { merchant_id: shop.id.clone() };
+    let endpoint = port.run(engine.webhook_endpoints().get_webhook_endpoint(with_key(&shop, endpoint)));
+    assert_eq!(endpoint.expect("read").into_inner().url, None);
+}
+
+fn every_call_needs_the_bearer_token() {
+    let port = Port::open();
+    for token in [None, Some(""), Some("wrong"), Some(&port.token[1..])] {
+        let engine = Engine::new(Transport::remote(port.channel(), token).expect("a token"));
+        let denied = [
+            port.run(engine.fees().get_fee_rate(v1::GetFeeRateRequest {})).map(|_| ()),
+            port.run(engine.system().get_health(v1::GetHealthRequest {})).map(|_| ()),
+            port.run(engine.merchants().register_admin(v1::RegisterMerchantRequest::default())).map(|_| ()),
+        ];
+        for denied in denied {
+            let status = denied.expect_err("denied");
+            assert_eq!(status.code(), Code::Unauthenticated, "{token:?}");
+            assert_eq!(ApiError::from(status).reason, Reason::EngineAccessDenied);
+        }
+    }
+}
+
+#[track_caller]
+fn refused<T>(answer: Result<T, Status>, code: Code, reason: Reason, fields: &[&str]) {
+    let status = answer.map(|_| ()).expect_err("refused");
+    assert_eq!(status.code(), code, "{status:?}");
+    let error = ApiError::from(status);
+    assert_eq!(error.reason, reason);
+    assert_eq!(error.fields.iter().map(|field| field.field.as_str()).collect::<Vec<_>>(), fields);
+}
+
+fn a_refusal_carries_its_reason_and_fields() {
+    let port = Port::open();
+    let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
+    let wrong = v1::CreatePaymentRequest { amount_units: 0, description: String::new(), ..mug() };
+    let answer = port.run(engine.payments().create_payment(with_key(&shop, wrong)));
+    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["amount", "description"]);
+    let answer = port.run(engine.payments().create_payment(mug()));
+    refused(answer, Code::Unauthenticated, Reason::InvalidApiKey, &[]);
+    let foreign = v1::GetPaymentRequest { payment_id: other.open_payment().id };
+    let answer = port.run(engine.payments().get_payment(with_key(&shop, foreign)));
+    refused(answer, Code::NotFound, Reason::NotFound, &[]);
+    let answer = port.run(engine.merchants().list_merchants(with_key(&shop, v1::ListMerchantsRequest::default())));
+    refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
+    let unknown =
+        v1::RegisterMerchantRequest { name: "x".to_owned(), hive_account: "nobody-here".to_owned(), icon_url: None };
+    let answer = port.run(engine.merchants().register(unknown));
+    refused(answer, Code::InvalidArgument, Reason::UnknownAccount, &["hiveAccount"]);
+    let unspecified = v1::CreatePaymentRequest { currency: 0, ..mug() };
+    let answer = port.run(engine.payments().create_payment(with_key(&shop, unspecified)));
+    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["currency"]);
+    let future = v1::CreatePaymentRequest { currency: 99, ..mug() };
+    let answer = port.run(engine.payments().create_payment(with_key(&shop, future)));
+    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["currency"]);
+    let most = v1::CreatePaymentRequest { amount_units: u64::MAX, ..mug() };
+    let answer = port.run(engine.payments().create_payment(with_key(&shop, most)));
+    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["amount"]);
+}
+
+fn health_and_reflection_are_served() {
+    use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
+    use tonic_reflection::pb::v1::{
+        ServerReflectionRequest, server_reflection_client::ServerReflectionClient,
+        server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
+    };
+    let port = Port::open();
+    let transport = Transport::remote(port.channel(), Some(&port.token)).expect("a token");
+    let health = port.run(
+        HealthClient::new(transport.clone())
+            .check(HealthCheckRequest { service: "hivetill.engine.v1.Payments".to_owned() }),
+    );
+    assert_eq!(health.expect("healthy").into_inner().status(), ServingStatus::Serving);
+    let request = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(MessageRequest::ListServices(String::new())),
+    };
+    let answer = port.run(async {
+        let mut client = ServerReflectionClient::new(transport);
+        let mut stream = client.server_reflection_info(tokio_stream::iter([request])).await?.into_inner();
+        stream.next().await.expect("an answer")
+    });
+    let Some(MessageResponse::ListServicesResponse(list)) = answer.expect("reflected").message_response else {
+        panic!("no list of services");
+    };
+    let names: Vec<String> = list.service.into_iter().map(|service| service.name).collect();
+    for service in ["Merchants", "Payments", "Checkout", "Fees", "WebhookEndpoints", "X402", "System"] {
+        assert!(names.contains(&format!("hivetill.engine.v1.{service}")), "{service} in {names:?}");
+    }
+}
+
+fn what_comes_later_is_unimplemented() {
+    let port = Port::open();
+    let engine = port.engine();
+    let verify = port.run(engine.x402().verify(v1::X402Request::default()));
+    refused(verify, Code::Unimplemented, Reason::NotImplemented, &[]);
+    let settle = port.run(engine.x402().settle(v1::X402Request::default()));
+    refused(settle, Code::Unimplemented, Reason::NotImplemented, &[]);
+}

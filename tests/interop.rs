@@ -1,0 +1,115 @@
+//! Payments by the clients that wallets and shops use, unmodified: dhive, hive-tx and wax. They need node and npm;
+//! where those are missing these tests are counted as ignored, with the reason.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::OnceLock,
+};
+
+use libtest_mimic::{Completion, Failed, Trial};
+use serde_json::Value;
+
+use crate::harness::{Dev, shared};
+
+const CLIENTS: [&str; 3] = ["dhive", "hive-tx", "wax"];
+
+/// Every test of this room.
+pub(crate) fn tests() -> Vec<Trial> {
+    let pays = CLIENTS.map(|client| {
+        let title = format!("a_payment_by_{}_completes", client.replace('-', "_"));
+        Trial::ignorable_test(crate::title(module_path!(), &title), move || with_node(|| pay(client)))
+    });
+    let suite = crate::title(module_path!(), "the_clients_read_and_pay_the_dev_ledger_as_their_own");
+    let suite = Trial::ignorable_test(suite, || with_node(run_suite));
+    pays.into_iter().chain([suite]).collect()
+}
+
+/// Runs a test where node can, and says why not elsewhere.
+fn with_node(test: impl FnOnce()) -> Result<Completion, Failed> {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    match MISSING.get_or_init(prepare) {
+        Some(why) => Ok(Completion::ignored_with(why)),
+        None => {
+            test();
+            Ok(Completion::Completed)
+        }
+    }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/interop"))
+}
+
+/// Makes the clients ready; says what is missing.
+fn prepare() -> Option<String> {
+    let version = |program: &str| {
+        let output = Command::new(program).arg("--version").output().ok().filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().trim_start_matches('v').to_owned())
+    };
+    let Some(node) = version("node") else { return Some("node is not installed".to_owned()) };
+    let major: u32 = node.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
+    if major < 20 {
+        return Some(format!("node {node} is too old; 20 is needed"));
+    }
+    // npm writes this file last, so a folder with it is whole; it is compared with what is wanted by its age.
+    let age = |path: &str| std::fs::metadata(folder().join(path)).and_then(|file| file.modified()).ok();
+    if age("node_modules/.package-lock.json") >= age("package-lock.json") {
+        return None;
+    }
+    if version("npm").is_none() {
+        return Some("npm is not installed".to_owned());
+    }
+    let install = ["ci", "--no-audit", "--no-fund", "--ignore-scripts"];
+    let done = Command::new("npm").args(install).current_dir(folder()).stdin(Stdio::null()).output();
+    match done {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            Some(format!("`npm ci` failed: {}", said.lines().next().unwrap_or_default()))
+        }
+        Err(error) => Some(format!("npm does not start: {error}")),
+    }
+}
+
+fn pay(client: &str) {
+    let dev: &Dev = shared();
+    let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
+    let payment = shop.open_payment();
+    let output = Command::new("node")
+        .args(["run.mjs", "--client", client, "--rpc", &dev.ledger.rpc.base, "--from", "alice", "--wif", &alice.key])
+        .args(["--to", &shop.account.name, "--amount", "1.500 HBD", "--memo", &payment.memo])
+        .current_dir(folder())
+        .stdin(Stdio::null())
+        .output()
+        .expect("node starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{client}: {said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let said: Value = serde_json::from_str(said.trim()).expect("one line of JSON");
+    let done = shop.until_status(&payment.id, "completed");
+    assert_eq!(done["internalId"], said["txId"], "{client} and we call the transaction the same");
+    assert_eq!(done["amountPaid"], "1500");
+}
+
+/// Runs the folder's own tests.
+fn run_suite() {
+    let dev = shared();
+    let output = Command::new("node")
+        .arg("--test")
+        .env("HIVETILL_RPC", &dev.ledger.rpc.base)
+        .env("HIVETILL_FROM", "bob")
+        .env("HIVETILL_KEY", dev.demo_account("bob").key)
+        .env("HIVETILL_TO", "shop.demo")
+        .current_dir(folder())
+        .stdin(Stdio::null())
+        .output()
+        .expect("node starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let counts = |word: &str| {
+        let line = said.lines().find_map(|line| line.trim_start_matches(['#', 'ℹ', ' ']).strip_prefix(word));
+        line.and_then(|count| count.trim().parse::<u32>().ok())
+    };
+    assert!(counts("pass ").is_some_and(|passed| passed > 0), "{said}");
+    assert_eq!(counts("skipped "), Some(0), "{said}");
+}

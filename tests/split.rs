@@ -1,0 +1,71 @@
+//! Two processes, engine and facade, give the same answers as one.
+
+use serde_json::{Value, json};
+
+use crate::{
+    golden,
+    harness::{LedgerHouse, Process, Shop, Split, folder, order, until, until_ready},
+};
+
+crate::tests!(
+    two_processes_answer_word_for_word_as_one,
+    a_facade_outlives_its_engine,
+    a_facade_with_a_wrong_token_blames_itself_and_not_its_callers,
+);
+
+fn house() -> (LedgerHouse, Split) {
+    let folder = folder("split");
+    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let split = Split::start(&folder.join("data"), &ledger.ledger);
+    (ledger, split)
+}
+
+fn two_processes_answer_word_for_word_as_one() {
+    let (ledger, split) = house();
+    let args = ["admin", "--json", "--account", "hivetill.fees", "--engine-url", &split.grpc];
+    let token = format!("--set=grpc.token={}", split.token());
+    let args: Vec<&str> = args.into_iter().chain([token.as_str()]).collect();
+    let made = Process::start(&args).finish();
+    assert!(made.success, "{made:?}");
+    let admin: Value = serde_json::from_str(&made.stdout).expect("a line of JSON");
+    // The transcripts of the single process are the files; a run that writes them writes those of one process.
+    for (name, text) in golden::tell(&split.api, &ledger.ledger, admin["apiKey"].as_str().expect("a key")) {
+        golden::compare(name, &text);
+    }
+}
+
+fn a_facade_outlives_its_engine() {
+    let (ledger, mut split) = house();
+    let shop = Shop::open(&split.api, &ledger.ledger);
+    let payment = shop.open_payment();
+    split.engine.kill();
+    for ask in [shop.get("/api/public/payments"), shop.post("/api/public/payments", &order())] {
+        let refused = ask.send();
+        refused.refused(503, "engine_unavailable");
+        assert!(refused.header("retry-after").is_some());
+    }
+    let page = split.api.get(&format!("/for/{}", payment.slug)).header("accept", "text/html").send();
+    assert!(page.status == 503 && page.text().contains("<html"), "{}", page.text());
+    assert_eq!(split.api.get("/livez").send().status, 200);
+    assert_eq!(split.api.get("/api/health").send().status, 503);
+    let address = split.grpc.strip_prefix("http://").expect("plain").to_owned();
+    let (engine, _) = Split::engine(&split.data, &ledger.ledger, &address);
+    split.engine = engine;
+    until_ready(&split.api);
+    ledger.ledger.transfer(&ledger.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
+    shop.until_status(&payment.id, "completed");
+    assert!(split.facade.stop().success());
+}
+
+fn a_facade_with_a_wrong_token_blames_itself_and_not_its_callers() {
+    let (ledger, split) = house();
+    let shop = Shop::open(&split.api, &ledger.ledger);
+    let url = format!("--engine-url={}", split.grpc);
+    let mut wrong = Process::start(&["facade", "--listen", "127.0.0.1:0", &url, "--set=grpc.token=wrong"]);
+    let api = crate::harness::Api::new(&format!("http://{}", wrong.log_after("listening on ")));
+    let answer = until("an answer", || api.get("/api/public/merchants/me").bearer(&shop.key).try_send().ok());
+    answer.refused(503, "engine_access_denied");
+    let none = Process::start(&["facade", "--listen", "127.0.0.1:0", &url]).finish();
+    assert!(!none.success && none.stderr.contains("token"), "{none:?}");
+    assert_eq!(shop.get("/api/public/payments").send().ok(200)["data"], json!([]));
+}
