@@ -70,7 +70,8 @@ async fn measure() {
     let free = ["--listen", "127.0.0.1:0", "--ledger-listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0"];
     let dev = Server::start(Command::new(env!("CARGO_BIN_EXE_hivetill")).args(["dev", "--json"]).args(free));
     let said: serde_json::Value = serde_json::from_str(&dev.said).expect("one line of JSON");
-    let api: SocketAddr = said["api"].as_str().and_then(|url| url.strip_prefix("http://")?.parse().ok()).expect("where");
+    let api: SocketAddr =
+        said["api"].as_str().and_then(|url| url.strip_prefix("http://")?.parse().ok()).expect("where");
     let key = said["merchant"]["apiKey"].as_str().expect("a key");
     let create = request("POST", "/api/public/payments", key, BODY);
     let made = once(api, &create).await;

@@ -24,6 +24,12 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// Returns the caller who shows an API key; a text that cannot stand in a header is no key.
+    #[must_use]
+    pub fn with_key(api_key: &str) -> Self {
+        Self { api_key: HeaderValue::from_str(api_key).ok(), ..Self::default() }
+    }
+
     /// Wraps a message for this caller.
     pub fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
