@@ -1,13 +1,18 @@
 //! The checks of a payment, each under its name, in order of precedence: cheap and local ones first.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{Reason, Refused, Version};
 use crate::{
     account::AccountName,
-    hive::{Authority, Authorized, ChainId, Denied, Operation, Pack, Refusal, Role, Transaction, Transfer, check},
+    hive::{
+        Asset, Authority, Authorized, ChainId, Denied, Operation, Pack, Refusal, Role, Transaction, Transfer, check,
+    },
     ids::PaymentId,
-    ledger::{MemoMatch, TxId, match_fee_memo, match_memo, memo_of},
+    ledger::{MEMO_PREFIX, MemoMatch, TxId, match_fee_memo, match_memo, memo_of},
     money::{Currency, Money},
     payment::{ClaimedTransfer, FeeMode, Payment},
     time::Timestamp,
@@ -15,6 +20,8 @@ use crate::{
 
 /// How long before its expiration the chain must still have: the next block has to come in time.
 const LEAST_TIME_LEFT: Duration = Duration::from_secs(3);
+/// Signatures that are looked at: as many as one authority has members. Each costs a recovery.
+const MAX_SIGNATURES: usize = 40;
 /// What an unbound memo starts with, before the payload's nonce.
 const NONCE_MEMO: &str = "x402:";
 
@@ -91,6 +98,7 @@ impl Expected {
             if let Some(fee) = fee {
                 self.check_fee_memo(fee)?;
             }
+            check_broadcastable(transaction)?;
             check_expiration(transaction.expiration, now, max_expiration)
         };
         checks().map_err(|refused: Refused| refused.by(&payer))?;
@@ -119,7 +127,6 @@ impl Expected {
             let message = format!("exactly {wanted} transfer operation(s) and nothing else are asked for");
             return Err(Refused::new(Reason::Operations, message));
         }
-        transaction.validate().map_err(|error| Refused::new(Reason::Operations, error))?;
         Ok(transfers)
     }
 
@@ -153,7 +160,8 @@ impl Expected {
 
     fn check_currency(&self, transfers: &[&Transfer]) -> Result<(), Refused> {
         let wanted = self.net.currency;
-        let same = |transfer: &&Transfer| transfer.amount.money().is_some_and(|money| money.currency == wanted);
+        let symbol = Asset::from(self.net).symbol;
+        let same = |transfer: &&Transfer| transfer.amount.symbol == symbol;
         if transfers.iter().all(same) {
             Ok(())
         } else {
@@ -222,8 +230,9 @@ pub fn is_bound(expected: &Expected, presented: &Presented) -> bool {
     presented.transfers.iter().any(|transfer| transfer.to == expected.pay_to && transfer.memo == memo_of(session))
 }
 
+/// Says whether a memo names a session of ours, or could be read so. An encrypted one cannot: nobody reads it.
 fn names_a_session(memo: &str) -> bool {
-    memo.starts_with("pos-") || !matches!(match_memo(memo), MemoMatch::None)
+    memo.starts_with(MEMO_PREFIX) || !matches!(match_memo(memo), MemoMatch::None | MemoMatch::Encrypted)
 }
 
 fn is_hex_nonce(nonce: &str) -> bool {
@@ -237,6 +246,17 @@ fn check_sender(transfers: &[&Transfer]) -> Result<AccountName, Refused> {
         Ok(payer)
     } else {
         Err(Refused::new(Reason::SenderMismatch, "both transfers must come from one account"))
+    }
+}
+
+/// What no chain takes is refused before anything is claimed for it: a memo that is too long, or one that hived would
+/// read differently than it was signed.
+fn check_broadcastable(transaction: &Transaction) -> Result<(), Refused> {
+    transaction.validate().map_err(|error| Refused::new(Reason::Operations, error))?;
+    if transaction.survives_json() {
+        Ok(())
+    } else {
+        Err(Refused::new(Reason::MemoMismatch, "a memo has control characters that the chain cannot read from JSON"))
     }
 }
 
@@ -273,7 +293,11 @@ pub fn authorize(
     chain: ChainId,
     accounts: &BTreeMap<AccountName, Authority>,
 ) -> Result<Authorized, Result<Denied, Refused>> {
-    let required = std::collections::BTreeSet::from([(Role::Active, payer.clone())]);
+    if transaction.signatures.len() > MAX_SIGNATURES {
+        let message = format!("{} signatures; at most {MAX_SIGNATURES} are read", transaction.signatures.len());
+        return Err(Err(Refused::new(Reason::Signature, message).by(payer)));
+    }
+    let required = BTreeSet::from([(Role::Active, payer.clone())]);
     let attempt = |pack| -> Result<Authorized, Refusal> {
         let keys = transaction.recover(chain, pack)?;
         check(&required, accounts, &keys)?;

@@ -7,6 +7,8 @@ mod checks;
 mod offer;
 mod payload;
 mod reason;
+#[cfg(test)]
+mod tests;
 
 pub use body::{Asked, AskedFor, BodyError};
 pub use checks::{Expected, MemoRule, Presented, authorize, candidate_ids, check_balance, is_bound};

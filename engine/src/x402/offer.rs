@@ -1,6 +1,7 @@
 //! What a 402 asks for: the same session, in the words of both versions.
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::{NETWORK, SCHEME};
 use crate::{account::AccountName, ids::PaymentId, ledger::memo_of, money::Money, time::Timestamp};
@@ -9,6 +10,16 @@ use crate::{account::AccountName, ids::PaymentId, ledger::memo_of, money::Money,
 const MAX_TIMEOUT_SECONDS: u64 = 300;
 /// Bytes of the description inside headers, so that they fit a proxy's 4 kB.
 const MAX_DESCRIPTION_BYTES: usize = 256;
+
+/// The extensions of version 2: a payer may name its payment (`payment-identifier`, with the schema of its
+/// specification), so that a retry is known for one.
+const EXTENSIONS: &str = concat!(
+    r#"{"payment-identifier":{"info":{"required":false},"schema":{"#,
+    r#""$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"#,
+    r#""required":{"type":"boolean"},"#,
+    r#""id":{"type":"string","minLength":16,"maxLength":128,"pattern":"^[a-zA-Z0-9_-]+$"}},"#,
+    r#""required":["required"]}}}"#,
+);
 
 /// A session as it is offered to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +88,8 @@ pub fn requirements_v2(offer: &Offer, error: &str, now: Timestamp) -> String {
         description: offer.short_description(),
         mime_type: "application/json",
     };
-    json(&BodyV2 { x402_version: 2, error, resource, accepts: [accept] })
+    let extensions = serde_json::from_str(EXTENSIONS).expect("our own constant is JSON");
+    json(&BodyV2 { x402_version: 2, error, resource, accepts: [accept], extensions })
 }
 
 impl Offer {
@@ -144,6 +156,7 @@ struct BodyV2<'a> {
     error: &'a str,
     resource: Resource<'a>,
     accepts: [AcceptV2<'a>; 1],
+    extensions: &'a RawValue,
 }
 
 #[derive(Serialize)]

@@ -1,0 +1,132 @@
+//! Who signed: both digests, several keys, delegated authority, and what never counts.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::{key, name, paid, transaction};
+use crate::{
+    account::AccountName,
+    hive::{Authority, ChainId, Pack, Signature, Transaction},
+    x402::{Reason, authorize, candidate_ids},
+};
+
+type Accounts = BTreeMap<AccountName, Authority>;
+
+/// Everybody has one key, but `firm` asks for two of alice, bob and carol.
+fn accounts() -> Accounts {
+    let mut accounts: Accounts =
+        ["alice", "bob", "carol"].into_iter().map(|each| (name(each), Authority::of_key(key(each).public()))).collect();
+    let members = ["alice", "bob", "carol"].into_iter().map(|each| (name(each), 1)).collect();
+    accounts
+        .insert(name("firm"), Authority { weight_threshold: 2, account_auths: members, key_auths: BTreeMap::new() });
+    accounts
+}
+
+fn unsigned() -> Transaction {
+    transaction(paid().operations)
+}
+
+fn signed(pack: Pack, chain: ChainId, signers: &[&str]) -> Transaction {
+    let mut transaction = unsigned();
+    for signer in signers {
+        transaction.sign(chain, pack, &key(signer));
+    }
+    transaction
+}
+
+/// Returns the packing that was signed, or the word of the refusal.
+fn judge(transaction: &Transaction, payer: &str, accounts: &Accounts) -> Result<Pack, Reason> {
+    match authorize(transaction, &name(payer), ChainId::MAINNET, accounts) {
+        Ok(authorized) => {
+            assert_eq!(authorized.tx_id, transaction.id(authorized.pack));
+            assert!(candidate_ids(transaction).contains(&authorized.tx_id));
+            Ok(authorized.pack)
+        }
+        Err(Ok(denied)) => panic!("unknown accounts {:?}", denied.unknown),
+        Err(Err(refused)) => {
+            assert_eq!(refused.payer, Some(name(payer)));
+            Err(refused.reason)
+        }
+    }
+}
+
+#[test]
+fn either_digest_is_taken_and_names_its_own_id() {
+    for pack in Pack::ALL {
+        assert_eq!(judge(&signed(pack, ChainId::MAINNET, &["alice"]), "alice", &accounts()), Ok(pack));
+    }
+}
+
+#[test]
+fn attack_26_a_signature_for_another_chain_is_nobodys() {
+    for pack in Pack::ALL {
+        let elsewhere = signed(pack, ChainId::ZERO, &["alice"]);
+        assert_eq!(judge(&elsewhere, "alice", &accounts()), Err(Reason::Authority));
+    }
+}
+
+#[test]
+fn attack_17_two_of_three_speak_for_the_firm_and_one_does_not() {
+    let by = |signers: &[&str]| judge(&signed(Pack::Legacy, ChainId::MAINNET, signers), "firm", &accounts());
+    assert_eq!(by(&["alice", "carol"]), Ok(Pack::Legacy));
+    assert_eq!(by(&["alice", "bob", "carol"]), Ok(Pack::Legacy), "surplus keys are allowed");
+    assert_eq!(by(&["bob"]), Err(Reason::Authority));
+    assert_eq!(by(&["bob", "bob"]), Err(Reason::Signature), "one key signed twice");
+    assert_eq!(by(&[]), Err(Reason::Authority));
+}
+
+#[test]
+fn attack_17_one_digest_must_do_alone() {
+    let mut mixed = signed(Pack::Legacy, ChainId::MAINNET, &["alice"]);
+    mixed.sign(ChainId::MAINNET, Pack::Hf26, &key("bob"));
+    assert_eq!(judge(&mixed, "firm", &accounts()), Err(Reason::Authority));
+}
+
+#[test]
+fn delegates_that_are_not_known_yet_are_asked_for() {
+    let mut accounts = accounts();
+    accounts.remove(&name("bob"));
+    let transaction = signed(Pack::Legacy, ChainId::MAINNET, &["bob", "carol"]);
+    let Err(Ok(denied)) = authorize(&transaction, &name("firm"), ChainId::MAINNET, &accounts) else {
+        panic!("bob's authority is not known");
+    };
+    assert!(denied.unknown.contains(&name("bob")), "{denied:?}");
+}
+
+#[test]
+fn attack_7_a_signature_written_differently_changes_no_id() {
+    let transaction = paid();
+    let mut other = transaction.clone();
+    // The four added for "compressed" means nothing on this chain.
+    other.signatures[0].0[0] -= 4;
+    assert_ne!(transaction.signatures, other.signatures);
+    assert_eq!(candidate_ids(&transaction), candidate_ids(&other));
+    assert_eq!(judge(&other, "alice", &accounts()), Ok(Pack::Legacy));
+    let mut twice = transaction;
+    twice.signatures.extend(other.signatures);
+    assert_eq!(judge(&twice, "alice", &accounts()), Err(Reason::Signature));
+}
+
+#[test]
+fn a_signature_that_is_none_is_told_so() {
+    let mut transaction = unsigned();
+    transaction.signatures = vec![Signature([0; 65])];
+    assert_eq!(judge(&transaction, "alice", &accounts()), Err(Reason::Signature));
+    transaction.signatures = vec![Signature([31; 65]); 1_000];
+    assert_eq!(judge(&transaction, "alice", &accounts()), Err(Reason::Signature), "and costs no thousand recoveries");
+}
+
+proptest! {
+    #[test]
+    fn no_signatures_make_a_panic(halves in proptest::collection::vec(any::<([u8; 32], [u8; 32], u8)>(), 0..4)) {
+        let mut transaction = unsigned();
+        for (r, s, header) in halves {
+            let mut bytes = [header; 65];
+            bytes[1..33].copy_from_slice(&r);
+            bytes[33..].copy_from_slice(&s);
+            transaction.signatures.push(Signature(bytes));
+        }
+        prop_assert!(authorize(&transaction, &name("alice"), ChainId::MAINNET, &accounts()).is_err());
+    }
+}
