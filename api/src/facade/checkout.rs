@@ -80,14 +80,23 @@ fn program(found: Result<v1::Payment, ApiError>) -> Result<Response, Refusal> {
 
 /// What this visitor may see; `known` when the visitor has proved to have seen the page before.
 fn view<'a>(facade: &Facade, call: &Call, way: Way<'a>, payment: &'a v1::Payment, known: bool) -> View<'a> {
-    let token = form_token(payment);
+    let whole = shows_all(call, way, payment) || known;
     match way {
-        Way::Slug(slug) => View::new(payment, record::slug_url(facade, slug), format!("/for/{slug}"), None, true),
+        Way::Slug(slug) => View::new(payment, record::slug_url(facade, slug), format!("/for/{slug}"), None, whole),
         Way::Id(id) => {
-            let shown = known || call.query().get("t").is_some_and(|shown| is_token(payment, shown));
-            let url = record::checkout_url(facade, id);
-            View::new(payment, url, format!("/checkout/{id}"), Some(token), shown || is_open(payment))
+            let token = form_token(payment);
+            // Who comes back from a wallet has seen the page, and shows so by the token.
+            let url = format!("{}?t={token}", record::checkout_url(facade, id));
+            View::new(payment, url, format!("/checkout/{id}"), Some(token), whole)
         }
+    }
+}
+
+/// Says whether this visitor may see everything, or only state and amount.
+fn shows_all(call: &Call, way: Way<'_>, payment: &v1::Payment) -> bool {
+    match way {
+        Way::Slug(_) => true,
+        Way::Id(_) => is_open(payment) || call.query().get("t").is_some_and(|shown| is_token(payment, shown)),
     }
 }
 
@@ -114,19 +123,19 @@ fn token_mac(payment: &v1::Payment) -> Hmac<Sha256> {
 }
 
 pub(super) async fn status_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
-    let payment = find(facade, &call, Way::Slug(slug)).await?;
-    Ok(live(&payment))
+    status(facade, call, Way::Slug(slug)).await
 }
 
 pub(super) async fn status_by_id(facade: &Facade, call: Call, id: &str) -> Result<Response, Refusal> {
-    let payment = find(facade, &call, Way::Id(id)).await?;
-    Ok(live(&payment))
+    status(facade, call, Way::Id(id)).await
 }
 
-fn live(payment: &v1::Payment) -> Response {
-    let mut response = answer::json(StatusCode::OK, &pages::Live::of(payment));
+async fn status(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
+    let payment = find(facade, &call, way).await?;
+    let live = pages::Live::of(&payment, shows_all(&call, way, &payment));
+    let mut response = answer::json(StatusCode::OK, &live);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    Ok(response)
 }
 
 pub(super) async fn events_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
@@ -137,18 +146,21 @@ pub(super) async fn events_by_id(facade: &Facade, call: Call, id: &str) -> Resul
     events(facade, call, Way::Id(id)).await
 }
 
-/// Streams the live status until the session is finished.
+/// Streams the live status until the session is finished, or we stop.
 async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
     let request = call.caller.request(way.request());
     let snapshots = facade.engine.checkout().watch_checkout(request).await?.into_inner();
     // An engine that goes away ends the stream; the page's browser comes back by itself.
-    let events = snapshots.take_while(|snapshot| std::future::ready(snapshot.is_ok())).filter_map(|snapshot| async {
+    let whole = matches!(way, Way::Slug(_));
+    let snapshots = snapshots.take_while(|snapshot| std::future::ready(snapshot.is_ok()));
+    let snapshots = snapshots.take_until(Box::pin(facade.closed()));
+    let events = snapshots.filter_map(move |snapshot| async move {
         let payment = snapshot.ok()?;
         let event = warp::sse::Event::default()
             .event("status")
             .id(payment.sequence.to_string())
             .retry(Duration::from_secs(3))
-            .json_data(pages::Live::of(&payment));
+            .json_data(pages::Live::of(&payment, whole || is_open(&payment)));
         event.ok().map(Ok::<_, std::convert::Infallible>)
     });
     let events = Shared(std::sync::Mutex::new(Box::pin(events)));

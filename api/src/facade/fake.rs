@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream::{self, BoxStream, StreamExt};
 use proto::{
     ApiError, Engine, Local, Reason, Transport,
     v1::{
@@ -24,6 +24,8 @@ pub(super) struct Fake {
     pub(super) refuse: Arc<Mutex<Option<ApiError>>>,
     pub(super) health: Arc<Mutex<v1::Health>>,
     pub(super) last_update: Arc<Mutex<Option<v1::UpdateMerchantRequest>>>,
+    /// Whether watches stay open after their first snapshot.
+    pub(super) stays_open: Arc<std::sync::atomic::AtomicBool>,
     pub(super) last_list: Arc<Mutex<Option<v1::ListPaymentsRequest>>>,
 }
 
@@ -34,6 +36,7 @@ impl Fake {
             refuse: Arc::default(),
             health: Arc::new(Mutex::new(v1::Health::Ok)),
             last_update: Arc::default(),
+            stays_open: Arc::default(),
             last_list: Arc::default(),
         }
     }
@@ -50,6 +53,10 @@ impl Fake {
 
     pub(super) fn set(&self, change: impl FnOnce(&mut v1::Payment)) {
         change(&mut self.payment.lock().expect("one test"));
+    }
+
+    pub(super) fn stay_open(&self) {
+        self.stays_open.store(true, std::sync::atomic::Ordering::Relaxed);
     }
 
     fn keyed<T>(&self, request: &Request<T>) -> Result<(), Status> {
@@ -213,7 +220,11 @@ impl checkout_server::Checkout for Fake {
 
     async fn watch_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<Snapshots>, Status> {
         let payment = self.of_session(request.get_ref())?;
-        Ok(Response::new(Box::pin(stream::iter([Ok(payment)]))))
+        let first = stream::iter([Ok(payment)]);
+        if self.stays_open.load(std::sync::atomic::Ordering::Relaxed) {
+            return Ok(Response::new(Box::pin(first.chain(stream::pending()))));
+        }
+        Ok(Response::new(Box::pin(first)))
     }
 }
 

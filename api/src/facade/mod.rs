@@ -43,6 +43,7 @@ pub struct Facade {
     base_url: String,
     ids: RequestIds,
     body_timeout: Duration,
+    closing: tokio::sync::watch::Sender<bool>,
 }
 
 /// A body must have arrived by then.
@@ -53,7 +54,27 @@ impl Facade {
     #[must_use]
     pub fn new(engine: Engine, base_url: &str, seed: u64) -> Arc<Self> {
         let base_url = base_url.trim_end_matches('/').to_owned();
-        Arc::new(Self { engine, base_url, ids: RequestIds::new(seed), body_timeout: BODY_TIMEOUT })
+        Arc::new(Self {
+            engine,
+            base_url,
+            ids: RequestIds::new(seed),
+            body_timeout: BODY_TIMEOUT,
+            closing: Default::default(),
+        })
+    }
+
+    /// Ends the answers that have no end of their own.
+    fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Is done when the facade closes.
+    fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut closing = self.closing.subscribe();
+        async move {
+            // A facade that is gone is closed.
+            let _ = closing.wait_for(|closing| *closing).await;
+        }
     }
 
     /// Returns the address of a path of ours as the world sees it.

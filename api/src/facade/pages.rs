@@ -127,7 +127,8 @@ pub(super) struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    pub(super) fn of(payment: &'a Payment) -> Self {
+    /// Writes what a visitor may see: everything, or no more than state and amount.
+    pub(super) fn of(payment: &'a Payment, whole: bool) -> Self {
         let phase = Phase::of(payment);
         Self {
             id: &payment.id,
@@ -137,7 +138,7 @@ impl<'a> Live<'a> {
             sequence: payment.sequence,
             phase,
             headline: phase.headline(),
-            message: phase.message(payment),
+            message: if whole { phase.message(payment) } else { String::new() },
             amount_remaining: record::Text(payment.amount_remaining_units),
         }
     }

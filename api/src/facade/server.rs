@@ -78,6 +78,7 @@ pub async fn serve(listener: TcpListener, facade: Arc<Facade>, limits: Limits, s
         });
     }
     drop(listener);
+    facade.close();
     let open = graceful.count();
     info!("stopping: {open} open connections");
     if tokio::time::timeout(limits.drain_timeout, graceful.shutdown()).await.is_err() {

@@ -474,10 +474,10 @@ async fn the_page_is_for_browsers_and_tells_nothing_on() {
             "a strict policy forbids inline code"
         );
     }
-    assert!(
-        !site.browse(&format!("/checkout/{PAYMENT}")).await.body.contains(SLUG),
-        "the id must not lead to the slug"
-    );
+    let page = site.browse(&format!("/checkout/{PAYMENT}")).await.body;
+    let token = page.split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a token");
+    assert!(page.contains(&format!("%3Ft%3D{token}%26tx%3D")), "a wallet leads back to the whole page");
+    assert!(!page.contains(SLUG), "the id must not lead to the slug");
 
     for headers in ["", "accept: */*\r\n", "accept: application/json\r\n", "accept: text/html\r\nx-payment: e30=\r\n"] {
         let (status, reason, _) = site.send("GET", &slug, headers, "").await.error();
@@ -500,9 +500,13 @@ async fn a_strangers_id_shows_of_a_finished_session_state_and_amount_only() {
     site.fake.set(|payment| payment.status = v1::PaymentStatus::Completed.into());
     let finished = site.browse(&format!("/checkout/{PAYMENT}")).await.body;
     assert!(finished.contains("Paid") && finished.contains("10.500"));
+    site.fake.set(|payment| payment.amount_overpaid_units = 5);
+    let live = site.send("GET", &format!("/checkout/{PAYMENT}/status"), "", "").await.body;
+    let events = site.send("GET", &format!("/checkout/{PAYMENT}/events"), "", "").await.body;
     for hidden in ["Two mugs", "shop.example", "Blue Mugs", SLUG] {
-        assert!(!finished.contains(hidden), "{hidden}");
+        assert!(!finished.contains(hidden) && !live.contains(hidden) && !events.contains(hidden), "{hidden}");
     }
+    assert!(site.send("GET", &format!("/for/{SLUG}/status"), "", "").await.body.contains("Blue Mugs"));
     // Who saw the page while it was open is led on to the shop.
     let known = site.browse(&format!("/checkout/{PAYMENT}?t={token}")).await.body;
     assert!(known.contains("https://shop.example/ok"));
@@ -553,6 +557,29 @@ async fn a_customer_cancels_by_the_link_and_by_id_only_with_the_pages_token() {
     assert_eq!(site.send("POST", &by_slug, "", "").await.error(), (409, "payment_not_pending".to_owned(), Vec::new()));
     let page = site.send("POST", &by_slug, &browser, "").await;
     assert_eq!((page.status, page.body.contains("no longer pending")), (409, true));
+}
+
+#[tokio::test]
+async fn a_stopping_server_ends_the_streams_that_have_no_end() {
+    let fake = Fake::new();
+    fake.stay_open();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let facade = Facade::new(fake.engine(), "https://pay.example", 7);
+    let stop = Arc::new(tokio::sync::Notify::new());
+    let stopped = Arc::clone(&stop);
+    let server = tokio::spawn(serve(listener, facade, Limits::default(), async move { stopped.notified().await }));
+    let mut stream = TcpStream::connect(address).await.expect("listening");
+    let request = format!("GET /for/{SLUG}/events HTTP/1.1\r\nhost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut seen = String::new();
+    while !seen.contains("event:status") {
+        let mut some = [0; 512];
+        let read = stream.read(&mut some).await.expect("an event");
+        seen.push_str(&String::from_utf8_lossy(&some[..read]));
+    }
+    stop.notify_one();
+    tokio::time::timeout(Duration::from_secs(5), server).await.expect("the server ends").expect("without panic");
 }
 
 #[tokio::test]
