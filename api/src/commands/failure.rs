@@ -11,7 +11,7 @@ use crate::config::ConfigError;
 /// The codes, as `--help` shows them.
 pub(super) const EXIT_CODES: &str = "Exit codes: 0 ended as asked, 1 failed, 2 wrong command line, 3 settings cannot be used, 4 an address \
      is in use, 5 the data directory is in use or cannot be opened, 6 the ledger or the data are of another chain, 7 the \
-     engine had to stop and should be started again.";
+     engine had to stop and should be started again. `pay` has codes of its own.";
 
 /// Why a command ended without doing its work.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,9 @@ pub enum Failure {
         /// Why not.
         why: String,
     },
+    /// A payment was not made, or is not known to be.
+    #[error(transparent)]
+    Pay(#[from] super::pay::Failure),
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -69,6 +72,7 @@ impl Failure {
         match self {
             Self::Other(_) | Self::Refused(_) | Self::File { .. } => 1,
             Self::Config(_) => 3,
+            Self::Pay(failure) => failure.exit_code(),
             Self::Listen { .. } => 4,
             Self::Store { .. } | Self::Ledger(_) | Self::Start(StartError::Read(_) | StartError::Write(_)) => 5,
             Self::Start(StartError::WrongNode(_) | StartError::WrongStore { .. }) => 6,

@@ -11,10 +11,12 @@ mod failure;
 mod files;
 pub mod ledger;
 mod logs;
+mod pay;
 mod running;
 mod serve;
 mod settings;
 mod show;
+mod signing;
 mod stop;
 pub mod transfer;
 pub mod tx;
@@ -45,6 +47,8 @@ enum Command {
     Ledger(ledger::Args),
     /// Signs a transfer and broadcasts it
     Transfer(transfer::Args),
+    /// Pays an address that answers 402, and prints the receipt
+    Pay(pay::Args),
     /// Looks into transactions
     Tx(tx::Args),
     /// Shows the settings in force and where each is from, without secrets.
@@ -82,6 +86,7 @@ fn run(command: Command) -> Result<(), Failure> {
                 other => Failure::Other(other.to_string()),
             }),
             Command::Transfer(args) => Box::pin(transfer::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
+            Command::Pay(args) => Ok(Box::pin(pay::run(args)).await?),
             Command::Tx(args) => Box::pin(tx::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Config(args) => show::run(args),
         }

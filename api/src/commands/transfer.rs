@@ -8,13 +8,15 @@ use actors::{
 };
 use engine::{
     account::AccountName,
-    hive::{Asset, ChainId, Invalid, KeyError, Operation, Pack, PrivateKey, Transaction, Transfer, tapos_of},
-    ledger::{BlockId, Head, TxId},
+    hive::{Asset, KeyError, Pack, PrivateKey, Transaction, Transfer},
+    ledger::TxId,
     money::Money,
     time::Timestamp,
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;
+
+use super::signing::{Anchor, Unsignable};
 
 /// How often the node is asked whether a transaction is in a block.
 const POLL: Duration = Duration::from_millis(500);
@@ -78,12 +80,9 @@ pub enum Failure {
     /// The key is none.
     #[error("--key {0}")]
     Key(#[from] KeyError),
-    /// The transfer is not possible on any chain.
+    /// The transfer cannot be signed.
     #[error(transparent)]
-    Invalid(#[from] Invalid),
-    /// hived would read another memo than was signed.
-    #[error("--memo has control characters that hived's JSON cannot carry")]
-    Memo,
+    Unsignable(#[from] Unsignable),
     /// The node cannot be asked.
     #[error("--node: {0}")]
     Setup(#[from] reqwest::Error),
@@ -108,9 +107,7 @@ pub enum Failure {
 pub async fn run(args: Args) -> Result<(), Failure> {
     let key = PrivateKey::from_wif(&args.key)?;
     let node = HiveRpc::new(&args.node, TIMEOUT)?;
-    let chain = node.identity().await?.chain_id;
-    let head = node.head().await?;
-    let transaction = signed(&args, chain, head.time, reference(&node, head).await?, &key)?;
+    let transaction = signed(&args, Anchor::of(&node).await?, &key)?;
     let tx_id = transaction.id(args.pack);
     let mut report = json!({ "txId": tx_id.to_string() });
     if args.sign_only {
@@ -130,41 +127,14 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Returns the newest irreversible block's id: a reference that a fork cannot make void. A young chain has its head.
-async fn reference(node: &HiveRpc, head: Head) -> Result<BlockId, Failure> {
-    if head.irreversible_num == 0 {
-        return Ok(head.block_id);
-    }
-    let blocks = node.blocks(head.irreversible_num, 1).await?;
-    Ok(blocks.first().map_or(head.block_id, |block| block.id))
-}
-
-fn signed(
-    args: &Args,
-    chain: ChainId,
-    head_time: Timestamp,
-    reference: BlockId,
-    key: &PrivateKey,
-) -> Result<Transaction, Failure> {
-    let (ref_block_num, ref_block_prefix) = tapos_of(reference);
-    let mut transaction = Transaction {
-        ref_block_num,
-        ref_block_prefix,
-        expiration: head_time + Duration::from_secs(args.expires_in.into()),
-        operations: vec![Operation::Transfer(Transfer {
-            from: args.from.to_string(),
-            to: args.to.to_string(),
-            amount: Asset::from(args.amount),
-            memo: args.memo.clone(),
-        })],
-        signatures: Vec::new(),
+fn signed(args: &Args, anchor: Anchor, key: &PrivateKey) -> Result<Transaction, Unsignable> {
+    let transfer = Transfer {
+        from: args.from.to_string(),
+        to: args.to.to_string(),
+        amount: Asset::from(args.amount),
+        memo: args.memo.clone(),
     };
-    transaction.validate()?;
-    if !transaction.survives_json() {
-        return Err(Failure::Memo);
-    }
-    transaction.sign(chain, args.pack, key);
-    Ok(transaction)
+    anchor.sign(vec![transfer], Duration::from_secs(args.expires_in.into()), args.pack, key)
 }
 
 async fn broadcast(node: &HiveRpc, transaction: &Transaction) -> Result<(), Failure> {
@@ -200,6 +170,10 @@ fn pack(text: &str) -> Result<Pack, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use engine::{
+        hive::{ChainId, Invalid},
+        ledger::BlockId,
+    };
 
     use super::*;
 
@@ -207,6 +181,11 @@ mod tests {
     struct Line {
         #[command(flatten)]
         args: Args,
+    }
+
+    fn at(seconds: u64) -> Anchor {
+        let head_time = Timestamp::from_seconds(seconds);
+        Anchor { chain: ChainId::MAINNET, head_time, block: BlockId::default() }
     }
 
     fn parse(more: &[&str]) -> Result<Args, clap::Error> {
@@ -225,11 +204,11 @@ mod tests {
             assert!(parse(&["--amount", "1.000 HBD", name, "Alice"]).is_err());
         }
         let key = PrivateKey::from_login("alice", "active", "test").unwrap();
-        let sign = |args: &Args| signed(args, ChainId::MAINNET, Timestamp::from_seconds(1), BlockId::default(), &key);
+        let sign = |args: &Args| signed(args, at(1), &key);
         let zero = parse(&["--amount", "0.000 HBD"]).unwrap();
-        assert!(matches!(sign(&zero), Err(Failure::Invalid(Invalid::NotPositive { .. }))));
+        assert!(matches!(sign(&zero), Err(Unsignable::Invalid(Invalid::NotPositive { .. }))));
         let control = parse(&["--amount", "1.000 HBD", "--memo", "\u{1}"]).unwrap();
-        assert!(matches!(sign(&control), Err(Failure::Memo)));
+        assert!(matches!(sign(&control), Err(Unsignable::Memo)));
     }
 
     #[test]
@@ -237,8 +216,7 @@ mod tests {
         let key = PrivateKey::from_login("alice", "active", "test").unwrap();
         for pack in Pack::ALL {
             let args = parse(&["--amount", "1.000 HBD", "--pack", pack.as_str(), "--expires-in", "90"]).unwrap();
-            let head = Timestamp::from_seconds(1_000);
-            let transaction = signed(&args, ChainId::MAINNET, head, BlockId::default(), &key).unwrap();
+            let transaction = signed(&args, at(1_000), &key).unwrap();
             assert!(transaction.recover(ChainId::MAINNET, pack).unwrap().contains(&key.public()));
             assert_eq!(transaction.expiration.seconds(), 1_090);
         }

@@ -87,8 +87,10 @@ pub struct Requirements {
     pub valid_before: Option<Timestamp>,
 }
 
-/// Reads base64 as payers write it: the standard alphabet or the URL-safe one, with or without padding, nothing else.
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
+/// Reads a header's base64 as people write it: the standard alphabet or the URL-safe one, with or without padding,
+/// nothing else.
+#[must_use]
+pub fn decode_header(text: &str) -> Option<Vec<u8>> {
     const CONFIG: GeneralPurposeConfig =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, CONFIG);
@@ -111,7 +113,7 @@ impl PaymentPayload {
         if value.len() > MAX_HEADER_BYTES {
             return Err(HeaderError::TooLong);
         }
-        let bytes = decode_base64(value).ok_or(HeaderError::Malformed)?;
+        let bytes = decode_header(value).ok_or(HeaderError::Malformed)?;
         // Not JSON at all is the transport's fault; JSON that is no payment is the payer's.
         let json = Json::parse_with_fractions(&bytes).map_err(|_| HeaderError::Malformed)?;
         if !matches!(json, Json::Map(_)) {

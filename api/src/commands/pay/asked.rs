@@ -1,0 +1,359 @@
+//! What a 402 asks for, read with distrust: nothing is signed for an offer that contradicts itself.
+
+use engine::{
+    account::AccountName,
+    hive::{Asset, Transaction, Transfer},
+    money::{Currency, Money},
+    time::Timestamp,
+    x402::{NETWORK, SCHEME, decode_header, encode_header, is_our_network},
+};
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+
+/// The largest header a gateway reads.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+/// The extension by which a payer names its payment.
+const IDENTIFIER: &str = "payment-identifier";
+
+/// An offer to pay on Hive.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Asked {
+    /// 1 or 2.
+    version: u8,
+    /// Who is paid.
+    pay_to: AccountName,
+    /// All that leaves the account.
+    pub(super) total: Money,
+    /// The part of it that goes to somebody else.
+    fee: Option<Fee>,
+    /// What the memo must say; without it, `x402:<nonce>`.
+    memo: Option<String>,
+    session: Option<String>,
+    description: Option<String>,
+    valid_before: Option<Timestamp>,
+    timeout_seconds: Option<u64>,
+    /// What version 2 wants to be told again.
+    accept: Value,
+    resource: Value,
+    identifier: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Fee {
+    account: AccountName,
+    money: Money,
+    memo: String,
+}
+
+/// Why an offer is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unacceptable {
+    /// A 402 without an offer.
+    #[error("the 402 has no requirements that can be read")]
+    NoOffer,
+    /// Offers, but none on Hive.
+    #[error("nothing is offered as {SCHEME} on {NETWORK}, only {offered}")]
+    NoHiveOffer {
+        /// What is.
+        offered: String,
+    },
+    /// A member that is wrong or missing.
+    #[error("the offer's {0} is wrong or missing")]
+    Malformed(&'static str),
+    /// Version 1 and 2 ask for different payments.
+    #[error("the headers offer two different payments")]
+    Contradiction,
+    /// More than may be paid.
+    #[error("{asked} is asked for, more than {max}")]
+    AboveMaximum {
+        /// What is asked for.
+        asked: Money,
+        /// What may be paid.
+        max: Money,
+    },
+    /// Another currency than may be paid.
+    #[error("{asked} is asked for, not {}", max.currency)]
+    OtherCurrency {
+        /// What is asked for.
+        asked: Money,
+        /// What may be paid.
+        max: Money,
+    },
+    /// The payer would pay itself.
+    #[error("{0} would pay itself")]
+    SelfPayment(AccountName),
+    /// The offer is over.
+    #[error("the offer ended at {0}")]
+    Expired(Timestamp),
+    /// No header can carry it.
+    #[error("the payment does not fit into a header")]
+    TooLarge,
+}
+
+impl Unacceptable {
+    pub(super) const fn word(&self) -> &'static str {
+        match self {
+            Self::NoOffer => "no_offer",
+            Self::NoHiveOffer { .. } => "no_hive_offer",
+            Self::Malformed(_) => "malformed_offer",
+            Self::Contradiction => "contradicting_offers",
+            Self::AboveMaximum { .. } => "above_maximum",
+            Self::OtherCurrency { .. } => "other_currency",
+            Self::SelfPayment(_) => "self_payment",
+            Self::Expired(_) => "offer_expired",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
+impl Asked {
+    /// Reads the headers of both versions, and the body where version 1 has no header. Version 2 is preferred; where
+    /// both offer a payment on Hive, it must be the same.
+    pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Unacceptable> {
+        let header = |name: &'static str| -> Result<Option<Value>, Unacceptable> {
+            let mut values = headers.get_all(name).iter();
+            match (values.next(), values.next()) {
+                (None, _) => Ok(None),
+                (Some(value), None) => {
+                    let json = value.to_str().ok().and_then(decode_header);
+                    let json = json.and_then(|json| serde_json::from_slice(&json).ok());
+                    json.map(Some).ok_or(Unacceptable::Malformed(name))
+                }
+                _ => Err(Unacceptable::Malformed(name)),
+            }
+        };
+        let second = header("payment-required")?.filter(|json| json["x402Version"] == 2);
+        let first = match header("x-payment")? {
+            Some(json) => Some(json),
+            None => serde_json::from_slice::<Value>(body).ok(),
+        };
+        let first = first.filter(|json| json["x402Version"] == 1);
+        let mut offered = Vec::new();
+        let second = second.map(|json| Self::of(&json, 2, &mut offered)).transpose()?.flatten();
+        let first = first.map(|json| Self::of(&json, 1, &mut offered)).transpose()?.flatten();
+        match (second, first) {
+            (Some(second), Some(first)) if !second.is_same(&first) => Err(Unacceptable::Contradiction),
+            (Some(second), first) => {
+                // Only version 1 says when the offer ends.
+                let valid_before = first.and_then(|first| first.valid_before);
+                Ok(Self { valid_before, ..second })
+            }
+            (None, Some(first)) => Ok(first),
+            (None, None) if offered.is_empty() => Err(Unacceptable::NoOffer),
+            (None, None) => Err(Unacceptable::NoHiveOffer { offered: offered.join(", ") }),
+        }
+    }
+
+    fn of(json: &Value, version: u8, offered: &mut Vec<String>) -> Result<Option<Self>, Unacceptable> {
+        let accepts = json["accepts"].as_array().ok_or(Unacceptable::Malformed("accepts"))?;
+        let text = |accept: &Value, key: &str| accept[key].as_str().unwrap_or_default().to_owned();
+        let ours = accepts
+            .iter()
+            .find(|accept| text(accept, "scheme") == SCHEME && accept["network"].as_str().is_some_and(is_our_network));
+        let Some(accept) = ours else {
+            offered.extend(
+                accepts.iter().map(|accept| format!("{} on {}", text(accept, "scheme"), text(accept, "network"))),
+            );
+            return Ok(None);
+        };
+        let mut asked = Self::of_accept(accept, version)?;
+        asked.resource = json["resource"].clone();
+        asked.identifier = json["extensions"][IDENTIFIER].clone();
+        if version == 2 {
+            asked.description = json["resource"]["description"].as_str().map(str::to_owned);
+        }
+        Ok(Some(asked))
+    }
+
+    fn of_accept(accept: &Value, version: u8) -> Result<Self, Unacceptable> {
+        let name = |json: &Value, what| account(json).ok_or(Unacceptable::Malformed(what));
+        let asset = accept["asset"].as_str();
+        let total = match version {
+            2 => {
+                let currency = asset.and_then(Currency::parse).ok_or(Unacceptable::Malformed("asset"))?;
+                accept["amount"].as_str().and_then(|digits| Money::parse(digits, currency).ok())
+            }
+            _ => money(&accept["maxAmountRequired"]).filter(|m| asset.is_none_or(|asset| asset == m.currency.code())),
+        };
+        let total = total.ok_or(Unacceptable::Malformed("amount"))?;
+        let extra = &accept["extra"];
+        let session = optional(&extra["sessionId"], "extra.sessionId")?;
+        let memo = match (optional(&extra["memo"], "extra.memo")?, &session) {
+            // The memo is what pays this session and no other.
+            (Some(memo), Some(session)) if memo != format!("pos-{session}") => {
+                return Err(Unacceptable::Malformed("extra.memo"));
+            }
+            (Some(memo), _) => Some(memo),
+            (None, session) => session.as_ref().map(|session| format!("pos-{session}")),
+        };
+        let pay_to = name(&accept["payTo"], "payTo")?;
+        let fee = match &extra["feeAccount"] {
+            Value::Null if extra["feeAmount"].is_null() && extra["netAmount"].is_null() => None,
+            fee_account => {
+                let part = |key: &str, what| {
+                    let money = money(&extra[key]).filter(|money| money.currency == total.currency && money.units > 0);
+                    money.ok_or(Unacceptable::Malformed(what))
+                };
+                let (fee, net) = (part("feeAmount", "extra.feeAmount")?, part("netAmount", "extra.netAmount")?);
+                if fee.units.checked_add(net.units) != Some(total.units) {
+                    return Err(Unacceptable::Malformed("extra.netAmount"));
+                }
+                let account = name(fee_account, "extra.feeAccount")?;
+                if account == pay_to {
+                    return Err(Unacceptable::Malformed("extra.feeAccount"));
+                }
+                let session = session.as_ref().ok_or(Unacceptable::Malformed("extra.sessionId"))?;
+                let memo = optional(&extra["feeMemo"], "extra.feeMemo")?.unwrap_or_else(|| format!("fee-{session}"));
+                Some(Fee { account, money: fee, memo })
+            }
+        };
+        let valid_before = match optional(&accept["validBefore"], "validBefore")? {
+            Some(text) => Some(Timestamp::parse(&text).ok_or(Unacceptable::Malformed("validBefore"))?),
+            None => None,
+        };
+        Ok(Self {
+            version,
+            pay_to,
+            total,
+            fee,
+            memo,
+            session,
+            description: accept["description"].as_str().map(str::to_owned),
+            valid_before,
+            timeout_seconds: accept["maxTimeoutSeconds"].as_u64(),
+            accept: accept.clone(),
+            resource: Value::Null,
+            identifier: Value::Null,
+        })
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let what = |asked: &Self| (asked.pay_to.clone(), asked.total, asked.fee.clone(), asked.memo.clone());
+        what(self) == what(other)
+    }
+
+    /// Says whether `account` pays this, at most `max`, now.
+    pub(super) fn check(&self, account: &AccountName, max: Money, now: Timestamp) -> Result<(), Unacceptable> {
+        let asked = self.total;
+        if asked.currency != max.currency {
+            return Err(Unacceptable::OtherCurrency { asked, max });
+        }
+        if asked.units > max.units {
+            return Err(Unacceptable::AboveMaximum { asked, max });
+        }
+        if self.pay_to == *account || self.fee.as_ref().is_some_and(|fee| fee.account == *account) {
+            return Err(Unacceptable::SelfPayment(account.clone()));
+        }
+        // An encrypted memo is not ours to make, and a session's is never one.
+        let is_encrypted = |memo: &String| memo.starts_with('#');
+        if self.memo.as_ref().is_some_and(is_encrypted) {
+            return Err(Unacceptable::Malformed("extra.memo"));
+        }
+        if self.timeout_seconds == Some(0) {
+            return Err(Unacceptable::Expired(now));
+        }
+        self.check_time(now)
+    }
+
+    /// Says whether the offer still stands at a time: ours, or the ledger's.
+    pub(super) fn check_time(&self, now: Timestamp) -> Result<(), Unacceptable> {
+        match self.valid_before {
+            Some(until) if until <= now => Err(Unacceptable::Expired(until)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the transfers that pay it, as one transaction.
+    pub(super) fn transfers(&self, payer: &AccountName, nonce: &str) -> Vec<Transfer> {
+        let transfer = |to: &AccountName, money: Money, memo: String| Transfer {
+            from: payer.to_string(),
+            to: to.to_string(),
+            amount: Asset::from(money),
+            memo,
+        };
+        let fee_units = self.fee.as_ref().map_or(0, |fee| fee.money.units);
+        let net = Money::new(self.total.units - fee_units, self.total.currency);
+        let memo = self.memo.clone().unwrap_or_else(|| format!("x402:{nonce}"));
+        let net = transfer(&self.pay_to, net, memo);
+        let fee = self.fee.as_ref().map(|fee| transfer(&fee.account, fee.money, fee.memo.clone()));
+        [net].into_iter().chain(fee).collect()
+    }
+
+    /// Returns the name and value of the header that hands the payment in.
+    pub(super) fn header(
+        &self,
+        transaction: &Transaction,
+        nonce: &str,
+    ) -> Result<(&'static str, String), Unacceptable> {
+        let signed: Value =
+            serde_json::from_str(&transaction.to_condenser_json()).expect("a transaction is written as JSON");
+        let payload = json!({ "signedTransaction": signed, "nonce": nonce });
+        let (name, json) = match self.version {
+            1 => {
+                let network = &self.accept["network"];
+                ("x-payment", json!({ "x402Version": 1, "scheme": SCHEME, "network": network, "payload": payload }))
+            }
+            _ => {
+                let mut json = json!({ "x402Version": 2, "accepted": self.accept, "payload": payload });
+                if !self.resource.is_null() {
+                    json["resource"] = self.resource.clone();
+                }
+                if self.identifier["info"].is_object() {
+                    let mut identifier = self.identifier.clone();
+                    identifier["info"]["id"] = format!("pay_{nonce}").into();
+                    json["extensions"][IDENTIFIER] = identifier;
+                }
+                ("payment-signature", json)
+            }
+        };
+        let value = encode_header(&json.to_string());
+        if value.len() > MAX_HEADER_BYTES { Err(Unacceptable::TooLarge) } else { Ok((name, value)) }
+    }
+
+    /// Returns what will be paid, for scripts.
+    pub(super) fn describe(&self) -> Value {
+        let mut json = json!({
+            "x402Version": self.version, "network": NETWORK, "payTo": self.pay_to.as_str(),
+            "amount": self.total.to_string(), "sessionId": self.session, "description": self.description,
+        });
+        if let Some(fee) = &self.fee {
+            json["feeAccount"] = fee.account.as_str().into();
+            json["feeAmount"] = fee.money.to_string().into();
+        }
+        if let Some(until) = self.valid_before {
+            json["validBefore"] = until.to_string().into();
+        }
+        json
+    }
+
+    /// Returns what will be paid, for people. What a server wrote is shown with its control characters escaped.
+    pub(super) fn sentence(&self) -> String {
+        let mut text = format!("{} to {}", self.total, self.pay_to);
+        if let Some(fee) = &self.fee {
+            text.push_str(&format!(" (of which {} to {})", fee.money, fee.account));
+        }
+        if let Some(description) = &self.description {
+            text.push_str(&format!(" for {description:?}"));
+        }
+        text
+    }
+}
+
+fn money(json: &Value) -> Option<Money> {
+    json.as_str().and_then(|text| Money::parse_ledger(text).ok()).filter(|money| money.units > 0)
+}
+
+fn account(json: &Value) -> Option<AccountName> {
+    json.as_str().and_then(|text| AccountName::parse(text).ok())
+}
+
+fn optional(json: &Value, what: &'static str) -> Result<Option<String>, Unacceptable> {
+    match json {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        _ => Err(Unacceptable::Malformed(what)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
