@@ -48,6 +48,7 @@ pub(crate) struct Position {
     recent: VecDeque<Recent>,
     polls: u64,
     was_reachable: bool,
+    obstacle: Option<String>,
     next_poll: Option<Timer>,
 }
 
@@ -85,7 +86,15 @@ impl Actor for Scanner {
         }
         self.refresh_watched().await?;
         myself.cast(Msg::Poll)?;
-        Ok(Position { read: stored, stored, recent: VecDeque::new(), polls: 0, was_reachable: true, next_poll: None })
+        Ok(Position {
+            read: stored,
+            stored,
+            recent: VecDeque::new(),
+            polls: 0,
+            was_reachable: true,
+            obstacle: None,
+            next_poll: None,
+        })
     }
 
     async fn handle(
@@ -104,6 +113,7 @@ impl Actor for Scanner {
                     tracing::info!("the ledger answers again");
                 }
                 position.was_reachable = true;
+                position.obstacle = None;
                 more
             }
             Err(error) => {
@@ -147,7 +157,14 @@ impl Scanner {
                 position.read = position.stored;
             }
             PollError::Read(error) => self.context.read_failed(error),
-            error => tracing::warn!(%error, "the scanner stays where it is: {error}"),
+            error => {
+                let obstacle = error.to_string();
+                // The same obstacle at every poll is one obstacle.
+                if position.obstacle.as_ref() != Some(&obstacle) {
+                    tracing::error!(%error, "the scanner stays where it is: {error}");
+                    position.obstacle = Some(obstacle);
+                }
+            }
         }
     }
 

@@ -116,8 +116,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns deliveries due at or before `now`, earliest first, at most `limit`.
     fn due_deliveries(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Delivery>>;
 
-    /// Returns when the next delivery is due.
-    fn next_delivery_at(&self) -> Read<'_, Option<Timestamp>>;
+    /// Returns when the first delivery that is not due at `now` will be.
+    fn next_delivery_after(&self, now: Timestamp) -> Read<'_, Option<Timestamp>>;
 
     /// Returns an event of a merchant by its place in the merchant's list.
     fn event(&self, merchant: MerchantId, seq: u64) -> Read<'_, Option<EventRecord>>;

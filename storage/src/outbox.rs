@@ -79,10 +79,12 @@ pub(crate) fn due(snapshot: &ReadTransaction, now: Timestamp, limit: usize) -> R
         .collect()
 }
 
-/// Returns when the next delivery is due.
-pub(crate) fn next_due(snapshot: &ReadTransaction) -> Result<Option<Timestamp>, Fault> {
+/// Returns when the first delivery that is not due at `now` will be.
+pub(crate) fn next_due(snapshot: &ReadTransaction, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
     let outbox = snapshot.open_table(OUTBOX)?;
-    Ok(outbox.first()?.map(|(key, _)| Timestamp::from_millis(key.value().0)))
+    let later = (now.millis().saturating_add(1), 0, 0);
+    let next = outbox.range(later..)?.next().transpose()?;
+    Ok(next.map(|(key, _)| Timestamp::from_millis(key.value().0)))
 }
 
 /// Returns a merchant's events after `after`, in order, at most `limit`.

@@ -203,8 +203,8 @@ impl Store for RedbStore {
         self.read(move |snapshot| outbox::due(snapshot, now, limit))
     }
 
-    fn next_delivery_at(&self) -> Read<'_, Option<Timestamp>> {
-        self.read(outbox::next_due)
+    fn next_delivery_after(&self, now: Timestamp) -> Read<'_, Option<Timestamp>> {
+        self.read(move |snapshot| outbox::next_due(snapshot, now))
     }
 
     fn event(&self, merchant: MerchantId, seq: u64) -> Read<'_, Option<EventRecord>> {

@@ -359,7 +359,10 @@ async fn compare(store: &RedbStore, model: &Model) {
 
     let deliveries = model.due();
     assert_eq!(store.due_deliveries(Timestamp::MAX, 1_000).await.unwrap(), deliveries);
-    assert_eq!(store.next_delivery_at().await.unwrap(), deliveries.first().map(|d| d.due_at));
+    for now in [Timestamp::EPOCH, at(20), Timestamp::MAX] {
+        let next = deliveries.iter().map(|d| d.due_at).find(|due_at| *due_at > now);
+        assert_eq!(store.next_delivery_after(now).await.unwrap(), next);
+    }
     for number in 0..40 {
         let mut attempts = model.attempts.get(&event(1, number).id).cloned().unwrap_or_default();
         attempts.sort_by_key(|attempt| (attempt.delivery, attempt.number));
