@@ -20,8 +20,9 @@ use storage::{Batch, CommitError, MerchantQuery, Page, PaymentQuery, ReadError, 
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
-    context::{Context, LedgerStatus},
+    context::Context,
     facilitator,
+    ledger_view::LedgerStatus,
     merchants::{self, Change, MerchantError, Registered},
     nodes::NodesError,
     payment::SessionError,

@@ -1,16 +1,16 @@
 //! The living part of Hivetill.
 //!
 //! ```text
-//!                          Tree (supervisor)
-//!         ┌──────────┬─────────┼──────────┬──────────┬───────────┐
-//!     Merchants   Sessions  Scanner   Webhooks     Rates    Housekeeper
-//!                    │                                        (and Facilitator)
-//!          one Payment actor per awake session
+//!                              Tree (supervisor)
+//!      ┌──────────┬──────────┬───────────┼─────────┬──────────┬──────────┐
+//!  Merchants   Sessions  Facilitator  Scanner  Webhooks     Rates   Housekeeper
+//!                 │
+//!       one Payment actor per awake session
 //! ```
 //!
 //! Everything is asked through [`Gateway`]; everything undecided comes in through [`Environment`]. Sessions wake, park
-//! and are reborn under `Sessions`; `Scanner`, `Webhooks`, `Rates` and `Housekeeper` are brought back when they crash; a store that
-//! fails ends the whole tree ([`Tree::failed`]), because memory must not argue with disk.
+//! and are reborn under `Sessions`; `Scanner`, `Webhooks`, `Rates` and `Housekeeper` are brought back when they crash;
+//! a store that fails ends the whole tree ([`Tree::failed`]), because memory must not argue with disk.
 
 pub mod environment;
 pub mod hive_rpc;
@@ -22,22 +22,25 @@ mod context;
 mod facilitator;
 mod gateway;
 mod housekeeper;
+mod ledger_view;
 mod merchants;
 mod nodes;
 mod payment;
 mod rates;
 mod scanner;
 mod sessions;
+mod settings;
 mod settlement;
 mod supervisor;
 mod timer;
 mod webhook;
 mod x402;
 
-pub use context::{LedgerStatus, Settings, X402Settings};
 pub use environment::Environment;
 pub use gateway::{Gateway, GatewayError, Health};
+pub use ledger_view::LedgerStatus;
 pub use merchants::Registered;
 pub use sessions::Watch;
+pub use settings::{Settings, X402Settings};
 pub use supervisor::{StartError, Tree};
 pub use x402::{Settled, Target, X402Error, X402Request};

@@ -15,8 +15,8 @@ use engine::{
 use futures_util::future::{BoxFuture, join_all};
 
 use crate::{
-    context::Settings,
     environment::{Account, Answer, Clock, Environment, Node, NodeError, TxStatus},
+    settings::Settings,
 };
 
 /// How long a node that failed once, twice, … is asked last.

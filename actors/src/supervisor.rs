@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     Gateway,
-    context::{Context, Settings},
+    context::Context,
     environment::{Environment, NodeError},
     facilitator::{self, Facilitator},
     housekeeper::Housekeeper,
@@ -18,6 +18,7 @@ use crate::{
     rates::Rates,
     scanner::Scanner,
     sessions::{self, Sessions},
+    settings::Settings,
     webhook::Webhooks,
 };
 

@@ -1,0 +1,102 @@
+//! How an engine is set up, with what is documented as default.
+
+use std::time::Duration;
+
+use engine::{
+    hive::ChainId,
+    money::FeePercent,
+    payment::{ClaimFinality, FeeMode},
+};
+
+/// How an engine is set up.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The chain it serves.
+    pub chain_id: ChainId,
+    /// Whether a development ledger is what we want: its payments carry `livemode: false`.
+    pub development: bool,
+    /// The service's fee.
+    pub fee_percent: FeePercent,
+    /// How the fee is taken.
+    pub fee_mode: FeeMode,
+    /// How long a session lives where its creator does not say.
+    pub session_lifetime: Duration,
+    /// How much later than its expiry a session's block may be.
+    pub session_grace: Duration,
+    /// Sessions kept awake; the rest are parked and reborn when spoken to.
+    pub max_awake: usize,
+    /// How often the nodes are asked for their head.
+    pub poll_interval: Duration,
+    /// How many nodes must agree on an irreversible block; 0 for one of up to two nodes, two of more.
+    pub min_agreeing_nodes: usize,
+    /// How far ahead of our clock a head block may be; none to believe any (a development chain whose time is moved).
+    pub max_head_ahead: Option<Duration>,
+    /// How often the price of HIVE is read.
+    pub rate_interval: Duration,
+    /// What the webhook headers start with, such as `X-Hivetill`.
+    pub webhook_header_prefix: String,
+    /// How long one attempt may take.
+    pub webhook_timeout: Duration,
+    /// Whether webhooks may go to plain http.
+    pub allow_insecure_webhooks: bool,
+    /// How agents' payments are taken.
+    pub x402: X402Settings,
+    /// Calls that may wait at the handle at once; the rest are turned away.
+    pub max_waiting_calls: usize,
+}
+
+impl Settings {
+    /// Returns the settings of a chain, everything else as documented.
+    #[must_use]
+    pub fn of(chain_id: ChainId) -> Self {
+        Self {
+            chain_id,
+            development: false,
+            fee_percent: FeePercent::ZERO,
+            fee_mode: FeeMode::Invoice,
+            session_lifetime: Duration::from_secs(1_800),
+            session_grace: Duration::ZERO,
+            max_awake: 5_000,
+            poll_interval: Duration::from_secs(1),
+            min_agreeing_nodes: 0,
+            max_head_ahead: Some(Duration::from_secs(30)),
+            rate_interval: Duration::from_secs(600),
+            webhook_header_prefix: "X-Hivetill".to_owned(),
+            webhook_timeout: Duration::from_secs(10),
+            allow_insecure_webhooks: false,
+            x402: X402Settings::default(),
+            max_waiting_calls: 4_096,
+        }
+    }
+}
+
+/// How agents' payments are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct X402Settings {
+    /// How far ahead a transaction's expiration may be: as long as that, its outcome may be open.
+    pub max_expiration: Duration,
+    /// What a payment of ordinary size completes on.
+    pub finality: ClaimFinality,
+    /// From this worth on, in US cents, a payment completes only on an irreversible block.
+    pub irreversible_from_cents: u64,
+    /// Whether requirements of other servers are taken only for accounts of merchants here.
+    pub only_registered: bool,
+}
+
+impl Default for X402Settings {
+    fn default() -> Self {
+        Self {
+            max_expiration: Duration::from_secs(3_600),
+            finality: ClaimFinality::InBlock,
+            irreversible_from_cents: 100_000,
+            only_registered: false,
+        }
+    }
+}
+
+impl X402Settings {
+    /// Returns what a payment of this worth completes on.
+    pub(crate) fn finality_of(&self, usd_cents: u64) -> ClaimFinality {
+        if usd_cents >= self.irreversible_from_cents { ClaimFinality::Irreversible } else { self.finality }
+    }
+}
