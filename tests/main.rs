@@ -7,6 +7,7 @@ mod checkout;
 mod golden;
 mod grpc;
 mod harness;
+mod idempotency;
 mod interop;
 mod ledgers;
 mod merchants;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         spec::all(),
         merchants::tests(),
         payments::all(),
+        idempotency::tests(),
         checkout::tests(),
         webhooks::tests(),
         ledgers::tests(),

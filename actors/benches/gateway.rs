@@ -142,7 +142,7 @@ async fn open(gateway: &Gateway, merchant: &Merchant, callers: usize, count: usi
             let (gateway, merchant) = (gateway.clone(), Arc::clone(&merchant));
             tokio::spawn(async move {
                 for _ in 0..each {
-                    gateway.open_payment(&merchant, draft()).await.expect("opened");
+                    gateway.open_payment(&merchant, draft(), None).await.expect("opened");
                 }
             })
         })

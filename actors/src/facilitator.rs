@@ -113,7 +113,7 @@ fn failed(context: &Context, error: CommitError) -> SessionError {
     match error {
         CommitError::Claimed(by) => SessionError::Claimed(by),
         CommitError::Overloaded => SessionError::Overloaded,
-        CommitError::Conflict { .. } => SessionError::Contended,
+        CommitError::Conflict { .. } | CommitError::Remembered(_) => SessionError::Contended,
         CommitError::Unknown(_) => SessionError::Unknown,
     }
 }

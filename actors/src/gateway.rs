@@ -8,6 +8,7 @@ use std::{
 use engine::{
     account::AccountName,
     fields::Violation,
+    idempotency::{self, IdempotencyKey, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
     merchant::{self, KeyDigest, Merchant, Registration, Update},
     money::FeePercent,
@@ -59,6 +60,9 @@ pub enum GatewayError {
     /// The payment's state refuses.
     #[error("{0}")]
     Rejected(Rejection),
+    /// The idempotency key stands for another request.
+    #[error("the idempotency key was used for another request")]
+    KeyReused,
     /// No ledger node answers, or the ledger is not followed yet.
     #[error("no ledger node answers")]
     LedgerUnavailable,
@@ -85,6 +89,15 @@ pub struct Gateway {
     facilitator: ActorRef<facilitator::Msg>,
     /// What may wait at once; ractor's mailboxes have no bound of their own.
     waiting: Arc<Semaphore>,
+}
+
+/// A session that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// The session, as it stands now.
+    pub payment: Payment,
+    /// Whether it was opened earlier, by the same request under the same idempotency key.
+    pub is_replay: bool,
 }
 
 /// How the engine is.
@@ -215,12 +228,18 @@ impl Gateway {
         Ok((merchant, text))
     }
 
-    /// Opens a payment session. An `Ok` means it is durable.
+    /// Opens a payment session. An `Ok` means it is durable. Under an idempotency key the same request opens one session,
+    /// however often and from however many callers at once it comes.
     ///
     /// # Errors
-    /// [`GatewayError::InactiveMerchant`], [`GatewayError::NoRate`], [`GatewayError::LedgerUnavailable`] before the
+    /// [`GatewayError::InactiveMerchant`], [`GatewayError::KeyReused`], [`GatewayError::NoRate`], [`GatewayError::LedgerUnavailable`] before the
     /// chain was ever reached, [`GatewayError::Overloaded`], store errors.
-    pub async fn open_payment(&self, merchant: &Merchant, draft: Draft) -> Result<Payment, GatewayError> {
+    pub async fn open_payment(
+        &self,
+        merchant: &Merchant,
+        draft: Draft,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Opened, GatewayError> {
         if !merchant.is_active {
             return Err(GatewayError::InactiveMerchant);
         }
@@ -242,13 +261,34 @@ impl Gateway {
         };
         let env = &self.context.env;
         let id = env.entropy.payment_id(now);
+        let remembered = key.map(|key| Remembered {
+            merchant: merchant.id,
+            key: key.digest("create payment"),
+            fingerprint: idempotency::fingerprint(&draft),
+            payment: id,
+            at: now,
+        });
         let payment = Payment::open(draft, terms, id, env.entropy.slug(), now).map_err(|_| GatewayError::NoRate)?;
-        let write = Write::Payment { payment: Box::new(payment.clone()), expected: None };
-        env.store.commit(Batch::of(write)).await.map_err(|error| self.commit_failed(error))?;
+        let mut batch = Batch::of(Write::Payment { payment: Box::new(payment.clone()), expected: None });
+        if let Some(remembered) = remembered {
+            batch = batch.and(Write::Remember(remembered));
+        }
+        match env.store.commit(batch).await {
+            Ok(()) => {}
+            Err(CommitError::Remembered(earlier)) => {
+                let same = remembered.is_some_and(|new| new.fingerprint == earlier.fingerprint);
+                if !same {
+                    return Err(GatewayError::KeyReused);
+                }
+                let payment = self.payment(merchant.id, earlier.payment).await?;
+                return Ok(Opened { payment, is_replay: true });
+            }
+            Err(error) => return Err(self.commit_failed(error)),
+        }
         self.context.opened.fetch_add(1, Ordering::Relaxed);
         env.probe.reach("gateway: created, not adopted");
         self.tell_sessions(sessions::Msg::Adopt(Box::new(payment.clone())))?;
-        Ok(payment)
+        Ok(Opened { payment, is_replay: false })
     }
 
     /// Returns a merchant's payment.
@@ -372,7 +412,9 @@ impl Gateway {
         self.context.give_up_on(&error);
         match error {
             CommitError::Overloaded => GatewayError::Overloaded,
-            CommitError::Conflict { .. } | CommitError::Claimed(_) => GatewayError::Contended,
+            CommitError::Conflict { .. } | CommitError::Claimed(_) | CommitError::Remembered(_) => {
+                GatewayError::Contended
+            }
             CommitError::Unknown(_) => GatewayError::StoreFailed,
         }
     }

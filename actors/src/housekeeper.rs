@@ -1,11 +1,13 @@
-//! Work that waits for a quiet moment: the words of new payments go into the search index.
+//! Work that waits for a quiet moment: words of new payments go into the search index, old idempotency keys go.
 
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
+use engine::{idempotency::KEY_LIFETIME, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use storage::{Batch, Write};
 
 use crate::{context::Context, timer::Timer};
 
@@ -17,6 +19,8 @@ const BUSY: u64 = 1_000;
 const MAX_PATIENCE: u32 = 150;
 /// Payments indexed in one commit.
 const BATCH: usize = 500;
+/// How often dead idempotency keys are forgotten.
+const FORGET_INTERVAL: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub(crate) enum Msg {
@@ -29,8 +33,24 @@ pub(crate) struct Housekeeper {
 
 pub(crate) struct Round {
     opened_before: u64,
+    forget_at: Timestamp,
     waited: u32,
     next: Option<Timer>,
+}
+
+impl Housekeeper {
+    /// Idempotency keys are dead after a day; now and then their rows go, too.
+    async fn forget_keys(&self, round: &mut Round) {
+        let now = self.context.now();
+        if now < round.forget_at {
+            return;
+        }
+        round.forget_at = now + FORGET_INTERVAL;
+        let forget = Write::Forget { made_before: now.minus(KEY_LIFETIME) };
+        if let Err(error) = self.context.env.store.commit(Batch::of(forget)).await {
+            self.context.give_up_on(&error);
+        }
+    }
 }
 
 impl Actor for Housekeeper {
@@ -39,7 +59,8 @@ impl Actor for Housekeeper {
     type Arguments = ();
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Round, ActorProcessingErr> {
-        Ok(Round { opened_before: 0, waited: 0, next: Some(Timer::send(&myself, INTERVAL, Msg::Look)) })
+        let forget_at = self.context.now() + FORGET_INTERVAL;
+        Ok(Round { opened_before: 0, forget_at, waited: 0, next: Some(Timer::send(&myself, INTERVAL, Msg::Look)) })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, _look: Msg, round: &mut Round) -> Result<(), ActorProcessingErr> {
@@ -62,6 +83,7 @@ impl Actor for Housekeeper {
                     tracing::warn!(%error, "the search index could not be extended: {error}");
                 }
             }
+            self.forget_keys(round).await;
         }
         round.next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
         Ok(())

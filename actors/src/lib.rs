@@ -37,7 +37,7 @@ mod webhook;
 mod x402;
 
 pub use environment::Environment;
-pub use gateway::{Gateway, GatewayError, Health};
+pub use gateway::{Gateway, GatewayError, Health, Opened};
 pub use ledger_view::LedgerStatus;
 pub use merchants::Registered;
 pub use sessions::Watch;

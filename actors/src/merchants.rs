@@ -154,7 +154,9 @@ impl Merchants {
             self.context.give_up_on(&error);
             match error {
                 CommitError::Overloaded => MerchantError::Overloaded,
-                CommitError::Conflict { .. } | CommitError::Claimed(_) => MerchantError::Contended,
+                CommitError::Conflict { .. } | CommitError::Claimed(_) | CommitError::Remembered(_) => {
+                    MerchantError::Contended
+                }
                 CommitError::Unknown(_) => MerchantError::Unknown,
             }
         })

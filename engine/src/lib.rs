@@ -6,6 +6,7 @@
 pub mod account;
 pub mod fields;
 pub mod hive;
+pub mod idempotency;
 pub mod ids;
 pub mod ledger;
 pub mod merchant;

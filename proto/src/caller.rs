@@ -9,6 +9,10 @@ use tonic::Request;
 pub const API_KEY: &str = "x-api-key";
 /// The caller's name for the request.
 pub const REQUEST_ID: &str = "x-request-id";
+/// The key under which a request is done once.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// In an answer: the request was done before, and this is what it made.
+pub const IDEMPOTENT_REPLAYED: &str = "idempotent-replayed";
 /// The address of the person or machine behind the caller.
 pub const CLIENT_IP: &str = "x-client-ip";
 
@@ -21,6 +25,8 @@ pub struct Caller {
     pub request_id: Option<HeaderValue>,
     /// Where the request comes from.
     pub client_ip: Option<HeaderValue>,
+    /// The key under which it is done once, unchecked.
+    pub idempotency_key: Option<HeaderValue>,
 }
 
 impl Caller {
@@ -45,6 +51,9 @@ impl Caller {
         if let Some(ip) = &self.client_ip {
             headers.insert(CLIENT_IP, ip.clone());
         }
+        if let Some(key) = &self.idempotency_key {
+            headers.insert(IDEMPOTENCY_KEY, key.clone());
+        }
         request
     }
 
@@ -55,6 +64,7 @@ impl Caller {
             api_key: headers.get(API_KEY).cloned(),
             request_id: headers.get(REQUEST_ID).cloned(),
             client_ip: headers.get(CLIENT_IP).cloned(),
+            idempotency_key: headers.get(IDEMPOTENCY_KEY).cloned(),
         }
     }
 }
@@ -71,6 +81,7 @@ impl fmt::Debug for Caller {
             .field("api_key", &self.api_key.as_ref().map(|_| ".."))
             .field("request_id", &self.request_id)
             .field("client_ip", &self.client_ip)
+            .field("idempotency_key", &self.idempotency_key)
             .finish()
     }
 }
@@ -85,12 +96,14 @@ mod tests {
             api_key: Some(HeaderValue::from_static("sk_live_secret")),
             request_id: Some(HeaderValue::from_static("req-1")),
             client_ip: Some(HeaderValue::from_static("::1")),
+            idempotency_key: Some(HeaderValue::from_static("order-1")),
         };
         let request = caller.request(());
         let read = Caller::of(&request);
         assert_eq!(api_key(&request), Some("sk_live_secret"));
         assert_eq!(read.request_id, caller.request_id);
         assert_eq!(read.client_ip, caller.client_ip);
+        assert_eq!(read.idempotency_key, caller.idempotency_key);
         assert!(!format!("{caller:?} {request:?} {read:?}").contains("secret"));
     }
 

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use engine::ids::{DeliveryId, PaymentId};
+use engine::{
+    idempotency::Remembered,
+    ids::{DeliveryId, PaymentId},
+    time::Timestamp,
+};
 use redb::{ReadableTable, WriteTransaction};
 
 use crate::{
@@ -14,6 +18,9 @@ use crate::{
     search::{self, Indexed},
     tables::{OutboxKey, Tables, meta},
 };
+
+/// Idempotency keys forgotten by one commit at most.
+const FORGOTTEN_AT_ONCE: usize = 1_000;
 
 /// The batches of one transaction.
 pub(crate) struct Group<'t> {
@@ -98,6 +105,7 @@ pub(crate) struct Ahead {
     slugs: BTreeMap<u128, u128>,
     merchants: BTreeMap<u128, MerchantFacts>,
     keys: BTreeMap<[u8; 32], Option<u128>>,
+    remembered: BTreeMap<(u128, [u8; 32]), Remembered>,
     claims: BTreeMap<[u8; 20], Claimed>,
     nonces: BTreeMap<[u8; 32], [u8; 20]>,
     cursor: Option<Cursor>,
@@ -133,6 +141,7 @@ impl Group<'_> {
                 ahead.claims.insert(tx_id.0, claimed);
                 Ok(Ok(()))
             }
+            Step::Remember { remembered, before } => self.check_remember(remembered, before, ahead),
             Step::Attempt { delivery, attempts, next_due_ms, .. } => {
                 let next = next_due_ms.map(|due_ms| (due_ms, delivery.1, delivery.2));
                 self.check_delivery(*delivery, *attempts, next, ahead)
@@ -140,7 +149,7 @@ impl Group<'_> {
             Step::Undeliverable { delivery, attempts } => self.check_delivery(*delivery, *attempts, None, ahead),
             Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, ahead),
             Step::Index(indexed) => self.check_index(indexed),
-            Step::Unmatched { .. } | Step::Rate(_) | Step::Note { .. } => Ok(Ok(())),
+            Step::Unmatched { .. } | Step::Rate(_) | Step::Note { .. } | Step::Forget { .. } => Ok(Ok(())),
         }
     }
 
@@ -221,6 +230,26 @@ impl Group<'_> {
         if let Some(next) = next {
             ahead.outbox.insert(next, Some(attempts + 1));
         }
+        Ok(Ok(()))
+    }
+
+    fn check_remember(&mut self, new: &Remembered, before: &mut Option<Remembered>, ahead: &mut Ahead) -> Checked {
+        let key = (new.merchant.bits(), new.key);
+        let stored = match ahead.remembered.get(&key) {
+            Some(remembered) => Some(*remembered),
+            None => match self.tables.idempotency()?.get((key.0, &key.1))? {
+                Some(bytes) => Some(
+                    record::remembered_from_bytes(new.merchant, new.key, bytes.value())
+                        .map_err(Fault::damaged("idempotency", new.merchant))?,
+                ),
+                None => None,
+            },
+        };
+        if let Some(stored) = stored.filter(|stored| stored.is_alive(new.at)) {
+            return Ok(Err(CommitError::Remembered(Box::new(stored))));
+        }
+        *before = stored;
+        ahead.remembered.insert(key, *new);
         Ok(Ok(()))
     }
 
@@ -309,6 +338,8 @@ impl Group<'_> {
                 self.tables.nonces()?.insert(&nonce, &tx_id)?;
                 Ok(())
             }
+            Step::Remember { remembered, before } => self.write_remembered(&remembered, before),
+            Step::Forget { made_before } => self.forget(made_before),
             Step::Attempt { delivery, key, record, next_due_ms, .. } => {
                 self.tables.attempts()?.insert(key, record.as_slice())?;
                 outbox::move_on(self, delivery, next_due_ms)
@@ -334,6 +365,32 @@ impl Group<'_> {
 
     fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {
         self.tables.meta()?.insert(name, value)?;
+        Ok(())
+    }
+
+    fn write_remembered(&mut self, new: &Remembered, before: Option<Remembered>) -> Result<(), Fault> {
+        let merchant = new.merchant.bits();
+        self.tables.idempotency()?.insert((merchant, &new.key), record::remembered_to_bytes(new).as_slice())?;
+        let times = self.tables.idempotency_times()?;
+        if let Some(before) = before {
+            times.remove((before.at.millis(), merchant, &new.key))?;
+        }
+        times.insert((new.at.millis(), merchant, &new.key), ())?;
+        Ok(())
+    }
+
+    fn forget(&mut self, made_before: Timestamp) -> Result<(), Fault> {
+        let end = (made_before.millis(), 0, &[0; 32]);
+        let mut old = Vec::new();
+        for entry in self.tables.idempotency_times()?.range(..end)?.take(FORGOTTEN_AT_ONCE) {
+            let (entry, _) = entry?;
+            let (millis, merchant, key) = entry.value();
+            old.push((millis, merchant, *key));
+        }
+        for (millis, merchant, key) in old {
+            self.tables.idempotency_times()?.remove((millis, merchant, &key))?;
+            self.tables.idempotency()?.remove((merchant, &key))?;
+        }
         Ok(())
     }
 

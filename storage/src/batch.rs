@@ -2,6 +2,7 @@
 
 use engine::{
     account::AccountName,
+    idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{BlockId, Transfer, TxId},
     merchant::Merchant,
@@ -51,6 +52,13 @@ pub enum Write {
         payment: Box<Payment>,
         /// The version it replaces.
         expected: Option<u64>,
+    },
+    /// The idempotency key of a request that is done with this batch; refused while the same key stands for another.
+    Remember(Remembered),
+    /// Idempotency keys made before `made_before` are forgotten, so many at once as a commit can take.
+    Forget {
+        /// Keys made earlier are forgotten.
+        made_before: Timestamp,
     },
     /// An event, appended to its merchant's list and put into the outbox, due at once. An event is announced once: its
     /// id and its delivery's are never used for another.
@@ -250,6 +258,9 @@ pub enum CommitError {
     /// The transaction or nonce of a claim is taken. Nothing was written.
     #[error("{} is claimed already", .0.tx_id)]
     Claimed(Box<Claimed>),
+    /// The idempotency key stands for a request that was done before. Nothing was written.
+    #[error("done before as {}", .0.payment)]
+    Remembered(Box<Remembered>),
     /// The writer's queue is full. Nothing was written; come back later.
     #[error("the store has more to write than it can")]
     Overloaded,

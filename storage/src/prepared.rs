@@ -2,6 +2,7 @@
 
 use engine::{
     account::AccountName,
+    idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Place, TxId},
     time::Timestamp,
@@ -40,6 +41,14 @@ pub(crate) enum Step {
         /// The claim as it will be stored; made by the writer's check.
         record: Vec<u8>,
         is_facilitation: bool,
+    },
+    Remember {
+        remembered: Remembered,
+        /// A forgotten one in its place; filled in by the writer's check.
+        before: Option<Remembered>,
+    },
+    Forget {
+        made_before: Timestamp,
     },
     Attempt {
         delivery: OutboxKey,
@@ -157,6 +166,8 @@ impl Step {
                 at: event.at,
                 record: record::event_to_bytes(&event),
             }),
+            Write::Remember(remembered) => Self::Remember { remembered, before: None },
+            Write::Forget { made_before } => Self::Forget { made_before },
             Write::Claim(claimed) => Self::Claim { nonce: nonce_digest(&claimed.nonce), claimed },
             Write::Fate { tx_id, expected, fate } => {
                 Self::Fate { tx_id, expected, fate, record: Vec::new(), is_facilitation: false }

@@ -11,6 +11,8 @@
 //! | [`MERCHANTS`] | merchant id: time | record, 300 B | registration, change | nothing: this is the truth | never |
 //! | [`API_KEYS`] | digest of the key: **random** | merchant id | registration, new key | merchants | a replaced key |
 //! | [`ACCOUNTS`] | account name | - | every write of a merchant | merchants, but for accounts they had before | never: old sessions pay there |
+//! | [`IDEMPOTENCY`] | merchant id, digest of the key: **random** | what it stands for, 70 B | a creation with a key | nothing: this is the truth | a day later |
+//! | [`IDEMPOTENCY_TIMES`] | time made, merchant id, digest: time | - | a creation with a key | idempotency | with its key |
 //! | [`EVENTS`] | merchant id, place in the list: time | record, 1 kB | an announced change | nothing: this is the truth | never, so far |
 //! | [`EVENT_SEQS`] | merchant id | the last place given | an announced change; once per group | events | never |
 //! | [`OUTBOX`] | due ms, event id, delivery id: time | what is left to deliver | an announced change, an attempt | nothing: this is the truth | delivered or given up |
@@ -22,7 +24,8 @@
 //! | [`SEARCH`] | merchant id, word, payment id | - | the indexer, in sorted batches | payments | never |
 //! | [`META`] | name | schema, cursor, rate, search cursor, notes | each by its own write | - | never |
 //!
-//! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines; only the slug's place is
+//! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines (with an idempotency key two
+//! more); only the slug's place is
 //! random, and random places are what makes a commit slow. Announcing a change touches payments, payments by merchant,
 //! counts, deadlines, events, event places and the outbox. Words for search are written later, many payments at once
 //! ([`crate::Store::index_search`]); a payment whose id is at or before the search cursor (a clock went back) is
@@ -115,6 +118,10 @@ tables! {
     API_KEYS, api_keys: &'static [u8; 32] => u128;
     /// Watched accounts.
     ACCOUNTS, accounts: &'static str => ();
+    /// Idempotency keys.
+    IDEMPOTENCY, idempotency: (u128, &'static [u8; 32]) => &'static [u8];
+    /// Idempotency keys by the time they were made.
+    IDEMPOTENCY_TIMES, idempotency_times: (u64, u128, &'static [u8; 32]) => ();
     /// Events.
     EVENTS, events: (u128, u64) => &'static [u8];
     /// The last place in a merchant's list of events.

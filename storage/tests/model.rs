@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     account::AccountName,
+    idempotency::Remembered,
     ids::{EventId, MerchantId, PaymentId},
     merchant::Merchant,
     money::HivePrice,
@@ -32,6 +33,7 @@ struct Model {
     outbox: Vec<Delivery>,
     attempts: BTreeMap<EventId, Vec<Attempt>>,
     claims: Vec<Claimed>,
+    remembered: Vec<Remembered>,
     cursor: Option<Cursor>,
     unmatched: Vec<Unmatched>,
     rate: Option<Rate>,
@@ -115,6 +117,17 @@ impl Model {
                 let Some(claimed) = claimed else { return Err(conflict()) };
                 claimed.fate = fate.clone();
             }
+            Write::Remember(new) => {
+                let stored = self.remembered.iter_mut().find(|r| (r.merchant, r.key) == (new.merchant, new.key));
+                match stored {
+                    Some(stored) if stored.is_alive(new.at) => {
+                        return Err(CommitError::Remembered(Box::new(*stored)));
+                    }
+                    Some(stored) => *stored = *new,
+                    None => self.remembered.push(*new),
+                }
+            }
+            Write::Forget { made_before } => self.remembered.retain(|r| r.at >= *made_before),
             Write::Cursor { cursor, expected } => {
                 if self.cursor != *expected {
                     return Err(conflict());
@@ -156,6 +169,8 @@ enum Try {
     Undeliverable { which: usize, wrong: u8 },
     Claim { number: u8, nonce: u8, facilitated: bool },
     Fate { number: u8, from: usize, to: usize },
+    Remember { key: u8, print: u8, day: u64 },
+    Forget { day: u64 },
     Cursor { wrong: u8, to: u32 },
     Unmatched { to: bool, block: u32 },
     Rate { base: u64 },
@@ -181,6 +196,8 @@ fn tries() -> impl Strategy<Value = Try> {
         1 => (1..9u8, 1..9u8, flag())
             .prop_map(|(number, nonce, facilitated)| Try::Claim { number, nonce, facilitated }),
         1 => (1..9u8, 0..2usize, 0..4usize).prop_map(|(number, from, to)| Try::Fate { number, from, to }),
+        1 => (1..4u8, 1..3u8, 0..4u64).prop_map(|(key, print, day)| Try::Remember { key, print, day }),
+        1 => (0..4u64).prop_map(|day| Try::Forget { day }),
         1 => (wrong(), 1..9u32).prop_map(|(wrong, to)| Try::Cursor { wrong, to }),
         1 => (flag(), 1..4u32).prop_map(|(to, block)| Try::Unmatched { to, block }),
         1 => (1..9u64).prop_map(|base| Try::Rate { base }),
@@ -255,6 +272,14 @@ impl Try {
                 let [expected, fate] = [from, to].map(|at| fates()[at].clone());
                 Write::Fate { tx_id: tx_id(number), expected, fate }
             }
+            Self::Remember { key, print, day } => Write::Remember(Remembered {
+                merchant: merchant_id(1),
+                key: [key; 32],
+                fingerprint: [print; 32],
+                payment: payment_id(1),
+                at: at(day * 86_400),
+            }),
+            Self::Forget { day } => Write::Forget { made_before: at(day * 86_400) },
             Self::Cursor { wrong, to } => {
                 let expected = if wrong == 0 { model.cursor } else { Some(cursor(u32::from(wrong))) };
                 Write::Cursor { cursor: cursor(to), expected }

@@ -11,9 +11,10 @@ use std::{
 use actors::{GatewayError, StartError, Tree, environment::Node};
 use engine::{
     hive::ChainId,
+    idempotency::IdempotencyKey,
     ledger::memo_of,
     merchant::Registration,
-    payment::{Canceller, Finality, Rejection, State},
+    payment::{Canceller, Draft, Finality, Rejection, State},
     webhook::Outcome,
 };
 use redb::backends::InMemoryBackend;
@@ -127,7 +128,7 @@ async fn a_crashing_scanner_webhook_worker_or_creation_loses_nothing() {
         let gateway = world.gateway();
         let (for_task, of) = (gateway.clone(), merchant.clone());
         // A panic in the caller's own task is the caller's crash.
-        let _ = tokio::spawn(async move { for_task.open_payment(&of, draft()).await }).await;
+        let _ = tokio::spawn(async move { for_task.open_payment(&of, draft(), None).await }).await;
         world.pay(early.id);
         world.until_state(early.id, State::Completed).await;
         world.until("it is told", async || world.receiver.count() >= 1).await;
@@ -356,11 +357,11 @@ async fn before_the_chain_was_ever_reached_no_payment_is_taken() {
     world.ledger.set_down(true);
     world.tree = Some(Tree::start(world.env.clone(), world.settings.clone()).await.unwrap());
     let merchant = engine_merchant();
-    let refused = world.gateway().open_payment(&merchant, draft()).await;
+    let refused = world.gateway().open_payment(&merchant, draft(), None).await;
     assert_eq!(refused, Err(GatewayError::LedgerUnavailable), "a transfer before the first block read would be missed");
     world.ledger.set_down(false);
     world.until("it is reached", async || world.gateway().health().await.unwrap().is_following).await;
-    world.gateway().open_payment(&merchant, draft()).await.unwrap();
+    world.gateway().open_payment(&merchant, draft(), None).await.unwrap();
 }
 
 fn engine_merchant() -> engine::merchant::Merchant {
@@ -537,11 +538,35 @@ async fn the_same_seed_lives_the_same_life() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_idempotency_key_opens_one_session_for_a_day() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let key = IdempotencyKey::parse("order-1").unwrap();
+    let open = async |draft| {
+        let (gateway, merchant, key) = (world.gateway(), merchant.clone(), key.clone());
+        tokio::spawn(async move { gateway.open_payment(&merchant, draft, Some(&key)).await }).await.unwrap()
+    };
+    let answers = futures_util::future::join_all((0..50).map(|_| open(draft()))).await;
+    let first = answers[0].as_ref().unwrap().payment.clone();
+    assert!(answers.iter().all(|answer| answer.as_ref().unwrap().payment.id == first.id));
+    assert_eq!(answers.iter().filter(|answer| !answer.as_ref().unwrap().is_replay).count(), 1);
+    let other = Draft { description: "Red mug".to_owned(), ..draft() };
+    assert_eq!(open(other.clone()).await, Err(GatewayError::KeyReused));
+    assert_eq!(world.gateway().payments(PaymentQuery::all(merchant.id, 9)).await.unwrap().total, 1);
+    let stranger = world.merchant_of("red.mugs").await;
+    let theirs = world.gateway().open_payment(&stranger, draft(), Some(&key)).await.unwrap();
+    assert!(!theirs.is_replay, "a key is its merchant's own");
+    tokio::time::sleep(Duration::from_secs(24 * 3_600 + 600)).await;
+    let again = open(other).await.unwrap();
+    assert!(!again.is_replay && again.payment.id != first.id, "after a day the key is free");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outbox_without_an_endpoint_empties_itself() {
     let world = World::started(store()).await;
     let registration = Registration::check("Blue Mugs", "blue.mugs", None).unwrap();
     let merchant = world.gateway().register(registration, false).await.unwrap().merchant;
-    let payment = world.gateway().open_payment(&merchant, draft()).await.unwrap();
+    let payment = world.gateway().open_payment(&merchant, draft(), None).await.unwrap().payment;
     world.pay(payment.id);
     world.until_state(payment.id, State::Completed).await;
     world

@@ -446,7 +446,7 @@ impl World {
 
     /// An open session over 1.000 HBD.
     pub(crate) async fn open(&self, merchant: &Merchant) -> Payment {
-        self.gateway().open_payment(merchant, draft()).await.unwrap()
+        self.gateway().open_payment(merchant, draft(), None).await.unwrap().payment
     }
 
     /// Puts a whole payment into an irreversible block.

@@ -1,7 +1,10 @@
 //! Payments: create, read, list, cancel, and the fee rate.
 
 use http::{HeaderValue, StatusCode, header::LOCATION};
-use proto::v1;
+use proto::{
+    caller::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
+    v1,
+};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -13,23 +16,25 @@ use super::{
 
 /// Creates a payment and answers with the first shape.
 pub(super) async fn create(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
-    let payment = open(facade, &mut call).await?;
+    let (payment, replayed) = open(facade, &mut call).await?;
     let mut response = answer::json(StatusCode::CREATED, &Created::of(facade, &payment));
-    locate(facade, &payment, &mut response);
+    locate(facade, &payment, replayed, &mut response);
     Ok(response)
 }
 
 /// Creates a payment and answers with the second shape.
 pub(super) async fn create_short(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
-    let payment = open(facade, &mut call).await?;
+    let (payment, replayed) = open(facade, &mut call).await?;
     let slug_url = record::slug_url(facade, &payment.slug);
     let mut response = answer::json(StatusCode::CREATED, &CreatedShort::of(&payment, &slug_url));
-    locate(facade, &payment, &mut response);
+    locate(facade, &payment, replayed, &mut response);
     Ok(response)
 }
 
-async fn open(facade: &Facade, call: &mut Call) -> Result<v1::Payment, Refusal> {
+/// Opens a session. Under an idempotency key it may have been opened before; then the mark comes along.
+async fn open(facade: &Facade, call: &mut Call) -> Result<(v1::Payment, Option<HeaderValue>), Refusal> {
     call.with_key()?;
+    call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
     let mut body = call.json().await?;
     let money = body.money();
     let request = v1::CreatePaymentRequest {
@@ -43,10 +48,14 @@ async fn open(facade: &Facade, call: &mut Call) -> Result<v1::Payment, Refusal> 
     };
     body.finish()?;
     let payment = facade.engine.payments().create_payment(call.caller.request(request)).await?;
-    Ok(payment.into_inner())
+    let replayed = payment.metadata().as_ref().get(IDEMPOTENT_REPLAYED).cloned();
+    Ok((payment.into_inner(), replayed))
 }
 
-fn locate(facade: &Facade, payment: &v1::Payment, response: &mut Response) {
+fn locate(facade: &Facade, payment: &v1::Payment, replayed: Option<HeaderValue>, response: &mut Response) {
+    if let Some(replayed) = replayed {
+        response.headers_mut().insert(IDEMPOTENT_REPLAYED, replayed);
+    }
     let url = facade.url(&format!("/api/public/payments/{}", payment.id));
     if let Ok(url) = HeaderValue::from_str(&url) {
         response.headers_mut().insert(LOCATION, url);

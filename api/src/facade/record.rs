@@ -180,7 +180,8 @@ impl<'a> Created<'a> {
         Self {
             id: &payment.id,
             slug: &payment.slug,
-            status: status_word(payment.status),
+            // What was created: a repeated answer says the same, however far the session has come since.
+            status: engine::payment::State::Pending.word(),
             checkout_url: checkout_url(facade, &payment.id),
             fee: Text(payment.fee_units),
             net: Text(payment.net_units),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine::{
+    idempotency::IdempotencyKey,
     ids::{PaymentId, SlugToken, decode, encode},
     merchant::Merchant,
     payment::{Canceller, Draft, Payment, RawDraft},
@@ -10,10 +11,11 @@ use engine::{
 use futures_util::stream::{self, BoxStream, StreamExt};
 use proto::{
     ApiError, Reason,
+    caller::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
     v1::{self, checkout_request::Session, checkout_server::Checkout, payments_server::Payments},
 };
 use storage::{PageAt, PaymentQuery};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, metadata::MetadataValue};
 
 use super::{
     Service,
@@ -24,6 +26,14 @@ use super::{
 pub(super) const DEFAULT_LIMIT: u32 = 20;
 /// Items on a page at most.
 pub(super) const MAX_LIMIT: u32 = 100;
+
+/// Reads the key under which a request is done once.
+fn idempotency_key<T>(request: &Request<T>) -> Result<Option<IdempotencyKey>, ApiError> {
+    let Some(key) = request.metadata().as_ref().get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    // Bytes that are no text are no visible characters either.
+    let key = IdempotencyKey::parse(key.to_str().unwrap_or_default());
+    key.map(Some).map_err(|violation| convert::invalid(vec![violation]))
+}
 
 type Snapshots = BoxStream<'static, Result<v1::Payment, Status>>;
 
@@ -75,6 +85,7 @@ impl Payments for Service {
         request: Request<v1::CreatePaymentRequest>,
     ) -> Result<Response<v1::Payment>, Status> {
         let merchant = self.caller(&request).await?;
+        let key = idempotency_key(&request)?;
         let asked = request.into_inner();
         let draft = Draft::check(RawDraft {
             amount_units: asked.amount_units,
@@ -86,8 +97,12 @@ impl Payments for Service {
             expires_in_seconds: asked.expires_in_seconds.map(u64::from),
         });
         let draft = draft.map_err(convert::invalid)?;
-        let payment = self.gateway.open_payment(&merchant, draft).await.map_err(error)?;
-        Ok(self.record(payment, &merchant))
+        let opened = self.gateway.open_payment(&merchant, draft, key.as_ref()).await.map_err(error)?;
+        let mut answer = self.record(opened.payment, &merchant);
+        if opened.is_replay {
+            answer.metadata_mut().insert(IDEMPOTENT_REPLAYED, MetadataValue::from_static("true"));
+        }
+        Ok(answer)
     }
 
     async fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {

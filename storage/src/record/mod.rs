@@ -9,6 +9,7 @@ mod indexed;
 mod ledger;
 mod merchant;
 mod payment;
+mod remembered;
 
 #[cfg(test)]
 mod golden_tests;
@@ -27,6 +28,7 @@ pub(crate) use ledger::{
 pub(crate) use merchant::{MerchantFacts, merchant_facts, merchant_from_bytes, merchant_to_bytes};
 pub(crate) use payment::{payment_from_bytes, payment_to_bytes};
 use prost::Message;
+pub(crate) use remembered::{remembered_from_bytes, remembered_to_bytes};
 
 /// What is wrong with stored bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

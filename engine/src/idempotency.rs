@@ -1,0 +1,144 @@
+//! Idempotency keys: the same request under the same key is done once.
+
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::{
+    fields::{MetadataValue, Violation},
+    ids::{MerchantId, PaymentId},
+    payment::Draft,
+    time::Timestamp,
+};
+
+/// How long a key is remembered after the payment it made.
+pub const KEY_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
+/// Characters of a key.
+const MAX_CHARS: usize = 255;
+
+/// A key as its caller chose it: 1 to 255 visible ASCII characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey(String);
+
+impl IdempotencyKey {
+    /// Parses a key, bare or as the quoted string of a structured header.
+    ///
+    /// # Errors
+    /// A [`Violation`] of `Idempotency-Key`.
+    pub fn parse(text: &str) -> Result<Self, Violation> {
+        let bare = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text);
+        if bare.is_empty() || bare.len() > MAX_CHARS || !bare.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Violation::new("Idempotency-Key", "must have 1 to 255 visible ASCII characters"));
+        }
+        Ok(Self(bare.to_owned()))
+    }
+
+    /// Returns what is kept of the key: a digest that is another one for every operation.
+    #[must_use]
+    pub fn digest(&self, operation: &str) -> [u8; 32] {
+        Sha256::new().chain_update(operation).chain_update([0]).chain_update(&self.0).finalize().into()
+    }
+}
+
+/// What is remembered of a request that was done under a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remembered {
+    /// Whose key it is.
+    pub merchant: MerchantId,
+    /// The key's digest.
+    pub key: [u8; 32],
+    /// What was asked.
+    pub fingerprint: [u8; 32],
+    /// What it made.
+    pub payment: PaymentId,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Remembered {
+    /// Says whether the key still stands for its request.
+    #[must_use]
+    pub fn is_alive(&self, now: Timestamp) -> bool {
+        now < self.at + KEY_LIFETIME
+    }
+}
+
+/// Returns what is the same for two requests that ask for the same payment, however they are written.
+#[must_use]
+pub fn fingerprint(draft: &Draft) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    let mut text = |text: &str| {
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text);
+    };
+    text(&draft.amount.to_string());
+    text(&draft.description);
+    // An absent address and an empty one are two things; the mark keeps them apart.
+    for url in [&draft.redirect_url, &draft.cancel_url] {
+        text(if url.is_some() { "url" } else { "none" });
+        text(url.as_deref().unwrap_or(""));
+    }
+    text(&draft.lifetime.map_or_else(String::new, |lifetime| lifetime.as_secs().to_string()));
+    for (key, value) in &draft.metadata {
+        text(key);
+        text(match value {
+            MetadataValue::Text(_) => "text",
+            MetadataValue::List(_) => "list",
+        });
+        text(&value.texts().count().to_string());
+        value.texts().for_each(&mut text);
+    }
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        fields::Metadata,
+        money::{Currency, Money},
+    };
+
+    fn draft() -> Draft {
+        Draft {
+            amount: Money::new(1_000, Currency::Hbd),
+            description: "Blue mug".to_owned(),
+            metadata: Metadata::from([("order".to_owned(), MetadataValue::Text("1".to_owned()))]),
+            redirect_url: None,
+            cancel_url: None,
+            lifetime: None,
+        }
+    }
+
+    #[test]
+    fn a_key_is_visible_ascii_bare_or_quoted() {
+        assert_eq!(IdempotencyKey::parse("\"order-1\""), IdempotencyKey::parse("order-1"));
+        assert_ne!(IdempotencyKey::parse("\"order-1"), IdempotencyKey::parse("order-1"));
+        for bad in ["", "\"\"", "a b", "é", &"x".repeat(256), "a\nb"] {
+            assert_eq!(IdempotencyKey::parse(bad).unwrap_err().field, "Idempotency-Key", "{bad:?}");
+        }
+        let key = IdempotencyKey::parse("order-1").unwrap();
+        assert_ne!(key.digest("create"), key.digest("refund"));
+    }
+
+    #[test]
+    fn every_field_of_a_request_is_in_its_fingerprint() {
+        let same = fingerprint(&draft());
+        assert_eq!(same, fingerprint(&draft()));
+        let list = Metadata::from([("order".to_owned(), MetadataValue::List(vec!["1".to_owned()]))]);
+        let others = [
+            Draft { amount: Money::new(1_001, Currency::Hbd), ..draft() },
+            Draft { amount: Money::new(1_000, Currency::Hive), ..draft() },
+            Draft { description: "Red mug".to_owned(), ..draft() },
+            Draft { metadata: Metadata::new(), ..draft() },
+            Draft { metadata: list, ..draft() },
+            Draft { redirect_url: Some("https://a.example/".to_owned()), ..draft() },
+            Draft { cancel_url: Some("https://a.example/".to_owned()), ..draft() },
+            Draft { lifetime: Some(Duration::from_secs(60)), ..draft() },
+        ];
+        let mut all: Vec<_> = others.iter().map(fingerprint).chain([same]).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 9);
+    }
+}

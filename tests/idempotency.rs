@@ -1,0 +1,91 @@
+//! Idempotency keys: the same creation under the same key is one payment, on either path and from many callers.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Shop, order, shared};
+
+crate::tests!(
+    the_same_creation_under_one_key_is_one_payment_and_the_same_answer,
+    another_creation_under_the_same_key_is_refused_and_makes_nothing,
+    many_callers_at_once_under_one_key_make_one_payment,
+    a_refused_creation_leaves_its_key_free,
+    a_key_that_is_none_is_named,
+    a_key_belongs_to_its_merchant,
+);
+
+const CREATE: &str = "/api/public/payments";
+
+fn create(shop: &Shop, path: &str, key: &str, body: &Value) -> Answer {
+    shop.post(path, body).header("idempotency-key", key).send()
+}
+
+fn count(shop: &Shop) -> Value {
+    shop.get(CREATE).send().ok(200)["pagination"]["total"].clone()
+}
+
+fn the_same_creation_under_one_key_is_one_payment_and_the_same_answer() {
+    let dev = shared();
+    let shop = Shop::open(&dev.api, &dev.ledger);
+    let first = create(&shop, CREATE, "order-1", &order());
+    let made = first.ok(201);
+    assert_eq!(first.header("idempotent-replayed"), None);
+    // Quoted, with its members in another order, and one that nobody reads: the same request.
+    let same = json!({ "description": "A blue mug", "currency": "HBD", "ignored": 1, "amount": "1500" });
+    let again = create(&shop, CREATE, "\"order-1\"", &same);
+    assert_eq!(again.ok(201), made);
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    assert_eq!(again.header("location"), first.header("location"));
+    let other_path = create(&shop, "/api/public/payments/create", "order-1", &order());
+    assert_eq!(other_path.ok(201)["id"], made["id"], "both paths are one operation");
+    shop.cancel(made["id"].as_str().unwrap()).ok(200);
+    assert_eq!(create(&shop, CREATE, "order-1", &order()).ok(201), made, "what was created, not what became of it");
+    assert_eq!(count(&shop), 1);
+}
+
+fn another_creation_under_the_same_key_is_refused_and_makes_nothing() {
+    let dev = shared();
+    let shop = Shop::open(&dev.api, &dev.ledger);
+    create(&shop, CREATE, "order-1", &order()).ok(201);
+    let other = json!({ "amount": "1501", "currency": "HBD", "description": "A blue mug" });
+    create(&shop, CREATE, "order-1", &other).refused(422, "idempotency_key_reused");
+    assert_eq!(count(&shop), 1);
+    create(&shop, CREATE, "order-2", &other).ok(201);
+}
+
+fn many_callers_at_once_under_one_key_make_one_payment() {
+    let dev = shared();
+    let shop = Shop::open(&dev.api, &dev.ledger);
+    let ids: Vec<Value> = thread::scope(|scope| {
+        let ask = || create(&shop, CREATE, "order-1", &order()).ok(201)["id"].clone();
+        let callers: Vec<_> = (0..20).map(|_| scope.spawn(ask)).collect();
+        callers.into_iter().map(|caller| caller.join().expect("an answer")).collect()
+    });
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert_eq!(count(&shop), 1);
+}
+
+fn a_refused_creation_leaves_its_key_free() {
+    let dev = shared();
+    let shop = Shop::open(&dev.api, &dev.ledger);
+    let wrong = json!({ "amount": "0", "currency": "HBD", "description": "A blue mug" });
+    create(&shop, CREATE, "order-1", &wrong).wrong(&["amount"]);
+    create(&shop, CREATE, "order-1", &order()).ok(201);
+}
+
+fn a_key_that_is_none_is_named() {
+    let dev = shared();
+    let shop = Shop::open(&dev.api, &dev.ledger);
+    for key in ["\"\"", "two words", &"x".repeat(256)] {
+        create(&shop, CREATE, key, &order()).wrong(&["Idempotency-Key"]);
+    }
+    assert_eq!(count(&shop), 0);
+}
+
+fn a_key_belongs_to_its_merchant() {
+    let dev = shared();
+    let (one, two) = (Shop::open(&dev.api, &dev.ledger), Shop::open(&dev.api, &dev.ledger));
+    let first = create(&one, CREATE, "order-1", &order()).ok(201);
+    assert_ne!(create(&two, CREATE, "order-1", &order()).ok(201)["id"], first["id"]);
+}
