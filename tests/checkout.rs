@@ -72,7 +72,7 @@ fn the_page_lets_nothing_else_in_and_tells_nothing_on() {
         ("referrer-policy", "no-referrer"),
         ("cache-control", "no-store"),
         ("x-content-type-options", "nosniff"),
-        ("vary", "Accept, X-Payment"),
+        ("vary", "Accept, X-Payment, Payment-Signature"),
     ] {
         assert_eq!(answer.header(name), Some(value), "{name}");
     }

@@ -16,7 +16,7 @@ crate::tests!(
     every_call_needs_the_bearer_token,
     a_refusal_carries_its_reason_and_fields,
     health_and_reflection_are_served,
-    what_comes_later_is_unimplemented,
+    a_signed_payment_for_nothing_is_refused_and_for_nobody_judged,
 );
 
 /// A gateway, the token of its port, and a runtime for its clients.
@@ -194,11 +194,18 @@ fn health_and_reflection_are_served() {
     }
 }
 
-fn what_comes_later_is_unimplemented() {
+fn a_signed_payment_for_nothing_is_refused_and_for_nobody_judged() {
     let port = Port::open();
     let engine = port.engine();
-    let verify = port.run(engine.x402().verify(v1::X402Request::default()));
-    refused(verify, Code::Unimplemented, Reason::NotImplemented, &[]);
-    let settle = port.run(engine.x402().settle(v1::X402Request::default()));
-    refused(settle, Code::Unimplemented, Reason::NotImplemented, &[]);
+    for request in [v1::X402Request::default(), v1::X402Request { nonce: "n".into(), ..v1::X402Request::default() }] {
+        let verify = port.run(engine.x402().verify(request.clone()));
+        refused(verify, Code::InvalidArgument, Reason::ValidationFailed, &["sessionId"]);
+        let settle = port.run(engine.x402().settle(request));
+        refused(settle, Code::InvalidArgument, Reason::ValidationFailed, &["sessionId"]);
+    }
+    let target = v1::x402_request::Target::SessionId("pay_x".to_owned());
+    let request = v1::X402Request { target: Some(target), x402_version: 1, ..v1::X402Request::default() };
+    let verdict = port.run(engine.x402().verify(request)).expect("a verdict").into_inner().verdict;
+    let Some(v1::x402_verify_response::Verdict::Refused(refused)) = verdict else { panic!("{verdict:?}") };
+    assert_eq!(refused.reason(), v1::X402Reason::InvalidPayload, "a verdict is an answer");
 }

@@ -77,7 +77,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 38] = [
+pub const TABLE: [Row; 40] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -147,6 +147,13 @@ pub const TABLE: [Row; 38] = [
         "the first request with this idempotency key is still running",
     ),
     row(
+        Reason::SessionCompleted,
+        "session_completed",
+        Code::FailedPrecondition,
+        409,
+        "the payment is completed already",
+    ),
+    row(
         Reason::TooManyOpenPayments,
         "too_many_open_payments",
         Code::ResourceExhausted,
@@ -188,6 +195,13 @@ pub const TABLE: [Row; 38] = [
     row(Reason::HeadersTooLarge, "headers_too_large", Code::ResourceExhausted, 431, "the headers are too large"),
     row(Reason::UriTooLong, "uri_too_long", Code::InvalidArgument, 414, "the address is too long"),
     row(Reason::RequestTimeout, "request_timeout", Code::DeadlineExceeded, 408, "the request did not arrive in time"),
+    row(
+        Reason::PaymentRequired,
+        "payment_required",
+        Code::FailedPrecondition,
+        402,
+        "payment is required; the requirements say how",
+    ),
     row(Reason::BadRequest, "bad_request", Code::InvalidArgument, 400, "this is not a valid HTTP request"),
 ];
 
@@ -380,7 +394,7 @@ mod tests {
                 403 => "FORBIDDEN_ERROR",
                 404 => "NOT_FOUND_ERROR",
                 429 => "RATE_LIMIT_ERROR",
-                405 | 408 | 409 | 413 | 414 | 415 | 431 => "API_ERROR",
+                402 | 405 | 408 | 409 | 413 | 414 | 415 | 431 => "API_ERROR",
                 500 | 501 | 503 => "SERVER_ERROR",
                 other => panic!("{}: {other} is no status of ours", row.word),
             };

@@ -19,7 +19,6 @@ crate::tests!(
     an_answer_names_its_request,
     unknown_ids_are_not_found,
     health_is_told,
-    what_comes_later_says_so,
 );
 
 /// Every test of this room.
@@ -401,15 +400,4 @@ fn health_is_told() {
     let ready = api.get("/readyz").send().ok(200);
     assert_eq!(ready["ledgerReachable"], true);
     assert!(ready["scannedBlock"].as_u64() > Some(0), "{ready}");
-}
-
-fn what_comes_later_says_so() {
-    let shop = shared().shop();
-    let payment = shop.open_payment();
-    for path in ["verify", "settle", "health", "supported-networks"] {
-        let ask = shop.api.post(&format!("/api/public/x402/{path}"), &json!({ "sessionId": payment.id }));
-        ask.send().refused(501, "not_implemented");
-    }
-    shop.api.get(&format!("/for/{}", payment.slug)).send().refused(501, "not_implemented");
-    assert_eq!(shop.payment(&payment.id)["status"], "pending");
 }

@@ -33,7 +33,9 @@ pub(super) fn options(allow: &'static str) -> Response {
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(allow));
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static("authorization, x-api-key, content-type, idempotency-key, x-request-id"),
+        HeaderValue::from_static(
+            "authorization, x-api-key, content-type, idempotency-key, x-request-id, x-payment, payment-signature",
+        ),
     );
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response

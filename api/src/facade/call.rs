@@ -72,6 +72,16 @@ impl Call {
         Self { method, caller, head, body }
     }
 
+    /// Returns the method as it was sent: HEAD is HEAD.
+    pub(super) fn sent_method(&self) -> &Method {
+        &self.head.method
+    }
+
+    /// Returns the name of the request.
+    pub(super) fn request_id(&self) -> &str {
+        self.caller.request_id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default()
+    }
+
     /// Returns the headers.
     pub(super) fn headers(&self) -> &HeaderMap {
         &self.head.headers
@@ -124,6 +134,11 @@ impl Call {
     pub(super) async fn optional_json(&mut self) -> Result<Body, ApiError> {
         let bytes = self.read_body(true).await?;
         if bytes.is_empty() { Ok(Body::default()) } else { Body::parse(&bytes) }
+    }
+
+    /// Reads the body as bytes that are announced as JSON.
+    pub(super) async fn json_bytes(&mut self) -> Result<Bytes, ApiError> {
+        self.read_body(true).await
     }
 
     /// Reads the body as an HTML form's fields.

@@ -24,7 +24,7 @@ use super::{
     call::Call,
     error,
     pages::{self, View},
-    record,
+    record, x402,
 };
 
 /// How a visitor came: by the secret link, or by the public id.
@@ -53,11 +53,10 @@ pub(super) async fn by_id(facade: &Facade, call: Call, id: &str) -> Result<Respo
 }
 
 async fn page(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
-    let found = find(facade, &call, way).await;
     if is_program(&call) {
-        return program(found);
+        return x402::visit(facade, &call, way.request()).await;
     }
-    let payment = found?;
+    let payment = find(facade, &call, way).await?;
     Ok(pages::checkout(StatusCode::OK, &view(facade, &call, way, &payment, false), None))
 }
 
@@ -68,14 +67,7 @@ async fn find(facade: &Facade, call: &Call, way: Way<'_>) -> Result<v1::Payment,
 
 /// A program, not a browser: it shows a payment, or does not ask for a page.
 pub(super) fn is_program(call: &Call) -> bool {
-    call.headers().contains_key("x-payment") || !call.accepts("text/html")
-}
-
-/// Answers a program at a checkout address. Payment by HTTP 402 takes this place.
-fn program(found: Result<v1::Payment, ApiError>) -> Result<Response, Refusal> {
-    found?;
-    let message = "payment by HTTP 402 is not available yet; open this address in a browser (Accept: text/html)";
-    Err(ApiError::with_message(Reason::NotImplemented, message).into())
+    x402::is_shown(call.headers()) || !call.accepts("text/html")
 }
 
 /// What this visitor may see; `known` when the visitor has proved to have seen the page before.

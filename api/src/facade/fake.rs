@@ -6,7 +6,8 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use proto::{
     ApiError, Engine, Local, Reason, Transport,
     v1::{
-        self, checkout_request::Session, checkout_server, fees_server, merchants_server, payments_server, system_server,
+        self, checkout_request::Session, checkout_server, fees_server, merchants_server, payments_server,
+        system_server, x402_server,
     },
 };
 use tonic::{Request, Response, Status};
@@ -14,6 +15,7 @@ use tonic::{Request, Response, Status};
 pub(super) const KEY: &str = "sk_live_good";
 pub(super) const MERCHANT: &str = "mer_00000000000000000000000001";
 pub(super) const PAYMENT: &str = "pay_00000000000000000000000002";
+pub(super) const TX: &str = "0123456789012345678901234567890123456789";
 pub(super) const SLUG: &str = "two-mugs-00000000000000000000000003";
 
 /// What the fake knows.
@@ -27,6 +29,12 @@ pub(super) struct Fake {
     /// Whether watches stay open after their first snapshot.
     pub(super) stays_open: Arc<std::sync::atomic::AtomicBool>,
     pub(super) last_list: Arc<Mutex<Option<v1::ListPaymentsRequest>>>,
+    /// What every signed payment leads to.
+    pub(super) outcome: Arc<Mutex<v1::x402_settle_response::Outcome>>,
+    /// Answers every signed payment with this, when it is set.
+    pub(super) refuse_x402: Arc<Mutex<Option<ApiError>>>,
+    /// Every signed payment that was verified or settled.
+    pub(super) shown: Arc<Mutex<Vec<v1::X402Request>>>,
 }
 
 impl Fake {
@@ -38,6 +46,9 @@ impl Fake {
             last_update: Arc::default(),
             stays_open: Arc::default(),
             last_list: Arc::default(),
+            outcome: Arc::new(Mutex::new(settled())),
+            refuse_x402: Arc::default(),
+            shown: Arc::default(),
         }
     }
 
@@ -47,7 +58,8 @@ impl Fake {
             .with(merchants_server::MerchantsServer::new(self.clone()))
             .with(checkout_server::CheckoutServer::new(self.clone()))
             .with(fees_server::FeesServer::new(self.clone()))
-            .with(system_server::SystemServer::new(self.clone()));
+            .with(system_server::SystemServer::new(self.clone()))
+            .with(x402_server::X402Server::new(self.clone()));
         Engine::new(Transport::local(local))
     }
 
@@ -120,6 +132,9 @@ pub(super) fn payment() -> v1::Payment {
         merchant_name: "Blue Mugs".to_owned(),
         amount_remaining_units: 10_500,
         sequence: 1,
+        merchant_active: true,
+        x402_enabled: true,
+        read_at_ms: 1_763_647_260_000,
         ..v1::Payment::default()
     }
 }
@@ -329,6 +344,40 @@ impl system_server::System for Fake {
     async fn get_health(&self, _: Request<v1::GetHealthRequest>) -> Result<Response<v1::GetHealthResponse>, Status> {
         self.open()?;
         let health = *self.health.lock().expect("one test");
-        Ok(Response::new(v1::GetHealthResponse { health: health.into(), ..v1::GetHealthResponse::default() }))
+        let ledger_reachable = health == v1::Health::Ok;
+        let report =
+            v1::GetHealthResponse { health: health.into(), ledger_reachable, ..v1::GetHealthResponse::default() };
+        Ok(Response::new(report))
+    }
+}
+
+pub(super) fn settled() -> v1::x402_settle_response::Outcome {
+    v1::x402_settle_response::Outcome::Settled(v1::X402Settled {
+        tx_id: TX.to_owned(),
+        payer: "agent".to_owned(),
+        block_num: Some(7),
+        amount: Some(v1::Money { units: 10_500, currency: v1::Currency::Hbd.into() }),
+    })
+}
+
+#[tonic::async_trait]
+impl x402_server::X402 for Fake {
+    async fn verify(&self, request: Request<v1::X402Request>) -> Result<Response<v1::X402VerifyResponse>, Status> {
+        use v1::{x402_settle_response::Outcome, x402_verify_response::Verdict};
+        let answer = self.settle(request).await?.into_inner();
+        let verdict = answer.outcome.map(|outcome| match outcome {
+            Outcome::Settled(settled) => Verdict::Valid(v1::X402Valid { payer: settled.payer }),
+            Outcome::Refused(refused) => Verdict::Refused(refused),
+        });
+        Ok(Response::new(v1::X402VerifyResponse { verdict }))
+    }
+
+    async fn settle(&self, request: Request<v1::X402Request>) -> Result<Response<v1::X402SettleResponse>, Status> {
+        self.shown.lock().expect("one test").push(request.into_inner());
+        if let Some(error) = &*self.refuse_x402.lock().expect("one test") {
+            return Err(error.clone().into());
+        }
+        let outcome = Some(self.outcome.lock().expect("one test").clone());
+        Ok(Response::new(v1::X402SettleResponse { outcome }))
     }
 }

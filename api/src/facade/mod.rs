@@ -29,6 +29,10 @@ mod record;
 pub mod server;
 mod wallets;
 mod wire;
+mod x402;
+
+#[cfg(test)]
+pub(crate) use x402::request as x402_request;
 
 #[cfg(test)]
 mod fake;
@@ -146,7 +150,13 @@ impl Facade {
             ["api", "health"] => on!(call, GET => health::health(self, call)),
             ["livez"] => on!(call, GET => health::live()),
             ["readyz"] => on!(call, GET => health::ready(self, call)),
-            ["api", "public", "x402", ..] => Err(Reason::NotImplemented.into()),
+
+            // The facilitator, for anybody.
+            ["api", "public", "x402", "health"] => on!(call, GET => x402::health(self, call)),
+            ["api", "public", "x402", "supported-networks"] => on!(call, GET => x402::supported_networks()),
+            ["api", "public", "x402", "supported"] => on!(call, GET => x402::supported()),
+            ["api", "public", "x402", "verify"] => on!(call, POST => x402::verify(self, call)),
+            ["api", "public", "x402", "settle"] => on!(call, POST => x402::settle(self, call)),
             _ => Err(Reason::UnknownRoute.into()),
         }
     }
@@ -160,6 +170,7 @@ impl Facade {
         let is_api = path.starts_with("/api/");
         let is_checkout = path.starts_with("/for/") || path.starts_with("/checkout/");
         let wants_page = is_checkout && !checkout::is_program(&call);
+        let is_address = is_checkout && path.matches('/').count() == 2;
         let result = match call.check_head() {
             Ok(()) => self.dispatch(path, call).await,
             Err(error) => Err(error.into()),
@@ -171,7 +182,13 @@ impl Facade {
             Err(refusal) => refusal.into_response(name),
         };
         if is_checkout {
-            response.headers_mut().insert(http::header::VARY, HeaderValue::from_static("Accept, X-Payment"));
+            let vary = HeaderValue::from_static("Accept, X-Payment, Payment-Signature");
+            response.headers_mut().insert(http::header::VARY, vary);
+        }
+        if is_address && head.method == Method::OPTIONS {
+            x402::preflight(response.headers_mut());
+        } else if is_address && !wants_page {
+            x402::cors(response.headers_mut());
         }
         answer::finish(&mut response, id, is_api);
         response

@@ -7,7 +7,7 @@ use engine::{
     ledger::memo_of,
     merchant::Merchant,
     money::{Currency, Money},
-    payment::{Canceller, Credit, Disposition, Exception, Finality, Payment, Rejection, Route, State},
+    payment::{Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Rejection, Route, State},
     time::Timestamp,
 };
 use proto::{
@@ -28,7 +28,6 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
         GatewayError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
         GatewayError::Rejected(rejection) => rejected(&rejection),
-        GatewayError::KeyReused => Reason::IdempotencyKeyReused.into(),
         GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
         GatewayError::NoRate => Reason::RateUnavailable.into(),
         GatewayError::Overloaded => Reason::Overloaded.into(),
@@ -136,7 +135,7 @@ fn metadata(metadata: Metadata) -> std::collections::BTreeMap<String, v1::Metada
     metadata.into_iter().map(|(key, value)| (key, v1::MetadataValue { value: Some(write(value)) })).collect()
 }
 
-fn money(money: Money) -> v1::Money {
+pub(super) fn money(money: Money) -> v1::Money {
     v1::Money { units: money.units, currency: currency(money.currency).into() }
 }
 
@@ -193,6 +192,11 @@ const fn status_reason(payment: &Payment) -> Option<&'static str> {
 /// Writes the whole record of a payment. `now` decides whether its time is over.
 pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> v1::Payment {
     let tx_id = payment.paid_by.or(payment.claim.as_ref().map(|claim| claim.tx_id));
+    let claim = payment.claim.as_ref().filter(|_| !payment.state.is_terminal());
+    let fee_account = match &payment.quote.fee_mode {
+        FeeMode::Split { account } => Some(account.to_string()),
+        FeeMode::Invoice => None,
+    };
     let cancelled_by = match payment.cancelled_by {
         None => v1::CancelledBy::Unspecified,
         Some(Canceller::Customer) => v1::CancelledBy::Customer,
@@ -234,6 +238,12 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         tx_id: tx_id.map(|id| id.to_string()),
         livemode: payment.livemode,
         tx_hint: None,
+        claim_tx_id: claim.map(|claim| claim.tx_id.to_string()),
+        fee_account,
+        x402_enabled: merchant.x402_enabled,
+        merchant_active: merchant.is_active,
+        read_at_ms: millis(now),
+        detected: payment.state == State::Pending && payment.seen_units() >= payment.amount.units,
         description: payment.description,
         metadata: metadata(payment.metadata),
         redirect_url: payment.redirect_url,

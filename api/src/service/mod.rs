@@ -2,6 +2,8 @@
 //!
 //! The same servers stand behind the network port and behind the in-process transport.
 
+use std::sync::Arc;
+
 use actors::Gateway;
 use engine::{ids::MerchantId, merchant::Merchant};
 use proto::{
@@ -19,18 +21,20 @@ mod merchants;
 mod payments;
 pub mod server;
 mod small;
+mod x402;
 
 /// The engine behind the generated servers. Cheap to clone.
 #[derive(Clone)]
 pub struct Service {
     gateway: Gateway,
+    x402: Arc<x402::Places>,
 }
 
 impl Service {
     /// Serves what `gateway` can do.
     #[must_use]
-    pub const fn new(gateway: Gateway) -> Self {
-        Self { gateway }
+    pub fn new(gateway: Gateway) -> Self {
+        Self { gateway, x402: Arc::default() }
     }
 
     /// Returns a transport that calls this service in place.

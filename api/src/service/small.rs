@@ -1,13 +1,7 @@
-//! The small services: fees, webhook endpoints, x402, health.
+//! The small services: fees, webhook endpoints, health.
 
 use actors::GatewayError;
-use proto::{
-    ApiError, Reason,
-    v1::{
-        self, Health, fees_server::Fees, system_server::System, webhook_endpoints_server::WebhookEndpoints,
-        x402_server::X402,
-    },
-};
+use proto::v1::{self, Health, fees_server::Fees, system_server::System, webhook_endpoints_server::WebhookEndpoints};
 use tonic::{Request, Response, Status};
 
 use super::{Service, convert::error};
@@ -36,21 +30,6 @@ impl WebhookEndpoints for Service {
             url: merchant.webhook_url,
         }))
     }
-}
-
-#[tonic::async_trait]
-impl X402 for Service {
-    async fn verify(&self, _: Request<v1::X402Request>) -> Result<Response<v1::VerifyResponse>, Status> {
-        Err(not_yet())
-    }
-
-    async fn settle(&self, _: Request<v1::X402Request>) -> Result<Response<v1::SettleResponse>, Status> {
-        Err(not_yet())
-    }
-}
-
-fn not_yet() -> Status {
-    ApiError::with_message(Reason::NotImplemented, "payment by HTTP 402 is not available yet").into()
 }
 
 #[tonic::async_trait]

@@ -1,0 +1,211 @@
+//! A checkout address as programs see it: what is asked for, and what becomes of the payment that is shown.
+//!
+//! The order of answers, with or without a payment: 404; completed (the receipt for the same transaction, else 409);
+//! 410 cancelled, expired, failed; 403 inactive merchant; 403 x402 off; then 402 or settle.
+
+use engine::x402::{NETWORK, PaymentPayload, Reason};
+use http::{Method, StatusCode};
+use proto::{
+    ApiError,
+    v1::{self, PaymentStatus, checkout_request::Session, x402_request::Target},
+};
+use warp::reply::Response;
+
+use super::{
+    Denial,
+    answer::{self, Closed},
+    ask_settle,
+    header::{self, Shown},
+    request,
+};
+use crate::facade::{Facade, Refusal, answer::to_json, call::Call, record};
+
+/// Where a session stands for a program.
+enum Stand {
+    Completed,
+    Gone(Reason),
+    /// A signed transaction, or a whole payment in a block, is on its way: nothing else may pay it.
+    Busy,
+    Inactive,
+    Off,
+    Open,
+}
+
+impl Stand {
+    fn of(payment: &v1::Payment) -> Self {
+        match PaymentStatus::try_from(payment.status) {
+            Ok(PaymentStatus::Completed) => Self::Completed,
+            Ok(PaymentStatus::SystemCancelled) => Self::Gone(Reason::SessionExpired),
+            Ok(PaymentStatus::Pending | PaymentStatus::Processing) if payment.claim_tx_id.is_some() => Self::Busy,
+            Ok(PaymentStatus::Pending) if payment.expired => Self::Gone(Reason::SessionExpired),
+            Ok(PaymentStatus::Pending) if !payment.merchant_active => Self::Inactive,
+            Ok(PaymentStatus::Pending) if !payment.x402_enabled => Self::Off,
+            Ok(PaymentStatus::Pending) if payment.detected => Self::Busy,
+            Ok(PaymentStatus::Pending) => Self::Open,
+            Ok(PaymentStatus::Processing) => Self::Busy,
+            _ => Self::Gone(Reason::SessionNotPending),
+        }
+    }
+}
+
+/// One visit of a program.
+struct Visit<'a> {
+    facade: &'a Facade,
+    call: &'a Call,
+    session: v1::CheckoutRequest,
+    request_id: &'a str,
+}
+
+/// Answers a program at the checkout address of a session.
+pub(in crate::facade) async fn visit(
+    facade: &Facade,
+    call: &Call,
+    session: v1::CheckoutRequest,
+) -> Result<Response, Refusal> {
+    // Only a GET that somebody meant pays; anything else sees the session as if it had shown nothing.
+    let pays = call.sent_method() == Method::GET && !header::is_prefetch(call.headers());
+    let shown = if pays { Shown::of(call.headers()) } else { Shown::Nothing };
+    let visit = Visit { facade, call, session, request_id: call.request_id() };
+    if shown == Shown::TooLarge {
+        let message = format!("the payment header has more than {} bytes", header::MAX_BYTES);
+        let error = ApiError::with_message(proto::Reason::HeadersTooLarge, message);
+        return Ok(visit.failed(&error, "Payment header too large"));
+    }
+    let payment = match visit.find().await {
+        Ok(payment) => payment,
+        Err(error) if error.http() >= 500 && shown != Shown::Nothing => return Ok(visit.unknown(&error)),
+        Err(error) => return Err(error.into()),
+    };
+    match (Stand::of(&payment), shown) {
+        (Stand::Open, Shown::Malformed(why)) => Ok(visit.malformed(why)),
+        (Stand::Open, Shown::Refused(denial)) => visit.required(&payment, Some(&denial)),
+        (Stand::Open | Stand::Busy | Stand::Completed, Shown::Payment(payload)) => visit.pay(&payment, *payload).await,
+        (Stand::Open, _) => visit.required(&payment, None),
+        (stand, _) => Ok(visit.closed(&stand, &payment)),
+    }
+}
+
+impl Visit<'_> {
+    async fn find(&self) -> Result<v1::Payment, ApiError> {
+        let request = self.call.caller.request(self.session.clone());
+        Ok(self.facade.engine.checkout().get_checkout(request).await?.into_inner())
+    }
+
+    async fn pay(&self, payment: &v1::Payment, payload: PaymentPayload) -> Result<Response, Refusal> {
+        let request = request(Target::SessionId(payment.id.clone()), payload);
+        match ask_settle(self.facade, self.call, request).await {
+            Ok(Ok(settled)) => Ok(answer::paid(payment, &settled)),
+            Ok(Err(denial)) if denial.reason == Reason::SettlementPending => {
+                Ok(answer::pending(payment, &denial, self.request_id))
+            }
+            Ok(Err(denial)) if is_our_fault(&denial) => Ok(self.unknown(&proto::Reason::Internal.into())),
+            Ok(Err(denial)) => self.denied(&denial).await,
+            Err(error) => Ok(self.unknown(&error)),
+        }
+    }
+
+    /// Answers a refused payment by where the session stands now: only an open one asks for another payment.
+    async fn denied(&self, denial: &Denial) -> Result<Response, Refusal> {
+        let payment = match self.find().await {
+            Ok(payment) => payment,
+            Err(error) => return Ok(self.unknown(&error)),
+        };
+        match Stand::of(&payment) {
+            Stand::Open => self.required(&payment, Some(denial)),
+            Stand::Busy => {
+                let mut response = self.busy(&payment, denial.reason.word(), &denial.message);
+                answer::insert_denial(response.headers_mut(), denial);
+                Ok(response)
+            }
+            stand => {
+                let mut response = self.closed(&stand, &payment);
+                answer::insert_denial(response.headers_mut(), denial);
+                Ok(response)
+            }
+        }
+    }
+
+    fn required(&self, payment: &v1::Payment, denied: Option<&Denial>) -> Result<Response, Refusal> {
+        let path = match self.session.session {
+            Some(Session::Slug(_)) => format!("/for/{}", payment.slug),
+            // Who came by the public id does not learn the secret link.
+            _ => format!("/checkout/{}", payment.id),
+        };
+        let offer = answer::offer(payment, &self.facade.base_url, path)?;
+        Ok(answer::required(&offer, payment.read_at_ms, denied, self.request_id))
+    }
+
+    /// Answers for a session that asks for no payment.
+    fn closed(&self, stand: &Stand, payment: &v1::Payment) -> Response {
+        let (status, word, message) = match stand {
+            Stand::Completed => {
+                let row = proto::status::row_of(proto::Reason::SessionCompleted);
+                (StatusCode::CONFLICT, row.word, row.message)
+            }
+            Stand::Gone(reason) => (StatusCode::GONE, reason.word(), "the session takes no payment any more"),
+            Stand::Inactive => {
+                (StatusCode::FORBIDDEN, Reason::MerchantInactive.word(), "the merchant account is inactive")
+            }
+            Stand::Off => (StatusCode::FORBIDDEN, Reason::X402Disabled.word(), "the merchant does not take x402"),
+            Stand::Busy | Stand::Open => {
+                let reason = match payment.claim_tx_id {
+                    Some(_) => proto::Reason::PaymentInFlight,
+                    None => proto::Reason::PaymentDetected,
+                };
+                let row = proto::status::row_of(reason);
+                return self.busy(payment, row.word, row.message);
+            }
+        };
+        let own = closed(payment, word, None);
+        answer::refusal(status, word, message, self.request_id, to_json(&own))
+    }
+
+    /// Answers while something else pays: no requirements, so that nobody pays twice.
+    fn busy(&self, payment: &v1::Payment, word: &str, message: &str) -> Response {
+        let own = closed(payment, word, payment.claim_tx_id.as_deref());
+        let mut response = answer::refusal(StatusCode::CONFLICT, word, message, self.request_id, to_json(&own));
+        answer::retry_later(&mut response);
+        response
+    }
+
+    fn malformed(&self, why: &str) -> Response {
+        #[derive(serde::Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Malformed<'a> {
+            error: &'a str,
+            success: bool,
+            transaction: &'a str,
+            network: &'a str,
+        }
+        let own = Malformed { error: why, success: false, transaction: "", network: NETWORK };
+        let message = "the payment header is not base64 of one JSON object";
+        answer::refusal(StatusCode::BAD_REQUEST, Reason::InvalidPayload.word(), message, self.request_id, to_json(&own))
+    }
+
+    /// Answers when nothing is known: the fault is ours or a node's, and the same payment may be shown again.
+    fn unknown(&self, error: &ApiError) -> Response {
+        let reason = Reason::UnexpectedSettleError;
+        let mut response = self.failed(error, reason.word());
+        let message = "no verdict was reached; show the same payment again".to_owned();
+        answer::insert_denial(response.headers_mut(), &Denial { reason, message, payer: None, tx_id: None });
+        if error.retry_after_seconds.is_none() {
+            answer::retry_later(&mut response);
+        }
+        response
+    }
+
+    fn failed(&self, error: &ApiError, word: &str) -> Response {
+        let own = Closed { success: false, error: word, session_id: None, status: None, tx_id: None };
+        answer::failure(error, self.request_id, &own)
+    }
+}
+
+fn closed<'a>(payment: &'a v1::Payment, word: &'a str, tx_id: Option<&'a str>) -> Closed<'a> {
+    let status = Some(record::status_word(payment.status));
+    Closed { success: false, error: word, session_id: Some(&payment.id), status, tx_id }
+}
+
+/// A word of the vocabulary that says nothing about the payment.
+const fn is_our_fault(denial: &Denial) -> bool {
+    matches!(denial.reason, Reason::UnexpectedSettleError | Reason::UnexpectedVerifyError)
+}

@@ -1,0 +1,264 @@
+//! How a program is answered: x402's own members beside those of the error body, and the headers of both versions.
+
+use engine::{
+    account::AccountName,
+    money::Money,
+    x402::{NETWORK, Offer, OfferFee, Reason, body_v1, encode_header, requirements_v2},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use proto::{ApiError, status::RestCode, v1};
+use serde::Serialize;
+use warp::reply::Response;
+
+use super::Denial;
+use crate::facade::{answer, error, record};
+
+/// Seconds after which an open outcome is worth asking for again.
+const ASK_AGAIN_SECONDS: u16 = 3;
+/// What browsers of any origin may read of an answer.
+const EXPOSED: &str = "x-payment, x-payment-response, PAYMENT-REQUIRED, PAYMENT-RESPONSE, retry-after, x-request-id";
+/// What browsers of any origin may send.
+const ALLOWED: &str = "PAYMENT-SIGNATURE, X-PAYMENT, accept, content-type, x-request-id";
+
+const REQUIREMENTS_V1: HeaderName = HeaderName::from_static("x-payment");
+const REQUIREMENTS_V2: HeaderName = HeaderName::from_static("payment-required");
+const RECEIPTS: [HeaderName; 2] =
+    [HeaderName::from_static("x-payment-response"), HeaderName::from_static("payment-response")];
+
+/// Lets browsers of any origin read an answer: agents live in pages, too.
+pub(in crate::facade) fn cors(headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+}
+
+/// Lets browsers of any origin send a payment to a checkout address.
+pub(in crate::facade) fn preflight(headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(ALLOWED));
+}
+
+/// The members of the error body.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Standard<'a> {
+    status_code: u16,
+    status_message: &'a str,
+    code: &'static str,
+    reason: &'a str,
+    request_id: &'a str,
+}
+
+/// Answers a refusal: x402's own members, then those of the error body.
+pub(super) fn refusal(status: StatusCode, reason: &str, message: &str, request_id: &str, own: Vec<u8>) -> Response {
+    let standard = Standard {
+        status_code: status.as_u16(),
+        status_message: message,
+        code: RestCode::of(status.as_u16()).as_str(),
+        reason,
+        request_id,
+    };
+    let mut response = answer::bytes(status, join(own, &answer::to_json(&standard)));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Answers an error as everywhere, with x402's own members before.
+pub(super) fn failure(failed: &ApiError, request_id: &str, own: &impl Serialize) -> Response {
+    failure_with(failed, request_id, answer::to_json(own))
+}
+
+/// The same with members that are written already.
+pub(super) fn failure_with(failed: &ApiError, request_id: &str, own: Vec<u8>) -> Response {
+    let mut response = error::response(failed, request_id);
+    *response.body_mut() = join(own, &error::body(failed, request_id)).into();
+    response
+}
+
+/// Makes one JSON object of two that share no member.
+fn join(mut first: Vec<u8>, second: &[u8]) -> Vec<u8> {
+    if first == b"{}" {
+        return second.to_vec();
+    }
+    first.pop();
+    first.push(b',');
+    first.extend_from_slice(&second[1..]);
+    first
+}
+
+/// What a payment header leads to, as both versions of the response header tell it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Receipt<'a> {
+    success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_message: Option<&'a str>,
+    transaction: &'a str,
+    network: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tx_id: Option<&'a str>,
+}
+
+fn insert_receipt(headers: &mut HeaderMap, receipt: &Receipt<'_>) {
+    let value = base64(&String::from_utf8_lossy(&answer::to_json(receipt)));
+    for name in RECEIPTS {
+        headers.insert(name, value.clone());
+    }
+}
+
+/// Tells in the headers why a payment was refused.
+pub(super) fn insert_denial(headers: &mut HeaderMap, denial: &Denial) {
+    insert_receipt(
+        headers,
+        &Receipt {
+            success: false,
+            error_reason: Some(denial.reason.word()),
+            error_message: Some(&denial.message),
+            transaction: denial.tx_id.as_deref().unwrap_or_default(),
+            network: NETWORK,
+            payer: denial.payer.as_deref(),
+            tx_id: None,
+        },
+    );
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Paid<'a> {
+    success: bool,
+    tx_id: &'a str,
+    payer: &'a str,
+    session_id: &'a str,
+    status: &'static str,
+}
+
+/// Answers a payment that was made.
+pub(super) fn paid(payment: &v1::Payment, settled: &v1::X402Settled) -> Response {
+    let (tx_id, payer) = (settled.tx_id.as_str(), settled.payer.as_str());
+    let body = Paid { success: true, tx_id, payer, session_id: &payment.id, status: "completed" };
+    let mut response = answer::json(StatusCode::OK, &body);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, private"));
+    insert_receipt(
+        headers,
+        &Receipt {
+            success: true,
+            error_reason: None,
+            error_message: None,
+            transaction: tx_id,
+            network: NETWORK,
+            payer: Some(payer),
+            tx_id: Some(tx_id),
+        },
+    );
+    response
+}
+
+/// The members of a 402 beside its requirements, when a payment was refused.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Refused<'a> {
+    success: bool,
+    error_reason: &'a str,
+    error_message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payer: Option<&'a str>,
+    session_id: &'a str,
+}
+
+/// Asks for payment: the requirements in both versions, and why the payment that was shown did not do.
+pub(super) fn required(offer: &Offer, read_at_ms: i64, denied: Option<&Denial>, request_id: &str) -> Response {
+    let now = record::instant(read_at_ms);
+    let (reason, message) = match denied {
+        Some(denial) => (denial.reason.word(), denial.message.as_str()),
+        None => {
+            let row = proto::status::row_of(proto::Reason::PaymentRequired);
+            (row.word, row.message)
+        }
+    };
+    let requirements = body_v1(offer, reason, now);
+    let header = base64(&requirements);
+    let mut own = requirements.into_bytes();
+    if let Some(denial) = denied {
+        let session_id = offer.session.to_string();
+        let refused = Refused {
+            success: false,
+            error_reason: reason,
+            error_message: message,
+            payer: denial.payer.as_deref(),
+            session_id: &session_id,
+        };
+        own = join(own, &answer::to_json(&refused));
+    }
+    let mut response = refusal(StatusCode::PAYMENT_REQUIRED, reason, message, request_id, own);
+    let headers = response.headers_mut();
+    headers.insert(REQUIREMENTS_V1, header);
+    headers.insert(REQUIREMENTS_V2, base64(&requirements_v2(offer, reason, now)));
+    if let Some(denial) = denied {
+        insert_denial(headers, denial);
+    }
+    response
+}
+
+/// The members of an answer that offers nothing: the session takes no payment, or not now.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Closed<'a> {
+    pub(super) success: bool,
+    pub(super) error: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) session_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tx_id: Option<&'a str>,
+}
+
+/// Answers a payment whose outcome is open. No requirements: who sees fresh ones signs again and pays twice.
+pub(super) fn pending(payment: &v1::Payment, denial: &Denial, request_id: &str) -> Response {
+    let word = Reason::SettlementPending.word();
+    let own = Closed {
+        success: false,
+        error: word,
+        session_id: Some(&payment.id),
+        status: Some("processing"),
+        tx_id: denial.tx_id.as_deref(),
+    };
+    let own = answer::to_json(&own);
+    let mut response = refusal(StatusCode::PAYMENT_REQUIRED, word, &denial.message, request_id, own);
+    insert_denial(response.headers_mut(), denial);
+    retry_later(&mut response);
+    response
+}
+
+/// Says that asking again in a moment may give another answer.
+pub(super) fn retry_later(response: &mut Response) {
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(ASK_AGAIN_SECONDS));
+}
+
+/// Returns a session as it is offered at `path`.
+///
+/// # Errors
+/// When the engine's record holds no id or account: a promise of our own is broken.
+pub(super) fn offer(payment: &v1::Payment, base_url: &str, path: String) -> Result<Offer, ApiError> {
+    let broken = || ApiError::new(proto::Reason::Internal);
+    let account = |name: &String| AccountName::parse(name).map_err(|_| broken());
+    let fee = payment.fee_account.as_ref().map(account).transpose()?;
+    Ok(Offer {
+        session: payment.id.parse().map_err(|_| broken())?,
+        amount: Money::new(payment.amount_units, record::currency(payment.currency)),
+        pay_to: account(&payment.pay_to)?,
+        fee: fee.map(|account| OfferFee { account, units: payment.fee_units }),
+        path,
+        base_url: base_url.to_owned(),
+        description: payment.description.clone(),
+        expires_at: record::instant(payment.expires_at_ms),
+    })
+}
+
+fn base64(json: &str) -> HeaderValue {
+    HeaderValue::from_str(&encode_header(json)).expect("base64 may stand in a header")
+}

@@ -1,0 +1,223 @@
+//! The facilitator's own addresses: verify and settle for sessions of ours and for other people's servers.
+//!
+//! A verdict is an answer with status 200. A 400 means that nothing can be judged, a 5xx that nobody could judge.
+
+use engine::x402::{Asked, AskedFor, BodyError, NETWORK, Reason, SCHEME};
+use http::StatusCode;
+use proto::{
+    ApiError,
+    v1::{self, Health, x402_request::Target},
+};
+use serde::Serialize;
+use serde_json::json;
+use warp::reply::Response;
+
+use super::{Denial, answer as x402_answer, ask_settle, ask_verify, request};
+use crate::facade::{Facade, Refusal, answer, call::Call, record};
+
+/// A verdict about a payment that was not sent.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Verified<'a> {
+    is_valid: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invalid_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invalid_message: Option<&'a str>,
+    /// The transaction, where it paid for the same thing before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction: Option<&'a str>,
+}
+
+impl<'a> Verified<'a> {
+    fn denied(denial: &'a Denial) -> Self {
+        Self {
+            is_valid: false,
+            payer: denial.payer.as_deref(),
+            invalid_reason: Some(denial.reason.word()),
+            invalid_message: Some(&denial.message),
+            transaction: denial.tx_id.as_deref(),
+        }
+    }
+}
+
+/// The outcome of a settlement. `transaction` and `network` are always texts: clients rely on it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome<'a> {
+    success: bool,
+    tx_id: &'a str,
+    transaction: &'a str,
+    network: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_num: Option<u32>,
+    /// Smallest units that reached the one who was to be paid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount: Option<record::Text<u64>>,
+}
+
+impl<'a> Outcome<'a> {
+    fn denied(denial: &'a Denial) -> Self {
+        let tx_id = denial.tx_id.as_deref().unwrap_or_default();
+        Self {
+            success: false,
+            tx_id,
+            transaction: tx_id,
+            network: NETWORK,
+            payer: denial.payer.as_deref(),
+            error_reason: Some(denial.reason.word()),
+            error_message: Some(&denial.message),
+            block_num: None,
+            amount: None,
+        }
+    }
+
+    fn settled(settled: &'a v1::X402Settled) -> Self {
+        Self {
+            success: true,
+            tx_id: &settled.tx_id,
+            transaction: &settled.tx_id,
+            network: NETWORK,
+            payer: Some(&settled.payer),
+            error_reason: None,
+            error_message: None,
+            block_num: settled.block_num,
+            amount: settled.amount.as_ref().map(|amount| record::Text(amount.units)),
+        }
+    }
+}
+
+/// Checks a payment and sends nothing.
+pub(in crate::facade) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    let verdict = match read(&mut call).await {
+        Ok(Ok(asked)) => ask_verify(facade, &call, asked).await,
+        Ok(Err(denial)) => Ok(Err(denial)),
+        Err(refused) => return Ok(refused_body(&call, &refused, |denial| answer::to_json(&Verified::denied(denial)))),
+    };
+    match verdict {
+        Ok(Ok(payer)) => {
+            let verified = Verified {
+                is_valid: true,
+                payer: Some(&payer),
+                invalid_reason: None,
+                invalid_message: None,
+                transaction: None,
+            };
+            Ok(answer::json(StatusCode::OK, &verified))
+        }
+        Ok(Err(denial)) => Ok(answer::json(StatusCode::OK, &Verified::denied(&denial))),
+        Err(error) => {
+            let denial = unavailable(Reason::UnexpectedVerifyError, &error);
+            Ok(x402_answer::failure(&error, call.request_id(), &Verified::denied(&denial)))
+        }
+    }
+}
+
+/// Checks a payment, brings it onto the ledger, and waits for the outcome.
+pub(in crate::facade) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    let outcome = match read(&mut call).await {
+        Ok(Ok(asked)) => ask_settle(facade, &call, asked).await,
+        Ok(Err(denial)) => Ok(Err(denial)),
+        Err(refused) => return Ok(refused_body(&call, &refused, |denial| answer::to_json(&Outcome::denied(denial)))),
+    };
+    match outcome {
+        Ok(Ok(settled)) => Ok(answer::json(StatusCode::OK, &Outcome::settled(&settled))),
+        Ok(Err(denial)) => {
+            let mut response = answer::json(StatusCode::OK, &Outcome::denied(&denial));
+            if denial.reason == Reason::SettlementPending {
+                x402_answer::retry_later(&mut response);
+            }
+            Ok(response)
+        }
+        Err(error) => {
+            let denial = unavailable(Reason::UnexpectedSettleError, &error);
+            Ok(x402_answer::failure(&error, call.request_id(), &Outcome::denied(&denial)))
+        }
+    }
+}
+
+/// Why nothing can be judged.
+enum Unjudged {
+    /// The body did not come as it should.
+    Transport(ApiError),
+    /// The body asks for nothing.
+    Body(BodyError),
+}
+
+/// Reads a whole body. What is wrong inside it is a verdict.
+async fn read(call: &mut Call) -> Result<Result<v1::X402Request, Denial>, Unjudged> {
+    let body = call.json_bytes().await.map_err(Unjudged::Transport)?;
+    let asked = Asked::parse(&body).map_err(Unjudged::Body)?;
+    Ok(asked.map(wire).map_err(Denial::from))
+}
+
+fn wire(asked: Asked) -> v1::X402Request {
+    let target = match asked.target {
+        AskedFor::Session(id) => Target::SessionId(id.to_string()),
+        AskedFor::Requirements(requirements) => Target::Requirements(v1::X402Requirements {
+            amount: Some(v1::Money {
+                units: requirements.amount.units,
+                currency: record::currency_to_wire(requirements.amount.currency).into(),
+            }),
+            pay_to: requirements.pay_to.to_string(),
+            resource: requirements.resource,
+            valid_before_ms: requirements.valid_before.map(record::millis_to_wire),
+        }),
+    };
+    request(target, asked.payload)
+}
+
+fn refused_body(call: &Call, unjudged: &Unjudged, own: impl FnOnce(&Denial) -> Vec<u8>) -> Response {
+    let (error, message) = match unjudged {
+        Unjudged::Transport(error) => (error.clone(), error.message.to_string()),
+        Unjudged::Body(body) => {
+            let message = body.to_string();
+            let reason = match body {
+                BodyError::NotJson(_) => proto::Reason::MalformedJson,
+                _ => proto::Reason::ValidationFailed,
+            };
+            (ApiError::new(reason).and_field(body.field(), message.clone()), message)
+        }
+    };
+    let denial = Denial { reason: Reason::InvalidPayload, message, payer: None, tx_id: None };
+    x402_answer::failure_with(&error, call.request_id(), own(&denial))
+}
+
+fn unavailable(reason: Reason, error: &ApiError) -> Denial {
+    let message = format!("no verdict was reached: {}; ask again with the same payment", error.message);
+    Denial { reason, message, payer: None, tx_id: None }
+}
+
+/// Answers 200 while payments can be verified and settled.
+pub(in crate::facade) async fn health(facade: &Facade, call: Call) -> Result<Response, Refusal> {
+    let request = call.caller.request(v1::GetHealthRequest {});
+    let report = facade.engine.system().get_health(request).await?.into_inner();
+    if Health::try_from(report.health) == Ok(Health::Unavailable) {
+        return Err(proto::Reason::StoreUnavailable.into());
+    }
+    if !report.ledger_reachable {
+        return Err(proto::Reason::NodeUnavailable.into());
+    }
+    let body = json!({ "status": "ok", "network": NETWORK, "headBlock": report.head_block });
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// Names the networks payments are taken on.
+pub(in crate::facade) async fn supported_networks() -> Result<Response, Refusal> {
+    Ok(answer::json(StatusCode::OK, &[NETWORK]))
+}
+
+/// Names every kind of payment that is taken, in both versions.
+pub(in crate::facade) async fn supported() -> Result<Response, Refusal> {
+    let kind = |version: u8| json!({ "x402Version": version, "scheme": SCHEME, "network": NETWORK, "extra": {} });
+    let body = json!({ "kinds": [kind(2), kind(1)], "extensions": ["payment-identifier"], "signers": {} });
+    Ok(answer::json(StatusCode::OK, &body))
+}

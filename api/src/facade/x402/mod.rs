@@ -1,0 +1,97 @@
+//! Payment by HTTP 402: the checkout addresses for programs, and the facilitator's own addresses.
+//!
+//! A payment header is money in the hand of who holds it: neither it nor a signed transaction is ever logged, and no
+//! answer to one leads elsewhere (3xx).
+
+mod address;
+mod answer;
+mod facilitator;
+mod header;
+
+use engine::{
+    hive::Pack,
+    x402::{Accepted, PaymentPayload, Reason, Refused},
+};
+use proto::{
+    ApiError,
+    v1::{self, x402_request::Target, x402_settle_response::Outcome, x402_verify_response::Verdict},
+};
+
+pub(super) use address::visit;
+pub(super) use answer::{cors, preflight};
+pub(super) use facilitator::{health, settle, supported, supported_networks, verify};
+pub(super) use header::is_shown;
+
+use super::{Facade, call::Call};
+
+/// A verdict against a payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Denial {
+    reason: Reason,
+    message: String,
+    /// Who signed, as the transfer says.
+    payer: Option<String>,
+    /// The transaction, where it is on its way or paid for the same thing before.
+    tx_id: Option<String>,
+}
+
+impl Denial {
+    /// Reads the engine's refusal; a word from the future is its `unknown`.
+    fn of(refused: v1::X402Refusal, unknown: Reason) -> Self {
+        let name = v1::X402Reason::try_from(refused.reason).unwrap_or_default().as_str_name();
+        let word = name.strip_prefix("X402_REASON_").unwrap_or(name).to_lowercase();
+        let reason = Reason::parse(&word).unwrap_or(unknown);
+        Self { reason, message: refused.message, payer: refused.payer, tx_id: refused.tx_id }
+    }
+}
+
+impl From<Refused> for Denial {
+    fn from(refused: Refused) -> Self {
+        let payer = refused.payer.map(|payer| payer.to_string());
+        Self { reason: refused.reason, message: refused.message, payer, tx_id: refused.tx_id.map(|id| id.to_string()) }
+    }
+}
+
+/// Writes a payment as the engine reads it.
+pub(crate) fn request(target: Target, payload: PaymentPayload) -> v1::X402Request {
+    let accepted = |accepted: Accepted| v1::X402Accepted {
+        amount: accepted.amount,
+        asset: accepted.asset,
+        pay_to: accepted.pay_to,
+    };
+    v1::X402Request {
+        target: Some(target),
+        x402_version: payload.version.number().into(),
+        signed_transaction: payload.transaction.signed_bytes(Pack::Legacy).into(),
+        nonce: payload.nonce,
+        accepted: payload.accepted.map(accepted),
+    }
+}
+
+/// Asks the engine for a verdict; returns who would pay.
+async fn ask_verify(
+    facade: &Facade,
+    call: &Call,
+    request: v1::X402Request,
+) -> Result<Result<String, Denial>, ApiError> {
+    let answer = facade.engine.x402().verify(call.caller.request(request)).await?.into_inner();
+    match answer.verdict {
+        Some(Verdict::Valid(valid)) => Ok(Ok(valid.payer)),
+        Some(Verdict::Refused(refused)) => Ok(Err(Denial::of(refused, Reason::UnexpectedVerifyError))),
+        None => Err(proto::Reason::Internal.into()),
+    }
+}
+
+/// Asks the engine to settle, and waits as long as it does.
+async fn ask_settle(
+    facade: &Facade,
+    call: &Call,
+    request: v1::X402Request,
+) -> Result<Result<v1::X402Settled, Denial>, ApiError> {
+    let answer = facade.engine.x402().settle(call.caller.request(request)).await?.into_inner();
+    match answer.outcome {
+        Some(Outcome::Settled(settled)) => Ok(Ok(settled)),
+        Some(Outcome::Refused(refused)) => Ok(Err(Denial::of(refused, Reason::UnexpectedSettleError))),
+        None => Err(proto::Reason::Internal.into()),
+    }
+}

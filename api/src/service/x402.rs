@@ -1,0 +1,232 @@
+//! Payments by HTTP 402: the wire's request into the engine's, and a verdict as an answer.
+
+use actors::{Settled, Target, X402Error, X402Request};
+use engine::{
+    account::AccountName,
+    hive::{Fault, Transaction},
+    ledger::TxId,
+    money::Money,
+    x402::{Accepted, PaymentPayload, Reason, Refused, Requirements, Version},
+};
+use proto::{
+    ApiError,
+    v1::{self, x402_request, x402_server::X402, x402_settle_response::Outcome, x402_verify_response::Verdict},
+};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Service,
+    convert::{self, error},
+};
+
+/// Bytes of a nonce, as the JSON reader has it.
+const MAX_NONCE_BYTES: usize = 256;
+
+/// How many payments are looked at and waited for at once; each side has its own, so that who waits for the ledger
+/// keeps nobody from asking.
+pub(super) struct Places {
+    verifying: Semaphore,
+    settling: Semaphore,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { verifying: Semaphore::new(1_024), settling: Semaphore::new(4_096) }
+    }
+}
+
+fn take(places: &Semaphore) -> Result<SemaphorePermit<'_>, ApiError> {
+    places.try_acquire().map_err(|_| ApiError::new(proto::Reason::Overloaded))
+}
+
+#[tonic::async_trait]
+impl X402 for Service {
+    async fn verify(&self, request: Request<v1::X402Request>) -> Result<Response<v1::X402VerifyResponse>, Status> {
+        let _place = take(&self.x402.verifying)?;
+        let verified = match read(request.into_inner())? {
+            Ok(asked) => self.gateway.x402_verify(&asked).await,
+            Err(refused) => Err(refused.into()),
+        };
+        let verdict = match verified {
+            Ok(payer) => Verdict::Valid(v1::X402Valid { payer: payer.to_string() }),
+            Err(X402Error::Refused(refused)) => Verdict::Refused(refusal(refused)),
+            Err(X402Error::Unavailable(unavailable)) => return Err(error(unavailable).into()),
+        };
+        Ok(Response::new(v1::X402VerifyResponse { verdict: Some(verdict) }))
+    }
+
+    async fn settle(&self, request: Request<v1::X402Request>) -> Result<Response<v1::X402SettleResponse>, Status> {
+        let _place = take(&self.x402.settling)?;
+        let settled = match read(request.into_inner())? {
+            Ok(asked) => self.gateway.x402_settle(&asked).await,
+            Err(refused) => Err(refused.into()),
+        };
+        let outcome = match settled {
+            Ok(settled) => Outcome::Settled(receipt(&settled)),
+            Err(X402Error::Refused(refused)) => Outcome::Refused(refusal(refused)),
+            Err(X402Error::Unavailable(unavailable)) => return Err(error(unavailable).into()),
+        };
+        Ok(Response::new(v1::X402SettleResponse { outcome: Some(outcome) }))
+    }
+}
+
+fn receipt(settled: &Settled) -> v1::X402Settled {
+    v1::X402Settled {
+        tx_id: settled.tx_id.to_string(),
+        payer: settled.payer.to_string(),
+        block_num: settled.block_num,
+        amount: Some(convert::money(settled.amount)),
+    }
+}
+
+fn refusal(refused: Refused) -> v1::X402Refusal {
+    v1::X402Refusal {
+        reason: reason(refused.reason).into(),
+        message: refused.message,
+        payer: refused.payer.map(|payer| payer.to_string()),
+        tx_id: refused.tx_id.as_ref().map(TxId::to_string),
+    }
+}
+
+fn reason(reason: Reason) -> v1::X402Reason {
+    let name = format!("X402_REASON_{}", reason.word().to_uppercase());
+    v1::X402Reason::from_str_name(&name).unwrap_or(v1::X402Reason::Unspecified)
+}
+
+/// Reads a request. What is wrong with the payment is a verdict, inside; a request for nothing is an error.
+fn read(asked: v1::X402Request) -> Result<Result<X402Request, Refused>, ApiError> {
+    let target = asked.target.ok_or_else(|| ApiError::field("sessionId", "or paymentRequirements must be given"))?;
+    let read = || {
+        let payload = read_payload(asked.x402_version, asked.nonce, &asked.signed_transaction, asked.accepted)?;
+        Ok(X402Request { target: read_target(target)?, payload })
+    };
+    Ok(read())
+}
+
+fn read_payload(
+    version: u32,
+    nonce: String,
+    signed_transaction: &[u8],
+    accepted: Option<v1::X402Accepted>,
+) -> Result<PaymentPayload, Refused> {
+    let invalid = |message: &str| Refused::new(Reason::InvalidPayload, message);
+    let version = match version {
+        1 => Version::V1,
+        2 => Version::V2,
+        other => {
+            let message = format!("x402Version {other} is neither 1 nor 2");
+            return Err(Refused::new(Reason::InvalidX402Version, message));
+        }
+    };
+    if nonce.is_empty() || nonce.len() > MAX_NONCE_BYTES {
+        return Err(invalid("nonce must have 1 to 256 bytes"));
+    }
+    let transaction = Transaction::from_signed_bytes(signed_transaction).map_err(|error| {
+        let is_foreign = matches!(error.fault, Fault::UnknownOperationId { .. });
+        Refused::new(if is_foreign { Reason::Operations } else { Reason::InvalidPayload }, error)
+    })?;
+    let accepted = match (version, accepted) {
+        (Version::V1, _) => None,
+        (Version::V2, Some(accepted)) => {
+            Some(Accepted { amount: accepted.amount, asset: accepted.asset, pay_to: accepted.pay_to })
+        }
+        (Version::V2, None) => return Err(invalid("accepted is missing")),
+    };
+    Ok(PaymentPayload { version, transaction, nonce, accepted })
+}
+
+fn read_target(target: x402_request::Target) -> Result<Target, Refused> {
+    match target {
+        x402_request::Target::SessionId(id) => match id.parse() {
+            Ok(id) => Ok(Target::Session(id)),
+            Err(_) => Err(Refused::new(Reason::SessionNotFound, "there is no such session")),
+        },
+        x402_request::Target::Requirements(asked) => {
+            let invalid = |message: String| Refused::new(Reason::InvalidPaymentRequirements, message);
+            let amount = asked.amount.filter(|amount| amount.units > 0);
+            let amount = amount.and_then(|amount| {
+                let currency = convert::read_currency(amount.currency).ok()?;
+                Some(Money::new(amount.units, currency))
+            });
+            Ok(Target::Requirements(Requirements {
+                amount: amount.ok_or_else(|| invalid("an amount of HIVE or HBD must be given".to_owned()))?,
+                pay_to: AccountName::parse(&asked.pay_to).map_err(|error| invalid(format!("payTo {error}")))?,
+                resource: asked.resource,
+                valid_before: asked.valid_before_ms.map(convert::instant),
+            }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::{
+        hive::{Asset, Operation, Symbol, Transfer},
+        ids::PaymentId,
+        time::Timestamp,
+    };
+
+    use super::*;
+    use crate::facade::x402_request as request;
+
+    fn payload() -> PaymentPayload {
+        let transfer = Transfer {
+            from: "agent".to_owned(),
+            to: "blue.mugs".to_owned(),
+            amount: Asset { units: 1_000, symbol: Symbol::Hbd },
+            memo: "é\n".to_owned(),
+        };
+        let transaction = Transaction {
+            ref_block_num: 1,
+            ref_block_prefix: 2,
+            expiration: Timestamp::from_seconds(1_763_647_200),
+            operations: vec![Operation::Transfer(transfer)],
+            signatures: vec![engine::hive::Signature([31; 65])],
+        };
+        PaymentPayload { version: Version::V1, transaction, nonce: "n".to_owned(), accepted: None }
+    }
+
+    #[test]
+    fn every_reason_of_the_engine_has_its_number_and_no_number_is_left_over() {
+        let numbers: std::collections::BTreeSet<i32> = Reason::ALL.iter().map(|known| reason(*known).into()).collect();
+        let known = (1..1_000).filter(|number| v1::X402Reason::try_from(*number).is_ok());
+        assert_eq!(numbers.into_iter().collect::<Vec<_>>(), known.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_payment_crosses_the_wire_unchanged() {
+        let id = PaymentId::from_bits(7);
+        let session = x402_request::Target::SessionId(id.to_string());
+        let sent = payload();
+        let read_back = read(request(session.clone(), sent.clone())).unwrap().unwrap();
+        assert_eq!(read_back, X402Request { target: Target::Session(id), payload: sent });
+        let accepted = Accepted { amount: "1000".into(), asset: "HBD".into(), pay_to: "blue.mugs".into() };
+        let sent = PaymentPayload { version: Version::V2, accepted: Some(accepted), ..payload() };
+        assert_eq!(read(request(session, sent.clone())).unwrap().unwrap().payload, sent);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_payment_is_a_verdict_and_a_request_for_nothing_an_error() {
+        let session = || x402_request::Target::SessionId(PaymentId::from_bits(7).to_string());
+        let good = || request(session(), payload());
+        let refused = |asked: v1::X402Request| read(asked).expect("a verdict").expect_err("a refusal").reason;
+        assert_eq!(refused(v1::X402Request { x402_version: 3, ..good() }), Reason::InvalidX402Version);
+        assert_eq!(refused(v1::X402Request { x402_version: 2, ..good() }), Reason::InvalidPayload);
+        assert_eq!(refused(v1::X402Request { nonce: String::new(), ..good() }), Reason::InvalidPayload);
+        assert_eq!(refused(v1::X402Request { nonce: "n".repeat(257), ..good() }), Reason::InvalidPayload);
+        assert_eq!(refused(v1::X402Request { signed_transaction: vec![1].into(), ..good() }), Reason::InvalidPayload);
+        let unknown = x402_request::Target::SessionId("pay_x".to_owned());
+        assert_eq!(refused(v1::X402Request { target: Some(unknown), ..good() }), Reason::SessionNotFound);
+        let requirements = |units, pay_to: &str| {
+            let amount = Some(v1::Money { units, currency: v1::Currency::Hbd.into() });
+            let asked = v1::X402Requirements { amount, pay_to: pay_to.to_owned(), ..v1::X402Requirements::default() };
+            v1::X402Request { target: Some(x402_request::Target::Requirements(asked)), ..good() }
+        };
+        assert!(read(requirements(1, "blue.mugs")).unwrap().is_ok());
+        for (units, pay_to) in [(0, "blue.mugs"), (1, "No")] {
+            assert_eq!(refused(requirements(units, pay_to)), Reason::InvalidPaymentRequirements, "{units} {pay_to}");
+        }
+        assert_eq!(read(v1::X402Request { target: None, ..good() }).expect_err("no target").http(), 400);
+    }
+}
