@@ -28,6 +28,7 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
         GatewayError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
         GatewayError::Rejected(rejection) => rejected(&rejection),
+        GatewayError::KeyReused => Reason::IdempotencyKeyReused.into(),
         GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
         GatewayError::NoRate => Reason::RateUnavailable.into(),
         GatewayError::Overloaded => Reason::Overloaded.into(),
