@@ -193,15 +193,29 @@ struct CheckoutPage<'a> {
     amount: String,
     currency: &'static str,
     usd: String,
-    rate_at: Option<String>,
+    rate_at: Option<Instant>,
     path: &'a str,
     reload_path: &'a str,
     token: &'a str,
-    expires_at: String,
+    expires_at: Instant,
     pay: Option<Pay<'a>>,
     can_cancel: bool,
     tx_id: Option<&'a str>,
     onward: Option<Onward>,
+}
+
+/// A time for programs and for people.
+struct Instant {
+    exact: String,
+    words: String,
+}
+
+impl Instant {
+    fn of(wire_ms: i64) -> Self {
+        let instant = record::instant(wire_ms);
+        let to_the_minute = instant.to_ledger().chars().take(16).collect::<String>();
+        Self { exact: instant.to_string(), words: format!("{} UTC", to_the_minute.replace('T', " ")) }
+    }
 }
 
 /// Everything a payer needs.
@@ -257,11 +271,11 @@ pub(super) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>
         amount: decimal(money),
         currency: money.currency.code(),
         usd: format!("{}.{:02}", payment.usd_cents / 100, payment.usd_cents % 100),
-        rate_at: payment.rate_at_ms.map(|at| record::instant(at).to_string()),
+        rate_at: payment.rate_at_ms.map(Instant::of),
         path: &view.path,
         reload_path: &reload_path,
         token: view.token.as_deref().unwrap_or_default(),
-        expires_at: record::instant(payment.expires_at_ms).to_string(),
+        expires_at: Instant::of(payment.expires_at_ms),
         pay: phase.takes_money().then(|| pay(view)),
         can_cancel: phase.takes_money() && payment.amount_paid_units == 0,
         tx_id: payment.tx_id.as_deref(),
