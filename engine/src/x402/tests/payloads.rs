@@ -171,10 +171,7 @@ fn each_thing_that_is_wrong_has_its_word() {
         (with(v1.clone(), "/payload/signedTransaction/ref_block_num", json!(1.5)), Reason::InvalidPayload),
         (with(v1.clone(), "/payload/signedTransaction/extensions", json!([1])), Reason::InvalidPayload),
         (with(v1.clone(), "/payload/signedTransaction/signatures/0", "00".into()), Reason::InvalidPayload),
-        (
-            with(v1.clone(), "/payload/signedTransaction/operations/0/0", "escrow_transfer".into()),
-            Reason::Operations,
-        ),
+        (with(v1.clone(), "/payload/signedTransaction/operations/0/0", "escrow_transfer".into()), Reason::Operations),
         (
             with(v1.clone(), "/payload/signedTransaction/operations/0/1/amount", ".500 HBD".into()),
             Reason::InvalidPayload,
