@@ -1,8 +1,9 @@
-//! Payments by the clients that wallets and shops use, unmodified: dhive, hive-tx and wax. They need node and npm;
-//! where those are missing these tests are counted as ignored, with the reason.
+//! Payments by the clients that wallets, shops and agents use, unmodified: dhive, hive-tx and wax, and the official x402
+//! packages with our scheme for Hive. They need node and npm; where those are missing these tests are counted as
+//! ignored, with the reason.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::OnceLock,
 };
@@ -22,13 +23,35 @@ pub(crate) fn tests() -> Vec<Trial> {
     });
     let suite = crate::title(module_path!(), "the_clients_read_and_pay_the_dev_ledger_as_their_own");
     let suite = Trial::ignorable_test(suite, || with_node(run_suite));
-    pays.into_iter().chain([suite]).collect()
+    let x402 = X402_MODES.map(|(title, settings)| {
+        let title = crate::title(module_path!(), title);
+        Trial::ignorable_test(title, move || with_x402(|| run_x402_suite(settings)))
+    });
+    pays.into_iter().chain([suite]).chain(x402).collect()
 }
+
+/// The official x402 packages against gateways that take one transfer, and two.
+const X402_MODES: [(&str, &[&str]); 2] = [
+    ("the_official_x402_packages_pay_settle_and_sell", &[]),
+    (
+        "the_official_x402_packages_pay_a_collected_fee_too",
+        &["--set=fees.mode=split", "--set=fees.account=hivetill.fees"],
+    ),
+];
 
 /// Runs a test where node can, and says why not elsewhere.
 fn with_node(test: impl FnOnce()) -> Result<Completion, Failed> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    match MISSING.get_or_init(prepare) {
+    with(MISSING.get_or_init(|| prepare(&folder())), test)
+}
+
+fn with_x402(test: impl FnOnce()) -> Result<Completion, Failed> {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    with(MISSING.get_or_init(|| prepare(&folder().join("x402-hive"))), test)
+}
+
+fn with(missing: &Option<String>, test: impl FnOnce()) -> Result<Completion, Failed> {
+    match missing {
         Some(why) => Ok(Completion::ignored_with(why)),
         None => {
             test();
@@ -41,8 +64,8 @@ fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/interop"))
 }
 
-/// Makes the clients ready; says what is missing.
-fn prepare() -> Option<String> {
+/// Makes a folder's clients ready; says what is missing.
+fn prepare(folder: &Path) -> Option<String> {
     let version = |program: &str| {
         let output = Command::new(program).arg("--version").output().ok().filter(|output| output.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).trim().trim_start_matches('v').to_owned())
@@ -53,7 +76,7 @@ fn prepare() -> Option<String> {
         return Some(format!("node {node} is too old; 20 is needed"));
     }
     // npm writes this file last, so a folder with it is whole; it is compared with what is wanted by its age.
-    let age = |path: &str| std::fs::metadata(folder().join(path)).and_then(|file| file.modified()).ok();
+    let age = |path: &str| std::fs::metadata(folder.join(path)).and_then(|file| file.modified()).ok();
     if age("node_modules/.package-lock.json") >= age("package-lock.json") {
         return None;
     }
@@ -61,7 +84,7 @@ fn prepare() -> Option<String> {
         return Some("npm is not installed".to_owned());
     }
     let install = ["ci", "--no-audit", "--no-fund", "--ignore-scripts"];
-    let done = Command::new("npm").args(install).current_dir(folder()).stdin(Stdio::null()).output();
+    let done = Command::new("npm").args(install).current_dir(folder).stdin(Stdio::null()).output();
     match done {
         Ok(output) if output.status.success() => None,
         Ok(output) => {
@@ -94,16 +117,35 @@ fn pay(client: &str) {
 /// Runs the folder's own tests.
 fn run_suite() {
     let dev = shared();
-    let output = Command::new("node")
-        .arg("--test")
+    let mut node = Command::new("node");
+    node.args(["--test", "interop.test.mjs"])
         .env("HIVETILL_RPC", &dev.ledger.rpc.base)
         .env("HIVETILL_FROM", "bob")
         .env("HIVETILL_KEY", dev.demo_account("bob").key)
         .env("HIVETILL_TO", "shop.demo")
-        .current_dir(folder())
-        .stdin(Stdio::null())
-        .output()
-        .expect("node starts");
+        .current_dir(folder());
+    all_pass(node);
+}
+
+/// Runs the tests of the x402 scheme against a gateway of their own.
+fn run_x402_suite(settings: &[&str]) {
+    let dev = Dev::with(settings);
+    let mut node = Command::new("node");
+    node.arg("--test")
+        .env("HIVETILL_API", &dev.api.base)
+        .env("HIVETILL_RPC", &dev.ledger.rpc.base)
+        .env("HIVETILL_API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))
+        .env("HIVETILL_ACCOUNT", "alice")
+        .env("HIVETILL_KEY", dev.demo_account("alice").key)
+        .env("HIVETILL_TO", "shop.demo")
+        .current_dir(folder().join("x402-hive"));
+    all_pass(node);
+}
+
+/// Runs node's tests and expects that there are some, that all pass, and that none is skipped.
+#[track_caller]
+fn all_pass(mut node: Command) {
+    let output = node.stdin(Stdio::null()).output().expect("node starts");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     let counts = |word: &str| {

@@ -3,6 +3,7 @@
 // Every test takes what it needs through `harness`; nothing here knows how the house is built inside, except `tidy`,
 // which reads its sources.
 
+mod agents;
 mod checkout;
 mod golden;
 mod grpc;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         split::tests(),
         grpc::tests(),
         golden::tests(),
+        agents::tests(),
         interop::tests(),
     ];
     let conclusion = libtest_mimic::run(&arguments, all.into_iter().flatten().collect());

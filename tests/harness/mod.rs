@@ -11,7 +11,7 @@ mod wait;
 
 pub(crate) use gateway::{Dev, LedgerHouse, Serve, Split, shared, until_ready};
 pub(crate) use http::{Answer, Api};
-pub(crate) use ledger::Ledger;
+pub(crate) use ledger::{Ledger, Payer};
 pub(crate) use process::{Process, end, folder};
 pub(crate) use raw::raw;
 pub(crate) use receiver::{Hook, Receiver, Reply};

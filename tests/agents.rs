@@ -1,0 +1,266 @@
+//! What agents do: `hivetill pay` as scripts run it, and the page that tells them how.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use engine::x402::Reason;
+use serde_json::{Value, json};
+
+use crate::harness::{Dev, Payer, Shop, background, shared, until};
+
+crate::tests!(
+    one_command_pays_a_session,
+    a_collected_fee_is_paid_in_the_same_transaction,
+    what_the_payer_does_not_allow_is_never_signed,
+    a_dry_run_needs_no_key_and_pays_nothing,
+    the_key_may_come_by_the_environment_and_is_never_shown,
+    an_address_that_asks_for_nothing_is_not_paid,
+    who_cannot_be_reached_gets_nothing,
+    attack_14_a_lost_reply_of_the_ledger_ends_in_one_payment,
+    a_payment_that_hangs_is_handed_in_again_with_the_same_bytes,
+    a_payment_that_expires_unseen_is_known_to_be_unpaid,
+    every_word_and_every_exit_code_stands_in_the_page_for_agents,
+);
+
+/// How `hivetill pay` ended: its code, its one line of JSON, and what it said beside.
+struct Paid {
+    code: i32,
+    json: Value,
+    said: String,
+}
+
+/// A payer's command line.
+fn command(dev: &Dev, url: &str, payer: &Payer, max: &str, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));
+    command
+        .env_clear()
+        .args(["pay", url, "--account", &payer.name, "--max", max, "--node", &dev.ledger.rpc.base])
+        .args(more)
+        .env("HIVETILL_KEY", &payer.key)
+        .stdin(Stdio::null());
+    command
+}
+
+#[track_caller]
+fn run(mut command: Command) -> Paid {
+    let output = command.output().expect("the binary starts");
+    let (stdout, said) =
+        (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned());
+    let json = serde_json::from_str(stdout.trim()).unwrap_or_else(|error| panic!("{error}: {stdout}\n{said}"));
+    Paid { code: output.status.code().expect("an exit code"), json, said }
+}
+
+#[track_caller]
+fn pay(dev: &Dev, url: &str, payer: &Payer, max: &str) -> Paid {
+    run(command(dev, url, payer, max, &[]))
+}
+
+/// Waits until the session has its money for good: once, and nothing besides.
+#[track_caller]
+fn paid_once(shop: &Shop, id: &str) -> Value {
+    let record = shop.until(id, "paid for good", |p| p["status"] == "completed" && p["amountPaid"] == "1500");
+    assert_eq!(record["exceptions"], json!([]));
+    record
+}
+
+fn address(shop: &Shop, slug: &str) -> String {
+    format!("{}/for/{slug}", shop.api.base)
+}
+
+fn one_command_pays_a_session() {
+    let dev = shared();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    for (currency, by_id) in [("HBD", false), ("HIVE", false), ("HBD", true)] {
+        let order = json!({ "amount": "1500", "currency": currency, "description": "A blue mug" });
+        let payment = shop.open_with(&order);
+        let url =
+            if by_id { format!("{}/checkout/{}", shop.api.base, payment.id) } else { address(&shop, &payment.slug) };
+        let paid = pay(dev, &url, &agent, &format!("1.500 {currency}"));
+        assert_eq!((paid.code, &paid.json["status"]), (0, &json!("paid")), "{} {}", paid.json, paid.said);
+        assert!(paid.said.contains(&format!("1.500 {currency} to {} for \"A blue mug\"", shop.account.name)));
+        assert_eq!(paid_once(&shop, &payment.id)["internalId"], paid.json["txId"]);
+        let receipt = &paid.json["receipt"];
+        assert_eq!((&receipt["success"], &receipt["payer"]), (&json!(true), &json!(agent.name)));
+        assert_eq!(receipt["transaction"], paid.json["txId"]);
+        assert_eq!(paid.json["response"]["sessionId"], payment.id);
+
+        let again = pay(dev, &url, &agent, &format!("1.500 {currency}"));
+        assert_eq!((again.code, &again.json["reason"]), (11, &json!("session_completed")), "{}", again.json);
+        assert_eq!(again.json["txId"], Value::Null, "nothing was signed");
+    }
+}
+
+fn a_collected_fee_is_paid_in_the_same_transaction() {
+    let dev = Dev::with(&["--set=fees.mode=split", "--set=fees.account=hivetill.fees"]);
+    let shop = dev.shop();
+    let payment = shop.open_with(&json!({ "amount": "10500", "currency": "HBD", "description": "A mug" }));
+    let paid = pay(&dev, &address(&shop, &payment.slug), &dev.demo_account("alice"), "10.500 HBD");
+    assert_eq!(paid.code, 0, "{} {}", paid.json, paid.said);
+    assert_eq!((&paid.json["feeAmount"], &paid.json["amount"]), (&json!("0.157 HBD"), &json!("10.500 HBD")));
+    let record =
+        shop.until(&payment.id, "paid with its fee", |p| p["transfers"].as_array().is_some_and(|t| t.len() == 2));
+    let transfers: Vec<_> = record["transfers"].as_array().expect("transfers").iter().map(|t| &t["txId"]).collect();
+    assert_eq!(transfers, [&paid.json["txId"]; 2]);
+}
+
+fn what_the_payer_does_not_allow_is_never_signed() {
+    let dev = shared();
+    let shop = dev.shop();
+    let agent = dev.ledger.account("agent");
+    let payment = shop.open_payment();
+    let url = address(&shop, &payment.slug);
+    let other = dev.ledger.account("agent");
+    let poor = dev.ledger.account("poor");
+    dev.ledger.order("grant", &json!({ "name": poor.name, "amount": "-999999.000 HBD" }));
+    let nobody = Payer { name: "nobody.there".to_owned(), key: agent.key.clone() };
+    let wrong_key = Payer { name: agent.name.clone(), key: other.key.clone() };
+    let cases = [
+        (&agent, "1.499 HBD", "above_maximum"),
+        (&agent, "99.000 HIVE", "other_currency"),
+        (&shop.account, "99.000 HBD", "self_payment"),
+        (&wrong_key, "99.000 HBD", "not_its_key"),
+        (&nobody, "99.000 HBD", "no_account"),
+        (&poor, "99.000 HBD", "insufficient_funds"),
+    ];
+    for (payer, max, reason) in cases {
+        let paid = pay(dev, &url, payer, max);
+        assert_eq!((paid.code, &paid.json["reason"]), (10, &json!(reason)), "{}", paid.json);
+        assert_eq!((&paid.json["status"], &paid.json["txId"]), (&json!("refused"), &Value::Null));
+    }
+    let bad_key = Payer { key: "5nonsense".to_owned(), ..agent.clone() };
+    assert_eq!(pay(dev, &url, &bad_key, "9.000 HBD").code, 2);
+    let record = shop.payment(&payment.id);
+    assert_eq!((&record["status"], &record["transfers"]), (&json!("pending"), &json!([])));
+    assert_eq!(pay(dev, &url, &agent, "1.500 HBD").code, 0);
+}
+
+fn a_dry_run_needs_no_key_and_pays_nothing() {
+    let dev = shared();
+    let shop = dev.shop();
+    let payment = shop.open_payment();
+    let agent = Payer { name: "alice".to_owned(), key: String::new() };
+    let mut dry = command(dev, &address(&shop, &payment.slug), &agent, "1.500 HBD", &["--dry-run", "--json"]);
+    dry.env_remove("HIVETILL_KEY");
+    let shown = run(dry);
+    assert_eq!((shown.code, &shown.json["status"], shown.said.as_str()), (0, &json!("offer"), ""), "{}", shown.json);
+    assert_eq!((&shown.json["amount"], &shown.json["payTo"]), (&json!("1.500 HBD"), &json!(shop.account.name)));
+    assert_eq!(shown.json["sessionId"], payment.id);
+    let mut keyless = command(dev, &address(&shop, &payment.slug), &agent, "1.500 HBD", &[]);
+    keyless.env_remove("HIVETILL_KEY");
+    let refused = run(keyless);
+    assert_eq!((refused.code, &refused.json["reason"]), (2, &json!("no_key")));
+    assert_eq!(shop.payment(&payment.id)["status"], "pending");
+}
+
+fn the_key_may_come_by_the_environment_and_is_never_shown() {
+    let dev = shared();
+    let shop = dev.shop();
+    let agent = dev.ledger.account("agent");
+    for (max, code) in [("0.001 HBD", 10), ("1.500 HBD", 0)] {
+        let paid = pay(dev, &address(&shop, &shop.open_payment().slug), &agent, max);
+        assert_eq!(paid.code, code);
+        assert!(!paid.said.contains(&agent.key) && !paid.json.to_string().contains(&agent.key));
+    }
+    let help =
+        Command::new(env!("CARGO_BIN_EXE_hivetill")).args(["pay", "--help"]).env("HIVETILL_KEY", &agent.key).output();
+    assert!(!String::from_utf8_lossy(&help.expect("help").stdout).contains(&agent.key));
+}
+
+fn an_address_that_asks_for_nothing_is_not_paid() {
+    let dev = shared();
+    let shop = dev.shop();
+    let agent = dev.ledger.account("agent");
+    let free = pay(dev, &format!("{}/api/health", shop.api.base), &agent, "1.000 HBD");
+    assert_eq!((free.code, &free.json["status"]), (0, &json!("free")), "{}", free.json);
+    assert_eq!(free.json["response"]["status"], "ok");
+    let gone = pay(dev, &address(&shop, "no-such-slug"), &agent, "1.000 HBD");
+    assert_eq!((gone.code, &gone.json["status"]), (11, &json!("unpaid")), "{}", gone.json);
+    let payment = shop.open_payment();
+    shop.cancel(&payment.id).ok(200);
+    let cancelled = pay(dev, &address(&shop, &payment.slug), &agent, "1.500 HBD");
+    assert_eq!((cancelled.code, &cancelled.json["reason"]), (11, &json!("session_not_pending")), "{}", cancelled.json);
+}
+
+fn who_cannot_be_reached_gets_nothing() {
+    let dev = shared();
+    let shop = dev.shop();
+    let agent = dev.ledger.account("agent");
+    let nowhere = pay(dev, "http://127.0.0.1:1/for/x", &agent, "1.000 HBD");
+    assert_eq!((nowhere.code, &nowhere.json["status"]), (13, &json!("unreachable")), "{}", nowhere.json);
+    let url = address(&shop, &shop.open_payment().slug);
+    let mut no_node = Command::new(env!("CARGO_BIN_EXE_hivetill"));
+    no_node.env_clear().args(["pay", &url, "--account", &agent.name, "--max", "9.000 HBD", "--key", &agent.key]);
+    let no_node = {
+        no_node.args(["--node", "http://127.0.0.1:1"]);
+        run(no_node)
+    };
+    assert_eq!((no_node.code, &no_node.json["reason"]), (13, &json!("ledger_unreachable")), "{}", no_node.json);
+    let plain = pay(dev, "http://shop.example/for/x", &agent, "1.000 HBD");
+    assert_eq!((plain.code, &plain.json["reason"]), (2, &json!("plain_http")));
+}
+
+fn attack_14_a_lost_reply_of_the_ledger_ends_in_one_payment() {
+    let dev = Dev::start();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    for replies in [1, 3] {
+        let payment = shop.open_payment();
+        dev.ledger.order("node", &json!({ "dropBroadcastReplies": replies }));
+        let paid = pay(&dev, &address(&shop, &payment.slug), &agent, "1.500 HBD");
+        assert_eq!(paid.code, 0, "{} {}", paid.json, paid.said);
+        paid_once(&shop, &payment.id);
+    }
+}
+
+fn a_payment_that_hangs_is_handed_in_again_with_the_same_bytes() {
+    let dev = Dev::start();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    // The node takes what is broadcast, and no block does.
+    dev.ledger.order("hold_transactions", &json!({ "held": true }));
+    let command = command(&dev, &address(&shop, &payment.slug), &agent, "1.500 HBD", &["--expires-in", "120"]);
+    let paying = background(move || run(command));
+    // The server has said that it does not know.
+    shop.until_status(&payment.id, "processing");
+    dev.ledger.order("hold_transactions", &json!({ "held": false }));
+    let paid = paying.join().expect("it ends");
+    assert_eq!((paid.code, &paid.json["status"]), (0, &json!("paid")), "{} {}", paid.json, paid.said);
+    assert!(paid.json["attempts"].as_u64().expect("a count") > 1, "{}", paid.json);
+    assert!(paid.said.contains("not yet: settlement_pending"), "{}", paid.said);
+    assert_eq!(paid_once(&shop, &payment.id)["internalId"], paid.json["txId"]);
+}
+
+fn a_payment_that_expires_unseen_is_known_to_be_unpaid() {
+    let dev = Dev::start();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    // The node says that it takes the transaction, and forgets it.
+    dev.ledger.order("node", &json!({ "lie": { "kind": "swallowBroadcasts" } }));
+    let command = command(&dev, &address(&shop, &payment.slug), &agent, "1.500 HBD", &["--expires-in", "25"]);
+    let paid = run(command);
+    assert_eq!((paid.code, &paid.json["status"]), (11, &json!("unpaid")), "{} {}", paid.json, paid.said);
+    let record = until("the session knows, too", || {
+        Some(shop.payment(&payment.id)).filter(|record| record["status"] == "failed" || record["status"] == "pending")
+    });
+    assert_eq!(record["amountPaid"], "0", "{record}");
+}
+
+fn every_word_and_every_exit_code_stands_in_the_page_for_agents() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/agents.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let (_, words) = page.split_once("## Every word").expect("the list");
+    for reason in Reason::ALL {
+        assert!(words.contains(&format!("| `{}` |", reason.word())), "{} is not explained", reason.word());
+    }
+    for line in words.lines().filter_map(|line| line.strip_prefix("| `")) {
+        let (word, _) = line.split_once('`').expect("a word");
+        assert!(Reason::parse(word).is_some(), "{word} is explained and never said");
+    }
+    let help = Command::new(env!("CARGO_BIN_EXE_hivetill")).args(["pay", "--help"]).output().expect("help").stdout;
+    let help = String::from_utf8_lossy(&help).split_whitespace().collect::<Vec<_>>().join(" ");
+    for code in ["0", "2", "10", "11", "12", "13"] {
+        assert!(page.contains(&format!("\n| {code} | `")), "exit code {code} is not in the page");
+        assert!(help.contains(&format!(" {code} ")), "exit code {code} is not in --help");
+    }
+}
