@@ -12,7 +12,7 @@ use engine::{
     ids::PaymentId,
     ledger::TxId,
     merchant::Merchant,
-    money::Money,
+    money::{Money, usd_cents},
     payment::{Claim, Command, Payment, Rejection, State},
     x402::{
         Expected, MemoRule, PaymentPayload, Presented, Reason, Refused, Requirements, authorize, candidate_ids,
@@ -125,6 +125,10 @@ impl Gateway {
                 return self.await_session(id, &claimed).await;
             }
             return Err(duplicate(&claimed, &Target::Session(id)).into());
+        }
+        // Whoever broadcast it: what paid the session has the same receipt.
+        if let Some(tx_id) = payment.paid_by.filter(|id| candidate_ids(&payload.transaction).contains(id)) {
+            return self.outcome(&payment, tx_id).await;
         }
         let checked = self.check_session(&payment, payload).await?;
         let now = self.now();
@@ -291,6 +295,8 @@ impl Gateway {
             };
         }
         let checked = self.check_requirements(requirements, payload).await?;
+        let price = self.context().rate().map(|rate| rate.price);
+        let worth_cents = usd_cents(requirements.amount, price).unwrap_or(0);
         let facilitation = Facilitation {
             payer: checked.presented.payer.clone(),
             pay_to: requirements.pay_to.clone(),
@@ -298,7 +304,7 @@ impl Gateway {
             resource: requirements.resource.clone(),
             signed_json: payload.transaction.to_condenser_json(),
             expiration: payload.transaction.expiration,
-            finality: self.context().settings.x402.finality_of(0),
+            finality: self.context().settings.x402.finality_of(worth_cents),
         };
         let claimed = Claimed {
             tx_id: checked.authorized.tx_id,

@@ -174,6 +174,35 @@ async fn attack_05_a_transfer_that_is_on_the_chain_already_and_names_nobody_pays
 }
 
 #[tokio::test(start_paused = true)]
+async fn attack_05_a_transfer_that_its_payer_sent_itself_and_that_names_the_session_pays_it() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    for settled_before in [false, true] {
+        let payment = world.open(&merchant).await;
+        let transaction = payment_of(&world, &payment, "agent");
+        world.env.nodes[0].broadcast(transaction.to_condenser_json()).await.unwrap();
+        world.ledger.produce_mempool();
+        world
+            .until("it is seen", async || world.gateway().any_payment(payment.id).await.unwrap().seen_units() > 0)
+            .await;
+        if settled_before {
+            world.ledger.settle();
+            world.until_state(payment.id, State::Completed).await;
+        }
+        let answer = settling(&world, request(payment.id, &transaction, &format!("n-{settled_before}")));
+        if !settled_before {
+            world
+                .until("it is claimed", async || world.gateway().any_payment(payment.id).await.unwrap().claim.is_some())
+                .await;
+            world.ledger.settle();
+        }
+        assert_eq!(answer.await.unwrap().unwrap().tx_id, id_of(&transaction));
+        let payment = world.gateway().any_payment(payment.id).await.unwrap();
+        assert_eq!((payment.state, payment.transfers.len(), payment.overpaid_units()), (State::Completed, 1, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn attack_14_a_lost_reply_is_not_a_failure() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;

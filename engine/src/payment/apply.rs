@@ -348,8 +348,10 @@ impl Payment {
         if self.is_expired(now) {
             return Err(Rejection::Expired { id });
         }
-        // A whole payment waits in a reversible block: a second one would only have to be sent back.
-        if self.seen_units() >= self.amount.units {
+        // A whole payment waits in a reversible block: a second one would only have to be sent back. The payer may have
+        // sent this very transaction, though.
+        let is_seen = self.transfers.iter().any(|credit| credit.tx_id == claim.tx_id);
+        if self.seen_units() >= self.amount.units && !is_seen {
             return Err(Rejection::Detected { id });
         }
         let effects = vec![Effect::Broadcast(claim.tx_id)];

@@ -287,6 +287,18 @@ fn a_transfer_in_a_reversible_block_changes_no_state_but_refuses_a_cancel() {
 }
 
 #[test]
+fn a_transaction_that_is_seen_already_may_still_be_claimed() {
+    let seen = credit(transfer(5, 1_000, OPENED + 9), Finality::Reversible);
+    Case::of(open())
+        .then(seen, OPENED + 9)
+        .then(Command::Claim(claim(5, &[("blue.mugs", 1_000)])), OPENED + 10)
+        .is(State::Pending, &[])
+        .then(paid(5, 1_000, OPENED + 9), OPENED + 12)
+        .is(State::Completed, &[])
+        .sums(1_000, 0, 0, 0);
+}
+
+#[test]
 fn a_part_payment_stays_pending_and_says_what_is_missing() {
     Case::of(open())
         .then(paid(1, 400, OPENED + 9), OPENED + 12)
