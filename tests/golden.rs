@@ -63,11 +63,11 @@ pub(crate) fn tell(api: &Api, ledger: &Ledger, admin_key: &str) -> Vec<(&'static
         json!({ "name": "The Golden Mug", "hiveAccount": "golden.shop", "iconUrl": "https://shop.example/i.png" });
     let made = merchants.exchange("Registers", "POST", "/api/public/merchants/register", None, Some(&body));
     let id = made["merchant"]["id"].as_str().expect("an id").to_owned();
-    let key = made["apiKey"].as_str().expect("a key").to_owned();
-    let key = Some(key.as_str());
+    let bare_key = made["apiKey"].as_str().expect("a key").to_owned();
+    let key = Some(bare_key.as_str());
     let own = format!("/api/public/merchants/{id}");
     until("the key's use to be noted", || {
-        let me = api.get(&own).bearer(key?).send().ok(200);
+        let me = api.get(&own).bearer(&bare_key).send().ok(200);
         me["apiKeyLastUsedAt"].is_string().then_some(())
     });
     merchants.exchange("Reads its record", "GET", "/api/public/merchants/me", key, None);
@@ -88,7 +88,7 @@ pub(crate) fn tell(api: &Api, ledger: &Ledger, admin_key: &str) -> Vec<(&'static
     let body = json!({ "role": "user" });
     merchants.exchange("An admin switches it on again", "POST", &status, Some(admin_key), Some(&body));
 
-    api.post(&own, &json!({ "webhookUrl": receiver.url(), "hiveAccount": "golden.shop" })).bearer(key.unwrap()).send();
+    api.post(&own, &json!({ "webhookUrl": receiver.url(), "hiveAccount": "golden.shop" })).bearer(&bare_key).send();
     let body = json!({
         "amount": "1500", "currency": "HBD", "description": "A blue mug",
         "redirectUrl": "https://shop.example/thanks", "cancelUrl": "https://shop.example/basket",
@@ -104,7 +104,7 @@ pub(crate) fn tell(api: &Api, ledger: &Ledger, admin_key: &str) -> Vec<(&'static
     let params = json!({ "from": "alice", "to": "golden.shop", "amount": "1.500 HBD", "memo": memo });
     ledger.order("transfer", &params);
     until("the payment to be completed", || {
-        let status = api.get(&format!("{payment}/status")).bearer(key?).send().ok(200);
+        let status = api.get(&format!("{payment}/status")).bearer(&bare_key).send().ok(200);
         (status["status"] == "completed").then_some(())
     });
     payments.exchange("Reads it when it is paid", "GET", &payment, key, None);

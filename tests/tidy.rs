@@ -238,7 +238,7 @@ fn every_dependency_is_published_and_permissive() {
             other => findings.push(format!("{name} comes from {other:?}")),
         }
         match &package.license {
-            Some(license) if Licence::parse(license).is_permissive() => {}
+            Some(license) if Licence::parse(license).permits() => {}
             other => findings.push(format!("{name} has the licence {other:?}")),
         }
     }
@@ -259,7 +259,7 @@ impl Licence {
         Self { words: text.split_whitespace().map(str::to_owned).collect(), at: 0 }
     }
 
-    fn is_permissive(mut self) -> bool {
+    fn permits(mut self) -> bool {
         let is = self.any();
         is && self.at == self.words.len()
     }

@@ -128,16 +128,16 @@ fn a_transfer_from_the_shop_to_itself_never_counts() {
 fn words_around_the_memo_do_no_harm() {
     let dev = shared();
     let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
-    let dress: [(fn(&str) -> String, bool); 7] = [
-        (str::to_owned, false),
-        (|memo| format!(" {memo} "), true),
-        (|memo| format!("for the mug: {memo}, thanks!"), true),
-        (str::to_uppercase, true),
-        (|memo| format!("{memo}\n{memo}"), true),
-        (|memo| format!("({memo})"), true),
-        (|memo| format!("\u{200b}{memo} — ☕"), true),
+    let dress: [fn(&str) -> String; 7] = [
+        str::to_owned,
+        |memo| format!(" {memo} "),
+        |memo| format!("for the mug: {memo}, thanks!"),
+        str::to_uppercase,
+        |memo| format!("{memo}\n{memo}"),
+        |memo| format!("({memo})"),
+        |memo| format!("\u{200b}{memo} — ☕"),
     ];
-    for (dressed, _) in &dress {
+    for dressed in dress {
         let payment = shop.open_payment();
         let memo = dressed(&payment.memo);
         dev.ledger.transfer(&alice, &shop.account.name, PRICE, &memo);
