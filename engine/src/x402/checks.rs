@@ -303,11 +303,13 @@ pub fn authorize(
         check(&required, accounts, &keys)?;
         Ok(Authorized { pack, tx_id: transaction.id(pack), keys })
     };
-    let first = match attempt(Pack::Legacy) {
+    // Where no signature is needed both packings hold, and then the chain takes the one it tries first.
+    let order = if transaction.signatures.is_empty() { [Pack::Hf26, Pack::Legacy] } else { [Pack::Legacy, Pack::Hf26] };
+    let first = match attempt(order[0]) {
         Ok(authorized) => return Ok(authorized),
         Err(refusal) => refusal,
     };
-    let second = match attempt(Pack::Hf26) {
+    let second = match attempt(order[1]) {
         Ok(authorized) => return Ok(authorized),
         Err(refusal) => refusal,
     };
