@@ -254,4 +254,9 @@ pub struct WebhookResponse {
 pub trait WebhookTransport: Send + Sync + 'static {
     /// Posts one request.
     fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse>;
+
+    /// Says whether a URL could be posted to at all, as far as it shows without asking anybody.
+    fn accepts(&self, _url: &str) -> bool {
+        true
+    }
 }

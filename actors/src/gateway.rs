@@ -192,6 +192,12 @@ impl Gateway {
         if let Some(account) = &update.hive_account {
             self.check_account(account).await?;
         }
+        if let Some(Some(url)) = &update.webhook_url
+            && !self.context.env.webhooks.accepts(url)
+        {
+            let violation = Violation::new("webhookUrl", "must not name a private or reserved address");
+            return Err(GatewayError::Invalid(vec![violation]));
+        }
         self.change(id, Change::Update(update)).await
     }
 

@@ -1,12 +1,16 @@
-//! Webhooks over real HTTP: one request, no redirects, no proxy, no cookies, no connection shared between merchants.
+//! Webhooks over real HTTP: one request, no redirects, no proxy, no cookies, no connection shared between merchants,
+//! and only to addresses that may be dialled.
 
-use std::time::Duration;
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use engine::webhook::Outcome;
 use futures_util::future::BoxFuture;
 use reqwest::{Client, redirect::Policy};
 
-use crate::environment::{WebhookRequest, WebhookResponse, WebhookTransport};
+use crate::{
+    addresses::{AllowedAddresses, BLOCKED},
+    environment::{WebhookRequest, WebhookResponse, WebhookTransport},
+};
 
 /// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -18,24 +22,36 @@ const MAX_SNIPPET: usize = 1024;
 #[derive(Debug, Clone)]
 pub struct HttpWebhooks {
     client: Client,
+    allowed: AllowedAddresses,
 }
 
 impl HttpWebhooks {
-    /// Returns a transport.
+    /// Returns a transport that dials what is allowed.
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub fn new() -> Result<Self, reqwest::Error> {
+    pub fn new(allowed: AllowedAddresses) -> Result<Self, reqwest::Error> {
         let client = Client::builder()
+            .dns_resolver(Arc::new(allowed.clone()))
             .redirect(Policy::none())
             .no_proxy()
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_max_idle_per_host(0)
             .build()?;
-        Ok(Self { client })
+        Ok(Self { client, allowed })
+    }
+
+    /// Says whether a URL names an address, and one that may not be dialled: addresses pass no resolver.
+    fn is_blocked(&self, url: &str) -> bool {
+        let Ok(url) = reqwest::Url::parse(url) else { return true };
+        let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+        host.parse::<IpAddr>().is_ok_and(|address| !self.allowed.allows(address))
     }
 
     async fn send(&self, request: WebhookRequest) -> WebhookResponse {
+        if self.is_blocked(&request.url) {
+            return WebhookResponse { outcome: Outcome::Blocked, snippet: String::new() };
+        }
         let mut outgoing = self.client.post(&request.url).timeout(request.timeout).body(request.body);
         for (name, value) in request.headers {
             outgoing = outgoing.header(name, value);
@@ -70,6 +86,10 @@ impl WebhookTransport for HttpWebhooks {
     fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
         Box::pin(self.send(request))
     }
+
+    fn accepts(&self, url: &str) -> bool {
+        !self.is_blocked(url)
+    }
 }
 
 fn failure(error: &reqwest::Error) -> Outcome {
@@ -82,11 +102,66 @@ fn failure(error: &reqwest::Error) -> Outcome {
     let causes = causes.to_lowercase();
     if error.is_timeout() {
         Outcome::Timeout
+    } else if causes.contains(BLOCKED) {
+        Outcome::Blocked
     } else if causes.contains("dns") || causes.contains("resolve") {
         Outcome::Dns
     } else if causes.contains("certificate") || causes.contains("tls") || causes.contains("handshake") {
         Outcome::Tls
     } else {
         Outcome::Connect
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transport(extra: &[&str]) -> HttpWebhooks {
+        // Whoever comes first installs it; it is one for the process.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let networks = extra.iter().map(|network| network.parse().unwrap()).collect();
+        HttpWebhooks::new(AllowedAddresses::public_and(networks)).unwrap()
+    }
+
+    async fn outcome(transport: &HttpWebhooks, url: &str) -> Outcome {
+        let timeout = Duration::from_secs(5);
+        transport
+            .post(WebhookRequest { url: url.to_owned(), headers: Vec::new(), body: Vec::new(), timeout })
+            .await
+            .outcome
+    }
+
+    #[tokio::test]
+    async fn what_may_not_be_dialled_is_blocked_by_address_and_by_name() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let public = transport(&[]);
+        for host in ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1"] {
+            assert_eq!(outcome(&public, &format!("http://{host}:{port}/")).await, Outcome::Blocked, "{host}");
+        }
+        let nobody_came = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+        assert!(nobody_came.is_err(), "somebody dialled");
+        assert!(!public.accepts("https://127.0.0.1/hook") && public.accepts("https://shop.example/hook"));
+    }
+
+    #[tokio::test]
+    async fn what_the_operator_allows_is_dialled() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let receiver = tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt, AsyncWriteExt};
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            let read = stream.read(&mut request).await.unwrap();
+            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+            String::from_utf8_lossy(&request[..read]).into_owned()
+        });
+        let allowed = transport(&["127.0.0.0/8", "::1/128"]);
+        assert_eq!(
+            outcome(&allowed, &format!("http://127.0.0.1:{port}/hook")).await,
+            Outcome::Accepted { status: 204 }
+        );
+        assert!(receiver.await.unwrap().starts_with("POST /hook HTTP/1.1"));
     }
 }

@@ -12,6 +12,7 @@
 //! and are reborn under `Sessions`; `Scanner`, `Webhooks`, `Rates` and `Housekeeper` are brought back when they crash;
 //! a store that fails ends the whole tree ([`Tree::failed`]), because memory must not argue with disk.
 
+pub mod addresses;
 pub mod environment;
 pub mod hive_rpc;
 pub mod http_webhooks;

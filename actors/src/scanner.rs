@@ -188,6 +188,10 @@ impl Scanner {
         let head = self.context.nodes.head().await?;
         self.context.ledger.saw_head(head);
         let Some(read) = position.read else {
+            // A chain that has just begun: nothing on it is final yet.
+            if head.irreversible_num == 0 {
+                return Ok(false);
+            }
             self.start_at(head, position).await?;
             return Ok(true);
         };

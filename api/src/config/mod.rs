@@ -4,7 +4,13 @@ mod table;
 
 use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, path::PathBuf, time::Duration};
 
-use engine::{account::AccountName, hive::ChainId, money::FeePercent, payment::FeeMode};
+use actors::addresses::AllowedAddresses;
+use engine::{
+    account::AccountName,
+    hive::ChainId,
+    money::FeePercent,
+    payment::{ClaimFinality, FeeMode},
+};
 
 pub use table::{Key, Kind, TABLE, find, reference};
 
@@ -236,7 +242,7 @@ impl Config {
                 Kind::Secret if text.is_empty() => format!("# {name} is not set  ({source})\n"),
                 Kind::Secret => format!("# {name} is set and not shown  ({source})\n"),
                 Kind::Integer(..) | Kind::Flag => format!("{name} = {text}  # {source}\n"),
-                Kind::Urls => {
+                Kind::Urls | Kind::Networks => {
                     let urls: Vec<String> = self.list(name).iter().map(|url| quoted(url)).collect();
                     format!("{name} = [{}]  # {source}\n", urls.join(", "))
                 }
@@ -330,9 +336,32 @@ impl Config {
             webhook_header_prefix: self.text("webhooks.header_prefix").to_owned(),
             webhook_timeout: self.millis("webhooks.timeout_ms"),
             allow_insecure_webhooks: self.flag("webhooks.allow_insecure"),
+            x402: self.x402(),
             max_waiting_calls: self.count("limits.waiting_calls"),
             ..defaults
         }
+    }
+
+    fn x402(&self) -> actors::X402Settings {
+        actors::X402Settings {
+            max_expiration: self.seconds("x402.max_expiration_seconds"),
+            finality: match self.text("x402.finality") {
+                "accepted" => ClaimFinality::Accepted,
+                "irreversible" => ClaimFinality::Irreversible,
+                _ => ClaimFinality::InBlock,
+            },
+            irreversible_from_cents: self.integer("x402.irreversible_from_cents"),
+            only_registered: self.flag("x402.only_registered"),
+        }
+    }
+
+    /// Returns where webhooks may go. Where plain http may be used, a shop on this machine is under development.
+    #[must_use]
+    pub fn webhook_addresses(&self) -> AllowedAddresses {
+        let loopback = self.flag("webhooks.allow_insecure").then_some(["127.0.0.0/8", "::1/128"]);
+        let own = self.list("webhooks.allowed_networks");
+        let all = loopback.into_iter().flatten().map(str::to_owned).chain(own);
+        AllowedAddresses::public_and(all.filter_map(|network| network.parse().ok()).collect())
     }
 
     /// Returns the store's part of the settings.
@@ -352,12 +381,12 @@ fn toml_text(kind: Kind, value: &toml::Value) -> Option<String> {
         (Kind::Flag, toml::Value::Boolean(flag)) => Some(flag.to_string()),
         (Kind::Percent, toml::Value::Integer(number)) => Some(number.to_string()),
         (Kind::Percent, toml::Value::Float(number)) => Some(number.to_string()),
-        (Kind::Urls, toml::Value::Array(items)) => {
+        (Kind::Urls | Kind::Networks, toml::Value::Array(items)) => {
             let texts: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
             // A comma would split what was one item.
             texts.filter(|texts| texts.iter().all(|text| !text.contains(','))).map(|texts| texts.join(","))
         }
-        (Kind::Integer(..) | Kind::Flag | Kind::Urls, _) => None,
+        (Kind::Integer(..) | Kind::Flag | Kind::Urls | Kind::Networks, _) => None,
         (_, toml::Value::String(text)) => Some(text.clone()),
         _ => None,
     }
@@ -381,6 +410,34 @@ mod tests {
     fn load(text: &str) -> Result<Config, ConfigError> {
         let (_folder, path) = file(text);
         Config::load(Layers { file: Some(path), ..Layers::default() })
+    }
+
+    #[test]
+    fn what_nobody_sets_is_what_the_engine_documents_and_every_row_of_x402_reaches_it() {
+        let defaults = Config::default().engine();
+        let documented = actors::Settings::of(defaults.chain_id);
+        assert_eq!(format!("{defaults:?}"), format!("{documented:?}"));
+        for (word, finality) in [
+            ("accepted", ClaimFinality::Accepted),
+            ("in_block", ClaimFinality::InBlock),
+            ("irreversible", ClaimFinality::Irreversible),
+        ] {
+            let pairs = [
+                &format!("x402.finality={word}"),
+                "x402.max_expiration_seconds=60",
+                "x402.irreversible_from_cents=7",
+                "x402.only_registered=true",
+            ];
+            let pairs = pairs.map(str::to_owned).to_vec();
+            let config = Config::load(Layers { pairs, ..Layers::default() }).expect("good settings");
+            let wanted = actors::X402Settings {
+                max_expiration: Duration::from_secs(60),
+                finality,
+                irreversible_from_cents: 7,
+                only_registered: true,
+            };
+            assert_eq!(config.engine().x402, wanted);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::{fmt, net::SocketAddr};
 
+use actors::addresses::IpNet;
 use engine::{account::AccountName, hive::ChainId, money::FeePercent};
 
 /// What a setting holds.
@@ -28,6 +29,8 @@ pub enum Kind {
     OptionalUrl,
     /// One or more http or https URLs.
     Urls,
+    /// Networks such as `10.1.0.0/16`, or none.
+    Networks,
     /// A path, or nothing.
     Path,
     /// What HTTP header names may start with.
@@ -161,12 +164,47 @@ pub static TABLE: &[Key] = &[
     ),
     key("fees.account", Kind::Account, "", "The ledger account that collects fees when `fees.mode` is `split`."),
     key(
+        "x402.max_expiration_seconds",
+        Kind::Integer(30, 86_400),
+        "3600",
+        "How far ahead the expiration of an agent's transaction may be: as long as that, its outcome may stay open.",
+    ),
+    key(
+        "x402.finality",
+        Kind::Word(&["accepted", "in_block", "irreversible"]),
+        "in_block",
+        "What completes an agent's payment: that a node took the transaction, that it is in a block, or that the block cannot change any more. Below `irreversible` a completed payment can lose its transaction (`settlement_reversed`).",
+    ),
+    key(
+        "x402.irreversible_from_cents",
+        Kind::Integer(0, 1_000_000_000_000),
+        "100000",
+        "From this worth on, in US cents, an agent's payment completes only on a block that cannot change any more. 0: always.",
+    ),
+    key(
+        "x402.only_registered",
+        Kind::Flag,
+        "false",
+        "Whether payments for other servers (`paymentRequirements`) are taken only to accounts of merchants registered here.",
+    ),
+    key(
         "webhooks.header_prefix",
         Kind::HeaderPrefix,
         "X-Hivetill",
         "What the names of our webhook headers start with.",
     ),
-    key("webhooks.allow_insecure", Kind::Flag, "false", "Whether webhooks may go to plain http."),
+    key(
+        "webhooks.allow_insecure",
+        Kind::Flag,
+        "false",
+        "Whether webhooks may go to plain http, and to this machine itself.",
+    ),
+    key(
+        "webhooks.allowed_networks",
+        Kind::Networks,
+        "",
+        "Private or reserved networks that webhooks may go to all the same. Public addresses are always allowed.",
+    ),
     key(
         "webhooks.timeout_ms",
         Kind::Integer(100, 30_000),
@@ -235,6 +273,7 @@ impl Key {
             Kind::OptionalListen => is(text.is_empty() || text.parse::<SocketAddr>().is_ok()),
             Kind::OptionalUrl => is(text.is_empty() || is_url(text)),
             Kind::Urls => is(!text.is_empty() && text.split(',').all(is_url)),
+            Kind::Networks => is(text.is_empty() || text.split(',').all(|part| part.trim().parse::<IpNet>().is_ok())),
             Kind::Path | Kind::Secret => is(!text.chars().any(char::is_control)),
             Kind::HeaderPrefix => is((1..=40).contains(&text.len())
                 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
@@ -265,6 +304,7 @@ impl fmt::Display for Kind {
             Self::OptionalListen => f.write_str("an IP address and port such as 127.0.0.1:8081, or empty"),
             Self::OptionalUrl => f.write_str("an http or https URL, or empty"),
             Self::Urls => f.write_str("one or more http or https URLs"),
+            Self::Networks => f.write_str("networks such as 10.1.0.0/16, or empty"),
             Self::Path => f.write_str("a path or empty"),
             Self::HeaderPrefix => f.write_str("1 to 40 letters, digits and hyphens, a letter first"),
             Self::Secret => f.write_str("a text without control characters, or empty"),
@@ -286,6 +326,7 @@ impl Kind {
             Self::OptionalListen => ("text", "`ip:port` or empty".to_owned()),
             Self::OptionalUrl => ("text", "http(s) URL or empty".to_owned()),
             Self::Urls => ("list of texts", "http(s) URLs; commas between them in a variable".to_owned()),
+            Self::Networks => ("list of texts", "networks such as `10.1.0.0/16`".to_owned()),
             Self::Path => ("text", "a path or empty".to_owned()),
             Self::HeaderPrefix => ("text", "1 to 40 letters, digits, `-`".to_owned()),
             Self::Secret => ("text", "secret, never shown".to_owned()),
