@@ -134,6 +134,6 @@ pub(crate) fn tell(api: &Api, ledger: &Ledger, admin_key: &str) -> Vec<(&'static
     refusals.exchange("No such account", "POST", "/api/public/merchants/register", None, Some(&body));
     let body = json!({ "name": "x", "hiveAccount": "null" });
     refusals.exchange("No account to be paid at", "POST", "/api/public/merchants/register", None, Some(&body));
-    refusals.exchange("Not yet", "GET", &format!("/for/{slug}"), None, None);
+    refusals.exchange("Paid already, says a program's address", "GET", &format!("/for/{slug}"), None, None);
     vec![("merchants", merchants.text()), ("payments", payments.text()), ("refusals", refusals.text())]
 }
