@@ -223,6 +223,9 @@ fn a_payment_that_hangs_is_handed_in_again_with_the_same_bytes() {
     let paying = background(move || run(command));
     // The server has said that it does not know.
     shop.until_status(&payment.id, "processing");
+    let second = pay(&dev, &address(&shop, &payment.slug), &agent, "1.500 HBD");
+    assert_eq!((second.code, &second.json["reason"]), (12, &json!("payment_in_flight")), "{}", second.json);
+    assert!(second.json["txId"].is_string() && second.json.get("expiresAt").is_none(), "nothing was signed");
     dev.ledger.order("hold_transactions", &json!({ "held": false }));
     let paid = paying.join().expect("it ends");
     assert_eq!((paid.code, &paid.json["status"]), (0, &json!("paid")), "{} {}", paid.json, paid.said);
@@ -259,7 +262,7 @@ fn every_word_and_every_exit_code_stands_in_the_page_for_agents() {
     }
     let help = Command::new(env!("CARGO_BIN_EXE_hivetill")).args(["pay", "--help"]).output().expect("help").stdout;
     let help = String::from_utf8_lossy(&help).split_whitespace().collect::<Vec<_>>().join(" ");
-    for code in ["0", "2", "10", "11", "12", "13"] {
+    for code in ["0", "1", "2", "10", "11", "12", "13"] {
         assert!(page.contains(&format!("\n| {code} | `")), "exit code {code} is not in the page");
         assert!(help.contains(&format!(" {code} ")), "exit code {code} is not in --help");
     }

@@ -33,7 +33,7 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(10);
 const DEV_NODE: &str = "http://127.0.0.1:8091";
 
 /// The codes, as `--help` shows them.
-const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 2 wrong command line, 10 refused here before anything was signed, \
+const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 1 failed otherwise, 2 wrong command line, 10 refused here before anything was signed, \
      11 not paid: the server refused, or the transaction expired unseen, 12 unknown: look the transaction up before you \
      pay again, 13 the server or the ledger cannot be reached, nothing was handed in.\n\n\
      One line of JSON is printed whatever happens; its `status` is paid, free, offer, refused, unpaid, unknown or \
@@ -126,6 +126,14 @@ pub enum Failure {
         /// The word it says.
         reason: Option<String>,
     },
+    /// A payment of this session is under way: perhaps one of an earlier run.
+    #[error("a payment is under way already ({reason}{}): see what becomes of it before paying", .tx_id.as_ref().map(|id| format!(", {id}")).unwrap_or_default())]
+    Busy {
+        /// The word the server says.
+        reason: String,
+        /// The transaction that is under way, where the server names it.
+        tx_id: Option<String>,
+    },
     /// It was handed in and refused, or expired.
     #[error("not paid: {reason}{}", .message.as_ref().map(|message| format!(" ({message})")).unwrap_or_default())]
     Unpaid {
@@ -187,7 +195,7 @@ impl Failure {
             Self::NoKey | Self::Key(_) | Self::PlainHttp(_) | Self::Config(_) => 2,
             Self::Unacceptable(_) | Self::Unsignable(_) | Self::Account(_) => 10,
             Self::NotOffered { .. } | Self::Unpaid { .. } => 11,
-            Self::Unknown { .. } => 12,
+            Self::Unknown { .. } | Self::Busy { .. } => 12,
             Self::Server { .. } | Self::Ledger(_) => 13,
         }
     }
@@ -218,7 +226,7 @@ impl Failure {
             Self::Server { .. } => "server_unreachable".into(),
             Self::Ledger(_) => "ledger_unreachable".into(),
             Self::NotOffered { status, reason } => reason.clone().unwrap_or_else(|| format!("http_{status}")),
-            Self::Unpaid { reason, .. } | Self::Unknown { reason, .. } => reason.clone(),
+            Self::Unpaid { reason, .. } | Self::Unknown { reason, .. } | Self::Busy { reason, .. } => reason.clone(),
         }
     }
 }
@@ -234,6 +242,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         told["status"] = failure.status().into();
         told["reason"] = failure.reason().into();
         told["message"] = failure.to_string().into();
+        if let Failure::Busy { tx_id: Some(tx_id), .. } = failure {
+            told["txId"] = tx_id.as_str().into();
+        }
     }
     let mut out = std::io::stdout().lock();
     writeln!(out, "{told}")?;
@@ -316,6 +327,10 @@ async fn ask(client: &Client, url: &Url) -> Result<Offer, Failure> {
     match status {
         402 => Ok(Offer::Asked(Box::new(Asked::read(&headers, &body)?))),
         200..=299 => Ok(Offer::Free(handing::shown(&body))),
+        409 if handing::is_under_way(&body) => Err(Failure::Busy {
+            reason: handing::word_of(&body).unwrap_or_default(),
+            tx_id: handing::shown(&body)["txId"].as_str().map(str::to_owned),
+        }),
         _ => Err(Failure::NotOffered { status, reason: handing::word_of(&body) }),
     }
 }

@@ -214,10 +214,16 @@ fn judge(status: u16, headers: &HeaderMap, receipt: Option<&Value>, body: &[u8],
         200..=299 => Heard::Paid { response: shown(body) },
         402 if reason == Reason::SettlementPending.word() => Heard::NotYet { reason, wait },
         // Somebody pays this session at this moment; only the end tells whether it was us.
-        409 if json["status"] == "processing" || reason.contains("in_flight") => Heard::NotYet { reason, wait },
+        409 if is_under_way(body) => Heard::NotYet { reason, wait },
         408 | 425 | 429 | 500..=599 => Heard::NotYet { reason, wait },
         _ => Heard::Refused { reason, message },
     }
+}
+
+/// Says whether a 409 means that the session is being paid at this moment.
+pub(super) fn is_under_way(body: &[u8]) -> bool {
+    let json = shown(body);
+    matches!(json["status"].as_str(), Some("pending" | "processing"))
 }
 
 fn receipt_of(headers: &HeaderMap) -> Option<Value> {
@@ -305,13 +311,14 @@ mod tests {
         assert!(is_not_yet(hear(402, &failed("settlement_pending"), &json!({}))));
         assert!(is_not_yet(hear(402, &Value::Null, &json!({"error": "settlement_pending"}))));
         assert!(is_not_yet(hear(409, &Value::Null, &json!({"status": "processing"}))));
-        assert!(is_not_yet(hear(409, &Value::Null, &json!({"reason": "payment_in_flight"}))));
+        assert!(is_not_yet(hear(409, &failed("duplicate_settlement"), &json!({"status": "pending"}))), "another's");
         for status in [408, 425, 429, 500, 502, 503, 504] {
             assert!(is_not_yet(hear(status, &Value::Null, &json!({"reason": "x"}))), "{status}");
         }
         for (status, reason) in [(402, "insufficient_funds"), (409, "session_completed"), (410, "gone"), (302, "moved")]
         {
-            let heard = hear(status, &Value::Null, &json!({"reason": reason, "statusMessage": "why"}));
+            let body = json!({"reason": reason, "status": "completed", "statusMessage": "why"});
+            let heard = hear(status, &Value::Null, &body);
             assert_eq!(heard, Heard::Refused { reason: reason.into(), message: Some("why".into()) }, "{status}");
         }
         let heard = hear(402, &failed("insufficient_funds"), &json!({"error": "other"}));

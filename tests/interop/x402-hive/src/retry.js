@@ -77,7 +77,7 @@ async function isUndecided(response) {
   }
   if (response.status === 409) {
     const body = await response.clone().json().catch(() => ({}));
-    return body.status === 'processing' || /in_flight/.test(body.reason ?? '');
+    return body.status === 'processing' || body.status === 'pending';
   }
   return false;
 }

@@ -165,16 +165,17 @@ test('what is not decided is handed in again with the same bytes, and what is de
     new TypeError('fetch failed'),
     { status: 503 },
     { status: 409, body: { status: 'processing' } },
+    { status: 409, body: { status: 'pending', reason: 'payment_in_flight' } },
     { status: 200, receipt: { success: true, transaction: 'ab' } },
   ]);
   const response = await pay('https://shop/for/x');
   assert.equal(response.status, 200);
-  assert.equal(handed.length, 5);
+  assert.equal(handed.length, 6);
   assert.equal(new Set(handed).size, 1, 'signed once');
 
   for (const answer of [
     { receipt: { success: false, errorReason: 'insufficient_funds' } },
-    { status: 409, body: { reason: 'session_completed' } },
+    { status: 409, body: { status: 'completed', reason: 'session_completed' } },
     { status: 410 },
   ]) {
     const { handed, pay } = shop([answer]);
