@@ -82,12 +82,21 @@ impl Facilitator {
         let tx_id = claimed.tx_id;
         let Purpose::Facilitated(facilitation) = claimed.purpose else { return };
         let (context, myself) = (Arc::clone(&self.context), myself.clone());
-        let task = Task::spawn(async move {
-            let fate = bring_in(&context, tx_id, &facilitation, claimed.at, may_be_out).await;
-            if let Err(error) = decide(&context, tx_id, Fate::Open, fate).await {
-                tracing::warn!(%tx_id, %error, "the fate of {tx_id} could not be stored: {error}");
+        let task = Task::persistent(move |begun| {
+            let (context, myself, facilitation) = (Arc::clone(&context), myself.clone(), facilitation.clone());
+            async move {
+                // A crash may have come after the broadcast.
+                let may_be_out = may_be_out || begun > 0;
+                let fate = bring_in(&context, tx_id, &facilitation, claimed.at, may_be_out).await;
+                while let Err(error) = decide(&context, tx_id, Fate::Open, fate.clone()).await {
+                    tracing::warn!(%tx_id, %error, "the fate of {tx_id} could not be stored: {error}");
+                    if error != SessionError::Overloaded {
+                        break;
+                    }
+                    tokio::time::sleep(EARLY).await;
+                }
+                let _ = myself.cast(Msg::Decided(tx_id));
             }
-            let _ = myself.cast(Msg::Decided(tx_id));
         });
         open.followed.insert(tx_id, Followed { _task: task, waiting: Vec::new() });
     }

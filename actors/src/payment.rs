@@ -195,8 +195,12 @@ impl PaymentActor {
 
     fn settlement(&self, payment: &Payment, may_be_out: bool) -> Option<Task> {
         let claim = payment.claim.clone()?;
-        let (context, sessions) = (Arc::clone(&self.context), self.sessions.clone());
-        Some(Task::spawn(settlement::settle(context, sessions, payment.id, claim, may_be_out)))
+        let (context, sessions, id) = (Arc::clone(&self.context), self.sessions.clone(), payment.id);
+        Some(Task::persistent(move |begun| {
+            // A crash may have come after the broadcast.
+            let may_be_out = may_be_out || begun > 0;
+            settlement::settle(Arc::clone(&context), sessions.clone(), id, claim.clone(), may_be_out)
+        }))
     }
 
     /// Tells the sessions that this one changed; those who watch it get the snapshot.

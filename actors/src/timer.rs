@@ -1,9 +1,13 @@
 //! Work and messages to come, which do not outlive who waits for them.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, panic::AssertUnwindSafe, time::Duration};
 
+use futures_util::FutureExt;
 use ractor::{ActorRef, Message};
 use tokio::task::JoinHandle;
+
+/// How long work that crashed is left alone.
+const AFTER_CRASH: Duration = Duration::from_secs(1);
 
 /// Sends one message later, unless dropped before. ractor's own timers live on until due, whoever is gone by then.
 pub(crate) struct Timer {
@@ -28,6 +32,23 @@ pub(crate) struct Task(JoinHandle<()>);
 impl Task {
     pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(tokio::spawn(work))
+    }
+
+    /// Spawns work that begins anew, a while later, whenever it panics: nobody else would bring it back. `begin` hears
+    /// how often it has begun before.
+    pub(crate) fn persistent<W>(mut begin: impl FnMut(u32) -> W + Send + 'static) -> Self
+    where
+        W: Future<Output = ()> + Send + 'static,
+    {
+        Self::spawn(async move {
+            for begun in 0.. {
+                if AssertUnwindSafe(begin(begun)).catch_unwind().await.is_ok() {
+                    return;
+                }
+                tracing::error!(begun, "work beside an actor crashed and begins anew");
+                tokio::time::sleep(AFTER_CRASH).await;
+            }
+        })
     }
 }
 
