@@ -1,7 +1,24 @@
-//! A Hive chain in memory ([`ledger`]), and the same chain behind Hive's JSON-RPC ([`devnet`]).
+//! A Hive chain in memory ([`ledger`]), the same chain behind Hive's JSON-RPC ([`devnet`]), and whole payment lifecycles
+//! simulated from a seed ([`world`]).
 //!
 //! There is one copy of the chain: `hivetill dev`, the tests and the simulator all use it. [`ledger`] is pure, without
 //! clock or sockets, so that a simulation replays; [`devnet`] puts it on the network, with wall time passed in.
 
 pub mod devnet;
 pub mod ledger;
+
+pub mod disk;
+pub mod observer;
+pub mod options;
+pub mod oracles;
+pub mod plan;
+pub mod random;
+pub mod script;
+pub mod trace;
+pub mod world;
+
+mod customers;
+mod hive;
+mod panics;
+mod receivers;
+mod store;

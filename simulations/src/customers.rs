@@ -1,0 +1,591 @@
+//! Payers, agents and merchants at work: each step of a script becomes a transfer on the chain or a call to the engine,
+//! which may be slow, refused, or never answered.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use actors::{Gateway, GatewayError, Target, X402Error, X402Request};
+use engine::{
+    account::AccountName,
+    fields::Metadata,
+    hive::Transaction,
+    idempotency::IdempotencyKey,
+    ids::{MerchantId, PaymentId, SlugToken},
+    ledger::{TxId, memo_of},
+    merchant::{Registration, Update},
+    money::{Currency, Money},
+    payment::{Canceller, Draft, FeeMode},
+    x402::{PaymentPayload, Reason, Requirements, Version},
+};
+
+use crate::{
+    hive::Hive,
+    observer::Answer,
+    receivers::{name_of, url_of},
+    script::{Action, Change, Memo, Trick},
+    trace::Lane,
+    world::World,
+};
+
+/// How often a step is tried that somebody would try again.
+const MAX_TRIES: u32 = 25;
+/// How often an agent asks for the outcome of one payment.
+const MAX_ASKS: u32 = 60;
+/// An account with next to nothing.
+pub(crate) const POOR: &str = "poor.agent";
+/// Who is paid through other servers.
+pub(crate) const ELSEWHERE: &str = "elsewhere.shop";
+
+/// What the people of a world know.
+#[derive(Default)]
+pub(crate) struct People {
+    pub(crate) sessions: BTreeMap<u32, Session>,
+    pub(crate) merchants: BTreeMap<usize, Shop>,
+    payloads: BTreeMap<(u32, usize), Payload>,
+    facilitated: BTreeMap<u32, PaymentPayload>,
+    /// Calls that have not been answered.
+    calls: BTreeMap<u64, (Action, u32)>,
+    next_call: u64,
+    pub(crate) settled: u64,
+}
+
+/// A session as its customer knows it.
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(crate) id: PaymentId,
+    slug: SlugToken,
+    pay_to: AccountName,
+    amount: Money,
+    fee: Option<(String, u64)>,
+}
+
+/// A merchant as it knows itself.
+#[derive(Clone)]
+pub(crate) struct Shop {
+    id: MerchantId,
+    api_key: String,
+    uses_other_account: bool,
+}
+
+/// An agent's payment for one session.
+#[derive(Clone)]
+struct Payload {
+    payload: PaymentPayload,
+    tx_id: TxId,
+}
+
+/// Returns the account of a payer.
+pub(crate) fn payer(number: usize) -> String {
+    format!("payer-{}", char::from(b'a' + u8::try_from(number % 26).unwrap_or(0)))
+}
+
+/// Returns the account of an agent.
+pub(crate) fn agent(number: usize) -> String {
+    format!("agent-{}", char::from(b'a' + u8::try_from(number % 26).unwrap_or(0)))
+}
+
+/// Returns an account of a merchant.
+pub(crate) fn account(merchant: usize, other: bool) -> String {
+    format!("{}-{}", if other { "else" } else { "shop" }, char::from(b'a' + u8::try_from(merchant % 26).unwrap_or(0)))
+}
+
+impl People {
+    /// Takes the calls that a dead process will never answer.
+    pub(crate) fn take_unanswered(&mut self) -> Vec<(Action, u32)> {
+        std::mem::take(&mut self.calls).into_values().collect()
+    }
+}
+
+/// Does a step; `gateway` is none while the engine is down.
+pub(crate) fn act(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u32) {
+    if tries > MAX_TRIES {
+        world.event(Lane::Payer, "gives_up", action.session(), 0, || format!("gives up: {action:?}"));
+        return;
+    }
+    match &action {
+        Action::Pay { session, payer, units, currency, memo } => {
+            pay(world, *session, *payer, Money::new(*units, *currency), *memo, &action, tries);
+        }
+        Action::Trouble(trouble) => world.suffer(trouble),
+        _ => call(world, gateway, action, tries),
+    }
+}
+
+/// Calls the engine beside everything else.
+fn call(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u32) {
+    let Some(gateway) = gateway.cloned() else {
+        world.act_later(2_000, action, tries + 1);
+        return;
+    };
+    let number = {
+        let mut people = world.people();
+        people.next_call += 1;
+        let number = people.next_call;
+        people.calls.insert(number, (action.clone(), tries));
+        number
+    };
+    let world = Arc::clone(world);
+    tokio::spawn(async move {
+        world.sleep(world.client_wait_ms()).await;
+        let again = match &action {
+            Action::Create { session, merchant, units, currency, lifetime_seconds } => {
+                let money = Money::new(*units, *currency);
+                create(&world, &gateway, *session, *merchant, money, *lifetime_seconds).await
+            }
+            Action::Cancel { session, by_merchant } => cancel(&world, &gateway, *session, *by_merchant).await,
+            Action::Settle { session, agent, trick } => settle(&world, &gateway, *session, *agent, *trick).await,
+            Action::Facilitate { agent, resource, units } => {
+                facilitate(&world, &gateway, *agent, *resource, *units).await
+            }
+            Action::Merchant { merchant, change } => change_merchant(&world, &gateway, *merchant, *change).await,
+            Action::Pay { .. } | Action::Trouble(_) => Again::No,
+        };
+        world.people().calls.remove(&number);
+        if let Again::In(ms) = again {
+            world.act_later(ms, action, tries + 1);
+        }
+    });
+}
+
+/// Whether a step should be tried again.
+enum Again {
+    No,
+    In(u64),
+}
+
+// ---- merchants -------------------------------------------------------------------------------------------------------
+
+/// Registers a merchant and its endpoint.
+pub(crate) fn register(world: &Arc<World>, gateway: Option<&Gateway>, merchant: usize) {
+    let Some(gateway) = gateway.cloned() else {
+        world.register_later(1_000, merchant);
+        return;
+    };
+    let world = Arc::clone(world);
+    tokio::spawn(async move {
+        let name = format!("Shop {merchant}");
+        let registration =
+            Registration::check(&name, &account(merchant, false), None).expect("a name and an account of ours");
+        let Ok(registered) = gateway.register(registration, false).await else {
+            world.register_later(1_000, merchant);
+            return;
+        };
+        let update = Update { webhook_url: Some(Some(url_of(merchant))), ..Update::default() };
+        let id = registered.merchant.id;
+        while gateway.update_merchant(id, update.clone()).await.is_err() {
+            world.sleep(1_000).await;
+        }
+        world.event(Lane::Merchant, "registered", None, merchant as u64, || format!("shop {merchant} registers"));
+        let shop = Shop { id, api_key: registered.api_key, uses_other_account: false };
+        world.people().merchants.insert(merchant, shop);
+    });
+}
+
+async fn change_merchant(world: &Arc<World>, gateway: &Gateway, merchant: usize, change: Change) -> Again {
+    let Some(shop) = world.people().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
+    let id = shop.id;
+    let update = |update: Update| gateway.update_merchant(id, update);
+    let outcome = match change {
+        Change::RotateSecret { grace_seconds } => {
+            let grace = Duration::from_secs(grace_seconds);
+            gateway.rotate_webhook_secret(id, grace).await.map(drop)
+        }
+        Change::SwitchOff => gateway.set_merchant_active(id, false).await.map(drop),
+        Change::SwitchOn => gateway.set_merchant_active(id, true).await.map(drop),
+        Change::OtherAccount => {
+            let name = account(merchant, !shop.uses_other_account);
+            let hive_account = Some(AccountName::parse(&name).expect("a name of ours"));
+            update(Update { hive_account, ..Update::default() }).await.map(drop)
+        }
+        Change::NoEndpoint => update(Update { webhook_url: Some(None), ..Update::default() }).await.map(drop),
+        Change::Endpoint => {
+            update(Update { webhook_url: Some(Some(url_of(merchant))), ..Update::default() }).await.map(drop)
+        }
+        Change::NoX402 => update(Update { x402_enabled: Some(false), ..Update::default() }).await.map(drop),
+        Change::NewKey => match gateway.reissue_api_key(id).await {
+            Ok((_, key)) => {
+                if let Some(shop) = world.people().merchants.get_mut(&merchant) {
+                    shop.api_key = key;
+                }
+                Ok(())
+            }
+            Err(error) => Err(error),
+        },
+    };
+    match outcome {
+        Ok(()) => {
+            if change == Change::OtherAccount
+                && let Some(shop) = world.people().merchants.get_mut(&merchant)
+            {
+                shop.uses_other_account = !shop.uses_other_account;
+            }
+            if matches!(change, Change::RotateSecret { .. }) && world.has_waiting_webhooks() {
+                world.mark("a secret is rotated between two attempts");
+            }
+            world.event(Lane::Merchant, "changed", None, merchant as u64, || format!("shop {merchant}: {change:?}"));
+            Again::No
+        }
+        Err(error) => {
+            world.event(Lane::Merchant, "change_fails", None, merchant as u64, || {
+                format!("shop {merchant}: {change:?} fails: {error}")
+            });
+            Again::In(2_000)
+        }
+    }
+}
+
+async fn create(
+    world: &Arc<World>,
+    gateway: &Gateway,
+    session: u32,
+    merchant: usize,
+    amount: Money,
+    lifetime_seconds: Option<u64>,
+) -> Again {
+    let Some(shop) = world.people().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
+    let record = match gateway.authenticate(&shop.api_key).await {
+        // The answer with the new key was lost: the operator's console knows the merchant all the same.
+        Err(GatewayError::Unauthenticated) => gateway.merchant(shop.id).await,
+        found => found,
+    };
+    let Ok(record) = record else { return Again::In(1_000) };
+    let draft = Draft {
+        amount,
+        description: "A blue mug".to_owned(),
+        metadata: Metadata::new(),
+        redirect_url: None,
+        cancel_url: None,
+        lifetime: lifetime_seconds.map(Duration::from_secs),
+    };
+    // Every other shop program sends a key with its order, so that asking again opens nothing new.
+    let key = session.is_multiple_of(2).then(|| format!("order-{session}"));
+    let key = key.and_then(|key| IdempotencyKey::parse(&key).ok());
+    let payment = match gateway.open_payment(&record, draft, key.as_ref()).await {
+        Ok(opened) => {
+            if opened.is_replay {
+                world.mark("an idempotency key is used again");
+            }
+            if key.is_some() {
+                world.observe(|observer| observer.opens(session, opened.payment.id));
+            }
+            opened.payment
+        }
+        Err(GatewayError::InactiveMerchant) => return Again::No,
+        Err(error) => {
+            world.event(Lane::Merchant, "create_fails", Some(session), 0, || {
+                format!("session {session} is not created: {error}")
+            });
+            return Again::In(1_500);
+        }
+    };
+    world.observe(|observer| observer.answers(&Answer::Created(&payment)));
+    if world.loses_reply() {
+        world.event(Lane::Merchant, "create_unheard", Some(session), 0, || {
+            format!("session {session} is created as {} and the answer is lost", payment.id)
+        });
+        return Again::In(1_000);
+    }
+    world.event(Lane::Merchant, "created", Some(session), payment.amount.units, || {
+        format!("shop {merchant} opens session {session} over {} until {}", payment.amount, payment.expires_at)
+    });
+    let fee = match &payment.quote.fee_mode {
+        FeeMode::Invoice => None,
+        FeeMode::Split { account } => Some((account.to_string(), payment.quote.fee_units)),
+    };
+    let known = Session { id: payment.id, slug: payment.slug, pay_to: payment.pay_to, amount, fee };
+    world.observe(|observer| {
+        if let Some(durable) = observer.payments.get_mut(&known.id) {
+            durable.session = Some(session);
+        }
+    });
+    world.people().sessions.insert(session, known);
+    Again::No
+}
+
+async fn cancel(world: &Arc<World>, gateway: &Gateway, session: u32, by_merchant: bool) -> Again {
+    let Some(known) = world.people().sessions.get(&session).cloned() else { return Again::In(1_000) };
+    let id = if by_merchant {
+        known.id
+    } else {
+        // A customer comes by the checkout address.
+        match gateway.payment_by_slug(known.slug).await {
+            Ok(payment) => payment.id,
+            Err(_) => return Again::In(1_000),
+        }
+    };
+    let by = if by_merchant { Canceller::Merchant } else { Canceller::Customer };
+    match gateway.cancel_payment(id, by).await {
+        Ok(payment) => {
+            world.observe(|observer| observer.answers(&Answer::Cancelled(&payment)));
+            world.event(Lane::Payer, "cancelled", Some(session), 0, || {
+                format!("session {session} is cancelled by its {}", by.word())
+            });
+            Again::No
+        }
+        Err(GatewayError::Rejected(rejection)) => {
+            world.event(Lane::Payer, "cancel_refused", Some(session), 0, || {
+                format!("session {session} is not cancelled: {rejection}")
+            });
+            world.mark("a cancel loses the race");
+            Again::No
+        }
+        Err(_) => Again::In(1_000),
+    }
+}
+
+// ---- wallets ---------------------------------------------------------------------------------------------------------
+
+fn pay(world: &Arc<World>, session: u32, from: Option<usize>, money: Money, memo: Memo, action: &Action, tries: u32) {
+    let (known, other) = {
+        let people = world.people();
+        let other = people.sessions.range(..session).next_back().map(|(_, other)| other.id);
+        (people.sessions.get(&session).cloned(), other)
+    };
+    let Some(known) = known else {
+        if tries < 5 {
+            world.act_later(2_000, action.clone(), tries + 1);
+        }
+        return;
+    };
+    let from = from.map_or_else(|| known.pay_to.to_string(), payer);
+    let plain = memo_of(known.id);
+    let text = match memo {
+        Memo::Exact => plain,
+        Memo::Noisy => format!("Order 7: {} thank you", plain.to_uppercase()),
+        Memo::Empty => String::new(),
+        Memo::Words => "for the mug".to_owned(),
+        Memo::Encrypted => format!("#{plain}"),
+        Memo::Two => match other {
+            Some(other) => format!("{plain} {}", memo_of(other)),
+            None => "for two mugs".to_owned(),
+        },
+        Memo::Unknown => memo_of(PaymentId::from_bits(known.id.bits() ^ (1 << 5))),
+    };
+    let outcome = {
+        let mut hive = world.hive();
+        let transfer = Hive::transfer(&from, known.pay_to.as_str(), money.units, money.currency, &text);
+        let transaction = hive.transaction(&from, vec![transfer], Duration::from_secs(60));
+        (hive.id_of(&transaction), hive.chain.broadcast(transaction))
+    };
+    let (tx_id, sent) = outcome;
+    let intent = memo.names_session().then_some(known.id);
+    world.observe(|observer| {
+        observer.intents.insert(tx_id, intent);
+        observer.own_broadcasts.insert(tx_id);
+        observer.ever_accepted.insert(tx_id);
+    });
+    match sent {
+        Ok(_) => world.event(Lane::Payer, "pays", Some(session), money.units, || {
+            format!("{from} pays {money} for session {session} ({memo:?} memo)")
+        }),
+        Err(refused) => world.event(Lane::Payer, "pay_refused", Some(session), money.units, || {
+            format!("{from} pays {money} for session {session}: the chain refuses: {refused}")
+        }),
+    }
+}
+
+// ---- agents ----------------------------------------------------------------------------------------------------------
+
+/// Returns an agent's payment for a session, which it makes once.
+fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Option<Payload> {
+    let (known, made) = {
+        let people = world.people();
+        (people.sessions.get(&session).cloned(), people.payloads.get(&(session, number)).cloned())
+    };
+    let known = known?;
+    if made.is_some() {
+        return made;
+    }
+    let from = if trick == Trick::Poor { POOR.to_owned() } else { agent(number) };
+    let nonce = format!("{:032x}", u128::from(session) << 32 | number as u128);
+    let memo = if trick == Trick::NonceMemo { format!("x402:{nonce}") } else { memo_of(known.id) };
+    let fee_units = known.fee.as_ref().map_or(0, |(_, units)| *units);
+    let mut units = known.amount.units - fee_units;
+    if trick == Trick::TooLittle {
+        units = (units / 2).max(1);
+    }
+    let lives = if trick == Trick::Expiring { Duration::from_secs(3) } else { Duration::from_secs(75) };
+    let mut transfers = vec![Hive::transfer(&from, known.pay_to.as_str(), units, known.amount.currency, &memo)];
+    if let Some((collector, units)) = &known.fee {
+        let memo = format!("fee-{}", known.id);
+        transfers.push(Hive::transfer(&from, collector, *units, known.amount.currency, &memo));
+    }
+    let transaction = world.hive().transaction(&from, transfers, lives);
+    let tx_id = world.hive().id_of(&transaction);
+    world.observe(|observer| {
+        let intent = (trick != Trick::NonceMemo).then_some(known.id);
+        observer.intents.insert(tx_id, intent);
+    });
+    let payload = PaymentPayload { version: Version::V1, transaction, nonce, accepted: None };
+    let made = Payload { payload, tx_id };
+    world.people().payloads.insert((session, number), made.clone());
+    Some(made)
+}
+
+async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, number: usize, trick: Trick) -> Again {
+    let for_session = match trick {
+        Trick::Replay { of } => of,
+        _ => session,
+    };
+    let target = world.people().sessions.get(&session).map(|known| known.id);
+    let Some((target, made)) = target.zip(payload(world, for_session, number, trick)) else { return Again::In(2_000) };
+    if trick == Trick::OwnBroadcast {
+        broadcast_oneself(world, session, &made.payload.transaction, made.tx_id);
+    }
+    let request = X402Request { target: Target::Session(target), payload: made.payload.clone() };
+    if trick == Trick::Twice {
+        let (world, gateway, request) = (Arc::clone(world), gateway.clone(), request.clone());
+        tokio::spawn(async move {
+            if let Ok(settled) = gateway.x402_settle(&request).await {
+                let answer = Answer::Settled { payment: target, tx_id: settled.tx_id };
+                world.observe(|observer| observer.answers(&answer));
+            }
+        });
+    }
+    if world.verifies_first() {
+        // Verifying changes nothing, whatever it says.
+        let verdict = gateway.x402_verify(&request).await.map(drop);
+        world.event(Lane::Payer, "verified", Some(session), u64::from(verdict.is_ok()), || {
+            format!("agent {number} asks whether it can pay session {session}: {}", shown(&verdict))
+        });
+    }
+    for ask in 0..MAX_ASKS {
+        let answer = gateway.x402_settle(&request).await;
+        if let Ok(settled) = &answer {
+            let answer = Answer::Settled { payment: target, tx_id: settled.tx_id };
+            world.observe(|observer| observer.answers(&answer));
+        }
+        if world.loses_reply() {
+            world.sleep(1_000).await;
+            continue;
+        }
+        let refusal = match &answer {
+            Ok(_) => None,
+            Err(X402Error::Unavailable(_)) => Some((Reason::UnexpectedSettleError, true)),
+            Err(X402Error::Refused(refused)) => Some((
+                refused.reason,
+                matches!(
+                    refused.reason,
+                    Reason::SettlementPending | Reason::UnexpectedSettleError | Reason::UnexpectedVerifyError
+                ),
+            )),
+        };
+        let told = refusal.map_or(0, |(reason, _)| reason as u64 + 1);
+        let verdict = answer.map(drop);
+        world.event(Lane::Payer, "settles", Some(session), told, || {
+            format!("agent {number} pays session {session}: {}", shown(&verdict))
+        });
+        match refusal {
+            None => {
+                world.people().settled += 1;
+                world.mark("an agent's payment settles");
+                return Again::No;
+            }
+            Some((Reason::SettlementPending, _)) if ask == 0 => world.mark("a settlement is pending"),
+            Some((_, true)) => {}
+            Some((reason, false)) => {
+                let is_own = !matches!(trick, Trick::Replay { .. });
+                if is_own && reason != Reason::DuplicateSettlement {
+                    world.observe(|observer| {
+                        observer.refused.insert(made.tx_id);
+                    });
+                }
+                if reason == Reason::DuplicateSettlement {
+                    world.mark("a second settlement is refused");
+                }
+                return Again::No;
+            }
+        }
+        world.sleep(2_000).await;
+    }
+    Again::No
+}
+
+fn broadcast_oneself(world: &Arc<World>, session: u32, transaction: &Transaction, tx_id: TxId) {
+    world.observe(|observer| {
+        observer.own_broadcasts.insert(tx_id);
+    });
+    let taken = world.hive().chain.broadcast(transaction.clone()).is_ok();
+    if taken {
+        world.observe(|observer| {
+            observer.ever_accepted.insert(tx_id);
+        });
+    }
+    world.event(Lane::Payer, "own_broadcast", Some(session), u64::from(taken), || {
+        format!("the agent of {} broadcasts {tx_id} itself", name_of(Some(session)))
+    });
+}
+
+async fn facilitate(world: &Arc<World>, gateway: &Gateway, number: usize, resource: u32, units: u64) -> Again {
+    let made = world.people().facilitated.get(&resource).cloned();
+    let payload = match made {
+        Some(payload) => payload,
+        None => {
+            let from = agent(number);
+            let nonce = format!("elsewhere-{resource}");
+            let transfer = Hive::transfer(&from, ELSEWHERE, units, Currency::Hbd, &format!("x402:{nonce}"));
+            let transaction = world.hive().transaction(&from, vec![transfer], Duration::from_secs(75));
+            let tx_id = world.hive().id_of(&transaction);
+            world.observe(|observer| {
+                observer.intents.insert(tx_id, None);
+            });
+            let payload = PaymentPayload { version: Version::V1, transaction, nonce, accepted: None };
+            world.people().facilitated.insert(resource, payload.clone());
+            payload
+        }
+    };
+    let requirements = Requirements {
+        amount: Money::new(units, Currency::Hbd),
+        pay_to: AccountName::parse(ELSEWHERE).expect("a name of ours"),
+        resource: format!("https://elsewhere.example/{resource}"),
+        valid_before: None,
+    };
+    let tx_id = world.hive().id_of(&payload.transaction);
+    let request = X402Request { target: Target::Requirements(requirements), payload };
+    for _ in 0..MAX_ASKS {
+        let answer = gateway.x402_settle(&request).await;
+        if answer.is_ok() {
+            world.observe(|observer| observer.answers(&Answer::Facilitated { tx_id }));
+            world.mark("a payment for another server settles");
+        }
+        let is_open = match &answer {
+            Ok(_) => false,
+            Err(X402Error::Unavailable(_)) => true,
+            Err(X402Error::Refused(refused)) => refused.reason == Reason::SettlementPending,
+        };
+        let verdict = answer.map(drop);
+        world.event(Lane::Payer, "facilitates", None, u64::from(resource), || {
+            format!("agent {number} pays elsewhere {resource}: {}", shown(&verdict))
+        });
+        if !is_open && !world.loses_reply() {
+            return Again::No;
+        }
+        world.sleep(2_000).await;
+    }
+    Again::No
+}
+
+fn shown(verdict: &Result<(), X402Error>) -> String {
+    match verdict {
+        Ok(()) => "yes".to_owned(),
+        Err(X402Error::Refused(refused)) => refused.reason.word().to_owned(),
+        Err(X402Error::Unavailable(error)) => error.to_string(),
+    }
+}
+
+/// Says what a step will need of the chain: who has an account, and how much of each currency.
+pub(crate) fn accounts(merchants: usize) -> Vec<(String, u64)> {
+    const RICH: u64 = 1_000_000_000_000;
+    let mut accounts = vec![
+        (crate::options::FEE_ACCOUNT.to_owned(), 0),
+        (ELSEWHERE.to_owned(), 0),
+        (POOR.to_owned(), 0),
+        ("mallory".to_owned(), RICH),
+    ];
+    for number in 0..merchants {
+        accounts.push((account(number, false), RICH));
+        accounts.push((account(number, true), RICH));
+    }
+    accounts.extend((0..crate::plan::PAYERS).map(|number| (payer(number), RICH)));
+    accounts.extend((0..crate::plan::AGENTS).map(|number| (agent(number), RICH)));
+    accounts
+}

@@ -1,0 +1,422 @@
+//! A disk in memory under the real redb: it forgets what was not synced, tears sectors, fails, fills up, and loses power
+//! at any operation.
+
+use std::{
+    fmt, io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use redb::StorageBackend;
+
+use crate::random::Random;
+
+const SECTOR_LEN: usize = 512;
+
+/// How often a disk fails, in parts per million of its operations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiskFaults {
+    /// A read fails.
+    pub read_error: u32,
+    /// A write fails.
+    pub write_error: u32,
+    /// A sync fails; what it was to sync may be there or not.
+    pub sync_error: u32,
+    /// The power goes at this operation.
+    pub power_cut: u32,
+}
+
+/// What the disk did on its own account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Incident {
+    /// An operation failed.
+    Error(&'static str),
+    /// There was no room.
+    Full,
+    /// The power went.
+    PowerCut,
+}
+
+/// A disk. Handles to it die with the process that holds them; the bytes stay.
+#[derive(Clone)]
+pub struct SimDisk(Arc<Mutex<State>>);
+
+/// A process's hold on the disk.
+pub struct Handle {
+    disk: SimDisk,
+    boot: u64,
+    told: Arc<dyn Fn(Incident) + Send + Sync>,
+}
+
+struct State {
+    bytes: Vec<u8>,
+    /// What undoes the unsynced changes, oldest first.
+    undo: Vec<Undo>,
+    /// What they replaced.
+    replaced: Vec<u8>,
+    /// Which process may use it.
+    boot: u64,
+    operations: u64,
+    syncs: u64,
+    faults: DiskFaults,
+    is_quiet: bool,
+    /// Bytes it may grow to.
+    capacity: u64,
+    cut_in: Option<u64>,
+    fail_in: Option<u64>,
+    random: Random,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Undo {
+    /// `replaced[from..from + len]` stood at `offset`.
+    Write { offset: usize, len: usize, from: usize },
+    /// The length was `before`; the last `gone` bytes of it are `replaced[from..from + gone]`.
+    Length { before: usize, gone: usize, from: usize },
+}
+
+impl SimDisk {
+    /// Returns an empty disk.
+    #[must_use]
+    pub fn new(random: Random) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            bytes: Vec::new(),
+            undo: Vec::new(),
+            replaced: Vec::new(),
+            boot: 0,
+            operations: 0,
+            syncs: 0,
+            faults: DiskFaults::default(),
+            is_quiet: false,
+            capacity: u64::MAX,
+            cut_in: None,
+            fail_in: None,
+            random,
+        })))
+    }
+
+    /// Gives the disk to a new process; who held it before finds it gone. `told` hears of what goes wrong.
+    #[must_use]
+    pub fn attach(&self, told: Arc<dyn Fn(Incident) + Send + Sync>) -> Handle {
+        let mut state = self.state();
+        state.boot += 1;
+        Handle { disk: self.clone(), boot: state.boot, told }
+    }
+
+    /// Takes the disk from the process that holds it: from now on its every operation fails and changes nothing.
+    pub fn detach(&self) {
+        self.state().boot += 1;
+    }
+
+    /// Loses part of what was not synced: each sector of each unsynced write is kept, lost or torn. Returns whether a
+    /// sector was torn.
+    pub fn lose_unsynced(&self) -> bool {
+        let mut state = self.state();
+        let state = &mut *state;
+        let undo = std::mem::take(&mut state.undo);
+        let mut redo = Vec::with_capacity(undo.len());
+        for step in undo.iter().rev() {
+            match *step {
+                Undo::Write { offset, len, from } => {
+                    let end = (offset + len).min(state.bytes.len());
+                    let start = offset.min(end);
+                    redo.push((offset, Some(state.bytes[start..end].to_vec()), 0));
+                    state.bytes[start..end].copy_from_slice(&state.replaced[from..from + (end - start)]);
+                }
+                Undo::Length { before, gone, from } => {
+                    redo.push((0, None, state.bytes.len()));
+                    state.bytes.resize(before, 0);
+                    state.bytes[before - gone..].copy_from_slice(&state.replaced[from..from + gone]);
+                }
+            }
+        }
+        state.replaced.clear();
+        // All, nothing, or a bit of each: whole outcomes are as real as torn ones.
+        let manner = state.random.below(4);
+        let mut torn = false;
+        for (offset, data, len) in redo.into_iter().rev() {
+            let Some(data) = data else {
+                if manner == 0 || (manner > 1 && state.random.below(2) == 0) {
+                    state.bytes.resize(len, 0);
+                }
+                continue;
+            };
+            let (mut at, end) = (offset, offset + data.len());
+            while at < end {
+                let sector_end = ((at / SECTOR_LEN + 1) * SECTOR_LEN).min(end);
+                let kept = match manner {
+                    0 => sector_end,
+                    1 => at,
+                    _ => match state.random.below(8) {
+                        0..4 => sector_end,
+                        4 => {
+                            torn = true;
+                            at + state.random.index(sector_end - at)
+                        }
+                        _ => at,
+                    },
+                };
+                if kept > at {
+                    if state.bytes.len() < kept {
+                        state.bytes.resize(kept, 0);
+                    }
+                    state.bytes[at..kept].copy_from_slice(&data[at - offset..kept - offset]);
+                }
+                at = sector_end;
+            }
+        }
+        torn
+    }
+
+    /// Says whether something waits to be synced.
+    #[must_use]
+    pub fn has_unsynced(&self) -> bool {
+        !self.state().undo.is_empty()
+    }
+
+    /// Sets how often it fails.
+    pub fn set_faults(&self, faults: DiskFaults) {
+        self.state().faults = faults;
+    }
+
+    /// Suspends faults while an observer looks, or ends that.
+    pub fn set_quiet(&self, is_quiet: bool) {
+        self.state().is_quiet = is_quiet;
+    }
+
+    /// Lets it grow by at most `spare` bytes more; none for as much as it likes.
+    pub fn set_spare(&self, spare: Option<u64>) {
+        let mut state = self.state();
+        state.capacity = spare.map_or(u64::MAX, |spare| state.bytes.len() as u64 + spare);
+    }
+
+    /// Cuts the power at the `n`th write or sync from now.
+    pub fn cut_in(&self, n: u64) {
+        self.state().cut_in = Some(n.max(1));
+    }
+
+    /// Lets the `n`th operation from now fail.
+    pub fn fail_in(&self, n: u64) {
+        self.state().fail_in = Some(n.max(1));
+    }
+
+    /// Forgets what was to happen at some operation.
+    pub fn disarm(&self) {
+        let mut state = self.state();
+        (state.cut_in, state.fail_in) = (None, None);
+    }
+
+    /// Returns operations and syncs so far.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64) {
+        let state = self.state();
+        (state.operations, state.syncs)
+    }
+
+    /// Returns a digest of its bytes, and how many there are.
+    #[must_use]
+    pub fn digest(&self) -> (u64, u64) {
+        let state = self.state();
+        (crate::trace::digest(&state.bytes), state.bytes.len() as u64)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("boot", &self.boot).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Read,
+    Write,
+    Sync,
+}
+
+impl Handle {
+    fn operate<T>(&self, kind: Kind, operation: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
+        let mut state = self.disk.state();
+        if state.boot != self.boot {
+            return Err(io::Error::other("the process is dead"));
+        }
+        state.operations += 1;
+        if state.is_quiet {
+            return operation(&mut state);
+        }
+        let incident = state.incident(kind);
+        match incident {
+            None => {}
+            Some(Incident::PowerCut) => {
+                state.boot += 1;
+                drop(state);
+                (self.told)(Incident::PowerCut);
+                return Err(io::Error::other("the power is gone"));
+            }
+            Some(incident) => {
+                // A failed sync may have synced: the bytes stay unsynced here, and a cut decides.
+                drop(state);
+                (self.told)(incident);
+                return Err(io::Error::other("input/output error"));
+            }
+        }
+        let outcome = operation(&mut state);
+        drop(state);
+        if outcome.as_ref().err().is_some_and(|error| error.kind() == io::ErrorKind::StorageFull) {
+            (self.told)(Incident::Full);
+        }
+        outcome
+    }
+}
+
+impl State {
+    fn incident(&mut self, kind: Kind) -> Option<Incident> {
+        if let Some(left) = &mut self.fail_in {
+            *left -= 1;
+            if *left == 0 {
+                self.fail_in = None;
+                return Some(Incident::Error("error at a chosen operation"));
+            }
+        }
+        if kind != Kind::Read
+            && let Some(left) = &mut self.cut_in
+        {
+            *left -= 1;
+            if *left == 0 {
+                self.cut_in = None;
+                return Some(Incident::PowerCut);
+            }
+        }
+        let (rate, what) = match kind {
+            Kind::Read => (self.faults.read_error, "read error"),
+            Kind::Write => (self.faults.write_error, "write error"),
+            Kind::Sync => (self.faults.sync_error, "sync error"),
+        };
+        if self.random.chance(rate) {
+            return Some(Incident::Error(what));
+        }
+        (kind != Kind::Read && self.random.chance(self.faults.power_cut)).then_some(Incident::PowerCut)
+    }
+
+    fn room_for(&self, end: usize) -> io::Result<()> {
+        if end as u64 > self.capacity && end > self.bytes.len() {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device"));
+        }
+        Ok(())
+    }
+
+    fn resize(&mut self, len: usize) -> io::Result<()> {
+        self.room_for(len)?;
+        let (before, from) = (self.bytes.len(), self.replaced.len());
+        // What is cut off is kept, so that a power cut may bring it back.
+        self.replaced.extend_from_slice(self.bytes.get(len..).unwrap_or_default());
+        self.undo.push(Undo::Length { before, gone: before.saturating_sub(len), from });
+        self.bytes.resize(len, 0);
+        Ok(())
+    }
+}
+
+fn place(offset: u64) -> io::Result<usize> {
+    usize::try_from(offset).map_err(io::Error::other)
+}
+
+impl StorageBackend for Handle {
+    fn len(&self) -> io::Result<u64> {
+        self.operate(Kind::Read, |state| Ok(state.bytes.len() as u64))
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.operate(Kind::Read, |state| {
+            let offset = place(offset)?;
+            let bytes = state.bytes.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+            out.copy_from_slice(bytes);
+            Ok(())
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.operate(Kind::Write, |state| state.resize(place(len)?))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.operate(Kind::Sync, |state| {
+            state.undo.clear();
+            state.replaced.clear();
+            state.syncs += 1;
+            Ok(())
+        })
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.operate(Kind::Write, |state| {
+            let offset = place(offset)?;
+            let end = offset + data.len();
+            if end > state.bytes.len() {
+                state.resize(end)?;
+            }
+            let from = state.replaced.len();
+            state.replaced.extend_from_slice(&state.bytes[offset..end]);
+            state.undo.push(Undo::Write { offset, len: data.len(), from });
+            state.bytes[offset..end].copy_from_slice(data);
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(disk: &SimDisk) -> Vec<u8> {
+        disk.state().bytes.clone()
+    }
+
+    #[test]
+    fn what_was_synced_survives_every_power_cut() {
+        for seed in 0..50 {
+            let disk = SimDisk::new(Random::new(seed));
+            let handle = disk.attach(Arc::new(|_| {}));
+            handle.set_len(2_000).unwrap();
+            handle.write(0, &[1; 2_000]).unwrap();
+            handle.sync_data().unwrap();
+            handle.write(500, &[2; 1_000]).unwrap();
+            handle.set_len(3_000).unwrap();
+            handle.write(2_500, &[3; 100]).unwrap();
+            disk.detach();
+            assert!(handle.write(0, &[9; 10]).is_err(), "the dead write nothing");
+            disk.lose_unsynced();
+            let left = bytes(&disk);
+            assert!(left.len() >= 2_000);
+            assert!(left[..500].iter().all(|byte| *byte == 1) && left[1_500..2_000].iter().all(|byte| *byte == 1));
+            assert!(left[500..1_500].iter().all(|byte| matches!(byte, 1 | 2)), "old or new, nothing else");
+        }
+    }
+
+    #[test]
+    fn the_power_goes_at_the_chosen_operation() {
+        let disk = SimDisk::new(Random::new(1));
+        let cut = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&cut);
+        let handle = disk.attach(Arc::new(move |incident| heard.lock().unwrap().push(incident)));
+        disk.cut_in(3);
+        handle.set_len(10).unwrap();
+        handle.write(0, &[1; 10]).unwrap();
+        assert!(handle.sync_data().is_err());
+        assert_eq!(*cut.lock().unwrap(), [Incident::PowerCut]);
+        assert!(handle.len().is_err());
+    }
+
+    #[test]
+    fn a_full_disk_takes_changes_and_no_growth() {
+        let disk = SimDisk::new(Random::new(1));
+        let handle = disk.attach(Arc::new(|_| {}));
+        handle.set_len(100).unwrap();
+        disk.set_spare(Some(50));
+        assert_eq!(handle.set_len(151).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        handle.set_len(150).unwrap();
+        handle.write(0, &[1; 150]).unwrap();
+    }
+}

@@ -1,0 +1,478 @@
+//! The Hive side of a world: one chain, several nodes that are late, away, or lying, and what goes wrong with blocks.
+
+use std::{sync::Arc, time::Duration};
+
+use actors::environment::{Account, Answer, Identity, Node, NodeError, TxStatus};
+use engine::{
+    account::AccountName,
+    hive::{
+        AccountAuthorities, Asset, Authority, ChainId, Operation, Pack, PublicKey, Role, Transaction,
+        Transfer as TransferOp, tapos_of,
+    },
+    ledger::{Block, Head, TxId},
+    money::{Currency, HivePrice, Money},
+    time::Timestamp,
+};
+
+use crate::{
+    ledger::{Chain, Genesis, Lie, Node as View, Orphans, Pot, Refused, Status},
+    options::{Fault, Setup},
+    random::Random,
+    script::{Lying, Trouble},
+    trace::Lane,
+    world::{EPOCH_SECONDS, World},
+};
+
+/// How long a node that does not answer is waited for.
+const RPC_TIMEOUT_MS: u64 = 5_000;
+
+/// The chain and its nodes.
+pub(crate) struct Hive {
+    pub(crate) chain: Chain,
+    genesis: Genesis,
+    signs: bool,
+    nodes: Vec<NodeState>,
+    calls: Random,
+    blocks: Random,
+    finalized: u32,
+    finality_held_until: u64,
+    transactions_held_until: u64,
+    blocks_held_until: u64,
+    fork: Option<(u32, bool)>,
+    salt: u64,
+}
+
+#[derive(Default)]
+struct NodeState {
+    view: View,
+    down_until: u64,
+    hangs: bool,
+    lag_until: u64,
+    lie_until: u64,
+}
+
+/// What the newest block brought.
+pub(crate) struct Produced {
+    pub(crate) included: Vec<TxId>,
+    pub(crate) finalized: Vec<Block>,
+    pub(crate) number: u32,
+    pub(crate) forked: Option<u32>,
+}
+
+/// How a call to a node goes.
+struct Fate {
+    before_ms: u64,
+    after_ms: u64,
+    error: Option<NodeError>,
+    loses_reply: bool,
+}
+
+impl Hive {
+    pub(crate) fn new(setup: &Setup, random: &Random, accounts: &[(String, u64)]) -> Self {
+        let time = Timestamp::from_seconds(EPOCH_SECONDS - 30);
+        let mut seed = [0; 32];
+        random.fork("keys").fill(&mut seed);
+        let genesis = Genesis { accounts: Vec::new(), sign_blocks: false, ..Genesis::demo(seed, time) };
+        let mut chain = Chain::new(&genesis);
+        for (name, units) in accounts {
+            let name = AccountName::parse(name).expect("a name of ours");
+            let (authorities, memo_key) = if setup.signatures {
+                genesis.authorities(name.as_str())
+            } else {
+                // A threshold of nothing: whoever asks may, so that signing costs no time.
+                let open = Authority::default;
+                (AccountAuthorities { owner: open(), active: open(), posting: open() }, PublicKey([0; 33]))
+            };
+            chain.set_account(&name, authorities, memo_key);
+            for currency in Currency::ALL {
+                chain.grant(&name, currency, i64::try_from(*units).unwrap_or(i64::MAX));
+            }
+        }
+        chain.set_irreversibility_lag(setup.finality_lag);
+        chain.set_block_step(Duration::from_secs(1));
+        let mut hive = Self {
+            chain,
+            genesis,
+            signs: setup.signatures,
+            nodes: (0..setup.nodes).map(|_| NodeState::default()).collect(),
+            calls: random.fork("node calls"),
+            blocks: random.fork("blocks"),
+            finalized: 0,
+            finality_held_until: 0,
+            transactions_held_until: 0,
+            blocks_held_until: 0,
+            fork: None,
+            salt: 0,
+        };
+        for back in (0..4 + u64::from(setup.finality_lag)).rev() {
+            hive.chain.produce(Timestamp::from_seconds(EPOCH_SECONDS - 1 - back));
+        }
+        hive.chain.set_block_step(Duration::from_secs(setup.block_seconds));
+        hive.finalized = hive.chain.irreversible_num();
+        hive
+    }
+
+    /// Builds a transaction of transfers; every one is different, even if its transfers are alike.
+    pub(crate) fn transaction(&mut self, from: &str, transfers: Vec<TransferOp>, lives: Duration) -> Transaction {
+        self.salt += 1;
+        // As a wallet does: a reference to a block that will not fork away.
+        let reference =
+            self.chain.block(self.chain.irreversible_num().max(1)).map(|block| block.id).unwrap_or_default();
+        let (ref_block_num, ref_block_prefix) = tapos_of(reference);
+        let mut transaction = Transaction {
+            ref_block_num,
+            ref_block_prefix,
+            expiration: Timestamp::from_seconds((self.chain.head_time() + lives).seconds() + self.salt % 30),
+            operations: transfers.into_iter().map(Operation::Transfer).collect(),
+            signatures: Vec::new(),
+        };
+        if self.signs {
+            transaction.sign(ChainId::MAINNET, Pack::Legacy, &self.genesis.key(from, Role::Active));
+        }
+        transaction
+    }
+
+    /// Returns the id a transaction has on the chain.
+    pub(crate) fn id_of(&self, transaction: &Transaction) -> TxId {
+        // An unsigned transaction holds in both packings, and hived tries this one first.
+        transaction.id(if self.signs { Pack::Legacy } else { Pack::Hf26 })
+    }
+
+    /// Writes a transfer operation.
+    pub(crate) fn transfer(from: &str, to: &str, units: u64, currency: Currency, memo: &str) -> TransferOp {
+        let amount = Asset::from(Money::new(units, currency));
+        TransferOp { from: from.to_owned(), to: to.to_owned(), amount, memo: memo.to_owned() }
+    }
+
+    /// Decides what goes wrong at this block, and makes it unless its witness misses it.
+    pub(crate) fn produce(&mut self, now_ms: u64, now: Timestamp) -> Produced {
+        self.chain.hold_irreversibility(now_ms < self.finality_held_until);
+        self.chain.hold_transactions(now_ms < self.transactions_held_until);
+        for node in &mut self.nodes {
+            if now_ms >= node.lag_until {
+                node.view.lag_blocks = 0;
+            }
+            if now_ms >= node.lie_until {
+                node.view.lie = None;
+            }
+        }
+        if now_ms < self.blocks_held_until {
+            // Finality that was let go catches up without a new block.
+            let (finalized, number) = (self.take_finalized(), self.chain.head().number());
+            return Produced { included: Vec::new(), finalized, number, forked: None };
+        }
+        let mut forked = None;
+        let before = self.chain.head().number();
+        if let Some((depth, forget)) = self.fork.take() {
+            let depth = depth.min(before - self.chain.irreversible_num());
+            if depth > 0 {
+                let orphans = if forget { Orphans::Drop } else { Orphans::Keep };
+                let reversible = self.chain.fork(depth, &orphans);
+                debug_assert!(reversible.is_ok(), "only reversible blocks fork");
+                forked = Some(depth);
+                // The new branch is longer before any node changes to it.
+                for _ in 0..depth {
+                    self.chain.produce(Timestamp::EPOCH);
+                }
+            }
+        }
+        self.chain.produce(now);
+        let head = self.chain.head().number();
+        let included = (before - forked.unwrap_or(0) + 1..=head)
+            .filter_map(|number| self.chain.block(number))
+            .flat_map(|block| block.transactions.iter().map(|included| included.id))
+            .collect();
+        Produced { included, finalized: self.take_finalized(), number: head, forked }
+    }
+
+    fn take_finalized(&mut self) -> Vec<Block> {
+        let last = self.chain.irreversible_num();
+        let blocks = (self.finalized + 1..=last).filter_map(|number| self.chain.block(number));
+        let blocks = blocks.map(crate::ledger::Block::neutral).collect();
+        self.finalized = last;
+        blocks
+    }
+
+    /// Draws what befalls chain and nodes at a block.
+    pub(crate) fn roll(&mut self, now_ms: u64, rate: impl Fn(Fault) -> u32) -> Vec<Trouble> {
+        let mut troubles = Vec::new();
+        let random = &mut self.blocks;
+        let node = random.index(self.nodes.len());
+        let minutes = |random: &mut Random, most: u64| random.between(1_000, most * 60_000);
+        if random.chance(rate(Fault::NodeDown)) {
+            troubles.push(Trouble::NodeDown { node, for_ms: minutes(random, 2) });
+        }
+        if random.chance(rate(Fault::NodeLag)) {
+            let blocks = u32::try_from(random.between(1, 30)).unwrap_or(1);
+            troubles.push(Trouble::NodeLag { node, blocks, for_ms: minutes(random, 2) });
+        }
+        // With fewer nodes a lie cannot be told from the truth: that risk is the operator's, and declared.
+        if self.nodes.len() >= 3 && random.chance(rate(Fault::NodeLie)) {
+            let lies_already = self.nodes.iter().any(|node| now_ms < node.lie_until);
+            if !lies_already {
+                let (lie, _) = *random.pick(&Lying::ALL);
+                troubles.push(Trouble::NodeLie { node, lie, for_ms: minutes(random, 2) });
+            }
+        }
+        if random.chance(rate(Fault::Fork)) {
+            let depth = u32::try_from(random.between(1, 20)).unwrap_or(1);
+            troubles.push(Trouble::Fork { depth, forget: random.chance(500_000) });
+        }
+        if random.chance(rate(Fault::MissedBlock)) {
+            troubles.push(Trouble::HoldBlocks { for_ms: random.between(1, 6_000) });
+        }
+        if random.chance(rate(Fault::FinalityHeld)) {
+            troubles.push(Trouble::HoldFinality { for_ms: minutes(random, 3) });
+        }
+        if random.chance(rate(Fault::TransactionsHeld)) {
+            troubles.push(Trouble::HoldTransactions { for_ms: minutes(random, 1) });
+        }
+        if random.chance(rate(Fault::MempoolLost)) {
+            troubles.push(Trouble::ForgetMempool);
+        }
+        troubles
+    }
+
+    /// Lets something happen to chain or nodes; says whether there was anything to happen to.
+    pub(crate) fn suffer(&mut self, trouble: &Trouble, now_ms: u64, payee: Option<(AccountName, String)>) -> bool {
+        let random = &mut self.blocks;
+        match trouble {
+            Trouble::NodeDown { node, for_ms } => {
+                let Some(node) = self.nodes.get_mut(*node) else { return false };
+                (node.down_until, node.hangs) = (now_ms + for_ms, random.chance(300_000));
+            }
+            Trouble::NodeLag { node, blocks, for_ms } => {
+                let Some(node) = self.nodes.get_mut(*node) else { return false };
+                (node.view.lag_blocks, node.lag_until) = (*blocks, now_ms + for_ms);
+            }
+            Trouble::NodeLie { node, lie, for_ms } => {
+                let head = self.chain.head().number();
+                let Some(node) = self.nodes.get_mut(*node) else { return false };
+                node.view.lie = Some(match lie {
+                    Lying::Omits => Lie::OmitTransfers,
+                    Lying::Inflates => Lie::InflateTransfers,
+                    Lying::Finalizes => Lie::EverythingIsFinal,
+                    Lying::Ahead => Lie::HeadAhead { blocks: 5 },
+                    Lying::Swallows => Lie::SwallowBroadcasts,
+                    Lying::Invents => match payee {
+                        None => Lie::OmitTransfers,
+                        Some((to, memo)) => Lie::InventTransfer {
+                            block: head + 2,
+                            from: AccountName::parse("mallory").expect("a name"),
+                            to,
+                            money: Money::new(2_000_000, Currency::Hbd),
+                            memo,
+                        },
+                    },
+                });
+                node.lie_until = now_ms + for_ms;
+            }
+            Trouble::Fork { depth, forget } => self.fork = Some((*depth, *forget)),
+            Trouble::HoldBlocks { for_ms } => self.blocks_held_until = now_ms + for_ms,
+            Trouble::HoldFinality { for_ms } => self.finality_held_until = now_ms + for_ms,
+            Trouble::HoldTransactions { for_ms } => self.transactions_held_until = now_ms + for_ms,
+            Trouble::ForgetMempool => return self.chain.forget_mempool() > 0,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Ends everything that is wrong.
+    pub(crate) fn heal(&mut self) {
+        for node in &mut self.nodes {
+            *node = NodeState::default();
+        }
+        (self.finality_held_until, self.transactions_held_until, self.blocks_held_until) = (0, 0, 0);
+        self.fork = None;
+    }
+
+    fn fate(&mut self, node: usize, now_ms: u64, acts: bool, rpc_ms: u64, rate: impl Fn(Fault) -> u32) -> Fate {
+        let (random, state) = (&mut self.calls, &self.nodes[node]);
+        let (before_ms, after_ms) = (random.wait_ms(rpc_ms), random.wait_ms(rpc_ms));
+        if now_ms < state.down_until {
+            return if state.hangs {
+                Fate { before_ms: RPC_TIMEOUT_MS, after_ms: 0, error: Some(NodeError::Timeout), loses_reply: false }
+            } else {
+                let error = Some(NodeError::Unreachable("connection refused".to_owned()));
+                Fate { before_ms: 0, after_ms: 0, error, loses_reply: false }
+            };
+        }
+        let error = if random.chance(rate(Fault::RpcTimeout)) {
+            Some(NodeError::Timeout)
+        } else if random.chance(rate(Fault::RpcError)) {
+            Some(match random.below(5) {
+                0 => NodeError::Http(429),
+                1 => NodeError::Http(503),
+                2 => NodeError::Unreadable("EOF while parsing a value".to_owned()),
+                3 => NodeError::Broken("connection reset".to_owned()),
+                _ => NodeError::Rpc {
+                    code: -32603,
+                    data_code: None,
+                    name: String::new(),
+                    message: "Internal Error".to_owned(),
+                },
+            })
+        } else {
+            None
+        };
+        // Reading twice is harmless and needs no extra fault; doing something and hearing nothing is what hurts.
+        let loses_reply = error.is_none() && acts && random.chance(rate(Fault::RpcLostReply));
+        let wait_ms = if error == Some(NodeError::Timeout) { RPC_TIMEOUT_MS } else { before_ms };
+        Fate { before_ms: wait_ms, after_ms, error, loses_reply }
+    }
+}
+
+/// One node of the chain, as the engine calls it.
+pub(crate) struct SimNode {
+    pub(crate) world: Arc<World>,
+    pub(crate) index: usize,
+    pub(crate) name: String,
+}
+
+impl SimNode {
+    async fn call<T>(
+        &self,
+        kind: &'static str,
+        acts: bool,
+        answer: impl FnOnce(&mut Hive) -> Result<T, NodeError> + Send,
+    ) -> Result<T, NodeError> {
+        let world = &self.world;
+        world.alive().await;
+        let fate = {
+            let now_ms = world.now_ms();
+            let rate = |fault| world.rate(fault);
+            let rpc_ms = world.calmed(world.script.setup.rpc_ms);
+            world.hive().fate(self.index, now_ms, acts, rpc_ms, rate)
+        };
+        world.sleep(fate.before_ms).await;
+        if let Some(error) = fate.error {
+            world.fault(Lane::Ledger, "node.call_fails", self.index as u64, || {
+                format!("node {} fails {kind}: {error}", self.index)
+            });
+            return Err(error);
+        }
+        let answer = answer(&mut world.hive());
+        world.sleep(fate.after_ms).await;
+        if fate.loses_reply {
+            world.fault(Lane::Ledger, "node.reply_lost", self.index as u64, || {
+                format!("node {} does {kind} and its answer is lost", self.index)
+            });
+            if answer.is_ok() {
+                world.mark("a broadcast is taken and its answer lost");
+            }
+            return Err(NodeError::Timeout);
+        }
+        answer
+    }
+}
+
+impl Node for SimNode {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn identity(&self) -> Answer<'_, Identity> {
+        Box::pin(self.call("get_version", false, |_| {
+            Ok(Identity { chain_id: ChainId::MAINNET, version: "1.28.6".to_owned(), is_development: false })
+        }))
+    }
+
+    fn head(&self) -> Answer<'_, Head> {
+        let index = self.index;
+        Box::pin(self.call("head", false, move |hive| {
+            let view = hive.nodes[index].view.view(&hive.chain);
+            let (block_id, time) = view.head();
+            Ok(Head { block_id, time, irreversible_num: view.irreversible_num() })
+        }))
+    }
+
+    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+        let index = self.index;
+        Box::pin(self.call("get_block_range", false, move |hive| {
+            let view = hive.nodes[index].view.view(&hive.chain);
+            let blocks = (from..from.saturating_add(count)).map_while(|number| view.block(number));
+            Ok(blocks.map(|block| block.neutral()).collect())
+        }))
+    }
+
+    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+        let index = self.index;
+        Box::pin(self.call("get_accounts", false, move |hive| {
+            let view = hive.nodes[index].view.view(&hive.chain);
+            let found = names.into_iter().filter_map(|name| view.account(name.as_str()).map(|account| (name, account)));
+            let units = |units: i64| u64::try_from(units).unwrap_or(0);
+            Ok(found
+                .map(|(name, account)| Account {
+                    name,
+                    active: account.authorities.active.clone(),
+                    balances: [
+                        Money::new(units(account.balance(Pot::Hive).units), Currency::Hive),
+                        Money::new(units(account.balance(Pot::Hbd).units), Currency::Hbd),
+                    ],
+                })
+                .collect())
+        }))
+    }
+
+    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
+        let index = self.index;
+        Box::pin(self.call("find_transaction", false, move |hive| {
+            let state = &hive.nodes[index];
+            let shows = hive.chain.head().number().saturating_sub(state.view.lag_blocks);
+            Ok(match hive.chain.status(tx_id, Some(expiration)) {
+                Status::Unknown => TxStatus::Unknown,
+                Status::WithinMempool => TxStatus::InMempool,
+                Status::WithinReversibleBlock(number) | Status::WithinIrreversibleBlock(number) if number > shows => {
+                    TxStatus::InMempool
+                }
+                Status::WithinReversibleBlock(number) => TxStatus::InReversibleBlock(number),
+                Status::WithinIrreversibleBlock(number) => TxStatus::InIrreversibleBlock(number),
+                Status::ExpiredReversible => TxStatus::ExpiredReversible,
+                Status::ExpiredIrreversible => TxStatus::ExpiredIrreversible,
+                Status::TooOld => TxStatus::TooOld,
+            })
+        }))
+    }
+
+    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let transaction = Transaction::parse(signed_json.as_bytes());
+            let transaction = transaction.map_err(|error| NodeError::Unreadable(error.to_string()))?;
+            let tx_id = self.world.hive().id_of(&transaction);
+            self.world.alive().await;
+            self.world.observe(|observer| observer.broadcasts(tx_id));
+            self.world.event(Lane::Ledger, "broadcast", self.world.session_of_tx(tx_id), self.index as u64, || {
+                format!("the engine hands {tx_id} to node {}", self.index)
+            });
+            let index = self.index;
+            let world = Arc::clone(&self.world);
+            self.call("broadcast_transaction", true, move |hive| {
+                // Whoever asks for no more than a node's word gets a liar's, too.
+                let swallows = hive.nodes[index].view.view(&hive.chain).swallows_broadcasts();
+                if !swallows {
+                    hive.chain.broadcast(transaction).map_err(|refused| refusal(&refused))?;
+                }
+                world.observe(|observer| {
+                    observer.ever_accepted.insert(tx_id);
+                });
+                Ok(())
+            })
+            .await
+        })
+    }
+
+    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+        Box::pin(self.call("get_feed_history", false, |hive| Ok(Some(hive.chain.price()))))
+    }
+}
+
+/// Puts a refusal into hived's words.
+fn refusal(refused: &Refused) -> NodeError {
+    let rendered = refused.render();
+    NodeError::Rpc {
+        code: i64::from(rendered.rpc_code),
+        data_code: Some(i64::from(rendered.code)),
+        name: rendered.name.to_owned(),
+        message: rendered.message(),
+    }
+}

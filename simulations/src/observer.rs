@@ -1,0 +1,605 @@
+//! What an observer knows: what was made durable, what the chain holds for good, what was acknowledged. It sees every
+//! commit, every webhook, every broadcast and every answer at the moment they happen, and asks the invariants then.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{
+    account::AccountName,
+    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ledger::{Transfer, TxId},
+    merchant::Merchant,
+    payment::{Finality, Payment, State},
+    time::Timestamp,
+    webhook::{Attempt, Delivery, Outcome},
+};
+use storage::{Batch, Claimed, Cursor, EventRecord, Fate, Purpose, Unmatched, Write};
+
+use crate::oracles::{self, Check, INVARIANTS};
+
+/// An invariant that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub invariant: &'static str,
+    /// What was seen.
+    pub text: String,
+    /// The session it is about, by its number in the script.
+    pub session: Option<u32>,
+    /// When.
+    pub at_ms: u64,
+}
+
+/// What the observer knows.
+#[derive(Default)]
+pub struct Observer {
+    /// Payments as they are durable.
+    pub payments: BTreeMap<PaymentId, Known>,
+    /// Merchants as they are durable.
+    pub merchants: BTreeMap<MerchantId, Merchant>,
+    /// Every account a merchant ever had.
+    pub accounts: BTreeSet<AccountName>,
+    /// Announced events.
+    pub events: BTreeMap<EventId, EventRecord>,
+    /// How far each merchant's list of events goes.
+    pub event_seqs: BTreeMap<MerchantId, u64>,
+    /// Deliveries.
+    pub deliveries: BTreeMap<DeliveryId, Carried>,
+    /// Claims.
+    pub claims: BTreeMap<TxId, Claimed>,
+    /// Nonces of claims.
+    pub nonces: BTreeMap<String, TxId>,
+    /// The scanner's cursor.
+    pub cursor: Option<Cursor>,
+    /// The first cursor: what is before it does not concern the engine.
+    pub first_cursor: Option<Cursor>,
+    /// Transfers that pay no session.
+    pub unmatched: BTreeMap<(TxId, u32), Unmatched>,
+    /// Which session each final transfer is credited to.
+    pub credited: BTreeMap<(TxId, u32), PaymentId>,
+    /// The transfers of irreversible blocks.
+    pub truth: BTreeMap<(TxId, u32), Transfer>,
+    /// The same by block.
+    pub truth_by_block: BTreeMap<u32, Vec<(TxId, u32)>>,
+    /// The same by the session their memo names.
+    pub truth_by_session: BTreeMap<PaymentId, Vec<(TxId, u32)>>,
+    /// The time of the newest irreversible block, and its number.
+    pub final_time: Timestamp,
+    /// Its number.
+    pub final_num: u32,
+    /// Which session a transaction's memo names, as its sender meant it; every transaction of a customer is here.
+    pub intents: BTreeMap<TxId, Option<PaymentId>>,
+    /// Transactions that ever were in a block, irreversible or not.
+    pub ever_included: BTreeSet<TxId>,
+    /// Transactions a node ever took.
+    pub ever_accepted: BTreeSet<TxId>,
+    /// Transactions their payers broadcast themselves.
+    pub own_broadcasts: BTreeSet<TxId>,
+    /// Transactions whose payer was told that they were refused for good.
+    pub refused: BTreeSet<TxId>,
+    /// Payments for other servers whose payer was told of success.
+    pub told: BTreeSet<TxId>,
+    /// The account that collects fees.
+    pub fee_account: Option<AccountName>,
+    /// Batches whose fate is unknown.
+    pub maybe: Vec<Batch>,
+    /// What each receiver said to the attempt under way.
+    pub answered: BTreeMap<(DeliveryId, u32), Outcome>,
+    /// Events heard by receivers, by payment.
+    pub heard: BTreeMap<PaymentId, BTreeSet<EventId>>,
+    /// Posts under way.
+    pub posting: BTreeMap<DeliveryId, PaymentId>,
+    /// Payments changed since the last boot.
+    pub dirty: BTreeSet<PaymentId>,
+    /// Sessions by the idempotency key they were opened under.
+    pub remembered: BTreeMap<(MerchantId, [u8; 32]), PaymentId>,
+    /// Sessions that callers were told of, by the number they gave their request.
+    pub opened: BTreeMap<u32, PaymentId>,
+    /// How often each invariant was asked and held.
+    pub passes: Vec<u64>,
+    /// When it is now, virtual milliseconds.
+    pub now_ms: u64,
+    violation: Option<Violation>,
+    marks: Vec<&'static str>,
+}
+
+/// A payment as it is durable.
+pub struct Known {
+    /// The snapshot.
+    pub payment: Payment,
+    /// Its number in the script, once its creator knows it.
+    pub session: Option<u32>,
+    /// Whether its creation was acknowledged.
+    pub is_acknowledged: bool,
+    /// Whether a cancellation was acknowledged.
+    pub is_cancel_acknowledged: bool,
+}
+
+/// A delivery as it is durable.
+#[derive(Debug, Clone)]
+pub struct Carried {
+    /// The event.
+    pub event: EventId,
+    /// Its payment.
+    pub payment: PaymentId,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// When the next is due; none once it has left the outbox.
+    pub due_at: Option<Timestamp>,
+    /// Whether the receiver took it.
+    pub is_delivered: bool,
+}
+
+/// A payment being written.
+pub struct PaymentWrite<'a> {
+    /// The durable snapshot before.
+    pub before: Option<&'a Payment>,
+    /// The snapshot now durable.
+    pub after: &'a Payment,
+    /// The event of the same batch.
+    pub event: Option<&'a EventRecord>,
+    /// The claim of the same batch.
+    pub claim: Option<&'a Claimed>,
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// The cursor being moved.
+pub struct CursorWrite<'a> {
+    /// From where.
+    pub from: Cursor,
+    /// To where.
+    pub to: Cursor,
+    /// Everything else, the batch's unmatched transfers included.
+    pub observer: &'a Observer,
+}
+
+/// A webhook being heard.
+pub struct Heard<'a> {
+    /// Header names and values.
+    pub headers: &'a [(String, String)],
+    /// The body.
+    pub body: &'a [u8],
+    /// The delivery its header names.
+    pub delivery: DeliveryId,
+    /// The attempt its header names.
+    pub attempt: u32,
+    /// The event its header names.
+    pub event: EventId,
+    /// The payment of the body.
+    pub payment: PaymentId,
+    /// The status of the body.
+    pub status: String,
+    /// The sequence of the body.
+    pub sequence: u32,
+    /// The merchant's time.
+    pub now: Timestamp,
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// An attempt being recorded.
+pub struct Attempted<'a> {
+    /// The delivery as it was durable.
+    pub before: &'a Carried,
+    /// What the record says.
+    pub attempt: &'a Attempt,
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// A transaction being handed to a node by the engine.
+pub struct Broadcast<'a> {
+    /// Which.
+    pub tx_id: TxId,
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// An answer that reached its caller.
+#[derive(Debug)]
+pub enum Answer<'a> {
+    /// A session was created.
+    Created(&'a Payment),
+    /// A session was cancelled.
+    Cancelled(&'a Payment),
+    /// An agent's payment of a session was settled.
+    Settled {
+        /// The session.
+        payment: PaymentId,
+        /// By this transaction.
+        tx_id: TxId,
+    },
+    /// A payment for another server was settled.
+    Facilitated {
+        /// By this transaction.
+        tx_id: TxId,
+    },
+    /// A session was read.
+    Read(&'a Payment),
+}
+
+/// The end of a run, when everything has come right or should have.
+pub struct End<'a> {
+    /// Everything.
+    pub observer: &'a Observer,
+    /// The engine's time.
+    pub now: Timestamp,
+    /// How far the engine says it has read.
+    pub scanned_num: u32,
+    /// Payments with an open claim, as the store says.
+    pub in_flight: Vec<PaymentId>,
+    /// Payments as the store says.
+    pub stored: BTreeMap<PaymentId, Payment>,
+    /// Transfers without a session, as the store says.
+    pub stored_unmatched: Vec<Unmatched>,
+    /// Deliveries in the outbox, as the store says.
+    pub outbox: Vec<Delivery>,
+}
+
+impl Observer {
+    /// Returns an observer that has seen nothing.
+    #[must_use]
+    pub fn new(fee_account: Option<AccountName>) -> Self {
+        Self { fee_account, passes: vec![0; INVARIANTS.len()], ..Self::default() }
+    }
+
+    /// Takes the first violation out.
+    pub fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    /// Takes the marks that were set since the last call.
+    pub fn take_marks(&mut self) -> Vec<&'static str> {
+        std::mem::take(&mut self.marks)
+    }
+
+    /// Notes that an invariant does not hold. Only the first is kept: what follows may follow from it.
+    pub fn violate(&mut self, invariant: &'static str, text: String, payment: Option<PaymentId>) {
+        let session = payment.and_then(|id| self.payments.get(&id)).and_then(|known| known.session);
+        let at_ms = self.now_ms;
+        self.violation.get_or_insert(Violation { invariant, text, session, at_ms });
+    }
+
+    /// Asks every invariant of a kind.
+    fn ask(&mut self, payment: Option<PaymentId>, ask: impl Fn(&Self, &Check) -> Option<oracles::Verdict>) {
+        for (at, invariant) in INVARIANTS.iter().enumerate() {
+            match ask(self, &invariant.check) {
+                None => {}
+                Some(Ok(())) => self.passes[at] += 1,
+                Some(Err(text)) => {
+                    self.violate(invariant.name, text, payment);
+                    return;
+                }
+            }
+        }
+    }
+
+    // ---- what is durable -------------------------------------------------------------------------------------------
+
+    /// Notes that a batch is durable.
+    pub fn committed(&mut self, batch: &Batch) {
+        for write in &batch.writes {
+            match write {
+                Write::Payment { payment, .. } => self.payment_written(payment, batch),
+                Write::Merchant { merchant, .. } => {
+                    self.accounts.insert(merchant.hive_account.clone());
+                    self.merchants.insert(merchant.id, (**merchant).clone());
+                }
+                Write::Event(record) => self.event_written(record),
+                Write::Claim(claimed) => {
+                    let (earlier, by_nonce) = (self.claims.get(&claimed.tx_id), self.nonces.get(&claimed.nonce));
+                    if earlier.is_some() || by_nonce.is_some() {
+                        let text = format!("{} or its nonce {:?} was claimed before", claimed.tx_id, claimed.nonce);
+                        self.violate("claimed-once", text, session_of(claimed));
+                    }
+                    self.claims.insert(claimed.tx_id, claimed.clone());
+                    self.nonces.insert(claimed.nonce.clone(), claimed.tx_id);
+                }
+                Write::Fate { tx_id, fate, .. } => {
+                    if let Some(claimed) = self.claims.get_mut(tx_id) {
+                        claimed.fate = fate.clone();
+                    }
+                }
+                Write::Attempt { delivery, attempt } => self.attempt_written(delivery, attempt),
+                Write::Undeliverable(delivery) => {
+                    if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
+                        carried.due_at = None;
+                    }
+                }
+                Write::Unmatched(unmatched) => self.unmatched_written(unmatched),
+                Write::Cursor { cursor, .. } => self.cursor_written(*cursor),
+                Write::Remember(remembered) => {
+                    let earlier = self.remembered.insert((remembered.merchant, remembered.key), remembered.payment);
+                    if let Some(earlier) = earlier.filter(|earlier| *earlier != remembered.payment) {
+                        let text = format!("{earlier} and {} were opened under one key", remembered.payment);
+                        self.violate("one-key-one-session", text, Some(earlier));
+                    }
+                }
+                Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {}
+            }
+        }
+    }
+
+    fn payment_written(&mut self, after: &Payment, batch: &Batch) {
+        let event = batch.writes.iter().find_map(|write| match write {
+            Write::Event(record) if record.payment == after.id => Some(record),
+            _ => None,
+        });
+        let claim = batch.writes.iter().find_map(|write| match write {
+            Write::Claim(claimed) => Some(claimed),
+            _ => None,
+        });
+        self.ask(Some(after.id), |observer, check| match check {
+            Check::Payment(check) => {
+                let before = observer.payments.get(&after.id).map(|known| &known.payment);
+                Some(check(&PaymentWrite { before, after, event, claim, observer }))
+            }
+            _ => None,
+        });
+        for credit in &after.transfers {
+            if credit.finality == Finality::Irreversible {
+                self.credited.insert((credit.tx_id, credit.op_in_tx), after.id);
+            }
+        }
+        self.dirty.insert(after.id);
+        self.mark_transition(after);
+        match self.payments.get_mut(&after.id) {
+            Some(known) => known.payment.clone_from(after),
+            None => {
+                let known = Known {
+                    payment: after.clone(),
+                    session: None,
+                    is_acknowledged: false,
+                    is_cancel_acknowledged: false,
+                };
+                self.payments.insert(after.id, known);
+            }
+        }
+    }
+
+    fn mark_transition(&mut self, after: &Payment) {
+        let before = self.payments.get(&after.id).map(|known| &known.payment);
+        let state_before = before.map(|payment| payment.state);
+        if let Some(before) = before {
+            let orphaned = |payment: &Payment| payment.transfers.iter().any(|c| c.finality == Finality::Orphaned);
+            if !orphaned(before) && orphaned(after) {
+                self.marks.push("a reorg removes a sighted transfer");
+            }
+            if !before.is_reversed && after.is_reversed {
+                self.marks.push("a settled payment vanishes for good");
+            }
+        }
+        if state_before == Some(after.state) {
+            return;
+        }
+        self.marks.push(match after.state {
+            State::Pending => "a session opens",
+            State::Processing => "a session is processing",
+            State::Completed if state_before == Some(State::Processing) => "processing ends in completed",
+            State::Completed => "a session completes",
+            State::Failed => "a session fails",
+            State::UserCancelled => "a session is cancelled",
+            State::SystemCancelled => "a session expires",
+        });
+    }
+
+    fn event_written(&mut self, record: &EventRecord) {
+        let seq = self.event_seqs.entry(record.merchant).or_default();
+        *seq += 1;
+        let record = EventRecord { seq: *seq, ..record.clone() };
+        if self.events.contains_key(&record.id) {
+            self.violate(
+                "one-event-per-transition",
+                format!("event {} is announced twice", record.id),
+                Some(record.payment),
+            );
+        }
+        let carried = Carried {
+            event: record.id,
+            payment: record.payment,
+            attempts: 0,
+            due_at: Some(record.at),
+            is_delivered: false,
+        };
+        self.deliveries.insert(record.delivery, carried);
+        self.events.insert(record.id, record);
+    }
+
+    fn attempt_written(&mut self, delivery: &Delivery, attempt: &Attempt) {
+        let Some(carried) = self.deliveries.get(&delivery.id).cloned() else { return };
+        self.ask(Some(carried.payment), |observer, check| match check {
+            Check::Attempt(check) => Some(check(&Attempted { before: &carried, attempt, observer })),
+            _ => None,
+        });
+        self.answered.remove(&(delivery.id, attempt.number));
+        if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
+            carried.attempts += 1;
+            carried.due_at = attempt.next_attempt_at;
+            carried.is_delivered = attempt.outcome.is_success();
+            if carried.due_at.is_none() && !carried.is_delivered {
+                self.marks.push("a delivery is given up");
+            }
+        }
+    }
+
+    fn unmatched_written(&mut self, unmatched: &Unmatched) {
+        let transfer = &unmatched.transfer;
+        let key = (transfer.tx_id, transfer.place.op_in_tx);
+        if self.truth.get(&key).is_none_or(|true_one| true_one != transfer) {
+            let text = format!("{} op {} is kept as unmatched and is not on the chain", key.0, key.1);
+            self.violate("credit-is-on-the-chain", text, None);
+        }
+        self.unmatched.insert(key, unmatched.clone());
+        self.marks.push("a transfer matches no session");
+    }
+
+    fn cursor_written(&mut self, to: Cursor) {
+        if let Some(from) = self.cursor {
+            self.ask(None, |observer, check| match check {
+                Check::Cursor(check) => Some(check(&CursorWrite { from, to, observer })),
+                _ => None,
+            });
+        }
+        self.first_cursor.get_or_insert(to);
+        self.cursor = Some(to);
+    }
+
+    // ---- what is seen ----------------------------------------------------------------------------------------------
+
+    /// Notes that blocks became irreversible.
+    pub fn finalized(&mut self, number: u32, time: Timestamp, transfers: Vec<Transfer>) {
+        (self.final_num, self.final_time) = (number, time);
+        for transfer in transfers {
+            let key = (transfer.tx_id, transfer.place.op_in_tx);
+            self.truth_by_block.entry(transfer.place.block_num).or_default().push(key);
+            if let Some(Some(id)) = self.intents.get(&key.0) {
+                self.truth_by_session.entry(*id).or_default().push(key);
+            }
+            self.truth.insert(key, transfer);
+        }
+    }
+
+    /// Notes that a receiver heard a webhook.
+    pub fn hears(
+        &mut self,
+        headers: &[(String, String)],
+        body: &[u8],
+        now: Timestamp,
+    ) -> Option<(DeliveryId, u32, PaymentId, String)> {
+        let Some(parsed) = oracles::read_webhook(headers, body) else {
+            self.violate("webhook-is-readable", "a webhook does not read".to_owned(), None);
+            return None;
+        };
+        let (delivery, attempt, event, payment, status, sequence) = parsed;
+        self.ask(Some(payment), |observer, check| match check {
+            Check::Webhook(check) => {
+                let status = status.clone();
+                let heard = Heard { headers, body, delivery, attempt, event, payment, status, sequence, now, observer };
+                Some(check(&heard))
+            }
+            _ => None,
+        });
+        self.posting.insert(delivery, payment);
+        Some((delivery, attempt, payment, status))
+    }
+
+    /// Notes what the receiver made of it.
+    pub fn receiver_answers(&mut self, delivery: DeliveryId, attempt: u32, outcome: Outcome, took_it: bool) {
+        self.posting.remove(&delivery);
+        self.answered.insert((delivery, attempt), outcome);
+        if took_it && let Some(carried) = self.deliveries.get(&delivery) {
+            self.heard.entry(carried.payment).or_default().insert(carried.event);
+        }
+    }
+
+    /// Notes that the engine hands a transaction to a node.
+    pub fn broadcasts(&mut self, tx_id: TxId) {
+        let payment = self.claims.get(&tx_id).and_then(session_of);
+        self.ask(payment, |observer, check| match check {
+            Check::Broadcast(check) => Some(check(&Broadcast { tx_id, observer })),
+            _ => None,
+        });
+    }
+
+    /// Notes an answer of the engine.
+    pub fn answers(&mut self, answer: &Answer<'_>) {
+        let payment = match answer {
+            Answer::Created(payment) | Answer::Cancelled(payment) | Answer::Read(payment) => Some(payment.id),
+            Answer::Settled { payment, .. } => Some(*payment),
+            Answer::Facilitated { .. } => None,
+        };
+        self.ask(payment, |observer, check| match check {
+            Check::Answer(check) => Some(check(observer, answer)),
+            _ => None,
+        });
+        match answer {
+            Answer::Created(payment) => {
+                if let Some(known) = self.payments.get_mut(&payment.id) {
+                    known.is_acknowledged = true;
+                }
+            }
+            Answer::Cancelled(payment) => {
+                if let Some(known) = self.payments.get_mut(&payment.id) {
+                    known.is_cancel_acknowledged = true;
+                }
+            }
+            Answer::Facilitated { tx_id } => {
+                self.told.insert(*tx_id);
+            }
+            Answer::Settled { .. } | Answer::Read(_) => {}
+        }
+    }
+
+    /// Asks what must be so at the end.
+    pub fn ends(&mut self, end: impl FnOnce(&Self) -> End<'_>) {
+        let mut verdict = None;
+        {
+            let end = end(self);
+            let mut passed = Vec::new();
+            for (at, invariant) in INVARIANTS.iter().enumerate() {
+                if let Check::End(check) = &invariant.check {
+                    match check(&end) {
+                        Ok(()) => passed.push(at),
+                        Err((text, payment)) => {
+                            verdict = Some((invariant.name, text, payment));
+                            break;
+                        }
+                    }
+                }
+            }
+            drop(end);
+            for at in passed {
+                self.passes[at] += 1;
+            }
+        }
+        if let Some((name, text, payment)) = verdict {
+            self.violate(name, text, payment);
+        }
+    }
+
+    /// Notes that a request with an idempotency key of its own was answered with a session.
+    pub fn opens(&mut self, request: u32, payment: PaymentId) {
+        let first = *self.opened.entry(request).or_insert(payment);
+        if first == payment {
+            self.passes("one-key-one-session");
+        } else {
+            let text = format!("one request was answered with {first} and then with {payment}");
+            self.violate("one-key-one-session", text, Some(payment));
+        }
+    }
+
+    /// Notes a pass of an invariant that the world itself looks after.
+    pub fn passes(&mut self, name: &str) {
+        if let Some(at) = INVARIANTS.iter().position(|invariant| invariant.name == name) {
+            self.passes[at] += 1;
+        }
+    }
+
+    /// Says whether the account is one whose transfers concern the engine.
+    #[must_use]
+    pub fn is_fee_account(&self, account: &AccountName) -> bool {
+        self.fee_account.as_ref() == Some(account)
+    }
+
+    /// Returns the session a transaction pays: the one it is claimed for, or the one its memo names.
+    #[must_use]
+    pub fn target(&self, tx_id: TxId) -> Option<PaymentId> {
+        match self.claims.get(&tx_id).map(|claimed| &claimed.purpose) {
+            Some(Purpose::Session(id)) => Some(*id),
+            _ => self.intents.get(&tx_id).copied().flatten(),
+        }
+    }
+
+    /// Says whether the claim on a transaction is open.
+    #[must_use]
+    pub fn is_claim_open(&self, tx_id: TxId) -> bool {
+        self.claims.get(&tx_id).is_some_and(|claimed| claimed.fate == Fate::Open)
+    }
+}
+
+fn session_of(claimed: &Claimed) -> Option<PaymentId> {
+    match claimed.purpose {
+        Purpose::Session(id) => Some(id),
+        Purpose::Facilitated(_) => None,
+    }
+}

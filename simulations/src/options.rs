@@ -1,0 +1,250 @@
+//! What may go wrong and how often, how the engine is set up, and how a seed decides both (swarm testing: leaving fault
+//! classes out at random finds more than having them all on).
+
+use std::{fmt, time::Duration};
+
+use actors::Settings;
+use engine::{
+    account::AccountName,
+    hive::ChainId,
+    money::FeePercent,
+    payment::{ClaimFinality, FeeMode},
+};
+
+use crate::random::Random;
+
+macro_rules! faults {
+    ($($name:ident = $word:literal, $default:literal, $says:literal;)*) => {
+        /// A class of faults, each a switch of its own.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Fault { $(#[doc = $says] $name,)* }
+
+        impl Fault {
+            /// Every class, in a fixed order.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// Returns its word in scenario files.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$name => $word,)* }
+            }
+
+            /// Returns what it does, in words.
+            #[must_use]
+            pub const fn says(self) -> &'static str {
+                match self { $(Self::$name => $says,)* }
+            }
+
+            /// Returns its rate where everything is on, in parts per million.
+            #[must_use]
+            pub const fn default_ppm(self) -> u32 {
+                match self { $(Self::$name => $default,)* }
+            }
+        }
+    };
+}
+
+faults! {
+    RpcError = "rpc.error", 20_000, "a node answers a call with an HTTP or JSON-RPC error, or with garbage";
+    RpcTimeout = "rpc.timeout", 10_000, "a node does not answer a call";
+    RpcLostReply = "rpc.lost_reply", 60_000, "a node does what it is asked and the answer is lost";
+    NodeDown = "node.down", 2_000, "per block: a node goes away for up to two minutes";
+    NodeLag = "node.lag", 3_000, "per block: a node falls up to 30 blocks behind";
+    NodeLie = "node.lie", 4_000, "per block: one of three nodes lies for up to two minutes";
+    Fork = "ledger.fork", 8_000, "per block: a microfork above the irreversible block";
+    MissedBlock = "ledger.missed_block", 30_000, "per block: a witness misses its slot";
+    FinalityHeld = "ledger.finality_held", 1_000, "per block: nothing becomes irreversible for up to three minutes";
+    TransactionsHeld = "ledger.transactions_held", 1_500, "per block: blocks stay empty for up to a minute";
+    MempoolLost = "ledger.mempool_lost", 2_000, "per block: nodes forget what waits for a block";
+    DiskRead = "disk.read_error", 2, "a disk read fails";
+    DiskWrite = "disk.write_error", 4, "a disk write fails";
+    DiskSync = "disk.sync_error", 60, "a sync fails; its bytes may be there or not";
+    DiskFull = "disk.full", 200, "per block: the disk may not grow for up to a minute";
+    PowerCut = "disk.power_cut", 4, "the power goes at a write or a sync; unsynced sectors are lost or torn";
+    StoreBusy = "store.overloaded", 3_000, "the store's queue is full: a commit is refused and not written";
+    HookStatus = "webhook.status", 120_000, "a receiver answers with an error, a redirect or 429";
+    HookTimeout = "webhook.timeout", 40_000, "a receiver takes the event and does not answer in time";
+    HookReset = "webhook.reset", 40_000, "the connection to a receiver breaks, before or after it took the event";
+    HookOutage = "webhook.outage", 1_500, "per block: a receiver is away for up to ten minutes";
+    HookGone = "webhook.gone", 3_000, "a receiver says 410: gone for good";
+    ClockStep = "clock.step", 1_000, "per block: the wall clock steps by up to 20 seconds, either way";
+    ProcessKill = "process.kill", 1_200, "per block: the process is killed between two instants";
+    KillAtPoint = "process.kill_at_point", 300, "the process is killed at a named point of the code";
+    GracefulRestart = "process.restart", 500, "per block: the process is stopped and started again";
+    ActorPanic = "actor.panic", 1_500, "an actor panics at a named point of the code";
+    ReplyLost = "client.reply_lost", 10_000, "the answer to a merchant's or agent's call is lost";
+}
+
+/// How often each fault happens, in parts per million.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Faults([u32; Fault::ALL.len()]);
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self([0; Fault::ALL.len()])
+    }
+}
+
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.on().map(|(fault, ppm)| (fault.word(), ppm))).finish()
+    }
+}
+
+impl Faults {
+    /// Returns every fault at its default rate.
+    #[must_use]
+    pub fn all_on() -> Self {
+        let mut faults = Self::default();
+        for fault in Fault::ALL {
+            faults.set(*fault, fault.default_ppm());
+        }
+        faults
+    }
+
+    /// Draws which faults there are, and how often.
+    #[must_use]
+    pub fn swarm(random: &mut Random) -> Self {
+        let mut faults = Self::default();
+        // Some runs are nearly calm: bugs that need two things to go wrong hide behind a third.
+        let share = *random.pick(&[200_000, 500_000, 500_000, 800_000]);
+        for fault in Fault::ALL {
+            if random.chance(share) {
+                let scaled = u64::from(fault.default_ppm()) * random.pick(&[1, 2, 4, 8, 16]) / 4;
+                faults.set(*fault, u32::try_from(scaled.clamp(1, 400_000)).unwrap_or(1));
+            }
+        }
+        faults
+    }
+
+    /// Returns how often it happens.
+    #[must_use]
+    pub const fn ppm(&self, fault: Fault) -> u32 {
+        self.0[fault as usize]
+    }
+
+    /// Sets how often it happens.
+    pub const fn set(&mut self, fault: Fault, ppm: u32) {
+        self.0[fault as usize] = ppm;
+    }
+
+    /// Returns those that happen at all.
+    pub fn on(&self) -> impl Iterator<Item = (Fault, u32)> + '_ {
+        Fault::ALL.iter().map(|fault| (*fault, self.ppm(*fault))).filter(|(_, ppm)| *ppm > 0)
+    }
+}
+
+/// How the world around the engine is made, and how the engine is set up in it. All of it is virtual.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setup {
+    /// Hive nodes, 1 to 5. From three on, two must agree, and one may lie.
+    pub nodes: usize,
+    /// Merchants, 1 to 4.
+    pub merchants: usize,
+    /// Seconds between blocks.
+    pub block_seconds: u64,
+    /// How far finality stays behind the head, blocks.
+    pub finality_lag: u32,
+    /// Longest wait for a node's answer, milliseconds.
+    pub rpc_ms: u64,
+    /// Longest wait for a commit, milliseconds.
+    pub commit_ms: u64,
+    /// Longest wait for a receiver's answer, milliseconds.
+    pub webhook_ms: u64,
+    /// How long a session lives, seconds.
+    pub lifetime_seconds: u64,
+    /// How much later than its expiry a block may be, seconds.
+    pub grace_seconds: u64,
+    /// How often the nodes are asked, milliseconds.
+    pub poll_ms: u64,
+    /// Sessions kept awake.
+    pub max_awake: usize,
+    /// Whether the fee is collected with the payment.
+    pub split_fee: bool,
+    /// What an agent's payment completes on.
+    pub x402_finality: ClaimFinality,
+    /// Memory for redb's pages, bytes.
+    pub cache_bytes: usize,
+    /// Whether payers sign and the chain checks signatures; otherwise their accounts ask for none.
+    pub signatures: bool,
+    /// Whether faults end without a restart of the process.
+    pub heal_without_restart: bool,
+}
+
+/// The account that collects fees.
+pub const FEE_ACCOUNT: &str = "hivetill.fees";
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            nodes: 3,
+            merchants: 2,
+            block_seconds: 3,
+            finality_lag: 2,
+            rpc_ms: 0,
+            commit_ms: 0,
+            webhook_ms: 100,
+            lifetime_seconds: 900,
+            grace_seconds: 0,
+            poll_ms: 1_000,
+            max_awake: 5_000,
+            split_fee: false,
+            x402_finality: ClaimFinality::InBlock,
+            cache_bytes: 4 * 1024 * 1024,
+            signatures: false,
+            heal_without_restart: true,
+        }
+    }
+}
+
+impl Setup {
+    /// Draws a setup.
+    #[must_use]
+    pub fn swarm(random: &mut Random) -> Self {
+        Self {
+            nodes: *random.pick(&[1, 2, 3, 3, 3, 4]),
+            merchants: *random.pick(&[1, 2, 3]),
+            block_seconds: 3,
+            finality_lag: *random.pick(&[1, 2, 2, 4, 20]),
+            rpc_ms: *random.pick(&[0, 0, 50, 1_000, 8_000]),
+            commit_ms: *random.pick(&[0, 0, 5, 200, 2_000]),
+            webhook_ms: *random.pick(&[0, 80, 80, 3_000]),
+            lifetime_seconds: *random.pick(&[60, 120, 300, 900, 1_800]),
+            grace_seconds: *random.pick(&[0, 0, 0, 9, 60]),
+            poll_ms: *random.pick(&[1_000, 3_000, 3_000, 10_000]),
+            max_awake: *random.pick(&[1, 4, 20, 5_000, 5_000]),
+            split_fee: random.chance(250_000),
+            x402_finality: *random.pick(&[
+                ClaimFinality::Accepted,
+                ClaimFinality::InBlock,
+                ClaimFinality::InBlock,
+                ClaimFinality::Irreversible,
+            ]),
+            cache_bytes: *random.pick(&[64 * 1024, 1024 * 1024, 8 * 1024 * 1024]),
+            signatures: random.chance(60_000),
+            heal_without_restart: random.chance(700_000),
+        }
+    }
+
+    /// Returns the engine's settings.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        let fee_mode = if self.split_fee {
+            FeeMode::Split { account: AccountName::parse(FEE_ACCOUNT).expect("a name of ours") }
+        } else {
+            FeeMode::Invoice
+        };
+        let mut settings = Settings {
+            fee_percent: FeePercent::parse("1.5").expect("a decimal"),
+            fee_mode,
+            session_lifetime: Duration::from_secs(self.lifetime_seconds),
+            session_grace: Duration::from_secs(self.grace_seconds),
+            max_awake: self.max_awake,
+            poll_interval: Duration::from_millis(self.poll_ms),
+            development: false,
+            ..Settings::of(ChainId::MAINNET)
+        };
+        settings.x402.finality = self.x402_finality;
+        settings
+    }
+}

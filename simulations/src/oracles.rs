@@ -1,0 +1,750 @@
+//! The invariants: each a named function, all in one list. They are asked at the moment something is seen.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use engine::{
+    ids::{DeliveryId, EventId, PaymentId},
+    ledger::{Transfer, TxId},
+    merchant::Merchant,
+    payment::{ClaimFinality, Credit, Disposition, FeeMode, Finality, Payment, State},
+    webhook::{Outcome, SCHEDULE},
+};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::Deserialize;
+use sha2::Sha256;
+use storage::{Fate, Purpose};
+
+use crate::observer::{Answer, Attempted, Broadcast, CursorWrite, End, Heard, Observer, PaymentWrite};
+
+/// What an invariant says: it holds, or what was seen instead.
+pub type Verdict = Result<(), String>;
+/// The same where the invariant looks over all sessions.
+pub type FinalVerdict = Result<(), (String, Option<PaymentId>)>;
+
+/// An invariant.
+pub struct Invariant {
+    /// Its name in reports and scenario files.
+    pub name: &'static str,
+    /// Where it comes from: S and L as in the fault model, G as in the gateway's list.
+    pub code: &'static str,
+    /// The rule in words.
+    pub says: &'static str,
+    /// When and how it is asked.
+    pub check: Check,
+}
+
+/// When an invariant is asked, and the function that answers.
+pub enum Check {
+    /// When a payment's snapshot became durable.
+    Payment(fn(&PaymentWrite<'_>) -> Verdict),
+    /// When the scanner's cursor became durable.
+    Cursor(fn(&CursorWrite<'_>) -> Verdict),
+    /// When a receiver hears a webhook.
+    Webhook(fn(&Heard<'_>) -> Verdict),
+    /// When an attempt is recorded.
+    Attempt(fn(&Attempted<'_>) -> Verdict),
+    /// When the engine hands a transaction to a node.
+    Broadcast(fn(&Broadcast<'_>) -> Verdict),
+    /// When an answer reaches its caller.
+    Answer(fn(&Observer, &Answer<'_>) -> Verdict),
+    /// When faults have ended and everything should have come right.
+    End(fn(&End<'_>) -> FinalVerdict),
+    /// By the world itself, at boots and while time passes.
+    World,
+}
+
+macro_rules! invariants {
+    ($($name:literal, $code:literal, $check:expr, $says:literal;)*) => {
+        /// Every invariant.
+        pub const INVARIANTS: &[Invariant] =
+            &[$(Invariant { name: $name, code: $code, says: $says, check: $check },)*];
+    };
+}
+
+invariants! {
+    "acknowledged-create-survives", "S1", Check::Answer(acknowledged_create_survives), "A session whose creation was answered is durable at that moment.";
+    "durable-survives-boot", "S1", Check::World, "After every crash the store holds exactly what was durable before it.";
+    "credit-is-on-the-chain", "S2 G2", Check::Payment(credit_is_on_the_chain), "A final credit is a transfer of an irreversible block, to the last unit.";
+    "final-credit-never-changes", "S2", Check::Payment(final_credit_never_changes), "A final credit keeps its money, block and disposition for ever.";
+    "credited-sums-are-the-chains", "S2 G4", Check::End(credited_sums_are_the_chains), "What a session is credited is the sum of the irreversible transfers that name it.";
+    "completed-is-paid", "S3 G2", Check::Payment(completed_is_paid), "A session completes only on enough irreversible money, or on its claimed transaction as sure as was asked.";
+    "heard-is-durable", "S3", Check::Webhook(heard_is_durable), "A merchant hears a state only when it is durable.";
+    "terminal-is-terminal", "S4 G1", Check::Payment(terminal_is_terminal), "Transitions are those of the table; none leaves a terminal state.";
+    "versions-count", "S4", Check::Payment(versions_count), "Every write of a session replaces the one before it.";
+    "terms-never-change", "G1", Check::Payment(terms_never_change), "Amount, account, fee, address and expiry are fixed at creation.";
+    "cancel-is-clean", "S5", Check::Payment(cancel_is_clean), "Nothing is cancelled while money is seen or a claim is open.";
+    "acknowledged-cancel-sticks", "S5", Check::Answer(acknowledged_cancel_sticks), "A cancellation that was answered is durable at that moment.";
+    "transfer-credits-one-session", "S6 G3", Check::Payment(transfer_credits_one_session), "A transfer is credited to one session, once.";
+    "nothing-is-skipped", "S7", Check::Cursor(nothing_is_skipped), "The cursor never passes a transfer whose effects are not durable.";
+    "cursor-goes-forward", "S7", Check::Cursor(cursor_goes_forward), "The cursor moves up, over irreversible blocks only.";
+    "no-transfer-is-lost", "G5 S11", Check::End(no_transfer_is_lost), "Every transfer to a watched account is credited once or kept as unmatched once.";
+    "unmatched-has-no-session", "G4", Check::End(unmatched_has_no_session), "A transfer kept as unmatched names no session it could pay.";
+    "one-event-per-transition", "G6", Check::Payment(one_event_per_transition), "Every transition announces one event, in the same commit, that says what happened.";
+    "sequence-has-no-gap", "S8", Check::Payment(sequence_has_no_gap), "A session's sequence counts its states without gaps.";
+    "webhook-is-readable", "S8", Check::World, "A webhook has the headers and the body of the interface.";
+    "webhook-is-signed", "S8", Check::Webhook(webhook_is_signed), "Every attempt is signed with the secret in force, both ways, for its own time.";
+    "webhook-body-never-changes", "S8", Check::Webhook(webhook_body_never_changes), "Every attempt carries the event's body, byte for byte.";
+    "delivered-is-delivered", "G6", Check::Webhook(delivered_is_delivered), "An event whose success is recorded is not sent again.";
+    "one-attempt-at-a-time", "S8", Check::Webhook(one_attempt_at_a_time), "A session's events go out one after the other.";
+    "attempts-are-counted", "S8", Check::Webhook(attempts_are_counted), "The attempt's number is one more than the attempts recorded.";
+    "record-says-what-happened", "G6", Check::Attempt(record_says_what_happened), "A recorded attempt has the outcome the receiver gave.";
+    "schedule-is-kept", "L2", Check::Attempt(schedule_is_kept), "A failed delivery is tried again as the schedule says, ten times in all.";
+    "claimed-before-broadcast", "S10 G8", Check::Broadcast(claimed_before_broadcast), "A transaction is broadcast only after its claim is durable.";
+    "claimed-once", "S10 G8", Check::World, "A transaction and a nonce are claimed once, ever.";
+    "one-claim-at-a-time", "S10", Check::Payment(one_claim_at_a_time), "A session has one open claim, made in the same commit.";
+    "failure-is-certain", "S10", Check::Payment(failure_is_certain), "A session fails, and a settlement is reversed, only when an irreversible block proves that the transaction cannot come.";
+    "settled-is-paid", "S10", Check::Answer(settled_is_paid), "An agent hears success only for a session that its transaction has durably completed.";
+    "told-once", "S10", Check::Answer(told_once), "A payment for another server is called a success once.";
+    "refused-is-not-taken", "S10", Check::End(refused_is_not_taken), "A payment that was refused for good never moves money.";
+    "expiry-has-evidence", "G9", Check::Payment(expiry_has_evidence), "A session expires only when an irreversible block is later than its time, and never if it was paid in time.";
+    "paid-in-time-completes", "G10", Check::End(paid_in_time_completes), "Whoever paid in time, whatever happened to us meanwhile, has paid.";
+    "no-state-from-the-future", "S12", Check::Payment(no_state_from_the_future), "No record refers to a block the chain has not had.";
+    "every-session-ends", "L1", Check::End(every_session_ends), "Every session is terminal once its time is over for good.";
+    "every-webhook-goes-out", "L2 L3", Check::End(every_webhook_goes_out), "No delivery is overdue; every event is delivered, given up by the rules, or waits for its time.";
+    "scanner-catches-up", "L4", Check::End(scanner_catches_up), "The scanner reaches the newest irreversible blocks.";
+    "claims-are-decided", "L1", Check::End(claims_are_decided), "No claim stays open after its transaction has expired for good.";
+    "reversal-is-noticed", "S10", Check::End(reversal_is_noticed), "A completed session whose transaction is not on the chain says so.";
+    "one-key-one-session", "G7", Check::World, "One idempotency key opens one session, however often and whenever it is asked.";
+    "boot-ends", "L5", Check::World, "The engine starts within a minute when nothing is wrong with disk and nodes.";
+    "time-moves", "L6", Check::World, "Nothing spins while virtual time stands still.";
+    "no-panic", "L5", Check::World, "Nothing panics but what the simulation makes panic.";
+    "expected", "", Check::World, "What the scenario expects.";
+}
+
+// ---- payments --------------------------------------------------------------------------------------------------------
+
+fn terminal_is_terminal(write: &PaymentWrite<'_>) -> Verdict {
+    let after = write.after.state;
+    let Some(before) = write.before.map(|before| before.state) else {
+        return hold(after == State::Pending, || format!("it begins as {after}"));
+    };
+    let allowed = match (before, after) {
+        (State::Pending, State::Completed | State::Processing | State::UserCancelled | State::SystemCancelled)
+        | (State::Processing, State::Completed | State::Failed) => true,
+        (before, after) => before == after,
+    };
+    hold(allowed, || format!("it went from {before} to {after}"))
+}
+
+fn versions_count(write: &PaymentWrite<'_>) -> Verdict {
+    let expected = write.before.map_or(1, |before| before.version + 1);
+    hold(write.after.version == expected, || format!("version {} where {expected} follows", write.after.version))
+}
+
+fn terms_never_change(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before else { return Ok(()) };
+    let terms = |payment: &Payment| {
+        (
+            payment.merchant,
+            payment.amount,
+            payment.pay_to.clone(),
+            payment.slug,
+            payment.expires_at,
+            payment.grace,
+            payment.quote.fee_units,
+            payment.created_at,
+        )
+    };
+    hold(terms(before) == terms(write.after), || "its terms changed after creation".to_owned())
+}
+
+fn cancel_is_clean(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before.filter(|_| write.moved_to(State::UserCancelled)) else { return Ok(()) };
+    let seen = before.transfers.iter().any(|credit| {
+        matches!(credit.disposition, Disposition::Counted | Disposition::Fee) && credit.finality != Finality::Orphaned
+    });
+    hold(!seen, || "it was cancelled though money for it was seen".to_owned())?;
+    hold(before.claim.is_none(), || "it was cancelled though a claim was open".to_owned())
+}
+
+fn transfer_credits_one_session(write: &PaymentWrite<'_>) -> Verdict {
+    let mut keys: Vec<_> = write.after.transfers.iter().map(|credit| (credit.tx_id, credit.op_in_tx)).collect();
+    for credit in write.after.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible) {
+        let other = write.observer.credited.get(&(credit.tx_id, credit.op_in_tx)).filter(|id| **id != write.after.id);
+        hold(other.is_none(), || format!("{} is credited to another session, too", credit.tx_id))?;
+    }
+    keys.sort_unstable();
+    let twice = keys.windows(2).find(|pair| pair[0] == pair[1]);
+    hold(twice.is_none(), || format!("{:?} is credited twice", twice.map(|pair| pair[0])))
+}
+
+fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
+    for credit in write.after.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible) {
+        if write.before.is_some_and(|before| before.transfers.contains(credit)) {
+            continue;
+        }
+        let Some(real) = write.observer.truth.get(&(credit.tx_id, credit.op_in_tx)) else {
+            return Err(format!(
+                "{} from {} over {} is on no irreversible block",
+                credit.tx_id, credit.from, credit.money
+            ));
+        };
+        let same = real.money == credit.money
+            && real.from == credit.from
+            && real.to == credit.to
+            && real.memo == credit.memo
+            && credit.block.is_none_or(|block| block.place == real.place && block.time == real.block_time);
+        hold(same, || format!("{} is credited as {} and is {} on the chain", credit.tx_id, credit.money, real.money))?;
+        let target = write.observer.target(credit.tx_id);
+        hold(target == Some(write.after.id), || format!("{} does not name this session", credit.tx_id))?;
+    }
+    Ok(())
+}
+
+fn final_credit_never_changes(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before else { return Ok(()) };
+    let mut finals = before.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible);
+    let lost = finals.find(|credit| !write.after.transfers.contains(credit));
+    hold(lost.is_none(), || format!("the final credit {} changed", lost.map_or(TxId::default(), |credit| credit.tx_id)))
+}
+
+fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
+    let payment = write.after;
+    if !write.moved_to(State::Completed) {
+        return Ok(());
+    }
+    let amount = payment.amount;
+    let on_chain: u64 = payment
+        .transfers
+        .iter()
+        .filter(|credit| counts(credit, payment))
+        .filter(|credit| write.observer.truth.contains_key(&(credit.tx_id, credit.op_in_tx)))
+        .map(|credit| credit.money.units)
+        .sum();
+    if on_chain >= amount.units {
+        return Ok(());
+    }
+    // Not by money that cannot change, then; by its claim?
+    let claim = write.before.and_then(|before| before.claim.as_ref()).filter(|c| payment.paid_by == Some(c.tx_id));
+    let Some(claim) = claim else {
+        return Err(format!("it completed with {on_chain} of {} irreversible units and no claim", amount.units));
+    };
+    let claimed: u64 = claim.transfers.iter().map(|transfer| transfer.money.units).sum();
+    hold(claimed >= amount.units, || format!("its claim pays {claimed} of {} units", amount.units))?;
+    let observer = write.observer;
+    let sure = match claim.finality {
+        ClaimFinality::Accepted => observer.ever_accepted.contains(&claim.tx_id),
+        ClaimFinality::InBlock => observer.ever_included.contains(&claim.tx_id),
+        ClaimFinality::Irreversible => false,
+    };
+    hold(sure, || format!("it completed on {} without the evidence its claim asks for", claim.tx_id))
+}
+
+/// Says whether a credit is final money toward the amount.
+fn counts(credit: &Credit, payment: &Payment) -> bool {
+    credit.finality == Finality::Irreversible
+        && credit.money.currency == payment.amount.currency
+        && credit.from != payment.pay_to
+        && matches!(credit.disposition, Disposition::Counted | Disposition::Fee)
+}
+
+fn one_event_per_transition(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before else {
+        return hold(write.event.is_none(), || "a creation was announced".to_owned());
+    };
+    let moved = before.state != write.after.state;
+    let Some(event) = write.event else {
+        return hold(!moved, || format!("{} was not announced", write.after.state));
+    };
+    hold(moved, || "an event without a transition".to_owned())?;
+    let Some(body) = Body::read(&event.body) else { return Err("the event's body does not read".to_owned()) };
+    let right = body.id == event.id.to_string()
+        && body.data.payment_id == write.after.id.to_string()
+        && body.data.status == write.after.state.word()
+        && body.data.previous_status == before.state.word()
+        && body.data.sequence == write.after.sequence;
+    hold(right, || format!("the event says {:?} where it is {}", body.data.status, write.after.state))
+}
+
+fn sequence_has_no_gap(write: &PaymentWrite<'_>) -> Verdict {
+    let expected = match write.before {
+        None => 1,
+        Some(before) if before.state == write.after.state => before.sequence,
+        Some(before) => before.sequence + 1,
+    };
+    hold(write.after.sequence == expected, || format!("sequence {} where {expected} follows", write.after.sequence))
+}
+
+fn one_claim_at_a_time(write: &PaymentWrite<'_>) -> Verdict {
+    let before = write.before.and_then(|before| before.claim.as_ref());
+    let Some(after) = write.after.claim.as_ref().filter(|claim| Some(*claim) != before) else { return Ok(()) };
+    hold(before.is_none(), || format!("the claim on {} replaced another", after.tx_id))?;
+    hold(write.before.is_some_and(|before| before.state == State::Pending), || "claimed when not pending".to_owned())?;
+    let with = write.claim.is_some_and(|claimed| {
+        claimed.tx_id == after.tx_id
+            && claimed.nonce == after.nonce
+            && claimed.purpose == Purpose::Session(write.after.id)
+    });
+    hold(with, || format!("the claim on {} is not kept for ever", after.tx_id))
+}
+
+fn failure_is_certain(write: &PaymentWrite<'_>) -> Verdict {
+    let reversed = write.after.is_reversed && write.before.is_some_and(|before| !before.is_reversed);
+    if !write.moved_to(State::Failed) && !reversed {
+        return Ok(());
+    }
+    let Some(claim) = write.before.and_then(|before| before.claim.as_ref()) else {
+        return Err("it failed without a claim".to_owned());
+    };
+    let observer = write.observer;
+    hold(observer.final_time > claim.expiration, || {
+        format!("{} can still come: the newest irreversible block is of {}", claim.tx_id, observer.final_time)
+    })?;
+    let is_there =
+        claim.transfers.iter().any(|transfer| observer.truth.contains_key(&(claim.tx_id, transfer.op_in_tx)));
+    hold(!is_there, || format!("{} is on the chain for good", claim.tx_id))
+}
+
+fn expiry_has_evidence(write: &PaymentWrite<'_>) -> Verdict {
+    if !write.moved_to(State::SystemCancelled) {
+        return Ok(());
+    }
+    let (payment, observer) = (write.after, write.observer);
+    let deadline = payment.expires_at + payment.grace;
+    hold(observer.final_time > deadline, || {
+        format!("it expired at {deadline} and the newest irreversible block is of {}", observer.final_time)
+    })?;
+    let claim = write.before.and_then(|before| before.claim.as_ref());
+    hold(claim.is_none(), || "it expired with a claim in flight".to_owned())?;
+    let in_time = paid_in_time(payment, observer);
+    hold(in_time < payment.amount.units, || format!("it expired though {in_time} units were paid in time"))
+}
+
+/// Returns what the chain holds for good toward a session, from wallets and in time.
+fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
+    let deadline = payment.expires_at + payment.grace;
+    let keys = observer.truth_by_session.get(&payment.id).map_or(&[][..], Vec::as_slice);
+    let transfers = keys.iter().filter_map(|key| observer.truth.get(key));
+    transfers
+        .filter(|transfer| transfer.to == payment.pay_to && transfer.money.currency == payment.amount.currency)
+        .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= deadline)
+        .filter(|transfer| observer.target(transfer.tx_id) == Some(payment.id))
+        .map(|transfer| transfer.money.units)
+        .sum()
+}
+
+fn no_state_from_the_future(write: &PaymentWrite<'_>) -> Verdict {
+    let included = &write.observer.ever_included;
+    let unknown =
+        write.after.transfers.iter().find(|credit| credit.block.is_some() && !included.contains(&credit.tx_id));
+    hold(unknown.is_none(), || {
+        format!("{} was never in a block", unknown.map_or(TxId::default(), |credit| credit.tx_id))
+    })
+}
+
+// ---- the cursor ------------------------------------------------------------------------------------------------------
+
+fn cursor_goes_forward(write: &CursorWrite<'_>) -> Verdict {
+    let (from, to) = (write.from.block_id.number(), write.to.block_id.number());
+    hold(to > from, || format!("the cursor went from {from} to {to}"))?;
+    let last = write.observer.final_num;
+    hold(to <= last, || format!("the cursor went to {to}, and {last} is the newest irreversible block"))
+}
+
+fn nothing_is_skipped(write: &CursorWrite<'_>) -> Verdict {
+    let (from, to) = (write.from.block_id.number(), write.to.block_id.number());
+    for key in write.observer.truth_by_block.range(from + 1..=to).flat_map(|(_, keys)| keys) {
+        if let Some(transfer) = write.observer.truth.get(key)
+            && !is_accounted_for(write.observer, *key, transfer)
+        {
+            return Err(format!(
+                "the cursor passed block {} and {} of it is not kept",
+                transfer.place.block_num, key.0
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Says whether a transfer is credited or unmatched, durably, or concerns nobody.
+fn is_accounted_for(observer: &Observer, key: (TxId, u32), transfer: &Transfer) -> bool {
+    if observer.credited.contains_key(&key) || observer.unmatched.contains_key(&key) {
+        return true;
+    }
+    let watched = observer.is_fee_account(&transfer.to) || observer.is_account_of_a_merchant(&transfer.to);
+    !watched
+}
+
+// ---- webhooks --------------------------------------------------------------------------------------------------------
+
+fn heard_is_durable(heard: &Heard<'_>) -> Verdict {
+    let Some(known) = heard.observer.payments.get(&heard.payment) else {
+        return Err("a webhook tells of a session that is not durable".to_owned());
+    };
+    let payment = &known.payment;
+    let is_past = payment.sequence >= heard.sequence && heard.observer.events.contains_key(&heard.event);
+    hold(is_past, || format!("the merchant hears {:?} and only {} is durable", heard.status, payment.state))?;
+    let same = payment.sequence > heard.sequence || payment.state.word() == heard.status;
+    hold(same, || format!("the merchant hears {:?} and durable is {}", heard.status, payment.state))
+}
+
+fn webhook_is_signed(heard: &Heard<'_>) -> Verdict {
+    let event = heard.observer.events.get(&heard.event);
+    let Some(merchant) = event.and_then(|event| heard.observer.merchants.get(&event.merchant)) else {
+        return Err("a webhook of an event or a merchant that is not durable".to_owned());
+    };
+    let header = |name: &str| heard.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let (Some(time_ms), Some(legacy), Some(seconds), Some(standard), Some(id)) = (
+        header("X-Hivetill-Timestamp"),
+        header("X-Hivetill-Signature"),
+        header("webhook-timestamp"),
+        header("webhook-signature"),
+        header("webhook-id"),
+    ) else {
+        return Err("a signature header is missing".to_owned());
+    };
+    hold(id == heard.event.to_string(), || "webhook-id is not the event's id".to_owned())?;
+    let is_fresh = time_ms.parse::<u64>().is_ok_and(|ms| ms.abs_diff(heard.now.millis()) <= 300_000);
+    hold(is_fresh, || format!("signed for {time_ms}, heard at {}", heard.now.millis()))?;
+    let (old_way, new_way) = signatures(merchant, true, heard, time_ms, seconds, id)?;
+    hold(legacy == old_way, || "the older signature does not verify".to_owned())?;
+    hold(standard.split(' ').any(|one| one == new_way), || "the standard signature does not verify".to_owned())?;
+    let previous = merchant.secrets.previous.as_ref().filter(|(_, until)| heard.now < *until);
+    match (previous, header("X-Hivetill-Signature-Previous")) {
+        (None, None) => Ok(()),
+        (None, Some(_)) => Err("the replaced secret still signs after its grace".to_owned()),
+        (Some(_), None) => Err("the replaced secret does not sign during its grace".to_owned()),
+        (Some(_), Some(legacy)) => {
+            let (old_way, new_way) = signatures(merchant, false, heard, time_ms, seconds, id)?;
+            let verifies = legacy == old_way && standard.split(' ').any(|one| one == new_way);
+            hold(verifies, || "the replaced secret's signature does not verify".to_owned())
+        }
+    }
+}
+
+/// Signs as a receiver would to compare: by both rules, with the secret in force or the one before it.
+fn signatures(
+    merchant: &Merchant,
+    current: bool,
+    heard: &Heard<'_>,
+    time_ms: &str,
+    seconds: &str,
+    id: &str,
+) -> Result<(String, String), String> {
+    let secrets = &merchant.secrets;
+    let secret = match &secrets.previous {
+        Some((previous, _)) if !current => previous,
+        _ => &secrets.current,
+    };
+    let text = secret.reveal();
+    let key = BASE64_STANDARD.decode(text.strip_prefix("whsec_").unwrap_or_default());
+    let key = key.map_err(|error| format!("the secret is no base64: {error}"))?;
+    let legacy = mac(text.as_bytes(), &[time_ms.as_bytes(), b".", heard.body]);
+    let standard = mac(&key, &[id.as_bytes(), b".", seconds.as_bytes(), b".", heard.body]);
+    Ok((hex::encode(legacy), format!("v1,{}", BASE64_STANDARD.encode(standard))))
+}
+
+fn mac(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+    for part in parts {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().to_vec()
+}
+
+fn webhook_body_never_changes(heard: &Heard<'_>) -> Verdict {
+    let same = heard.observer.events.get(&heard.event).is_some_and(|event| event.body == heard.body);
+    hold(same, || "the body is not the event's".to_owned())
+}
+
+fn delivered_is_delivered(heard: &Heard<'_>) -> Verdict {
+    let carried = heard.observer.deliveries.get(&heard.delivery);
+    let in_outbox = carried.is_some_and(|carried| carried.due_at.is_some());
+    hold(in_outbox, || format!("{} has left the outbox and is sent again", heard.delivery))
+}
+
+fn one_attempt_at_a_time(heard: &Heard<'_>) -> Verdict {
+    let other = heard.observer.posting.iter().find(|(_, payment)| **payment == heard.payment);
+    hold(other.is_none(), || "two attempts for one session at once".to_owned())
+}
+
+fn attempts_are_counted(heard: &Heard<'_>) -> Verdict {
+    let Some(carried) = heard.observer.deliveries.get(&heard.delivery) else { return Ok(()) };
+    hold(heard.attempt == carried.attempts + 1, || {
+        format!("attempt {} after {} recorded ones", heard.attempt, carried.attempts)
+    })?;
+    // A clock that was set back may come after one that was ahead; the engine's own time never goes back.
+    hold(carried.due_at.is_none_or(|due| due.since(heard.now).as_secs() <= 120), || "sent before it was due".to_owned())
+}
+
+fn record_says_what_happened(attempted: &Attempted<'_>) -> Verdict {
+    let attempt = attempted.attempt;
+    hold(attempt.number == attempted.before.attempts + 1, || format!("attempt {} out of order", attempt.number))?;
+    let given = attempted.observer.answered.get(&(attempt.delivery, attempt.number));
+    hold(given == Some(&attempt.outcome), || format!("recorded as {:?}, was {given:?}", attempt.outcome))
+}
+
+fn schedule_is_kept(attempted: &Attempted<'_>) -> Verdict {
+    let attempt = attempted.attempt;
+    let Some(next) = attempt.next_attempt_at else {
+        let ends = match attempt.outcome {
+            Outcome::Accepted { .. } | Outcome::Refused { status: 410, .. } => true,
+            _ => attempt.number as usize >= SCHEDULE.len(),
+        };
+        return hold(ends, || format!("given up after attempt {} ({})", attempt.number, attempt.outcome.word()));
+    };
+    hold(!attempt.outcome.is_success(), || "a success is tried again".to_owned())?;
+    // Written down here once more, so that a wrong table is seen: seconds after attempts 1, 2, …
+    const SECONDS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+    let Some(wait) = SECONDS.get(attempt.number as usize - 1) else {
+        return Err(format!("attempt {} is not the last", attempt.number));
+    };
+    let started = attempt.started_at;
+    let slow = matches!(attempt.outcome, Outcome::Timeout | Outcome::Refused { status: 429, .. });
+    let least = if slow { (*wait).max(60) } else { *wait };
+    let waits = next.since(started).as_secs();
+    // The engine's time may be ahead of the clock the attempt is dated by.
+    let fits = waits + 61 >= least * 8 / 10 && waits <= least * 2 + 90;
+    hold(fits, || format!("attempt {} is followed after {waits} s, not about {least} s", attempt.number))
+}
+
+// ---- agents ----------------------------------------------------------------------------------------------------------
+
+fn claimed_before_broadcast(broadcast: &Broadcast<'_>) -> Verdict {
+    let claim = broadcast.observer.claims.get(&broadcast.tx_id);
+    hold(claim.is_some(), || format!("{} was broadcast and is not claimed", broadcast.tx_id))
+}
+
+fn settled_is_paid(observer: &Observer, answer: &Answer<'_>) -> Verdict {
+    let Answer::Settled { payment, tx_id } = answer else { return Ok(()) };
+    let paid = observer
+        .payments
+        .get(payment)
+        .is_some_and(|known| known.payment.state == State::Completed && known.payment.paid_by == Some(*tx_id));
+    hold(paid, || format!("success for {tx_id}, which has not durably completed the session"))
+}
+
+fn told_once(observer: &Observer, answer: &Answer<'_>) -> Verdict {
+    let Answer::Facilitated { tx_id } = answer else { return Ok(()) };
+    hold(!observer.told.contains(tx_id), || format!("{tx_id} was called a success twice"))?;
+    let settled = observer.claims.get(tx_id).is_some_and(|claimed| claimed.fate == Fate::Settled { told: true });
+    hold(settled, || format!("{tx_id} is called a success and is not durably settled"))
+}
+
+fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
+    let observer = end.observer;
+    let taken =
+        observer.refused.difference(&observer.own_broadcasts).find(|tx_id| observer.ever_included.contains(tx_id));
+    match taken {
+        None => Ok(()),
+        Some(tx_id) => Err((format!("{tx_id} was refused for good and is in a block"), observer.target(*tx_id))),
+    }
+}
+
+// ---- answers ---------------------------------------------------------------------------------------------------------
+
+fn acknowledged_create_survives(observer: &Observer, answer: &Answer<'_>) -> Verdict {
+    let (Answer::Created(payment) | Answer::Read(payment)) = answer else { return Ok(()) };
+    let durable = observer.payments.get(&payment.id).is_some_and(|known| known.payment.version >= payment.version);
+    hold(durable, || "an answer tells of a session that is not durable".to_owned())
+}
+
+fn acknowledged_cancel_sticks(observer: &Observer, answer: &Answer<'_>) -> Verdict {
+    let Answer::Cancelled(payment) = answer else { return Ok(()) };
+    let durable = observer.payments.get(&payment.id).is_some_and(|known| known.payment.state == State::UserCancelled);
+    hold(durable, || "a cancellation was answered and is not durable".to_owned())
+}
+
+// ---- the end ---------------------------------------------------------------------------------------------------------
+
+fn every_session_ends(end: &End<'_>) -> FinalVerdict {
+    for (id, payment) in &end.stored {
+        let over = end.observer.final_time > payment.expires_at + payment.grace;
+        if !payment.state.is_terminal() && over && payment.claim.is_none() {
+            return Err((format!("{id} is still {} and its time is over for good", payment.state), Some(*id)));
+        }
+    }
+    Ok(())
+}
+
+fn claims_are_decided(end: &End<'_>) -> FinalVerdict {
+    for id in &end.in_flight {
+        let expiration = end.stored.get(id).and_then(|payment| payment.claim.as_ref()).map(|claim| claim.expiration);
+        if expiration
+            .is_none_or(|expiration| end.observer.final_time > expiration + core::time::Duration::from_secs(120))
+        {
+            return Err((format!("the claim of {id} is open though its transaction has expired for good"), Some(*id)));
+        }
+    }
+    for claimed in end.observer.claims.values() {
+        if let Purpose::Facilitated(facilitation) = &claimed.purpose
+            && claimed.fate == Fate::Open
+            && end.observer.final_time > facilitation.expiration + core::time::Duration::from_secs(120)
+        {
+            return Err((format!("the fate of {} is open for good", claimed.tx_id), None));
+        }
+    }
+    Ok(())
+}
+
+fn reversal_is_noticed(end: &End<'_>) -> FinalVerdict {
+    for (id, payment) in &end.stored {
+        let Some(paid_by) = payment.paid_by.filter(|_| payment.state == State::Completed) else { continue };
+        let is_there = end.observer.truth.range((paid_by, 0)..=(paid_by, u32::MAX)).next().is_some();
+        if is_there == payment.is_reversed && payment.claim.is_none() {
+            let what = if is_there { "is called reversed and is on the chain" } else { "vanished and nobody says so" };
+            return Err((format!("{paid_by}, which completed {id}, {what}"), Some(*id)));
+        }
+    }
+    Ok(())
+}
+
+fn paid_in_time_completes(end: &End<'_>) -> FinalVerdict {
+    for (id, payment) in &end.stored {
+        let paid = paid_in_time(payment, end.observer) >= payment.amount.units;
+        if paid && matches!(payment.state, State::Pending | State::Processing | State::SystemCancelled) {
+            return Err((format!("{id} was paid in time and is {}", payment.state), Some(*id)));
+        }
+    }
+    Ok(())
+}
+
+fn credited_sums_are_the_chains(end: &End<'_>) -> FinalVerdict {
+    let observer = end.observer;
+    for (id, payment) in &end.stored {
+        let keys = observer.truth_by_session.get(id).map_or(&[][..], Vec::as_slice);
+        let on_chain: u64 = keys
+            .iter()
+            .filter(|key| observer.target(key.0) == Some(*id))
+            .filter_map(|key| observer.truth.get(key))
+            .filter(|transfer| is_read(observer, transfer) && is_of(observer, payment, transfer))
+            .map(|transfer| transfer.money.units)
+            .sum();
+        let finals = payment.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible);
+        // A transaction that only its claim ties to the session is not in the list above.
+        let by_memo = finals.filter(|credit| keys.contains(&(credit.tx_id, credit.op_in_tx)));
+        let credited: u64 = by_memo.map(|credit| credit.money.units).sum();
+        if credited != on_chain && payment.transfers.len() < 500 {
+            return Err((format!("{id} is credited {credited} units, the chain has {on_chain}"), Some(*id)));
+        }
+    }
+    Ok(())
+}
+
+fn is_read(observer: &Observer, transfer: &Transfer) -> bool {
+    let number = transfer.place.block_num;
+    let after_first = observer.first_cursor.is_some_and(|first| number > first.block_id.number());
+    after_first && observer.cursor.is_some_and(|cursor| number <= cursor.block_id.number())
+}
+
+fn is_of(observer: &Observer, payment: &Payment, transfer: &Transfer) -> bool {
+    let collects = matches!(payment.quote.fee_mode, FeeMode::Split { .. }) && observer.is_fee_account(&transfer.to);
+    transfer.to == payment.pay_to || collects
+}
+
+fn no_transfer_is_lost(end: &End<'_>) -> FinalVerdict {
+    let observer = end.observer;
+    for (key, transfer) in &observer.truth {
+        if !is_read(observer, transfer) {
+            continue;
+        }
+        let credits = observer.credited.get(key).and_then(|id| end.stored.get(id)).map_or(0, |payment| {
+            payment.transfers.iter().filter(|credit| (credit.tx_id, credit.op_in_tx) == *key).count()
+        });
+        let kept = end.stored_unmatched.iter().filter(|kept| kept.transfer == *transfer).count();
+        let watched = observer.is_fee_account(&transfer.to) || observer.is_account_of_a_merchant(&transfer.to);
+        if credits + kept != usize::from(watched) && (watched || kept > 0) {
+            let text = format!(
+                "{} over {} to {} is credited {credits} times and kept as unmatched {kept} times",
+                key.0, transfer.money, transfer.to
+            );
+            return Err((text, observer.target(key.0)));
+        }
+    }
+    Ok(())
+}
+
+fn unmatched_has_no_session(end: &End<'_>) -> FinalVerdict {
+    for unmatched in &end.stored_unmatched {
+        let target = end.observer.target(unmatched.transfer.tx_id);
+        let payment = target.and_then(|id| end.stored.get(&id));
+        if let Some(payment) = payment.filter(|payment| is_of(end.observer, payment, &unmatched.transfer)) {
+            let text = format!("{} names {} and is kept as unmatched", unmatched.transfer.tx_id, payment.id);
+            return Err((text, target));
+        }
+    }
+    Ok(())
+}
+
+fn every_webhook_goes_out(end: &End<'_>) -> FinalVerdict {
+    for delivery in &end.outbox {
+        let overdue = end.now.since(delivery.due_at).as_secs();
+        if overdue > 180 {
+            let text =
+                format!("{} waits since {overdue} s after its time, with {} attempts", delivery.id, delivery.attempts);
+            return Err((text, Some(delivery.payment)));
+        }
+    }
+    for carried in end.observer.deliveries.values() {
+        let waits = end.outbox.iter().any(|delivery| delivery.event == carried.event);
+        if waits != carried.due_at.is_some() {
+            return Err((
+                format!("event {} is lost from the outbox, or back in it", carried.event),
+                Some(carried.payment),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn scanner_catches_up(end: &End<'_>) -> FinalVerdict {
+    let behind = end.observer.final_num.saturating_sub(end.scanned_num);
+    // A poll may be as much as ten seconds away.
+    if behind <= 8 { Ok(()) } else { Err((format!("the scanner is {behind} blocks behind"), None)) }
+}
+
+// ---- helpers ---------------------------------------------------------------------------------------------------------
+
+fn hold(holds: bool, text: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(text()) }
+}
+
+impl PaymentWrite<'_> {
+    fn moved_to(&self, state: State) -> bool {
+        self.after.state == state && self.before.is_none_or(|before| before.state != state)
+    }
+}
+
+impl Observer {
+    fn is_account_of_a_merchant(&self, account: &engine::account::AccountName) -> bool {
+        self.accounts.contains(account)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    id: String,
+    data: Data,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    payment_id: String,
+    status: String,
+    previous_status: String,
+    sequence: u32,
+}
+
+impl Body {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+}
+
+type Read = (DeliveryId, u32, EventId, PaymentId, String, u32);
+
+/// Reads a webhook as a receiver does: delivery, attempt, event, payment, status, sequence.
+#[must_use]
+pub fn read_webhook(headers: &[(String, String)], body: &[u8]) -> Option<Read> {
+    let header = |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let body = Body::read(body)?;
+    Some((
+        header("X-Hivetill-Delivery")?.parse().ok()?,
+        header("X-Hivetill-Attempt")?.parse().ok()?,
+        body.id.parse().ok()?,
+        body.data.payment_id.parse().ok()?,
+        body.data.status,
+        body.data.sequence,
+    ))
+}

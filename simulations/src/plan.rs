@@ -1,0 +1,336 @@
+//! Writes a script from a seed: customers of every kind, agents, and what merchants do meanwhile.
+
+use engine::money::Currency;
+
+use crate::{
+    options::{Faults, Setup},
+    random::Random,
+    script::{Action, Change, Memo, Script, Step, Trick},
+};
+
+/// How the faults of a campaign's runs are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mix {
+    /// Each run draws its own.
+    Swarm,
+    /// Everything at once, at its default rate.
+    AllOn,
+    /// Every third run has everything on; the others draw.
+    Both,
+    /// Nothing goes wrong.
+    None,
+}
+
+/// Payers with an account each.
+pub const PAYERS: usize = 6;
+/// Agents with an account each.
+pub const AGENTS: usize = 4;
+
+macro_rules! customers {
+    ($($name:ident = $weight:literal, $says:literal;)*) => {
+        /// A kind of customer.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Customer { $(#[doc = $says] $name,)* }
+        impl Customer {
+            const ALL: &'static [Self] = &[$(Self::$name,)*];
+            const WEIGHTS: &'static [u32] = &[$($weight,)*];
+        }
+    };
+}
+
+customers! {
+    Exact = 24, "Pays exactly, in time.";
+    Never = 6, "Never pays.";
+    Late = 4, "Pays when the time is over.";
+    AtExpiry = 6, "Pays within seconds of the expiry.";
+    Partial = 3, "Pays a part and no more.";
+    TopUp = 6, "Pays in parts that add up.";
+    LateTopUp = 2, "Pays a part in time and the rest too late.";
+    Over = 3, "Pays too much.";
+    WrongMemo = 4, "Pays with a memo that names no session.";
+    NoisyMemo = 3, "Pays with words around the memo.";
+    WrongAsset = 3, "Pays in the other currency, then perhaps rightly.";
+    Double = 4, "Pays twice.";
+    Race = 4, "Two customers pay one session.";
+    Dust = 2, "Sends dust, then pays.";
+    MerchantPays = 2, "The merchant pays itself.";
+    Cancels = 4, "Cancels and does not pay.";
+    CancelRace = 8, "Cancels while a payment is on its way.";
+    PaysCancelled = 3, "Pays what it has cancelled.";
+    Agent = 12, "An agent pays by x402.";
+    AgentTwice = 3, "An agent asks twice at once.";
+    AgentRace = 4, "Two agents pay one session.";
+    AgentReplay = 4, "An agent hands in what it paid another session with.";
+    AgentOwn = 3, "An agent broadcasts its payment itself, too.";
+    AgentAndWallet = 5, "An agent and a wallet pay one session.";
+    AgentPartPaid = 2, "An agent pays a session that is partly paid.";
+    AgentWrong = 3, "An agent pays wrongly: too little, without money, nearly expired.";
+    AgentNonce = 3, "An agent's memo is its nonce.";
+    AgentCancel = 4, "An agent pays while somebody cancels.";
+    AgentAtExpiry = 3, "An agent pays at the last moment.";
+}
+
+/// Writes the script of a seed.
+#[must_use]
+pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
+    let root = Random::new(seed);
+    let mut random = root.fork("setup");
+    let faults = match mix {
+        Mix::None => Faults::default(),
+        Mix::AllOn => Faults::all_on(),
+        Mix::Both if seed.is_multiple_of(3) => Faults::all_on(),
+        Mix::Swarm | Mix::Both => Faults::swarm(&mut root.fork("faults")),
+    };
+    let mut setup = Setup::swarm(&mut random);
+    if payments > 500 {
+        // Thousands of sessions through one awake actor only measure the parking.
+        setup.max_awake = setup.max_awake.max(50);
+        setup.cache_bytes = 16 * 1024 * 1024;
+    }
+    let span_ms = span_ms(payments);
+    let mut plan = Plan { setup: &setup, steps: Vec::new(), random: root.fork("customers") };
+    for session in 0..payments {
+        plan.customer(session, span_ms);
+    }
+    plan.merchants(span_ms, &mut root.fork("merchants"));
+    let mut steps = plan.steps;
+    steps.sort_by_key(|step| step.at_ms);
+    Script {
+        name: format!("seed {seed}"),
+        why: String::new(),
+        seed,
+        setup,
+        faults,
+        steps,
+        heal_at_ms: None,
+        expect: Vec::new(),
+    }
+}
+
+/// How long customers keep coming: an hour and a half, and longer for more than ten thousand.
+const fn span_ms(payments: u32) -> u64 {
+    let hour = 3_600_000u64;
+    let by_rate = payments as u64 * hour / 10_000;
+    let least = hour * 3 / 2;
+    if by_rate > least { by_rate } else { least }
+}
+
+struct Plan<'a> {
+    setup: &'a Setup,
+    steps: Vec<Step>,
+    random: Random,
+}
+
+impl Plan<'_> {
+    fn customer(&mut self, session: u32, span_ms: u64) {
+        let kind = Customer::ALL[self.random.weighted(Customer::WEIGHTS)];
+        let start = 20_000 + self.random.below(span_ms);
+        let merchant = self.random.index(self.setup.merchants);
+        let units = match self.random.below(6) {
+            0 => 1,
+            1 => self.random.between(2, 99),
+            2 => 2_000_000,
+            _ => self.random.between(100, 50_000),
+        };
+        let currency = if self.random.chance(300_000) { Currency::Hive } else { Currency::Hbd };
+        let lifetime_seconds = self.random.chance(200_000).then(|| self.random.between(60, 600));
+        let lives_ms = lifetime_seconds.unwrap_or(self.setup.lifetime_seconds) * 1_000;
+        self.push(start, Action::Create { session, merchant, units, currency, lifetime_seconds });
+        let mut customer = One { session, start, lives_ms, units, currency, payer: self.random.index(PAYERS) };
+        let soon = start + 500 + self.random.below(lives_ms / 2);
+        let end = start + lives_ms + self.setup.grace_seconds * 1_000;
+        self.steps_of(kind, &mut customer, soon, end);
+    }
+
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of customer; a table reads best whole")]
+    fn steps_of(&mut self, kind: Customer, one: &mut One, soon: u64, end: u64) {
+        let (session, units) = (one.session, one.units);
+        let agent = self.random.index(AGENTS);
+        let near = |random: &mut Random, at: u64, by: u64| at.saturating_sub(by) + random.below(2 * by + 1);
+        match kind {
+            Customer::Exact => self.pay(soon, one, units),
+            Customer::Never => {}
+            Customer::Late => {
+                let at = end + self.random.between(1, 120_000);
+                self.pay(at, one, units);
+            }
+            Customer::AtExpiry => {
+                let at = near(&mut self.random, end, 9_000);
+                self.pay(at, one, units);
+            }
+            Customer::Partial => self.pay(soon, one, (units / 2).max(1)),
+            Customer::TopUp | Customer::LateTopUp => {
+                let part = self.random.between(1, units);
+                self.pay(soon, one, part);
+                let mut left = units - part;
+                let mut at = if kind == Customer::TopUp { soon } else { end };
+                while left > 0 {
+                    at += self.random.below(one.lives_ms / 3 + 1);
+                    let part = if self.random.chance(600_000) { left } else { self.random.between(1, left) };
+                    self.pay(at, one, part);
+                    left -= part;
+                }
+            }
+            Customer::Over => {
+                let more = self.random.between(1, units);
+                self.pay(soon, one, units + more);
+            }
+            Customer::WrongMemo => {
+                let memos = [Memo::Empty, Memo::Words, Memo::Encrypted, Memo::Two, Memo::Unknown];
+                let memo = *self.random.pick(&memos);
+                self.pay_with(soon, one, units, memo);
+                if self.random.chance(300_000) {
+                    let at = soon + self.random.below(30_000);
+                    self.pay(at, one, units);
+                }
+            }
+            Customer::NoisyMemo => self.pay_with(soon, one, units, Memo::Noisy),
+            Customer::WrongAsset => {
+                let right = one.currency;
+                one.currency = if right == Currency::Hbd { Currency::Hive } else { Currency::Hbd };
+                self.pay(soon, one, units);
+                one.currency = right;
+                if self.random.chance(500_000) {
+                    let at = soon + self.random.below(60_000);
+                    self.pay(at, one, units);
+                }
+            }
+            Customer::Double => {
+                self.pay(soon, one, units);
+                let at = soon + self.random.pick(&[0, 1_000, 20_000, 600_000]);
+                self.pay(at, one, units);
+            }
+            Customer::Race => {
+                self.pay(soon, one, units);
+                one.payer = (one.payer + 1) % PAYERS;
+                let at = soon + self.random.below(4_000);
+                self.pay(at, one, units);
+            }
+            Customer::Dust => {
+                for _ in 0..self.random.between(1, 8) {
+                    let at = one.start + 500 + self.random.below(one.lives_ms / 2);
+                    self.pay(at, one, 1);
+                }
+                self.pay(soon, one, units);
+            }
+            Customer::MerchantPays => {
+                let (currency, memo) = (one.currency, Memo::Exact);
+                self.push(soon, Action::Pay { session, payer: None, units, currency, memo });
+            }
+            Customer::Cancels => self.cancel(soon, one),
+            Customer::CancelRace => {
+                self.pay(soon, one, units);
+                let at = near(&mut self.random, soon, 8_000);
+                self.cancel(at.max(one.start + 200), one);
+            }
+            Customer::PaysCancelled => {
+                self.cancel(soon, one);
+                let at = soon + self.random.below(60_000);
+                self.pay(at, one, units);
+            }
+            Customer::Agent => self.settle(soon, session, agent, Trick::None),
+            Customer::AgentTwice => self.settle(soon, session, agent, Trick::Twice),
+            Customer::AgentRace => {
+                self.settle(soon, session, agent, Trick::None);
+                let at = soon + self.random.below(6_000);
+                self.settle(at, session, (agent + 1) % AGENTS, Trick::None);
+            }
+            Customer::AgentReplay => {
+                let of =
+                    if session == 0 { 0 } else { u32::try_from(self.random.below(u64::from(session))).unwrap_or(0) };
+                self.settle(soon, session, agent, Trick::Replay { of });
+                if self.random.chance(500_000) {
+                    let at = soon + self.random.below(20_000);
+                    self.settle(at, session, agent, Trick::None);
+                }
+            }
+            Customer::AgentOwn => self.settle(soon, session, agent, Trick::OwnBroadcast),
+            Customer::AgentAndWallet => {
+                self.settle(soon, session, agent, Trick::None);
+                let at = near(&mut self.random, soon, 6_000);
+                self.pay(at.max(one.start + 200), one, units);
+            }
+            Customer::AgentPartPaid => {
+                self.pay(soon, one, (units / 2).max(1));
+                let at = soon + self.random.below(one.lives_ms / 3 + 1);
+                self.settle(at, session, agent, Trick::None);
+            }
+            Customer::AgentWrong => {
+                let trick = *self.random.pick(&[Trick::TooLittle, Trick::Expiring, Trick::Poor]);
+                self.settle(soon, session, agent, trick);
+            }
+            Customer::AgentNonce => self.settle(soon, session, agent, Trick::NonceMemo),
+            Customer::AgentCancel => {
+                self.settle(soon, session, agent, Trick::None);
+                let at = near(&mut self.random, soon, 3_000);
+                self.cancel(at.max(one.start + 200), one);
+            }
+            Customer::AgentAtExpiry => {
+                let at = near(&mut self.random, end, 5_000);
+                self.settle(at, session, agent, Trick::None);
+            }
+        }
+    }
+
+    fn merchants(&mut self, span_ms: u64, random: &mut Random) {
+        for merchant in 0..self.setup.merchants {
+            for _ in 0..random.below(5) {
+                let at = 30_000 + random.below(span_ms);
+                let grace_seconds = *random.pick(&[0, 0, 60, 3_600]);
+                let change = match random.below(7) {
+                    0..3 => Change::RotateSecret { grace_seconds },
+                    3 => Change::OtherAccount,
+                    4 => Change::NewKey,
+                    5 => {
+                        let back = at + random.between(1_000, 300_000);
+                        self.push(back, Action::Merchant { merchant, change: Change::SwitchOn });
+                        Change::SwitchOff
+                    }
+                    _ => {
+                        let back = at + random.between(1_000, 300_000);
+                        self.push(back, Action::Merchant { merchant, change: Change::Endpoint });
+                        Change::NoEndpoint
+                    }
+                };
+                self.push(at, Action::Merchant { merchant, change });
+            }
+        }
+        for resource in 0..u32::try_from(random.below(6)).unwrap_or(0) {
+            let agent = random.index(AGENTS);
+            let units = random.between(1, 5_000);
+            self.push(30_000 + random.below(span_ms), Action::Facilitate { agent, resource, units });
+        }
+    }
+
+    fn push(&mut self, at_ms: u64, action: Action) {
+        self.steps.push(Step { at_ms, action });
+    }
+
+    fn pay(&mut self, at_ms: u64, one: &One, units: u64) {
+        self.pay_with(at_ms, one, units, Memo::Exact);
+    }
+
+    fn pay_with(&mut self, at_ms: u64, one: &One, units: u64, memo: Memo) {
+        let One { session, currency, payer, .. } = *one;
+        self.push(at_ms, Action::Pay { session, payer: Some(payer), units, currency, memo });
+    }
+
+    fn cancel(&mut self, at_ms: u64, one: &One) {
+        let by_merchant = self.random.chance(500_000);
+        self.push(at_ms, Action::Cancel { session: one.session, by_merchant });
+    }
+
+    fn settle(&mut self, at_ms: u64, session: u32, agent: usize, trick: Trick) {
+        self.push(at_ms, Action::Settle { session, agent, trick });
+    }
+}
+
+/// One customer's affair.
+struct One {
+    session: u32,
+    start: u64,
+    lives_ms: u64,
+    units: u64,
+    currency: Currency,
+    payer: usize,
+}

@@ -1,0 +1,156 @@
+//! The merchants' webhook receivers: they verify what they hear, and fail in every documented way.
+
+use std::{sync::Arc, time::Duration};
+
+use actors::environment::{WebhookRequest, WebhookResponse, WebhookTransport};
+use engine::webhook::Outcome;
+use futures_util::future::BoxFuture;
+
+use crate::{options::Fault, random::Random, script::Manner, trace::Lane, world::World};
+
+/// What the receivers are up to.
+pub(crate) struct Receivers {
+    random: Random,
+    outages: Vec<(u64, Manner)>,
+}
+
+/// What a receiver makes of a post.
+struct Fate {
+    wait_ms: u64,
+    outcome: Outcome,
+    took_it: bool,
+    fault: Option<&'static str>,
+}
+
+impl Receivers {
+    pub(crate) fn new(random: &Random, merchants: usize) -> Self {
+        Self { random: random.fork("receivers"), outages: vec![(0, Manner::Refused); merchants] }
+    }
+
+    /// Takes a receiver away for a while.
+    pub(crate) fn suffer(&mut self, merchant: usize, manner: Manner, until_ms: u64) -> bool {
+        let Some(outage) = self.outages.get_mut(merchant) else { return false };
+        *outage = (until_ms, manner);
+        true
+    }
+
+    /// Brings every receiver back.
+    pub(crate) fn heal(&mut self) {
+        self.outages.iter_mut().for_each(|outage| outage.0 = 0);
+    }
+
+    /// Draws which receiver goes away at this block.
+    pub(crate) fn roll(&mut self, rate: u32) -> Option<(usize, Manner, u64)> {
+        if !self.random.chance(rate) {
+            return None;
+        }
+        let manners = [Manner::Status(500), Manner::Status(404), Manner::Timeout, Manner::Refused, Manner::Dns];
+        let merchant = self.random.index(self.outages.len());
+        Some((merchant, *self.random.pick(&manners), self.random.between(5_000, 600_000)))
+    }
+
+    fn fate(
+        &mut self,
+        merchant: usize,
+        now_ms: u64,
+        webhook_ms: u64,
+        timeout_ms: u64,
+        rate: impl Fn(Fault) -> u32,
+    ) -> Fate {
+        let random = &mut self.random;
+        let wait_ms = random.wait_ms(webhook_ms);
+        let refused = |status, retry_after| Outcome::Refused { status, retry_after };
+        let (until, manner) = self.outages.get(merchant).copied().unwrap_or((0, Manner::Refused));
+        if now_ms < until {
+            let (wait_ms, outcome, took_it) = match manner {
+                Manner::Status(status) => (wait_ms, refused(status, None), false),
+                Manner::Timeout => (timeout_ms, Outcome::Timeout, true),
+                Manner::Refused => (0, Outcome::Connect, false),
+                Manner::Dns => (0, Outcome::Dns, false),
+            };
+            return Fate { wait_ms, outcome, took_it, fault: Some("webhook.outage") };
+        }
+        if random.chance(rate(Fault::HookTimeout)) {
+            let fault = Some(Fault::HookTimeout.word());
+            return Fate { wait_ms: timeout_ms, outcome: Outcome::Timeout, took_it: true, fault };
+        }
+        if random.chance(rate(Fault::HookReset)) {
+            let (took_it, fault) = (random.chance(500_000), Some(Fault::HookReset.word()));
+            let outcome = *random.pick(&[Outcome::Connect, Outcome::Tls]);
+            return Fate { wait_ms, outcome, took_it, fault };
+        }
+        if random.chance(rate(Fault::HookGone)) {
+            return Fate { wait_ms, outcome: refused(410, None), took_it: false, fault: Some(Fault::HookGone.word()) };
+        }
+        if random.chance(rate(Fault::HookStatus)) {
+            let status = *random.pick(&[500, 502, 503, 401, 404, 302, 429]);
+            let asks = matches!(status, 429 | 503).then(|| Duration::from_secs(random.between(1, 900)));
+            let took_it = status == 500 && random.chance(300_000);
+            return Fate { wait_ms, outcome: refused(status, asks), took_it, fault: Some(Fault::HookStatus.word()) };
+        }
+        Fate { wait_ms, outcome: Outcome::Accepted { status: 204 }, took_it: true, fault: None }
+    }
+}
+
+/// The way to the receivers.
+pub(crate) struct SimWebhooks(pub(crate) Arc<World>);
+
+impl WebhookTransport for SimWebhooks {
+    fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
+        Box::pin(async move {
+            let world = &self.0;
+            world.alive().await;
+            let now = world.wall();
+            let heard = world.observe(|observer| observer.hears(&request.headers, &request.body, now));
+            let merchant = merchant_of(&request.url);
+            let fate = {
+                let (now_ms, webhook_ms) = (world.now_ms(), world.script.setup.webhook_ms);
+                let timeout_ms = u64::try_from(request.timeout.as_millis()).unwrap_or(u64::MAX);
+                world.receivers().fate(merchant, now_ms, webhook_ms, timeout_ms, |fault| world.rate(fault))
+            };
+            if let Some((_, attempt, payment, status)) = &heard {
+                let session = world.session(*payment);
+                world.event(Lane::Webhook, "webhook.sent", session, u64::from(*attempt), || {
+                    format!("attempt {attempt} tells shop {merchant} that {} is {status}", name_of(session))
+                });
+            }
+            world.sleep(fate.wait_ms).await;
+            if let Some(fault) = fate.fault {
+                world.fault(Lane::Webhook, fault, merchant as u64, || {
+                    format!("shop {merchant} answers {}", describe(fate.outcome))
+                });
+            }
+            if let Some((delivery, attempt, payment, status)) = heard {
+                world.observe(|observer| observer.receiver_answers(delivery, attempt, fate.outcome, fate.took_it));
+                let session = world.session(payment);
+                if fate.took_it {
+                    world.event(Lane::Merchant, "webhook.heard", session, u64::from(attempt), || {
+                        format!("shop {merchant} hears that {} is {status}", name_of(session))
+                    });
+                    if !fate.outcome.is_success() {
+                        world.mark("a webhook is processed and its answer lost");
+                    }
+                }
+            }
+            WebhookResponse { outcome: fate.outcome, snippet: String::new() }
+        })
+    }
+}
+
+/// Names a session for a report.
+pub(crate) fn name_of(session: Option<u32>) -> String {
+    session.map_or_else(|| "a session nobody knows".to_owned(), |session| format!("session {session}"))
+}
+
+fn describe(outcome: Outcome) -> String {
+    outcome.status().map_or_else(|| outcome.word().to_owned(), |status| status.to_string())
+}
+
+/// Returns where a merchant's webhooks go.
+pub(crate) fn url_of(merchant: usize) -> String {
+    format!("https://shop-{merchant}.example/hook")
+}
+
+fn merchant_of(url: &str) -> usize {
+    url.trim_start_matches("https://shop-").split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}

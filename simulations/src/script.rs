@@ -1,0 +1,363 @@
+//! What is to happen in a world: the setup, the faults, and who does what when. A seed writes one; so does a scenario
+//! file; the shrinker takes things out of one.
+
+use engine::money::Currency;
+
+use crate::options::{Faults, Setup};
+
+/// A whole run, decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// What it is called.
+    pub name: String,
+    /// Why it is worth telling.
+    pub why: String,
+    /// What every random stream is forked from.
+    pub seed: u64,
+    /// How the world is made.
+    pub setup: Setup,
+    /// What goes wrong at random.
+    pub faults: Faults,
+    /// What happens, in order of time.
+    pub steps: Vec<Step>,
+    /// When faults end and everything has to come right, milliseconds; none for soon after the last step.
+    pub heal_at_ms: Option<u64>,
+    /// What must be so at the end, beside the invariants.
+    pub expect: Vec<Expect>,
+}
+
+/// Something that happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// When, in virtual milliseconds since the world began.
+    pub at_ms: u64,
+    /// What.
+    pub action: Action,
+}
+
+/// What can happen. Sessions, merchants, payers, agents and nodes go by number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// A merchant creates a session.
+    Create {
+        /// The session's number.
+        session: u32,
+        /// Whose.
+        merchant: usize,
+        /// How much, in 1/1000.
+        units: u64,
+        /// Of what.
+        currency: Currency,
+        /// How long it lives, seconds; none for the setup's.
+        lifetime_seconds: Option<u64>,
+    },
+    /// A payer's wallet sends a transfer to the session's account.
+    Pay {
+        /// The session it is meant for.
+        session: u32,
+        /// Who pays; the merchant's own account for `None`.
+        payer: Option<usize>,
+        /// How much, in 1/1000.
+        units: u64,
+        /// Of what.
+        currency: Currency,
+        /// What the memo says.
+        memo: Memo,
+    },
+    /// Customer or merchant cancels.
+    Cancel {
+        /// The session.
+        session: u32,
+        /// Whether the merchant does.
+        by_merchant: bool,
+    },
+    /// An agent pays by x402, and keeps asking until it has an answer.
+    Settle {
+        /// The session it pays.
+        session: u32,
+        /// Which agent; the same agent and session are the same signed transaction.
+        agent: usize,
+        /// What it does differently.
+        trick: Trick,
+    },
+    /// An agent has a payment for another server settled.
+    Facilitate {
+        /// Which agent.
+        agent: usize,
+        /// A number that makes its resource and nonce.
+        resource: u32,
+        /// How much, in 1/1000.
+        units: u64,
+    },
+    /// Somebody does something to a merchant's record.
+    Merchant {
+        /// Which merchant.
+        merchant: usize,
+        /// What.
+        change: Change,
+    },
+    /// Something goes wrong now.
+    Trouble(Trouble),
+}
+
+/// What a memo says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memo {
+    /// Exactly `pos-<id>`.
+    Exact,
+    /// The id in other case, with words around it.
+    Noisy,
+    /// Nothing.
+    Empty,
+    /// Words that name no session.
+    Words,
+    /// An encrypted memo around the id.
+    Encrypted,
+    /// The id and another session's.
+    Two,
+    /// A well-formed id that no session has.
+    Unknown,
+}
+
+impl Memo {
+    /// Every kind, with its word.
+    pub const ALL: [(Self, &'static str); 7] = [
+        (Self::Exact, "exact"),
+        (Self::Noisy, "noisy"),
+        (Self::Empty, "empty"),
+        (Self::Words, "words"),
+        (Self::Encrypted, "encrypted"),
+        (Self::Two, "two sessions"),
+        (Self::Unknown, "unknown session"),
+    ];
+
+    /// Says whether it names its session.
+    #[must_use]
+    pub const fn names_session(self) -> bool {
+        matches!(self, Self::Exact | Self::Noisy)
+    }
+}
+
+/// What an agent does differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trick {
+    /// Nothing.
+    None,
+    /// It asks twice at the same moment.
+    Twice,
+    /// It broadcasts its transaction itself, too.
+    OwnBroadcast,
+    /// It hands in a transaction it made for another session.
+    Replay {
+        /// That session.
+        of: u32,
+    },
+    /// It pays less than it should.
+    TooLittle,
+    /// Its transaction expires in a moment.
+    Expiring,
+    /// It does not have the money.
+    Poor,
+    /// Its memo is `x402:<nonce>` and names no session.
+    NonceMemo,
+}
+
+/// What happens to a merchant's record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// A new webhook secret; the old one signs beside it for so many seconds.
+    RotateSecret {
+        /// The grace.
+        grace_seconds: u64,
+    },
+    /// Switched off by an admin.
+    SwitchOff,
+    /// Switched on again.
+    SwitchOn,
+    /// Its money goes to its other account from now on.
+    OtherAccount,
+    /// No webhook endpoint any more.
+    NoEndpoint,
+    /// The endpoint again.
+    Endpoint,
+    /// Agents may not pay it.
+    NoX402,
+    /// A new API key.
+    NewKey,
+}
+
+/// What goes wrong at a chosen time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// The power goes now.
+    PowerCut,
+    /// The power goes at the n-th write or sync from now.
+    PowerCutIn(u64),
+    /// The n-th disk operation from now fails.
+    DiskErrorIn(u64),
+    /// The disk may not grow.
+    DiskFull {
+        /// For how long.
+        for_ms: u64,
+    },
+    /// The process is killed now.
+    Kill,
+    /// The process is killed when it next reaches a point of the code.
+    KillAt(String),
+    /// The process is stopped in order and started again.
+    Restart,
+    /// The actor that next reaches a point of the code panics.
+    PanicAt(String),
+    /// A node goes away.
+    NodeDown {
+        /// Which.
+        node: usize,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A node falls behind.
+    NodeLag {
+        /// Which.
+        node: usize,
+        /// By how many blocks.
+        blocks: u32,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A node lies.
+    NodeLie {
+        /// Which.
+        node: usize,
+        /// How.
+        lie: Lying,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// The newest blocks are replaced by others.
+    Fork {
+        /// How many.
+        depth: u32,
+        /// Whether their transactions are forgotten; otherwise they wait again.
+        forget: bool,
+    },
+    /// Nothing becomes irreversible.
+    HoldFinality {
+        /// For how long.
+        for_ms: u64,
+    },
+    /// Blocks stay empty.
+    HoldTransactions {
+        /// For how long.
+        for_ms: u64,
+    },
+    /// No block is made.
+    HoldBlocks {
+        /// For how long.
+        for_ms: u64,
+    },
+    /// Nodes forget what waits for a block.
+    ForgetMempool,
+    /// A merchant's receiver is away.
+    Outage {
+        /// Whose.
+        merchant: usize,
+        /// How it shows.
+        manner: Manner,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// The wall clock steps.
+    ClockStep {
+        /// By how much.
+        by_ms: i64,
+    },
+}
+
+/// How a node lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lying {
+    /// It tells of transfers that never were.
+    Invents,
+    /// It leaves out every transfer.
+    Omits,
+    /// It says each was ten times as much.
+    Inflates,
+    /// It calls everything final.
+    Finalizes,
+    /// It is ahead of the chain.
+    Ahead,
+    /// It takes broadcasts and throws them away.
+    Swallows,
+}
+
+impl Lying {
+    /// Every kind, with its word.
+    pub const ALL: [(Self, &'static str); 6] = [
+        (Self::Invents, "invents"),
+        (Self::Omits, "omits"),
+        (Self::Inflates, "inflates"),
+        (Self::Finalizes, "finalizes"),
+        (Self::Ahead, "ahead"),
+        (Self::Swallows, "swallows"),
+    ];
+}
+
+/// How a receiver fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// 500.
+    Status(u16),
+    /// It takes the event and does not answer.
+    Timeout,
+    /// No connection.
+    Refused,
+    /// The name does not resolve.
+    Dns,
+}
+
+/// What must be so at the end of a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expect {
+    /// The session.
+    pub session: u32,
+    /// One of these states.
+    pub states: Vec<String>,
+    /// What is credited, in 1/1000.
+    pub credited_units: Option<u64>,
+    /// Exactly these exceptions.
+    pub exceptions: Option<Vec<String>>,
+    /// How many different events the merchant hears of it.
+    pub webhooks: Option<usize>,
+}
+
+impl Script {
+    /// Returns how many sessions it speaks of.
+    #[must_use]
+    pub fn sessions(&self) -> u32 {
+        let created = |step: &Step| match step.action {
+            Action::Create { session, .. } => Some(session + 1),
+            _ => None,
+        };
+        self.steps.iter().filter_map(created).max().unwrap_or(0)
+    }
+
+    /// Returns when the last step happens.
+    #[must_use]
+    pub fn last_step_ms(&self) -> u64 {
+        self.steps.iter().map(|step| step.at_ms).max().unwrap_or(0)
+    }
+}
+
+impl Action {
+    /// Returns the session it is about.
+    #[must_use]
+    pub const fn session(&self) -> Option<u32> {
+        match self {
+            Self::Create { session, .. }
+            | Self::Pay { session, .. }
+            | Self::Cancel { session, .. }
+            | Self::Settle { session, .. } => Some(*session),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The store between the actors and the real redb: commits take their time, are sometimes refused for want of room,
+//! and everybody who watches hears of them.
+
+use std::sync::Arc;
+
+use engine::{
+    account::AccountName,
+    ids::{EventId, MerchantId, PaymentId, SlugToken},
+    ledger::TxId,
+    merchant::{KeyDigest, Merchant},
+    payment::{Payment, Rate},
+    time::Timestamp,
+    webhook::{Attempt, Delivery},
+};
+use futures_util::future::BoxFuture;
+use storage::{
+    Batch, Claimed, CommitError, Cursor, EventRecord, MerchantQuery, Page, PaymentQuery, Read, RedbStore, Store,
+    Unmatched, Write,
+};
+
+use crate::{options::Fault, trace::Lane, world::World};
+
+/// A real store in a simulated world.
+pub(crate) struct SimStore {
+    pub(crate) world: Arc<World>,
+    pub(crate) inner: Arc<RedbStore>,
+}
+
+impl SimStore {
+    async fn commit_in_time(&self, batch: Batch) -> Result<(), CommitError> {
+        let world = &self.world;
+        world.alive().await;
+        let (before_ms, after_ms, is_busy) = world.commit_fate();
+        if is_busy {
+            world.fault(Lane::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
+            return Err(CommitError::Overloaded);
+        }
+        world.sleep(before_ms).await;
+        let seen = batch.clone();
+        let outcome = self.inner.commit(batch).await;
+        match &outcome {
+            Ok(()) => {
+                world.tell_commit(&seen);
+                world.observe(|observer| observer.committed(&seen));
+            }
+            Err(CommitError::Unknown(why)) => {
+                world.event(Lane::Disk, "commit.unknown", None, 0, || format!("a commit's fate is unknown: {why}"));
+                world.observe(|observer| observer.maybe.push(seen));
+            }
+            Err(refused) => {
+                world.event(Lane::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
+                world.mark("a stale or doubled write is refused");
+            }
+        }
+        world.sleep(after_ms).await;
+        // Power that went inside the commit: nobody is left to hear of its outcome.
+        world.alive().await;
+        outcome
+    }
+}
+
+macro_rules! reads {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {$(
+        fn $name(&self, $($arg: $type),*) -> Read<'_, $answer> {
+            Box::pin(async move {
+                self.world.alive().await;
+                let answer = self.inner.$name($($arg),*).await;
+                // Nobody reads on after the process died in the middle of it.
+                self.world.alive().await;
+                answer
+            })
+        }
+    )*};
+}
+
+impl Store for SimStore {
+    fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
+        Box::pin(self.commit_in_time(batch))
+    }
+
+    reads! {
+        merchant(id: MerchantId) -> Option<Merchant>;
+        merchant_by_key(digest: KeyDigest) -> Option<Merchant>;
+        merchants(query: MerchantQuery) -> Page<Merchant>;
+        watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
+        payment(id: PaymentId) -> Option<Payment>;
+        payment_by_slug(slug: SlugToken) -> Option<Payment>;
+        payments(query: PaymentQuery) -> Page<Payment>;
+        due(before: Timestamp, after: Option<(Timestamp, PaymentId)>, limit: usize) -> Vec<(Timestamp, PaymentId)>;
+        in_flight() -> Vec<PaymentId>;
+        open_facilitations() -> Vec<Claimed>;
+        claim(tx_id: TxId) -> Option<Claimed>;
+        claim_by_nonce(nonce: String) -> Option<Claimed>;
+        cursor() -> Option<Cursor>;
+        rate() -> Option<Rate>;
+        due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;
+        next_delivery_after(now: Timestamp) -> Option<Timestamp>;
+        event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
+        events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
+        attempts(event: EventId) -> Vec<Attempt>;
+        unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
+        note(name: &'static str) -> Option<Vec<u8>>;
+    }
+
+    fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
+        Box::pin(async move {
+            self.world.alive().await;
+            let indexed = self.inner.index_search(now, max).await;
+            self.world.alive().await;
+            indexed
+        })
+    }
+}
+
+/// Says whether a batch whose fate is unknown is in the store after all.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool, storage::ReadError> {
+    for write in &batch.writes {
+        let applied = match write {
+            Write::Payment { payment, .. } => {
+                store.payment(payment.id).await?.is_some_and(|stored| stored == **payment)
+            }
+            Write::Merchant { merchant, .. } => {
+                store.merchant(merchant.id).await?.is_some_and(|stored| stored == **merchant)
+            }
+            Write::Claim(claimed) => store.claim(claimed.tx_id).await?.is_some(),
+            Write::Fate { tx_id, fate, .. } => store.claim(*tx_id).await?.is_some_and(|stored| stored.fate == *fate),
+            Write::Attempt { attempt, .. } => store.attempts(attempt.event).await?.contains(attempt),
+            Write::Cursor { cursor, .. } => store.cursor().await? == Some(*cursor),
+            Write::Rate(rate) => store.rate().await? == Some(*rate),
+            Write::Undeliverable(delivery) => {
+                let waiting = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;
+                !waiting.iter().any(|waiting| waiting.id == delivery.id)
+            }
+            Write::Event(_) | Write::Unmatched(_) | Write::Note { .. } | Write::Remember(_) | Write::Forget { .. } => {
+                continue;
+            }
+        };
+        return Ok(applied);
+    }
+    Ok(false)
+}

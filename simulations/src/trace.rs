@@ -1,0 +1,204 @@
+//! What happened, in order: a hash that must be the same every time, and, where asked for, lines to read.
+
+use std::{collections::BTreeMap, fmt};
+
+/// Who did it; a lane of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lane {
+    /// Customers and agents.
+    Payer,
+    /// The Hive chain and its nodes.
+    Ledger,
+    /// The scanner's progress.
+    Scanner,
+    /// Payment sessions.
+    Session,
+    /// The disk below the store.
+    Disk,
+    /// Webhooks on their way.
+    Webhook,
+    /// Merchants.
+    Merchant,
+    /// The process, its clock and its actors.
+    Process,
+}
+
+impl Lane {
+    /// Every lane, from the top of the report down.
+    pub const ALL: [Self; 8] = [
+        Self::Payer,
+        Self::Ledger,
+        Self::Scanner,
+        Self::Session,
+        Self::Disk,
+        Self::Webhook,
+        Self::Merchant,
+        Self::Process,
+    ];
+
+    /// Returns its name.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Payer => "payer",
+            Self::Ledger => "ledger",
+            Self::Scanner => "scanner",
+            Self::Session => "session",
+            Self::Disk => "disk",
+            Self::Webhook => "webhook",
+            Self::Merchant => "merchant",
+            Self::Process => "process",
+        }
+    }
+}
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// When, in virtual milliseconds since the world began.
+    pub at_ms: u64,
+    /// Who.
+    pub lane: Lane,
+    /// What kind of thing.
+    pub kind: &'static str,
+    /// The session it is about, by its number in the script.
+    pub session: Option<u32>,
+    /// What, in words.
+    pub text: String,
+    /// Whether it is a fault that was injected.
+    pub is_fault: bool,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.is_fault { "!" } else { " " };
+        write!(f, "{:>12} {mark} {:<8} {}", show_ms(self.at_ms), self.lane.word(), self.text)
+    }
+}
+
+/// Writes virtual time as a person reads it: `12m04.250s`.
+#[must_use]
+pub fn show_ms(ms: u64) -> String {
+    let (hours, minutes, seconds, rest) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60, ms % 1_000);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}.{rest:03}s"),
+        (0, _) => format!("{minutes}m{seconds:02}.{rest:03}s"),
+        _ => format!("{hours}h{minutes:02}m{seconds:02}.{rest:03}s"),
+    }
+}
+
+/// What happened so far.
+#[derive(Debug, Default)]
+pub struct Trace {
+    hash: u64,
+    events: u64,
+    lines: Option<Vec<Line>>,
+    faults: BTreeMap<&'static str, u64>,
+    marks: BTreeMap<&'static str, u64>,
+}
+
+impl Trace {
+    /// Returns an empty trace; it keeps lines only if asked to.
+    #[must_use]
+    pub fn new(keeps_lines: bool) -> Self {
+        Self { lines: keeps_lines.then(Vec::new), ..Self::default() }
+    }
+
+    /// Notes an event. Its words are written only where lines are kept; time, kind, session and `detail` are hashed.
+    pub fn event(
+        &mut self,
+        at_ms: u64,
+        lane: Lane,
+        kind: &'static str,
+        session: Option<u32>,
+        detail: u64,
+        text: impl FnOnce() -> String,
+    ) {
+        self.note(at_ms, lane, kind, session, detail, false, text);
+    }
+
+    /// Notes an injected fault.
+    pub fn fault(&mut self, at_ms: u64, lane: Lane, kind: &'static str, detail: u64, text: impl FnOnce() -> String) {
+        *self.faults.entry(kind).or_default() += 1;
+        self.note(at_ms, lane, kind, None, detail, true, text);
+    }
+
+    /// Counts that a rare place was reached.
+    pub fn mark(&mut self, name: &'static str) {
+        *self.marks.entry(name).or_default() += 1;
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the one place where both kinds of event meet")]
+    fn note(
+        &mut self,
+        at_ms: u64,
+        lane: Lane,
+        kind: &'static str,
+        session: Option<u32>,
+        detail: u64,
+        is_fault: bool,
+        text: impl FnOnce() -> String,
+    ) {
+        self.events += 1;
+        self.mix(at_ms);
+        for chunk in kind.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.mix(u64::from_le_bytes(word));
+        }
+        self.mix(session.map_or(u64::MAX, u64::from));
+        self.mix(detail);
+        if let Some(lines) = &mut self.lines {
+            lines.push(Line { at_ms, lane, kind, session, text: text(), is_fault });
+        }
+    }
+
+    /// Puts a number into the hash.
+    pub fn mix(&mut self, word: u64) {
+        self.hash = (self.hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    /// Returns the hash of everything noted.
+    #[must_use]
+    pub const fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Returns how much was noted.
+    #[must_use]
+    pub const fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Returns the faults injected, by kind.
+    #[must_use]
+    pub const fn faults(&self) -> &BTreeMap<&'static str, u64> {
+        &self.faults
+    }
+
+    /// Returns the rare places reached, by name.
+    #[must_use]
+    pub const fn marks(&self) -> &BTreeMap<&'static str, u64> {
+        &self.marks
+    }
+
+    /// Takes the lines out.
+    pub fn take_lines(&mut self) -> Vec<Line> {
+        self.lines.take().unwrap_or_default()
+    }
+}
+
+/// Mixes bytes into one number, eight at a time.
+#[must_use]
+pub fn digest(bytes: &[u8]) -> u64 {
+    let mut hash = 0x51_7c_c1_b7_27_22_0a_95u64;
+    let mut chunks = bytes.chunks_exact(8);
+    for chunk in &mut chunks {
+        let word = u64::from_le_bytes(chunk.try_into().expect("chunks of eight"));
+        hash = (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    for byte in chunks.remainder() {
+        hash = (hash.rotate_left(23) ^ u64::from(*byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    hash
+}
