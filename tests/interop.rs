@@ -134,6 +134,7 @@ fn run_x402_suite(settings: &[&str]) {
     node.arg("--test")
         .env("HIVETILL_API", &dev.api.base)
         .env("HIVETILL_RPC", &dev.ledger.rpc.base)
+        .env("HIVETILL_CONTROL", &dev.ledger.control.base)
         .env("HIVETILL_API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))
         .env("HIVETILL_ACCOUNT", "alice")
         .env("HIVETILL_KEY", dev.demo_account("alice").key)

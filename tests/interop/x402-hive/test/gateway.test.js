@@ -2,6 +2,8 @@
 //
 //   hivetill dev --json > dev.json
 //   HIVETILL_API=… HIVETILL_RPC=… HIVETILL_API_KEY=… HIVETILL_ACCOUNT=alice HIVETILL_KEY=5… HIVETILL_TO=shop.demo npm test
+//
+// With HIVETILL_CONTROL, the dev ledger's control address, the ledger is made to hang, too.
 
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
@@ -103,6 +105,42 @@ test('one payer at once five times pays once', { skip }, async () => {
   const { json } = await call(`/api/public/payments/${session.id}`);
   const toShop = json.transfers.filter((transfer) => transfer.to === payTo);
   assert.deepEqual([json.status, json.exceptions, toShop.length], ['completed', [], 1]);
+});
+
+const control = env.HIVETILL_CONTROL;
+
+async function order(method, params) {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: `control.${method}`, params });
+  const response = await fetch(control, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  assert.equal((await response.json()).error, undefined);
+}
+
+test('a payment that hangs is handed in again with the same bytes until it is decided', { skip: skip || !control }, async () => {
+  const session = await open('700');
+  const client = registerHive(new x402Client(), { account, key, nodes });
+  const seen = [];
+  const watched = async (request) => {
+    const response = await fetch(request);
+    const receipt = response.headers.get('payment-response');
+    const reason = receipt && decodePaymentResponseHeader(receipt).errorReason;
+    seen.push([response.status, reason, request.headers.get('payment-signature'), response.headers.has('payment-required')]);
+    // The gateway does not know how it will end; now the ledger goes on.
+    if (reason === 'settlement_pending') await order('hold_transactions', { held: false });
+    return response;
+  };
+  await order('hold_transactions', { held: true });
+  try {
+    const response = await wrapFetchWithPayment(retrySamePayment(watched), client)(session.url);
+    assert.equal(response.status, 200, JSON.stringify(seen));
+  } finally {
+    await order('hold_transactions', { held: false });
+  }
+  const payments = seen.filter(([, , header]) => header);
+  assert.deepEqual(payments[0].slice(0, 2), [402, 'settlement_pending']);
+  assert.equal(payments[0][3], false, 'no fresh requirements while it is open');
+  assert.ok(payments.length > 1);
+  assert.equal(new Set(payments.map(([, , header]) => header)).size, 1, 'the same bytes');
+  assert.equal(await statusOf(session), 'completed');
 });
 
 const nonceOf = (header) => JSON.parse(Buffer.from(header, 'base64').toString('utf8')).payload.nonce;
