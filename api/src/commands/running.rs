@@ -46,7 +46,8 @@ impl Running {
             let node = HiveRpc::new(&url, config.millis("ledger.request_timeout_ms"));
             nodes.push(Arc::new(node.map_err(|error| Failure::Other(format!("cannot set up TLS: {error}")))?));
         }
-        let webhooks = HttpWebhooks::new(config.webhook_addresses()).map_err(|error| Failure::Other(format!("cannot set up TLS: {error}")))?;
+        let webhooks = HttpWebhooks::new(config.webhook_addresses())
+            .map_err(|error| Failure::Other(format!("cannot set up TLS: {error}")))?;
         let environment = Environment {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
