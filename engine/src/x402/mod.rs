@@ -13,7 +13,9 @@ mod tests;
 pub use body::{Asked, AskedFor, BodyError};
 pub use checks::{Expected, MemoRule, Presented, authorize, candidate_ids, check_balance, is_bound};
 pub use offer::{Offer, OfferFee, body_v1, requirements_v2};
-pub use payload::{Accepted, HeaderError, PaymentPayload, Requirements, Version, decode_header, encode_header};
+pub use payload::{
+    Accepted, HeaderError, MAX_HEADER_BYTES, PaymentPayload, Requirements, Version, decode_header, encode_header,
+};
 pub use reason::{Reason, Refused};
 
 /// The one scheme: an exact amount.

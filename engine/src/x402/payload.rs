@@ -14,8 +14,8 @@ use crate::{
     time::Timestamp,
 };
 
-/// Bytes of a payment header.
-pub(super) const MAX_HEADER_BYTES: usize = 16 * 1024;
+/// Bytes of a payment header at most.
+pub const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// Bytes of a nonce.
 const MAX_NONCE_BYTES: usize = 256;
 

@@ -5,13 +5,11 @@ use engine::{
     hive::{Asset, Transaction, Transfer},
     money::{Currency, Money},
     time::Timestamp,
-    x402::{NETWORK, SCHEME, decode_header, encode_header, is_our_network},
+    x402::{MAX_HEADER_BYTES, NETWORK, SCHEME, decode_header, encode_header, is_our_network},
 };
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
-/// The largest header a gateway reads.
-const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// The extension by which a payer names its payment.
 const IDENTIFIER: &str = "payment-identifier";
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{NONCE, paid};
 use crate::{
     hive::{Form, Transaction},
-    x402::{HeaderError, PaymentPayload, Reason, Version, encode_header, payload::MAX_HEADER_BYTES},
+    x402::{HeaderError, MAX_HEADER_BYTES, PaymentPayload, Reason, Version, encode_header},
 };
 
 fn signed(form: Form) -> Value {
