@@ -3,10 +3,12 @@
 //! `cargo bench -p api --bench rest`. Client and server share the machine, in both cases alike; each number is the
 //! median of five runs.
 
+mod wire;
+
 use std::{
-    io::{BufRead, BufReader, Write as _},
+    io::Write as _,
     net::SocketAddr,
-    process::{Child, Command, Stdio},
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -14,37 +16,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 use warp::Filter;
+use wire::{Server, once, read_answer, report, request};
 
 const RUNS: usize = 5;
 const RUN_TIME: Duration = Duration::from_secs(2);
-
-/// A server in a process of its own, ended with its value.
-struct Server {
-    child: Child,
-    said: String,
-}
-
-impl Server {
-    fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program is there");
-        let mut said = String::new();
-        let out = child.stdout.take().expect("piped");
-        BufReader::new(out).read_line(&mut said).expect("a line of text");
-        Self { child, said }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
@@ -97,28 +74,6 @@ async fn measure() {
 
 const BODY: &str = r#"{"amount":"1500","currency":"HBD","description":"A blue mug","metadata":{"orderId":"7"}}"#;
 
-fn request(method: &str, path: &str, key: &str, body: &str) -> String {
-    let length = body.len();
-    format!(
-        "{method} {path} HTTP/1.1\r\nhost: bench\r\nx-api-key: {key}\r\naccept: */*\r\nuser-agent: bench\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    )
-}
-
-fn report(line: &str) {
-    writeln!(std::io::stdout(), "{line}").expect("a reader");
-}
-
-async fn once(address: SocketAddr, request: &str) -> String {
-    let mut stream = TcpStream::connect(address).await.expect("listening");
-    stream.write_all(request.as_bytes()).await.expect("sent");
-    let mut answer = Vec::new();
-    read_answer(&mut stream, &mut answer).await;
-    let text = String::from_utf8(answer).expect("text");
-    assert!(text.starts_with("HTTP/1.1 20"), "{text}");
-    text
-}
-
 /// Answers a second, the median of five runs.
 async fn median(address: SocketAddr, request: &str, callers: usize) -> u64 {
     let mut rates = Vec::new();
@@ -157,20 +112,4 @@ async fn run(address: SocketAddr, request: &str, callers: usize) -> u64 {
         task.abort();
     }
     (after - before) * 1_000 / millis
-}
-
-async fn read_answer(stream: &mut TcpStream, answer: &mut Vec<u8>) {
-    answer.clear();
-    loop {
-        let read = stream.read_buf(answer).await.expect("an answer");
-        assert!(read > 0, "the server hung up: {}", String::from_utf8_lossy(answer));
-        if let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") {
-            let head = std::str::from_utf8(&answer[..end]).expect("text").to_ascii_lowercase();
-            let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
-            let length: usize = length.expect("a length");
-            if answer.len() >= end + 4 + length {
-                return;
-            }
-        }
-    }
 }

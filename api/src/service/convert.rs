@@ -222,7 +222,7 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         memo: memo_of(payment.id),
         merchant_name: merchant.name.clone(),
         merchant_icon_url: merchant.icon_url.clone(),
-        amount_paid_units: payment.paid_units(),
+        amount_paid_units: payment.received_units(),
         amount_remaining_units: payment.remaining_units(),
         amount_overpaid_units: payment.overpaid_units(),
         amount_late_units: payment.late_units(),

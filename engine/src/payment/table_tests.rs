@@ -233,6 +233,11 @@ fn pending_to_completed_by_x402() {
     let settle = Command::Settle { tx_id: tx(5), evidence: ClaimFinality::InBlock, block: block_at(OPENED + 3) };
     let case = claimed().then(settle, OPENED + 4).is(State::Completed, &[]);
     assert_eq!(case.payment.transfers[0].finality, Finality::Reversible);
+    assert_eq!(
+        (case.payment.paid_units(), case.payment.received_units()),
+        (0, 1_000),
+        "completed on what it asked for"
+    );
     assert!(case.payment.claim.is_some(), "watched until irreversible");
     let seen = Transfer { from: name("agent.one"), ..transfer(5, 1_000, OPENED + 3) };
     let case = case.then(credit(seen, Finality::Irreversible), OPENED + 6).is(State::Completed, &[]);

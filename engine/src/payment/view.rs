@@ -80,6 +80,13 @@ impl Payment {
         self.counted_units(|finality| finality == Finality::Irreversible)
     }
 
+    /// Returns the money that counts as received: irreversible, or, where a session completed on less, what it completed
+    /// on.
+    #[must_use]
+    pub fn received_units(&self) -> u64 {
+        if self.state == State::Completed { self.seen_units() } else { self.paid_units() }
+    }
+
     /// Returns the money that counts or may come to count, reversible sightings included.
     #[must_use]
     pub fn seen_units(&self) -> u64 {
