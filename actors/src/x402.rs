@@ -13,6 +13,7 @@ use engine::{
     ledger::TxId,
     merchant::Merchant,
     money::{Money, usd_cents},
+    mutant,
     payment::{Claim, Command, Payment, Rejection, State},
     x402::{
         Expected, MemoRule, PaymentPayload, Presented, Reason, Refused, Requirements, authorize, candidate_ids,
@@ -121,8 +122,8 @@ impl Gateway {
     async fn settle_session(&self, id: PaymentId, payload: &PaymentPayload) -> Result<Settled, X402Error> {
         let payment = self.x402_session(id).await?;
         if let Some(claimed) = self.claimed_before(payload).await? {
-            if claimed.purpose == Purpose::Session(id) {
-                return self.await_session(id, &claimed).await;
+            if is_this(&claimed, payload) && claimed.purpose == Purpose::Session(id) {
+                return self.follow_session(id, &claimed, payload).await;
             }
             return Err(duplicate(&claimed, &Target::Session(id)).into());
         }
@@ -130,7 +131,16 @@ impl Gateway {
         if let Some(tx_id) = payment.paid_by.filter(|id| candidate_ids(&payload.transaction).contains(id)) {
             return self.outcome(&payment, tx_id).await;
         }
-        let checked = self.check_session(&payment, payload).await?;
+        let checked = match self.check_session(&payment, payload).await {
+            Ok(checked) => checked,
+            // The same request may have claimed it, and even have settled it, while this one was looking.
+            Err(refused) => match self.claimed_before(payload).await? {
+                Some(claimed) if is_this(&claimed, payload) && claimed.purpose == Purpose::Session(id) => {
+                    return self.follow_session(id, &claimed, payload).await;
+                }
+                _ => return Err(refused),
+            },
+        };
         let now = self.now();
         let claim = Claim {
             tx_id: checked.authorized.tx_id,
@@ -145,16 +155,19 @@ impl Gateway {
         let (payer, tx_id) = (claim.payer.clone(), claim.tx_id);
         let claimed =
             Claimed { tx_id, nonce: claim.nonce.clone(), purpose: Purpose::Session(id), fate: Fate::Open, at: now };
+        if mutant!("broadcast-before-claim") {
+            let _ = self.context().nodes.broadcast(&claim.signed_json).await;
+        }
         match self.order(id, Command::Claim(claim)).await {
-            Ok(_) => self.await_session(id, &claimed).await,
+            Ok(_) => self.follow_session(id, &claimed, payload).await,
             // The same request twice at once: both wait for the one outcome.
             Err(SessionError::Rejected { rejection: Rejection::InFlight { tx_id: other, .. }, .. })
                 if other == tx_id =>
             {
-                self.await_session(id, &claimed).await
+                self.follow_session(id, &claimed, payload).await
             }
             Err(SessionError::Claimed(other)) if other.tx_id == tx_id && other.purpose == Purpose::Session(id) => {
-                self.await_session(id, &other).await
+                self.follow_session(id, &other, payload).await
             }
             Err(SessionError::Claimed(_)) => {
                 Err(Refused::new(Reason::DuplicateSettlement, "the transaction or its nonce was used before")
@@ -224,6 +237,22 @@ impl Gateway {
         }
     }
 
+    /// Waits for the outcome of a claim; whatever it is, who signed is known.
+    async fn follow_session(
+        &self,
+        id: PaymentId,
+        claimed: &Claimed,
+        payload: &PaymentPayload,
+    ) -> Result<Settled, X402Error> {
+        self.await_session(id, claimed).await.map_err(|error| match error {
+            X402Error::Refused(refused) if refused.payer.is_none() => match sender(payload) {
+                Some(payer) => refused.by(&payer).into(),
+                None => refused.into(),
+            },
+            other => other,
+        })
+    }
+
     /// Waits, for as long as a payer should, until the claimed transaction's fate is known.
     async fn await_session(&self, id: PaymentId, claimed: &Claimed) -> Result<Settled, X402Error> {
         let left = (claimed.at + HOLD).since(self.now()).max(LEAST_WAIT);
@@ -287,14 +316,22 @@ impl Gateway {
         let target = Target::Requirements(requirements.clone());
         if let Some(claimed) = self.claimed_before(payload).await? {
             // Told once already, or somebody else's: never twice a success for one transaction.
-            return match &claimed.purpose {
-                Purpose::Facilitated(for_whom) if is_same(for_whom, requirements) => {
-                    self.await_facilitation(claimed).await
-                }
-                _ => Err(duplicate(&claimed, &target).into()),
+            return if is_this(&claimed, payload) && is_for(&claimed, requirements) {
+                self.await_facilitation(claimed).await
+            } else {
+                Err(duplicate(&claimed, &target).into())
             };
         }
-        let checked = self.check_requirements(requirements, payload).await?;
+        let checked = match self.check_requirements(requirements, payload).await {
+            Ok(checked) => checked,
+            // The same request may have claimed and sent it while this one was looking.
+            Err(refused) => match self.claimed_before(payload).await? {
+                Some(claimed) if is_this(&claimed, payload) && is_for(&claimed, requirements) => {
+                    return self.await_facilitation(claimed).await;
+                }
+                _ => return Err(refused),
+            },
+        };
         let price = self.context().rate().map(|rate| rate.price);
         let worth_cents = usd_cents(requirements.amount, price).unwrap_or(0);
         let facilitation = Facilitation {
@@ -316,12 +353,10 @@ impl Gateway {
         match facilitator::claim(self.context(), &claimed).await {
             Ok(()) => self.await_facilitation(claimed).await,
             // The same request twice at once: one of them will be told.
-            Err(SessionError::Claimed(other)) => match &other.purpose {
-                Purpose::Facilitated(for_whom) if other.tx_id == claimed.tx_id && is_same(for_whom, requirements) => {
-                    self.await_facilitation(*other).await
-                }
-                _ => Err(duplicate(&other, &target).into()),
-            },
+            Err(SessionError::Claimed(other)) if other.tx_id == claimed.tx_id && is_for(&other, requirements) => {
+                self.await_facilitation(*other).await
+            }
+            Err(SessionError::Claimed(other)) => Err(duplicate(&other, &target).into()),
             Err(error) => Err(GatewayError::from(error).into()),
         }
     }
@@ -366,6 +401,9 @@ impl Gateway {
             Fate::Open => {
                 let message = "the transaction is on its way; ask again with the same payment";
                 Err(refused(Reason::SettlementPending, message).with_tx(tx_id).into())
+            }
+            Fate::Settled { told: true } if mutant!("told-twice") => {
+                Ok(Settled { tx_id, payer: payer.clone(), block_num: None, amount: facilitation.amount })
             }
             Fate::Settled { told: true } => {
                 Err(refused(Reason::DuplicateSettlement, "this payment was settled before").with_tx(tx_id).into())
@@ -453,6 +491,21 @@ fn holds(payment: &Payment, tx_id: TxId) -> bool {
 
 fn is_same(facilitation: &Facilitation, requirements: &Requirements) -> bool {
     facilitation.pay_to == requirements.pay_to && facilitation.resource == requirements.resource
+}
+
+/// Says whether a claim is on the transaction that is shown, and not only on its nonce.
+fn is_this(claimed: &Claimed, payload: &PaymentPayload) -> bool {
+    candidate_ids(&payload.transaction).contains(&claimed.tx_id)
+}
+
+/// Returns who sends the transfers of a claimed transaction: they were checked before it was claimed.
+fn sender(payload: &PaymentPayload) -> Option<AccountName> {
+    payload.transaction.operations.first()?.payment().map(|(from, ..)| from)
+}
+
+/// Says whether a claim was made for these requirements.
+fn is_for(claimed: &Claimed, requirements: &Requirements) -> bool {
+    matches!(&claimed.purpose, Purpose::Facilitated(for_whom) if is_same(for_whom, requirements))
 }
 
 /// The refusal of a transaction or nonce that is taken; the transaction is told to who asked for the same thing.

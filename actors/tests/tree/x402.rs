@@ -160,6 +160,53 @@ async fn attack_02_one_transaction_or_one_nonce_pays_one_session() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn attack_06_a_nonce_that_was_used_tells_nothing_of_the_transaction_it_was_used_with() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let (first, second) = (payment_of(&world, &payment, "agent"), payment_of(&world, &payment, "other"));
+    let answer = settling(&world, request(payment.id, &first, "n-1"));
+    until_handed_in(&world, &first).await;
+    world.ledger.produce_mempool();
+    answer.await.unwrap().unwrap();
+    assert_eq!(
+        reason(world.gateway().x402_settle(&request(payment.id, &second, "n-1")).await),
+        Reason::DuplicateSettlement
+    );
+    let soon = world.gateway().now() + Duration::from_secs(60);
+    let ask = |units: i64| X402Request {
+        target: Target::Requirements(requirements("/a")),
+        ..request(payment.id, &signed(vec![op("agent", "somebody", units, "x402:n-2")], soon, "agent"), "n-2")
+    };
+    let answer = settling(&world, ask(1_000));
+    until_handed_in(&world, &ask(1_000).payload.transaction).await;
+    world.ledger.produce_mempool();
+    assert_eq!(reason(world.gateway().x402_settle(&ask(1_001)).await), Reason::DuplicateSettlement);
+    answer.await.unwrap().expect("the one that was claimed is told, to who shows it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unbound_payment_shown_many_times_at_once_is_one_success_for_all() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let nonce = "0123456789abcdef0123456789abcdef";
+    let transfer = op("agent", "blue.mugs", 1_000, &format!("x402:{nonce}"));
+    let transaction = signed(vec![transfer], world.gateway().now() + Duration::from_secs(60), "agent");
+    let mut answers = Vec::new();
+    for _ in 0..20 {
+        answers.push(settling(&world, request(payment.id, &transaction, nonce)));
+        // Some look before it is claimed, some between, some when it is on its way.
+        tokio::task::yield_now().await;
+    }
+    until_handed_in(&world, &transaction).await;
+    world.ledger.produce_mempool();
+    for answer in answers {
+        assert_eq!(answer.await.unwrap().unwrap().tx_id, id_of(&transaction));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn attack_05_a_transfer_that_is_on_the_chain_already_and_names_nobody_pays_nothing() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
