@@ -18,6 +18,7 @@ mod spec;
 mod split;
 mod tidy;
 mod webhooks;
+mod x402;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         golden::tests(),
         agents::tests(),
         interop::tests(),
+        x402::all(),
     ];
     let conclusion = libtest_mimic::run(&arguments, all.into_iter().flatten().collect());
     harness::end();

@@ -15,5 +15,5 @@ pub(crate) use ledger::{Ledger, Payer};
 pub(crate) use process::{Process, end, folder};
 pub(crate) use raw::raw;
 pub(crate) use receiver::{Hook, Receiver, Reply};
-pub(crate) use shop::{Shop, order};
+pub(crate) use shop::{Opened, Shop, order};
 pub(crate) use wait::{PATIENCE, Stopwatch, background, pause, until};

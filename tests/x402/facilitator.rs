@@ -1,0 +1,151 @@
+//! Other people's servers, and sessions of ours by the facilitator's addresses.
+
+use engine::hive::Pack;
+use serde_json::{Value, json};
+
+use super::{
+    PRICE, SETTLE, VERIFY, block_of, json_of, nonce, paid_for_good, session, settle, transfers_with_memo, v1, v2,
+    verify,
+};
+use crate::harness::{Dev, shared};
+
+crate::tests!(
+    what_is_supported_is_said,
+    a_session_is_verified_and_settled,
+    requirements_of_version_1_are_settled_and_told_once,
+    requirements_of_version_2_are_settled_and_told_once,
+    only_registered_accounts_are_paid_where_a_setting_says_so,
+    bodies_that_ask_for_nothing_are_refused_and_say_no,
+);
+
+/// Requirements of a server that is no merchant here.
+fn v1_requirements(to: &str, resource: &str) -> Value {
+    json!({ "paymentRequirements": {
+        "scheme": "exact", "network": "hive:mainnet", "maxAmountRequired": PRICE, "resource": resource, "payTo": to,
+        "validBefore": "2037-01-01T00:00:00Z", "description": "", "mimeType": "", "extra": { "rate": 0.5 },
+    }})
+}
+
+fn accepted(to: &str) -> Value {
+    json!({ "scheme": "exact", "network": "hive:mainnet", "amount": "1500", "asset": "HBD", "payTo": to,
+        "maxTimeoutSeconds": 60, "extra": {} })
+}
+
+fn what_is_supported_is_said() {
+    let api = &shared().api;
+    let health = api.get("/api/public/x402/health").send().ok(200);
+    assert_eq!(health["status"], "ok");
+    assert_eq!(api.get("/api/public/x402/supported-networks").send().ok(200), json!(["hive:mainnet"]));
+    let kind = |version| json!({"x402Version": version, "scheme": "exact", "network": "hive:mainnet", "extra": {}});
+    assert_eq!(
+        api.get("/api/public/x402/supported").send().ok(200),
+        json!({"kinds": [kind(2), kind(1)], "extensions": ["payment-identifier"], "signers": {}})
+    );
+}
+
+fn a_session_is_verified_and_settled() {
+    let dev = shared();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
+    let (tx_id, target) = (signed.id(Pack::Legacy).to_string(), session(&payment.id));
+    let shown = v1(&json_of(&signed), &nonce());
+    for _ in 0..2 {
+        assert_eq!(verify(&shop.api, &target, &shown), json!({ "isValid": true, "payer": agent.name }));
+    }
+    assert_eq!(shop.payment(&payment.id)["transfers"], json!([]), "verifying keeps nothing");
+    let settled = settle(&shop.api, &target, &shown);
+    assert_eq!((&settled["success"], &settled["transaction"]), (&json!(true), &json!(tx_id)));
+    assert_eq!((&settled["payer"], &settled["amount"]), (&json!(agent.name), &json!("1500")));
+    assert_eq!(settled["blockNum"].as_u64(), block_of(&dev.ledger, &tx_id));
+    paid_for_good(&shop, &payment.id);
+    let again = settle(&shop.api, &target, &shown);
+    assert_eq!((&again["success"], &again["transaction"]), (&json!(true), &json!(tx_id)), "the stored receipt");
+    let verdict = verify(&shop.api, &target, &shown);
+    assert_eq!(verdict["invalidReason"], "duplicate_settlement");
+    assert_eq!(transfers_with_memo(&dev.ledger, &payment.memo), 1);
+}
+
+fn requirements_of_version_1_are_settled_and_told_once() {
+    let dev = shared();
+    let (server, agent) = (dev.ledger.account("server"), dev.ledger.account("agent"));
+    let nonce = nonce();
+    let memo = format!("x402:{nonce}");
+    let signed = dev.ledger.signed(&agent, &[(&server.name, PRICE, &memo)]);
+    let tx_id = signed.id(Pack::Legacy).to_string();
+    let (shown, target) = (v1(&json_of(&signed), &nonce), v1_requirements(&server.name, "https://x.example/a"));
+    assert_eq!(verify(&dev.api, &target, &shown), json!({ "isValid": true, "payer": agent.name }));
+    let settled = settle(&dev.api, &target, &shown);
+    assert_eq!((&settled["success"], &settled["txId"]), (&json!(true), &json!(tx_id)));
+    assert_eq!((&settled["payer"], &settled["amount"]), (&json!(agent.name), &json!("1500")));
+    // A success is told once: who asks again learns of it, who asks for something else does not.
+    for (target, told) in [(&target, tx_id.as_str()), (&v1_requirements(&server.name, "https://x.example/b"), "")] {
+        let again = settle(&dev.api, target, &shown);
+        assert_eq!((&again["errorReason"], &again["transaction"]), (&json!("duplicate_settlement"), &json!(told)));
+        assert_eq!(verify(&dev.api, target, &shown)["invalidReason"], "duplicate_settlement");
+    }
+    assert_eq!(transfers_with_memo(&dev.ledger, &memo), 1);
+}
+
+fn requirements_of_version_2_are_settled_and_told_once() {
+    let dev = shared();
+    let (server, agent) = (dev.ledger.account("server"), dev.ledger.account("agent"));
+    let accepted = accepted(&server.name);
+    let target = json!({ "x402Version": 2, "paymentRequirements": accepted });
+    let nonce = nonce();
+    let signed = dev.ledger.signed(&agent, &[(&server.name, PRICE, &format!("x402:{nonce}"))]);
+    let mut shown = v2(&json_of(&signed), &nonce, &accepted);
+    shown["resource"] = json!({ "url": "mcp://tool/x", "description": "" });
+    shown["extensions"] = json!({ "payment-identifier": { "info": { "id": "0123456789abcdef" }, "schema": {} } });
+    let mut swapped = shown.clone();
+    swapped["accepted"]["payTo"] = json!("somebody");
+    assert_eq!(verify(&dev.api, &target, &swapped)["invalidReason"], "accepted_requirements_mismatch");
+    let more = dev.ledger.signed(&agent, &[(&server.name, "1.501 HBD", &format!("x402:{nonce}"))]);
+    let verdict = verify(&dev.api, &target, &v2(&json_of(&more), &nonce, &accepted));
+    assert_eq!(verdict["invalidReason"], "invalid_exact_hive_payload_amount_mismatch");
+    assert_eq!(verify(&dev.api, &target, &shown)["isValid"], true);
+    assert_eq!(settle(&dev.api, &target, &shown)["success"], true);
+    assert_eq!(settle(&dev.api, &target, &shown)["errorReason"], "duplicate_settlement");
+}
+
+fn only_registered_accounts_are_paid_where_a_setting_says_so() {
+    let dev = Dev::with(&["--set=x402.only_registered=true"]);
+    let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
+    for (to, reason) in [(&server.name, Some("invalid_payment_requirements")), (&shop.account.name, None)] {
+        let nonce = nonce();
+        let signed = dev.ledger.signed(&agent, &[(to, PRICE, &format!("x402:{nonce}"))]);
+        let outcome = settle(&dev.api, &v1_requirements(to, "/a"), &v1(&json_of(&signed), &nonce));
+        assert_eq!(outcome.get("errorReason").and_then(Value::as_str), reason, "{outcome}");
+    }
+}
+
+fn bodies_that_ask_for_nothing_are_refused_and_say_no() {
+    let dev = shared();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
+    let shown = v1(&json_of(&signed), &nonce());
+    let requirements = v1_requirements(&shop.account.name, "/a")["paymentRequirements"].clone();
+    let both = json!({ "sessionId": payment.id, "paymentRequirements": requirements, "paymentPayload": shown });
+    let large = json!({ "sessionId": payment.id, "paymentPayload": shown, "x": "x".repeat(64 << 10) });
+    for (path, no) in [(VERIFY, "isValid"), (SETTLE, "success")] {
+        for (body, status) in [
+            (String::new(), 400),
+            ("{\"sessionId\":".to_owned(), 400),
+            ("[]".to_owned(), 400),
+            ("{}".to_owned(), 400),
+            (json!({ "paymentPayload": shown }).to_string(), 400),
+            (json!({ "sessionId": payment.id }).to_string(), 400),
+            (both.to_string(), 400),
+            (large.to_string(), 413),
+        ] {
+            let answer = shop.api.ask("POST", path).header("content-type", "application/json").body(body).send();
+            let said = answer.ok(status);
+            assert_eq!((&said[no], &said["statusCode"]), (&json!(false), &json!(status)), "{said}");
+            assert_eq!(answer.header("x-request-id"), said["requestId"].as_str());
+            if path == SETTLE {
+                assert_eq!((&said["transaction"], &said["network"]), (&json!(""), &json!("hive:mainnet")), "{said}");
+            }
+        }
+    }
+}

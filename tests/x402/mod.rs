@@ -1,0 +1,195 @@
+//! Payment by HTTP 402 from outside: agents at a checkout address, other people's servers at the facilitator.
+
+mod address;
+mod attacks;
+mod crashes;
+mod facilitator;
+mod races;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use engine::{
+    hive::{ChainId, Pack, PrivateKey, Transaction},
+    x402::Reason,
+};
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Api, Ledger, Shop};
+
+/// Every test of this room.
+pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
+    [address::tests(), facilitator::tests(), attacks::tests(), races::tests(), crashes::tests()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The price of an order.
+const PRICE: &str = "1.500 HBD";
+const VERIFY: &str = "/api/public/x402/verify";
+const SETTLE: &str = "/api/public/x402/settle";
+
+fn encode(json: &Value) -> String {
+    BASE64_STANDARD.encode(json.to_string())
+}
+
+#[track_caller]
+fn decode(value: &str) -> Value {
+    let bytes = BASE64_STANDARD.decode(value).unwrap_or_else(|error| panic!("{error}: {value}"));
+    serde_json::from_slice(&bytes).expect("JSON")
+}
+
+/// Returns a nonce that nobody has used.
+fn nonce() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{:032x}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn json_of(transaction: &Transaction) -> Value {
+    serde_json::from_str(&transaction.to_condenser_json()).expect("JSON")
+}
+
+/// A payment of version 1.
+fn v1(transaction: &Value, nonce: &str) -> Value {
+    let payload = json!({ "signedTransaction": transaction, "nonce": nonce });
+    json!({ "x402Version": 1, "scheme": "exact", "network": "hive:mainnet", "payload": payload })
+}
+
+/// A payment of version 2 for what was accepted.
+fn v2(transaction: &Value, nonce: &str, accepted: &Value) -> Value {
+    let payload = json!({ "signedTransaction": transaction, "nonce": nonce });
+    json!({ "x402Version": 2, "accepted": accepted, "payload": payload })
+}
+
+/// Signs again, with these keys over this packing of this chain.
+fn sign(transaction: &mut Transaction, chain: ChainId, pack: Pack, keys: &[&str]) {
+    transaction.signatures.clear();
+    for key in keys {
+        transaction.sign(chain, pack, &PrivateKey::from_wif(key).expect("a key"));
+    }
+}
+
+/// Asks an address as a program does, showing a payment or nothing.
+fn visit(api: &Api, path: &str, payment: Option<&Value>) -> Answer {
+    let ask = api.get(path);
+    match payment {
+        Some(payment) if payment["x402Version"] == 2 => ask.header("PAYMENT-SIGNATURE", &encode(payment)).send(),
+        Some(payment) => ask.header("x-payment", &encode(payment)).send(),
+        None => ask.send(),
+    }
+}
+
+/// Returns the first way to pay that an address offers, in either version.
+#[track_caller]
+fn offer(api: &Api, path: &str, version: u8) -> Value {
+    let answer = visit(api, path, None);
+    assert_eq!(answer.status, 402, "{}", answer.text());
+    let header = answer.header(if version == 1 { "x-payment" } else { "payment-required" });
+    decode(header.expect("requirements"))["accepts"][0].clone()
+}
+
+impl Answer {
+    /// Returns what both response headers say, which is the same.
+    #[track_caller]
+    fn receipt(&self) -> Value {
+        let one =
+            self.header("x-payment-response").unwrap_or_else(|| panic!("no receipt: {} {}", self.status, self.text()));
+        assert_eq!(Some(one), self.header("payment-response"));
+        decode(one)
+    }
+
+    /// Expects an answer that asks for no payment, with this status and word.
+    #[track_caller]
+    fn closed(&self, status: u16, word: &str) -> Value {
+        assert_eq!(self.status, status, "{}", self.text());
+        let body = self.json();
+        assert_eq!((&body["reason"], &body["statusCode"]), (&json!(word), &json!(status)), "{body}");
+        assert!(body["requestId"].is_string() && body.get("accepts").is_none(), "{body}");
+        assert!(self.header("x-payment").is_none() && self.header("payment-required").is_none());
+        assert_eq!(self.header("access-control-allow-origin"), Some("*"));
+        body
+    }
+
+    /// Expects a refused payment: why, and what would do.
+    #[track_caller]
+    fn denied(&self, word: &str) -> Value {
+        assert_eq!(self.status, 402, "{}", self.text());
+        let (body, receipt) = (self.json(), self.receipt());
+        for reason in [&body["error"], &body["reason"], &body["errorReason"], &receipt["errorReason"]] {
+            assert_eq!(*reason, word, "{body}");
+        }
+        assert_eq!((&body["success"], &receipt["success"]), (&json!(false), &json!(false)));
+        assert!(body["accepts"].is_array(), "{body}");
+        assert!(self.header("x-payment").is_some() && self.header("payment-required").is_some());
+        body
+    }
+}
+
+/// Asks for a verdict, and checks that it is one of the interface.
+#[track_caller]
+fn verify(api: &Api, target: &Value, payment: &Value) -> Value {
+    let verdict = judge(api, VERIFY, target, payment);
+    let reason = verdict.get("invalidReason");
+    assert_eq!(verdict["isValid"] == true, reason.is_none(), "{verdict}");
+    is_of_the_list(reason);
+    verdict
+}
+
+/// Settles, and checks that the answer is one of the interface.
+#[track_caller]
+fn settle(api: &Api, target: &Value, payment: &Value) -> Value {
+    let outcome = judge(api, SETTLE, target, payment);
+    assert!(outcome["transaction"].is_string() && outcome["network"] == "hive:mainnet", "{outcome}");
+    assert_eq!(outcome["transaction"], outcome["txId"], "{outcome}");
+    let reason = outcome.get("errorReason");
+    assert_eq!(outcome["success"] == true, reason.is_none(), "{outcome}");
+    is_of_the_list(reason);
+    outcome
+}
+
+fn judge(api: &Api, path: &str, target: &Value, payment: &Value) -> Value {
+    let mut body = json!({ "paymentPayload": payment });
+    body.as_object_mut().expect("an object").extend(target.as_object().expect("an object").clone());
+    api.post(path, &body).send().ok(200)
+}
+
+#[track_caller]
+fn is_of_the_list(reason: Option<&Value>) {
+    if let Some(word) = reason {
+        assert!(word.as_str().is_some_and(|word| Reason::parse(word).is_some()), "{word} is not of the list");
+    }
+}
+
+/// Names a session.
+fn session(id: &str) -> Value {
+    json!({ "sessionId": id })
+}
+
+/// Looks a transaction up on the chain; says in which block it is.
+fn block_of(ledger: &Ledger, tx_id: &str) -> Option<u64> {
+    let found = ledger.call("transaction_status_api.find_transaction", &json!({ "transaction_id": tx_id })).ok()?;
+    found["block_num"].as_u64()
+}
+
+/// Counts the transfers on the chain that say this.
+fn transfers_with_memo(ledger: &Ledger, memo: &str) -> usize {
+    let head = ledger.order("status", &json!({}))["head"]["number"].as_u64().expect("a number");
+    let mut count = 0;
+    for number in 1..=head {
+        let block = ledger.call("condenser_api.get_block", &json!([number])).expect("a block");
+        for transaction in block["transactions"].as_array().into_iter().flatten() {
+            let operations = transaction["operations"].as_array().expect("operations").iter();
+            count += operations.filter(|operation| operation[1]["memo"] == memo).count();
+        }
+    }
+    count
+}
+
+/// Waits until a session has its money for good, once and exactly.
+#[track_caller]
+fn paid_for_good(shop: &Shop, id: &str) -> Value {
+    let record = shop.until(id, "paid for good", |p| p["status"] == "completed" && p["amountPaid"] == "1500");
+    assert_eq!(record["exceptions"], json!([]), "{record}");
+    assert_eq!(record["transfers"].as_array().map(Vec::len), Some(1), "{record}");
+    record
+}
