@@ -12,6 +12,7 @@ use engine::{
     ids::{MerchantId, PaymentId, SlugToken},
     merchant::{self, KeyDigest, Merchant, Registration, Update},
     money::FeePercent,
+    mutant,
     payment::{Canceller, Command, Draft, Payment, Rejection, Terms},
     time::Timestamp,
     webhook::Secret,
@@ -276,8 +277,13 @@ impl Gateway {
         });
         let payment = Payment::open(draft, terms, id, env.entropy.slug(), now).map_err(|_| GatewayError::NoRate)?;
         let mut batch = Batch::of(Write::Payment { payment: Box::new(payment.clone()), expected: None });
-        if let Some(remembered) = remembered {
+        if let Some(remembered) = remembered.filter(|_| !mutant!("key-not-remembered")) {
             batch = batch.and(Write::Remember(remembered));
+        }
+        if mutant!("create-told-before-stored") {
+            let store = Arc::clone(&env.store);
+            tokio::spawn(async move { store.commit(batch).await });
+            return Ok(Opened { payment, is_replay: false });
         }
         match env.store.commit(batch).await {
             Ok(()) => {}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use engine::{
     ids::PaymentId,
+    mutant,
     payment::{Command, Effect, Payment, Rejection, State, Transition},
     webhook,
 };
@@ -99,6 +100,10 @@ impl Actor for PaymentActor {
                 // Expiry needs the ledger's word; until it comes the record says `expired`.
                 self.tell(&awake.payment);
                 let irreversible_time = self.context.ledger.irreversible_time();
+                if mutant!("expiry-by-our-clock") {
+                    let irreversible_time = self.context.now() + std::time::Duration::from_secs(1);
+                    let _ = self.carry_out(Command::Expire { irreversible_time }, awake).await;
+                }
                 if irreversible_time > awake.payment.deadline() {
                     let _ = self.carry_out(Command::Expire { irreversible_time }, awake).await;
                 }
@@ -121,6 +126,12 @@ impl PaymentActor {
                 .map_err(|rejection| SessionError::Rejected { rejection, payment: Box::new(awake.payment.clone()) })?;
             let batch = self.batch(&step, &command, awake.payment.version);
             self.context.env.probe.reach("payment: applied, not committed");
+            if mutant!("cancel-told-before-stored") && matches!(command, Command::Cancel(_)) {
+                let store = Arc::clone(&self.context.env.store);
+                tokio::spawn(async move { store.commit(batch).await });
+                awake.payment = step.payment;
+                return Ok(Box::new(awake.payment.clone()));
+            }
             match self.context.env.store.commit(batch).await {
                 Ok(()) => {
                     self.context.env.probe.reach("payment: committed, effects not run");

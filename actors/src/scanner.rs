@@ -8,6 +8,7 @@ use std::{collections::VecDeque, sync::Arc};
 use engine::{
     ids::PaymentId,
     ledger::{Block, BlockId, Head, MemoMatch, Transfer, TxId, match_fee_memo, match_memo},
+    mutant,
     payment::{Command, FeeMode, Finality, Rejection, Route},
     time::Timestamp,
 };
@@ -242,7 +243,8 @@ impl Scanner {
         let stored_num = position.stored.map_or(0, |stored| stored.block_id.number());
         let eventful = blocks.iter().any(|block| self.is_eventful(block));
         if eventful || cursor.block_id.number() - stored_num >= STORE_CURSOR_EVERY {
-            let writes = unmatched.into_iter().map(Write::Unmatched).collect();
+            let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-forgotten"));
+            let writes = unmatched.map(Write::Unmatched).collect();
             self.context.env.probe.reach("scanner: credited, cursor not moved");
             self.store_cursor(position, cursor, Batch { writes }).await?;
         }
@@ -320,7 +322,8 @@ impl Scanner {
     async fn roll_back(&self, position: &mut Position) -> Result<(), PollError> {
         let Some(gone) = position.recent.pop_back() else { return Ok(()) };
         tracing::info!(block_num = gone.id.number(), "a fork removed block {}", gone.id.number());
-        for (id, tx_id, op_in_tx) in gone.credited {
+        let credited = if mutant!("forks-not-rolled-back") { Vec::new() } else { gone.credited };
+        for (id, tx_id, op_in_tx) in credited {
             match self.order(id, Command::Orphan { tx_id, op_in_tx })?.await.unwrap_or(Err(SessionError::Unknown)) {
                 Ok(_) | Err(SessionError::Rejected { .. } | SessionError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
@@ -379,6 +382,7 @@ impl Scanner {
                     _ => continue,
                 },
                 Err(SessionError::NotFound(_)) => UnmatchedReason::UnknownSession,
+                Err(_) if mutant!("cursor-passes-failures") => continue,
                 Err(error) => return Err(error.into()),
             };
             if self.context.watched.contains(&transfer.to) {

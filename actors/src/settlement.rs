@@ -9,6 +9,7 @@ use std::{sync::Arc, time::Duration};
 use engine::{
     ids::PaymentId,
     ledger::TxId,
+    mutant,
     payment::{Claim, ClaimFinality, Command},
     time::Timestamp,
     x402::{Reason, Refused},
@@ -63,7 +64,7 @@ pub(crate) async fn hand_in(
             Err(_) => *may_be_out = true,
         }
     }
-    let Some(refusal) = refusal.filter(|_| !*may_be_out) else { return HandedIn::Unknown };
+    let Some(refusal) = refusal.filter(|_| !*may_be_out || mutant!("lost-answer-is-refusal")) else { return HandedIn::Unknown };
     // Somebody else may have broadcast it: the payer, or another facilitator.
     match context.nodes.find_transaction(tx_id, expiration).await {
         Ok(TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible) => {
@@ -91,7 +92,8 @@ pub(crate) async fn settle(
     let mut is_lost = false;
     let mut next_try = context.now();
     loop {
-        let irreversible_time = context.ledger.irreversible_time();
+        let irreversible_time =
+            if mutant!("buried-by-our-clock") { context.now() } else { context.ledger.irreversible_time() };
         if irreversible_time > claim.expiration {
             order(Command::Bury { tx_id, irreversible_time });
         } else if context.now() >= next_try && context.now() < claim.expiration {

@@ -9,6 +9,7 @@ use std::{
 use engine::{
     ids::{DeliveryId, MerchantId, PaymentId},
     merchant::Merchant,
+    mutant,
     time::Timestamp,
     webhook::{Attempt, Delivery, Next},
 };
@@ -132,7 +133,11 @@ impl Webhooks {
                 break;
             }
             let merchants = per_merchant.entry(delivery.merchant).or_default();
-            if *merchants < MAX_PER_MERCHANT && busy_payments.insert(delivery.payment) {
+            if mutant!("retries-forgotten") && delivery.attempts > 0 {
+                continue;
+            }
+            let is_free = busy_payments.insert(delivery.payment) || mutant!("events-race");
+            if *merchants < MAX_PER_MERCHANT && is_free {
                 *merchants += 1;
                 starting.push(*key);
             }

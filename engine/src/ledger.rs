@@ -8,6 +8,7 @@ use crate::{
     account::AccountName,
     ids::{ENCODED_LEN, PaymentId},
     money::Money,
+    mutant,
     time::Timestamp,
 };
 
@@ -148,7 +149,7 @@ pub fn match_memo(memo: &str) -> MemoMatch {
     if let Some(id) = memo.strip_prefix(MEMO_PREFIX).and_then(|id| id.parse().ok()) {
         return MemoMatch::Exact(id);
     }
-    find_id(memo, MEMO_PREFIX)
+    if mutant!("only-exact-memos") { MemoMatch::None } else { find_id(memo, MEMO_PREFIX) }
 }
 
 /// Reads the memo of a fee transfer: it names the session in any words, `fee-<id>` among them.
@@ -159,7 +160,7 @@ pub fn match_fee_memo(memo: &str) -> MemoMatch {
 
 /// Finds the one session that `memo` names with `lead` before its id.
 fn find_id(memo: &str, lead: &str) -> MemoMatch {
-    if memo.starts_with('#') {
+    if memo.starts_with('#') && !mutant!("encrypted-is-read") {
         return MemoMatch::Encrypted;
     }
     let start = format!("{lead}{}", PaymentId::PREFIX);
@@ -174,6 +175,7 @@ fn find_id(memo: &str, lead: &str) -> MemoMatch {
         let id = token.and_then(|token| token.parse::<PaymentId>().ok());
         if let Some(id) = id.filter(|_| !touches(left) && !touches(right)) {
             match found {
+                Some(other) if mutant!("ambiguous-takes-the-first") => found = Some(other),
                 Some(other) if other != id => return MemoMatch::Ambiguous,
                 _ => found = Some(id),
             }

@@ -11,6 +11,7 @@ pub mod ids;
 pub mod ledger;
 pub mod merchant;
 pub mod money;
+pub mod mutants;
 pub mod payment;
 pub mod time;
 pub mod webhook;

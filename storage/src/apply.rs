@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, ops::Bound};
 use engine::{
     idempotency::Remembered,
     ids::{DeliveryId, PaymentId},
+    mutant,
     time::Timestamp,
 };
 use redb::{ReadableTable, WriteTransaction};
@@ -417,11 +418,12 @@ impl Group<'_> {
             if let Some(deadline_ms) = deadline_before {
                 self.tables.deadlines()?.remove((deadline_ms, bits))?;
             }
-            if let Some(deadline_ms) = facts.deadline_ms {
+            if let Some(deadline_ms) = facts.deadline_ms.filter(|_| !mutant!("deadline-not-indexed")) {
                 self.tables.deadlines()?.insert((deadline_ms, bits), ())?;
             }
         }
         match (before.is_some_and(|before| before.is_in_flight), facts.is_in_flight) {
+            (false, true) if mutant!("claim-not-indexed") => {}
             (false, true) => drop(self.tables.in_flight()?.insert(bits, ())?),
             (true, false) => drop(self.tables.in_flight()?.remove(bits)?),
             _ => {}

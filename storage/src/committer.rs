@@ -7,6 +7,7 @@ use std::{
     thread::JoinHandle,
 };
 
+use engine::mutant;
 use redb::{Database, Durability};
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -230,7 +231,8 @@ impl Writer {
 
     fn transact(&mut self, batches: Vec<Prepared>) -> Result<Vec<Result<(), CommitError>>, Fault> {
         let mut transaction = self.database.begin_write()?;
-        transaction.set_durability(Durability::Immediate)?;
+        let durability = if mutant!("commit-not-synced") { Durability::None } else { Durability::Immediate };
+        transaction.set_durability(durability)?;
         let mut group = Group::of(&transaction, self.search_cursor);
         let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
         let finished = group.finish()?;

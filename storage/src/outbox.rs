@@ -2,6 +2,7 @@
 
 use engine::{
     ids::{EventId, MerchantId},
+    mutant,
     time::Timestamp,
     webhook::{Attempt, Delivery},
 };
@@ -35,7 +36,9 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
         attempts: 0,
         due_at: event.at,
     };
-    group.tables.outbox()?.insert(event.outbox_key(), record::delivery_to_bytes(&delivery).as_slice())?;
+    if !mutant!("event-without-delivery") {
+        group.tables.outbox()?.insert(event.outbox_key(), record::delivery_to_bytes(&delivery).as_slice())?;
+    }
     Ok(())
 }
 
@@ -46,6 +49,9 @@ pub(crate) fn move_on(group: &mut Group<'_>, key: OutboxKey, next_due_ms: Option
         Some(bytes) => record::delivery_from_bytes(key, bytes.value()).map_err(Fault::damaged("outbox", show(key)))?,
         None => return Err(Fault::contradicted("outbox", show(key), "it was checked and is gone")),
     };
+    if mutant!("delivered-stays") && next_due_ms.is_none() {
+        outbox.insert((key.0 + 60_000, key.1, key.2), record::delivery_to_bytes(&delivery).as_slice())?;
+    }
     if let Some(due_ms) = next_due_ms {
         delivery.attempts += 1;
         let next = (due_ms, key.1, key.2);

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     ids::{EventId, PaymentId},
     ledger::{Transfer, TxId},
+    mutant,
     time::Timestamp,
     x402::Reason,
 };
@@ -216,10 +217,10 @@ impl Payment {
             State::Pending => {}
             state => return Err(Rejection::NotPending { id, state }),
         }
-        if let Some(claim) = &self.claim {
+        if let Some(claim) = self.claim.as_ref().filter(|_| !mutant!("cancel-ignores-claim")) {
             return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
         }
-        if self.seen_units() > 0 {
+        if self.seen_units() > 0 && !mutant!("cancel-ignores-money") {
             return Err(Rejection::Detected { id });
         }
         if self.is_expired(now) {
@@ -235,7 +236,7 @@ impl Payment {
         if self.state != State::Pending {
             return Err(Rejection::NotPending { id, state: self.state });
         }
-        if let Some(claim) = &self.claim {
+        if let Some(claim) = self.claim.as_ref().filter(|_| !mutant!("expiry-ignores-claim")) {
             return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
         }
         if irreversible_time <= self.deadline() {
@@ -256,7 +257,7 @@ impl Payment {
         let mut next = self.next(now);
         let known =
             next.transfers.iter_mut().find(|c| c.tx_id == transfer.tx_id && c.op_in_tx == transfer.place.op_in_tx);
-        match known {
+        match known.filter(|_| !mutant!("transfers-not-deduped")) {
             // Irreversible is the last word; a reversible sighting again changes something only if the block did.
             Some(known) if known.finality == Finality::Irreversible => {
                 return Err(Rejection::Unchanged { id: self.id });
@@ -291,10 +292,23 @@ impl Payment {
         }
         let satisfied = self.state == State::Pending && next.claim_is_satisfied(transfer.tx_id);
         next.drop_decided_claim();
-        if !self.state.is_terminal() && (satisfied || next.paid_units() >= self.amount.units) {
+        if !self.state.is_terminal() && (satisfied || next.is_paid()) {
             return Ok(next.completed(self, transfer.tx_id, now));
         }
         Ok(next.still())
+    }
+
+    fn is_paid(&self) -> bool {
+        if mutant!("reversible-completes") {
+            return self.seen_units() >= self.amount.units;
+        }
+        if mutant!("any-money-completes") {
+            return self.paid_units() > 0;
+        }
+        if mutant!("exact-is-too-little") {
+            return self.paid_units() > self.amount.units;
+        }
+        self.paid_units() >= self.amount.units
     }
 
     /// Decides what a transfer does for this session. The order of the rules is their precedence.
@@ -303,10 +317,10 @@ impl Payment {
         if transfer.to != self.pay_to && !to_fee_account {
             return Err(Rejection::ForeignTransfer { id: self.id });
         }
-        if transfer.money.currency != self.amount.currency {
+        if transfer.money.currency != self.amount.currency && !mutant!("wrong-currency-counts") {
             return Ok(Disposition::WrongCurrency);
         }
-        if transfer.from == self.pay_to {
+        if transfer.from == self.pay_to && !mutant!("self-transfer-counts") {
             return Ok(Disposition::SelfTransfer);
         }
         if to_fee_account {
@@ -320,7 +334,11 @@ impl Payment {
             State::UserCancelled => Disposition::AfterCancel,
             State::SystemCancelled => Disposition::Late,
             // A claim was taken in time; when its transaction lands is the chain's affair.
-            _ if transfer.block_time > self.deadline() && !completed_it && !self.is_claimed(transfer.tx_id) => {
+            _ if transfer.block_time > self.deadline()
+                && !mutant!("late-money-counts")
+                && !completed_it
+                && !self.is_claimed(transfer.tx_id) =>
+            {
                 Disposition::Late
             }
             _ => Disposition::Counted,
@@ -342,7 +360,7 @@ impl Payment {
         if self.state != State::Pending {
             return Err(Rejection::NotPending { id, state: self.state });
         }
-        if let Some(claim) = &self.claim {
+        if let Some(claim) = self.claim.as_ref().filter(|_| !mutant!("claim-replaces-claim")) {
             return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
         }
         if self.is_expired(now) {
@@ -472,7 +490,7 @@ impl Payment {
                 self.transfers.iter().any(|credit| {
                     credit.tx_id == claim.tx_id
                         && credit.op_in_tx == transfer.op_in_tx
-                        && credit.finality == Finality::Irreversible
+                        && (credit.finality == Finality::Irreversible || mutant!("claim-let-go-in-a-block"))
                 })
             })
         });
@@ -501,7 +519,7 @@ impl Payment {
         assert!(!before.state.is_terminal(), "terminal is terminal: {} cannot leave {}", before.id, before.state);
         self.state = to;
         self.previous_state = Some(before.state);
-        self.sequence += 1;
+        self.sequence += u32::from(!mutant!("sequence-stands-still"));
         let event = Event {
             id: event_id(self.id, self.sequence, now),
             from: before.state,

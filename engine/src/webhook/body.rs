@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     fields::MetadataValue,
+    mutant,
     payment::{Event, Payment},
 };
 
@@ -23,7 +24,7 @@ pub fn status_changed(payment: &Payment, event: &Event) -> Vec<u8> {
             id: &id,
             payment_id: &id,
             merchant_id: payment.merchant.to_string(),
-            status: event.to.word(),
+            status: if mutant!("event-tells-the-old-state") { event.from } else { event.to }.word(),
             previous_status: event.from.word(),
             provider_id: "hive",
             internal_id: payment.paid_by.map(|tx_id| tx_id.to_string()),

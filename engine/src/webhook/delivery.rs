@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    mutant,
     time::Timestamp,
 };
 
@@ -148,8 +149,12 @@ impl Delivery {
             Outcome::Accepted { .. } => return Next::Delivered,
             Outcome::Refused { status: 410, .. } => return Next::DisableEndpoint,
             Outcome::Refused { retry_after, .. } => retry_after,
+            Outcome::Timeout if mutant!("timeout-is-success") => return Next::Delivered,
             _ => None,
         };
+        if mutant!("gives-up-after-four") && self.attempts >= 3 {
+            return Next::GiveUp;
+        }
         let Some(&base) = SCHEDULE.get(self.attempts as usize + 1) else { return Next::GiveUp };
         let overloaded = matches!(outcome, Outcome::Timeout | Outcome::Refused { status: 429, .. });
         let base = if overloaded { base.max(OVERLOAD_WAIT) } else { base };

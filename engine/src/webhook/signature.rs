@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::{ids::EventId, time::Timestamp};
+use crate::{ids::EventId, mutant, time::Timestamp};
 
 /// What every webhook secret starts with.
 const PREFIX: &str = "whsec_";
@@ -38,6 +38,9 @@ impl Secret {
 
     /// Signs by the older rule: the key is the whole text of the secret, the message `"{ms}.{body}"`, the result hex.
     fn legacy(&self, millis: u64, body: &[u8]) -> String {
+        if mutant!("signed-without-time") {
+            return hex::encode(hmac(self.0.as_bytes(), &[body]));
+        }
         hex::encode(hmac(self.0.as_bytes(), &[millis.to_string().as_bytes(), b".", body]))
     }
 
@@ -90,7 +93,11 @@ impl Secrets {
     /// five minutes.
     #[must_use]
     pub fn sign(&self, event: EventId, body: &[u8], now: Timestamp) -> Headers {
-        let previous = self.previous.as_ref().filter(|(_, until)| now < *until).map(|(secret, _)| secret);
+        let previous = self
+            .previous
+            .as_ref()
+            .filter(|(_, until)| now < *until || mutant!("grace-never-ends"))
+            .map(|(secret, _)| secret);
         let id = event.to_string();
         let mut standard = self.current.standard(&id, now.seconds(), body);
         if let Some(previous) = previous {
@@ -98,7 +105,10 @@ impl Secrets {
         }
         Headers {
             timestamp_ms: now.millis(),
-            legacy: self.current.legacy(now.millis(), body),
+            legacy: match &self.previous {
+                Some((previous, _)) if mutant!("old-secret-signs") => previous.legacy(now.millis(), body),
+                _ => self.current.legacy(now.millis(), body),
+            },
             legacy_previous: previous.map(|secret| secret.legacy(now.millis(), body)),
             standard_id: id,
             standard_timestamp_s: now.seconds(),

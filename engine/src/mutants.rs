@@ -1,0 +1,114 @@
+//! Planted bugs: what the simulator must notice. Each sits where it is marked `mutant!("name")`; without the feature
+//! `mutants`, which nothing turns on by default, the mark is `false` and nothing of it is compiled.
+
+macro_rules! mutants {
+    ($($name:literal: $says:literal;)*) => {
+        /// Every planted bug and what it does.
+        pub const ALL: &[(&str, &str)] = &[$(($name, $says),)*];
+    };
+}
+
+mutants! {
+    "transfers-not-deduped": "a transfer seen twice is credited twice";
+    "late-money-counts": "a transfer in a block after the expiry counts";
+    "cancel-ignores-money": "a session is cancelled though money for it was seen";
+    "cancel-ignores-claim": "a session is cancelled though a signed transaction for it is out";
+    "expiry-ignores-claim": "a session expires though a signed transaction for it is out";
+    "expiry-by-our-clock": "a session expires by the wall clock, not by an irreversible block";
+    "reversible-completes": "money in a block that can still change completes a session";
+    "wrong-currency-counts": "money in the other currency counts";
+    "self-transfer-counts": "a merchant can pay itself";
+    "any-money-completes": "a part of the amount completes a session";
+    "exact-is-too-little": "exactly the amount does not complete a session";
+    "claim-replaces-claim": "a second agent's claim takes the place of the first";
+    "buried-by-our-clock": "a transaction is given up by the wall clock, not by an irreversible block";
+    "sequence-stands-still": "a new state keeps the sequence of the old one";
+    "event-tells-the-old-state": "the webhook tells the state that was left";
+    "claim-let-go-in-a-block": "a claim is let go while a fork can still take its transaction";
+    "signed-without-time": "the older signature does not cover the time";
+    "old-secret-signs": "webhooks are signed with the replaced secret";
+    "grace-never-ends": "the replaced secret signs for ever";
+    "gives-up-after-four": "a delivery is given up after four attempts";
+    "timeout-is-success": "a receiver that did not answer in time counts as told";
+    "commit-not-synced": "a commit is acknowledged before it is on disk";
+    "event-without-delivery": "an event is kept and never put into the outbox";
+    "deadline-not-indexed": "sessions are not found when they are due";
+    "claim-not-indexed": "sessions with a claim are not found at start";
+    "delivered-stays": "a delivered event stays in the outbox";
+    "create-told-before-stored": "a creation is acknowledged before it is committed";
+    "cancel-told-before-stored": "a cancellation is acknowledged before it is committed";
+    "cursor-passes-failures": "the cursor moves though a session did not take its credit";
+    "unmatched-forgotten": "transfers without a session are not kept";
+    "broadcast-before-claim": "an agent's transaction is broadcast before its claim is durable";
+    "lost-answer-is-refusal": "a refusal is believed though another node may have the transaction";
+    "one-node-is-enough": "one node is believed where two must agree";
+    "loudest-finality": "the highest finality any node claims is believed";
+    "retries-forgotten": "a failed delivery is not tried again";
+    "events-race": "two events of one session go out at once";
+    "told-twice": "a payment for another server is called a success every time it is asked";
+    "claims-not-recovered": "claims are not followed up after a restart";
+    "expiry-not-swept": "nobody looks for sessions that are due";
+    "key-not-remembered": "an idempotency key is not kept with its session";
+    "amount-not-checked": "an agent may pay too little";
+    "memo-not-checked": "an agent may pay one session with another's transaction";
+    "forks-not-rolled-back": "a transfer that a fork removed stays sighted";
+    "ambiguous-takes-the-first": "a memo that names two sessions pays the first";
+    "encrypted-is-read": "a memo that starts with # is read as if it did not";
+    "only-exact-memos": "a memo with words around the id names nobody";
+}
+
+#[cfg(feature = "mutants")]
+mod switch {
+    use std::cell::Cell;
+
+    thread_local! {
+        static PLANTED: Cell<Option<&'static str>> = const { Cell::new(None) };
+    }
+
+    /// Plants one bug in this thread, or none.
+    pub fn plant(name: Option<&str>) {
+        let found = name.and_then(|name| super::ALL.iter().find(|(known, _)| *known == name));
+        PLANTED.set(found.map(|(name, _)| *name));
+    }
+
+    /// Says whether this bug is planted in this thread.
+    #[must_use]
+    pub fn is_planted(name: &str) -> bool {
+        PLANTED.get() == Some(name)
+    }
+
+    /// Returns every planted bug; none in a build without them.
+    #[must_use]
+    pub const fn planted() -> Option<&'static [(&'static str, &'static str)]> {
+        Some(super::ALL)
+    }
+}
+
+#[cfg(not(feature = "mutants"))]
+mod switch {
+    /// Plants nothing: this build has no planted bugs.
+    pub const fn plant(_name: Option<&str>) {}
+
+    /// Says no: this build has no planted bugs.
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_planted(_name: &str) -> bool {
+        false
+    }
+
+    /// Returns every planted bug; none in a build without them.
+    #[must_use]
+    pub const fn planted() -> Option<&'static [(&'static str, &'static str)]> {
+        None
+    }
+}
+
+pub use switch::{is_planted, plant, planted};
+
+/// Says whether a bug is planted; constantly `false` in a build without the feature `mutants`.
+#[macro_export]
+macro_rules! mutant {
+    ($name:literal) => {
+        $crate::mutants::is_planted($name)
+    };
+}
