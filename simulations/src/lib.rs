@@ -7,13 +7,18 @@
 pub mod devnet;
 pub mod ledger;
 
+pub mod campaign;
 pub mod disk;
+pub mod mutants;
 pub mod observer;
 pub mod options;
 pub mod oracles;
 pub mod plan;
 pub mod random;
+pub mod report;
+pub mod scenario;
 pub mod script;
+pub mod shrink;
 pub mod trace;
 pub mod world;
 

@@ -3,7 +3,7 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use engine::{
     ids::{DeliveryId, EventId, PaymentId},
-    ledger::{Transfer, TxId},
+    ledger::{Transfer, TxId, memo_of},
     merchant::Merchant,
     payment::{ClaimFinality, Credit, Disposition, FeeMode, Finality, Payment, State},
     webhook::{Outcome, SCHEDULE},
@@ -102,6 +102,7 @@ invariants! {
     "every-webhook-goes-out", "L2 L3", Check::End(every_webhook_goes_out), "No delivery is overdue; every event is delivered, given up by the rules, or waits for its time.";
     "scanner-catches-up", "L4", Check::End(scanner_catches_up), "The scanner reaches the newest irreversible blocks.";
     "claims-are-decided", "L1", Check::End(claims_are_decided), "No claim stays open after its transaction has expired for good.";
+    "sightings-are-decided", "G10", Check::End(sightings_are_decided), "What was sighted in a block that is decided by now is final or gone.";
     "reversal-is-noticed", "S10", Check::End(reversal_is_noticed), "A completed session whose transaction is not on the chain says so.";
     "one-key-one-session", "G7", Check::World, "One idempotency key opens one session, however often and whenever it is asked.";
     "boot-ends", "L5", Check::World, "The engine starts within a minute when nothing is wrong with disk and nodes.";
@@ -203,10 +204,16 @@ fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
         return Ok(());
     }
     let amount = payment.amount;
+    // Money of a claimed transaction was in time when it was claimed; a wallet's must be in a block in time.
+    let deadline = payment.expires_at + payment.grace;
+    let is_claimed =
+        |tx_id| write.observer.claims.get(&tx_id).is_some_and(|c| c.purpose == Purpose::Session(payment.id));
+    let in_time = |credit: &&Credit| credit.block.is_some_and(|b| b.time <= deadline) || is_claimed(credit.tx_id);
     let on_chain: u64 = payment
         .transfers
         .iter()
         .filter(|credit| counts(credit, payment))
+        .filter(in_time)
         .filter(|credit| write.observer.truth.contains_key(&(credit.tx_id, credit.op_in_tx)))
         .map(|credit| credit.money.units)
         .sum();
@@ -274,7 +281,12 @@ fn one_claim_at_a_time(write: &PaymentWrite<'_>) -> Verdict {
             && claimed.nonce == after.nonce
             && claimed.purpose == Purpose::Session(write.after.id)
     });
-    hold(with, || format!("the claim on {} is not kept for ever", after.tx_id))
+    hold(with, || format!("the claim on {} is not kept for ever", after.tx_id))?;
+    let own = memo_of(write.after.id);
+    let foreign = after.transfers.iter().find(|transfer| {
+        transfer.to == write.after.pay_to && transfer.memo != own && !transfer.memo.starts_with("x402:")
+    });
+    hold(foreign.is_none(), || format!("{} names another session and was claimed for this one", after.tx_id))
 }
 
 fn failure_is_certain(write: &PaymentWrite<'_>) -> Verdict {
@@ -571,6 +583,21 @@ fn claims_are_decided(end: &End<'_>) -> FinalVerdict {
             && end.observer.final_time > facilitation.expiration + core::time::Duration::from_secs(120)
         {
             return Err((format!("the fate of {} is open for good", claimed.tx_id), None));
+        }
+    }
+    Ok(())
+}
+
+fn sightings_are_decided(end: &End<'_>) -> FinalVerdict {
+    let Some(cursor) = end.observer.cursor else { return Ok(()) };
+    for (id, payment) in &end.stored {
+        let open = payment.transfers.iter().find(|credit| {
+            let block = credit.block.map_or(u32::MAX, |block| block.place.block_num);
+            // The blocks just above the cursor may be under way.
+            credit.finality == Finality::Reversible && block.saturating_add(40) < cursor.block_id.number()
+        });
+        if let Some(credit) = open.filter(|_| payment.claim.is_none()) {
+            return Err((format!("{} is still called reversible for {id}", credit.tx_id), Some(*id)));
         }
     }
     Ok(())

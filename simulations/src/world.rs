@@ -464,7 +464,7 @@ impl World {
             }
             Death::Killed => self.event(Lane::Process, "dead", None, 1, || "the process is killed".to_owned()),
             Death::Restart => {
-                self.event(Lane::Process, "dead", None, 2, || "the process is stopped in order".to_owned())
+                self.event(Lane::Process, "dead", None, 2, || "the process is stopped in order".to_owned());
             }
             Death::GaveUp(why) => {
                 self.mark("the engine gives up on its store");
@@ -543,7 +543,7 @@ impl World {
         self.disk.set_quiet(false);
         if let Err(why) = looked {
             self.observe(|observer| {
-                observer.violate("durable-survives-boot", format!("the store cannot be read: {why}"), None)
+                observer.violate("durable-survives-boot", format!("the store cannot be read: {why}"), None);
             });
         }
         true

@@ -2,6 +2,7 @@
 
 use simulations::{
     plan::{self, Mix},
+    scenario,
     script::Script,
     world,
 };
@@ -51,21 +52,60 @@ fn faulty_worlds_keep_every_invariant() {
     }
 }
 
-#[test]
-#[ignore]
-fn dbg() {
-    let seed: u64 = std::fs::read_to_string("/tmp/seed").unwrap().trim().parse().unwrap();
-    let story = world::run(&plan::of_seed(seed, 30, Mix::Both), true);
-    let lines: Vec<_> = story.lines.iter().map(ToString::to_string).collect();
-    std::fs::write(
-        "/tmp/story",
-        format!("{:#?}\n{}\n{:#?}\n", plan::of_seed(seed, 30, Mix::Both).setup, lines.join("\n"), story.violation),
-    )
-    .unwrap();
-}
 /// Seeds that found a bug, and which.
 #[test]
 fn seeds_that_once_failed_stay_whole() {
     // A task beside the facilitator panicked, and nobody followed its transaction any more.
     keeps_every_invariant(&plan::of_seed(104, 30, Mix::Both));
+}
+
+#[test]
+fn every_scenario_of_the_library_ends_as_it_says() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 20, "{} scenarios", files.len());
+    let mut wrong = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let script = scenario::read(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        assert_eq!(scenario::read(&scenario::write(&script)).unwrap(), script, "{} reads back", file.display());
+        if let Some(violation) = world::run(&script, false).violation {
+            wrong.push(format!("{}: {violation:?}", file.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_malformed_scenario_names_line_and_field() {
+    let step = |step: &str| format!("name = \"x\"\nsteps = [\n  {{ {step} }},\n]\n");
+    let create = "at = \"1s\", who = \"merchant 0\", does = \"create\", session = \"A\"";
+    for (text, line, says) in [
+        ("name = 5".to_owned(), 1, "invalid type"),
+        ("name = \"x\"\nspeed = 3".to_owned(), 2, "unknown field `speed`"),
+        ("name = \"x\"\n[faults]\n\"disk.smoke\" = \"1%\"".to_owned(), 3, "there is no fault \"disk.smoke\""),
+        ("name = \"x\"\n[faults]\n\"rpc.error\" = \"101%\"".to_owned(), 3, "`rpc.error` must be a share"),
+        ("name = \"x\"\n[world]\nnodes = 9".to_owned(), 2, "`nodes` must be from 1 to 5"),
+        (step("at = \"-1s\", who = \"disk\", does = \"power-cut\""), 3, "`at` \"-1s\" is no time"),
+        (step("at = \"1s\", who = \"moon\", does = \"rise\""), 3, "`who` \"moon\" cannot `does` \"rise\""),
+        (
+            step("at = \"1s\", who = \"payer 0\", does = \"pay\", session = \"A\", amount = \"1.000 HBD\""),
+            3,
+            "`session` \"A\" is not created",
+        ),
+        (step(create), 3, "`amount` is missing"),
+        (step(&format!("{create}, amount = \"1 HBD\"")), 3, "`amount` \"1 HBD\""),
+        (step(&format!("{create}, amount = \"1.000 HBD\", colour = \"red\"")), 3, "unknown field `colour`"),
+        (step("at = \"1s\", who = \"node 7\", does = \"go away\", for = \"1s\""), 3, "`who` \"node 7\": there are 3"),
+        (step("at = \"1s\", who = \"ledger\", does = \"fork\", depth = 99"), 3, "`depth` must be from 1 to 20"),
+        (
+            step("at = \"1s\", who = \"actor\", does = \"panic\", point = \"somewhere\""),
+            3,
+            "`point` \"somewhere\" is none of",
+        ),
+    ] {
+        let error = scenario::read(&text).expect_err(&text);
+        assert!(error.line == line && error.why.contains(says), "{text}\nline {}: {}", error.line, error.why);
+    }
 }

@@ -60,6 +60,9 @@ pub enum Failure {
     /// A payment was not made, or is not known to be.
     #[error(transparent)]
     Pay(#[from] super::pay::Failure),
+    /// A simulation broke a rule; its report is out already. The exit code says which kind.
+    #[error("the simulation found a failure")]
+    Simulation(u8),
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -72,6 +75,7 @@ impl Failure {
         match self {
             Self::Other(_) | Self::Refused(_) | Self::File { .. } => 1,
             Self::Config(_) => 3,
+            Self::Simulation(code) => *code,
             Self::Pay(failure) => failure.exit_code(),
             Self::Listen { .. } => 4,
             Self::Store { .. } | Self::Ledger(_) | Self::Start(StartError::Read(_) | StartError::Write(_)) => 5,

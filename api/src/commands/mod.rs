@@ -16,6 +16,7 @@ mod running;
 mod serve;
 mod settings;
 mod show;
+mod simulate;
 mod signing;
 mod stop;
 pub mod transfer;
@@ -51,6 +52,8 @@ enum Command {
     Pay(pay::Args),
     /// Looks into transactions
     Tx(tx::Args),
+    /// Simulates whole payment lifecycles from a seed or a scenario
+    Simulate(simulate::Args),
     /// Shows the settings in force and where each is from, without secrets.
     Config(show::Args),
 }
@@ -88,6 +91,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Transfer(args) => Box::pin(transfer::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Pay(args) => Ok(Box::pin(pay::run(args)).await?),
             Command::Tx(args) => Box::pin(tx::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
+            Command::Simulate(args) => Box::pin(simulate::run(args)).await,
             Command::Config(args) => show::run(args),
         }
     })

@@ -1,0 +1,485 @@
+//! `simulate`: whole payment lifecycles from a seed or a scenario file, with everything going wrong that can.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use simulations::{
+    campaign::{self, Campaign, Summary},
+    plan::{self, Mix},
+    report, scenario,
+    script::Script,
+    shrink, world,
+};
+
+use super::{Failure, say, stop};
+
+/// The codes of a simulation, beside those of the program.
+const EXIT_CODES: &str = "Exit codes: 0 every invariant held, 10 a safety invariant broke, 11 a liveness invariant broke, \
+     12 one seed gave two stories, 13 something panicked, 14 a place that must be reached was not, 1 anything else.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Runs a scenario file
+    Run(RunArgs),
+    /// Runs many seeds
+    Campaign(CampaignArgs),
+    /// Runs one seed again and tells its story
+    Replay(ReplayArgs),
+    /// Makes a failing seed or scenario small and writes it as a scenario file
+    Shrink(ShrinkArgs),
+    /// Runs seeds several times, here and in a fresh process, and compares their stories
+    CheckDeterminism(DeterminismArgs),
+    /// Plants known bugs and reports how many seeds it takes to find each
+    Mutants(MutantArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    /// The scenario files
+    #[arg(required = true)]
+    scenarios: Vec<PathBuf>,
+    /// Another seed than the file's
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Writes swim lanes to this file
+    #[arg(long)]
+    html: Option<PathBuf>,
+    /// Prints everything that happened
+    #[arg(long)]
+    trace: bool,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct Seeded {
+    /// Sessions of each run
+    #[arg(long, default_value_t = 50)]
+    payments: u32,
+    /// Each run draws its own faults (the default: two of three do, and the third has everything on)
+    #[arg(long, conflicts_with = "all_on")]
+    swarm: bool,
+    /// Every fault at once
+    #[arg(long)]
+    all_on: bool,
+    /// No faults at all
+    #[arg(long, conflicts_with_all = ["all_on", "swarm"])]
+    calm: bool,
+}
+
+impl Seeded {
+    const fn mix(&self) -> Mix {
+        match (self.swarm, self.all_on, self.calm) {
+            (true, ..) => Mix::Swarm,
+            (_, true, _) => Mix::AllOn,
+            (_, _, true) => Mix::None,
+            _ => Mix::Both,
+        }
+    }
+
+    fn flags(&self) -> String {
+        let mix = match self.mix() {
+            Mix::Swarm => " --swarm",
+            Mix::AllOn => " --all-on",
+            Mix::None => " --calm",
+            Mix::Both => "",
+        };
+        format!("--payments {}{mix}", self.payments)
+    }
+}
+
+#[derive(Debug, clap::Args)]
+struct CampaignArgs {
+    #[command(flatten)]
+    seeded: Seeded,
+    /// How many runs
+    #[arg(long, default_value_t = 200)]
+    runs: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Stops at the first failure
+    #[arg(long)]
+    until_fail: bool,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+    /// The longest it may take, such as 10m
+    #[arg(long, value_parser = read_duration)]
+    time: Option<Duration>,
+    /// Writes swim lanes of the first failure to this file
+    #[arg(long)]
+    html: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct ReplayArgs {
+    #[command(flatten)]
+    seeded: Seeded,
+    /// The seed
+    #[arg(long)]
+    seed: u64,
+    /// Prints everything that happened
+    #[arg(long)]
+    trace: bool,
+    /// Prints nothing later than this, such as 1110804ms
+    #[arg(long, value_parser = read_duration)]
+    until: Option<Duration>,
+    /// Writes swim lanes to this file
+    #[arg(long)]
+    html: Option<PathBuf>,
+    /// Prints only the hash of the story
+    #[arg(long, hide = true)]
+    hash: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct ShrinkArgs {
+    #[command(flatten)]
+    seeded: Seeded,
+    /// The failing seed
+    #[arg(long, required_unless_present = "scenario")]
+    seed: Option<u64>,
+    /// The failing scenario
+    #[arg(long, conflicts_with = "seed")]
+    scenario: Option<PathBuf>,
+    /// Where to write the small scenario
+    #[arg(short, long)]
+    output: PathBuf,
+    /// The most runs it may take
+    #[arg(long, default_value_t = 2_000)]
+    max_runs: u32,
+}
+
+#[derive(Debug, clap::Args)]
+struct DeterminismArgs {
+    #[command(flatten)]
+    seeded: Seeded,
+    /// The first seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many seeds
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+    /// How often each is run in this process
+    #[arg(long, default_value_t = 2)]
+    times: u32,
+}
+
+#[derive(Debug, clap::Args)]
+struct MutantArgs {
+    /// Only these
+    names: Vec<String>,
+    /// Seeds each may take
+    #[arg(long, default_value_t = 60)]
+    seeds: u64,
+    /// Sessions of each run
+    #[arg(long, default_value_t = 50)]
+    payments: u32,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+}
+
+/// Simulates. The work is done by threads without a runtime, because every world has its own.
+pub(super) async fn run(args: Args) -> Result<(), Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    tokio::spawn(async move {
+        stop::asked().await;
+        asked.store(true, Ordering::Relaxed);
+        stop::asked().await;
+        // Asked twice: whoever asks does not want to wait for the runs under way.
+        std::process::exit(130);
+    });
+    let (done, finished) = tokio::sync::oneshot::channel();
+    let work = std::thread::Builder::new().name("simulate".to_owned()).spawn(move || {
+        let _ = done.send(simulate(&args.what, &stop));
+    });
+    work.map_err(|error| Failure::Other(format!("cannot start a thread: {error}")))?;
+    let code = finished.await.map_err(|_| Failure::Other("the simulation died".to_owned()))??;
+    if code == 0 { Ok(()) } else { Err(Failure::Simulation(code)) }
+}
+
+fn simulate(what: &What, stop: &AtomicBool) -> Result<u8, Failure> {
+    match what {
+        What::Run(args) => run_scenarios(args, stop),
+        What::Campaign(args) => run_campaign(args, stop),
+        What::Replay(args) => replay(args),
+        What::Shrink(args) => shrink_one(args),
+        What::CheckDeterminism(args) => check_determinism(args, stop),
+        What::Mutants(args) => mutants(args, stop),
+    }
+}
+
+fn run_scenarios(args: &RunArgs, stop: &AtomicBool) -> Result<u8, Failure> {
+    let mut page = args.html.as_deref().map(Page::create).transpose()?;
+    // All are read before any is run: a slip of the pen shows at once.
+    let mut scripts = Vec::new();
+    for path in &args.scenarios {
+        let mut script = read_scenario(path)?;
+        script.seed = args.seed.unwrap_or(script.seed);
+        scripts.push((path, script));
+    }
+    let mut worst = 0;
+    for (path, script) in scripts {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let replay = format!("hivetill simulate run {} --seed {}", path.display(), script.seed);
+        let code = tell(&script, &replay, args.trace, None, page.as_mut())?;
+        if code == 0 {
+            say(&format!("ok      {}\n", script.name))?;
+        }
+        worst = worst.max(code);
+    }
+    Ok(worst)
+}
+
+/// Runs a script with its story, and tells what broke.
+fn tell(
+    script: &Script,
+    replay: &str,
+    trace: bool,
+    until: Option<Duration>,
+    page: Option<&mut Page>,
+) -> Result<u8, Failure> {
+    let outcome = world::run(script, true);
+    if trace {
+        let until_ms = until.map_or(u64::MAX, |until| u64::try_from(until.as_millis()).unwrap_or(u64::MAX));
+        for line in outcome.lines.iter().filter(|line| line.at_ms <= until_ms) {
+            say(&format!("{line}\n"))?;
+        }
+    }
+    if let Some(page) = page {
+        page.write(&report::html(script, &outcome, &build(), replay))?;
+    }
+    if let Some(violation) = &outcome.violation {
+        say(&report::failure(script, &outcome, violation, &build(), replay))?;
+    }
+    Ok(outcome.exit_code())
+}
+
+fn run_campaign(args: &CampaignArgs, stop: &AtomicBool) -> Result<u8, Failure> {
+    let mut page = args.html.as_deref().map(Page::create).transpose()?;
+    let campaign = Campaign {
+        first_seed: args.seed,
+        runs: args.runs,
+        payments: args.seeded.payments,
+        mix: args.seeded.mix(),
+        jobs: args.jobs,
+        until_fail: args.until_fail,
+        time: args.time,
+    };
+    let shows = std::io::stderr().is_terminal();
+    let summary = campaign::run(&campaign, stop, |summary| {
+        if shows {
+            progress(summary, &campaign);
+        }
+    });
+    if shows {
+        let _ = write!(std::io::stderr(), "\r\x1b[K");
+    }
+    say(&report::summary(&summary, campaign.mix, campaign.payments, &build()))?;
+    if let Some(failure) = summary.failures.first() {
+        let script = plan::of_seed(failure.seed, campaign.payments, campaign.mix);
+        let replay = format!("hivetill simulate replay --seed {} {}", failure.seed, args.seeded.flags());
+        say("\n")?;
+        tell(&script, &replay, false, None, page.as_mut())?;
+        say(&format!(
+            "\nsmaller: hivetill simulate shrink --seed {} {} -o small.toml\n",
+            failure.seed,
+            args.seeded.flags()
+        ))?;
+    }
+    Ok(summary.exit_code())
+}
+
+fn progress(summary: &Summary, campaign: &Campaign) {
+    let done_ms = u64::try_from(summary.took.as_millis()).unwrap_or(u64::MAX);
+    let left = campaign.runs.saturating_sub(summary.runs);
+    let by_runs = done_ms / summary.runs.max(1) * left / 1_000;
+    let by_time = campaign.time.map_or(u64::MAX, |limit| limit.saturating_sub(summary.took).as_secs());
+    let line = format!(
+        "\r\x1b[K{}/{} runs, {} lifecycles ({}/s), {} failed, about {} s left",
+        summary.runs,
+        campaign.runs,
+        summary.lifecycles,
+        summary.lifecycles_per_second(),
+        summary.failures.len(),
+        by_runs.min(by_time)
+    );
+    // Nobody to tell is no reason to stop.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
+    let script = plan::of_seed(args.seed, args.seeded.payments, args.seeded.mix());
+    if args.hash {
+        say(&format!("{:016x}\n", world::run(&script, false).hash))?;
+        return Ok(0);
+    }
+    let mut page = args.html.as_deref().map(Page::create).transpose()?;
+    let replay = format!("hivetill simulate replay --seed {} {}", args.seed, args.seeded.flags());
+    let code = tell(&script, &replay, args.trace, args.until, page.as_mut())?;
+    if code == 0 {
+        say(&format!("seed {} keeps every invariant\n", args.seed))?;
+    }
+    Ok(code)
+}
+
+fn shrink_one(args: &ShrinkArgs) -> Result<u8, Failure> {
+    let mut page = Page::create(&args.output)?;
+    let script = match (&args.scenario, args.seed) {
+        (Some(path), _) => read_scenario(path)?,
+        (None, Some(seed)) => plan::of_seed(seed, args.seeded.payments, args.seeded.mix()),
+        (None, None) => return Err(Failure::Other("a seed or a scenario is needed".to_owned())),
+    };
+    let Some(small) = shrink::shrink(&script, args.max_runs) else {
+        return Err(Failure::Other(format!("{} keeps every invariant: there is nothing to shrink", script.name)));
+    };
+    page.write(&scenario::write(&small.script))?;
+    say(&format!(
+        "{} still breaks with {} steps and {} kinds of fault, after {} runs: {}\n",
+        small.invariant,
+        small.script.steps.len(),
+        small.script.faults.on().count(),
+        small.runs,
+        args.output.display()
+    ))?;
+    Ok(0)
+}
+
+fn check_determinism(args: &DeterminismArgs, stop: &AtomicBool) -> Result<u8, Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::Other(format!("cannot find myself: {error}")))?;
+    for seed in args.seed..args.seed.saturating_add(args.seeds) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let script = plan::of_seed(seed, args.seeded.payments, args.seeded.mix());
+        let first = world::run(&script, false).hash;
+        for _ in 1..args.times.max(1) {
+            if world::run(&script, false).hash != first {
+                differ(&script)?;
+                return Ok(12);
+            }
+        }
+        let flags = args.seeded.flags();
+        let flags = flags.split(' ').filter(|flag| !flag.is_empty());
+        let fresh = std::process::Command::new(&program)
+            .args(["simulate", "replay", "--hash", "--seed", &seed.to_string()])
+            .args(flags)
+            .output()
+            .map_err(|error| Failure::Other(format!("cannot run myself: {error}")))?;
+        let told = String::from_utf8_lossy(&fresh.stdout).trim().to_owned();
+        if told != format!("{first:016x}") {
+            say(&format!("seed {seed}: {first:016x} here, {told:?} in a fresh process\n"))?;
+            return Ok(12);
+        }
+    }
+    say(&format!(
+        "{} seeds gave the same story {} times here and once in a fresh process\n",
+        args.seeds,
+        args.times.max(1)
+    ))?;
+    Ok(0)
+}
+
+/// Shows the first line in which two runs of one script differ.
+fn differ(script: &Script) -> Result<(), Failure> {
+    let (one, other) = (world::run(script, true), world::run(script, true));
+    let first = one.lines.iter().zip(&other.lines).find(|(one, other)| one != other);
+    match first {
+        Some((one, other)) => say(&format!("seed {} has two stories:\n{one}\n{other}\n", script.seed)),
+        None => say(&format!("seed {}: the same lines and another disk or another length\n", script.seed)),
+    }
+}
+
+fn mutants(args: &MutantArgs, stop: &AtomicBool) -> Result<u8, Failure> {
+    let Some(planted) = simulations::mutants::planted() else {
+        return Err(Failure::Other(
+            "built without mutants; build a binary for it in a folder of its own:\n  cargo run --release -p api --features \
+             mutants --target-dir target/mutants -- simulate mutants"
+                .to_owned(),
+        ));
+    };
+    let mut survivors = 0;
+    let mut taken: Vec<u64> = Vec::new();
+    for (name, says) in planted {
+        if stop.load(Ordering::Relaxed) || (!args.names.is_empty() && !args.names.iter().any(|wanted| wanted == name)) {
+            continue;
+        }
+        let hunt = simulations::mutants::hunt(name, args.seeds, args.payments);
+        match hunt {
+            Some((seeds, invariant)) => {
+                taken.push(seeds);
+                say(&format!("killed   {name:<36} after {seeds:>3} seeds by {invariant}\n"))?;
+            }
+            None => {
+                survivors += 1;
+                say(&format!("SURVIVES {name:<36} {} seeds: {says}\n", args.seeds))?;
+            }
+        }
+    }
+    taken.sort_unstable();
+    let median = taken.get(taken.len() / 2).copied().unwrap_or(0);
+    say(&format!("{} killed, {survivors} survive, median {median} seeds\n", taken.len()))?;
+    Ok(if survivors == 0 { 0 } else { 10 })
+}
+
+fn read_scenario(path: &Path) -> Result<Script, Failure> {
+    let file = |why: String| Failure::File { path: path.to_owned(), why };
+    let text = std::fs::read_to_string(path).map_err(|error| file(error.to_string()))?;
+    scenario::read(&text).map_err(|error| file(error.to_string()))
+}
+
+/// A file that is opened before the work begins, so that a wrong path fails at once.
+struct Page {
+    path: PathBuf,
+    file: std::fs::File,
+}
+
+impl Page {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let file = std::fs::File::create(path)
+            .map_err(|error| Failure::File { path: path.to_owned(), why: error.to_string() })?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
+        let why = |error: std::io::Error| Failure::File { path: self.path.clone(), why: error.to_string() };
+        self.file.write_all(text.as_bytes()).map_err(why)
+    }
+}
+
+/// Names the build: a seed means nothing without its commit.
+fn build() -> String {
+    let commit = std::process::Command::new("git").args(["rev-parse", "--short", "HEAD"]).output().ok();
+    let commit = commit.filter(|told| told.status.success());
+    let commit = commit.map(|told| String::from_utf8_lossy(&told.stdout).trim().to_owned());
+    format!("hivetill {} at commit {}", env!("CARGO_PKG_VERSION"), commit.as_deref().unwrap_or("unknown"))
+}
+
+fn read_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| format!("{text:?} is no time such as 30s, 10m or 1h"))?;
+    match &text[digits.len()..] {
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" => Ok(Duration::from_secs(number)),
+        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
+        "h" => Ok(Duration::from_secs(number.saturating_mul(3_600))),
+        _ => Err(format!("{text:?} has no unit; write 30s, 10m or 1h")),
+    }
+}

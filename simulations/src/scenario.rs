@@ -1,0 +1,689 @@
+//! Scenario files: a script as a story in TOML. Reading names the line and the field of what is wrong; writing gives a
+//! file that reads back as the same script.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use engine::money::{Currency, Money};
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::{
+    options::{Fault, Faults, Setup},
+    plan::{self, Mix},
+    script::{Action, Change, Expect, Lying, Manner, Memo, Script, Step, Trick, Trouble},
+};
+
+/// Why a file is no scenario.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct ScenarioError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong there, with the field's name.
+    pub why: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    #[serde(default)]
+    why: String,
+    #[serde(default)]
+    seed: u64,
+    #[serde(default)]
+    payments: Option<Spanned<u32>>,
+    #[serde(default)]
+    heal_at: Option<Spanned<String>>,
+    #[serde(default)]
+    world: Option<Spanned<World>>,
+    #[serde(default)]
+    faults: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
+    #[serde(default)]
+    steps: Vec<Spanned<RawStep>>,
+    #[serde(default)]
+    expect: BTreeMap<Spanned<String>, RawExpect>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct World {
+    nodes: Option<usize>,
+    merchants: Option<usize>,
+    block_time: Option<String>,
+    finality_lag: Option<u32>,
+    node_delay: Option<String>,
+    commit_delay: Option<String>,
+    webhook_delay: Option<String>,
+    ttl: Option<String>,
+    grace: Option<String>,
+    poll: Option<String>,
+    max_awake: Option<usize>,
+    split_fee: Option<bool>,
+    x402_finality: Option<String>,
+    cache_bytes: Option<usize>,
+    signatures: Option<bool>,
+    heal_without_restart: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawStep {
+    at: String,
+    who: String,
+    does: String,
+    session: Option<String>,
+    amount: Option<String>,
+    lifetime: Option<String>,
+    memo: Option<String>,
+    trick: Option<String>,
+    of: Option<String>,
+    resource: Option<u32>,
+    grace: Option<String>,
+    r#for: Option<String>,
+    by: Option<String>,
+    operation: Option<u64>,
+    point: Option<String>,
+    blocks: Option<u32>,
+    depth: Option<u32>,
+    forget: Option<bool>,
+    lie: Option<String>,
+    manner: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawExpect {
+    #[serde(default)]
+    state: Vec<String>,
+    credited: Option<String>,
+    exceptions: Option<Vec<String>>,
+    webhooks: Option<usize>,
+}
+
+/// What a problem is before its line is known.
+type Problem = String;
+
+/// Points of the code that can be named.
+pub const POINTS: [&str; 7] = [
+    "payment: applied, not committed",
+    "payment: committed, effects not run",
+    "gateway: created, not adopted",
+    "scanner: credited, cursor not moved",
+    "settlement: claimed, not broadcast",
+    "settlement: broadcast, not recorded",
+    "webhook: signed, not sent",
+];
+
+/// Reads a scenario.
+///
+/// # Errors
+/// [`ScenarioError`] names the line and the field.
+pub fn read(text: &str) -> Result<Script, ScenarioError> {
+    let line_at =
+        |offset: usize| text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let file: File = toml::from_str(text).map_err(|error| ScenarioError {
+        line: line_at(error.span().map_or(0, |span| span.start)),
+        why: error.message().to_owned(),
+    })?;
+    let wrong = |offset: usize| move |why: Problem| ScenarioError { line: line_at(offset), why };
+    let mut setup = Setup::default();
+    if let Some(world) = &file.world {
+        read_world(world.get_ref(), &mut setup).map_err(wrong(world.span().start))?;
+    }
+    let mut faults = Faults::default();
+    let mut is_swarm = false;
+    for (name, value) in &file.faults {
+        let at = value.span().start;
+        if name.get_ref() == "swarm" {
+            is_swarm =
+                value.get_ref().as_bool().ok_or_else(|| wrong(at)("`swarm` must be true or false".to_owned()))?;
+            continue;
+        }
+        let fault = Fault::ALL.iter().find(|fault| fault.word() == name.get_ref());
+        let fault = fault.ok_or_else(|| wrong(name.span().start)(format!("there is no fault {:?}", name.get_ref())))?;
+        let ppm = value.get_ref().as_str().and_then(read_percent);
+        let ppm = ppm.ok_or_else(|| {
+            wrong(at)(format!("`{}` must be a share from \"0%\" to \"100%\", such as \"2.5%\"", fault.word()))
+        })?;
+        faults.set(*fault, ppm);
+    }
+    let mut names = Names::default();
+    let mut steps = Vec::new();
+    for step in &file.steps {
+        let raw = step.get_ref();
+        let read = (|| {
+            let at_ms = duration("at", &raw.at)?;
+            Ok(Step { at_ms, action: action(raw, &mut names, &setup)? })
+        })();
+        steps.push(read.map_err(wrong(step.span().start))?);
+    }
+    let mut script = Script {
+        name: file.name,
+        why: file.why,
+        seed: file.seed,
+        setup,
+        faults,
+        steps,
+        heal_at_ms: None,
+        expect: Vec::new(),
+    };
+    if let Some(heal_at) = &file.heal_at {
+        script.heal_at_ms = Some(duration("heal_at", heal_at.get_ref()).map_err(wrong(heal_at.span().start))?);
+    }
+    for (name, raw) in &file.expect {
+        let expect = read_expect(name.get_ref(), raw, &names).map_err(wrong(name.span().start))?;
+        script.expect.push(expect);
+    }
+    if let Some(payments) = &file.payments {
+        let count = *payments.get_ref();
+        if !script.steps.is_empty() {
+            return Err(wrong(payments.span().start)("`payments` and `steps` exclude each other".to_owned()));
+        }
+        let drawn = plan::of_seed(script.seed, count, if is_swarm { Mix::Swarm } else { Mix::None });
+        script.steps = drawn.steps;
+        if is_swarm {
+            (script.setup, script.faults) = (drawn.setup, drawn.faults);
+        }
+    } else if is_swarm {
+        script.faults = Faults::swarm(&mut crate::random::Random::new(script.seed).fork("faults"));
+    }
+    script.steps.sort_by_key(|step| step.at_ms);
+    Ok(script)
+}
+
+fn read_world(world: &World, setup: &mut Setup) -> Result<(), Problem> {
+    let range = |name: &str, value: usize, low: usize, high: usize| {
+        if (low..=high).contains(&value) { Ok(value) } else { Err(format!("`{name}` must be from {low} to {high}")) }
+    };
+    let ms = |name: &str, text: &Option<String>, at: &mut u64| -> Result<(), Problem> {
+        if let Some(text) = text {
+            *at = duration(name, text)?;
+        }
+        Ok(())
+    };
+    if let Some(nodes) = world.nodes {
+        setup.nodes = range("nodes", nodes, 1, 5)?;
+    }
+    if let Some(merchants) = world.merchants {
+        setup.merchants = range("merchants", merchants, 1, 4)?;
+    }
+    let mut block_ms = setup.block_seconds * 1_000;
+    let (mut ttl_ms, mut grace_ms) = (setup.lifetime_seconds * 1_000, setup.grace_seconds * 1_000);
+    ms("block_time", &world.block_time, &mut block_ms)?;
+    ms("ttl", &world.ttl, &mut ttl_ms)?;
+    ms("grace", &world.grace, &mut grace_ms)?;
+    ms("node_delay", &world.node_delay, &mut setup.rpc_ms)?;
+    ms("commit_delay", &world.commit_delay, &mut setup.commit_ms)?;
+    ms("webhook_delay", &world.webhook_delay, &mut setup.webhook_ms)?;
+    ms("poll", &world.poll, &mut setup.poll_ms)?;
+    if !(1_000..=60_000).contains(&block_ms) {
+        return Err("`block_time` must be from 1s to 60s".to_owned());
+    }
+    if setup.poll_ms < 100 {
+        return Err("`poll` must be at least 100ms".to_owned());
+    }
+    (setup.block_seconds, setup.lifetime_seconds, setup.grace_seconds) =
+        (block_ms / 1_000, ttl_ms / 1_000, grace_ms / 1_000);
+    if !(60..=86_400).contains(&setup.lifetime_seconds) {
+        return Err("`ttl` must be from 60s to 24h".to_owned());
+    }
+    setup.finality_lag = world.finality_lag.unwrap_or(setup.finality_lag).min(1_000);
+    setup.max_awake = world.max_awake.unwrap_or(setup.max_awake);
+    setup.split_fee = world.split_fee.unwrap_or(setup.split_fee);
+    setup.cache_bytes = world.cache_bytes.unwrap_or(setup.cache_bytes);
+    setup.signatures = world.signatures.unwrap_or(setup.signatures);
+    setup.heal_without_restart = world.heal_without_restart.unwrap_or(setup.heal_without_restart);
+    if let Some(word) = &world.x402_finality {
+        let found = FINALITIES.iter().find(|(_, known)| known == word);
+        setup.x402_finality = found.ok_or_else(|| one_of("x402_finality", word, FINALITIES.iter().map(|(_, w)| *w)))?.0;
+    }
+    Ok(())
+}
+
+const FINALITIES: [(engine::payment::ClaimFinality, &str); 3] = [
+    (engine::payment::ClaimFinality::Accepted, "accepted"),
+    (engine::payment::ClaimFinality::InBlock, "in_block"),
+    (engine::payment::ClaimFinality::Irreversible, "irreversible"),
+];
+
+#[derive(Default)]
+struct Names(BTreeMap<String, u32>);
+
+impl Names {
+    fn create(&mut self, name: &str) -> u32 {
+        let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
+        *self.0.entry(name.to_owned()).or_insert(next)
+    }
+
+    fn find(&self, name: &str) -> Result<u32, Problem> {
+        self.0.get(name).copied().ok_or_else(|| format!("`session` {name:?} is not created before"))
+    }
+}
+
+fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Problem> {
+    let (who, number) = match raw.who.split_once(' ') {
+        Some((who, digits)) => {
+            let number = digits.parse::<usize>().map_err(|_| format!("`who` {:?} ends in no number", raw.who))?;
+            (who, number)
+        }
+        None => (raw.who.as_str(), 0),
+    };
+    let limit = |count: usize| {
+        if number < count {
+            Ok(number)
+        } else {
+            Err(format!("`who` {:?}: there are {count}, numbered from 0", raw.who))
+        }
+    };
+    let money = || amount("amount", required("amount", &raw.amount)?);
+    let for_ms = || duration("for", required("for", &raw.r#for)?);
+    let session = |names: &Names| names.find(required("session", &raw.session)?);
+    let trouble = |trouble| Ok(Action::Trouble(trouble));
+    match (who, raw.does.as_str()) {
+        ("merchant", "create") => {
+            let merchant = limit(setup.merchants)?;
+            let money = money()?;
+            let lifetime = raw.lifetime.as_deref().map(|text| duration("lifetime", text)).transpose()?;
+            let lifetime_seconds = lifetime.map(|ms| ms / 1_000);
+            if lifetime_seconds.is_some_and(|seconds| !(60..=86_400).contains(&seconds)) {
+                return Err("`lifetime` must be from 60s to 24h".to_owned());
+            }
+            let session = names.create(required("session", &raw.session)?);
+            Ok(Action::Create { session, merchant, units: money.units, currency: money.currency, lifetime_seconds })
+        }
+        ("payer", "pay") => {
+            let (payer, money) = (Some(limit(plan::PAYERS)?), money()?);
+            pay(raw, session(names)?, payer, money)
+        }
+        ("merchant", "pay") => pay(raw, session(names)?, None, money()?),
+        ("customer", "cancel") => Ok(Action::Cancel { session: session(names)?, by_merchant: false }),
+        ("merchant", "cancel") => Ok(Action::Cancel { session: session(names)?, by_merchant: true }),
+        ("agent", "settle") => {
+            let agent = limit(plan::AGENTS)?;
+            let trick = match raw.trick.as_deref() {
+                Some("replay") => Trick::Replay { of: names.find(required("of", &raw.of)?)? },
+                None => Trick::None,
+                Some(word) => {
+                    let found = TRICKS.iter().find(|(_, known)| *known == word);
+                    found.ok_or_else(|| one_of("trick", word, TRICKS.iter().map(|(_, word)| *word)))?.0
+                }
+            };
+            Ok(Action::Settle { session: session(names)?, agent, trick })
+        }
+        ("agent", "pay elsewhere") => {
+            let (agent, units) = (limit(plan::AGENTS)?, money()?.units);
+            Ok(Action::Facilitate { agent, resource: raw.resource.unwrap_or(0), units })
+        }
+        ("merchant", "rotate secret") => {
+            let grace = raw.grace.as_deref().map_or(Ok(0), |text| duration("grace", text))?;
+            let change = Change::RotateSecret { grace_seconds: grace / 1_000 };
+            Ok(Action::Merchant { merchant: limit(setup.merchants)?, change })
+        }
+        ("merchant", word) => {
+            let found = CHANGES.iter().find(|(_, known)| *known == word);
+            let (change, _) = found.ok_or_else(|| one_of("does", word, CHANGES.iter().map(|(_, word)| *word)))?;
+            Ok(Action::Merchant { merchant: limit(setup.merchants)?, change: *change })
+        }
+        ("disk", "power-cut") => trouble(raw.operation.map_or(Trouble::PowerCut, Trouble::PowerCutIn)),
+        ("disk", "fail") => trouble(Trouble::DiskErrorIn(raw.operation.unwrap_or(1))),
+        ("disk", "fill up") => trouble(Trouble::DiskFull { for_ms: for_ms()? }),
+        ("process", "be killed") => trouble(match &raw.point {
+            None => Trouble::Kill,
+            Some(at) => Trouble::KillAt(point(at)?),
+        }),
+        ("process", "restart") => trouble(Trouble::Restart),
+        ("actor", "panic") => trouble(Trouble::PanicAt(point(required("point", &raw.point)?)?)),
+        ("node", "go away") => trouble(Trouble::NodeDown { node: limit(setup.nodes)?, for_ms: for_ms()? }),
+        ("node", "lag") => {
+            let blocks = raw.blocks.ok_or("`blocks` is missing")?;
+            trouble(Trouble::NodeLag { node: limit(setup.nodes)?, blocks, for_ms: for_ms()? })
+        }
+        ("node", "lie") => {
+            if setup.nodes < 3 {
+                return Err(
+                    "`does` \"lie\": with fewer than three nodes nobody can tell a lie from the truth".to_owned()
+                );
+            }
+            let word = required("lie", &raw.lie)?;
+            let found = Lying::ALL.iter().find(|(_, known)| *known == word);
+            let (lie, _) = *found.ok_or_else(|| one_of("lie", word, Lying::ALL.iter().map(|(_, word)| *word)))?;
+            trouble(Trouble::NodeLie { node: limit(setup.nodes)?, lie, for_ms: for_ms()? })
+        }
+        ("ledger", "fork") => {
+            let depth = raw.depth.ok_or("`depth` is missing")?;
+            if depth == 0 || depth > 20 {
+                return Err("`depth` must be from 1 to 20".to_owned());
+            }
+            trouble(Trouble::Fork { depth, forget: raw.forget.unwrap_or(false) })
+        }
+        ("ledger", "hold finality") => trouble(Trouble::HoldFinality { for_ms: for_ms()? }),
+        ("ledger", "hold transactions") => trouble(Trouble::HoldTransactions { for_ms: for_ms()? }),
+        ("ledger", "hold blocks") => trouble(Trouble::HoldBlocks { for_ms: for_ms()? }),
+        ("ledger", "forget what waits") => trouble(Trouble::ForgetMempool),
+        ("receiver", "fail") => {
+            let manner = match raw.manner.as_deref().unwrap_or("500") {
+                "timeout" => Manner::Timeout,
+                "refused" => Manner::Refused,
+                "dns" => Manner::Dns,
+                digits => match digits.parse() {
+                    Ok(status @ 300..=599) => Manner::Status(status),
+                    _ => {
+                        return Err(one_of(
+                            "manner",
+                            digits,
+                            ["timeout", "refused", "dns", "a status from 300 to 599"],
+                        ));
+                    }
+                },
+            };
+            trouble(Trouble::Outage { merchant: limit(setup.merchants)?, manner, for_ms: for_ms()? })
+        }
+        ("clock", "step") => {
+            let text = required("by", &raw.by)?;
+            let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
+            let ms = i64::try_from(duration("by", digits)?).unwrap_or(i64::MAX);
+            if ms > 25_000 {
+                return Err("`by` must be at most 25s: beyond that no node is believed".to_owned());
+            }
+            trouble(Trouble::ClockStep { by_ms: sign * ms })
+        }
+        (who, does) => Err(format!("`who` {who:?} cannot `does` {does:?}")),
+    }
+}
+
+const TRICKS: [(Trick, &str); 6] = [
+    (Trick::Twice, "twice"),
+    (Trick::OwnBroadcast, "own broadcast"),
+    (Trick::TooLittle, "too little"),
+    (Trick::Expiring, "expiring"),
+    (Trick::Poor, "poor"),
+    (Trick::NonceMemo, "nonce memo"),
+];
+
+const CHANGES: [(Change, &str); 7] = [
+    (Change::SwitchOff, "be switched off"),
+    (Change::SwitchOn, "be switched on"),
+    (Change::OtherAccount, "use its other account"),
+    (Change::NoEndpoint, "remove its endpoint"),
+    (Change::Endpoint, "set its endpoint"),
+    (Change::NoX402, "refuse agents"),
+    (Change::NewKey, "roll its key"),
+];
+
+fn pay(raw: &RawStep, session: u32, payer: Option<usize>, money: Money) -> Result<Action, Problem> {
+    let memo = match raw.memo.as_deref() {
+        None => Memo::Exact,
+        Some(word) => {
+            let found = Memo::ALL.iter().find(|(_, known)| *known == word);
+            found.ok_or_else(|| one_of("memo", word, Memo::ALL.iter().map(|(_, word)| *word)))?.0
+        }
+    };
+    Ok(Action::Pay { session, payer, units: money.units, currency: money.currency, memo })
+}
+
+fn read_expect(name: &str, raw: &RawExpect, names: &Names) -> Result<Expect, Problem> {
+    let session = names.find(name)?;
+    for word in &raw.state {
+        if engine::payment::State::parse(word).is_none() {
+            return Err(one_of("state", word, engine::payment::State::ALL.iter().map(|state| state.word())));
+        }
+    }
+    let credited_units = raw.credited.as_deref().map(|text| credited("credited", text)).transpose()?;
+    Ok(Expect {
+        session,
+        states: raw.state.clone(),
+        credited_units,
+        exceptions: raw.exceptions.clone(),
+        webhooks: raw.webhooks,
+    })
+}
+
+fn required<'a>(name: &str, value: &'a Option<String>) -> Result<&'a str, Problem> {
+    value.as_deref().ok_or_else(|| format!("`{name}` is missing"))
+}
+
+fn one_of<'a>(name: &str, word: &str, words: impl IntoIterator<Item = &'a str>) -> Problem {
+    let words: Vec<_> = words.into_iter().map(|word| format!("{word:?}")).collect();
+    format!("`{name}` {word:?} is none of {}", words.join(", "))
+}
+
+fn point(word: &str) -> Result<String, Problem> {
+    if POINTS.contains(&word) { Ok(word.to_owned()) } else { Err(one_of("point", word, POINTS)) }
+}
+
+fn amount(name: &str, text: &str) -> Result<Money, Problem> {
+    let money = Money::parse_ledger(text).map_err(|error| format!("`{name}` {text:?}: {error}"))?;
+    if money.units == 0 { Err(format!("`{name}` must be more than nothing")) } else { Ok(money) }
+}
+
+fn credited(name: &str, text: &str) -> Result<u64, Problem> {
+    Money::parse_ledger(text).map(|money| money.units).map_err(|error| format!("`{name}` {text:?}: {error}"))
+}
+
+/// Reads `1h2m3s4ms`: parts in falling order of size, each at most once.
+fn duration(name: &str, text: &str) -> Result<u64, Problem> {
+    let wrong =
+        || format!("`{name}` {text:?} is no time; write it like \"5m\", \"1h30m\" or \"250ms\", never negative");
+    let mut rest = text;
+    let mut total = 0u64;
+    let mut smallest = u64::MAX;
+    while !rest.is_empty() {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+        let letters = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
+        let unit = match &rest[..letters] {
+            "h" => 3_600_000,
+            "m" => 60_000,
+            "s" => 1_000,
+            "ms" => 1,
+            _ => return Err(wrong()),
+        };
+        if unit >= smallest {
+            return Err(wrong());
+        }
+        smallest = unit;
+        rest = &rest[letters..];
+        total = number
+            .checked_mul(unit)
+            .and_then(|ms| total.checked_add(ms))
+            .filter(|ms| *ms <= 30 * 86_400_000)
+            .ok_or_else(wrong)?;
+    }
+    if text.is_empty() { Err(wrong()) } else { Ok(total) }
+}
+
+/// Reads `2.5%` as parts per million.
+fn read_percent(text: &str) -> Option<u32> {
+    let digits = text.strip_suffix('%')?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !all_digits(whole) || !all_digits(fraction) || fraction.len() > 4 {
+        return None;
+    }
+    let fraction: u32 = format!("{fraction:0<4}").parse().ok()?;
+    whole.parse::<u32>().ok()?.checked_mul(10_000)?.checked_add(fraction).filter(|ppm| *ppm <= 1_000_000)
+}
+
+// ---- writing ---------------------------------------------------------------------------------------------------------
+
+/// Writes a scenario that reads back as this script.
+#[must_use]
+pub fn write(script: &Script) -> String {
+    let mut out = String::new();
+    let quoted = |text: &str| toml::Value::from(text).to_string();
+    let _ = writeln!(out, "name = {}", quoted(&script.name));
+    let _ = writeln!(out, "why = {}", quoted(&script.why));
+    let _ = writeln!(out, "seed = {}", script.seed);
+    if let Some(heal_at) = script.heal_at_ms {
+        let _ = writeln!(out, "heal_at = {:?}", show(heal_at));
+    }
+    // Sessions are numbered in the order of their creation when the file is read.
+    let mut order = BTreeMap::new();
+    let _ = writeln!(out, "steps = [");
+    for step in &script.steps {
+        if let Action::Create { session, .. } = step.action {
+            let next = order.len();
+            order.entry(session).or_insert_with(|| letter(next));
+        }
+        if let Some(line) = write_step(step, &order) {
+            let _ = writeln!(out, "  {{ at = {:?}, {line} }},", show(step.at_ms));
+        }
+    }
+    let _ = writeln!(out, "]\n");
+    write_world(&mut out, &script.setup);
+    let _ = writeln!(out, "\n[faults]");
+    for (fault, ppm) in script.faults.on() {
+        let _ = writeln!(out, "{:?} = \"{}.{:04}%\"", fault.word(), ppm / 10_000, ppm % 10_000);
+    }
+    if !script.expect.is_empty() {
+        let _ = writeln!(out, "\n[expect]");
+    }
+    for expect in &script.expect {
+        let Some(name) = order.get(&expect.session) else { continue };
+        let mut parts = vec![format!("state = {:?}", expect.states)];
+        if let Some(units) = expect.credited_units {
+            parts.push(format!("credited = {:?}", Money::new(units, Currency::Hbd).to_string()));
+        }
+        if let Some(exceptions) = &expect.exceptions {
+            parts.push(format!("exceptions = {exceptions:?}"));
+        }
+        if let Some(webhooks) = expect.webhooks {
+            parts.push(format!("webhooks = {webhooks}"));
+        }
+        let _ = writeln!(out, "{name} = {{ {} }}", parts.join(", "));
+    }
+    out
+}
+
+fn write_world(out: &mut String, setup: &Setup) {
+    let finality = FINALITIES.iter().find(|(known, _)| *known == setup.x402_finality).map_or("in_block", |(_, w)| w);
+    let _ = writeln!(out, "[world]");
+    let _ = writeln!(out, "nodes = {}\nmerchants = {}", setup.nodes, setup.merchants);
+    let _ =
+        writeln!(out, "block_time = {:?}\nfinality_lag = {}", show(setup.block_seconds * 1_000), setup.finality_lag);
+    let _ = writeln!(
+        out,
+        "ttl = {:?}\ngrace = {:?}",
+        show(setup.lifetime_seconds * 1_000),
+        show(setup.grace_seconds * 1_000)
+    );
+    let _ = writeln!(out, "node_delay = {:?}\ncommit_delay = {:?}", show(setup.rpc_ms), show(setup.commit_ms));
+    let _ = writeln!(out, "webhook_delay = {:?}\npoll = {:?}", show(setup.webhook_ms), show(setup.poll_ms));
+    let _ = writeln!(out, "max_awake = {}\nsplit_fee = {}", setup.max_awake, setup.split_fee);
+    let _ = writeln!(out, "x402_finality = {finality:?}\ncache_bytes = {}", setup.cache_bytes);
+    let _ = writeln!(out, "signatures = {}\nheal_without_restart = {}", setup.signatures, setup.heal_without_restart);
+}
+
+fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {
+    let name = |session: &u32| names.get(session).map(|name| format!("session = {name:?}"));
+    let money = |units: u64, currency: Currency| format!("amount = {:?}", Money::new(units, currency).to_string());
+    Some(match &step.action {
+        Action::Create { session, merchant, units, currency, lifetime_seconds } => {
+            let lifetime = lifetime_seconds.map_or(String::new(), |s| format!(", lifetime = {:?}", show(s * 1_000)));
+            format!(
+                "who = \"merchant {merchant}\", does = \"create\", {}, {}{lifetime}",
+                name(session)?,
+                money(*units, *currency)
+            )
+        }
+        Action::Pay { session, payer, units, currency, memo } => {
+            let who = payer.map_or("merchant 0".to_owned(), |payer| format!("payer {payer}"));
+            let word = Memo::ALL.iter().find(|(known, _)| known == memo).map_or("exact", |(_, word)| word);
+            format!("who = {who:?}, does = \"pay\", {}, {}, memo = {word:?}", name(session)?, money(*units, *currency))
+        }
+        Action::Cancel { session, by_merchant } => {
+            let who = if *by_merchant { "merchant 0" } else { "customer" };
+            format!("who = {who:?}, does = \"cancel\", {}", name(session)?)
+        }
+        Action::Settle { session, agent, trick } => {
+            let trick = match trick {
+                Trick::None => String::new(),
+                Trick::Replay { of } => format!(", trick = \"replay\", of = {:?}", names.get(of)?),
+                other => {
+                    let word = TRICKS.iter().find(|(known, _)| known == other).map_or("twice", |(_, word)| word);
+                    format!(", trick = {word:?}")
+                }
+            };
+            format!("who = \"agent {agent}\", does = \"settle\", {}{trick}", name(session)?)
+        }
+        Action::Facilitate { agent, resource, units } => format!(
+            "who = \"agent {agent}\", does = \"pay elsewhere\", resource = {resource}, {}",
+            money(*units, Currency::Hbd)
+        ),
+        Action::Merchant { merchant, change: Change::RotateSecret { grace_seconds } } => format!(
+            "who = \"merchant {merchant}\", does = \"rotate secret\", grace = {:?}",
+            show(grace_seconds * 1_000)
+        ),
+        Action::Merchant { merchant, change } => {
+            let word = CHANGES.iter().find(|(known, _)| known == change).map_or("roll its key", |(_, word)| word);
+            format!("who = \"merchant {merchant}\", does = {word:?}")
+        }
+        Action::Trouble(trouble) => write_trouble(trouble),
+    })
+}
+
+fn write_trouble(trouble: &Trouble) -> String {
+    let lasting = |ms: &u64| format!("for = {:?}", show(*ms));
+    match trouble {
+        Trouble::PowerCut => "who = \"disk\", does = \"power-cut\"".to_owned(),
+        Trouble::PowerCutIn(n) => format!("who = \"disk\", does = \"power-cut\", operation = {n}"),
+        Trouble::DiskErrorIn(n) => format!("who = \"disk\", does = \"fail\", operation = {n}"),
+        Trouble::DiskFull { for_ms } => format!("who = \"disk\", does = \"fill up\", {}", lasting(for_ms)),
+        Trouble::Kill => "who = \"process\", does = \"be killed\"".to_owned(),
+        Trouble::KillAt(point) => format!("who = \"process\", does = \"be killed\", point = {point:?}"),
+        Trouble::Restart => "who = \"process\", does = \"restart\"".to_owned(),
+        Trouble::PanicAt(point) => format!("who = \"actor\", does = \"panic\", point = {point:?}"),
+        Trouble::NodeDown { node, for_ms } => format!("who = \"node {node}\", does = \"go away\", {}", lasting(for_ms)),
+        Trouble::NodeLag { node, blocks, for_ms } => {
+            format!("who = \"node {node}\", does = \"lag\", blocks = {blocks}, {}", lasting(for_ms))
+        }
+        Trouble::NodeLie { node, lie, for_ms } => {
+            let word = Lying::ALL.iter().find(|(known, _)| known == lie).map_or("omits", |(_, word)| word);
+            format!("who = \"node {node}\", does = \"lie\", lie = {word:?}, {}", lasting(for_ms))
+        }
+        Trouble::Fork { depth, forget } => {
+            format!("who = \"ledger\", does = \"fork\", depth = {depth}, forget = {forget}")
+        }
+        Trouble::HoldFinality { for_ms } => format!("who = \"ledger\", does = \"hold finality\", {}", lasting(for_ms)),
+        Trouble::HoldTransactions { for_ms } => {
+            format!("who = \"ledger\", does = \"hold transactions\", {}", lasting(for_ms))
+        }
+        Trouble::HoldBlocks { for_ms } => format!("who = \"ledger\", does = \"hold blocks\", {}", lasting(for_ms)),
+        Trouble::ForgetMempool => "who = \"ledger\", does = \"forget what waits\"".to_owned(),
+        Trouble::Outage { merchant, manner, for_ms } => {
+            let manner = match manner {
+                Manner::Status(status) => status.to_string(),
+                Manner::Timeout => "timeout".to_owned(),
+                Manner::Refused => "refused".to_owned(),
+                Manner::Dns => "dns".to_owned(),
+            };
+            format!("who = \"receiver {merchant}\", does = \"fail\", manner = {manner:?}, {}", lasting(for_ms))
+        }
+        Trouble::ClockStep { by_ms } => {
+            let sign = if *by_ms < 0 { "-" } else { "" };
+            format!("who = \"clock\", does = \"step\", by = \"{sign}{}\"", show(by_ms.unsigned_abs()))
+        }
+    }
+}
+
+fn letter(number: usize) -> String {
+    match u8::try_from(number) {
+        Ok(small) if small < 26 => char::from(b'A' + small).to_string(),
+        _ => format!("S{number}"),
+    }
+}
+
+/// Writes a time as [`duration`] reads it.
+fn show(ms: u64) -> String {
+    let mut text = String::new();
+    let mut left = ms;
+    for (unit, size) in [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)] {
+        if left >= size {
+            let _ = write!(text, "{}{unit}", left / size);
+            left %= size;
+        }
+    }
+    if text.is_empty() { "0s".to_owned() } else { text }
+}
