@@ -24,6 +24,9 @@ pub(super) use header::is_shown;
 
 use super::{Facade, call::Call};
 
+/// Bytes of a refusal's sentence: it repeats what was sent, and travels in headers.
+const MAX_MESSAGE_BYTES: usize = 200;
+
 /// A verdict against a payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Denial {
@@ -41,15 +44,24 @@ impl Denial {
         let name = v1::X402Reason::try_from(refused.reason).unwrap_or_default().as_str_name();
         let word = name.strip_prefix("X402_REASON_").unwrap_or(name).to_lowercase();
         let reason = Reason::parse(&word).unwrap_or(unknown);
-        Self { reason, message: refused.message, payer: refused.payer, tx_id: refused.tx_id }
+        Self { reason, message: shorten(refused.message), payer: refused.payer, tx_id: refused.tx_id }
     }
 }
 
 impl From<Refused> for Denial {
     fn from(refused: Refused) -> Self {
         let payer = refused.payer.map(|payer| payer.to_string());
-        Self { reason: refused.reason, message: refused.message, payer, tx_id: refused.tx_id.map(|id| id.to_string()) }
+        let tx_id = refused.tx_id.map(|id| id.to_string());
+        Self { reason: refused.reason, message: shorten(refused.message), payer, tx_id }
     }
+}
+
+fn shorten(mut message: String) -> String {
+    if message.len() > MAX_MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES - '…'.len_utf8()));
+        message.push('…');
+    }
+    message
 }
 
 /// Writes a payment as the engine reads it.

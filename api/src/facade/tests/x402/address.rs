@@ -233,6 +233,18 @@ async fn attack_27_what_is_no_payment_header_is_refused_before_anybody_is_asked(
 }
 
 #[tokio::test]
+async fn what_a_payer_wrote_is_not_repeated_at_length() {
+    let site = Site::open().await;
+    let mut payload = v1_payload();
+    payload["payload"]["signedTransaction"]["operations"][0][0] = json!("é".repeat(4_000));
+    let answer = site.agent(&slug(), &format!("x-payment: {}\r\n", encode(&payload))).await;
+    assert_eq!(answer.error().1, "invalid_exact_hive_payload_operations");
+    assert!(answer.head.len() < 4_096, "{} bytes of headers", answer.head.len());
+    let message = answer.receipt()["errorMessage"].as_str().expect("a sentence").to_owned();
+    assert!(message.len() <= 200 && message.ends_with('…'), "{message}");
+}
+
+#[tokio::test]
 async fn an_open_outcome_offers_nothing_that_could_be_signed_again() {
     let site = Site::open().await;
     site.leads_to(refused(Reason::SettlementPending, Some("agent"), Some(TX)));
