@@ -199,7 +199,10 @@ impl Nodes {
         let newest = *heads.iter().max_by_key(|head| head.block_id.number()).expect("at least one head");
         let mut irreversible: Vec<_> = heads.iter().map(|head| head.irreversible_num).collect();
         irreversible.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(Head { irreversible_num: irreversible[if mutant!("loudest-finality") { 0 } else { self.needed - 1 }], ..newest })
+        Ok(Head {
+            irreversible_num: irreversible[if mutant!("loudest-finality") { 0 } else { self.needed - 1 }],
+            ..newest
+        })
     }
 
     /// Returns blocks from `from` on, at most `count`, each given alike by as many nodes as must agree.

@@ -64,7 +64,9 @@ pub(crate) async fn hand_in(
             Err(_) => *may_be_out = true,
         }
     }
-    let Some(refusal) = refusal.filter(|_| !*may_be_out || mutant!("lost-answer-is-refusal")) else { return HandedIn::Unknown };
+    let Some(refusal) = refusal.filter(|_| !*may_be_out || mutant!("lost-answer-is-refusal")) else {
+        return HandedIn::Unknown;
+    };
     // Somebody else may have broadcast it: the payer, or another facilitator.
     match context.nodes.find_transaction(tx_id, expiration).await {
         Ok(TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible) => {

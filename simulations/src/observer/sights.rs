@@ -1,0 +1,137 @@
+//! What is shown to the invariants: a write, a webhook, a broadcast, an answer, the end.
+
+use super::*;
+
+/// A payment as it is durable.
+pub struct Known {
+    /// The snapshot.
+    pub payment: Payment,
+    /// Its number in the script, once its creator knows it.
+    pub session: Option<u32>,
+    /// Whether its creation was acknowledged.
+    pub is_acknowledged: bool,
+    /// Whether a cancellation was acknowledged.
+    pub is_cancel_acknowledged: bool,
+}
+
+/// A delivery as it is durable.
+#[derive(Debug, Clone)]
+pub struct Carried {
+    /// The event.
+    pub event: EventId,
+    /// Its payment.
+    pub payment: PaymentId,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// When the next is due; none once it has left the outbox.
+    pub due_at: Option<Timestamp>,
+    /// Whether the receiver took it.
+    pub is_delivered: bool,
+}
+
+/// A payment being written.
+pub struct PaymentWrite<'a> {
+    /// The durable snapshot before.
+    pub before: Option<&'a Payment>,
+    /// The snapshot now durable.
+    pub after: &'a Payment,
+    /// The event of the same batch.
+    pub event: Option<&'a EventRecord>,
+    /// The claim of the same batch.
+    pub claim: Option<&'a Claimed>,
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// The cursor being moved.
+pub struct CursorWrite<'a> {
+    /// From where.
+    pub from: Cursor,
+    /// To where.
+    pub to: Cursor,
+    /// Everything else, the batch's unmatched transfers included.
+    pub observer: &'a Observer,
+}
+
+/// A webhook being heard.
+pub struct Heard<'a> {
+    /// Header names and values.
+    pub headers: &'a [(String, String)],
+    /// The body.
+    pub body: &'a [u8],
+    /// The delivery its header names.
+    pub delivery: DeliveryId,
+    /// The attempt its header names.
+    pub attempt: u32,
+    /// The event its header names.
+    pub event: EventId,
+    /// The payment of the body.
+    pub payment: PaymentId,
+    /// The status of the body.
+    pub status: String,
+    /// The sequence of the body.
+    pub sequence: u32,
+    /// The merchant's time.
+    pub now: Timestamp,
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// An attempt being recorded.
+pub struct Attempted<'a> {
+    /// The delivery as it was durable.
+    pub before: &'a Carried,
+    /// What the record says.
+    pub attempt: &'a Attempt,
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// A transaction being handed to a node by the engine.
+pub struct Broadcast<'a> {
+    /// Which.
+    pub tx_id: TxId,
+    /// Everything else.
+    pub observer: &'a Observer,
+}
+
+/// An answer that reached its caller.
+#[derive(Debug)]
+pub enum Answer<'a> {
+    /// A session was created.
+    Created(&'a Payment),
+    /// A session was cancelled.
+    Cancelled(&'a Payment),
+    /// An agent's payment of a session was settled.
+    Settled {
+        /// The session.
+        payment: PaymentId,
+        /// By this transaction.
+        tx_id: TxId,
+    },
+    /// A payment for another server was settled.
+    Facilitated {
+        /// By this transaction.
+        tx_id: TxId,
+    },
+    /// A session was read.
+    Read(&'a Payment),
+}
+
+/// The end of a run, when everything has come right or should have.
+pub struct End<'a> {
+    /// Everything.
+    pub observer: &'a Observer,
+    /// The engine's time.
+    pub now: Timestamp,
+    /// How far the engine says it has read.
+    pub scanned_num: u32,
+    /// Payments with an open claim, as the store says.
+    pub in_flight: Vec<PaymentId>,
+    /// Payments as the store says.
+    pub stored: BTreeMap<PaymentId, Payment>,
+    /// Transfers without a session, as the store says.
+    pub stored_unmatched: Vec<Unmatched>,
+    /// Deliveries in the outbox, as the store says.
+    pub outbox: Vec<Delivery>,
+}

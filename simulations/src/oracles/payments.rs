@@ -1,0 +1,233 @@
+//! What must hold of every payment that is written.
+
+use super::*;
+
+pub(super) fn terminal_is_terminal(write: &PaymentWrite<'_>) -> Verdict {
+    let after = write.after.state;
+    let Some(before) = write.before.map(|before| before.state) else {
+        return hold(after == State::Pending, || format!("it begins as {after}"));
+    };
+    let allowed = match (before, after) {
+        (State::Pending, State::Completed | State::Processing | State::UserCancelled | State::SystemCancelled)
+        | (State::Processing, State::Completed | State::Failed) => true,
+        (before, after) => before == after,
+    };
+    hold(allowed, || format!("it went from {before} to {after}"))
+}
+
+pub(super) fn versions_count(write: &PaymentWrite<'_>) -> Verdict {
+    let expected = write.before.map_or(1, |before| before.version + 1);
+    hold(write.after.version == expected, || format!("version {} where {expected} follows", write.after.version))
+}
+
+pub(super) fn terms_never_change(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before else { return Ok(()) };
+    let terms = |payment: &Payment| {
+        (
+            payment.merchant,
+            payment.amount,
+            payment.pay_to.clone(),
+            payment.slug,
+            payment.expires_at,
+            payment.grace,
+            payment.quote.fee_units,
+            payment.created_at,
+        )
+    };
+    hold(terms(before) == terms(write.after), || "its terms changed after creation".to_owned())
+}
+
+pub(super) fn cancel_is_clean(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before.filter(|_| write.moved_to(State::UserCancelled)) else { return Ok(()) };
+    let seen = before.transfers.iter().any(|credit| {
+        matches!(credit.disposition, Disposition::Counted | Disposition::Fee) && credit.finality != Finality::Orphaned
+    });
+    hold(!seen, || "it was cancelled though money for it was seen".to_owned())?;
+    hold(before.claim.is_none(), || "it was cancelled though a claim was open".to_owned())
+}
+
+pub(super) fn transfer_credits_one_session(write: &PaymentWrite<'_>) -> Verdict {
+    let mut keys: Vec<_> = write.after.transfers.iter().map(|credit| (credit.tx_id, credit.op_in_tx)).collect();
+    for credit in write.after.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible) {
+        let other = write.observer.credited.get(&(credit.tx_id, credit.op_in_tx)).filter(|id| **id != write.after.id);
+        hold(other.is_none(), || format!("{} is credited to another session, too", credit.tx_id))?;
+    }
+    keys.sort_unstable();
+    let twice = keys.windows(2).find(|pair| pair[0] == pair[1]);
+    hold(twice.is_none(), || format!("{:?} is credited twice", twice.map(|pair| pair[0])))
+}
+
+pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
+    for credit in write.after.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible) {
+        if write.before.is_some_and(|before| before.transfers.contains(credit)) {
+            continue;
+        }
+        let Some(real) = write.observer.truth.get(&(credit.tx_id, credit.op_in_tx)) else {
+            return Err(format!(
+                "{} from {} over {} is on no irreversible block",
+                credit.tx_id, credit.from, credit.money
+            ));
+        };
+        let same = real.money == credit.money
+            && real.from == credit.from
+            && real.to == credit.to
+            && real.memo == credit.memo
+            && credit.block.is_none_or(|block| block.place == real.place && block.time == real.block_time);
+        hold(same, || format!("{} is credited as {} and is {} on the chain", credit.tx_id, credit.money, real.money))?;
+        let target = write.observer.target(credit.tx_id);
+        hold(target == Some(write.after.id), || format!("{} does not name this session", credit.tx_id))?;
+    }
+    Ok(())
+}
+
+pub(super) fn final_credit_never_changes(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before else { return Ok(()) };
+    let mut finals = before.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible);
+    let lost = finals.find(|credit| !write.after.transfers.contains(credit));
+    hold(lost.is_none(), || format!("the final credit {} changed", lost.map_or(TxId::default(), |credit| credit.tx_id)))
+}
+
+pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
+    let payment = write.after;
+    if !write.moved_to(State::Completed) {
+        return Ok(());
+    }
+    let amount = payment.amount;
+    // Money of a claimed transaction was in time when it was claimed; a wallet's must be in a block in time.
+    let deadline = payment.expires_at + payment.grace;
+    let is_claimed =
+        |tx_id| write.observer.claims.get(&tx_id).is_some_and(|c| c.purpose == Purpose::Session(payment.id));
+    let in_time = |credit: &&Credit| credit.block.is_some_and(|b| b.time <= deadline) || is_claimed(credit.tx_id);
+    let on_chain: u64 = payment
+        .transfers
+        .iter()
+        .filter(|credit| counts(credit, payment))
+        .filter(in_time)
+        .filter(|credit| write.observer.truth.contains_key(&(credit.tx_id, credit.op_in_tx)))
+        .map(|credit| credit.money.units)
+        .sum();
+    if on_chain >= amount.units {
+        return Ok(());
+    }
+    // Not by money that cannot change, then; by its claim?
+    let claim = write.before.and_then(|before| before.claim.as_ref()).filter(|c| payment.paid_by == Some(c.tx_id));
+    let Some(claim) = claim else {
+        return Err(format!("it completed with {on_chain} of {} irreversible units and no claim", amount.units));
+    };
+    let claimed: u64 = claim.transfers.iter().map(|transfer| transfer.money.units).sum();
+    hold(claimed >= amount.units, || format!("its claim pays {claimed} of {} units", amount.units))?;
+    let observer = write.observer;
+    let sure = match claim.finality {
+        ClaimFinality::Accepted => observer.ever_accepted.contains(&claim.tx_id),
+        ClaimFinality::InBlock => observer.ever_included.contains(&claim.tx_id),
+        ClaimFinality::Irreversible => false,
+    };
+    hold(sure, || format!("it completed on {} without the evidence its claim asks for", claim.tx_id))
+}
+
+/// Says whether a credit is final money toward the amount.
+pub(super) fn counts(credit: &Credit, payment: &Payment) -> bool {
+    credit.finality == Finality::Irreversible
+        && credit.money.currency == payment.amount.currency
+        && credit.from != payment.pay_to
+        && matches!(credit.disposition, Disposition::Counted | Disposition::Fee)
+}
+
+pub(super) fn one_event_per_transition(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before else {
+        return hold(write.event.is_none(), || "a creation was announced".to_owned());
+    };
+    let moved = before.state != write.after.state;
+    let Some(event) = write.event else {
+        return hold(!moved, || format!("{} was not announced", write.after.state));
+    };
+    hold(moved, || "an event without a transition".to_owned())?;
+    let Some(body) = Body::read(&event.body) else { return Err("the event's body does not read".to_owned()) };
+    let right = body.id == event.id.to_string()
+        && body.data.payment_id == write.after.id.to_string()
+        && body.data.status == write.after.state.word()
+        && body.data.previous_status == before.state.word()
+        && body.data.sequence == write.after.sequence;
+    hold(right, || format!("the event says {:?} where it is {}", body.data.status, write.after.state))
+}
+
+pub(super) fn sequence_has_no_gap(write: &PaymentWrite<'_>) -> Verdict {
+    let expected = match write.before {
+        None => 1,
+        Some(before) if before.state == write.after.state => before.sequence,
+        Some(before) => before.sequence + 1,
+    };
+    hold(write.after.sequence == expected, || format!("sequence {} where {expected} follows", write.after.sequence))
+}
+
+pub(super) fn one_claim_at_a_time(write: &PaymentWrite<'_>) -> Verdict {
+    let before = write.before.and_then(|before| before.claim.as_ref());
+    let Some(after) = write.after.claim.as_ref().filter(|claim| Some(*claim) != before) else { return Ok(()) };
+    hold(before.is_none(), || format!("the claim on {} replaced another", after.tx_id))?;
+    hold(write.before.is_some_and(|before| before.state == State::Pending), || "claimed when not pending".to_owned())?;
+    let with = write.claim.is_some_and(|claimed| {
+        claimed.tx_id == after.tx_id
+            && claimed.nonce == after.nonce
+            && claimed.purpose == Purpose::Session(write.after.id)
+    });
+    hold(with, || format!("the claim on {} is not kept for ever", after.tx_id))?;
+    let own = memo_of(write.after.id);
+    let foreign = after.transfers.iter().find(|transfer| {
+        transfer.to == write.after.pay_to && transfer.memo != own && !transfer.memo.starts_with("x402:")
+    });
+    hold(foreign.is_none(), || format!("{} names another session and was claimed for this one", after.tx_id))
+}
+
+pub(super) fn failure_is_certain(write: &PaymentWrite<'_>) -> Verdict {
+    let reversed = write.after.is_reversed && write.before.is_some_and(|before| !before.is_reversed);
+    if !write.moved_to(State::Failed) && !reversed {
+        return Ok(());
+    }
+    let Some(claim) = write.before.and_then(|before| before.claim.as_ref()) else {
+        return Err("it failed without a claim".to_owned());
+    };
+    let observer = write.observer;
+    hold(observer.final_time > claim.expiration, || {
+        format!("{} can still come: the newest irreversible block is of {}", claim.tx_id, observer.final_time)
+    })?;
+    let is_there =
+        claim.transfers.iter().any(|transfer| observer.truth.contains_key(&(claim.tx_id, transfer.op_in_tx)));
+    hold(!is_there, || format!("{} is on the chain for good", claim.tx_id))
+}
+
+pub(super) fn expiry_has_evidence(write: &PaymentWrite<'_>) -> Verdict {
+    if !write.moved_to(State::SystemCancelled) {
+        return Ok(());
+    }
+    let (payment, observer) = (write.after, write.observer);
+    let deadline = payment.expires_at + payment.grace;
+    hold(observer.final_time > deadline, || {
+        format!("it expired at {deadline} and the newest irreversible block is of {}", observer.final_time)
+    })?;
+    let claim = write.before.and_then(|before| before.claim.as_ref());
+    hold(claim.is_none(), || "it expired with a claim in flight".to_owned())?;
+    let in_time = paid_in_time(payment, observer);
+    hold(in_time < payment.amount.units, || format!("it expired though {in_time} units were paid in time"))
+}
+
+/// Returns what the chain holds for good toward a session, from wallets and in time.
+pub(super) fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
+    let deadline = payment.expires_at + payment.grace;
+    let keys = observer.truth_by_session.get(&payment.id).map_or(&[][..], Vec::as_slice);
+    let transfers = keys.iter().filter_map(|key| observer.truth.get(key));
+    transfers
+        .filter(|transfer| transfer.to == payment.pay_to && transfer.money.currency == payment.amount.currency)
+        .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= deadline)
+        .filter(|transfer| observer.target(transfer.tx_id) == Some(payment.id))
+        .map(|transfer| transfer.money.units)
+        .sum()
+}
+
+pub(super) fn no_state_from_the_future(write: &PaymentWrite<'_>) -> Verdict {
+    let included = &write.observer.ever_included;
+    let unknown =
+        write.after.transfers.iter().find(|credit| credit.block.is_some() && !included.contains(&credit.tx_id));
+    hold(unknown.is_none(), || {
+        format!("{} was never in a block", unknown.map_or(TxId::default(), |credit| credit.tx_id))
+    })
+}

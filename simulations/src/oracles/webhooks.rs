@@ -1,0 +1,134 @@
+//! What must hold of every webhook that is heard and every attempt that is recorded.
+
+use super::*;
+
+pub(super) fn heard_is_durable(heard: &Heard<'_>) -> Verdict {
+    let Some(known) = heard.observer.payments.get(&heard.payment) else {
+        return Err("a webhook tells of a session that is not durable".to_owned());
+    };
+    let payment = &known.payment;
+    let is_past = payment.sequence >= heard.sequence && heard.observer.events.contains_key(&heard.event);
+    hold(is_past, || format!("the merchant hears {:?} and only {} is durable", heard.status, payment.state))?;
+    let same = payment.sequence > heard.sequence || payment.state.word() == heard.status;
+    hold(same, || format!("the merchant hears {:?} and durable is {}", heard.status, payment.state))
+}
+
+pub(super) fn webhook_is_signed(heard: &Heard<'_>) -> Verdict {
+    let event = heard.observer.events.get(&heard.event);
+    let Some(merchant) = event.and_then(|event| heard.observer.merchants.get(&event.merchant)) else {
+        return Err("a webhook of an event or a merchant that is not durable".to_owned());
+    };
+    let header = |name: &str| heard.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let (Some(time_ms), Some(legacy), Some(seconds), Some(standard), Some(id)) = (
+        header("X-Hivetill-Timestamp"),
+        header("X-Hivetill-Signature"),
+        header("webhook-timestamp"),
+        header("webhook-signature"),
+        header("webhook-id"),
+    ) else {
+        return Err("a signature header is missing".to_owned());
+    };
+    hold(id == heard.event.to_string(), || "webhook-id is not the event's id".to_owned())?;
+    let is_fresh = time_ms.parse::<u64>().is_ok_and(|ms| ms.abs_diff(heard.now.millis()) <= 300_000);
+    hold(is_fresh, || format!("signed for {time_ms}, heard at {}", heard.now.millis()))?;
+    let (old_way, new_way) = signatures(merchant, true, heard, time_ms, seconds, id)?;
+    hold(legacy == old_way, || "the older signature does not verify".to_owned())?;
+    hold(standard.split(' ').any(|one| one == new_way), || "the standard signature does not verify".to_owned())?;
+    let previous = merchant.secrets.previous.as_ref().filter(|(_, until)| heard.now < *until);
+    match (previous, header("X-Hivetill-Signature-Previous")) {
+        (None, None) => Ok(()),
+        (None, Some(_)) => Err("the replaced secret still signs after its grace".to_owned()),
+        (Some(_), None) => Err("the replaced secret does not sign during its grace".to_owned()),
+        (Some(_), Some(legacy)) => {
+            let (old_way, new_way) = signatures(merchant, false, heard, time_ms, seconds, id)?;
+            let verifies = legacy == old_way && standard.split(' ').any(|one| one == new_way);
+            hold(verifies, || "the replaced secret's signature does not verify".to_owned())
+        }
+    }
+}
+
+/// Signs as a receiver would to compare: by both rules, with the secret in force or the one before it.
+pub(super) fn signatures(
+    merchant: &Merchant,
+    current: bool,
+    heard: &Heard<'_>,
+    time_ms: &str,
+    seconds: &str,
+    id: &str,
+) -> Result<(String, String), String> {
+    let secrets = &merchant.secrets;
+    let secret = match &secrets.previous {
+        Some((previous, _)) if !current => previous,
+        _ => &secrets.current,
+    };
+    let text = secret.reveal();
+    let key = BASE64_STANDARD.decode(text.strip_prefix("whsec_").unwrap_or_default());
+    let key = key.map_err(|error| format!("the secret is no base64: {error}"))?;
+    let legacy = mac(text.as_bytes(), &[time_ms.as_bytes(), b".", heard.body]);
+    let standard = mac(&key, &[id.as_bytes(), b".", seconds.as_bytes(), b".", heard.body]);
+    Ok((hex::encode(legacy), format!("v1,{}", BASE64_STANDARD.encode(standard))))
+}
+
+pub(super) fn mac(key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+    for part in parts {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().to_vec()
+}
+
+pub(super) fn webhook_body_never_changes(heard: &Heard<'_>) -> Verdict {
+    let same = heard.observer.events.get(&heard.event).is_some_and(|event| event.body == heard.body);
+    hold(same, || "the body is not the event's".to_owned())
+}
+
+pub(super) fn delivered_is_delivered(heard: &Heard<'_>) -> Verdict {
+    let carried = heard.observer.deliveries.get(&heard.delivery);
+    let in_outbox = carried.is_some_and(|carried| carried.due_at.is_some());
+    hold(in_outbox, || format!("{} has left the outbox and is sent again", heard.delivery))
+}
+
+pub(super) fn one_attempt_at_a_time(heard: &Heard<'_>) -> Verdict {
+    let other = heard.observer.posting.iter().find(|(_, payment)| **payment == heard.payment);
+    hold(other.is_none(), || "two attempts for one session at once".to_owned())
+}
+
+pub(super) fn attempts_are_counted(heard: &Heard<'_>) -> Verdict {
+    let Some(carried) = heard.observer.deliveries.get(&heard.delivery) else { return Ok(()) };
+    hold(heard.attempt == carried.attempts + 1, || {
+        format!("attempt {} after {} recorded ones", heard.attempt, carried.attempts)
+    })?;
+    // A clock that was set back may come after one that was ahead; the engine's own time never goes back.
+    hold(carried.due_at.is_none_or(|due| due.since(heard.now).as_secs() <= 120), || "sent before it was due".to_owned())
+}
+
+pub(super) fn record_says_what_happened(attempted: &Attempted<'_>) -> Verdict {
+    let attempt = attempted.attempt;
+    hold(attempt.number == attempted.before.attempts + 1, || format!("attempt {} out of order", attempt.number))?;
+    let given = attempted.observer.answered.get(&(attempt.delivery, attempt.number));
+    hold(given == Some(&attempt.outcome), || format!("recorded as {:?}, was {given:?}", attempt.outcome))
+}
+
+pub(super) fn schedule_is_kept(attempted: &Attempted<'_>) -> Verdict {
+    let attempt = attempted.attempt;
+    let Some(next) = attempt.next_attempt_at else {
+        let ends = match attempt.outcome {
+            Outcome::Accepted { .. } | Outcome::Refused { status: 410, .. } => true,
+            _ => attempt.number as usize >= SCHEDULE.len(),
+        };
+        return hold(ends, || format!("given up after attempt {} ({})", attempt.number, attempt.outcome.word()));
+    };
+    hold(!attempt.outcome.is_success(), || "a success is tried again".to_owned())?;
+    // Written down here once more, so that a wrong table is seen: seconds after attempts 1, 2, …
+    const SECONDS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+    let Some(wait) = SECONDS.get(attempt.number as usize - 1) else {
+        return Err(format!("attempt {} is not the last", attempt.number));
+    };
+    let started = attempt.started_at;
+    let slow = matches!(attempt.outcome, Outcome::Timeout | Outcome::Refused { status: 429, .. });
+    let least = if slow { (*wait).max(60) } else { *wait };
+    let waits = next.since(started).as_secs();
+    // The engine's time may be ahead of the clock the attempt is dated by.
+    let fits = waits + 61 >= least * 8 / 10 && waits <= least * 2 + 90;
+    hold(fits, || format!("attempt {} is followed after {waits} s, not about {least} s", attempt.number))
+}

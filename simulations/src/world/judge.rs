@@ -1,0 +1,231 @@
+//! The end of a world: faults are healed, the store is looked through, and what is left is judged.
+
+use super::*;
+
+impl World {
+    /// Compares the store with what was durable, and learns what became of commits of unknown fate.
+    pub(super) async fn compare(&self, store: &RedbStore) -> Result<(), String> {
+        self.disk.set_quiet(true);
+        let compared = self.compare_quietly(store).await;
+        self.disk.set_quiet(false);
+        compared
+    }
+
+    pub(super) async fn compare_quietly(&self, store: &RedbStore) -> Result<(), String> {
+        let failed = |error: storage::ReadError| error.to_string();
+        let maybe = self.observe(|observer| {
+            observer.posting.clear();
+            observer.answered.clear();
+            std::mem::take(&mut observer.maybe)
+        });
+        for batch in maybe {
+            let applied = is_applied(store, &batch).await.map_err(failed)?;
+            self.mark(if applied { "an unknown commit was committed" } else { "an unknown commit was not" });
+            if applied {
+                self.tell_commit(&batch);
+                self.observe(|observer| observer.committed(&batch));
+            }
+        }
+        let (dirty, cursor, merchants) = self.observe(|observer| {
+            let merchants: Vec<_> = observer.merchants.values().cloned().collect();
+            (std::mem::take(&mut observer.dirty), observer.cursor, merchants)
+        });
+        let mut lost = None;
+        for id in dirty {
+            let stored = store.payment(id).await.map_err(failed)?;
+            let same = self.observe(|observer| {
+                observer.payments.get(&id).is_some_and(|known| stored.as_ref() == Some(&known.payment))
+            });
+            if !same {
+                let what =
+                    stored.map_or_else(|| "nothing".to_owned(), |s| format!("{} version {}", s.state, s.version));
+                lost = Some((format!("{id} is not as it was durable: the store has {what}"), Some(id)));
+                break;
+            }
+        }
+        let stored_cursor = store.cursor().await.map_err(failed)?;
+        if stored_cursor != cursor {
+            lost.get_or_insert((format!("the cursor is {stored_cursor:?} and was {cursor:?}"), None));
+        }
+        for merchant in merchants {
+            if store.merchant(merchant.id).await.map_err(failed)?.as_ref() != Some(&merchant) {
+                lost.get_or_insert((format!("{} is not as it was durable", merchant.id), None));
+            }
+        }
+        self.observe(|observer| match lost {
+            Some((text, payment)) => observer.violate("durable-survives-boot", text, payment),
+            None => observer.passes("durable-survives-boot"),
+        });
+        Ok(())
+    }
+
+    /// Ends everything that is wrong: from now on all must come right.
+    pub(super) fn heal(self: &Arc<Self>) {
+        self.faults_on.store(false, Ordering::Relaxed);
+        self.hive().heal();
+        self.receivers().heal();
+        self.set_disk_faults();
+        self.disk.disarm();
+        self.disk.set_spare(None);
+        *lock(&self.traps) = Traps::default();
+        self.time.skew_ms.store(0, Ordering::Relaxed);
+        self.event(Lane::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());
+        self.schedule_in(200_000, Event::Finish);
+        if !self.script.setup.heal_without_restart {
+            self.die(Death::Killed);
+        }
+    }
+
+    /// Looks whether everything has come right; says whether it is over.
+    pub(super) async fn finish(self: &Arc<Self>, gateway: &Gateway, store: &RedbStore) -> bool {
+        // Sessions that live longer, webhooks whose time is near: give them theirs.
+        let (latest_ms, known) = self.observe(|observer| {
+            let open = observer.payments.values().map(|known| &known.payment).filter(|p| !p.state.is_terminal());
+            let sessions =
+                open.map(|p| (p.expires_at + p.grace).max(p.claim.as_ref().map_or(Timestamp::EPOCH, |c| c.expiration)));
+            let claims =
+                observer.payments.values().filter_map(|known| known.payment.claim.as_ref()).map(|c| c.expiration);
+            let elsewhere = observer.claims.values().filter_map(|claimed| match &claimed.purpose {
+                storage::Purpose::Facilitated(facilitation) if claimed.fate == storage::Fate::Open => {
+                    Some(facilitation.expiration)
+                }
+                _ => None,
+            });
+            let latest = sessions.chain(claims).chain(elsewhere).max();
+            (latest.map(|time| time.millis().saturating_sub(EPOCH_SECONDS * 1_000)), observer.payments.len())
+        });
+        let now_ms = self.now_ms();
+        let margin = 60_000 + u64::from(self.script.setup.finality_lag) * self.script.setup.block_seconds * 1_000;
+        let wanted = latest_ms.map_or(now_ms, |latest| latest + margin + 130_000);
+        {
+            let mut agenda = lock(&self.agenda);
+            if wanted > now_ms && wanted > agenda.last_finish_ms {
+                agenda.last_finish_ms = wanted;
+                drop(agenda);
+                self.schedule(wanted, Event::Finish);
+                return false;
+            }
+        }
+        self.disk.set_quiet(true);
+        let looked = self.look(gateway, store, known).await;
+        self.disk.set_quiet(false);
+        if let Err(why) = looked {
+            self.observe(|observer| {
+                observer.violate("durable-survives-boot", format!("the store cannot be read: {why}"), None);
+            });
+        }
+        true
+    }
+
+    pub(super) async fn look(
+        self: &Arc<Self>,
+        gateway: &Gateway,
+        store: &RedbStore,
+        known: usize,
+    ) -> Result<(), String> {
+        let failed = |error: storage::ReadError| error.to_string();
+        let ids: Vec<PaymentId> = self.observe(|observer| observer.payments.keys().copied().collect());
+        let mut stored = BTreeMap::new();
+        for id in ids {
+            match store.payment(id).await.map_err(failed)? {
+                Some(payment) => drop(stored.insert(id, payment)),
+                None => self
+                    .observe(|observer| observer.violate("durable-survives-boot", format!("{id} is gone"), Some(id))),
+            }
+        }
+        let accounts: Vec<_> =
+            self.observe(|observer| observer.accounts.iter().cloned().chain(observer.fee_account.clone()).collect());
+        let mut stored_unmatched = Vec::new();
+        for account in accounts {
+            stored_unmatched.extend(store.unmatched(account, usize::MAX).await.map_err(failed)?);
+        }
+        let in_flight = store.in_flight().await.map_err(failed)?;
+        let outbox = store.due_deliveries(Timestamp::MAX, usize::MAX).await.map_err(failed)?;
+        let scanned_num = gateway.health().await.map_or(0, |health| health.ledger.scanned_num);
+        let now = gateway.now();
+        let differing = self.observe(|observer| {
+            let differs = |(id, payment): (&PaymentId, &engine::payment::Payment)| {
+                observer.payments.get(id).is_none_or(|known| known.payment != *payment).then_some(*id)
+            };
+            stored.iter().find_map(differs)
+        });
+        if let Some(id) = differing.or_else(|| (stored.len() < known).then_some(PaymentId::from_bits(0))) {
+            let text = format!("{id} is not stored as it was made durable");
+            self.observe(|observer| observer.violate("durable-survives-boot", text, Some(id)));
+        }
+        self.observe(|observer| {
+            observer.ends(|observer| End { observer, now, scanned_num, in_flight, stored, stored_unmatched, outbox });
+            for name in ["boot-ends", "time-moves", "no-panic", "webhook-is-readable", "claimed-once"] {
+                observer.passes(name);
+            }
+        });
+        self.check_expectations();
+        Ok(())
+    }
+
+    pub(super) fn check_expectations(&self) {
+        for expect in &self.script.expect {
+            let id = self.people().sessions.get(&expect.session).map(|known| known.id);
+            self.observe(|observer| {
+                let Some((id, payment)) =
+                    id.and_then(|id| observer.payments.get(&id).map(|known| (id, known.payment.clone())))
+                else {
+                    observer.violate("expected", format!("session {} was never opened", expect.session), None);
+                    return;
+                };
+                let state = payment.state.word();
+                let mut wrong = Vec::new();
+                if !expect.states.is_empty() && !expect.states.iter().any(|word| word == state) {
+                    wrong.push(format!("it is {state}, expected {}", expect.states.join(" or ")));
+                }
+                if let Some(units) = expect.credited_units.filter(|units| *units != payment.paid_units()) {
+                    wrong.push(format!("{} units are credited, expected {units}", payment.paid_units()));
+                }
+                let exceptions: Vec<_> =
+                    payment.exceptions().into_iter().map(engine::payment::Exception::word).collect();
+                if let Some(wanted) = expect.exceptions.as_ref().filter(|wanted| **wanted != exceptions) {
+                    wrong.push(format!("its exceptions are {exceptions:?}, expected {wanted:?}"));
+                }
+                let heard = observer.heard.get(&id).map_or(0, std::collections::BTreeSet::len);
+                if let Some(wanted) = expect.webhooks.filter(|wanted| *wanted != heard) {
+                    wrong.push(format!("the merchant heard {heard} events, expected {wanted}"));
+                }
+                if let Some(first) = wrong.first() {
+                    observer.violate("expected", first.clone(), Some(id));
+                } else {
+                    observer.passes("expected");
+                }
+            });
+        }
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
+        let observer = lock(&self.observer);
+        let mut trace = self.trace();
+        let (digest, len) = self.disk.digest();
+        let (operations, syncs) = self.disk.counts();
+        for word in [digest, len, operations, syncs] {
+            trace.mix(word);
+        }
+        let mut outcome = Outcome {
+            violation: observer.violation().cloned(),
+            hash: trace.hash(),
+            faults: trace.faults().clone(),
+            marks: trace.marks().clone(),
+            passes: observer.passes.clone(),
+            virtual_ms: self.time.base_ms.load(Ordering::Relaxed),
+            boots: u32::try_from(trace.marks().get("the process starts").copied().unwrap_or(0)).unwrap_or(0),
+            events: trace.events(),
+            syncs,
+            lines: trace.take_lines(),
+            ..Outcome::default()
+        };
+        for known in observer.payments.values() {
+            *outcome.states.entry(known.payment.state.word()).or_default() += 1;
+            outcome.lifecycles += u64::from(known.payment.state.is_terminal());
+        }
+        outcome
+    }
+
+    // ---- blocks and trouble ----------------------------------------------------------------------------------------
+}

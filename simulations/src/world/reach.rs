@@ -1,0 +1,205 @@
+//! What the parts of a world ask of it: the time, the chances, the people, and what is noted.
+
+use super::*;
+
+impl World {
+    pub(crate) async fn sleep(&self, ms: u64) {
+        if ms > 0 {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+        }
+    }
+
+    /// Returns virtual milliseconds since the world began.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.time.now_ms()
+    }
+
+    /// Returns the wall clock, right or wrong.
+    pub(crate) fn wall(&self) -> Timestamp {
+        let true_ms = EPOCH_SECONDS * 1_000 + self.now_ms();
+        Timestamp::from_millis(true_ms.saturating_add_signed(self.time.skew_ms.load(Ordering::Relaxed)))
+    }
+
+    pub(crate) fn rate(&self, fault: Fault) -> u32 {
+        if self.are_faults_on() { self.script.faults.ppm(fault) } else { 0 }
+    }
+
+    /// Returns the longest of a kind of wait: slowness, too, ends with the faults.
+    pub(crate) fn calmed(&self, most_ms: u64) -> u64 {
+        if self.are_faults_on() { most_ms } else { most_ms.min(50) }
+    }
+
+    pub(super) fn are_faults_on(&self) -> bool {
+        self.faults_on.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn hive(&self) -> MutexGuard<'_, Hive> {
+        lock(&self.hive)
+    }
+
+    pub(crate) fn people(&self) -> MutexGuard<'_, People> {
+        lock(&self.people)
+    }
+
+    pub(crate) fn receivers(&self) -> MutexGuard<'_, Receivers> {
+        lock(&self.receivers)
+    }
+
+    pub(super) fn trace(&self) -> MutexGuard<'_, Trace> {
+        lock(&self.trace)
+    }
+
+    /// Shows the observer something; ends the run if an invariant does not hold.
+    pub(crate) fn observe<T>(&self, look: impl FnOnce(&mut Observer) -> T) -> T {
+        let (seen, is_violated, marks) = {
+            let mut observer = lock(&self.observer);
+            observer.now_ms = self.now_ms();
+            if let Some(panic) = crate::panics::take() {
+                observer.violate("no-panic", panic, None);
+            }
+            let seen = look(&mut observer);
+            (seen, observer.violation().is_some(), observer.take_marks())
+        };
+        if !marks.is_empty() {
+            let mut trace = self.trace();
+            marks.into_iter().for_each(|mark| trace.mark(mark));
+        }
+        if is_violated {
+            *lock(&self.death) = Some(Death::Over);
+            self.disk.detach();
+            self.is_dead.store(true, Ordering::Relaxed);
+            self.died.notify_one();
+        }
+        seen
+    }
+
+    pub(crate) fn event(
+        &self,
+        lane: Lane,
+        kind: &'static str,
+        session: Option<u32>,
+        detail: u64,
+        text: impl FnOnce() -> String,
+    ) {
+        self.trace().event(self.now_ms(), lane, kind, session, detail, text);
+    }
+
+    pub(crate) fn fault(&self, lane: Lane, kind: &'static str, detail: u64, text: impl FnOnce() -> String) {
+        self.trace().fault(self.now_ms(), lane, kind, detail, text);
+    }
+
+    pub(crate) fn mark(&self, name: &'static str) {
+        self.trace().mark(name);
+    }
+
+    pub(super) fn schedule(&self, at_ms: u64, event: Event) {
+        let mut agenda = lock(&self.agenda);
+        agenda.next += 1;
+        let number = agenda.next;
+        agenda.events.insert((at_ms, number), event);
+    }
+
+    pub(super) fn schedule_in(&self, ms: u64, event: Event) {
+        self.schedule(self.now_ms() + ms, event);
+        // Whoever waits for the next event may wait too long for this one.
+        self.bell.notify_one();
+    }
+
+    pub(crate) fn act_later(&self, ms: u64, action: Action, tries: u32) {
+        self.schedule_in(ms, Event::Act(action, tries));
+    }
+
+    pub(crate) fn register_later(&self, ms: u64, merchant: usize) {
+        self.schedule_in(ms, Event::Register(merchant));
+    }
+
+    pub(crate) fn client_wait_ms(&self) -> u64 {
+        lock(&self.streams).clients.wait_ms(400)
+    }
+
+    pub(crate) fn loses_reply(&self) -> bool {
+        let rate = self.rate(Fault::ReplyLost);
+        let lost = lock(&self.streams).clients.chance(rate);
+        if lost {
+            self.fault(Lane::Process, Fault::ReplyLost.word(), 0, || "an answer to a caller is lost".to_owned());
+        }
+        lost
+    }
+
+    pub(crate) fn verifies_first(&self) -> bool {
+        lock(&self.streams).clients.chance(300_000)
+    }
+
+    pub(crate) fn has_waiting_webhooks(&self) -> bool {
+        lock(&self.observer).deliveries.values().any(|carried| carried.due_at.is_some() && carried.attempts > 0)
+    }
+
+    /// Draws how long a commit waits before and after it is written, and whether it is turned away.
+    pub(crate) fn commit_fate(&self) -> (u64, u64, bool) {
+        let (busy, most) = (self.rate(Fault::StoreBusy), self.calmed(self.script.setup.commit_ms));
+        let random = &mut lock(&self.streams).store;
+        (random.wait_ms(most), random.wait_ms(most), random.chance(busy))
+    }
+
+    /// Returns a session's number in the script.
+    pub(crate) fn session(&self, id: PaymentId) -> Option<u32> {
+        lock(&self.observer).payments.get(&id).and_then(|known| known.session)
+    }
+
+    pub(crate) fn session_of_tx(&self, tx_id: TxId) -> Option<u32> {
+        let observer = lock(&self.observer);
+        observer.target(tx_id).and_then(|id| observer.payments.get(&id)).and_then(|known| known.session)
+    }
+
+    /// Notes what a durable batch changes, for whoever reads the trace.
+    pub(crate) fn tell_commit(&self, batch: &Batch) {
+        for write in &batch.writes {
+            match write {
+                Write::Payment { payment, .. } => {
+                    let session = self.session(payment.id);
+                    let detail = (payment.version << 8) | payment.state as u64;
+                    self.event(Lane::Session, "stored", session, detail, || {
+                        let state = payment.state;
+                        let money = if payment.transfers.is_empty() {
+                            String::new()
+                        } else {
+                            format!(
+                                ", {} of {} units final, {} seen",
+                                payment.paid_units(),
+                                payment.amount.units,
+                                payment.seen_units()
+                            )
+                        };
+                        let claim = payment.claim.as_ref().map_or("", |_| ", claim open");
+                        format!("{} is {state} (version {}{money}{claim})", name_of(session), payment.version)
+                    });
+                    if payment.state == State::Completed && payment.previous_state == Some(State::Processing) {
+                        self.mark("a lost payment is found");
+                    }
+                }
+                Write::Cursor { cursor, .. } => {
+                    self.event(Lane::Scanner, "cursor", None, u64::from(cursor.block_id.number()), || {
+                        format!("the cursor is at block {}", cursor.block_id.number())
+                    });
+                }
+                Write::Attempt { attempt, .. } => {
+                    self.event(Lane::Webhook, "attempt", None, u64::from(attempt.number), || {
+                        let next = attempt.next_attempt_at.map_or("the last".to_owned(), |at| format!("next at {at}"));
+                        format!("attempt {} is recorded as {}, {next}", attempt.number, attempt.outcome.word())
+                    });
+                }
+                Write::Unmatched(unmatched) => {
+                    self.event(Lane::Scanner, "unmatched", None, unmatched.transfer.money.units, || {
+                        format!(
+                            "{} over {} matches no session: {}",
+                            unmatched.transfer.tx_id,
+                            unmatched.transfer.money,
+                            unmatched.reason.word()
+                        )
+                    });
+                }
+                _ => {}
+            }
+        }
+    }
+}

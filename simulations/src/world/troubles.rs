@@ -1,0 +1,222 @@
+//! What befalls a world: blocks, faults of ledger and disk, deaths.
+
+use super::*;
+
+impl World {
+    pub(super) fn block(self: &Arc<Self>, at_ms: u64) {
+        let setup = &self.script.setup;
+        let now = Timestamp::from_millis(EPOCH_SECONDS * 1_000 + at_ms);
+        self.schedule(at_ms + setup.block_seconds * 1_000, Event::Block);
+        if self.are_faults_on() {
+            self.roll();
+        }
+        let disk_is_free = {
+            let mut traps = lock(&self.traps);
+            let over = traps.disk_full_until.is_some_and(|until| at_ms >= until);
+            if over {
+                traps.disk_full_until = None;
+            }
+            over
+        };
+        if disk_is_free {
+            self.disk.set_spare(None);
+        }
+        let produced = self.hive().produce(at_ms, now);
+        if let Some(depth) = produced.forked {
+            self.fault(Lane::Ledger, Fault::Fork.word(), u64::from(depth), || {
+                format!("a fork replaces {depth} blocks")
+            });
+        }
+        if !produced.included.is_empty() {
+            let count = produced.included.len() as u64;
+            self.event(Lane::Ledger, "block", None, count, || {
+                format!("block {} holds {count} transactions", produced.number)
+            });
+        }
+        self.observe(|observer| {
+            observer.ever_included.extend(produced.included);
+            for block in produced.finalized {
+                observer.finalized(block.number(), block.time, block.transfers);
+            }
+        });
+    }
+
+    pub(super) fn roll(self: &Arc<Self>) {
+        let now_ms = self.now_ms();
+        let mut troubles = self.hive().roll(now_ms, |fault| self.rate(fault));
+        if let Some((merchant, manner, for_ms)) = self.receivers().roll(self.rate(Fault::HookOutage)) {
+            troubles.push(Trouble::Outage { merchant, manner, for_ms });
+        }
+        {
+            let random = &mut lock(&self.streams).process;
+            if random.chance(self.rate(Fault::DiskFull)) {
+                troubles.push(Trouble::DiskFull { for_ms: random.between(1_000, 60_000) });
+            }
+            if random.chance(self.rate(Fault::ClockStep)) {
+                let by = i64::try_from(random.below(40_001)).unwrap_or(0) - 20_000;
+                troubles.push(Trouble::ClockStep { by_ms: by });
+            }
+            if random.chance(self.rate(Fault::ProcessKill)) {
+                troubles.push(if random.chance(400_000) {
+                    Trouble::PowerCutIn(random.between(1, 40))
+                } else {
+                    Trouble::Kill
+                });
+            }
+            if random.chance(self.rate(Fault::GracefulRestart)) {
+                troubles.push(Trouble::Restart);
+            }
+        }
+        for trouble in troubles {
+            self.suffer(&trouble);
+        }
+    }
+
+    /// Lets something go wrong now.
+    pub(crate) fn suffer(self: &Arc<Self>, trouble: &Trouble) {
+        let now_ms = self.now_ms();
+        let (lane, kind) = named(trouble);
+        let happened = match trouble {
+            Trouble::PowerCut => {
+                self.die(Death::PowerCut);
+                true
+            }
+            Trouble::Kill => {
+                self.die(Death::Killed);
+                true
+            }
+            Trouble::Restart => {
+                self.die(Death::Restart);
+                true
+            }
+            Trouble::PowerCutIn(n) => {
+                self.disk.cut_in(*n);
+                true
+            }
+            Trouble::DiskErrorIn(n) => {
+                self.disk.fail_in(*n);
+                true
+            }
+            Trouble::DiskFull { for_ms } => {
+                self.disk.set_spare(Some(0));
+                lock(&self.traps).disk_full_until = Some(now_ms + for_ms);
+                true
+            }
+            Trouble::KillAt(point) => {
+                lock(&self.traps).kill_at.push_back(point.clone());
+                true
+            }
+            Trouble::PanicAt(point) => {
+                lock(&self.traps).panic_at.push_back(point.clone());
+                true
+            }
+            Trouble::Outage { merchant, manner, for_ms } => {
+                self.receivers().suffer(*merchant, *manner, now_ms + for_ms)
+            }
+            Trouble::ClockStep { by_ms } => {
+                let skew = self.time.skew_ms.load(Ordering::Relaxed) + by_ms;
+                self.time.skew_ms.store(skew.clamp(-25_000, 25_000), Ordering::Relaxed);
+                true
+            }
+            of_the_ledger => {
+                let payee = {
+                    let people = self.people();
+                    people.sessions.last_key_value().map(|(_, session)| session.id)
+                };
+                let payee = payee.and_then(|id| {
+                    self.observe(|observer| {
+                        observer.payments.get(&id).map(|known| (known.payment.pay_to.clone(), memo_of(id)))
+                    })
+                });
+                self.hive().suffer(of_the_ledger, now_ms, payee)
+            }
+        };
+        if happened {
+            self.fault(lane, kind, 0, || format!("{kind}: {trouble:?}"));
+        }
+    }
+
+    pub(super) fn disk_tells(&self, incident: Incident) {
+        match incident {
+            Incident::Error(what) => self.fault(Lane::Disk, "disk.error", 0, || format!("the disk fails: {what}")),
+            Incident::Full => self.fault(Lane::Disk, "disk.no_room", 0, || "the disk is full".to_owned()),
+            Incident::PowerCut => {
+                self.fault(Lane::Disk, Fault::PowerCut.word(), 0, || {
+                    "the power goes inside a disk operation".to_owned()
+                });
+                self.mark("the power goes inside a disk operation");
+                self.die(Death::PowerCut);
+            }
+        }
+    }
+
+    /// Ends the process here and now: nothing it still does reaches anybody.
+    pub(super) fn die(&self, death: Death) {
+        lock(&self.death).get_or_insert(death.clone());
+        // A stop in order lets the actors finish first.
+        if death != Death::Restart {
+            self.disk.detach();
+        }
+        self.is_dead.fetch_or(death != Death::Restart, Ordering::Relaxed);
+        self.died.notify_one();
+    }
+
+    /// Waits until the process dies.
+    pub(super) async fn dead(&self) {
+        while !self.is_dead() {
+            self.died.notified().await;
+        }
+    }
+
+    pub(super) fn take_death(&self) -> Death {
+        lock(&self.death).take().unwrap_or(Death::Killed)
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.is_dead.load(Ordering::Relaxed) || lock(&self.death).is_some()
+    }
+
+    // ---- what everybody here uses ----------------------------------------------------------------------------------
+
+    /// Returns at once in a living process, and never in a dead one. Counts, to notice who spins.
+    pub(crate) async fn alive(&self) {
+        self.count_spin();
+        if self.is_dead.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    pub(super) fn count_spin(&self) {
+        let now_ms = self.now_ms();
+        if self.time.last_ms.swap(now_ms, Ordering::Relaxed) != now_ms {
+            self.time.spins.store(0, Ordering::Relaxed);
+        } else if self.time.spins.fetch_add(1, Ordering::Relaxed) == MAX_SPINS {
+            self.observe(|observer| {
+                let text = format!("{MAX_SPINS} calls and virtual time stands still");
+                observer.violate("time-moves", text, None);
+            });
+        }
+    }
+}
+
+fn named(trouble: &Trouble) -> (Lane, &'static str) {
+    match trouble {
+        Trouble::PowerCut | Trouble::PowerCutIn(_) => (Lane::Disk, Fault::PowerCut.word()),
+        Trouble::DiskErrorIn(_) => (Lane::Disk, "disk.error_at"),
+        Trouble::DiskFull { .. } => (Lane::Disk, Fault::DiskFull.word()),
+        Trouble::Kill => (Lane::Process, Fault::ProcessKill.word()),
+        Trouble::KillAt(_) => (Lane::Process, Fault::KillAtPoint.word()),
+        Trouble::Restart => (Lane::Process, Fault::GracefulRestart.word()),
+        Trouble::PanicAt(_) => (Lane::Process, Fault::ActorPanic.word()),
+        Trouble::NodeDown { .. } => (Lane::Ledger, Fault::NodeDown.word()),
+        Trouble::NodeLag { .. } => (Lane::Ledger, Fault::NodeLag.word()),
+        Trouble::NodeLie { .. } => (Lane::Ledger, Fault::NodeLie.word()),
+        Trouble::Fork { .. } => (Lane::Ledger, "ledger.fork_wanted"),
+        Trouble::HoldFinality { .. } => (Lane::Ledger, Fault::FinalityHeld.word()),
+        Trouble::HoldTransactions { .. } => (Lane::Ledger, Fault::TransactionsHeld.word()),
+        Trouble::HoldBlocks { .. } => (Lane::Ledger, Fault::MissedBlock.word()),
+        Trouble::ForgetMempool => (Lane::Ledger, Fault::MempoolLost.word()),
+        Trouble::Outage { .. } => (Lane::Webhook, Fault::HookOutage.word()),
+        Trouble::ClockStep { .. } => (Lane::Process, Fault::ClockStep.word()),
+    }
+}
