@@ -107,6 +107,8 @@ pub(crate) struct Ahead {
     merchants: BTreeMap<u128, MerchantFacts>,
     keys: BTreeMap<[u8; 32], Option<u128>>,
     remembered: BTreeMap<(u128, [u8; 32]), Remembered>,
+    /// Keys made earlier are forgotten by an earlier step.
+    forgotten_before: Timestamp,
     claims: BTreeMap<[u8; 20], Claimed>,
     nonces: BTreeMap<[u8; 32], [u8; 20]>,
     cursor: Option<Cursor>,
@@ -150,7 +152,11 @@ impl Group<'_> {
             Step::Undeliverable { delivery, attempts } => self.check_delivery(*delivery, *attempts, None, ahead),
             Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, ahead),
             Step::Index(indexed) => self.check_index(indexed),
-            Step::Unmatched { .. } | Step::Rate(_) | Step::Note { .. } | Step::Forget { .. } => Ok(Ok(())),
+            Step::Forget { made_before } => {
+                ahead.forgotten_before = ahead.forgotten_before.max(*made_before);
+                Ok(Ok(()))
+            }
+            Step::Unmatched { .. } | Step::Rate(_) | Step::Note { .. } => Ok(Ok(())),
         }
     }
 
@@ -246,7 +252,8 @@ impl Group<'_> {
                 None => None,
             },
         };
-        if let Some(stored) = stored.filter(|stored| stored.is_alive(new.at)) {
+        let is_kept = |stored: &Remembered| stored.at >= ahead.forgotten_before;
+        if let Some(stored) = stored.filter(|stored| is_kept(stored) && stored.is_alive(new.at)) {
             return Ok(Err(CommitError::Remembered(Box::new(stored))));
         }
         *before = stored;
