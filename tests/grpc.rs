@@ -16,6 +16,7 @@ crate::tests!(
     every_call_needs_the_bearer_token,
     a_refusal_carries_its_reason_and_fields,
     health_and_reflection_are_served,
+    a_service_reads_and_watches_a_merchants_events,
     a_signed_payment_for_nothing_is_refused_and_for_nobody_judged,
 );
 
@@ -189,7 +190,7 @@ fn health_and_reflection_are_served() {
         panic!("no list of services");
     };
     let names: Vec<String> = list.service.into_iter().map(|service| service.name).collect();
-    for service in ["Merchants", "Payments", "Checkout", "Fees", "WebhookEndpoints", "X402", "System"] {
+    for service in ["Merchants", "Payments", "Checkout", "Events", "Fees", "WebhookEndpoints", "X402", "System"] {
         assert!(names.contains(&format!("hivetill.engine.v1.{service}")), "{service} in {names:?}");
     }
 }
@@ -208,4 +209,43 @@ fn a_signed_payment_for_nothing_is_refused_and_for_nobody_judged() {
     let verdict = port.run(engine.x402().verify(request)).expect("a verdict").into_inner().verdict;
     let Some(v1::x402_verify_response::Verdict::Refused(refused)) = verdict else { panic!("{verdict:?}") };
     assert_eq!(refused.reason(), v1::X402Reason::InvalidPayload, "a verdict is an answer");
+}
+
+fn a_service_reads_and_watches_a_merchants_events() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let cancel = || {
+        let payment = shop.open_payment();
+        shop.cancel(&payment.id).ok(200);
+        payment.id
+    };
+    let first = cancel();
+    let list = |after: &str| {
+        let request = v1::ListEventsRequest { after: after.to_owned(), limit: 0 };
+        port.run(engine.events().list_events(with_key(&shop, request))).map(tonic::Response::into_inner)
+    };
+    let listed = list("").expect("listed");
+    assert_eq!((listed.events.len(), listed.next_cursor.as_str(), listed.has_more), (1, "1", false));
+    assert_eq!((listed.events[0].cursor, &listed.events[0].payment_id), (1, &first));
+    let body: serde_json::Value = serde_json::from_slice(&listed.events[0].body).expect("JSON");
+    assert_eq!(body["id"], listed.events[0].id.as_str());
+    refused(list("nonsense"), Code::InvalidArgument, Reason::ValidationFailed, &["after"]);
+    let told = port.run(async {
+        let request = v1::WatchEventsRequest { after: Some("0".to_owned()) };
+        let mut stream = engine.events().watch_events(with_key(&shop, request)).await.expect("a stream").into_inner();
+        let ready = stream.next().await.expect("at once").expect("a place");
+        assert_eq!((ready.cursor.as_str(), ready.event), ("0", None));
+        let mut told = Vec::new();
+        told.push(stream.next().await.expect("what was").expect("an event"));
+        let (asking, id) = (shop.clone(), shop.open_payment().id);
+        let second = id.clone();
+        crate::harness::background(move || asking.cancel(&id));
+        told.push(stream.next().await.expect("what happens").expect("an event"));
+        assert_eq!(told[1].event.as_ref().map(|event| event.payment_id.as_str()), Some(second.as_str()));
+        told
+    });
+    assert_eq!(told[0].event.as_ref(), listed.events.first());
+    assert_eq!(told.iter().map(|told| told.cursor.as_str()).collect::<Vec<_>>(), ["1", "2"]);
+    let keyless = port.run(engine.events().watch_events(v1::WatchEventsRequest::default()));
+    refused(keyless, Code::Unauthenticated, Reason::InvalidApiKey, &[]);
 }

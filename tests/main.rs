@@ -5,6 +5,7 @@
 
 mod agents;
 mod checkout;
+mod events;
 mod golden;
 mod grpc;
 mod harness;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         idempotency::tests(),
         checkout::tests(),
         webhooks::tests(),
+        events::tests(),
         ledgers::tests(),
         recovery::tests(),
         split::tests(),

@@ -12,7 +12,10 @@ use engine::{account::AccountName, payment::Rate, time::Timestamp};
 use storage::{CommitError, ReadError};
 use tokio::sync::Notify;
 
-use crate::{accounts::Accounts, environment::Environment, ledger_view::LedgerView, nodes::Nodes, settings::Settings};
+use crate::{
+    accounts::Accounts, environment::Environment, events::EventBells, ledger_view::LedgerView, nodes::Nodes,
+    settings::Settings,
+};
 
 /// What the actors of one tree share.
 pub(crate) struct Context {
@@ -25,6 +28,8 @@ pub(crate) struct Context {
     pub(crate) rate: Mutex<Option<Rate>>,
     /// Rung when the outbox has something new.
     pub(crate) outbox_bell: Notify,
+    /// Rung when a merchant has a new event.
+    pub(crate) event_bells: EventBells,
     /// Subscriptions to payments, anywhere in the tree.
     pub(crate) subscriptions: AtomicUsize,
     /// Payments opened through this engine.
@@ -44,6 +49,7 @@ impl Context {
             watched: Watched::default(),
             rate: Mutex::new(None),
             outbox_bell: Notify::new(),
+            event_bells: EventBells::default(),
             subscriptions: AtomicUsize::new(0),
             opened: AtomicU64::new(0),
             fatal: Fatal::default(),

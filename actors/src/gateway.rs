@@ -70,6 +70,9 @@ pub enum GatewayError {
     /// No price of HIVE was ever read.
     #[error("no price of HIVE is known yet")]
     NoRate,
+    /// The merchant watches its events as often as it may.
+    #[error("too many streams of events are open")]
+    TooManyStreams,
     /// Too much is waiting; come back later.
     #[error("the engine has more to do than it can")]
     Overloaded,

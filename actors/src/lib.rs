@@ -20,6 +20,7 @@ pub mod system;
 
 mod accounts;
 mod context;
+mod events;
 mod facilitator;
 mod gateway;
 mod housekeeper;
@@ -38,6 +39,7 @@ mod webhook;
 mod x402;
 
 pub use environment::Environment;
+pub use events::{EventPage, EventWatch};
 pub use gateway::{Gateway, GatewayError, Health, Opened};
 pub use ledger_view::LedgerStatus;
 pub use merchants::Registered;

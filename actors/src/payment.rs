@@ -191,6 +191,7 @@ impl PaymentActor {
                 Effect::Notify(_) => {
                     tracing::info!(payment.id = %payment.id, status = %payment.state, "payment {} is {}", payment.id, payment.state);
                     self.context.outbox_bell.notify_one();
+                    self.context.event_bells.ring(payment.merchant);
                 }
                 Effect::Broadcast(tx_id) => {
                     tracing::info!(payment.id = %payment.id, %tx_id, "payment {} claims {tx_id}", payment.id);

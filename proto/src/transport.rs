@@ -13,9 +13,9 @@ use tonic::{Status, body::Body, server::NamedService, transport::Channel};
 use tower::Service;
 
 use crate::v1::{
-    checkout_client::CheckoutClient, fees_client::FeesClient, merchants_client::MerchantsClient,
-    payments_client::PaymentsClient, system_client::SystemClient, webhook_endpoints_client::WebhookEndpointsClient,
-    x402_client::X402Client,
+    checkout_client::CheckoutClient, events_client::EventsClient, fees_client::FeesClient,
+    merchants_client::MerchantsClient, payments_client::PaymentsClient, system_client::SystemClient,
+    webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -50,6 +50,12 @@ impl Engine {
     #[must_use]
     pub fn checkout(&self) -> CheckoutClient<Transport> {
         CheckoutClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the events' service.
+    #[must_use]
+    pub fn events(&self) -> EventsClient<Transport> {
+        EventsClient::new(self.transport.clone())
     }
 
     /// Returns the client of the fees' service.

@@ -97,6 +97,7 @@ impl Store for SimStore {
         next_delivery_after(now: Timestamp) -> Option<Timestamp>;
         event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
         events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
+        last_event(merchant: MerchantId) -> u64;
         attempts(event: EventId) -> Vec<Attempt>;
         unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
         note(name: &'static str) -> Option<Vec<u8>>;

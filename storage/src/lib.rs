@@ -125,6 +125,9 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a merchant's events after `after`, in order, at most `limit`.
     fn events(&self, merchant: MerchantId, after: u64, limit: usize) -> Read<'_, Vec<EventRecord>>;
 
+    /// Returns the place of a merchant's newest event; 0 before the first.
+    fn last_event(&self, merchant: MerchantId) -> Read<'_, u64>;
+
     /// Returns the attempts made to deliver an event, in order.
     fn attempts(&self, event: engine::ids::EventId) -> Read<'_, Vec<Attempt>>;
 

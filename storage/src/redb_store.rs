@@ -26,7 +26,7 @@ use crate::{
     outbox,
     prepared::{self, Prepared, Step},
     queries, record, search,
-    tables::{API_KEYS, CLAIMS, FACILITATIONS, IN_FLIGHT, MERCHANTS, META, NONCES, PAYMENTS, SLUGS, meta},
+    tables::{API_KEYS, CLAIMS, EVENT_SEQS, FACILITATIONS, IN_FLIGHT, MERCHANTS, META, NONCES, PAYMENTS, SLUGS, meta},
 };
 
 /// How a store is opened.
@@ -216,6 +216,13 @@ impl Store for RedbStore {
 
     fn events(&self, merchant: MerchantId, after: u64, limit: usize) -> Read<'_, Vec<EventRecord>> {
         self.read(move |snapshot| outbox::events(snapshot, merchant, after, limit))
+    }
+
+    fn last_event(&self, merchant: MerchantId) -> Read<'_, u64> {
+        self.read(move |snapshot| {
+            let last = snapshot.open_table(EVENT_SEQS)?.get(merchant.bits())?;
+            Ok(last.map_or(0, |last| last.value()))
+        })
     }
 
     fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>> {

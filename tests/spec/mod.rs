@@ -37,6 +37,7 @@ fn addresses(payment: &str, slug: &str, merchant: &str) -> Vec<(String, Vec<&'st
         (public(&format!("/payments/{payment}")), vec!["GET"]),
         (public(&format!("/payments/{payment}/status")), vec!["GET"]),
         (public(&format!("/payments/{payment}/cancel")), vec!["POST"]),
+        (public("/events"), vec!["GET"]),
         (public("/merchants/register"), vec!["POST"]),
         (public("/merchants/me"), vec!["GET"]),
         (public(&format!("/merchants/{merchant}")), vec!["GET", "POST", "PUT"]),

@@ -491,6 +491,7 @@ async fn a_failed_write_ends_the_engine() {
             next_delivery_after(now: Timestamp) -> Option<Timestamp>;
             event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
             events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
+            last_event(merchant: MerchantId) -> u64;
             attempts(event: EventId) -> Vec<Attempt>;
             unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
             note(name: &'static str) -> Option<Vec<u8>>;

@@ -155,7 +155,7 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
             .json_data(pages::Live::of(&payment, whole || is_open(&payment)));
         event.ok().map(Ok::<_, std::convert::Infallible>)
     });
-    let events = Shared(std::sync::Mutex::new(Box::pin(events)));
+    let events = Shared::new(events);
     let stream = warp::sse::keep_alive().interval(Duration::from_secs(15)).stream(events);
     let mut response = warp::sse::reply(stream).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -163,7 +163,13 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
 }
 
 /// A stream that threads may pass around. It is only ever polled through `&mut`, so the lock is never taken.
-struct Shared<S>(std::sync::Mutex<Pin<Box<S>>>);
+pub(super) struct Shared<S>(std::sync::Mutex<Pin<Box<S>>>);
+
+impl<S> Shared<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self(std::sync::Mutex::new(Box::pin(stream)))
+    }
+}
 
 impl<S: Stream> Stream for Shared<S> {
     type Item = S::Item;

@@ -19,6 +19,7 @@ mod auth;
 mod call;
 mod checkout;
 mod error;
+mod events;
 mod health;
 mod merchants;
 mod pages;
@@ -115,6 +116,10 @@ impl Facade {
             ["api", "public", "payments", id] => on!(call, GET => payments::get(self, call, id)),
             ["api", "public", "payments", id, "status"] => on!(call, GET => payments::status(self, call, id)),
             ["api", "public", "payments", id, "cancel"] => on!(call, POST => payments::cancel(self, call, id)),
+
+            // What happened, in order.
+            ["api", "public", "events"] => on!(call, GET => events::list(self, call)),
+            ["api", "public", "events", "stream"] => on!(call, GET => events::stream(self, call)),
 
             // Merchants: registration without a key, the rest with one's own.
             ["api", "public", "merchants", "register"] => on!(call, POST => merchants::register(self, call)),

@@ -31,6 +31,7 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::KeyReused => Reason::IdempotencyKeyReused.into(),
         GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
         GatewayError::NoRate => Reason::RateUnavailable.into(),
+        GatewayError::TooManyStreams => Reason::RateLimited.into(),
         GatewayError::Overloaded => Reason::Overloaded.into(),
         GatewayError::Contended => Reason::Conflict.into(),
         GatewayError::StoreFailed => Reason::StoreUnavailable.into(),

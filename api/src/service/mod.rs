@@ -9,14 +9,15 @@ use engine::{ids::MerchantId, merchant::Merchant};
 use proto::{
     ApiError, Local, Reason, Transport,
     v1::{
-        checkout_server::CheckoutServer, fees_server::FeesServer, merchants_server::MerchantsServer,
-        payments_server::PaymentsServer, system_server::SystemServer, webhook_endpoints_server::WebhookEndpointsServer,
-        x402_server::X402Server,
+        checkout_server::CheckoutServer, events_server::EventsServer, fees_server::FeesServer,
+        merchants_server::MerchantsServer, payments_server::PaymentsServer, system_server::SystemServer,
+        webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
 use tonic::Request;
 
 mod convert;
+mod events;
 mod merchants;
 mod payments;
 pub mod server;
@@ -45,6 +46,7 @@ impl Service {
                 .with(PaymentsServer::new(self.clone()))
                 .with(CheckoutServer::new(self.clone()))
                 .with(MerchantsServer::new(self.clone()))
+                .with(EventsServer::new(self.clone()))
                 .with(FeesServer::new(self.clone()))
                 .with(SystemServer::new(self.clone()))
                 .with(WebhookEndpointsServer::new(self.clone()))

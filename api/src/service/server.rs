@@ -5,9 +5,9 @@ use std::{future::Future, time::Duration};
 use proto::{
     ApiError, DESCRIPTOR, Reason,
     v1::{
-        checkout_server::CheckoutServer, fees_server::FeesServer, merchants_server::MerchantsServer,
-        payments_server::PaymentsServer, system_server::SystemServer, webhook_endpoints_server::WebhookEndpointsServer,
-        x402_server::X402Server,
+        checkout_server::CheckoutServer, events_server::EventsServer, fees_server::FeesServer,
+        merchants_server::MerchantsServer, payments_server::PaymentsServer, system_server::SystemServer,
+        webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
 use subtle::ConstantTimeEq;
@@ -62,6 +62,7 @@ pub async fn serve(
         .add_service(PaymentsServer::new(service.clone()))
         .add_service(CheckoutServer::new(service.clone()))
         .add_service(MerchantsServer::new(service.clone()))
+        .add_service(EventsServer::new(service.clone()))
         .add_service(FeesServer::new(service.clone()))
         .add_service(SystemServer::new(service.clone()))
         .add_service(WebhookEndpointsServer::new(service.clone()))

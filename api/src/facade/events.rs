@@ -1,0 +1,70 @@
+//! A merchant's events: a list to be read from where one stopped, and a stream of what happens.
+
+use std::{convert::Infallible, time::Duration};
+
+use futures_util::StreamExt;
+use http::{HeaderValue, StatusCode, header};
+use proto::{ApiError, v1};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use warp::{
+    reply::{Reply, Response},
+    sse,
+};
+
+use super::{Facade, Refusal, answer, call::Call, checkout::Shared};
+
+/// A quiet stream says this often that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How long a client waits before it comes back.
+const RETRY: Duration = Duration::from_secs(3);
+/// Where a client says what it saw last when it comes back.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    /// The bodies of the webhooks, as they were sent.
+    events: Vec<&'a RawValue>,
+    next_cursor: &'a str,
+    has_more: bool,
+}
+
+/// Answers with the events after `after`, oldest first.
+pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let request =
+        v1::ListEventsRequest { after: query.get("after").unwrap_or_default().to_owned(), limit: query.limit() };
+    query.finish()?;
+    let list = facade.engine.events().list_events(call.caller.request(request)).await?.into_inner();
+    let events = list.events.iter().map(|event| serde_json::from_slice(&event.body)).collect::<Result<_, _>>();
+    let events = events.map_err(|_| ApiError::new(proto::Reason::Internal))?;
+    let body = List { events, next_cursor: &list.next_cursor, has_more: list.has_more };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// Streams events as they happen: after `Last-Event-ID`, or after `after`, or from now on. It ends when the facade or
+/// the engine does; who comes back with the last id misses nothing.
+pub(super) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let last = call.headers().get(LAST_EVENT_ID).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
+    let after = last.filter(|id| !id.is_empty()).or_else(|| call.query().get("after").map(str::to_owned));
+    let request = call.caller.request(v1::WatchEventsRequest { after });
+    let updates = facade.engine.events().watch_events(request).await?.into_inner();
+    let updates = updates.take_while(|update| std::future::ready(update.is_ok()));
+    let updates = updates.take_until(Box::pin(facade.closed()));
+    let events = updates.filter_map(|update| async move { Some(Ok::<_, Infallible>(told(update.ok()?))) });
+    let stream = sse::keep_alive().interval(HEARTBEAT).stream(Shared::new(events));
+    let mut response = sse::reply(stream).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+fn told(update: v1::WatchEventsResponse) -> sse::Event {
+    let told = sse::Event::default().id(update.cursor);
+    match update.event {
+        None => told.event("ready").retry(RETRY).data("{}"),
+        Some(event) => told.event(event.r#type).data(String::from_utf8_lossy(&event.body)),
+    }
+}
