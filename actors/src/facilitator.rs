@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use engine::{ledger::TxId, payment::ClaimFinality, time::Timestamp};
+use engine::{idempotency::Remembered, ledger::TxId, payment::ClaimFinality, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, Claimed, CommitError, Facilitation, Fate, Purpose, Write};
 use tokio::sync::oneshot;
@@ -102,9 +102,29 @@ impl Facilitator {
     }
 }
 
-/// Stores a claim before anything is broadcast.
-pub(crate) async fn claim(context: &Context, claimed: &Claimed) -> Result<(), SessionError> {
-    context.env.store.commit(Batch::of(Write::Claim(claimed.clone()))).await.map_err(|error| failed(context, error))
+/// Stores a claim before anything is broadcast, and with it the key it was asked for under.
+pub(crate) async fn claim(
+    context: &Context,
+    claimed: &Claimed,
+    remembered: Option<Remembered>,
+) -> Result<(), ClaimError> {
+    let batch = Batch::of(Write::Claim(claimed.clone()));
+    let batch = match remembered {
+        Some(remembered) => batch.and(Write::Remember(remembered)),
+        None => batch,
+    };
+    context.env.store.commit(batch).await.map_err(|error| match error {
+        CommitError::Remembered(earlier) => ClaimError::Remembered(earlier),
+        error => ClaimError::Failed(failed(context, error)),
+    })
+}
+
+/// Why a claim was not stored.
+pub(crate) enum ClaimError {
+    /// The key stands for an earlier request.
+    Remembered(Box<Remembered>),
+    /// Anything else.
+    Failed(SessionError),
 }
 
 /// Marks a settled payment as told: only one caller ever gets the success.

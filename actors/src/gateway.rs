@@ -8,7 +8,7 @@ use std::{
 use engine::{
     account::AccountName,
     fields::Violation,
-    idempotency::{self, IdempotencyKey, Remembered},
+    idempotency::{self, IdempotencyKey, Made, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
     merchant::{self, KeyDigest, Merchant, Registration, Update},
     money::FeePercent,
@@ -275,7 +275,7 @@ impl Gateway {
             merchant: merchant.id,
             key: key.digest("create payment"),
             fingerprint: idempotency::fingerprint(&draft),
-            payment: id,
+            made: Made::Payment(id),
             at: now,
         });
         let payment = Payment::open(draft, terms, id, env.entropy.slug(), now).map_err(|_| GatewayError::NoRate)?;
@@ -292,10 +292,11 @@ impl Gateway {
             Ok(()) => {}
             Err(CommitError::Remembered(earlier)) => {
                 let same = remembered.is_some_and(|new| new.fingerprint == earlier.fingerprint);
+                let Made::Payment(id) = earlier.made else { return Err(GatewayError::KeyReused) };
                 if !same {
                     return Err(GatewayError::KeyReused);
                 }
-                let payment = self.payment(merchant.id, earlier.payment).await?;
+                let payment = self.payment(merchant.id, id).await?;
                 return Ok(Opened { payment, is_replay: true });
             }
             Err(error) => return Err(self.commit_failed(error)),

@@ -46,4 +46,4 @@ pub use merchants::Registered;
 pub use sessions::Watch;
 pub use settings::{Settings, X402Settings};
 pub use supervisor::{StartError, Tree};
-pub use x402::{Settled, Target, X402Error, X402Request};
+pub use x402::{Retry, Settled, Target, X402Error, X402Request};

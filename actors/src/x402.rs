@@ -12,25 +12,29 @@ use engine::{
     ids::PaymentId,
     ledger::TxId,
     merchant::Merchant,
-    money::{Money, usd_cents},
+    money::Money,
     mutant,
     payment::{Claim, Command, Payment, Rejection, State},
     x402::{
-        Expected, MemoRule, PaymentPayload, Presented, Reason, Refused, Requirements, authorize, candidate_ids,
-        check_balance, is_bound,
+        Expected, PaymentPayload, Presented, Reason, Refused, Requirements, authorize, candidate_ids, check_balance,
+        is_bound,
     },
 };
-use storage::{Claimed, Facilitation, Fate, Purpose};
-use tokio::sync::oneshot;
+use storage::{Claimed, Fate, Purpose};
 
 use crate::{
     Gateway, GatewayError,
     context::Context,
     environment::{Account, TxStatus},
-    facilitator,
     payment::SessionError,
     settlement::HOLD,
 };
+
+mod requirements;
+
+pub use requirements::Retry;
+
+use requirements::is_same;
 
 /// Rounds of fetching delegates: an account, its delegates, theirs.
 const MAX_ROUNDS: usize = 4;
@@ -66,6 +70,8 @@ pub struct Settled {
     pub block_num: Option<u32>,
     /// How much reached the one who was to be paid.
     pub amount: Money,
+    /// Whether a success that was told before is told again, because its caller is known.
+    pub is_replay: bool,
 }
 
 /// Why a payment was not verified or settled.
@@ -111,9 +117,18 @@ impl Gateway {
     /// # Errors
     /// [`X402Error::Refused`]; with [`Reason::SettlementPending`] the same request may be repeated until it is decided.
     pub async fn x402_settle(&self, request: &X402Request) -> Result<Settled, X402Error> {
+        self.x402_settle_under(request, None).await
+    }
+
+    /// Does as [`Gateway::x402_settle`]; for requirements of other servers a success is told again under the same key.
+    /// A session needs no key: its receipt is told to whoever shows its payment.
+    ///
+    /// # Errors
+    /// As [`Gateway::x402_settle`], and [`GatewayError::KeyReused`] where the key stands for something else.
+    pub async fn x402_settle_under(&self, request: &X402Request, retry: Option<&Retry>) -> Result<Settled, X402Error> {
         match &request.target {
             Target::Session(id) => self.settle_session(*id, &request.payload).await,
-            Target::Requirements(requirements) => self.settle_requirements(requirements, &request.payload).await,
+            Target::Requirements(requirements) => self.settle_requirements(requirements, &request.payload, retry).await,
         }
     }
 
@@ -283,7 +298,13 @@ impl Gateway {
             && let Some(credit) = credit
         {
             let block_num = credit.block.map(|block| block.place.block_num);
-            return Ok(Settled { tx_id, payer: credit.from.clone(), block_num, amount: credit.money });
+            return Ok(Settled {
+                tx_id,
+                payer: credit.from.clone(),
+                block_num,
+                amount: credit.money,
+                is_replay: false,
+            });
         }
         let payer = payment.claim.as_ref().filter(|claim| claim.tx_id == tx_id).map(|claim| claim.payer.clone());
         let by = |refused: Refused| match &payer {
@@ -304,123 +325,6 @@ impl Gateway {
             _ => Refused::new(Reason::InvalidTransactionState, "the transaction did not happen before it expired"),
         }
         .into())
-    }
-
-    // ---- somebody else's requirements -----------------------------------------------------------------------------
-
-    async fn settle_requirements(
-        &self,
-        requirements: &Requirements,
-        payload: &PaymentPayload,
-    ) -> Result<Settled, X402Error> {
-        let target = Target::Requirements(requirements.clone());
-        if let Some(claimed) = self.claimed_before(payload).await? {
-            // Told once already, or somebody else's: never twice a success for one transaction.
-            return if is_this(&claimed, payload) && is_for(&claimed, requirements) {
-                self.await_facilitation(claimed).await
-            } else {
-                Err(duplicate(&claimed, &target).into())
-            };
-        }
-        let checked = match self.check_requirements(requirements, payload).await {
-            Ok(checked) => checked,
-            // The same request may have claimed and sent it while this one was looking.
-            Err(refused) => match self.claimed_before(payload).await? {
-                Some(claimed) if is_this(&claimed, payload) && is_for(&claimed, requirements) => {
-                    return self.await_facilitation(claimed).await;
-                }
-                _ => return Err(refused),
-            },
-        };
-        let price = self.context().rate().map(|rate| rate.price);
-        let worth_cents = usd_cents(requirements.amount, price).unwrap_or(0);
-        let facilitation = Facilitation {
-            payer: checked.presented.payer.clone(),
-            pay_to: requirements.pay_to.clone(),
-            amount: checked.presented.transfers.first().map_or(requirements.amount, |transfer| transfer.money),
-            resource: requirements.resource.clone(),
-            signed_json: payload.transaction.to_condenser_json(),
-            expiration: payload.transaction.expiration,
-            finality: self.context().settings.x402.finality_of(worth_cents),
-        };
-        let claimed = Claimed {
-            tx_id: checked.authorized.tx_id,
-            nonce: payload.nonce.clone(),
-            purpose: Purpose::Facilitated(Box::new(facilitation)),
-            fate: Fate::Open,
-            at: self.now(),
-        };
-        match facilitator::claim(self.context(), &claimed).await {
-            Ok(()) => self.await_facilitation(claimed).await,
-            // The same request twice at once: one of them will be told.
-            Err(SessionError::Claimed(other)) if other.tx_id == claimed.tx_id && is_for(&other, requirements) => {
-                self.await_facilitation(*other).await
-            }
-            Err(SessionError::Claimed(other)) => Err(duplicate(&other, &target).into()),
-            Err(error) => Err(GatewayError::from(error).into()),
-        }
-    }
-
-    async fn check_requirements(
-        &self,
-        requirements: &Requirements,
-        payload: &PaymentPayload,
-    ) -> Result<Checked, X402Error> {
-        requirements.check_accepted(payload.accepted.as_ref())?;
-        if requirements.valid_before.is_some_and(|until| self.now() > until) {
-            return Err(Refused::new(Reason::PaymentExpired, "the requirements are no longer valid").into());
-        }
-        if self.context().settings.x402.only_registered && !self.context().watched.contains(&requirements.pay_to) {
-            let message = "payTo is no account of a merchant here";
-            return Err(Refused::new(Reason::InvalidPaymentRequirements, message).into());
-        }
-        let expected = Expected {
-            pay_to: requirements.pay_to.clone(),
-            net: requirements.amount,
-            fee: None,
-            memo: MemoRule::Requirements,
-        };
-        let checked = self.check_payment(&expected, payload).await?;
-        self.check_unseen(payload, &checked).await?;
-        Ok(checked)
-    }
-
-    async fn await_facilitation(&self, claimed: Claimed) -> Result<Settled, X402Error> {
-        let Purpose::Facilitated(facilitation) = &claimed.purpose else {
-            return Err(Refused::new(Reason::DuplicateSettlement, "the transaction pays a session").into());
-        };
-        let left = (claimed.at + HOLD).since(self.now()).max(LEAST_WAIT);
-        let (reply, decided) = oneshot::channel();
-        self.tell_facilitator(facilitator::Msg::Follow(Box::new(claimed.clone()), reply))?;
-        // Out of time, or the task died: what is stored tells.
-        let _ = tokio::time::timeout(left, decided).await;
-        let (tx_id, payer) = (claimed.tx_id, &facilitation.payer);
-        let refused = |reason, message: &str| Refused::new(reason, message).by(payer);
-        let stored = self.context().env.store.claim(tx_id).await.map_err(|error| self.read_failed(&error))?;
-        match stored.map_or(Fate::Open, |claimed| claimed.fate) {
-            Fate::Open => {
-                let message = "the transaction is on its way; ask again with the same payment";
-                Err(refused(Reason::SettlementPending, message).with_tx(tx_id).into())
-            }
-            Fate::Settled { told: true } if mutant!("told-twice") => {
-                Ok(Settled { tx_id, payer: payer.clone(), block_num: None, amount: facilitation.amount })
-            }
-            Fate::Settled { told: true } => {
-                Err(refused(Reason::DuplicateSettlement, "this payment was settled before").with_tx(tx_id).into())
-            }
-            Fate::Settled { told: false } => match facilitator::tell(self.context(), tx_id).await {
-                Ok(()) => Ok(Settled { tx_id, payer: payer.clone(), block_num: None, amount: facilitation.amount }),
-                // Another caller was told a moment ago.
-                Err(SessionError::Contended) => {
-                    Err(refused(Reason::DuplicateSettlement, "this payment was settled before").with_tx(tx_id).into())
-                }
-                Err(error) => Err(GatewayError::from(error).into()),
-            },
-            Fate::Refused { reason, message } => Err(refused(reason, &message).into()),
-            Fate::Buried => {
-                Err(refused(Reason::InvalidTransactionState, "the transaction did not happen before it expired").into())
-            }
-        }
     }
 
     // ---- both ------------------------------------------------------------------------------------------------------
@@ -489,10 +393,6 @@ fn holds(payment: &Payment, tx_id: TxId) -> bool {
     payment.claim.as_ref().is_some_and(|claim| claim.tx_id == tx_id)
 }
 
-fn is_same(facilitation: &Facilitation, requirements: &Requirements) -> bool {
-    facilitation.pay_to == requirements.pay_to && facilitation.resource == requirements.resource
-}
-
 /// Says whether a claim is on the transaction that is shown, and not only on its nonce.
 fn is_this(claimed: &Claimed, payload: &PaymentPayload) -> bool {
     candidate_ids(&payload.transaction).contains(&claimed.tx_id)
@@ -501,11 +401,6 @@ fn is_this(claimed: &Claimed, payload: &PaymentPayload) -> bool {
 /// Returns who sends the transfers of a claimed transaction: they were checked before it was claimed.
 fn sender(payload: &PaymentPayload) -> Option<AccountName> {
     payload.transaction.operations.first()?.payment().map(|(from, ..)| from)
-}
-
-/// Says whether a claim was made for these requirements.
-fn is_for(claimed: &Claimed, requirements: &Requirements) -> bool {
-    matches!(&claimed.purpose, Purpose::Facilitated(for_whom) if is_same(for_whom, requirements))
 }
 
 /// The refusal of a transaction or nonce that is taken; the transaction is told to who asked for the same thing.

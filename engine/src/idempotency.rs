@@ -7,8 +7,10 @@ use sha2::{Digest, Sha256};
 use crate::{
     fields::{MetadataValue, Violation},
     ids::{MerchantId, PaymentId},
+    ledger::TxId,
     payment::Draft,
     time::Timestamp,
+    x402::{NETWORK, Requirements, SCHEME},
 };
 
 /// How long a key is remembered after the payment it made.
@@ -50,9 +52,18 @@ pub struct Remembered {
     /// What was asked.
     pub fingerprint: [u8; 32],
     /// What it made.
-    pub payment: PaymentId,
+    pub made: Made,
     /// When.
     pub at: Timestamp,
+}
+
+/// What a request made that was done under a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// A payment session.
+    Payment(PaymentId),
+    /// The settlement of a transaction for somebody else's server.
+    Settlement(TxId),
 }
 
 impl Remembered {
@@ -63,14 +74,27 @@ impl Remembered {
     }
 }
 
+/// Returns what is the same for two requests that settle for the same thing, whatever transaction they bring along.
+#[must_use]
+pub fn settlement_fingerprint(requirements: &Requirements) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    let amount = requirements.amount.to_string();
+    for part in [SCHEME, NETWORK, &amount, requirements.pay_to.as_str(), &requirements.resource] {
+        add(&mut hash, part);
+    }
+    hash.finalize().into()
+}
+
+fn add(hash: &mut Sha256, text: &str) {
+    hash.update((text.len() as u64).to_be_bytes());
+    hash.update(text);
+}
+
 /// Returns what is the same for two requests that ask for the same payment, however they are written.
 #[must_use]
 pub fn fingerprint(draft: &Draft) -> [u8; 32] {
     let mut hash = Sha256::new();
-    let mut text = |text: &str| {
-        hash.update((text.len() as u64).to_be_bytes());
-        hash.update(text);
-    };
+    let mut text = |text: &str| add(&mut hash, text);
     text(&draft.amount.to_string());
     text(&draft.description);
     // An absent address and an empty one are two things; the mark keeps them apart.
@@ -119,6 +143,23 @@ mod tests {
         }
         let key = IdempotencyKey::parse("order-1").unwrap();
         assert_ne!(key.digest("create"), key.digest("refund"));
+    }
+
+    #[test]
+    fn a_settlement_is_the_same_for_the_same_requirements() {
+        let requirements = |units, pay_to: &str, resource: &str, valid_before| Requirements {
+            amount: Money::new(units, Currency::Hbd),
+            pay_to: crate::account::AccountName::parse(pay_to).unwrap(),
+            resource: resource.to_owned(),
+            valid_before,
+        };
+        let print = |asked: Requirements| settlement_fingerprint(&asked);
+        let same = print(requirements(1, "alice", "/a", None));
+        assert_eq!(same, print(requirements(1, "alice", "/a", Some(Timestamp::from_seconds(9)))));
+        for other in [requirements(2, "alice", "/a", None), requirements(1, "bob", "/a", None)] {
+            assert_ne!(same, print(other));
+        }
+        assert_ne!(same, print(requirements(1, "alice", "/b", None)));
     }
 
     #[test]

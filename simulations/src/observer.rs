@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     account::AccountName,
+    idempotency::Made,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Transfer, TxId},
     merchant::Merchant,
@@ -179,9 +180,10 @@ impl Observer {
                 Write::Unmatched(unmatched) => self.unmatched_written(unmatched),
                 Write::Cursor { cursor, .. } => self.cursor_written(*cursor),
                 Write::Remember(remembered) => {
-                    let earlier = self.remembered.insert((remembered.merchant, remembered.key), remembered.payment);
-                    if let Some(earlier) = earlier.filter(|earlier| *earlier != remembered.payment) {
-                        let text = format!("{earlier} and {} were opened under one key", remembered.payment);
+                    let Made::Payment(made) = remembered.made else { continue };
+                    let earlier = self.remembered.insert((remembered.merchant, remembered.key), made);
+                    if let Some(earlier) = earlier.filter(|earlier| *earlier != made) {
+                        let text = format!("{earlier} and {made} were opened under one key");
                         self.violate("one-key-one-session", text, Some(earlier));
                     }
                 }

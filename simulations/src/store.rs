@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use engine::{
     account::AccountName,
+    idempotency::Remembered,
     ids::{EventId, MerchantId, PaymentId, SlugToken},
     ledger::TxId,
     merchant::{KeyDigest, Merchant},
@@ -91,6 +92,7 @@ impl Store for SimStore {
         open_facilitations() -> Vec<Claimed>;
         claim(tx_id: TxId) -> Option<Claimed>;
         claim_by_nonce(nonce: String) -> Option<Claimed>;
+        remembered(merchant: MerchantId, key: [u8; 32]) -> Option<Remembered>;
         cursor() -> Option<Cursor>;
         rate() -> Option<Rate>;
         due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;

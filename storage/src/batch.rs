@@ -259,7 +259,7 @@ pub enum CommitError {
     #[error("{} is claimed already", .0.tx_id)]
     Claimed(Box<Claimed>),
     /// The idempotency key stands for a request that was done before. Nothing was written.
-    #[error("done before as {}", .0.payment)]
+    #[error("done before: {:?}", .0.made)]
     Remembered(Box<Remembered>),
     /// The writer's queue is full. Nothing was written; come back later.
     #[error("the store has more to write than it can")]

@@ -26,6 +26,7 @@ pub use committer::CommitMode;
 pub use directory::{FILE_NAME, OpenError};
 use engine::{
     account::AccountName,
+    idempotency::Remembered,
     ids::{MerchantId, PaymentId, SlugToken},
     ledger::TxId,
     merchant::{KeyDigest, Merchant},
@@ -106,6 +107,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns which transaction used a nonce, ever.
     fn claim_by_nonce(&self, nonce: String) -> Read<'_, Option<Claimed>>;
+
+    /// Returns what was done under an idempotency key, if it has not been forgotten yet.
+    fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>>;
 
     /// Returns the newest irreversible block whose every effect is durable.
     fn cursor(&self) -> Read<'_, Option<Cursor>>;

@@ -7,6 +7,7 @@ use std::{
 
 use engine::{
     account::AccountName,
+    idempotency::Remembered,
     ids::{EventId, MerchantId, PaymentId, SlugToken},
     ledger::TxId,
     merchant::{KeyDigest, Merchant},
@@ -26,7 +27,10 @@ use crate::{
     outbox,
     prepared::{self, Prepared, Step},
     queries, record, search,
-    tables::{API_KEYS, CLAIMS, EVENT_SEQS, FACILITATIONS, IN_FLIGHT, MERCHANTS, META, NONCES, PAYMENTS, SLUGS, meta},
+    tables::{
+        API_KEYS, CLAIMS, EVENT_SEQS, FACILITATIONS, IDEMPOTENCY, IN_FLIGHT, MERCHANTS, META, NONCES, PAYMENTS, SLUGS,
+        meta,
+    },
 };
 
 /// How a store is opened.
@@ -187,6 +191,15 @@ impl Store for RedbStore {
     fn claim_by_nonce(&self, nonce: String) -> Read<'_, Option<Claimed>> {
         self.read(move |snapshot| match snapshot.open_table(NONCES)?.get(&prepared::nonce_digest(&nonce))? {
             Some(tx_id) => claim(snapshot, TxId(*tx_id.value())),
+            None => Ok(None),
+        })
+    }
+
+    fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>> {
+        self.read(move |snapshot| match snapshot.open_table(IDEMPOTENCY)?.get((merchant.bits(), &key))? {
+            Some(bytes) => record::remembered_from_bytes(merchant, key, bytes.value())
+                .map(Some)
+                .map_err(Fault::damaged("idempotency", merchant)),
             None => Ok(None),
         })
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     account::AccountName,
-    idempotency::Remembered,
+    idempotency::{Made, Remembered},
     ids::{EventId, MerchantId, PaymentId},
     merchant::Merchant,
     money::HivePrice,
@@ -276,7 +276,7 @@ impl Try {
                 merchant: merchant_id(1),
                 key: [key; 32],
                 fingerprint: [print; 32],
-                payment: payment_id(1),
+                made: Made::Payment(payment_id(1)),
                 at: at(day * 86_400),
             }),
             Self::Forget { day } => Write::Forget { made_before: at(day * 86_400) },

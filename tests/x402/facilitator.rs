@@ -14,6 +14,7 @@ crate::tests!(
     a_session_is_verified_and_settled,
     requirements_of_version_1_are_settled_and_told_once,
     requirements_of_version_2_are_settled_and_told_once,
+    a_known_caller_is_told_again_under_its_key,
     only_registered_accounts_are_paid_where_a_setting_says_so,
     bodies_that_ask_for_nothing_are_refused_and_say_no,
 );
@@ -106,6 +107,58 @@ fn requirements_of_version_2_are_settled_and_told_once() {
     assert_eq!(verify(&dev.api, &target, &shown)["isValid"], true);
     assert_eq!(settle(&dev.api, &target, &shown)["success"], true);
     assert_eq!(settle(&dev.api, &target, &shown)["errorReason"], "duplicate_settlement");
+}
+
+fn a_known_caller_is_told_again_under_its_key() {
+    let dev = shared();
+    let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
+    let accepted = accepted(&server.name);
+    let payment = |resource: &str, id: Option<&str>| {
+        let nonce = nonce();
+        let signed = dev.ledger.signed(&agent, &[(&server.name, PRICE, &format!("x402:{nonce}"))]);
+        let mut shown = v2(&json_of(&signed), &nonce, &accepted);
+        shown["resource"] = json!({ "url": resource });
+        if let Some(id) = id {
+            shown["extensions"] = json!({ "payment-identifier": { "info": { "required": false, "id": id } } });
+        }
+        json!({ "x402Version": 2, "paymentRequirements": accepted, "paymentPayload": shown })
+    };
+    let ask = |body: &Value, key: Option<&str>, name: Option<&str>| {
+        let mut ask = dev.api.post(SETTLE, body);
+        if let Some(key) = key {
+            ask = ask.x_api_key(key);
+        }
+        if let Some(name) = name {
+            ask = ask.header("idempotency-key", name);
+        }
+        ask.send()
+    };
+    let key = Some(shop.key.as_str());
+    for (name, id) in [(Some("order-7"), None), (None, Some("order-7-of-the-shop"))] {
+        let (first, anew) = (payment("/a", id), payment("/a", id));
+        let told = ask(&first, key, name);
+        assert_eq!(told.header("idempotent-replayed"), None);
+        let told = told.ok(200);
+        assert_eq!(told["success"], true, "{told}");
+        let again = ask(&first, key, name);
+        assert_eq!(again.header("idempotent-replayed"), Some("true"));
+        assert_eq!(again.ok(200), told);
+        // The payer chooses its payments' names: a payment signed anew is not the one that was made.
+        for other in [anew, payment("/b", id)] {
+            let refused = ask(&other, key, name).ok(409);
+            assert_eq!((&refused["reason"], &refused["success"]), (&json!("idempotency_key_reused"), &json!(false)));
+            assert_eq!(refused["transaction"], "");
+        }
+        // Who is not known is not told, whatever name it brings along.
+        for (key, name) in [(None, name), (Some(dev.shop().key.as_str()), name), (key, Some("order-8"))] {
+            let refused = ask(&first, key, name).ok(200);
+            assert_eq!(refused["errorReason"], "duplicate_settlement", "{refused}");
+        }
+    }
+    let wrong = ask(&payment("/a", None), Some("sk_live_nobody"), Some("order-9")).ok(401);
+    assert_eq!((&wrong["reason"], &wrong["success"]), (&json!("invalid_api_key"), &json!(false)));
+    let wrong = ask(&payment("/a", None), key, Some("")).ok(400);
+    assert_eq!((&wrong["details"][0]["field"], &wrong["success"]), (&json!("Idempotency-Key"), &json!(false)));
 }
 
 fn only_registered_accounts_are_paid_where_a_setting_says_so() {

@@ -485,6 +485,7 @@ async fn a_failed_write_ends_the_engine() {
             open_facilitations() -> Vec<Claimed>;
             claim(tx_id: TxId) -> Option<Claimed>;
             claim_by_nonce(nonce: String) -> Option<Claimed>;
+            remembered(merchant: MerchantId, key: [u8; 32]) -> Option<engine::idempotency::Remembered>;
             cursor() -> Option<Cursor>;
             rate() -> Option<Rate>;
             due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;

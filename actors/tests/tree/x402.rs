@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use actors::{Settled, Target, X402Error, X402Request};
+use actors::{Retry, Settled, Target, X402Error, X402Request};
 use engine::{
     hive::{Asset, ChainId, Operation, Pack, Symbol, Transaction, Transfer as TransferOp},
+    idempotency::IdempotencyKey,
     ids::PaymentId,
     ledger::{TxId, memo_of},
     money::{Currency, FeePercent, Money},
@@ -510,6 +511,52 @@ async fn for_other_servers_a_success_is_told_once() {
     }
     let Err(X402Error::Refused(other)) = world.gateway().x402_settle(&ask("/b")).await else { panic!() };
     assert_eq!((other.reason, other.tx_id), (Reason::DuplicateSettlement, None), "not theirs to know");
+}
+
+#[tokio::test(start_paused = true)]
+async fn for_other_servers_a_known_caller_is_told_again_under_its_key() {
+    let mut world = World::started(store()).await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let soon = world.gateway().now() + Duration::from_secs(60);
+    let ask = |nonce: &str, resource: &str| X402Request {
+        target: Target::Requirements(requirements(resource)),
+        ..request(
+            PaymentId::from_bits(0),
+            &signed(vec![op("agent", "somebody", 1_000, &format!("x402:{nonce}"))], soon, "agent"),
+            nonce,
+        )
+    };
+    let under = |merchant: &engine::merchant::Merchant, key: &str| {
+        Some(Retry { merchant: merchant.id, key: IdempotencyKey::parse(key).unwrap() })
+    };
+    let first = ask("n-1", "/a");
+    let answers: Vec<_> = (0..20)
+        .map(|_| {
+            let (gateway, first, retry) = (world.gateway(), first.clone(), under(&merchant, "k-1"));
+            tokio::spawn(async move { gateway.x402_settle_under(&first, retry.as_ref()).await })
+        })
+        .collect();
+    until_handed_in(&world, &first.payload.transaction).await;
+    world.ledger.produce_mempool();
+    for answer in answers {
+        assert_eq!(answer.await.unwrap().unwrap().tx_id, id_of(&first.payload.transaction));
+    }
+    world.stop().await;
+    world.start().await;
+    let settled = world.gateway().x402_settle_under(&first, under(&merchant, "k-1").as_ref()).await.unwrap();
+    assert_eq!((settled.tx_id, settled.is_replay), (id_of(&first.payload.transaction), true));
+    // A payer that names its payments cannot have two things for one, nor pay twice for one.
+    let (again, elsewhere) = (ask("n-2", "/a"), ask("n-1", "/b"));
+    for other in [&again, &elsewhere] {
+        let answer = world.gateway().x402_settle_under(other, under(&merchant, "k-1").as_ref()).await;
+        assert_eq!(answer, Err(X402Error::Unavailable(actors::GatewayError::KeyReused)));
+    }
+    assert_eq!(world.ledger.count_handed_in(id_of(&again.payload.transaction)), 0);
+    // Nobody else is told, under whatever key, however often.
+    for retry in [None, under(&merchant, "k-2"), under(&other, "k-1"), under(&other, "k-1")] {
+        let answer = world.gateway().x402_settle_under(&first, retry.as_ref()).await;
+        assert_eq!(reason(answer), Reason::DuplicateSettlement, "{retry:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -357,6 +357,7 @@ pub(super) fn settled() -> v1::x402_settle_response::Outcome {
         payer: "agent".to_owned(),
         block_num: Some(7),
         amount: Some(v1::Money { units: 10_500, currency: v1::Currency::Hbd.into() }),
+        is_replay: false,
     })
 }
 

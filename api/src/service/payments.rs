@@ -28,7 +28,7 @@ pub(super) const DEFAULT_LIMIT: u32 = 20;
 pub(super) const MAX_LIMIT: u32 = 100;
 
 /// Reads the key under which a request is done once.
-fn idempotency_key<T>(request: &Request<T>) -> Result<Option<IdempotencyKey>, ApiError> {
+pub(super) fn idempotency_key<T>(request: &Request<T>) -> Result<Option<IdempotencyKey>, ApiError> {
     let Some(key) = request.metadata().as_ref().get(IDEMPOTENCY_KEY) else { return Ok(None) };
     // Bytes that are no text are no visible characters either.
     let key = IdempotencyKey::parse(key.to_str().unwrap_or_default());

@@ -1,6 +1,6 @@
 //! Payments by HTTP 402: the wire's request into the engine's, and a verdict as an answer.
 
-use actors::{Settled, Target, X402Error, X402Request};
+use actors::{Retry, Settled, Target, X402Error, X402Request};
 use engine::{
     account::AccountName,
     hive::{Fault, Transaction},
@@ -18,6 +18,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
+    payments::idempotency_key,
 };
 
 /// Bytes of a nonce, as the JSON reader has it.
@@ -58,8 +59,9 @@ impl X402 for Service {
 
     async fn settle(&self, request: Request<v1::X402Request>) -> Result<Response<v1::X402SettleResponse>, Status> {
         let _place = take(&self.x402.settling)?;
+        let retry = self.retry(&request).await?;
         let settled = match read(request.into_inner())? {
-            Ok(asked) => self.gateway.x402_settle(&asked).await,
+            Ok(asked) => self.gateway.x402_settle_under(&asked, retry.as_ref()).await,
             Err(refused) => Err(refused.into()),
         };
         let outcome = match settled {
@@ -71,12 +73,26 @@ impl X402 for Service {
     }
 }
 
+impl Service {
+    /// Reads under what a caller that is known asks again: its own key, and the request's. One without the other is
+    /// nothing.
+    async fn retry<T>(&self, request: &Request<T>) -> Result<Option<Retry>, ApiError> {
+        if proto::caller::api_key(request).is_none() {
+            return Ok(None);
+        }
+        let Some(key) = idempotency_key(request)? else { return Ok(None) };
+        let merchant = self.caller(request).await?.id;
+        Ok(Some(Retry { merchant, key }))
+    }
+}
+
 fn receipt(settled: &Settled) -> v1::X402Settled {
     v1::X402Settled {
         tx_id: settled.tx_id.to_string(),
         payer: settled.payer.to_string(),
         block_num: settled.block_num,
         amount: Some(convert::money(settled.amount)),
+        is_replay: settled.is_replay,
     }
 }
 

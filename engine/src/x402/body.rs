@@ -13,6 +13,8 @@ pub struct Asked {
     pub target: AskedFor,
     /// The payment.
     pub payload: PaymentPayload,
+    /// The name the payer gave the payment (extension `payment-identifier`), where it is one.
+    pub identifier: Option<String>,
 }
 
 /// What a payment is for.
@@ -92,8 +94,16 @@ impl Asked {
                 AskedFor::Requirements(requirements)
             }
         };
-        Ok(Self { target, payload: read })
+        Ok(Self { target, payload: read, identifier: identifier_of(payload).map(str::to_owned) })
     }
+}
+
+/// A name that breaks the extension's rules names nothing: it is never needed.
+fn identifier_of(payload: &Json) -> Option<&str> {
+    let extension = payload.get("extensions").ok()??.get("payment-identifier").ok()??;
+    let id = extension.get("info").ok()??.get("id").ok()??.text().ok()?;
+    let is_fit = (16..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    is_fit.then_some(id)
 }
 
 /// What is no id of ours names no session.
@@ -163,6 +173,20 @@ mod tests {
         for bad in ["", "{", &format!(r#"{{{SESSION},{SESSION}}}"#), &format!("{{{deep}}}"), "{} {}", "{\"a\":1e999}"] {
             assert!(matches!(Asked::parse(bad.as_bytes()), Err(BodyError::NotJson(_))), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_payment_may_have_a_name() {
+        let named = |id: &str| {
+            let extensions = format!(r#""extensions":{{"payment-identifier":{{"info":{{"id":{id}}}}}}},"accepted""#);
+            let payload = v2().replacen("\"accepted\"", &extensions, 1);
+            read(&[V2_REQUIREMENTS, &payload]).unwrap().unwrap().identifier
+        };
+        assert_eq!(named("\"0123456789-abc_DEF\"").as_deref(), Some("0123456789-abc_DEF"));
+        for unfit in ["\"short\"", "7", "null", "\"0123456789abcde é\"", &format!("\"{}\"", "x".repeat(129))] {
+            assert_eq!(named(unfit), None, "{unfit}");
+        }
+        assert_eq!(read(&[SESSION, &v1()]).unwrap().unwrap().identifier, None);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The bytes of an idempotency key.
 
 use engine::{
-    idempotency::Remembered,
+    idempotency::{Made, Remembered},
     ids::{MerchantId, PaymentId},
+    ledger::TxId,
 };
 use prost::Message;
 
@@ -18,15 +19,18 @@ struct Record {
     payment: Option<Bits>,
     #[prost(uint64, tag = "3")]
     at_ms: u64,
+    #[prost(bytes = "vec", tag = "4")]
+    settled: Vec<u8>,
 }
 
 /// Returns a key's stored form. Whose it is and its digest are the table's key and not repeated.
 pub(crate) fn remembered_to_bytes(remembered: &Remembered) -> Vec<u8> {
-    let record = Record {
-        fingerprint: remembered.fingerprint.to_vec(),
-        payment: Some(remembered.payment.bits().into()),
-        at_ms: remembered.at.millis(),
+    let (payment, settled) = match remembered.made {
+        Made::Payment(id) => (Some(id.bits().into()), Vec::new()),
+        Made::Settlement(tx_id) => (None, tx_id.0.to_vec()),
     };
+    let record =
+        Record { fingerprint: remembered.fingerprint.to_vec(), payment, at_ms: remembered.at.millis(), settled };
     seal(VERSION, &record)
 }
 
@@ -37,7 +41,11 @@ pub(crate) fn remembered_from_bytes(merchant: MerchantId, key: [u8; 32], bytes: 
         merchant,
         key,
         fingerprint: array("fingerprint", &record.fingerprint)?,
-        payment: PaymentId::from_bits(id("payment", record.payment)?),
+        made: if record.settled.is_empty() {
+            Made::Payment(PaymentId::from_bits(id("payment", record.payment)?))
+        } else {
+            Made::Settlement(TxId(array("settled", &record.settled)?))
+        },
         at: time(record.at_ms),
     })
 }

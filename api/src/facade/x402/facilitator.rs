@@ -3,9 +3,10 @@
 //! A verdict is an answer with status 200. A 400 means that nothing can be judged, a 5xx that nobody could judge.
 
 use engine::x402::{Asked, AskedFor, BodyError, NETWORK, Reason, SCHEME};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header::AUTHORIZATION};
 use proto::{
     ApiError,
+    caller::{API_KEY, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
     v1::{self, Health, x402_request::Target},
 };
 use serde::Serialize;
@@ -98,7 +99,7 @@ impl<'a> Outcome<'a> {
 /// Checks a payment and sends nothing.
 pub(in crate::facade) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let verdict = match read(&mut call).await {
-        Ok(Ok(asked)) => ask_verify(facade, &call, asked).await,
+        Ok(Ok((asked, _))) => ask_verify(facade, &call, asked).await,
         Ok(Err(denial)) => Ok(Err(denial)),
         Err(refused) => return Ok(refused_body(&call, &refused, |denial| answer::to_json(&Verified::denied(denial)))),
     };
@@ -124,12 +125,22 @@ pub(in crate::facade) async fn verify(facade: &Facade, mut call: Call) -> Result
 /// Checks a payment, brings it onto the ledger, and waits for the outcome.
 pub(in crate::facade) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let outcome = match read(&mut call).await {
-        Ok(Ok(asked)) => ask_settle(facade, &call, asked).await,
+        Ok(Ok((asked, identifier))) => match name(&mut call, identifier) {
+            Ok(()) => ask_settle(facade, &call, asked).await,
+            Err(error) => Err(error),
+        },
         Ok(Err(denial)) => Ok(Err(denial)),
         Err(refused) => return Ok(refused_body(&call, &refused, |denial| answer::to_json(&Outcome::denied(denial)))),
     };
     match outcome {
-        Ok(Ok(settled)) => Ok(answer::json(StatusCode::OK, &Outcome::settled(&settled))),
+        Err(error) if error.reason == proto::Reason::IdempotencyKeyReused => Ok(reused(&call, &error)),
+        Ok(Ok(settled)) => {
+            let mut response = answer::json(StatusCode::OK, &Outcome::settled(&settled));
+            if settled.is_replay {
+                response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+            }
+            Ok(response)
+        }
         Ok(Err(denial)) => {
             let mut response = answer::json(StatusCode::OK, &Outcome::denied(&denial));
             if denial.reason == Reason::SettlementPending {
@@ -153,13 +164,37 @@ enum Unjudged {
 }
 
 /// Reads a whole body. What is wrong inside it is a verdict.
-async fn read(call: &mut Call) -> Result<Result<v1::X402Request, Denial>, Unjudged> {
+async fn read(call: &mut Call) -> Result<Result<Named, Denial>, Unjudged> {
     let body = call.json_bytes().await.map_err(Unjudged::Transport)?;
     let asked = Asked::parse(&body).map_err(Unjudged::Body)?;
     Ok(asked.map(wire).map_err(Denial::from))
 }
 
-fn wire(asked: Asked) -> v1::X402Request {
+/// A request, and the name its payer gave the payment.
+type Named = (v1::X402Request, Option<String>);
+
+/// Says who asks and under which name, where both are said: a header's name goes before the payment's own.
+fn name(call: &mut Call, identifier: Option<String>) -> Result<(), ApiError> {
+    let given = call.headers().get(IDEMPOTENCY_KEY).cloned();
+    let key = given.or_else(|| identifier.and_then(|id| HeaderValue::try_from(id).ok()));
+    let is_known = call.headers().contains_key(API_KEY) || call.headers().contains_key(AUTHORIZATION);
+    if key.is_some() && is_known {
+        call.with_key()?;
+        call.caller.idempotency_key = key;
+    }
+    Ok(())
+}
+
+/// Answers a name that stands for another payment or other requirements.
+fn reused(call: &Call, error: &ApiError) -> Response {
+    let row = error.row();
+    let message = error.message.to_string();
+    let denial = Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None };
+    let own = answer::to_json(&Outcome::denied(&denial));
+    x402_answer::refusal(StatusCode::CONFLICT, row.word, &error.message, call.request_id(), own)
+}
+
+fn wire(asked: Asked) -> Named {
     let target = match asked.target {
         AskedFor::Session(id) => Target::SessionId(id.to_string()),
         AskedFor::Requirements(requirements) => Target::Requirements(v1::X402Requirements {
@@ -172,7 +207,7 @@ fn wire(asked: Asked) -> v1::X402Request {
             valid_before_ms: requirements.valid_before.map(record::millis_to_wire),
         }),
     };
-    request(target, asked.payload)
+    (request(target, asked.payload), asked.identifier)
 }
 
 fn refused_body(call: &Call, unjudged: &Unjudged, own: impl FnOnce(&Denial) -> Vec<u8>) -> Response {
@@ -192,6 +227,11 @@ fn refused_body(call: &Call, unjudged: &Unjudged, own: impl FnOnce(&Denial) -> V
 }
 
 fn unavailable(reason: Reason, error: &ApiError) -> Denial {
+    if error.http() < 500 {
+        // The request's own fault, such as a key that is none.
+        let message = error.message.to_string();
+        return Denial { reason: Reason::InvalidPayload, message, payer: None, tx_id: None };
+    }
     let message = format!("no verdict was reached: {}; ask again with the same payment", error.message);
     Denial { reason, message, payer: None, tx_id: None }
 }

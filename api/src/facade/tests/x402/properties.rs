@@ -23,15 +23,13 @@ use crate::facade::{
     server::ClientAddr,
 };
 
-/// Cases of each property: many where nobody waits for them.
-const CASES: u32 = 100_000;
-const CASES_AT_A_DESK: u32 = 1_000;
+/// Cases of each property, unless `PROPTEST_CASES` says otherwise, as `.ci/run` does.
+const CASES: u32 = 1_000;
 
 fn runner() -> TestRunner {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
-        let is_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
-        config.cases = if is_ci { CASES } else { CASES_AT_A_DESK };
+        config.cases = CASES;
     }
     TestRunner::new(config)
 }
