@@ -12,6 +12,7 @@ mod harness;
 mod idempotency;
 mod interop;
 mod ledgers;
+mod limits;
 mod merchants;
 mod payments;
 mod recovery;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         webhooks::tests(),
         events::tests(),
         ledgers::tests(),
+        limits::tests(),
         recovery::tests(),
         split::tests(),
         grpc::tests(),

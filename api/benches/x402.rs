@@ -58,7 +58,7 @@ async fn measure(time: Duration) {
     serve.args(["serve", "--network", "dev", "--node", &node, "--listen", &free.to_string()]);
     serve.args(["--data"]).arg(data.path());
     serve.args(["--set", "x402.finality=accepted", "--set", "ledger.poll_interval_ms=200", "--set", "log.level=warn"]);
-    serve.args(["--set", "grpc.listen=127.0.0.1:0"]);
+    serve.args(["--set", "grpc.listen=127.0.0.1:0", "--set", "limits.profile=off"]);
     let mut serve = serve.spawn().expect("the program is there");
     wait_for(free).await;
     let merchant = once(

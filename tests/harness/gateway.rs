@@ -153,8 +153,12 @@ pub(crate) struct Serve {
 }
 
 /// The settings under which such a gateway follows the dev ledger as `dev` does.
-const AS_DEV: [&str; 3] =
-    ["--set=ledger.poll_interval_ms=50", "--set=webhooks.allow_insecure=true", "--set=fees.percent=1.5"];
+const AS_DEV: [&str; 4] = [
+    "--set=ledger.poll_interval_ms=50",
+    "--set=webhooks.allow_insecure=true",
+    "--set=fees.percent=1.5",
+    "--set=limits.profile=off",
+];
 
 impl Serve {
     /// Starts `serve` on a data directory and waits until it follows the ledger.
@@ -198,7 +202,8 @@ impl Split {
         let token = std::fs::read_to_string(data.join("grpc-token")).expect("the engine's token");
         let url = format!("--engine-url={grpc}");
         let token = format!("--set=grpc.token={}", token.trim());
-        let mut facade = Process::start(&["facade", "--listen", "127.0.0.1:0", &url, &token]);
+        let mut facade =
+            Process::start(&["facade", "--listen", "127.0.0.1:0", "--set=limits.profile=off", &url, &token]);
         let address = facade.log_after("listening on ");
         let api = Api::new(&format!("http://{address}"));
         until_ready(&api);

@@ -102,6 +102,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         ("webhooks.allow_insecure", "true".to_owned()),
         ("ledger.poll_interval_ms", poll_ms.to_string()),
         ("log.level", "warn".to_owned()),
+        ("limits.profile", args.limits.clone()),
     ];
     let mut flags = Vec::new();
     push(&mut flags, "listen", Some(args.listen));

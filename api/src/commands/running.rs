@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use actors::{
     Environment, Gateway, Tree,
-    environment::{NoProbe, Node},
+    environment::{Clock as _, NoProbe, Node},
     hive_rpc::HiveRpc,
     http_webhooks::HttpWebhooks,
     system::{SystemClock, SystemEntropy},
@@ -104,7 +104,8 @@ pub(super) fn serve_rest(
 ) -> Result<JoinHandle<()>, Failure> {
     let address = address_of(&listener)?;
     let base_url = config.optional("base_url").map_or_else(|| format!("http://{address}"), str::to_owned);
-    let facade = Facade::new(Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
+    let edge = config.edge(Arc::new(|| SystemClock.now()));
+    let facade = Facade::behind(edge, Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
     let limits = Limits {
         connections: config.count("limits.connections"),
         head_timeout: config.millis("limits.head_timeout_ms"),

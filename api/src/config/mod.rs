@@ -12,6 +12,8 @@ use engine::{
     payment::{ClaimFinality, FeeMode},
 };
 
+use crate::facade::limits::{Edge, Limits, Now, Rate, StreamLimits};
+
 pub use table::{Key, Kind, TABLE, find, reference};
 
 /// Where a value came from.
@@ -303,6 +305,23 @@ impl Config {
     #[must_use]
     pub fn list(&self, name: &str) -> Vec<String> {
         self.text(name).split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+    }
+
+    /// Returns how often something may happen, if there is a limit.
+    #[must_use]
+    pub fn rate(&self, name: &str) -> Option<Rate> {
+        self.optional(name).map(|text| text.parse().expect("rates were checked when they were set"))
+    }
+
+    /// Returns what stands between the facade and the world.
+    #[must_use]
+    pub fn edge(&self, now: Now) -> Edge {
+        let streams =
+            StreamLimits { per_address: self.count("limits.streams_per_address"), total: self.count("limits.streams") };
+        let limits = (self.text("limits.profile") == "production")
+            .then(|| Limits::new(now, |name| self.rate(name), self.seconds("limits.lockout_seconds"), streams));
+        let trusted_proxies = self.list("trusted_proxies").iter().filter_map(|network| network.parse().ok()).collect();
+        Edge { trusted_proxies, limits }
     }
 
     /// Returns an address to listen on, if there is one.

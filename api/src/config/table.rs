@@ -6,6 +6,8 @@ use std::{fmt, net::SocketAddr};
 use actors::addresses::IpNet;
 use engine::{account::AccountName, hive::ChainId, money::FeePercent};
 
+use crate::facade::limits::Rate;
+
 /// What a setting holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -35,6 +37,8 @@ pub enum Kind {
     Path,
     /// What HTTP header names may start with.
     HeaderPrefix,
+    /// How often something may happen, such as `25/s burst 50`, or nothing.
+    Rate,
     /// Any text without control characters, or nothing. Never shown.
     Secret,
 }
@@ -230,6 +234,45 @@ pub static TABLE: &[Key] = &[
         "4096",
         "Changes that may wait in the engine at once; more are turned away with 503.",
     ),
+    key(
+        "trusted_proxies",
+        Kind::Networks,
+        "",
+        "Proxies before us whose `X-Forwarded-For` is believed: the rightmost address in it that is none of them is the caller's.",
+    ),
+    key(
+        "limits.profile",
+        Kind::Word(&["production", "off"]),
+        "production",
+        "Whether the rates and counts below hold. `dev` starts with `off`; `dev --limits production` turns them on.",
+    ),
+    key(
+        "limits.api_writes",
+        Kind::Rate,
+        "25/s burst 50",
+        "Changes with one API key. Here and below: empty is no limit.",
+    ),
+    key("limits.api_reads", Kind::Rate, "100/s burst 200", "Reads with one API key."),
+    key("limits.export", Kind::Rate, "6/min", "Exports with one API key."),
+    key("limits.register", Kind::Rate, "2/min", "Registrations from one address. An IPv6 address counts as its /64."),
+    key("limits.register_daily", Kind::Rate, "20/day", "The same over a day."),
+    key("limits.checkout", Kind::Rate, "60/min burst 30", "Requests for checkout addresses from one address."),
+    key(
+        "limits.x402",
+        Kind::Rate,
+        "60/min",
+        "Payments shown from one address, at checkout addresses or the facilitator.",
+    ),
+    key("limits.x402_session", Kind::Rate, "10/min", "Payments shown for one session."),
+    key(
+        "limits.bad_keys",
+        Kind::Rate,
+        "10/min",
+        "Wrong API keys from one address; after them the address is locked out and no key of its is looked at.",
+    ),
+    key("limits.lockout_seconds", Kind::Integer(1, 86_400), "600", "How long an address stays locked out."),
+    key("limits.streams_per_address", Kind::Integer(1, 1_000_000), "10", "Event streams open to one address at once."),
+    key("limits.streams", Kind::Integer(1, 1_000_000), "2000", "Event streams open at once."),
     key("store.cache_bytes", Kind::Integer(1_048_576, 68_719_476_736), "67108864", "Memory for pages of the database."),
     key(
         "store.queue",
@@ -275,6 +318,7 @@ impl Key {
             Kind::Urls => is(!text.is_empty() && text.split(',').all(is_url)),
             Kind::Networks => is(text.is_empty() || text.split(',').all(|part| part.trim().parse::<IpNet>().is_ok())),
             Kind::Path | Kind::Secret => is(!text.chars().any(char::is_control)),
+            Kind::Rate => is(text.is_empty() || text.parse::<Rate>().is_ok()),
             Kind::HeaderPrefix => is((1..=40).contains(&text.len())
                 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
                 && text.starts_with(|c: char| c.is_ascii_alphabetic())),
@@ -306,6 +350,7 @@ impl fmt::Display for Kind {
             Self::Urls => f.write_str("one or more http or https URLs"),
             Self::Networks => f.write_str("networks such as 10.1.0.0/16, or empty"),
             Self::Path => f.write_str("a path or empty"),
+            Self::Rate => f.write_str("a rate such as 25/s burst 50, 2/min or 20/day, or empty"),
             Self::HeaderPrefix => f.write_str("1 to 40 letters, digits and hyphens, a letter first"),
             Self::Secret => f.write_str("a text without control characters, or empty"),
         }
@@ -327,6 +372,7 @@ impl Kind {
             Self::OptionalUrl => ("text", "http(s) URL or empty".to_owned()),
             Self::Urls => ("list of texts", "http(s) URLs; commas between them in a variable".to_owned()),
             Self::Networks => ("list of texts", "networks such as `10.1.0.0/16`".to_owned()),
+            Self::Rate => ("rate", "`n/s`, `n/min`, `n/h`, `n/day`, and `burst m`, or empty".to_owned()),
             Self::Path => ("text", "a path or empty".to_owned()),
             Self::HeaderPrefix => ("text", "1 to 40 letters, digits, `-`".to_owned()),
             Self::Secret => ("text", "secret, never shown".to_owned()),

@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    net::IpAddr,
     pin::Pin,
     sync::Arc,
     sync::atomic::{AtomicU64, Ordering},
@@ -16,7 +17,12 @@ use http::{
 };
 use proto::{ApiError, Caller, Reason};
 
-use super::{auth, query::Query, reader::Body, server::ClientAddr};
+use super::{
+    auth,
+    limits::{Edge, StreamPermit},
+    query::Query,
+    reader::Body,
+};
 
 /// Bytes of a JSON body at most.
 const BODY_MAX_BYTES: usize = 64 * 1024;
@@ -50,7 +56,8 @@ pub(super) struct Head {
     pub(super) method: Method,
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,
-    pub(super) client: ClientAddr,
+    /// The other end of the connection. Behind a proxy this is the proxy.
+    pub(super) client: IpAddr,
 }
 
 /// One request.
@@ -61,6 +68,7 @@ pub(super) struct Call {
     pub(super) caller: Caller,
     head: Arc<Head>,
     body: Incoming,
+    client: IpAddr,
 }
 
 impl Call {
@@ -68,8 +76,19 @@ impl Call {
     pub(super) fn new(head: Arc<Head>, body: Incoming) -> Self {
         // HEAD gets the same answer; the server keeps its body to itself.
         let method = if head.method == Method::HEAD { Method::GET } else { head.method.clone() };
-        let caller = Caller { client_ip: Some(head.client.text.clone()), ..Caller::default() };
-        Self { method, caller, head, body }
+        let client = head.client;
+        Self { method, caller: Caller::default(), head, body, client }
+    }
+
+    /// Says whom the request comes from.
+    pub(super) fn set_client(&mut self, client: IpAddr) {
+        self.client = client;
+        self.caller.client_ip = HeaderValue::from_str(&client.to_string()).ok();
+    }
+
+    /// Takes a place among the open streams, which the answer must keep.
+    pub(super) fn stream(&self, edge: &Edge) -> Result<Option<StreamPermit>, ApiError> {
+        edge.stream(self.client)
     }
 
     /// Returns the method as it was sent: HEAD is HEAD.

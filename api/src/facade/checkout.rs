@@ -23,6 +23,7 @@ use super::{
     Facade, Refusal, answer,
     call::Call,
     error,
+    limits::StreamPermit,
     pages::{self, View},
     record, x402,
 };
@@ -140,6 +141,7 @@ pub(super) async fn events_by_id(facade: &Facade, call: Call, id: &str) -> Resul
 
 /// Streams the live status until the session is finished, or we stop.
 async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
+    let permit = call.stream(&facade.edge)?;
     let request = call.caller.request(way.request());
     let snapshots = facade.engine.checkout().watch_checkout(request).await?.into_inner();
     // An engine that goes away ends the stream; the page's browser comes back by itself.
@@ -155,7 +157,7 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
             .json_data(pages::Live::of(&payment, whole || is_open(&payment)));
         event.ok().map(Ok::<_, std::convert::Infallible>)
     });
-    let events = Shared::new(events);
+    let events = Shared::new(events, permit);
     let stream = warp::sse::keep_alive().interval(Duration::from_secs(15)).stream(events);
     let mut response = warp::sse::reply(stream).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -163,18 +165,22 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
 }
 
 /// A stream that threads may pass around. It is only ever polled through `&mut`, so the lock is never taken.
-pub(super) struct Shared<S>(std::sync::Mutex<Pin<Box<S>>>);
+pub(super) struct Shared<S> {
+    events: std::sync::Mutex<Pin<Box<S>>>,
+    _permit: Option<StreamPermit>,
+}
 
 impl<S> Shared<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self(std::sync::Mutex::new(Box::pin(stream)))
+    /// The stream keeps its place among the open ones until it goes.
+    pub(super) fn new(stream: S, permit: Option<StreamPermit>) -> Self {
+        Self { events: std::sync::Mutex::new(Box::pin(stream)), _permit: permit }
     }
 }
 
 impl<S: Stream> Stream for Shared<S> {
     type Item = S::Item;
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<S::Item>> {
-        self.0.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).as_mut().poll_next(cx)
+        self.events.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).as_mut().poll_next(cx)
     }
 }
 

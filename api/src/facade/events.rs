@@ -50,12 +50,13 @@ pub(super) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, 
     call.with_key()?;
     let last = call.headers().get(LAST_EVENT_ID).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
     let after = last.filter(|id| !id.is_empty()).or_else(|| call.query().get("after").map(str::to_owned));
+    let permit = call.stream(&facade.edge)?;
     let request = call.caller.request(v1::WatchEventsRequest { after });
     let updates = facade.engine.events().watch_events(request).await?.into_inner();
     let updates = updates.take_while(|update| std::future::ready(update.is_ok()));
     let updates = updates.take_until(Box::pin(facade.closed()));
     let events = updates.filter_map(|update| async move { Some(Ok::<_, Infallible>(told(update.ok()?))) });
-    let stream = sse::keep_alive().interval(HEARTBEAT).stream(Shared::new(events));
+    let stream = sse::keep_alive().interval(HEARTBEAT).stream(Shared::new(events, permit));
     let mut response = sse::reply(stream).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)

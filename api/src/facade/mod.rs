@@ -21,6 +21,7 @@ mod checkout;
 mod error;
 mod events;
 mod health;
+pub mod limits;
 mod merchants;
 mod pages;
 mod payments;
@@ -41,10 +42,12 @@ mod fake;
 mod tests;
 
 use call::{Call, Head, Incoming, RequestIds};
+use limits::{Asked, Edge, Limited};
 
 /// What every handler holds.
 pub struct Facade {
     engine: Engine,
+    edge: Edge,
     base_url: String,
     ids: RequestIds,
     body_timeout: Duration,
@@ -58,9 +61,16 @@ impl Facade {
     /// Makes a facade of `engine`, reached by the world at `base_url`; `seed` makes the names of its requests.
     #[must_use]
     pub fn new(engine: Engine, base_url: &str, seed: u64) -> Arc<Self> {
+        Self::behind(Edge::default(), engine, base_url, seed)
+    }
+
+    /// The same with limits, and proxies before it.
+    #[must_use]
+    pub fn behind(edge: Edge, engine: Engine, base_url: &str, seed: u64) -> Arc<Self> {
         let base_url = base_url.trim_end_matches('/').to_owned();
         Arc::new(Self {
             engine,
+            edge,
             base_url,
             ids: RequestIds::new(seed),
             body_timeout: BODY_TIMEOUT,
@@ -176,14 +186,35 @@ impl Facade {
         let is_checkout = path.starts_with("/for/") || path.starts_with("/checkout/");
         let wants_page = is_checkout && !checkout::is_program(&call);
         let is_address = is_checkout && path.matches('/').count() == 2;
-        let result = match call.check_head() {
-            Ok(()) => self.dispatch(path, call).await,
-            Err(error) => Err(error.into()),
+        let client = self.edge.client(head.client, &head.headers);
+        call.set_client(client);
+        let key = auth::api_key(&head.headers).ok();
+        let admitted = match &self.edge.limits {
+            Some(limits) if head.method != Method::OPTIONS => {
+                let pays = is_address && x402::is_shown(&head.headers);
+                let key = key.as_ref().map(HeaderValue::as_bytes);
+                limits.admit(&Asked { method: &head.method, path, client, key, pays })
+            }
+            _ => Ok(Vec::new()),
         };
+        let (result, standings) = match admitted {
+            Err(Limited { error, standings }) => (Err(error.into()), standings),
+            Ok(standings) => match call.check_head() {
+                Ok(()) => (self.dispatch(path, call).await, standings),
+                Err(error) => (Err(error.into()), standings),
+            },
+        };
+        let is_bad_key = result.as_ref().is_err_and(|refusal| refusal.error.reason == Reason::InvalidApiKey);
+        if let Some(limits) = self.edge.limits.as_ref().filter(|_| is_bad_key && key.is_some()) {
+            limits.note_bad_key(client);
+        }
         let name = id.to_str().unwrap_or_default();
         let mut response = match result {
             Ok(response) => response,
             Err(refusal) if wants_page => pages::refusal(&refusal.error, name),
+            Err(refusal) if x402::is_judged(path) && refusal.error.reason == Reason::RateLimited => {
+                x402::limited(path, &refusal.error, name)
+            }
             Err(refusal) => refusal.into_response(name),
         };
         if is_checkout {
@@ -195,6 +226,7 @@ impl Facade {
         } else if is_address && !wants_page {
             x402::cors(response.headers_mut());
         }
+        limits::write_headers(&standings, response.headers_mut());
         answer::finish(&mut response, id, is_api);
         response
     }

@@ -1,8 +1,12 @@
 //! The one accept loop of the facade: limits, timeouts, the caller's address, a graceful end.
 
-use std::{future::Future, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
-use http::HeaderValue;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -16,20 +20,6 @@ use tokio::{
 use tracing::{debug, info, warn};
 
 use super::{Facade, call::Head, routes, wire::PlainErrors};
-
-/// Where a connection comes from. Behind a proxy this is the proxy.
-#[derive(Debug, Clone)]
-pub(super) struct ClientAddr {
-    /// The address without its port, as it is told to the engine.
-    pub(super) text: HeaderValue,
-}
-
-impl ClientAddr {
-    fn of(address: SocketAddr) -> Self {
-        let text = address.ip().to_string();
-        Self { text: HeaderValue::from_str(&text).expect("an address may stand in a header") }
-    }
-}
 
 /// What the loop allows.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +56,7 @@ pub async fn serve(listener: TcpListener, facade: Arc<Facade>, limits: Limits, s
             accepted = accept(&listener, &connections) => accepted,
         };
         let Some((stream, address, permit)) = accepted else { continue };
-        let service = WithHead { inner: service.clone(), client: ClientAddr::of(address) };
+        let service = WithHead { inner: service.clone(), client: address.ip() };
         let io = TokioIo::new(PlainErrors::new(stream));
         let connection = http.serve_connection(io, TowerToHyperService::new(service));
         let connection = graceful.watch(connection);
@@ -109,7 +99,7 @@ async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>) -> Option<
 #[derive(Clone)]
 struct WithHead<S> {
     inner: S,
-    client: ClientAddr,
+    client: IpAddr,
 }
 
 impl<S, B> tower::Service<http::Request<B>> for WithHead<S>
@@ -129,7 +119,7 @@ where
             method: request.method().clone(),
             uri: request.uri().clone(),
             headers: std::mem::take(request.headers_mut()),
-            client: self.client.clone(),
+            client: self.client,
         };
         request.extensions_mut().insert(Arc::new(head));
         self.inner.call(request)

@@ -99,7 +99,10 @@ impl<'a> Outcome<'a> {
 /// Checks a payment and sends nothing.
 pub(in crate::facade) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let verdict = match read(&mut call).await {
-        Ok(Ok((asked, _))) => ask_verify(facade, &call, asked).await,
+        Ok(Ok((asked, _))) => match count(facade, &asked) {
+            Ok(()) => ask_verify(facade, &call, asked).await,
+            Err(error) => return Ok(limited(VERIFY, &error, call.request_id())),
+        },
         Ok(Err(denial)) => Ok(Err(denial)),
         Err(refused) => return Ok(refused_body(&call, &refused, |denial| answer::to_json(&Verified::denied(denial)))),
     };
@@ -125,8 +128,11 @@ pub(in crate::facade) async fn verify(facade: &Facade, mut call: Call) -> Result
 /// Checks a payment, brings it onto the ledger, and waits for the outcome.
 pub(in crate::facade) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let outcome = match read(&mut call).await {
-        Ok(Ok((asked, identifier))) => match name(&mut call, identifier) {
+        Ok(Ok((asked, identifier))) => match count(facade, &asked).and_then(|()| name(&mut call, identifier)) {
             Ok(()) => ask_settle(facade, &call, asked).await,
+            Err(error) if error.reason == proto::Reason::RateLimited => {
+                return Ok(limited(SETTLE, &error, call.request_id()));
+            }
             Err(error) => Err(error),
         },
         Ok(Err(denial)) => Ok(Err(denial)),
@@ -224,6 +230,32 @@ fn refused_body(call: &Call, unjudged: &Unjudged, own: impl FnOnce(&Denial) -> V
     };
     let denial = Denial { reason: Reason::InvalidPayload, message, payer: None, tx_id: None };
     x402_answer::failure_with(&error, call.request_id(), own(&denial))
+}
+
+const VERIFY: &str = "/api/public/x402/verify";
+const SETTLE: &str = "/api/public/x402/settle";
+
+/// Says whether a path is one where payments are judged.
+pub(in crate::facade) fn is_judged(path: &str) -> bool {
+    [VERIFY, SETTLE].contains(&path)
+}
+
+/// Answers one who asks too often, with the members its client reads.
+pub(in crate::facade) fn limited(path: &str, error: &ApiError, request_id: &str) -> Response {
+    let message = error.message.to_string();
+    let denial = Denial { reason: Reason::RateLimited, message, payer: None, tx_id: None };
+    match path {
+        VERIFY => x402_answer::failure(error, request_id, &Verified::denied(&denial)),
+        _ => x402_answer::failure(error, request_id, &Outcome::denied(&denial)),
+    }
+}
+
+/// Counts an attempt to pay a session of ours.
+fn count(facade: &Facade, asked: &v1::X402Request) -> Result<(), ApiError> {
+    match &asked.target {
+        Some(Target::SessionId(id)) => facade.edge.pay_session(id),
+        _ => Ok(()),
+    }
 }
 
 fn unavailable(reason: Reason, error: &ApiError) -> Denial {

@@ -1,0 +1,70 @@
+//! The limiter's clock: ours, made steady, so that a wall clock that is set back locks nobody out.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::time::Timestamp;
+use governor::{clock, nanos::Nanos};
+
+/// Tells the present time.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Counts the time that passes on a wall clock; what it is set back counts as no time.
+#[derive(Clone)]
+pub(super) struct Steady {
+    now: Now,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    wall_ms: u64,
+    elapsed_ms: u64,
+}
+
+impl Steady {
+    pub(super) fn of(now: Now) -> Self {
+        let wall_ms = now().millis();
+        Self { now, seen: Arc::new(Mutex::new(Seen { wall_ms, elapsed_ms: 0 })) }
+    }
+
+    /// Returns the nanoseconds since the limiter was made.
+    pub(super) fn nanos(&self) -> u64 {
+        let wall_ms = (self.now)().millis();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.elapsed_ms += wall_ms.saturating_sub(seen.wall_ms);
+        seen.wall_ms = wall_ms;
+        seen.elapsed_ms.saturating_mul(1_000_000)
+    }
+}
+
+impl clock::Clock for Steady {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        Nanos::new(self.nanos())
+    }
+}
+
+impl std::fmt::Debug for Steady {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Steady").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_goes_on_from_there() {
+        let wall = Arc::new(AtomicU64::new(10_000));
+        let read = Arc::clone(&wall);
+        let clock = Steady::of(Arc::new(move || Timestamp::from_millis(read.load(Ordering::Relaxed))));
+        for (at, elapsed_ms) in [(10_000, 0), (10_005, 5), (2_000, 5), (2_001, 6), (20_000, 18_005)] {
+            wall.store(at, Ordering::Relaxed);
+            assert_eq!(clock.nanos(), elapsed_ms * 1_000_000, "{at}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! How much of us one caller may use: rates by address and by key, open streams, and a lock for who guesses keys.
+
+mod bounded;
+mod client;
+mod clock;
+mod rate;
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use governor::{RateLimiter, middleware::StateInformationMiddleware};
+use http::{HeaderMap, HeaderValue, Method};
+use ipnet::IpNet;
+use proto::{ApiError, Reason};
+use sha2::{Digest, Sha256};
+use tracing::warn;
+
+use self::{
+    bounded::{Bounded, LockedOut},
+    clock::Steady,
+};
+pub use self::{
+    clock::Now,
+    rate::{NoRate, Rate},
+};
+
+/// What stands between the facade and the world.
+#[derive(Debug, Default)]
+pub struct Edge {
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The limits in force; none: everybody may do as much as they can.
+    pub limits: Option<Limits>,
+}
+
+impl Edge {
+    /// Returns the address of the one who asks.
+    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        client::address_of(peer, headers, &self.trusted_proxies)
+    }
+
+    /// Takes a place among the open streams; it is free again when the permit goes.
+    pub(super) fn stream(&self, client: IpAddr) -> Result<Option<StreamPermit>, ApiError> {
+        self.limits.as_ref().map(|limits| limits.streams.enter(client::key_of(client))).transpose()
+    }
+
+    /// Counts an attempt to pay one session.
+    pub(super) fn pay_session(&self, session: &str) -> Result<(), ApiError> {
+        let Some(limits) = &self.limits else { return Ok(()) };
+        limits.check(What::X402Session, digest(session.as_bytes())).map(drop).map_err(|limited| limited.error)
+    }
+}
+
+/// What is limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Writes,
+    Reads,
+    Register,
+    RegisterDaily,
+    Checkout,
+    X402,
+    X402Session,
+    Export,
+    BadKeys,
+}
+
+/// What is limited, the name of its policy in headers, and its setting.
+const POLICIES: [(What, &str, &str); 9] = [
+    (What::Writes, "writes", "limits.api_writes"),
+    (What::Reads, "reads", "limits.api_reads"),
+    (What::Register, "register", "limits.register"),
+    (What::RegisterDaily, "register-daily", "limits.register_daily"),
+    (What::Checkout, "checkout", "limits.checkout"),
+    (What::X402, "x402", "limits.x402"),
+    (What::X402Session, "x402-session", "limits.x402_session"),
+    (What::Export, "export", "limits.export"),
+    (What::BadKeys, "bad-keys", "limits.bad_keys"),
+];
+
+/// The limits of one facade. Each facade counts for itself.
+#[derive(Debug)]
+pub struct Limits {
+    clock: Steady,
+    policies: BTreeMap<What, Policy>,
+    locked_out: LockedOut,
+    lockout: Duration,
+    streams: Arc<Streams>,
+}
+
+#[derive(Debug)]
+struct Policy {
+    name: &'static str,
+    limiter: RateLimiter<u128, Bounded, Steady, StateInformationMiddleware>,
+    burst: u32,
+    /// How long an unused quota takes to become whole.
+    window: Duration,
+}
+
+/// Streams that may be open at once.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamLimits {
+    /// To one address.
+    pub per_address: usize,
+    /// Altogether.
+    pub total: usize,
+}
+
+/// One request as far as limits go.
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a Method,
+    pub(super) path: &'a str,
+    pub(super) client: IpAddr,
+    /// The key it carries, checked or not.
+    pub(super) key: Option<&'a [u8]>,
+    /// Whether it shows a payment.
+    pub(super) pays: bool,
+}
+
+/// Where a caller stands with one policy.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Standing {
+    name: &'static str,
+    burst: u32,
+    window: Duration,
+    remaining: u32,
+    reset: Duration,
+}
+
+/// A request that is too much.
+#[derive(Debug)]
+pub(super) struct Limited {
+    pub(super) error: ApiError,
+    pub(super) standings: Vec<Standing>,
+}
+
+impl Limits {
+    /// Limits by the rates of the settings named in this file; a setting without a rate limits nothing.
+    pub fn new(now: Now, rate_of: impl Fn(&str) -> Option<Rate>, lockout: Duration, streams: StreamLimits) -> Self {
+        let clock = Steady::of(now);
+        let policy = |(what, name, setting): (What, &'static str, &str)| {
+            let quota = rate_of(setting)?.quota();
+            let limiter = RateLimiter::new(quota, Bounded::new(), clock.clone());
+            let (burst, window) = (quota.burst_size().get(), quota.burst_size_replenished_in());
+            Some((what, Policy { name, limiter, burst, window }))
+        };
+        let policies = POLICIES.into_iter().filter_map(policy).collect();
+        let streams = Arc::new(Streams { limits: streams, open: Mutex::default() });
+        Self { policies, clock, locked_out: LockedOut::default(), lockout, streams }
+    }
+
+    /// Counts a request against every policy that is meant for it, or refuses it.
+    pub(super) fn admit(&self, asked: &Asked<'_>) -> Result<Vec<Standing>, Limited> {
+        let client = client::key_of(asked.client);
+        if asked.key.is_some() && is_keyed(asked.path) {
+            self.check_lock(client)?;
+        }
+        let mut standings = Vec::new();
+        for (what, who) in policies_of(asked, client) {
+            match self.check(what, who) {
+                Ok(standing) => standings.extend(standing),
+                Err(mut limited) => {
+                    limited.standings.splice(0..0, standings);
+                    return Err(limited);
+                }
+            }
+        }
+        Ok(standings)
+    }
+
+    fn check(&self, what: What, who: u128) -> Result<Option<Standing>, Limited> {
+        let Some(policy) = self.policies.get(&what) else { return Ok(None) };
+        let standing = |remaining, reset| Standing {
+            name: policy.name,
+            burst: policy.burst,
+            window: policy.window,
+            remaining,
+            reset,
+        };
+        match policy.limiter.check_key(&who) {
+            Ok(state) => {
+                let remaining = state.remaining_burst_capacity();
+                let missing = policy.burst.saturating_sub(remaining);
+                Ok(Some(standing(remaining, policy.window * missing / policy.burst)))
+            }
+            Err(refused) => {
+                let wait = refused.wait_time_from(governor::clock::Clock::now(&self.clock));
+                Err(Limited { error: too_many(wait), standings: vec![standing(0, wait)] })
+            }
+        }
+    }
+
+    /// Notes that a key of this address was none of ours. After too many the address may show no key at all for a
+    /// while: an answer to any would tell the good from the bad.
+    pub(super) fn note_bad_key(&self, client: IpAddr) {
+        let who = client::key_of(client);
+        let is_last = match self.check(What::BadKeys, who) {
+            Ok(standing) => standing.is_some_and(|standing| standing.remaining == 0),
+            Err(_) => true,
+        };
+        if is_last {
+            let lockout = u64::try_from(self.lockout.as_nanos()).unwrap_or(u64::MAX);
+            self.locked_out.insert(who, self.clock.nanos().saturating_add(lockout));
+            warn!(client.ip = %client, "{client} showed too many wrong API keys and is locked out");
+        }
+    }
+
+    fn check_lock(&self, client: u128) -> Result<(), Limited> {
+        let now = self.clock.nanos();
+        let Some(until) = self.locked_out.until(client, now) else { return Ok(()) };
+        let mut error = too_many(Duration::from_nanos(until.saturating_sub(now)));
+        error.message = "too many wrong API keys came from your address".into();
+        Err(Limited { error, standings: Vec::new() })
+    }
+}
+
+fn too_many(wait: Duration) -> ApiError {
+    let mut error = ApiError::new(Reason::RateLimited);
+    error.retry_after_seconds = Some(whole_seconds(wait).max(1));
+    error
+}
+
+fn whole_seconds(duration: Duration) -> u32 {
+    let whole = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    u32::try_from(whole).unwrap_or(u32::MAX)
+}
+
+/// Says whether a key that is shown at this address is looked at.
+fn is_keyed(path: &str) -> bool {
+    path.starts_with("/api/") && !path.starts_with("/api/public/x402/") && path != "/api/public/merchants/register"
+}
+
+/// Returns the policies of a request, and as whom each counts it.
+fn policies_of(asked: &Asked<'_>, client: u128) -> Vec<(What, u128)> {
+    let path = asked.path;
+    if path == "/api/public/merchants/register" {
+        return vec![(What::Register, client), (What::RegisterDaily, client)];
+    }
+    if let Some(word) = path.strip_prefix("/api/public/x402/") {
+        return if matches!(word, "verify" | "settle") { vec![(What::X402, client)] } else { Vec::new() };
+    }
+    if let Some(session) = path.strip_prefix("/for/").or_else(|| path.strip_prefix("/checkout/")) {
+        let mut policies = vec![(What::Checkout, client)];
+        if asked.pays {
+            let session = session.split('/').next().unwrap_or_default();
+            policies.extend([(What::X402, client), (What::X402Session, digest(session.as_bytes()))]);
+        }
+        return policies;
+    }
+    let Some(key) = asked.key.filter(|_| is_keyed(path)).map(digest) else { return Vec::new() };
+    let is_read = matches!(*asked.method, Method::GET | Method::HEAD);
+    let mut policies = vec![(if is_read { What::Reads } else { What::Writes }, key)];
+    if path.ends_with("/export") {
+        policies.push((What::Export, key));
+    }
+    policies
+}
+
+/// Nobody finds two texts that are counted as one.
+fn digest(bytes: &[u8]) -> u128 {
+    let whole: [u8; 32] = Sha256::digest(bytes).into();
+    whole.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte))
+}
+
+/// Tells a caller where it stands (draft-ietf-httpapi-ratelimit-headers).
+pub(super) fn write_headers(standings: &[Standing], headers: &mut HeaderMap) {
+    if standings.is_empty() {
+        return;
+    }
+    let list = |item: &dyn Fn(&Standing) -> String| standings.iter().map(item).collect::<Vec<_>>().join(", ");
+    let policy = list(&|s: &Standing| format!("\"{}\";q={};w={}", s.name, s.burst, whole_seconds(s.window).max(1)));
+    let state = list(&|s: &Standing| format!("\"{}\";r={};t={}", s.name, s.remaining, whole_seconds(s.reset)));
+    for (name, value) in [("ratelimit-policy", policy), ("ratelimit", state)] {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Streams {
+    limits: StreamLimits,
+    /// Open streams by address; at most as many entries as streams altogether.
+    open: Mutex<(usize, BTreeMap<u128, usize>)>,
+}
+
+impl Streams {
+    fn enter(self: &Arc<Self>, client: u128) -> Result<StreamPermit, ApiError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = open.1.get(&client).copied().unwrap_or(0);
+        if own >= self.limits.per_address || open.0 >= self.limits.total {
+            let mut error = too_many(Duration::from_secs(15));
+            error.message = "too many streams are open; close one, or ask for the status".into();
+            return Err(error);
+        }
+        open.0 += 1;
+        open.1.insert(client, own + 1);
+        Ok(StreamPermit { streams: Arc::clone(self), client })
+    }
+}
+
+/// A place among the open streams.
+#[derive(Debug)]
+pub(super) struct StreamPermit {
+    streams: Arc<Streams>,
+    client: u128,
+}
+
+impl Drop for StreamPermit {
+    fn drop(&mut self) {
+        let mut open = self.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.0 = open.0.saturating_sub(1);
+        match open.1.get(&self.client).copied() {
+            Some(own) if own > 1 => drop(open.1.insert(self.client, own - 1)),
+            _ => drop(open.1.remove(&self.client)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

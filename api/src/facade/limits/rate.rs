@@ -1,0 +1,99 @@
+//! A rate as settings write it: so many a second, minute, hour or day, and how many of them at once.
+
+use std::{fmt, num::NonZeroU32, str::FromStr, time::Duration};
+
+use governor::Quota;
+
+/// How often something may happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    count: NonZeroU32,
+    unit: Unit,
+    burst: NonZeroU32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Second,
+    Minute,
+    Hour,
+    Day,
+}
+
+impl Unit {
+    const ALL: [(&'static str, Self); 4] =
+        [("s", Self::Second), ("min", Self::Minute), ("h", Self::Hour), ("day", Self::Day)];
+
+    const fn seconds(self) -> u64 {
+        match self {
+            Self::Second => 1,
+            Self::Minute => 60,
+            Self::Hour => 3_600,
+            Self::Day => 86_400,
+        }
+    }
+}
+
+/// A text that is no rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a rate is written as `25/s burst 50`, `2/min` or `20/day`")]
+pub struct NoRate;
+
+/// More at once, or in one unit of time, is no limit.
+const MAX: u32 = 1_000_000;
+
+impl FromStr for Rate {
+    type Err = NoRate;
+
+    /// Reads `25/s burst 50`; without a burst, what a unit of time allows may come at once.
+    fn from_str(text: &str) -> Result<Self, NoRate> {
+        let (rate, burst) = match text.split_once(" burst ") {
+            Some((rate, burst)) => (rate, Some(burst)),
+            None => (text, None),
+        };
+        let (count, unit) = rate.split_once('/').ok_or(NoRate)?;
+        let (_, unit) = Unit::ALL.into_iter().find(|(word, _)| *word == unit).ok_or(NoRate)?;
+        let count = number(count)?;
+        let burst = burst.map_or(Ok(count), number)?;
+        Ok(Self { count, unit, burst })
+    }
+}
+
+fn number(text: &str) -> Result<NonZeroU32, NoRate> {
+    let number: u32 = text.parse().map_err(|_| NoRate)?;
+    NonZeroU32::new(number).filter(|number| number.get() <= MAX && !text.starts_with('+')).ok_or(NoRate)
+}
+
+impl Rate {
+    /// Returns the same for the limiter.
+    pub(super) fn quota(self) -> Quota {
+        let between = Duration::from_secs(self.unit.seconds()) / self.count.get();
+        // A million a second are still a microsecond apart.
+        Quota::with_period(between).unwrap_or(Quota::per_second(self.count)).allow_burst(self.burst)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = Unit::ALL.into_iter().find(|(_, unit)| *unit == self.unit).map_or("", |(word, _)| word);
+        write!(f, "{}/{unit}", self.count)?;
+        if self.burst == self.count { Ok(()) } else { write!(f, " burst {}", self.burst) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_read_as_it_is_written() {
+        for text in ["25/s burst 50", "2/min", "20/day", "60/min burst 30", "1/h burst 1000000"] {
+            assert_eq!(text.parse::<Rate>().expect(text).to_string(), text);
+        }
+        for bad in
+            ["", "25", "25/", "/s", "0/s", "1/s burst 0", "1/week", "-1/s", "+1/s", "1/s burst", "1.5/s", "1000001/s"]
+        {
+            assert_eq!(bad.parse::<Rate>(), Err(NoRate), "{bad}");
+        }
+    }
+}
