@@ -18,7 +18,7 @@ use engine::{
     account::AccountName,
     fields::Metadata,
     hive::{Authority, ChainId},
-    ledger::{Block, BlockId, Head, TxId},
+    ledger::{Block, BlockId, Head, Transfer, TxId},
     merchant::{Merchant, Registration},
     money::{Currency, HivePrice, Money},
     payment::Draft,
@@ -40,7 +40,13 @@ impl Still {
             id[..4].copy_from_slice(&number.to_be_bytes());
             BlockId(id)
         };
-        let block = |number, time| Block { id: id(number), previous: id(number - 1), time, transfers: Vec::new() };
+        let block = |number, time| Block {
+            id: id(number),
+            previous: id(number - 1),
+            time,
+            transfers: Vec::new(),
+            escrow_releases: Vec::new(),
+        };
         [block(1, Timestamp::from_seconds(1)), block(2, *self.now.lock().unwrap())]
     }
 
@@ -68,6 +74,10 @@ impl Node for Still {
             Ok(blocks.filter(|block| (from..from + count).contains(&block.number())).collect())
         })
     }
+    fn virtual_transfers(&self, _block_num: u32) -> Answer<'_, Vec<Transfer>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
         let account =
             |name| Account { name, active: Authority::default(), balances: [Money::new(0, Currency::Hive); 2] };

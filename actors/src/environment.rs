@@ -8,7 +8,7 @@ use engine::{
     account::AccountName,
     hive::{Authority, ChainId},
     ids::{DeliveryId, KeyId, MerchantId, PaymentId, SlugToken},
-    ledger::{Block, Head, TxId},
+    ledger::{Block, Head, Transfer, TxId},
     money::{HivePrice, Money},
     time::Timestamp,
     webhook::Outcome,
@@ -121,6 +121,10 @@ pub trait Node: Send + Sync + 'static {
 
     /// Returns up to `count` blocks from number `from` on; fewer at its head.
     fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>>;
+
+    /// Returns what was paid by itself in an irreversible block: recurrent transfers, and what left savings. A node
+    /// that keeps no account history refuses.
+    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Vec<Transfer>>;
 
     /// Returns those of the accounts that exist.
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>>;

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use engine::{
     account::AccountName,
     hive::{Authority, ChainId, block},
-    ledger::{Block, Head, TxId},
+    ledger::{Block, Head, Transfer, TxId},
     money::{Currency, HivePrice, Money},
     time::Timestamp,
 };
@@ -122,6 +122,14 @@ impl Node for HiveRpc {
             let params = json!({"starting_block_num": from, "count": count});
             let result = self.call("block_api.get_block_range", params).await?;
             block::parse_block_range(result.get()).map_err(unreadable)
+        })
+    }
+
+    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Vec<Transfer>> {
+        Box::pin(async move {
+            let params = json!({"block_num": block_num, "only_virtual": true, "include_reversible": false});
+            let result = self.call("account_history_api.get_ops_in_block", params).await?;
+            block::parse_virtual_transfers(result.get()).map_err(unreadable)
         })
     }
 

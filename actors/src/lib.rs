@@ -35,6 +35,7 @@ mod settings;
 mod settlement;
 mod supervisor;
 mod timer;
+mod virtual_transfers;
 mod webhook;
 mod x402;
 

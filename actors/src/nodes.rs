@@ -8,7 +8,7 @@ use std::{
 use engine::{
     account::AccountName,
     hive::ChainId,
-    ledger::{Block, Head, TxId},
+    ledger::{Block, Head, Transfer, TxId},
     money::HivePrice,
     mutant,
     time::Timestamp,
@@ -249,6 +249,23 @@ impl Nodes {
 
     async fn blocks(&self, from: u32, count: u32) -> Result<Vec<Block>, NodesError> {
         self.ask(|node| node.blocks(from, count)).await
+    }
+
+    /// Returns what was paid by itself in an irreversible block, as the first node that knows tells it. Many nodes keep
+    /// no account history; that is no fault of theirs, and leaves their place in the order alone.
+    pub(crate) async fn virtual_transfers(&self, block_num: u32) -> Result<Vec<Transfer>, NodesError> {
+        let mut last = "no node is configured".to_owned();
+        for slot in self.in_order() {
+            let asked = match self.check(slot).await {
+                Ok(()) => slot.node.virtual_transfers(block_num).await,
+                Err(error) => Err(error),
+            };
+            match asked {
+                Ok(transfers) => return Ok(transfers),
+                Err(error) => last = format!("{}: {error}", slot.node.name()),
+            }
+        }
+        Err(NodesError::Unavailable(last))
     }
 
     /// Returns an account, if it exists.

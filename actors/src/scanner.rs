@@ -16,7 +16,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, CommitError, Cursor, ReadError, Unmatched, UnmatchedReason, Write};
 use tokio::sync::oneshot;
 
-use crate::{context::Context, nodes::NodesError, payment::SessionError, sessions, timer::Timer};
+use crate::{context::Context, nodes::NodesError, payment::SessionError, sessions, timer::Timer, virtual_transfers};
 
 /// Blocks asked for at once when catching up.
 const RANGE: u32 = 100;
@@ -215,7 +215,7 @@ impl Scanner {
         let blocks = self.context.nodes.agreed_blocks(wanted, 1).await?;
         let Some(block) = blocks.first() else { return Err(PollError::BrokenChain(wanted)) };
         let cursor = Cursor { block_id: block.id, time: block.time };
-        self.store_cursor(position, cursor, Batch::default()).await?;
+        self.store_cursor(position, cursor, Batch::of(virtual_transfers::read_after(wanted))).await?;
         position.read = Some(cursor);
         tracing::info!(block_num = wanted, "reading the ledger from block {wanted} on");
         self.advanced(cursor.block_id.number(), cursor.time);
@@ -237,7 +237,11 @@ impl Scanner {
         }
         let Some(newest) = blocks.last() else { return Ok(()) };
         self.forget_decided(position, &blocks).await?;
-        let unmatched = self.credit(&blocks, Finality::Irreversible).await?;
+        let mut unmatched = self.credit(&blocks, Finality::Irreversible).await?;
+        let released = blocks.iter().flat_map(|block| &block.escrow_releases);
+        let released = released.filter(|released| self.context.watched.contains(&released.to)).cloned();
+        let reason = UnmatchedReason::UnsupportedOperation;
+        unmatched.extend(released.map(|transfer| Unmatched { transfer, reason }));
         let cursor = Cursor { block_id: newest.id, time: newest.time };
         position.read = Some(cursor);
         let stored_num = position.stored.map_or(0, |stored| stored.block_id.number());
@@ -254,6 +258,7 @@ impl Scanner {
 
     fn is_eventful(&self, block: &Block) -> bool {
         block.transfers.iter().any(|transfer| self.named(transfer) != Concern::Nobody)
+            || block.escrow_releases.iter().any(|released| self.context.watched.contains(&released.to))
     }
 
     async fn store_cursor(&self, position: &mut Position, cursor: Cursor, batch: Batch) -> Result<(), CommitError> {

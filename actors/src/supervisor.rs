@@ -19,6 +19,7 @@ use crate::{
     scanner::Scanner,
     sessions::{self, Sessions},
     settings::Settings,
+    virtual_transfers::VirtualTransfers,
     webhook::Webhooks,
 };
 
@@ -128,6 +129,7 @@ enum Child {
     Webhooks,
     Rates,
     Housekeeper,
+    VirtualTransfers,
 }
 
 struct Handles {
@@ -180,7 +182,7 @@ impl Actor for Root {
         if in_flight > 0 {
             tracing::info!(in_flight, "{in_flight} sessions have a transaction under way");
         }
-        for child in [Child::Scanner, Child::Webhooks, Child::Rates, Child::Housekeeper] {
+        for child in [Child::Scanner, Child::Webhooks, Child::Rates, Child::Housekeeper, Child::VirtualTransfers] {
             self.spawn(&myself, &mut children, child).await?;
         }
         let facilitator = Facilitator { context: context() };
@@ -246,6 +248,9 @@ impl Root {
             Child::Webhooks => Actor::spawn_linked(None, Webhooks { context }, (), me).await?.0.get_cell(),
             Child::Rates => Actor::spawn_linked(None, Rates { context }, (), me).await?.0.get_cell(),
             Child::Housekeeper => Actor::spawn_linked(None, Housekeeper { context }, (), me).await?.0.get_cell(),
+            Child::VirtualTransfers => {
+                Actor::spawn_linked(None, VirtualTransfers { context }, (), me).await?.0.get_cell()
+            }
             Child::Merchants | Child::Sessions | Child::Facilitator => return Err("these are not restarted".into()),
         };
         children.add(child, cell);

@@ -98,6 +98,8 @@ pub struct Block {
     pub time: Timestamp,
     /// Every `transfer` operation in it, in order.
     pub transfers: Vec<Transfer>,
+    /// What escrows paid out in it: liquid money that came by no transfer and pays no session.
+    pub escrow_releases: Vec<Transfer>,
 }
 
 impl Block {

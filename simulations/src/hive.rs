@@ -9,7 +9,7 @@ use engine::{
         AccountAuthorities, Asset, Authority, ChainId, Operation, Pack, PublicKey, Role, Transaction,
         Transfer as TransferOp, tapos_of,
     },
-    ledger::{Block, Head, TxId},
+    ledger::{Block, Head, Transfer, TxId},
     money::{Currency, HivePrice, Money},
     time::Timestamp,
 };
@@ -393,6 +393,17 @@ impl Node for SimNode {
             let blocks = (from..from.saturating_add(count)).map_while(|number| view.block(number));
             Ok(blocks.map(|block| block.neutral()).collect())
         }))
+    }
+
+    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Vec<Transfer>> {
+        let view = |hive: &Hive| {
+            let block = hive.nodes[self.index].view.view(&hive.chain).block(block_num);
+            let happened = block.as_ref().map(|block| (0..).zip(&block.virtual_operations).collect::<Vec<_>>());
+            let happened = happened.unwrap_or_default().into_iter();
+            block.iter().flat_map(|block| happened.clone().filter_map(|(at, op)| op.transfer(block, at))).collect()
+        };
+        // Nothing waits for these and nothing goes wrong with them: no customer of a world pays by them.
+        Box::pin(std::future::ready(Ok(view(&self.world.hive()))))
     }
 
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
-use engine::time::Timestamp;
+use engine::{
+    hive::{Asset, Operation, Pack, RecurrentTransfer, Symbol, Transaction, tapos_of},
+    ledger::BlockId,
+    time::Timestamp,
+};
 use serde_json::{Value, json};
 use simulations::{
     devnet::{Devnet, Options},
@@ -265,7 +269,7 @@ async fn a_lost_reply_is_still_a_broadcast() {
     chain.produce(Timestamp::from_seconds(START));
     control(&devnet, "control.produce", json!({})).await;
     let transfer = chain.transfer("alice", "bob", "1.000 HBD", "lost", &genesis.key("alice", Role::Active)).unwrap();
-    let id = transfer.id(engine::hive::Pack::Legacy).to_string();
+    let id = transfer.id(Pack::Legacy).to_string();
     let trx: Value = serde_json::from_str(&transfer.to_condenser_json()).unwrap();
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "condenser_api.broadcast_transaction", "params": [trx]});
     control(&devnet, "control.node", json!({"dropBroadcastReplies": 1})).await;
@@ -317,6 +321,41 @@ async fn control_answers_at_its_own_address_too() {
     let error = rpc(address, "control.fork", json!({"depth": 50})).await.unwrap_err();
     assert_eq!(error["code"], -32003);
     assert_eq!(rpc(address, "condenser_api.get_version", json!([])).await.unwrap_err()["code"], -32601);
+    devnet.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_a_recurrent_transfer_pays_is_read_as_a_payment_engine_reads_it() {
+    let devnet = start().await;
+    control(&devnet, "control.produce", json!({"count": 1})).await;
+    let head = ask(&devnet, "database_api.get_dynamic_global_properties", json!({})).await;
+    let (ref_block_num, ref_block_prefix) = tapos_of(BlockId::parse(head["head_block_id"].as_str().unwrap()).unwrap());
+    let agreement = RecurrentTransfer {
+        from: "alice".into(),
+        to: "shop.demo".into(),
+        amount: Asset { units: 5_000, symbol: Symbol::Hbd },
+        memo: "sub-1".into(),
+        recurrence: 24,
+        executions: 2,
+        extensions: Vec::new(),
+    };
+    let mut transaction = Transaction {
+        ref_block_num,
+        ref_block_prefix,
+        expiration: Timestamp::from_seconds(START + 600),
+        operations: vec![Operation::RecurrentTransfer(agreement)],
+        signatures: Vec::new(),
+    };
+    let key = options().genesis.key("alice", Role::Active);
+    transaction.sign(options().genesis.chain_id, Pack::Legacy, &key);
+    let trx: Value = serde_json::from_str(&transaction.to_condenser_json()).unwrap();
+    ask(&devnet, "condenser_api.broadcast_transaction", json!([trx])).await;
+    control(&devnet, "control.produce", json!({"count": 6})).await;
+    let params = json!({"block_num": 2, "only_virtual": true, "include_reversible": false});
+    let answer = ask(&devnet, "account_history_api.get_ops_in_block", params).await;
+    let paid = engine::hive::block::parse_virtual_transfers(&answer.to_string()).unwrap();
+    let paid: Vec<_> = paid.iter().map(|t| (t.from.as_str(), t.to.as_str(), t.money.units, t.memo.as_str())).collect();
+    assert_eq!(paid, [("alice", "shop.demo", 5_000, "sub-1")]);
     devnet.shutdown().await;
 }
 

@@ -219,17 +219,20 @@ pub enum UnmatchedReason {
     OtherAccount,
     /// The session it names keeps as many transfers as it can.
     SessionFull,
+    /// It came out of savings or escrow, or by a recurrent transfer: that pays no session, whatever its memo.
+    UnsupportedOperation,
 }
 
 impl UnmatchedReason {
     /// Every reason, in a fixed order.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::NoSession,
         Self::AmbiguousMemo,
         Self::EncryptedMemo,
         Self::UnknownSession,
         Self::OtherAccount,
         Self::SessionFull,
+        Self::UnsupportedOperation,
     ];
 
     /// Returns the word on the wire.
@@ -242,6 +245,7 @@ impl UnmatchedReason {
             Self::UnknownSession => "unknown_session",
             Self::OtherAccount => "other_account",
             Self::SessionFull => "session_full",
+            Self::UnsupportedOperation => "unsupported_operation",
         }
     }
 }

@@ -304,6 +304,34 @@ async fn money_that_names_no_session_is_kept_for_its_merchant() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn money_that_comes_by_no_transfer_is_kept_for_its_merchant_and_pays_no_session() {
+    let mut world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let memo = memo_of(payment.id);
+    let kept = async |world: &World| world.env.store.unmatched(name("blue.mugs"), 10).await.unwrap();
+    world.ledger.keeps_history(false);
+    world.ledger.produce(vec![]);
+    world.ledger.pay_otherwise(transfer("alice", "blue.mugs", 5, &memo), transfer("bob", "blue.mugs", 6, ""));
+    world.ledger.settle();
+    world.until("the escrow is seen", async || kept(&world).await.len() == 1).await;
+    world.ledger.produce(vec![]);
+    world.ledger.pay_otherwise(transfer("alice", "somebody", 7, &memo), transfer("bob", "somebody", 8, ""));
+    world.ledger.settle();
+    // Nobody kept account history; the engine is restarted before somebody does.
+    world.tree.take().unwrap().stop().await;
+    world.ledger.keeps_history(true);
+    world.start().await;
+    world.until("what came by itself is seen", async || kept(&world).await.len() == 2).await;
+    let mut amounts: Vec<_> = kept(&world).await.iter().map(|u| (u.transfer.money.units, u.reason)).collect();
+    amounts.sort_by_key(|(units, _)| *units);
+    let reason = UnmatchedReason::UnsupportedOperation;
+    assert_eq!(amounts, [(5, reason), (6, reason)]);
+    assert_eq!(world.state(payment.id).await, State::Pending);
+    assert!(world.env.store.unmatched(name("somebody"), 10).await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_hides_a_transfer_is_outvoted() {
     let mut world = World::prepared(store());
     let node = |name, omits_transfers| -> Arc<dyn Node> {

@@ -105,6 +105,9 @@ pub(crate) struct Chain {
     mempool: Vec<Transaction>,
     /// How often each transaction reached a node.
     handed_in: BTreeMap<TxId, u32>,
+    /// What was paid by itself, by block.
+    virtual_transfers: BTreeMap<u32, Vec<Transfer>>,
+    keeps_no_history: bool,
     manner: Manner,
 }
 
@@ -167,13 +170,38 @@ impl Ledger {
             let place = Place { block_num: number, tx_in_block, op_in_tx };
             placed.push(Transfer { tx_id, place, block_time: time, ..transfer });
         }
-        chain.blocks.push(Block { id, previous, time, transfers: placed });
+        chain.blocks.push(Block { id, previous, time, transfers: placed, escrow_releases: Vec::new() });
     }
 
     /// Adds a block three seconds after the newest.
     pub(crate) fn produce(&self, transfers: Vec<Transfer>) {
         let seconds = self.inner.lock().unwrap().blocks.last().map_or(BEGIN, |block| block.time.seconds());
         self.produce_at(seconds + 3, transfers);
+    }
+
+    /// Adds to the newest block what no transfer paid.
+    pub(crate) fn pay_otherwise(&self, by_itself: Transfer, from_escrow: Transfer) {
+        let mut chain = self.inner.lock().unwrap();
+        let newest = chain.blocks.last_mut().unwrap();
+        let block_num = newest.number();
+        let place = |tx_in_block| Place { block_num, tx_in_block, op_in_tx: 0 };
+        newest.escrow_releases.push(Transfer { place: place(0), ..from_escrow });
+        let by_itself = Transfer { place: place(u32::MAX), ..by_itself };
+        chain.virtual_transfers.entry(block_num).or_default().push(by_itself);
+    }
+
+    /// Makes the nodes forget their account history, or have it again.
+    pub(crate) fn keeps_history(&self, keeps: bool) {
+        self.inner.lock().unwrap().keeps_no_history = !keeps;
+    }
+
+    fn virtual_transfers(&self, block_num: u32) -> Result<Vec<Transfer>, NodeError> {
+        let chain = self.read()?;
+        if chain.keeps_no_history {
+            let (name, message) = (String::new(), "Could not find API account_history_api".to_owned());
+            return Err(NodeError::Rpc { code: -32601, data_code: None, name, message });
+        }
+        Ok(chain.virtual_transfers.get(&block_num).cloned().unwrap_or_default())
     }
 
     /// Makes every block irreversible.
@@ -319,6 +347,10 @@ impl Node for ScriptedNode {
             }
             Ok(blocks)
         })
+    }
+
+    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Vec<Transfer>> {
+        Box::pin(async move { self.ledger.virtual_transfers(block_num) })
     }
 
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {

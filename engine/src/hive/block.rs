@@ -1,4 +1,4 @@
-//! Blocks as nodes answer them, in either form, reduced to their transfers.
+//! Blocks as nodes answer them, in either form, reduced to the money that changes hands in them.
 //!
 //! A block is mostly operations that pay nobody: they are passed over without being kept. A transfer that cannot be
 //! read is an error of the whole block, because a payment passed over is money lost.
@@ -107,6 +107,58 @@ pub fn parse_condenser_block(result: &str) -> Result<Option<Block>, BlockError> 
     serde_json::from_str::<Option<BlockJson<'_>>>(result)?.map(BlockJson::read).transpose()
 }
 
+/// Reads the result of `account_history_api.get_ops_in_block` asked for virtual operations only: the payments of
+/// recurrent transfers and those out of savings, which no block holds.
+///
+/// Each stands at transaction [`u32::MAX`] of its block, at its place among the block's virtual operations. One that
+/// belongs to no transaction gets an id of its block's number and zeros.
+///
+/// # Errors
+/// [`BlockError`].
+pub fn parse_virtual_transfers(result: &str) -> Result<Vec<Transfer>, BlockError> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        ops: Vec<Happening<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Happening<'a> {
+        #[serde(borrow)]
+        trx_id: Cow<'a, str>,
+        block: u32,
+        #[serde(borrow)]
+        timestamp: Cow<'a, str>,
+        #[serde(borrow)]
+        op: VirtualJson<'a>,
+    }
+    #[derive(Deserialize)]
+    struct VirtualJson<'a> {
+        #[serde(borrow, rename = "type")]
+        name: Cow<'a, str>,
+        #[serde(borrow)]
+        value: &'a RawValue,
+    }
+    let happened: Answer<'_> = serde_json::from_str(result)?;
+    let mut transfers = Vec::new();
+    for (op_in_tx, Happening { trx_id, block, timestamp, op }) in (0..).zip(happened.ops) {
+        if !matches!(&*op.name, "fill_recurrent_transfer_operation" | "fill_transfer_from_savings_operation") {
+            continue;
+        }
+        let tx_id = TxId::parse(&trx_id).ok_or(BlockError::TxId { block, tx_in_block: u32::MAX })?;
+        let place = Place { block_num: block, tx_in_block: u32::MAX, op_in_tx };
+        let time = Timestamp::parse_ledger(&timestamp).ok_or(BlockError::Time)?;
+        let tx_id = if tx_id == TxId::default() { without_transaction(block) } else { tx_id };
+        transfers.push(serde_json::from_str::<TransferJson<'_>>(op.value.get())?.read(tx_id, place, time)?);
+    }
+    Ok(transfers)
+}
+
+fn without_transaction(block: u32) -> TxId {
+    let mut id = TxId::default();
+    id.0[..4].copy_from_slice(&block.to_be_bytes());
+    id
+}
+
 /// Reads the result of `get_dynamic_global_properties` of either API.
 ///
 /// # Errors
@@ -161,18 +213,21 @@ impl BlockJson<'_> {
         if transactions != ids {
             return Err(BlockError::Ids { block: id.number(), transactions, ids });
         }
-        let mut transfers = Vec::new();
+        let (mut transfers, mut escrow_releases) = (Vec::new(), Vec::new());
         for (tx_in_block, (transaction, tx_id)) in (0u32..).zip(self.transactions.iter().zip(&self.transaction_ids)) {
-            if transaction.operations.transfers.is_empty() {
+            if transaction.operations.paying.is_empty() {
                 continue;
             }
             let tx_id = TxId::parse(&tx_id.0).ok_or(BlockError::TxId { block: id.number(), tx_in_block })?;
-            for (op_in_tx, transfer) in &transaction.operations.transfers {
+            for (op_in_tx, paying) in &transaction.operations.paying {
                 let place = Place { block_num: id.number(), tx_in_block, op_in_tx: *op_in_tx };
-                transfers.push(transfer.read(tx_id, place, time)?);
+                match paying {
+                    Paying::Transfer(transfer) => transfers.push(transfer.read(tx_id, place, time)?),
+                    Paying::Release(release) => escrow_releases.extend(release.read(tx_id, place, time)?),
+                }
             }
         }
-        Ok(Block { id, previous, time, transfers })
+        Ok(Block { id, previous, time, transfers, escrow_releases })
     }
 }
 
@@ -231,9 +286,70 @@ impl TransferJson<'_> {
     }
 }
 
-/// The transfers among a transaction's operations, with their places.
+#[derive(Deserialize)]
+struct ReleaseJson<'a> {
+    #[serde(borrow)]
+    from: Cow<'a, str>,
+    #[serde(borrow)]
+    receiver: Cow<'a, str>,
+    #[serde(borrow, alias = "sbd_amount")]
+    hbd_amount: AmountJson<'a>,
+    #[serde(borrow, alias = "steem_amount")]
+    hive_amount: AmountJson<'a>,
+}
+
+/// What sets the place of an escrow's second currency apart from that of its first: both come by one operation.
+const SECOND_CURRENCY: u32 = 1 << 31;
+
+impl ReleaseJson<'_> {
+    /// Returns what is released in each currency, if anything.
+    fn read(&self, tx_id: TxId, place: Place, block_time: Timestamp) -> Result<Vec<Transfer>, BlockError> {
+        let name = |field, text: &str| AccountName::parse(text).map_err(|_| BlockError::Transfer { place, field });
+        let (from, to) = (name("from", &self.from)?, name("receiver", &self.receiver)?);
+        let hbd = self.hbd_amount.read().ok_or(BlockError::Transfer { place, field: "hbd_amount" })?;
+        let hive = self.hive_amount.read().ok_or(BlockError::Transfer { place, field: "hive_amount" })?;
+        let second = Place { op_in_tx: place.op_in_tx | SECOND_CURRENCY, ..place };
+        let parts = [(hbd, place), (hive, second)].into_iter().filter(|(money, _)| money.units > 0);
+        Ok(parts
+            .map(|(money, place)| Transfer {
+                tx_id,
+                place,
+                block_time,
+                from: from.clone(),
+                to: to.clone(),
+                money,
+                memo: String::new(),
+            })
+            .collect())
+    }
+}
+
+/// The paying ones among a transaction's operations, with their places.
 struct Operations<'a> {
-    transfers: Vec<(u32, TransferJson<'a>)>,
+    paying: Vec<(u32, Paying<'a>)>,
+}
+
+enum Paying<'a> {
+    Transfer(TransferJson<'a>),
+    Release(ReleaseJson<'a>),
+}
+
+/// Which operation a name means, in either form.
+#[derive(Clone, Copy)]
+enum Kind {
+    Transfer,
+    Release,
+    Other,
+}
+
+impl Kind {
+    fn of(name: &str) -> Self {
+        match name {
+            "transfer" | "transfer_operation" => Self::Transfer,
+            "escrow_release" | "escrow_release_operation" => Self::Release,
+            _ => Self::Other,
+        }
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Operations<'a> {
@@ -247,21 +363,21 @@ impl<'de: 'a, 'a> Deserialize<'de> for Operations<'a> {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-                let mut transfers = Vec::new();
+                let mut all = Vec::new();
                 let mut place = 0;
-                while let Some(OperationJson(transfer)) = items.next_element()? {
-                    transfers.extend(transfer.map(|transfer| (place, transfer)));
+                while let Some(OperationJson(paying)) = items.next_element()? {
+                    all.extend(paying.map(|paying| (place, paying)));
                     place += 1;
                 }
-                Ok(Operations { transfers })
+                Ok(Operations { paying: all })
             }
         }
         deserializer.deserialize_seq(Each)
     }
 }
 
-/// One operation: a transfer, or something else.
-struct OperationJson<'a>(Option<TransferJson<'a>>);
+/// One operation: one that pays, or something else.
+struct OperationJson<'a>(Option<Paying<'a>>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for OperationJson<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -282,14 +398,14 @@ impl<'de> Visitor<'de> for OneOperation {
     fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<Self::Value, A::Error> {
         use serde::de::Error;
         let name: Text<'de> = pair.next_element()?.ok_or_else(|| A::Error::custom("an operation without a name"))?;
-        let transfer = if name.0 == "transfer" {
-            Some(pair.next_element()?.ok_or_else(|| A::Error::custom("a transfer without members"))?)
-        } else {
-            pair.next_element::<IgnoredAny>()?;
-            None
+        let missing = || A::Error::custom("an operation without members");
+        let paying = match Kind::of(&name.0) {
+            Kind::Transfer => Some(Paying::Transfer(pair.next_element()?.ok_or_else(missing)?)),
+            Kind::Release => Some(Paying::Release(pair.next_element()?.ok_or_else(missing)?)),
+            Kind::Other => pair.next_element::<IgnoredAny>()?.and(None),
         };
         match pair.next_element::<IgnoredAny>()? {
-            None => Ok(OperationJson(transfer)),
+            None => Ok(OperationJson(paying)),
             Some(_) => Err(A::Error::custom("an operation of more than two parts")),
         }
     }
@@ -297,26 +413,35 @@ impl<'de> Visitor<'de> for OneOperation {
     /// `{"type": "transfer_operation", "value": {…}}`, in either order.
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
         use serde::de::Error;
-        let mut is_transfer = None;
-        let mut transfer = None;
+        let mut kind = None;
+        let mut paying = None;
         let mut value_before_type: Option<&'de RawValue> = None;
         while let Some(key) = members.next_key::<Text<'de>>()? {
-            match (&*key.0, is_transfer) {
-                ("type", None) => is_transfer = Some(members.next_value::<Text<'de>>()?.0 == "transfer_operation"),
-                ("value", Some(true)) => transfer = Some(members.next_value()?),
-                ("value", None) => value_before_type = Some(members.next_value()?),
+            match (&*key.0, kind) {
+                ("type", None) => kind = Some(Kind::of(&members.next_value::<Text<'de>>()?.0)),
                 ("type", Some(_)) => return Err(A::Error::custom("an operation of two types")),
+                ("value", Some(Kind::Transfer)) => paying = Some(Paying::Transfer(members.next_value()?)),
+                ("value", Some(Kind::Release)) => paying = Some(Paying::Release(members.next_value()?)),
+                ("value", None) => value_before_type = Some(members.next_value()?),
                 _ => drop(members.next_value::<IgnoredAny>()?),
             }
         }
-        if let (Some(true), Some(value)) = (is_transfer, value_before_type) {
-            transfer = Some(serde_json::from_str(value.get()).map_err(A::Error::custom)?);
+        if let Some(value) = value_before_type {
+            paying = match kind {
+                Some(Kind::Transfer) => Some(Paying::Transfer(read_value(value)?)),
+                Some(Kind::Release) => Some(Paying::Release(read_value(value)?)),
+                _ => None,
+            };
         }
-        match (is_transfer, &transfer) {
-            (Some(false), _) | (Some(true), Some(_)) => Ok(OperationJson(transfer)),
+        match (kind, &paying) {
+            (Some(Kind::Other), _) | (Some(_), Some(_)) => Ok(OperationJson(paying)),
             _ => Err(A::Error::custom("an operation without its type or value")),
         }
     }
+}
+
+fn read_value<'a, T: Deserialize<'a>, E: serde::de::Error>(value: &'a RawValue) -> Result<T, E> {
+    serde_json::from_str(value.get()).map_err(E::custom)
 }
 
 #[cfg(test)]
@@ -387,6 +512,56 @@ mod tests {
         ] {
             assert!(matches!(transfers(&broken), Err(BlockError::Shape { .. })), "{broken}");
         }
+    }
+
+    #[test]
+    fn an_escrow_release_pays_in_each_currency_it_holds() {
+        let release = r#"{"type":"escrow_release_operation","value":{"from":"alice","to":"bob","agent":"carol",
+            "who":"carol","receiver":"bob","escrow_id":7,"hbd_amount":{"amount":"1000","precision":3,"nai":"@@000000013"},
+            "hive_amount":{"amount":"2000","precision":3,"nai":"@@000000021"}}}"#;
+        let legacy = r#"["escrow_release",{"from":"alice","to":"bob","agent":"carol","who":"carol","receiver":"bob",
+            "escrow_id":7,"hbd_amount":"1.000 HBD","hive_amount":"2.000 HIVE"}]"#;
+        for operation in [release, legacy] {
+            let read = parse_condenser_block(&block(operation)).unwrap().unwrap();
+            let paid: Vec<_> =
+                read.escrow_releases.iter().map(|t| (t.to.as_str(), t.money, t.place.op_in_tx)).collect();
+            let (hbd, hive) = (Money::new(1_000, Currency::Hbd), Money::new(2_000, Currency::Hive));
+            assert_eq!((paid, read.transfers), (vec![("bob", hbd, 0), ("bob", hive, SECOND_CURRENCY)], vec![]));
+            let broken = operation.replace(r#""receiver":"bob""#, r#""receiver":"B""#);
+            assert!(matches!(
+                parse_condenser_block(&block(&broken)),
+                Err(BlockError::Transfer { field: "receiver", .. })
+            ));
+        }
+        let hive_only = parse_condenser_block(&block(&legacy.replace("1.000 HBD", "0.000 HBD"))).unwrap().unwrap();
+        assert_eq!(hive_only.escrow_releases.len(), 1);
+    }
+
+    #[test]
+    fn money_that_moves_by_itself_is_read_from_the_virtual_operations() {
+        let entry = |trx_id: &str, kind: &str, rest: &str| {
+            format!(
+                r#"{{"trx_id":"{trx_id}","block":9,"trx_in_block":4294967295,"op_in_trx":1,"virtual_op":true,
+                "timestamp":"2026-11-20T14:00:00","operation_id":0,"op":{{"type":"{kind}_operation","value":{{"from":"alice",
+                "to":"bob","amount":{{"amount":"5000","precision":3,"nai":"@@000000013"}},"memo":"m",{rest}}}}}}}"#
+            )
+        };
+        let none = "0000000000000000000000000000000000000000";
+        let text = format!(
+            r#"{{"ops":[{},{},{}]}}"#,
+            entry(ID, "fill_recurrent_transfer", r#""remaining_executions":11,"extensions":[]"#),
+            entry(none, "producer_reward", r#""x":1"#),
+            entry(none, "fill_transfer_from_savings", r#""request_id":7"#),
+        );
+        let read = parse_virtual_transfers(&text).unwrap();
+        let place = |op_in_tx| Place { block_num: 9, tx_in_block: u32::MAX, op_in_tx };
+        assert_eq!(read.iter().map(|t| t.place).collect::<Vec<_>>(), [place(0), place(2)]);
+        let ids: Vec<_> = read.iter().map(|t| t.tx_id.to_string()).collect();
+        assert_eq!(ids, [ID, "0000000900000000000000000000000000000000"]);
+        assert!(read.iter().all(|t| t.money == Money::new(5_000, Currency::Hbd) && t.memo == "m"));
+        assert_eq!(parse_virtual_transfers(r#"{"ops":[]}"#), Ok(vec![]));
+        let error = parse_virtual_transfers(&text.replace("alice", "Alice")).unwrap_err();
+        assert_eq!(error, BlockError::Transfer { place: place(0), field: "from" });
     }
 
     #[test]

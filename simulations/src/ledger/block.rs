@@ -104,7 +104,26 @@ impl Block {
                 transfers.extend(transfer(included.id, operation, self, tx_in_block, op_in_tx));
             }
         }
-        ledger::Block { id: self.id, previous: self.header.previous, time: self.time(), transfers }
+        let previous = self.header.previous;
+        // No operation of this chain opens an escrow.
+        ledger::Block { id: self.id, previous, time: self.time(), transfers, escrow_releases: Vec::new() }
+    }
+}
+
+impl VirtualOperation {
+    /// Returns the money it moves, if it does: `at` is its place among the block's.
+    #[must_use]
+    pub fn transfer(&self, block: &Block, at: u32) -> Option<ledger::Transfer> {
+        let (from, to, amount, memo) = match self {
+            Self::FillRecurrentTransfer { from, to, amount, memo, .. }
+            | Self::FillTransferFromSavings { from, to, amount, memo, .. } => (from, to, amount, memo),
+            Self::FailedRecurrentTransfer { .. } => return None,
+        };
+        let mut tx_id = TxId::default();
+        tx_id.0[..4].copy_from_slice(&block.number().to_be_bytes());
+        let place = Place { block_num: block.number(), tx_in_block: u32::MAX, op_in_tx: at };
+        let (from, to, money, memo) = (from.clone(), to.clone(), amount.money()?, memo.clone());
+        Some(ledger::Transfer { tx_id, place, block_time: block.time(), from, to, money, memo })
     }
 }
 

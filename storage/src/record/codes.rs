@@ -58,6 +58,7 @@ codes! {
         UnknownSession = 4,
         OtherAccount = 5,
         SessionFull = 6,
+        UnsupportedOperation = 7,
     }
 }
 
@@ -69,7 +70,7 @@ mod tests {
     fn every_state_and_currency_has_its_number_for_ever() {
         assert_eq!(State::ALL.map(Code::number), [1, 2, 3, 4, 5, 6]);
         assert_eq!(Currency::ALL.map(Code::number), [1, 2]);
-        assert_eq!(UnmatchedReason::ALL.map(Code::number), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(UnmatchedReason::ALL.map(Code::number), [1, 2, 3, 4, 5, 6, 7]);
         for state in State::ALL {
             assert_eq!(State::from_number(state.number()), Some(state));
         }

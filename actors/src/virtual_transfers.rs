@@ -1,0 +1,128 @@
+//! Reads what no block holds: money that a recurrent transfer pays, or that leaves somebody's savings.
+//!
+//! It pays no session, and a merchant must see it all the same. Nothing else waits for it: it follows the scanner at its
+//! own pace, and where no node keeps account history it waits and says so once.
+
+use std::{sync::Arc, time::Duration};
+
+use engine::ledger::Transfer;
+use futures_util::future::join_all;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use storage::{Batch, ReadError, Unmatched, UnmatchedReason, Write};
+
+use crate::{context::Context, nodes::NodesError, timer::Timer};
+
+/// The note that says up to which block they are read: 4 bytes, big endian.
+const NOTE: &str = "virtual transfers";
+/// Blocks asked for at once.
+const AT_ONCE: u32 = 16;
+/// Uneventful blocks after which the place is stored all the same.
+const STORE_EVERY: u32 = 100;
+/// How often the scanner's place is looked at.
+const INTERVAL: Duration = Duration::from_secs(3);
+/// How long nodes that keep no account history are left alone.
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(crate) enum Msg {
+    /// Look how far the scanner is.
+    Look,
+}
+
+/// Returns the write by which they are read after a block: stored with the scanner's first place.
+pub(crate) fn read_after(block_num: u32) -> Write {
+    Write::Note { name: NOTE, value: block_num.to_be_bytes().to_vec() }
+}
+
+pub(crate) struct VirtualTransfers {
+    pub(crate) context: Arc<Context>,
+}
+
+pub(crate) struct Position {
+    /// The newest block read; none before the scanner has begun.
+    read: Option<u32>,
+    stored: Option<u32>,
+    was_answered: bool,
+    next: Option<Timer>,
+}
+
+impl Actor for VirtualTransfers {
+    type Msg = Msg;
+    type State = Position;
+    type Arguments = ();
+
+    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Position, ActorProcessingErr> {
+        let stored = self.stored().await?;
+        let next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
+        Ok(Position { read: stored, stored, was_answered: true, next })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Msg>,
+        _look: Msg,
+        position: &mut Position,
+    ) -> Result<(), ActorProcessingErr> {
+        let wait = match self.read_on(position).await {
+            Ok(more) => {
+                position.was_answered = true;
+                if more { Duration::ZERO } else { INTERVAL }
+            }
+            Err(error) => {
+                if position.was_answered {
+                    tracing::warn!(%error, "recurrent transfers and savings cannot be read: {error}");
+                }
+                position.was_answered = false;
+                AFTER_FAILURE
+            }
+        };
+        position.next = Some(Timer::send(&myself, wait, Msg::Look));
+        Ok(())
+    }
+}
+
+impl VirtualTransfers {
+    async fn stored(&self) -> Result<Option<u32>, ReadError> {
+        let note = self.context.env.store.note(NOTE).await?;
+        Ok(note.and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes))
+    }
+
+    /// Reads the next blocks below the scanner's place; says whether there are more.
+    async fn read_on(&self, position: &mut Position) -> Result<bool, NodesError> {
+        if !self.context.ledger.is_followed() {
+            return Ok(false);
+        }
+        let scanned = self.context.ledger.status().scanned_num;
+        if position.read.is_none() {
+            position.stored = self.stored().await.unwrap_or_default();
+            position.read = position.stored;
+        }
+        let Some(read) = position.read else { return Ok(false) };
+        let last = scanned.min(read.saturating_add(AT_ONCE));
+        let asked = join_all((read + 1..=last).map(|number| self.context.nodes.virtual_transfers(number))).await;
+        let mut kept = Vec::new();
+        for transfers in asked {
+            kept.extend(transfers?.into_iter().filter(|transfer| self.context.watched.contains(&transfer.to)));
+        }
+        if !kept.is_empty() || last - position.stored.unwrap_or(0) >= STORE_EVERY {
+            self.store(position, last, kept).await;
+        } else {
+            position.read = Some(last);
+        }
+        Ok(last < scanned)
+    }
+
+    /// Keeps the transfers and the place in one commit; where that fails, the blocks are read again.
+    async fn store(&self, position: &mut Position, last: u32, kept: Vec<Transfer>) {
+        let reason = UnmatchedReason::UnsupportedOperation;
+        let kept = kept.into_iter().map(|transfer| Write::Unmatched(Unmatched { transfer, reason }));
+        let writes = kept.chain([read_after(last)]).collect();
+        match self.context.env.store.commit(Batch { writes }).await {
+            Ok(()) => (position.read, position.stored) = (Some(last), Some(last)),
+            Err(error) => {
+                self.context.give_up_on(&error);
+                tracing::warn!(%error, "stray transfers could not be stored: {error}");
+            }
+        }
+    }
+}
