@@ -17,6 +17,9 @@ crate::tests!(
     a_customer_cancels_by_a_plain_form,
     a_program_cancels_and_reads_the_record,
     the_public_id_alone_cancels_nothing,
+    addresses_that_run_scripts_are_refused_in_every_field,
+    the_page_speaks_six_languages,
+    a_merchants_support_is_on_every_page,
     the_live_status_follows_the_payment,
     the_stream_tells_every_change_and_ends,
     a_finished_page_leads_back_to_the_shop,
@@ -52,13 +55,16 @@ fn both_addresses_show_everything_a_payer_needs() {
     let shop = shared().shop();
     let payment = shop.open_with(&mug());
     for path in [format!("/for/{}", payment.slug), format!("/checkout/{}", payment.id)] {
-        let page = page(&shop.api, &path);
+        let review = page(&shop.api, &path);
+        has(&review, &["1.500", "HBD", &shop.account.name, "Waiting for your payment", "lang=\"en\"", "Pay before"]);
+        has(&review, &["No real money moves", "method=\"post\"", "Cancel"]);
+        let onward = review.split("id=\"continue\" href=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        let page = page(&shop.api, &onward.replace("&#38;", "&"));
         has(
             &page,
             &["1.500", "HBD", &shop.account.name, &payment.memo, "hive://sign/op/", "<svg", "hivesigner.com/sign/"],
         );
-        has(&page, &["Waiting for your payment", "keychain-pay", "method=\"post\"", "Cancel", "lang=\"en\""]);
-        has(&page, &["No real money moves"]);
+        has(&page, &["Choose how to pay", "keychain-pay", "method=\"post\"", "Cancel", "curl -i"]);
         let memo = format!("<code id=\"pay-memo\">{}</code>", payment.memo);
         has(&page, &[&memo, "<code id=\"pay-amount\">1.500 HBD</code>"]);
     }
@@ -72,7 +78,9 @@ fn the_page_lets_nothing_else_in_and_tells_nothing_on() {
         ("referrer-policy", "no-referrer"),
         ("cache-control", "no-store"),
         ("x-content-type-options", "nosniff"),
-        ("vary", "Accept, X-Payment, Payment-Signature"),
+        ("vary", "Accept, X-Payment, Payment-Signature, Accept-Language"),
+        ("x-frame-options", "DENY"),
+        ("cross-origin-opener-policy", "same-origin"),
     ] {
         assert_eq!(answer.header(name), Some(value), "{name}");
     }
@@ -83,15 +91,18 @@ fn the_page_lets_nothing_else_in_and_tells_nothing_on() {
     {
         assert!(policy.contains(part), "{policy}");
     }
+    assert!(!policy.contains("unsafe") && !policy.contains("data:"), "{policy}");
     let html = answer.text();
     assert!(!html.contains("<script>") && !html.contains(" style=") && !html.contains(" onclick="), "inline: {html}");
-    for file in ["checkout.js", "checkout.css"] {
+    let mut bytes = page(&shop.api, &format!("/for/{}?step=pay", payment.slug)).len();
+    for file in ["checkout.js", "checkout.css", "icon.svg"] {
         has(&html, &[&format!("/assets/{file}")]);
         let asset = shop.api.get(&format!("/assets/{file}")).send();
         assert_eq!(asset.status, 200);
         assert!(asset.body.len() > 100);
+        bytes += asset.body.len();
     }
-    assert!(html.len() < 60_000);
+    assert!(bytes <= 60_000, "{bytes} bytes with everything it loads");
 }
 
 fn what_merchants_write_is_text_and_never_markup() {
@@ -102,19 +113,74 @@ fn what_merchants_write_is_text_and_never_markup() {
     let payment = shop.open_with(&json!({
         "amount": "1", "currency": "HBD", "description": "<img src=x onerror=alert(1)>{{7*7}}\u{202e}",
         "redirectUrl": "https://shop.example/?a=\"><script>alert(1)</script>",
+        "metadata": { "<script>": "<script>alert(1)</script>" },
     }));
-    for path in [format!("/for/{}", payment.slug), format!("/checkout/{}", payment.id)] {
+    let by_slug = format!("/for/{}", payment.slug);
+    let ways = format!("{by_slug}?step=pay&lang=%22%3E%3Cscript%3E&tx=%22%3E%3Cscript%3E&t=%22%3E%3Cscript%3E");
+    for path in [by_slug, ways, format!("/checkout/{}", payment.id)] {
         let page = page(&dev.api, &path);
         for bad in ["<b>", "<img src=x", "<script>", "alert(1)</", "\"'>"] {
             assert!(!page.contains(bad), "{bad} in {page}");
         }
-        has(&page, &["{{7*7}}"]);
+        assert!(page.contains("{{7*7}}") || page.contains("hive://"), "shown as it was written: {page}");
     }
     assert!(
         payment.slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
         "{}",
         payment.slug
     );
+}
+
+fn addresses_that_run_scripts_are_refused_in_every_field() {
+    let shop = shared().shop();
+    for bad in
+        ["javascript:alert(1)", "JAVASCRIPT:alert(1)", "data:text/html,<script>alert(1)</script>", "vbscript:x", "//x"]
+    {
+        for field in ["redirectUrl", "cancelUrl"] {
+            let body = json!({ "amount": "1", "currency": "HBD", "description": "x", field: bad });
+            shop.post("/api/public/payments", &body).send().wrong(&[field]);
+        }
+        for field in ["iconUrl", "supportUrl", "webhookUrl"] {
+            shop.update(&json!({ field: bad })).wrong(&[field]);
+        }
+    }
+}
+
+fn the_page_speaks_six_languages() {
+    let shop = shared().shop();
+    let payment = shop.open_payment();
+    let path = format!("/for/{}", payment.slug);
+    for (tag, words) in [
+        ("en", "Waiting for your payment"),
+        ("es", "Esperando su pago"),
+        ("de", "Wir warten auf Ihre Zahlung"),
+        ("fr", "En attente de votre paiement"),
+        ("pt", "Aguardando seu pagamento"),
+        ("ko", "결제를 기다리고 있습니다"),
+    ] {
+        let lang = format!("<html lang=\"{tag}\"");
+        has(&page(&shop.api, &format!("{path}?lang={tag}")), &[words, &lang]);
+        let liked = shop.api.get(&path).header("accept", "text/html").header("accept-language", tag).send();
+        has(&liked.text(), &[words, &lang]);
+        let status = shop.api.get(&format!("{path}/status?lang={tag}")).send().ok(200);
+        assert_eq!(status["headline"], words);
+    }
+    let missing = shop.api.get("/for/nothing?lang=de").header("accept", "text/html").send();
+    has(&missing.text(), &["Diese Zahlung gibt es nicht"]);
+}
+
+fn a_merchants_support_is_on_every_page() {
+    let shop = shared().shop();
+    let payment = shop.open_payment();
+    let path = format!("/for/{}", payment.slug);
+    assert!(!page(&shop.api, &path).contains("id=\"support\""));
+    let record = shop.update(&json!({ "supportUrl": "mailto:help@shop.example" })).ok(200);
+    assert_eq!(record["supportUrl"], "mailto:help@shop.example");
+    for path in [path.clone(), format!("{path}?step=pay")] {
+        has(&page(&shop.api, &path), &["id=\"support\" href=\"mailto:help@shop.example\""]);
+    }
+    shop.update(&json!({ "supportUrl": null })).ok(200);
+    assert!(!page(&shop.api, &path).contains("id=\"support\""));
 }
 
 fn pay(shop: &Shop, payment: &str, memo: &str) -> Value {

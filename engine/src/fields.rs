@@ -128,6 +128,8 @@ pub enum UrlRule {
     Redirect,
     /// `https` only.
     Https,
+    /// `https`, `http` to this machine, or `mailto` with an address.
+    Contact,
     /// `https`, or `http` where the operator allows insecure webhooks; no user, no fragment.
     Webhook {
         /// Whether plain http is allowed, as on a development ledger.
@@ -147,6 +149,11 @@ pub fn url(field: &str, value: &str, rule: UrlRule) -> Result<(), Violation> {
         return Err(Violation::new(field, "must be a URL without spaces"));
     }
     let url = Url::parse(value).map_err(|_| Violation::new(field, "must be an absolute URL"))?;
+    if rule == UrlRule::Contact && url.scheme() == "mailto" {
+        let address = url.path();
+        let is_address = address.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
+        return if is_address { Ok(()) } else { Err(Violation::new(field, "must name a mail address")) };
+    }
     let local = match url.host() {
         None => return Err(Violation::new(field, "must name a host")),
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -156,6 +163,7 @@ pub fn url(field: &str, value: &str, rule: UrlRule) -> Result<(), Violation> {
     let (http_allowed, wanted) = match rule {
         UrlRule::Redirect => (local, "must be an https URL (http only to localhost)"),
         UrlRule::Https => (false, "must be an https URL"),
+        UrlRule::Contact => (local, "must be an https or mailto URL"),
         UrlRule::Webhook { allow_insecure } => (allow_insecure, "must be an https URL"),
     };
     match url.scheme() {

@@ -27,6 +27,8 @@ pub struct Merchant {
     pub icon_url: Option<String>,
     /// Where webhooks go.
     pub webhook_url: Option<String>,
+    /// Where customers find help: `https:` or `mailto:`.
+    pub support_url: Option<String>,
     /// Whether it may create payments and take x402.
     pub is_active: bool,
     /// Whether agents may pay its sessions by x402.
@@ -148,6 +150,8 @@ pub struct Update {
     pub icon_url: Option<Option<String>>,
     /// The webhook endpoint.
     pub webhook_url: Option<Option<String>>,
+    /// Where customers find help.
+    pub support_url: Option<Option<String>>,
     /// The x402 switch.
     pub x402_enabled: Option<bool>,
 }
@@ -163,6 +167,8 @@ pub struct RawUpdate {
     pub icon_url: Option<Option<String>>,
     /// See [`Update::webhook_url`].
     pub webhook_url: Option<Option<String>>,
+    /// See [`Update::support_url`].
+    pub support_url: Option<Option<String>>,
     /// See [`Update::x402_enabled`].
     pub x402_enabled: Option<bool>,
 }
@@ -182,9 +188,11 @@ impl Update {
         let account = keep(&mut violations, raw.hive_account.map(|name| receiving_account(&name)).transpose());
         let icon = keep(&mut violations, nested(raw.icon_url, |url| https_url("iconUrl", &url)));
         let webhook_url = keep(&mut violations, nested(raw.webhook_url, webhook));
-        match (name, account, icon, webhook_url) {
-            (Some(name), Some(hive_account), Some(icon_url), Some(webhook_url)) => {
-                Ok(Self { name, hive_account, icon_url, webhook_url, x402_enabled: raw.x402_enabled })
+        let support = |text: String| fields::url("supportUrl", &text, UrlRule::Contact).map(|()| text);
+        let support_url = keep(&mut violations, nested(raw.support_url, support));
+        match (name, account, icon, webhook_url, support_url) {
+            (Some(name), Some(hive_account), Some(icon_url), Some(webhook_url), Some(support_url)) => {
+                Ok(Self { name, hive_account, icon_url, webhook_url, support_url, x402_enabled: raw.x402_enabled })
             }
             _ => Err(violations),
         }
@@ -246,6 +254,7 @@ impl Merchant {
             hive_account: registration.hive_account,
             icon_url: registration.icon_url,
             webhook_url: None,
+            support_url: None,
             is_active: true,
             x402_enabled: true,
             is_admin: false,
@@ -264,6 +273,7 @@ impl Merchant {
         next.hive_account = update.hive_account.unwrap_or(next.hive_account);
         next.icon_url = update.icon_url.unwrap_or(next.icon_url);
         next.webhook_url = update.webhook_url.unwrap_or(next.webhook_url);
+        next.support_url = update.support_url.unwrap_or(next.support_url);
         next.x402_enabled = update.x402_enabled.unwrap_or(next.x402_enabled);
         next
     }

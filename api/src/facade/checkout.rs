@@ -24,7 +24,7 @@ use super::{
     call::Call,
     error,
     limits::StreamPermit,
-    pages::{self, View},
+    pages::{self, Look, View, Words},
     record, x402,
 };
 
@@ -74,13 +74,17 @@ pub(super) fn is_program(call: &Call) -> bool {
 /// What this visitor may see; `known` when the visitor has proved to have seen the page before.
 fn view<'a>(facade: &Facade, call: &Call, way: Way<'a>, payment: &'a v1::Payment, known: bool) -> View<'a> {
     let whole = shows_all(call, way, payment) || known;
+    let look = Look::of(call);
     match way {
-        Way::Slug(slug) => View::new(payment, record::slug_url(facade, slug), format!("/for/{slug}"), None, whole),
+        Way::Slug(slug) => {
+            let (url, path) = (record::slug_url(facade, slug), format!("/for/{slug}"));
+            View { payment, url, path, token: None, whole, look }
+        }
         Way::Id(id) => {
             let token = form_token(payment);
             // Who comes back from a wallet has seen the page, and shows so by the token.
             let url = format!("{}?t={token}", record::checkout_url(facade, id));
-            View::new(payment, url, format!("/checkout/{id}"), Some(token), whole)
+            View { payment, url, path: format!("/checkout/{id}"), token: Some(token), whole, look }
         }
     }
 }
@@ -125,7 +129,8 @@ pub(super) async fn status_by_id(facade: &Facade, call: Call, id: &str) -> Resul
 
 async fn status(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
     let payment = find(facade, &call, way).await?;
-    let live = pages::Live::of(&payment, shows_all(&call, way, &payment));
+    let words = Words(pages::language(&call));
+    let live = pages::Live::of(&payment, words, shows_all(&call, way, &payment));
     let mut response = answer::json(StatusCode::OK, &live);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
@@ -145,7 +150,7 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
     let request = call.caller.request(way.request());
     let snapshots = facade.engine.checkout().watch_checkout(request).await?.into_inner();
     // An engine that goes away ends the stream; the page's browser comes back by itself.
-    let whole = matches!(way, Way::Slug(_));
+    let (whole, words) = (matches!(way, Way::Slug(_)), Words(pages::language(&call)));
     let snapshots = snapshots.take_while(|snapshot| std::future::ready(snapshot.is_ok()));
     let snapshots = snapshots.take_until(Box::pin(facade.closed()));
     let events = snapshots.filter_map(move |snapshot| async move {
@@ -154,7 +159,7 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
             .event("status")
             .id(payment.sequence.to_string())
             .retry(Duration::from_secs(3))
-            .json_data(pages::Live::of(&payment, whole || is_open(&payment)));
+            .json_data(pages::Live::of(&payment, words, whole || is_open(&payment)));
         event.ok().map(Ok::<_, std::convert::Infallible>)
     });
     let events = Shared::new(events, permit);
@@ -211,7 +216,14 @@ async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
         Err(refused) => {
             let payment = find(facade, &call, way).await?;
             let view = view(facade, &call, way, &payment, true);
-            Ok(pages::checkout(error::status(&refused), &view, Some(&refused.message)))
+            let notice = match refused.reason {
+                Reason::PaymentNotPending
+                | Reason::PaymentDetected
+                | Reason::PaymentInFlight
+                | Reason::PaymentExpired => view.look.words().cannot_cancel(),
+                _ => &refused.message,
+            };
+            Ok(pages::checkout(error::status(&refused), &view, Some(notice)))
         }
     }
 }

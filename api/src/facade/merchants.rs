@@ -71,6 +71,7 @@ pub(super) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<
         hive_account: body.maybe_account(),
         icon_url: change(body.change("iconUrl")),
         webhook_url: change(body.change("webhookUrl")),
+        support_url: change(body.change("supportUrl")),
         x402_enabled: body.maybe_bool("x402Enabled"),
     };
     body.finish()?;

@@ -185,6 +185,7 @@ impl Facade {
         let is_api = path.starts_with("/api/");
         let is_checkout = path.starts_with("/for/") || path.starts_with("/checkout/");
         let wants_page = is_checkout && !checkout::is_program(&call);
+        let lang = if wants_page { pages::language(&call) } else { pages::Lang::English };
         let is_address = is_checkout && path.matches('/').count() == 2;
         let client = self.edge.client(head.client, &head.headers);
         call.set_client(client);
@@ -211,15 +212,18 @@ impl Facade {
         let name = id.to_str().unwrap_or_default();
         let mut response = match result {
             Ok(response) => response,
-            Err(refusal) if wants_page => pages::refusal(&refusal.error, name),
+            Err(refusal) if wants_page => pages::refusal(&refusal.error, lang, name),
             Err(refusal) if x402::is_judged(path) && refusal.error.reason == Reason::RateLimited => {
                 x402::limited(path, &refusal.error, name)
             }
             Err(refusal) => refusal.into_response(name),
         };
         if is_checkout {
-            let vary = HeaderValue::from_static("Accept, X-Payment, Payment-Signature");
-            response.headers_mut().insert(http::header::VARY, vary);
+            let vary = match wants_page {
+                true => "Accept, X-Payment, Payment-Signature, Accept-Language",
+                false => "Accept, X-Payment, Payment-Signature",
+            };
+            response.headers_mut().insert(http::header::VARY, HeaderValue::from_static(vary));
         }
         if is_address && head.method == Method::OPTIONS {
             x402::preflight(response.headers_mut());

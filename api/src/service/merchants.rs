@@ -76,6 +76,7 @@ impl Merchants for Service {
             hive_account: asked.hive_account,
             icon_url: asked.icon_url.map(|change| change.value),
             webhook_url: asked.webhook_url.map(|change| change.value),
+            support_url: asked.support_url.map(|change| change.value),
             x402_enabled: asked.x402_enabled,
         };
         let update = Update::check(raw, self.gateway.allows_insecure_webhooks()).map_err(convert::invalid)?;

@@ -201,6 +201,7 @@ fn a_merchant_has_these_bytes() {
         hive_account: name("blue.mugs"),
         icon_url: Some("https://i".to_owned()),
         webhook_url: None,
+        support_url: Some("https://s".to_owned()),
         is_active: true,
         x402_enabled: false,
         is_admin: true,
@@ -227,7 +228,7 @@ fn a_merchant_has_these_bytes() {
         0a091107000000000000001220dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd1a0430 \
         37303720e80728c8dc03623277687365635f415145424151454241514542415145424151454241514542415145424151 \
         454241514542415145424151453d6a370a3277687365635f416749434167494341674943416749434167494341674943 \
-        416749434167494341674943416749434167493d10a846",
+        416749434167494341674943416749434167493d10a846a2010968747470733a2f2f73",
         |bytes| merchant_from_bytes(MerchantId::from_bits(1), bytes),
     );
 }

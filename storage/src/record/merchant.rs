@@ -40,6 +40,8 @@ struct MerchantRecord {
     secret: String,
     #[prost(message, optional, tag = "13")]
     previous_secret: Option<PreviousSecretRecord>,
+    #[prost(string, optional, tag = "20")]
+    support_url: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -102,6 +104,7 @@ pub(crate) fn merchant_to_bytes(merchant: Merchant) -> Vec<u8> {
         hive_account: merchant.hive_account.as_str().to_owned(),
         icon_url: merchant.icon_url,
         webhook_url: merchant.webhook_url,
+        support_url: merchant.support_url,
         is_active: merchant.is_active,
         x402_enabled: merchant.x402_enabled,
         is_admin: merchant.is_admin,
@@ -131,6 +134,7 @@ pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8]) -> Result<Merch
         hive_account: account("hive_account", &record.hive_account)?,
         icon_url: record.icon_url,
         webhook_url: record.webhook_url,
+        support_url: record.support_url,
         is_active: record.is_active,
         x402_enabled: record.x402_enabled,
         is_admin: record.is_admin,

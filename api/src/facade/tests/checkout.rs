@@ -11,11 +11,13 @@ async fn the_page_is_for_browsers_and_tells_nothing_on() {
     let site = Site::open().await;
     let slug = format!("/for/{SLUG}");
     for path in [slug.clone(), format!("/checkout/{PAYMENT}")] {
+        let page = site.browse(&format!("{path}?step=pay")).await;
+        for needed in ["Blue Mugs", "10.500", "blue.mugs", PAYMENT, "hive://sign/op/", "hivesigner.com", "<noscript>"] {
+            assert!(page.body.contains(needed), "{path}: {needed}");
+        }
         let page = site.browse(&path).await;
         assert_eq!(page.status, 200, "{path}");
-        for needed in
-            ["Blue Mugs", "Two mugs", "10.500", "blue.mugs", PAYMENT, "hive://sign/op/", "hivesigner.com", "<noscript>"]
-        {
+        for needed in ["Blue Mugs", "Two mugs", "10.500", "blue.mugs", "<noscript>"] {
             assert!(page.body.contains(needed), "{path}: {needed}");
         }
         for (name, value) in [
@@ -24,7 +26,7 @@ async fn the_page_is_for_browsers_and_tells_nothing_on() {
             ("referrer-policy", "no-referrer"),
             ("x-robots-tag", "noindex, nofollow"),
             ("x-content-type-options", "nosniff"),
-            ("vary", "Accept, X-Payment, Payment-Signature"),
+            ("vary", "Accept, X-Payment, Payment-Signature, Accept-Language"),
         ] {
             assert_eq!(page.header(name), Some(value), "{name}");
         }
@@ -35,7 +37,7 @@ async fn the_page_is_for_browsers_and_tells_nothing_on() {
             "a strict policy forbids inline code"
         );
     }
-    let page = site.browse(&format!("/checkout/{PAYMENT}")).await.body;
+    let page = site.browse(&format!("/checkout/{PAYMENT}?step=pay")).await.body;
     let token = page.split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a token");
     assert!(page.contains(&format!("%3Ft%3D{token}%26tx%3D")), "a wallet leads back to the whole page");
     assert!(!page.contains(SLUG), "the id must not lead to the slug");
@@ -113,5 +115,5 @@ async fn a_customer_cancels_by_the_link_and_by_id_only_with_the_pages_token() {
     site.fake.set(|payment| payment.status = v1::PaymentStatus::Completed.into());
     assert_eq!(site.send("POST", &by_slug, "", "").await.error(), (409, "payment_not_pending".to_owned(), Vec::new()));
     let page = site.send("POST", &by_slug, &browser, "").await;
-    assert_eq!((page.status, page.body.contains("no longer pending")), (409, true));
+    assert_eq!((page.status, page.body.contains("can no longer be cancelled")), (409, true));
 }

@@ -1,0 +1,435 @@
+//! The checkout page: review, ways to pay, and what became of it.
+
+use askama::Template;
+use engine::money::Money;
+use http::StatusCode;
+use proto::v1::{Disposition, Payment};
+use warp::reply::Response;
+
+use super::{
+    super::{
+        call::Call,
+        record,
+        wallets::{Qr, Wanted},
+    },
+    chosen_language, html, language, link,
+    phase::{Phase, Said, version},
+    words::{LANGUAGES, Lang, Words, fill},
+};
+
+/// Seconds until a customer is led back to the shop.
+const ONWARD_SECONDS: u32 = 5;
+/// Seconds between looks of a page without script.
+const RELOAD_SECONDS: u32 = 15;
+
+/// How a visitor wants to see the page; it stands in the address.
+pub(in crate::facade) struct Look {
+    lang: Lang,
+    /// Whether the address names the language, so that links must keep it.
+    is_chosen: bool,
+    /// The ways to pay instead of the review.
+    pay: bool,
+    /// Nothing happens by itself.
+    still: bool,
+    /// A wallet came back and named a transaction; no evidence.
+    came_back: bool,
+}
+
+impl Look {
+    /// Reads the address of a call.
+    pub(in crate::facade) fn of(call: &Call) -> Self {
+        let query = call.query();
+        let came_back = query.get("tx").is_some();
+        Self {
+            lang: language(call),
+            is_chosen: chosen_language(call).is_some(),
+            pay: came_back || query.get("step") == Some("pay"),
+            still: query.get("still").is_some(),
+            came_back,
+        }
+    }
+
+    /// Returns the language.
+    pub(in crate::facade) const fn words(&self) -> Words {
+        Words(self.lang)
+    }
+}
+
+/// A session as one visitor may see it.
+pub(in crate::facade) struct View<'a> {
+    pub(in crate::facade) payment: &'a Payment,
+    /// The address wallets come back to.
+    pub(in crate::facade) url: String,
+    /// The address of this page, without the host.
+    pub(in crate::facade) path: String,
+    pub(in crate::facade) token: Option<String>,
+    /// Whether everything is shown, or only state and amount.
+    pub(in crate::facade) whole: bool,
+    pub(in crate::facade) look: Look,
+}
+
+impl View<'_> {
+    /// Returns the address that shows the same visitor as much as now, whatever becomes of the session.
+    pub(in crate::facade) fn reload_path(&self) -> String {
+        self.address(self.look.is_chosen.then_some(self.look.lang), self.look.pay, self.look.still)
+    }
+
+    fn address(&self, lang: Option<Lang>, pay: bool, still: bool) -> String {
+        let parts = [
+            self.token.as_deref().filter(|_| self.whole).map(|token| ("t", token)),
+            lang.map(|lang| ("lang", lang.tag())),
+            pay.then_some(("step", "pay")),
+            still.then_some(("still", "1")),
+        ];
+        let mut address = self.path.clone();
+        for (count, (name, value)) in parts.into_iter().flatten().enumerate() {
+            address.push(if count == 0 { '?' } else { '&' });
+            address.push_str(name);
+            address.push('=');
+            address.push_str(value);
+        }
+        address
+    }
+}
+
+#[derive(Template)]
+#[template(path = "checkout.html")]
+struct CheckoutPage<'a> {
+    w: Words,
+    id: &'a str,
+    phase: &'static str,
+    version: String,
+    said: Said,
+    steps: Vec<Step>,
+    notice: Option<&'a str>,
+    live: bool,
+    still: bool,
+    livemode: bool,
+    whole: bool,
+    merchant: &'a str,
+    initials: String,
+    icon_url: Option<&'a str>,
+    description: &'a str,
+    amount: String,
+    currency: &'static str,
+    usd: String,
+    rate_at: Option<Instant>,
+    path: &'a str,
+    reload_path: String,
+    still_path: String,
+    lang_query: String,
+    chosen_query: String,
+    reload_seconds: u32,
+    languages: Vec<Language>,
+    token: &'a str,
+    expires_at: Instant,
+    seconds_left: i64,
+    review: Option<Review<'a>>,
+    pay: Option<Pay<'a>>,
+    can_cancel: bool,
+    receipt: Option<Receipt<'a>>,
+    onward: Option<Onward<'a>>,
+    onward_seconds: u32,
+    help: String,
+    support_url: Option<&'a str>,
+}
+
+struct Step {
+    name: &'static str,
+    is_done: bool,
+    is_now: bool,
+}
+
+struct Language {
+    tag: &'static str,
+    name: &'static str,
+    path: String,
+    is_current: bool,
+}
+
+/// A time for programs and for people.
+struct Instant {
+    exact: String,
+    words: String,
+}
+
+impl Instant {
+    fn of(wire_ms: i64) -> Self {
+        let instant = record::instant(wire_ms);
+        let to_the_minute = instant.to_ledger().chars().take(16).collect::<String>();
+        Self { exact: instant.to_string(), words: format!("{} UTC", to_the_minute.replace('T', " ")) }
+    }
+}
+
+/// The first screen.
+struct Review<'a> {
+    to: &'a str,
+    pay_path: String,
+}
+
+/// Everything a payer needs.
+struct Pay<'a> {
+    to: &'a str,
+    amount: String,
+    number: String,
+    currency: &'static str,
+    memo: &'a str,
+    warn_currency: String,
+    hive_uri: String,
+    hivesigner_url: String,
+    qr: Option<Qr>,
+    split: Option<Split<'a>>,
+    back_path: Option<String>,
+    program_url: Option<&'a str>,
+    sent: bool,
+}
+
+/// The fee as a transfer of its own, which needs the payer's name before anything is signed.
+struct Split<'a> {
+    net: String,
+    fee_to: &'a str,
+    fee: String,
+    fee_memo: String,
+}
+
+/// What a customer keeps.
+struct Receipt<'a> {
+    received: Option<String>,
+    from: Option<&'a str>,
+    at: Option<Instant>,
+    tx_id: Option<&'a str>,
+}
+
+/// The way back to the merchant.
+struct Onward<'a> {
+    url: &'a str,
+    words: String,
+    automatic: bool,
+}
+
+/// Answers with a session's page.
+pub(in crate::facade) fn checkout(status: StatusCode, view: &View<'_>, notice: Option<&str>) -> Response {
+    let (payment, look) = (view.payment, &view.look);
+    let (phase, w) = (Phase::of(payment), look.words());
+    let money = Money::new(payment.amount_units, record::currency(payment.currency));
+    let shows_ways = phase == Phase::Part || look.pay;
+    let still_path = view.address(look.is_chosen.then_some(look.lang), look.pay, true);
+    let icon_url = payment.merchant_icon_url.as_deref().filter(|_| view.whole);
+    let page = CheckoutPage {
+        w,
+        id: &payment.id,
+        phase: phase.word(),
+        version: version(payment),
+        said: Said::of(payment, w, view.whole),
+        steps: steps(phase, w),
+        notice,
+        live: phase.is_live(),
+        still: look.still,
+        livemode: payment.livemode,
+        whole: view.whole,
+        merchant: &payment.merchant_name,
+        initials: initials(&payment.merchant_name),
+        icon_url,
+        description: &payment.description,
+        amount: decimal(money),
+        currency: money.currency.code(),
+        usd: format!("{}.{:02}", payment.usd_cents / 100, payment.usd_cents % 100),
+        rate_at: payment.rate_at_ms.map(Instant::of),
+        path: &view.path,
+        reload_path: view.reload_path(),
+        still_path,
+        lang_query: format!("?lang={}", look.lang.tag()),
+        chosen_query: if look.is_chosen { format!("?lang={}", look.lang.tag()) } else { String::new() },
+        reload_seconds: RELOAD_SECONDS,
+        languages: languages(view),
+        token: view.token.as_deref().unwrap_or_default(),
+        expires_at: Instant::of(payment.expires_at_ms),
+        seconds_left: (payment.expires_at_ms - payment.read_at_ms).max(0) / 1_000,
+        review: (phase.takes_money() && !shows_ways).then(|| review(view)),
+        pay: (phase.takes_money() && shows_ways).then(|| pay(view, phase)),
+        can_cancel: phase.takes_money() && payment.amount_paid_units == 0,
+        receipt: (phase == Phase::Completed && view.whole).then(|| receipt(payment)),
+        onward: onward(view, phase),
+        onward_seconds: ONWARD_SECONDS,
+        help: fill(w.help(), &[("shop", &payment.merchant_name)]),
+        support_url: payment.merchant_support_url.as_deref().filter(|_| view.whole).and_then(link),
+    };
+    html(status, page.render(), icon_url)
+}
+
+fn steps(phase: Phase, w: Words) -> Vec<Step> {
+    let names = [w.step_waiting(), w.step_seen(), w.step_final(), w.step_paid()];
+    let Some(now) = phase.steps() else { return Vec::new() };
+    let is_over = now + 1 == names.len();
+    let steps = names.into_iter().enumerate();
+    steps.map(|(at, name)| Step { name, is_done: at < now || is_over, is_now: at == now }).collect()
+}
+
+fn languages(view: &View<'_>) -> Vec<Language> {
+    let language = |(lang, tag, name)| Language {
+        tag,
+        name,
+        path: view.address(Some(lang), view.look.pay, view.look.still),
+        is_current: lang == view.look.lang,
+    };
+    LANGUAGES.into_iter().map(language).collect()
+}
+
+fn review<'a>(view: &View<'a>) -> Review<'a> {
+    let lang = view.look.is_chosen.then_some(view.look.lang);
+    Review { to: &view.payment.pay_to, pay_path: view.address(lang, true, view.look.still) }
+}
+
+fn pay<'a>(view: &'a View<'a>, phase: Phase) -> Pay<'a> {
+    let payment = view.payment;
+    let rest = Money::new(payment.amount_remaining_units, record::currency(payment.currency));
+    let wanted = Wanted { to: payment.pay_to.clone(), amount: rest.to_string(), memo: payment.memo.clone() };
+    let hive_uri = wanted.hive_uri();
+    let lang = view.look.is_chosen.then_some(view.look.lang);
+    Pay {
+        to: &payment.pay_to,
+        number: decimal(rest),
+        currency: rest.currency.code(),
+        amount: wanted.amount.clone(),
+        memo: &payment.memo,
+        warn_currency: fill(view.look.words().warn_currency(), &[("currency", rest.currency.code())]),
+        hivesigner_url: wanted.hivesigner_url(&view.url),
+        qr: Qr::of(&hive_uri),
+        hive_uri,
+        split: split(payment),
+        back_path: (phase == Phase::Waiting).then(|| view.address(lang, false, view.look.still)),
+        program_url: payment.x402_enabled.then_some(view.url.as_str()),
+        sent: view.look.came_back && phase == Phase::Waiting,
+    }
+}
+
+/// The two transfers of a collected fee; once a part has come, the rest goes to the merchant as one.
+fn split(payment: &Payment) -> Option<Split<'_>> {
+    let fee_to = payment.fee_account.as_deref().filter(|_| payment.amount_paid_units == 0)?;
+    let money = |units| Money::new(units, record::currency(payment.currency)).to_string();
+    let net = money(payment.net_units);
+    Some(Split { net, fee_to, fee: money(payment.fee_units), fee_memo: format!("fee-{}", payment.id) })
+}
+
+fn receipt(payment: &Payment) -> Receipt<'_> {
+    let counted = |transfer: &&proto::v1::Transfer| transfer.disposition == Disposition::Counted as i32;
+    let currency = record::currency(payment.currency);
+    let received = Money::new(payment.amount_paid_units, currency);
+    Receipt {
+        received: (payment.amount_paid_units != payment.amount_units).then(|| received.to_string()),
+        from: payment.transfers.iter().find(counted).map(|transfer| transfer.from.as_str()),
+        at: payment.completed_at_ms.map(Instant::of),
+        tx_id: payment.tx_id.as_deref(),
+    }
+}
+
+fn onward<'a>(view: &'a View<'a>, phase: Phase) -> Option<Onward<'a>> {
+    let payment = view.payment;
+    let (url, automatic) = match phase {
+        Phase::Completed => (&payment.redirect_url, true),
+        Phase::Cancelled => (&payment.cancel_url, true),
+        Phase::Expired | Phase::Failed => (&payment.cancel_url, false),
+        _ => return None,
+    };
+    let url = url.as_deref().filter(|_| view.whole).and_then(link)?;
+    let words = fill(view.look.words().return_to(), &[("shop", &payment.merchant_name)]);
+    Some(Onward { url, words, automatic: automatic && !view.look.still })
+}
+
+/// The number without its currency, as wallets want it apart.
+fn decimal(money: Money) -> String {
+    let text = money.to_string();
+    text.split(' ').next().unwrap_or_default().to_owned()
+}
+
+fn initials(name: &str) -> String {
+    name.split_whitespace().filter_map(|word| word.chars().next()).take(2).flat_map(char::to_uppercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::v1::PaymentStatus;
+
+    use super::*;
+
+    fn payment(status: PaymentStatus) -> Payment {
+        Payment {
+            id: "pay_1".to_owned(),
+            status: status.into(),
+            currency: proto::v1::Currency::Hbd.into(),
+            amount_units: 10_500,
+            amount_remaining_units: 10_500,
+            description: "Blue <Mugs> & \"more\"".to_owned(),
+            merchant_name: "Blue <Mugs>".to_owned(),
+            pay_to: "blue.mugs".to_owned(),
+            memo: "pos-pay_1".to_owned(),
+            redirect_url: Some("https://shop.example/ok".to_owned()),
+            ..Payment::default()
+        }
+    }
+
+    fn look(lang: Lang, pay: bool) -> Look {
+        Look { lang, is_chosen: true, pay, still: false, came_back: false }
+    }
+
+    fn view(payment: &Payment, look: Look, whole: bool) -> View<'_> {
+        let (url, path) = ("https://x/checkout/pay_1".to_owned(), "/checkout/pay_1".to_owned());
+        View { payment, url, path, token: Some("tok".to_owned()), whole, look }
+    }
+
+    async fn text(view: &View<'_>) -> String {
+        let response = checkout(StatusCode::OK, view, None);
+        let body = http_body_util::BodyExt::collect(response.into_body()).await.expect("a body").to_bytes();
+        String::from_utf8(body.to_vec()).expect("UTF-8")
+    }
+
+    #[tokio::test]
+    async fn an_open_page_has_everything_a_payer_needs_and_escapes_what_it_shows() {
+        let payment = payment(PaymentStatus::Pending);
+        let review = text(&view(&payment, look(Lang::English, false), true)).await;
+        assert!(review.contains("10.500") && review.contains("step=pay") && !review.contains("hive://"));
+        let page = text(&view(&payment, look(Lang::English, true), true)).await;
+        for needed in ["10.500", "HBD", "blue.mugs", "pos-pay_1", "hive://sign/op/", "hivesigner.com/sign/", "<path"] {
+            assert!(page.contains(needed), "{needed}");
+        }
+        assert!(!page.contains("<script>") && !page.contains("Blue <Mugs>"));
+    }
+
+    #[tokio::test]
+    async fn every_state_is_written_in_every_language_below_its_size() {
+        for (lang, tag, name) in LANGUAGES {
+            for status in 1..=6 {
+                let payment = Payment { status, ..payment(PaymentStatus::Pending) };
+                let page = text(&view(&payment, look(lang, true), true)).await;
+                assert!(page.contains(&format!("<html lang=\"{tag}\"")) && page.contains(name), "{tag} {status}");
+                assert!(page.len() < 40_000, "{} bytes", page.len());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stranger_sees_of_a_finished_session_only_state_and_amount() {
+        let payment = payment(PaymentStatus::Completed);
+        let page = text(&view(&payment, look(Lang::English, false), false)).await;
+        assert!(page.contains("Paid") && page.contains("10.500"));
+        for hidden in ["shop.example", "mugs", "Mugs", "tok"] {
+            assert!(!page.contains(hidden), "{hidden}");
+        }
+        let page = text(&view(&payment, look(Lang::English, false), true)).await;
+        assert!(page.contains("https://shop.example/ok"));
+    }
+
+    #[tokio::test]
+    async fn no_link_runs_a_script() {
+        let bad = || Some("javascript:alert(1)".to_owned());
+        let payment = Payment {
+            redirect_url: bad(),
+            cancel_url: bad(),
+            merchant_support_url: Some("data:text/html,x".to_owned()),
+            merchant_icon_url: bad(),
+            ..payment(PaymentStatus::Completed)
+        };
+        let page = text(&view(&payment, look(Lang::English, false), true)).await;
+        assert!(!page.contains("href=\"javascript:") && !page.contains("href=\"data:"), "{page}");
+    }
+}
