@@ -13,6 +13,7 @@ mod idempotency;
 mod interop;
 mod ledgers;
 mod limits;
+mod load;
 mod merchants;
 mod payments;
 mod recovery;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         events::tests(),
         ledgers::tests(),
         limits::tests(),
+        load::tests(),
         recovery::tests(),
         split::tests(),
         grpc::tests(),

@@ -6,10 +6,12 @@ use clap::{Parser, Subcommand};
 
 mod admin;
 mod dev;
+mod duration;
 mod facade;
 mod failure;
 mod files;
 pub mod ledger;
+mod load;
 mod logs;
 mod pay;
 mod running;
@@ -50,6 +52,8 @@ enum Command {
     Transfer(transfer::Args),
     /// Pays an address that answers 402, and prints the receipt
     Pay(pay::Args),
+    /// Drives a running gateway and says how it fares
+    Load(load::Args),
     /// Looks into transactions
     Tx(tx::Args),
     /// Simulates whole payment lifecycles from a seed or a scenario
@@ -90,6 +94,7 @@ fn run(command: Command) -> Result<(), Failure> {
             }),
             Command::Transfer(args) => Box::pin(transfer::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Pay(args) => Ok(Box::pin(pay::run(args)).await?),
+            Command::Load(args) => Box::pin(load::run(args)).await,
             Command::Tx(args) => Box::pin(tx::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Simulate(args) => Box::pin(simulate::run(args)).await,
             Command::Config(args) => show::run(args),
@@ -124,6 +129,7 @@ mod tests {
             "hivetill facade --listen 127.0.0.1:0 --engine-url http://127.0.0.1:1 --base-url https://pay.example",
             "hivetill admin --name Operator --account alice --data d --json",
             "hivetill config --reference",
+            "hivetill load mixed --url http://127.0.0.1:1 --api-key k --connections 4 --duration 5s --rate 100 --json",
             "hivetill ledger --listen 127.0.0.1:0 --state f",
             "hivetill tx inspect --chain-id beeab0de00000000000000000000000000000000000000000000000000000000",
         ] {

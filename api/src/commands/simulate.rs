@@ -117,7 +117,7 @@ struct CampaignArgs {
     #[arg(long, default_value_t = 1)]
     jobs: usize,
     /// The longest it may take, such as 10m
-    #[arg(long, value_parser = read_duration)]
+    #[arg(long, value_parser = super::duration::parse)]
     time: Option<Duration>,
     /// Writes swim lanes of the first failure to this file
     #[arg(long)]
@@ -135,7 +135,7 @@ struct ReplayArgs {
     #[arg(long)]
     trace: bool,
     /// Prints nothing later than this, such as 1110804ms
-    #[arg(long, value_parser = read_duration)]
+    #[arg(long, value_parser = super::duration::parse)]
     until: Option<Duration>,
     /// Writes swim lanes to this file
     #[arg(long)]
@@ -470,16 +470,4 @@ fn build() -> String {
     let commit = commit.filter(|told| told.status.success());
     let commit = commit.map(|told| String::from_utf8_lossy(&told.stdout).trim().to_owned());
     format!("hivetill {} at commit {}", env!("CARGO_PKG_VERSION"), commit.as_deref().unwrap_or("unknown"))
-}
-
-fn read_duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: u64 = digits.parse().map_err(|_| format!("{text:?} is no time such as 30s, 10m or 1h"))?;
-    match &text[digits.len()..] {
-        "ms" => Ok(Duration::from_millis(number)),
-        "s" => Ok(Duration::from_secs(number)),
-        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
-        "h" => Ok(Duration::from_secs(number.saturating_mul(3_600))),
-        _ => Err(format!("{text:?} has no unit; write 30s, 10m or 1h")),
-    }
 }

@@ -1,0 +1,214 @@
+//! `hivetill load`: drives a running gateway as hard as asked and says how it fared, in the manner of `pgbench`.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    net::SocketAddr,
+    num::NonZeroU32,
+    time::Duration,
+};
+
+use engine::account::AccountName;
+use reqwest::Url;
+use tokio::time::Instant;
+
+mod local;
+mod prepare;
+mod report;
+mod wire;
+mod workers;
+
+use self::{local::Process, prepare::Prepared, report::Report, workers::Tally};
+use super::{Failure, say};
+
+/// More sessions beforehand than this take longer than the measurement.
+const MAX_SESSIONS: u32 = 1_000_000;
+/// A run of which more than this share was turned away by rate limits measured the limits.
+const MAX_LIMITED_SHARE: f64 = 0.05;
+
+/// What is asked of the gateway, again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Workload {
+    /// Opens payments, durably
+    Create,
+    /// Reads the status of random payments
+    Status,
+    /// Lists payments, pages 1 to 5 of 20
+    List,
+    /// Renders checkout pages
+    Checkout,
+    /// Judges signed payments
+    X402Verify,
+    /// Settles signed payments, each once
+    X402Settle,
+    /// Of ten requests: seven status, one create, one list, one checkout
+    Mixed,
+}
+
+impl Workload {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Status => "status",
+            Self::List => "list",
+            Self::Checkout => "checkout",
+            Self::X402Verify => "x402-verify",
+            Self::X402Settle => "x402-settle",
+            Self::Mixed => "mixed",
+        }
+    }
+
+    const fn needs_signatures(self) -> bool {
+        matches!(self, Self::X402Verify | Self::X402Settle)
+    }
+}
+
+/// What `hivetill load` is told.
+#[derive(Clone, clap::Args)]
+#[command(
+    after_help = "It measures what its --url serves: real payments are opened there, and x402-settle really pays. \
+                        Exit code 1 where most answers were errors, or rate limits decided the result."
+)]
+pub(super) struct Args {
+    /// What to ask for
+    #[arg(value_enum)]
+    workload: Workload,
+    /// Where the gateway is (plain http: measure behind the proxy, not through it)
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    url: Url,
+    /// A merchant's API key. Better in the environment: other users of the machine see command lines
+    #[arg(long, value_name = "KEY", env = "HIVETILL_API_KEY", hide_env_values = true)]
+    api_key: String,
+    /// Connections, each with one request at a time
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    connections: u32,
+    /// How long to measure, such as 30s
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::duration::parse)]
+    duration: Duration,
+    /// How long to run beforehand without counting; x402-settle has none, because each payment is settled once
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::duration::parse)]
+    warmup: Duration,
+    /// Requests a second over all connections; a wait then counts from when its request was due. Without it: as many
+    /// as come
+    #[arg(long, value_name = "N")]
+    rate: Option<NonZeroU32>,
+    /// Payments opened beforehand for what reads or settles them
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SESSIONS)))]
+    sessions: u32,
+    /// x402: who pays
+    #[arg(long, value_name = "ACCOUNT", default_value = "alice")]
+    account: AccountName,
+    /// x402: the payer's private active key (WIF)
+    #[arg(long, value_name = "WIF", env = "HIVETILL_KEY", hide_env_values = true)]
+    key: Option<String>,
+    /// x402: the ledger node that transactions are built on
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8091")]
+    node: String,
+    /// Prints the report as one line of JSON
+    #[arg(long)]
+    json: bool,
+    /// Drives a gateway on another machine too
+    #[arg(long)]
+    allow_remote: bool,
+}
+
+/// Hides the keys.
+impl std::fmt::Debug for Args {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Args")
+            .field("workload", &self.workload)
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens what is needed, measures, and prints the report.
+pub(super) async fn run(args: Args) -> Result<(), Failure> {
+    let target = target_of(&args.url, args.allow_remote).await?;
+    let prepared = Prepared::of(&args, target).await?;
+    let process = Process::listening_on(target);
+    let tally = drive(&args, target, prepared, process.as_ref()).await?;
+    let report = Report::new(&args, &tally);
+    say(&if args.json { format!("{}\n", report.json()) } else { report.text() })?;
+    verdict(&report)
+}
+
+/// A run that measured something else than it says is no result.
+fn verdict(report: &Report) -> Result<(), Failure> {
+    if report.limited_share() > MAX_LIMITED_SHARE {
+        let why = "rate limits turned away too many of these requests: this measured the limits, not the gateway. Run the \
+                   gateway with --set limits.profile=off, or below its limits with --rate";
+        return Err(Failure::Other(why.to_owned()));
+    }
+    if report.answers() == 0 || report.failed_share() > 0.5 {
+        return Err(Failure::Other("most requests failed".to_owned()));
+    }
+    Ok(())
+}
+
+async fn target_of(url: &Url, allow_remote: bool) -> Result<SocketAddr, Failure> {
+    let refuse = |why: &str| Err(Failure::Other(format!("--url {url}: {why}")));
+    if url.scheme() != "http" {
+        return refuse("only plain http is spoken here; measure the gateway itself, behind its proxy");
+    }
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return refuse("no address") };
+    let mut found = match tokio::net::lookup_host((host.trim_matches(['[', ']']), port)).await {
+        Ok(found) => found,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    match found.next() {
+        Some(address) if address.ip().is_loopback() || allow_remote => Ok(address),
+        Some(_) => refuse("is another machine; say --allow-remote if it is yours to load"),
+        None => refuse("nobody knows this host"),
+    }
+}
+
+/// Runs the workers through warm-up and measurement, with a line of progress a second.
+async fn drive(
+    args: &Args,
+    target: SocketAddr,
+    prepared: Prepared,
+    process: Option<&Process>,
+) -> Result<Tally, Failure> {
+    let crew = workers::start(args, target, prepared);
+    let shows_progress = !args.json && std::io::stderr().is_terminal();
+    if args.workload != Workload::X402Settle {
+        crew.wait(args.warmup).await;
+    }
+    let before = process.and_then(Process::usage);
+    let begin = Instant::now();
+    crew.count_from_now();
+    while begin.elapsed() < args.duration && !crew.is_done() {
+        crew.wait((args.duration.saturating_sub(begin.elapsed())).min(Duration::from_secs(1))).await;
+        if shows_progress {
+            let (answers, seconds) = (crew.answers(), begin.elapsed().as_secs());
+            let rate = answers / seconds.max(1);
+            let line =
+                format!("\r{seconds:>4} s of {} s  {answers:>9} answers  {rate:>7} a second ", args.duration.as_secs());
+            // A line of progress that cannot be shown is no reason to stop.
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        }
+    }
+    let measured = begin.elapsed();
+    let after = process.and_then(Process::usage);
+    if shows_progress {
+        let _ = std::io::stderr().write_all(b"\r\n");
+    }
+    let usage = before.zip(after).map(|(before, after)| after.since(before));
+    crew.finish(measured, usage).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn another_machine_is_loaded_only_when_told_to() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        assert!(target_of(&url("http://127.0.0.1:8080"), false).await.is_ok());
+        assert!(target_of(&url("http://[::1]:8080"), false).await.is_ok());
+        let remote = url("http://192.0.2.1:8080");
+        assert!(target_of(&remote, false).await.unwrap_err().to_string().contains("--allow-remote"));
+        assert!(target_of(&remote, true).await.is_ok());
+        assert!(target_of(&url("https://127.0.0.1"), true).await.is_err());
+    }
+}

@@ -1,0 +1,107 @@
+//! The gateway's process, where it runs on this machine: what it costs, read from `/proc`.
+
+use std::{fs, net::SocketAddr, path::Path, time::Duration};
+
+/// Clock ticks a second in `/proc/…/stat`, the same on every Linux that Rust builds for.
+const TICKS: u32 = 100;
+const PAGE_BYTES: u64 = 4_096;
+
+/// A process that listens.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+}
+
+/// What a process has used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Usage {
+    pub(super) pid: u32,
+    /// User and system together.
+    pub(super) cpu: Duration,
+    /// Resident now.
+    pub(super) resident_bytes: u64,
+}
+
+impl Usage {
+    /// Returns what was used since; memory is as it is now.
+    pub(super) fn since(self, before: Self) -> Self {
+        Self { cpu: self.cpu.saturating_sub(before.cpu), ..self }
+    }
+}
+
+impl Process {
+    /// Finds the process that listens on an address of this machine; none where `/proc` does not tell.
+    pub(super) fn listening_on(address: SocketAddr) -> Option<Self> {
+        let tables = [fs::read_to_string("/proc/net/tcp"), fs::read_to_string("/proc/net/tcp6")];
+        let inode = tables.iter().flatten().find_map(|table| listener(table, address.port()))?;
+        let socket = format!("socket:[{inode}]");
+        let mut processes = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            holds(&entry.path().join("fd"), &socket).then_some(Self { pid })
+        });
+        processes.next()
+    }
+
+    /// Returns what it has used so far; none once it is gone.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
+        let statm = fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;
+        let (cpu, resident_bytes) = (cpu_of(&stat)?, resident_of(&statm)?);
+        Some(Usage { pid: self.pid, cpu, resident_bytes })
+    }
+}
+
+/// Finds the socket that listens on a port, in a table of the kernel.
+fn listener(table: &str, port: u16) -> Option<u64> {
+    const LISTENS: &str = "0A";
+    let port = format!(":{port:04X}");
+    let mut sockets = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let found = sockets.find(|fields| fields.len() > 9 && fields[1].ends_with(&port) && fields[3] == LISTENS)?;
+    found[9].parse().ok()
+}
+
+fn holds(descriptors: &Path, socket: &str) -> bool {
+    let Ok(entries) = fs::read_dir(descriptors) else { return false };
+    entries.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|link| link.as_os_str() == socket))
+}
+
+/// Reads user and system time; the name before them may hold anything, brackets too.
+fn cpu_of(stat: &str) -> Option<Duration> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace().skip(11);
+    let (user, system): (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    Some(Duration::from_secs(1) * user.checked_add(system)? / TICKS)
+}
+
+fn resident_of(statm: &str) -> Option<u64> {
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    pages.checked_mul(PAGE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_tables_are_read() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+                     0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n   \
+                     1: 0100007F:1F91 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 4712 1 0\n";
+        assert_eq!((listener(table, 8080), listener(table, 8081)), (Some(4_711), None));
+        let stat = "12 (a ) name) S 1 1 1 0 -1 4194560 1 0 0 0 150 50 0 0 20 0 1 0 1 1 1";
+        assert_eq!(cpu_of(stat), Some(Duration::from_secs(2)));
+        assert_eq!(resident_of("100 10 1 1 0 1 0"), Some(40_960));
+        assert_eq!((cpu_of(""), resident_of("x")), (None, None));
+    }
+
+    #[test]
+    fn a_listening_process_is_found() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let found = Process::listening_on(listener.local_addr().unwrap());
+        if Path::new("/proc/net/tcp").exists() {
+            let found = found.expect("it listens");
+            assert_eq!(found.pid, std::process::id());
+            assert!(found.usage().is_some_and(|usage| usage.resident_bytes > 0));
+        }
+    }
+}
