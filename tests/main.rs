@@ -4,6 +4,7 @@
 // which reads its sources.
 
 mod agents;
+mod astray;
 mod checkout;
 mod events;
 mod golden;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         spec::all(),
         merchants::tests(),
         payments::all(),
+        astray::tests(),
         idempotency::tests(),
         checkout::tests(),
         webhooks::tests(),

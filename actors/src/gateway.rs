@@ -58,6 +58,12 @@ pub enum GatewayError {
     /// There is no such merchant.
     #[error("no such merchant")]
     MerchantNotFound,
+    /// No such transfer to an account of the caller's is unmatched.
+    #[error("no such unmatched transfer")]
+    TransferNotFound,
+    /// The transfer was put to a session before.
+    #[error("the transfer is assigned to payment {0}")]
+    TransferAssigned(PaymentId),
     /// The payment's state refuses.
     #[error("{0}")]
     Rejected(Rejection),
@@ -424,7 +430,7 @@ impl Gateway {
         self.facilitator.cast(message).map_err(|_| GatewayError::StoreFailed)
     }
 
-    fn commit_failed(&self, error: CommitError) -> GatewayError {
+    pub(crate) fn commit_failed(&self, error: CommitError) -> GatewayError {
         self.context.give_up_on(&error);
         match error {
             CommitError::Overloaded => GatewayError::Overloaded,

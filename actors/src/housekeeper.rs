@@ -1,4 +1,5 @@
-//! Work that waits for a quiet moment: words of new payments go into the search index, old idempotency keys go.
+//! Work that waits for a quiet moment: words of new payments go into the search index, old idempotency keys go, and
+//! transfers that came before their session find it.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -7,9 +8,9 @@ use std::{
 
 use engine::{idempotency::KEY_LIFETIME, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, Write};
+use storage::{Batch, StrayKey, Write};
 
-use crate::{context::Context, timer::Timer};
+use crate::{astray, context::Context, sessions, timer::Timer};
 
 /// How often it looks whether the moment is quiet.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -21,6 +22,8 @@ const MAX_PATIENCE: u32 = 150;
 const BATCH: usize = 500;
 /// How often dead idempotency keys are forgotten.
 const FORGET_INTERVAL: Duration = Duration::from_secs(300);
+/// How old a session may be that a transfer still waits for.
+const STRAYS_WAIT: Duration = Duration::from_secs(400 * 86_400);
 
 #[derive(Debug)]
 pub(crate) enum Msg {
@@ -29,12 +32,15 @@ pub(crate) enum Msg {
 
 pub(crate) struct Housekeeper {
     pub(crate) context: Arc<Context>,
+    pub(crate) sessions: ActorRef<sessions::Msg>,
 }
 
 pub(crate) struct Round {
     opened_before: u64,
     forget_at: Timestamp,
     waited: u32,
+    /// Where the next look at waiting transfers begins.
+    strays_after: Option<StrayKey>,
     next: Option<Timer>,
 }
 
@@ -60,7 +66,8 @@ impl Actor for Housekeeper {
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Round, ActorProcessingErr> {
         let forget_at = self.context.now() + FORGET_INTERVAL;
-        Ok(Round { opened_before: 0, forget_at, waited: 0, next: Some(Timer::send(&myself, INTERVAL, Msg::Look)) })
+        let next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
+        Ok(Round { opened_before: 0, forget_at, waited: 0, strays_after: None, next })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, _look: Msg, round: &mut Round) -> Result<(), ActorProcessingErr> {
@@ -84,6 +91,9 @@ impl Actor for Housekeeper {
                 }
             }
             self.forget_keys(round).await;
+            let not_before = self.context.now().minus(STRAYS_WAIT);
+            let after = round.strays_after.take();
+            round.strays_after = astray::attach_waiting(&self.context, &self.sessions, after, not_before).await;
         }
         round.next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
         Ok(())

@@ -19,6 +19,7 @@ pub mod http_webhooks;
 pub mod system;
 
 mod accounts;
+mod astray;
 mod context;
 mod events;
 mod facilitator;
@@ -39,6 +40,7 @@ mod virtual_transfers;
 mod webhook;
 mod x402;
 
+pub use astray::Candidate;
 pub use environment::Environment;
 pub use events::{EventPage, EventWatch};
 pub use gateway::{Gateway, GatewayError, Health, Opened};

@@ -9,7 +9,7 @@ use engine::{
     webhook,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, Claimed, CommitError, EventRecord, Fate, Purpose, ReadError, Write};
+use storage::{Batch, Claimed, CommitError, EventRecord, Fate, Handling, Purpose, ReadError, Write};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -175,6 +175,11 @@ impl PaymentActor {
                 fate: Fate::Open,
                 at: claim.claimed_at,
             })),
+            Command::Attach(attachment) => batch.and(Write::Handle {
+                account: attachment.transfer.to.clone(),
+                place: attachment.transfer.place,
+                handling: Handling::Assigned { payment: payment.id, by: attachment.by.clone(), at: payment.updated_at },
+            }),
             Command::Refuse { tx_id, reason, message } => batch.and(Write::Fate {
                 tx_id: *tx_id,
                 expected: Fate::Open,

@@ -7,7 +7,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use engine::{
     ids::PaymentId,
-    ledger::{Block, BlockId, Head, MemoMatch, Transfer, TxId, match_fee_memo, match_memo},
+    ledger::{Block, BlockId, Head, MemoMatch, Transfer, TxId, match_fee_memo, match_memo, match_refund_memo},
     mutant,
     payment::{Command, FeeMode, Finality, Rejection, Route},
     time::Timestamp,
@@ -241,7 +241,7 @@ impl Scanner {
         let released = blocks.iter().flat_map(|block| &block.escrow_releases);
         let released = released.filter(|released| self.context.watched.contains(&released.to)).cloned();
         let reason = UnmatchedReason::UnsupportedOperation;
-        unmatched.extend(released.map(|transfer| Unmatched { transfer, reason }));
+        unmatched.extend(released.map(|transfer| Unmatched::open(transfer, reason)));
         let cursor = Cursor { block_id: newest.id, time: newest.time };
         position.read = Some(cursor);
         let stored_num = position.stored.map_or(0, |stored| stored.block_id.number());
@@ -257,8 +257,14 @@ impl Scanner {
     }
 
     fn is_eventful(&self, block: &Block) -> bool {
-        block.transfers.iter().any(|transfer| self.named(transfer) != Concern::Nobody)
+        let concerns = |transfer| self.named(transfer) != Concern::Nobody || self.refunded(transfer).is_some();
+        block.transfers.iter().any(concerns)
             || block.escrow_releases.iter().any(|released| self.context.watched.contains(&released.to))
+    }
+
+    /// Returns the payment whose money a transfer sends back.
+    fn refunded(&self, transfer: &Transfer) -> Option<PaymentId> {
+        match_refund_memo(&transfer.memo).filter(|_| self.context.watched.contains(&transfer.from))
     }
 
     async fn store_cursor(&self, position: &mut Position, cursor: Cursor, batch: Batch) -> Result<(), CommitError> {
@@ -366,9 +372,20 @@ impl Scanner {
         let mut waiting = Vec::new();
         let mut unmatched = Vec::new();
         for transfer in blocks.iter().flat_map(|block| &block.transfers) {
+            if let Some(id) = self.refunded(transfer)
+                && finality == Finality::Irreversible
+            {
+                let command = Command::Refund(transfer.clone());
+                match self.order(id, command)?.await.unwrap_or(Err(SessionError::Unknown)) {
+                    Ok(_) => continue,
+                    Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, .. }) => continue,
+                    Err(SessionError::Rejected { .. } | SessionError::NotFound(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
             match self.concerns(transfer).await? {
                 Concern::Nobody => {}
-                Concern::Account(reason) => unmatched.push(Unmatched { transfer: transfer.clone(), reason }),
+                Concern::Account(reason) => unmatched.push(Unmatched::open(transfer.clone(), reason)),
                 Concern::Session(id, memo_normalized) => {
                     let transfer = transfer.clone();
                     let kept = transfer.clone();
@@ -391,7 +408,7 @@ impl Scanner {
                 Err(error) => return Err(error.into()),
             };
             if self.context.watched.contains(&transfer.to) {
-                unmatched.push(Unmatched { transfer, reason });
+                unmatched.push(Unmatched::open(transfer, reason));
             }
         }
         Ok(unmatched)

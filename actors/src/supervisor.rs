@@ -247,7 +247,10 @@ impl Root {
             }
             Child::Webhooks => Actor::spawn_linked(None, Webhooks { context }, (), me).await?.0.get_cell(),
             Child::Rates => Actor::spawn_linked(None, Rates { context }, (), me).await?.0.get_cell(),
-            Child::Housekeeper => Actor::spawn_linked(None, Housekeeper { context }, (), me).await?.0.get_cell(),
+            Child::Housekeeper => {
+                let housekeeper = Housekeeper { context, sessions: children.sessions.clone() };
+                Actor::spawn_linked(None, housekeeper, (), me).await?.0.get_cell()
+            }
             Child::VirtualTransfers => {
                 Actor::spawn_linked(None, VirtualTransfers { context }, (), me).await?.0.get_cell()
             }

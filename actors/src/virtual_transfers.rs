@@ -115,7 +115,7 @@ impl VirtualTransfers {
     /// Keeps the transfers and the place in one commit; where that fails, the blocks are read again.
     async fn store(&self, position: &mut Position, last: u32, kept: Vec<Transfer>) {
         let reason = UnmatchedReason::UnsupportedOperation;
-        let kept = kept.into_iter().map(|transfer| Write::Unmatched(Unmatched { transfer, reason }));
+        let kept = kept.into_iter().map(|transfer| Write::Unmatched(Unmatched::open(transfer, reason)));
         let writes = kept.chain([read_after(last)]).collect();
         match self.context.env.store.commit(Batch { writes }).await {
             Ok(()) => (position.read, position.stored) = (Some(last), Some(last)),

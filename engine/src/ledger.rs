@@ -145,6 +145,24 @@ pub fn memo_of(payment: PaymentId) -> String {
     format!("{MEMO_PREFIX}{payment}")
 }
 
+/// What the memo of a refund starts with, before the payment's id.
+pub const REFUND_MEMO_PREFIX: &str = "refund-";
+
+/// Returns the memo that sends a payment's money back: `refund-<id>`.
+#[must_use]
+pub fn refund_memo_of(payment: PaymentId) -> String {
+    format!("{REFUND_MEMO_PREFIX}{payment}")
+}
+
+/// Reads the memo of a refund: the one payment it names with `refund-` before it.
+#[must_use]
+pub fn match_refund_memo(memo: &str) -> Option<PaymentId> {
+    match find_id(memo, REFUND_MEMO_PREFIX) {
+        MemoMatch::Exact(id) | MemoMatch::Normalized(id) => Some(id),
+        MemoMatch::Ambiguous | MemoMatch::Encrypted | MemoMatch::None => None,
+    }
+}
+
 /// Reads a memo. Wallets add words and change case; an id is taken only where nothing of its alphabet touches it.
 #[must_use]
 pub fn match_memo(memo: &str) -> MemoMatch {
@@ -264,6 +282,17 @@ mod tests {
         }
         assert_eq!(match_fee_memo(&format!("fee-{} {}", id(7), id(8))), MemoMatch::Ambiguous);
         assert_eq!(match_fee_memo(&format!("fee_{}", id(7))), MemoMatch::None);
+    }
+
+    #[test]
+    fn a_refund_memo_names_one_payment_and_a_payment_memo_none() {
+        assert_eq!(match_refund_memo(&refund_memo_of(id(7))), Some(id(7)));
+        assert_eq!(match_refund_memo(&format!("Sorry! REFUND-{} ", id(7))), Some(id(7)));
+        let two = format!("{} {}", refund_memo_of(id(7)), refund_memo_of(id(8)));
+        for text in [memo_of(id(7)), two, format!("#{}", refund_memo_of(id(7))), format!("xrefund-{}", id(7))] {
+            assert_eq!(match_refund_memo(&text), None, "{text:?}");
+        }
+        assert_eq!(match_memo(&refund_memo_of(id(7))), MemoMatch::None);
     }
 
     proptest! {

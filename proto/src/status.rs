@@ -77,7 +77,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 40] = [
+pub const TABLE: [Row; 42] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -152,6 +152,20 @@ pub const TABLE: [Row; 40] = [
         Code::FailedPrecondition,
         409,
         "the payment is completed already",
+    ),
+    row(
+        Reason::NothingToResolve,
+        "nothing_to_resolve",
+        Code::FailedPrecondition,
+        409,
+        "nothing about this payment is to be decided",
+    ),
+    row(
+        Reason::TransferAssigned,
+        "transfer_assigned",
+        Code::FailedPrecondition,
+        409,
+        "the transfer is assigned to a payment already",
     ),
     row(
         Reason::TooManyOpenPayments,

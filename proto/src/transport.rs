@@ -14,8 +14,8 @@ use tower::Service;
 
 use crate::v1::{
     checkout_client::CheckoutClient, events_client::EventsClient, fees_client::FeesClient,
-    merchants_client::MerchantsClient, payments_client::PaymentsClient, system_client::SystemClient,
-    webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
+    merchants_client::MerchantsClient, payments_client::PaymentsClient, reconciliation_client::ReconciliationClient,
+    system_client::SystemClient, webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -44,6 +44,12 @@ impl Engine {
     #[must_use]
     pub fn payments(&self) -> PaymentsClient<Transport> {
         PaymentsClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the service for money that went astray.
+    #[must_use]
+    pub fn reconciliation(&self) -> ReconciliationClient<Transport> {
+        ReconciliationClient::new(self.transport.clone())
     }
 
     /// Returns the client of the checkout's service.

@@ -187,7 +187,7 @@ impl Observer {
                         self.violate("one-key-one-session", text, Some(earlier));
                     }
                 }
-                Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {}
+                Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {}
             }
         }
     }

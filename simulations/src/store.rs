@@ -102,6 +102,10 @@ impl Store for SimStore {
         last_event(merchant: MerchantId) -> u64;
         attempts(event: EventId) -> Vec<Attempt>;
         unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
+        unmatched_at(account: AccountName, place: engine::ledger::Place) -> Option<Unmatched>;
+        unmatched_before(account: AccountName, before: engine::ledger::Place, limit: usize) -> Vec<Unmatched>;
+        waiting_for_sessions(after: Option<storage::StrayKey>, limit: usize) -> Vec<storage::StrayKey>;
+        payments_near(vicinity: storage::Vicinity) -> Vec<Payment>;
         note(name: &'static str) -> Option<Vec<u8>>;
     }
 
@@ -136,6 +140,9 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
             Write::Undeliverable(delivery) => {
                 let waiting = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;
                 !waiting.iter().any(|waiting| waiting.id == delivery.id)
+            }
+            Write::Handle { account, place, handling, .. } => {
+                store.unmatched_at(account.clone(), *place).await?.is_some_and(|stored| stored.handling == *handling)
             }
             Write::Event(_) | Write::Unmatched(_) | Write::Note { .. } | Write::Remember(_) | Write::Forget { .. } => {
                 continue;

@@ -3,20 +3,23 @@
 use std::{collections::BTreeMap, ops::Bound};
 
 use engine::{
+    account::AccountName,
     idempotency::Remembered,
     ids::{DeliveryId, PaymentId},
+    ledger::Place,
     mutant,
     time::Timestamp,
 };
 use redb::{ReadableTable, WriteTransaction};
 
 use crate::{
-    batch::{Claimed, CommitError, Cursor, Fate, Purpose},
+    batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
     fault::Fault,
     outbox,
     prepared::{EventStep, MerchantStep, PaymentStep, Prepared, Step},
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
+    stray,
     tables::{OutboxKey, Tables, meta},
 };
 
@@ -112,11 +115,15 @@ pub(crate) struct Ahead {
     claims: BTreeMap<[u8; 20], Claimed>,
     nonces: BTreeMap<[u8; 32], [u8; 20]>,
     cursor: Option<Cursor>,
+    pub(crate) handled: BTreeMap<StrayPlace, Unmatched>,
     /// How often each delivery was attempted; none where it has left.
     pub(crate) outbox: BTreeMap<OutboxKey, Option<u32>>,
 }
 
-type Checked = Result<Result<(), CommitError>, Fault>;
+/// A stray transfer's account and place.
+pub(crate) type StrayPlace = (AccountName, Place);
+
+pub(crate) type Checked = Result<Result<(), CommitError>, Fault>;
 
 pub(crate) fn conflict(what: impl ToString) -> Checked {
     Ok(Err(CommitError::Conflict { what: what.to_string() }))
@@ -156,7 +163,12 @@ impl Group<'_> {
                 ahead.forgotten_before = ahead.forgotten_before.max(*made_before);
                 Ok(Ok(()))
             }
-            Step::Unmatched { .. } | Step::Rate(_) | Step::Note { .. } => Ok(Ok(())),
+            Step::Handle { account, place, handling, record, names } => {
+                let made = stray::check(self, ahead, account, *place, handling)?;
+                Ok(made.map(|made| (*record, *names) = made))
+            }
+            Step::Unmatched { account, place, record, .. } => stray::foresee(self, ahead, account, *place, record),
+            Step::Rate(_) | Step::Note { .. } => Ok(Ok(())),
         }
     }
 
@@ -354,11 +366,8 @@ impl Group<'_> {
             }
             Step::Undeliverable { delivery, .. } => outbox::move_on(self, delivery, None),
             Step::Cursor { cursor, .. } => self.set(meta::CURSOR, &record::cursor_to_bytes(&cursor)),
-            Step::Unmatched { account, place, record } => {
-                let key = (account.as_str(), place.block_num, place.tx_in_block, place.op_in_tx);
-                self.tables.unmatched()?.insert(key, record.as_slice())?;
-                Ok(())
-            }
+            Step::Unmatched { account, place, record, names } => stray::keep(self, &account, place, &record, names),
+            Step::Handle { account, place, record, names, .. } => stray::handle(self, &account, place, &record, names),
             Step::Rate(record) => self.set(meta::RATE, &record),
             Step::Note { name, value } => self.set(&meta::note(name), &value),
             Step::Index(indexed) => {
@@ -464,7 +473,6 @@ mod tests {
     use std::time::Duration;
 
     use engine::{
-        account::AccountName,
         fields::Metadata,
         ids::{MerchantId, SlugToken},
         money::{Currency, FeePercent, Money},

@@ -4,7 +4,7 @@ use engine::{
     account::AccountName,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
-    ledger::{BlockId, Transfer, TxId},
+    ledger::{BlockId, Place, Transfer, TxId},
     merchant::Merchant,
     money::Money,
     payment::{ClaimFinality, Payment, Rate},
@@ -90,8 +90,17 @@ pub enum Write {
         /// The one it replaces.
         expected: Option<Cursor>,
     },
-    /// A transfer to a watched account that names no session.
+    /// A transfer to a watched account that names no session. One that is kept already stays as it is.
     Unmatched(Unmatched),
+    /// What is done about a transfer that paid no session; refused where there is none or it is assigned already.
+    Handle {
+        /// The account it went to.
+        account: AccountName,
+        /// Where it stands.
+        place: Place,
+        /// What is done about it.
+        handling: Handling,
+    },
     /// The newest price of HIVE.
     Rate(Rate),
     /// A small named value: what chain the store belongs to, keys of this installation.
@@ -202,6 +211,33 @@ pub struct Unmatched {
     pub transfer: Transfer,
     /// Why it pays none.
     pub reason: UnmatchedReason,
+    /// What is done about it.
+    pub handling: Handling,
+}
+
+/// What is done about a transfer that paid no session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Handling {
+    /// Nothing yet.
+    Open,
+    /// It was put to a session; that is for good.
+    Assigned {
+        /// The session.
+        payment: PaymentId,
+        /// Who did it: the id of an API key, or `memo` where the transfer itself said so.
+        by: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Nothing is to be done. It may be assigned all the same.
+    Ignored {
+        /// Who decided.
+        by: String,
+        /// When.
+        at: Timestamp,
+        /// Why.
+        note: String,
+    },
 }
 
 /// Why a transfer pays no session.
@@ -278,5 +314,11 @@ impl Unmatched {
     #[must_use]
     pub fn account(&self) -> &AccountName {
         &self.transfer.to
+    }
+
+    /// Returns a transfer about which nothing is done yet.
+    #[must_use]
+    pub const fn open(transfer: Transfer, reason: UnmatchedReason) -> Self {
+        Self { transfer, reason, handling: Handling::Open }
     }
 }

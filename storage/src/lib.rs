@@ -15,12 +15,14 @@ mod query;
 mod record;
 mod redb_store;
 mod search;
+mod stray;
 mod tables;
 
 use futures_util::future::BoxFuture;
 
 pub use batch::{
-    Batch, Claimed, CommitError, Cursor, EventRecord, Facilitation, Fate, Purpose, Unmatched, UnmatchedReason, Write,
+    Batch, Claimed, CommitError, Cursor, EventRecord, Facilitation, Fate, Handling, Purpose, Unmatched,
+    UnmatchedReason, Write,
 };
 pub use committer::CommitMode;
 pub use directory::{FILE_NAME, OpenError};
@@ -28,13 +30,13 @@ use engine::{
     account::AccountName,
     idempotency::Remembered,
     ids::{MerchantId, PaymentId, SlugToken},
-    ledger::TxId,
+    ledger::{Place, TxId},
     merchant::{KeyDigest, Merchant},
     payment::{Payment, Rate},
     time::Timestamp,
     webhook::{Attempt, Delivery},
 };
-pub use query::{MerchantQuery, Page, PageAt, PaymentQuery};
+pub use query::{MerchantQuery, Page, PageAt, PaymentQuery, StrayKey, Vicinity};
 pub use redb_store::{Options, RedbStore};
 
 /// A read that failed. Nothing can be said of what is stored; the process should stop and reload.
@@ -137,6 +139,20 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the transfers to an account that named no session of ours, newest first, at most `limit`.
     fn unmatched(&self, account: AccountName, limit: usize) -> Read<'_, Vec<Unmatched>>;
+
+    /// Returns a transfer that named no session of ours, by its account and its place on the chain.
+    fn unmatched_at(&self, account: AccountName, place: Place) -> Read<'_, Option<Unmatched>>;
+
+    /// Returns the transfers to an account that named no session of ours and are older than `before`, newest first, at
+    /// most `limit`.
+    fn unmatched_before(&self, account: AccountName, before: Place, limit: usize) -> Read<'_, Vec<Unmatched>>;
+
+    /// Returns the transfers that name a session nobody knew when they came and about which nothing is done, by
+    /// session, after the entry `after`, at most `limit`.
+    fn waiting_for_sessions(&self, after: Option<StrayKey>, limit: usize) -> Read<'_, Vec<StrayKey>>;
+
+    /// Returns the payments that a stray transfer may have been meant for, newest first.
+    fn payments_near(&self, vicinity: Vicinity) -> Read<'_, Vec<Payment>>;
 
     /// Returns a small named value that was stored with [`Write::Note`].
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>>;

@@ -11,9 +11,10 @@ use engine::{
 use sha2::{Digest, Sha256};
 
 use crate::{
-    batch::{Batch, Claimed, Cursor, Fate, Write},
+    batch::{Batch, Claimed, Cursor, Fate, Handling, Write},
     record::{self, AttemptKey, MerchantFacts, PaymentFacts, SUMMARY_LEN, Summary},
     search::Indexed,
+    stray,
     tables::OutboxKey,
 };
 
@@ -69,6 +70,17 @@ pub(crate) enum Step {
         account: AccountName,
         place: Place,
         record: Vec<u8>,
+        /// The unknown session it names.
+        names: Option<PaymentId>,
+    },
+    Handle {
+        account: AccountName,
+        place: Place,
+        handling: Handling,
+        /// The transfer as it will be stored; made by the writer's check.
+        record: Vec<u8>,
+        /// The unknown session it names, from the stored one.
+        names: Option<PaymentId>,
     },
     Rate(Vec<u8>),
     Note {
@@ -193,8 +205,12 @@ impl Step {
             Write::Unmatched(unmatched) => Self::Unmatched {
                 account: unmatched.account().clone(),
                 place: unmatched.transfer.place,
+                names: stray::named(&unmatched),
                 record: record::unmatched_to_bytes(unmatched),
             },
+            Write::Handle { account, place, handling } => {
+                Self::Handle { account, place, handling, record: Vec::new(), names: None }
+            }
             Write::Rate(rate) => Self::Rate(record::rate_to_bytes(rate)),
             Write::Note { name, value } => Self::Note { name, value },
         }

@@ -12,12 +12,11 @@ use engine::{
 use redb::{ReadTransaction, ReadableTableMetadata};
 
 use crate::{
-    batch::Unmatched,
     fault::Fault,
     query::{MerchantQuery, Page, PageAt, PaymentQuery},
     record::{self, Code, SUMMARY_LEN, Summary},
     search::{self, Wanted},
-    tables::{ACCOUNTS, DEADLINES, MERCHANTS, PAYMENT_COUNTS, PAYMENTS, PAYMENTS_BY_MERCHANT, UNMATCHED},
+    tables::{ACCOUNTS, DEADLINES, MERCHANTS, PAYMENT_COUNTS, PAYMENTS, PAYMENTS_BY_MERCHANT},
 };
 
 /// Lists a merchant's payments. Filters read summaries of 20 bytes; only what is on the page is loaded.
@@ -105,7 +104,7 @@ fn matches(query: &PaymentQuery, summary: &Summary) -> bool {
         && query.unusual.is_none_or(|unusual| summary.is_unusual == unusual)
 }
 
-fn summary(merchant: u128, id: u128, bytes: &[u8; SUMMARY_LEN]) -> Result<Summary, Fault> {
+pub(crate) fn summary(merchant: u128, id: u128, bytes: &[u8; SUMMARY_LEN]) -> Result<Summary, Fault> {
     let key = || format!("{} of {}", PaymentId::from_bits(id), MerchantId::from_bits(merchant));
     record::summary_from_bytes(bytes).map_err(|damage| Fault::contradicted("payments_by_merchant", key(), damage))
 }
@@ -212,26 +211,6 @@ pub(crate) fn due(
         .map(|entry| {
             let (deadline_ms, id) = entry?.0.value();
             Ok((Timestamp::from_millis(deadline_ms), PaymentId::from_bits(id)))
-        })
-        .collect()
-}
-
-/// Returns the transfers to an account that paid no session, newest first.
-pub(crate) fn unmatched(
-    snapshot: &ReadTransaction,
-    account: &AccountName,
-    limit: usize,
-) -> Result<Vec<Unmatched>, Fault> {
-    let name = account.as_str();
-    snapshot
-        .open_table(UNMATCHED)?
-        .range((name, 0, 0, 0)..=(name, u32::MAX, u32::MAX, u32::MAX))?
-        .rev()
-        .take(limit)
-        .map(|entry| {
-            let (key, bytes) = entry?;
-            let key = key.value();
-            record::unmatched_from_bytes(key, bytes.value()).map_err(Fault::damaged("unmatched", format!("{key:?}")))
         })
         .collect()
 }

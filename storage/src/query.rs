@@ -1,8 +1,10 @@
 //! Lists: what can be asked for, and what a page is.
 
 use engine::{
+    account::AccountName,
     ids::{MerchantId, PaymentId},
-    money::Currency,
+    ledger::Place,
+    money::{Currency, Money},
     payment::State,
     time::Timestamp,
 };
@@ -80,4 +82,23 @@ pub struct MerchantQuery {
     pub query: Option<String>,
     /// Only active (or inactive) ones.
     pub active: Option<bool>,
+}
+
+/// A transfer that names a session nobody knew: the session, the account it went to, and where it stands.
+pub type StrayKey = (PaymentId, AccountName, Place);
+
+/// Payments opened within a span of time that a transfer of `money` may have been meant for: they ask for just that, or
+/// something is unusual about them already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vicinity {
+    /// Whose.
+    pub merchant: MerchantId,
+    /// What was sent.
+    pub money: Money,
+    /// Opened at or after.
+    pub from: Timestamp,
+    /// Opened at or before.
+    pub to: Timestamp,
+    /// Payments returned at most.
+    pub limit: usize,
 }

@@ -9,7 +9,7 @@ use engine::{
     account::AccountName,
     idempotency::Remembered,
     ids::{EventId, MerchantId, PaymentId, SlugToken},
-    ledger::TxId,
+    ledger::{Place, TxId},
     merchant::{KeyDigest, Merchant},
     payment::{Payment, Rate},
     time::Timestamp,
@@ -20,13 +20,13 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBa
 
 use crate::{
     Batch, Claimed, CommitError, Cursor, EventRecord, MerchantQuery, Page, PaymentQuery, Read, ReadError, Store,
-    Unmatched,
+    StrayKey, Unmatched, Vicinity,
     committer::{CommitMode, Committer},
     directory::{self, DirectoryLock, OpenError},
     fault::Fault,
     outbox,
     prepared::{self, Prepared, Step},
-    queries, record, search,
+    queries, record, search, stray,
     tables::{
         API_KEYS, CLAIMS, EVENT_SEQS, FACILITATIONS, IDEMPOTENCY, IN_FLIGHT, MERCHANTS, META, NONCES, PAYMENTS, SLUGS,
         meta,
@@ -243,7 +243,27 @@ impl Store for RedbStore {
     }
 
     fn unmatched(&self, account: AccountName, limit: usize) -> Read<'_, Vec<Unmatched>> {
-        self.read(move |snapshot| queries::unmatched(snapshot, &account, limit))
+        let newest = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
+        self.read(move |snapshot| stray::before(snapshot, &account, newest, limit))
+    }
+
+    fn unmatched_at(&self, account: AccountName, place: Place) -> Read<'_, Option<Unmatched>> {
+        self.read(move |snapshot| stray::at(snapshot, &account, place))
+    }
+
+    fn unmatched_before(&self, account: AccountName, before: Place, limit: usize) -> Read<'_, Vec<Unmatched>> {
+        self.read(move |snapshot| stray::before(snapshot, &account, before, limit))
+    }
+
+    fn waiting_for_sessions(&self, after: Option<StrayKey>, limit: usize) -> Read<'_, Vec<StrayKey>> {
+        self.read(move |snapshot| stray::waiting(snapshot, after.as_ref(), limit))
+    }
+
+    fn payments_near(&self, vicinity: Vicinity) -> Read<'_, Vec<Payment>> {
+        self.read(move |snapshot| {
+            let near = stray::payments_near(snapshot, &vicinity)?;
+            near.into_iter().filter_map(|id| payment(snapshot, id).transpose()).collect()
+        })
     }
 
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>> {

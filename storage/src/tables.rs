@@ -20,7 +20,8 @@
 //! | [`CLAIMS`] | transaction id: **random** | who claimed it | an x402 claim | nothing: this is the truth | never: a replay may come years later |
 //! | [`FACILITATIONS`] | transaction id: **random** | - | an x402 claim for somebody else's server, its decision | claims | when the chain has decided |
 //! | [`NONCES`] | SHA-256 of the nonce: **random** | transaction id | an x402 claim | claims | never |
-//! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer | the chain | never, so far |
+//! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer, its handling | the chain, but for what was decided | never, so far |
+//! | [`STRAYS`] | payment id, account, block, transaction, operation | - | a stray transfer that names an unknown session, its handling | unmatched | when something is done about it |
 //! | [`SEARCH`] | merchant id, word, payment id | - | the indexer, in sorted batches | payments | never |
 //! | [`META`] | name | schema, cursor, rate, search cursor, notes | each by its own write | - | never |
 //!
@@ -138,6 +139,8 @@ tables! {
     NONCES, nonces: &'static [u8; 32] => &'static [u8; 20];
     /// Transfers that pay no session.
     UNMATCHED, unmatched: (&'static str, u32, u32, u32) => &'static [u8];
+    /// Stray transfers by the unknown session they name.
+    STRAYS, strays: (u128, &'static str, u32, u32, u32) => ();
     /// Words of payments.
     SEARCH, search: (u128, &'static str, u128) => ();
     /// Single values.

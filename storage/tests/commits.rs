@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use engine::{
-    money::HivePrice,
+    money::{Currency, HivePrice, Money},
     payment::{Canceller, Claim, ClaimFinality, Command, Payment, Rate, State},
     time::Timestamp,
 };
-use storage::{Batch, CommitError, Fate, MerchantQuery, Page, PageAt, PaymentQuery, RedbStore, Store, Write};
+use storage::{
+    Batch, CommitError, Fate, Handling, MerchantQuery, Page, PageAt, PaymentQuery, RedbStore, Store, Unmatched,
+    UnmatchedReason, Vicinity, Write,
+};
 
 use crate::samples::*;
 
@@ -326,6 +329,83 @@ async fn unmatched_transfers_are_listed_newest_first_by_account() {
     let list = store.unmatched(account("shop"), 9).await.unwrap();
     assert_eq!(list, [unmatched("shop", 10, 0), unmatched("shop", 9, 2), unmatched("shop", 9, 1)]);
     assert_eq!(store.unmatched(account("shop"), 2).await.unwrap(), list[..2]);
+    let older = store.unmatched_before(account("shop"), list[1].transfer.place, 9).await.unwrap();
+    assert_eq!(older, list[2..], "a page goes on where the last one ended");
+}
+
+fn handle(of: &Unmatched, handling: Handling) -> Batch {
+    let (account, place) = (of.account().clone(), of.transfer.place);
+    Batch::of(Write::Handle { account, place, handling })
+}
+
+#[tokio::test]
+async fn the_first_assignment_of_a_stray_transfer_wins_and_a_second_reading_of_the_chain_forgets_nothing() {
+    let store = in_memory();
+    let stray = unmatched("shop", 9, 1);
+    let to = |payment| Handling::Assigned { payment: payment_id(payment), by: "key_1".to_owned(), at: START };
+    assert_conflict(store.commit(handle(&stray, to(1))).await, "transfer");
+    store.commit(Batch::of(Write::Unmatched(stray.clone()))).await.unwrap();
+    let ignored = Handling::Ignored { by: "key_2".to_owned(), at: START, note: "a gift".to_owned() };
+    store.commit(handle(&stray, ignored.clone())).await.unwrap();
+    store.commit(handle(&stray, to(1))).await.unwrap();
+    assert_conflict(store.commit(handle(&stray, to(2))).await, "transfer");
+    assert_conflict(store.commit(handle(&stray, ignored)).await, "transfer");
+    store.commit(Batch::of(Write::Unmatched(stray.clone()))).await.unwrap();
+    let kept = store.unmatched_at(account("shop"), stray.transfer.place).await.unwrap().unwrap();
+    assert_eq!(kept, Unmatched { handling: to(1), ..stray });
+}
+
+#[tokio::test]
+async fn a_transfer_that_names_an_unknown_session_waits_for_it() {
+    let store = in_memory();
+    let naming = |number: u64, block| {
+        let mut stray = unmatched("shop", block, 0);
+        stray.transfer.memo = engine::ledger::memo_of(payment_id(number));
+        stray.reason = UnmatchedReason::UnknownSession;
+        stray
+    };
+    let strays = [naming(2, 9), naming(1, 10), naming(2, 11)];
+    for stray in strays.iter().chain([&unmatched("shop", 12, 0)]) {
+        store.commit(Batch::of(Write::Unmatched(stray.clone()))).await.unwrap();
+    }
+    let key = |stray: &Unmatched, number| (payment_id(number), stray.account().clone(), stray.transfer.place);
+    let waiting = store.waiting_for_sessions(None, 9).await.unwrap();
+    assert_eq!(waiting, [key(&strays[1], 1), key(&strays[0], 2), key(&strays[2], 2)]);
+    assert_eq!(store.waiting_for_sessions(Some(waiting[0].clone()), 1).await.unwrap(), waiting[1..2]);
+    let found = Handling::Assigned { payment: payment_id(2), by: "memo".to_owned(), at: START };
+    store.commit(handle(&strays[0], found)).await.unwrap();
+    assert_eq!(store.waiting_for_sessions(None, 9).await.unwrap(), [key(&strays[1], 1), key(&strays[2], 2)]);
+    // Reading the chain again does not make it wait again.
+    store.commit(Batch::of(Write::Unmatched(strays[0].clone()))).await.unwrap();
+    assert_eq!(store.waiting_for_sessions(None, 9).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn payments_near_a_transfer_ask_for_the_same_or_are_unusual() {
+    let store = in_memory();
+    for number in [1, 2_000, 3_000, 90_000] {
+        store.commit(create(&payment(1, number))).await.unwrap();
+    }
+    store.commit(create(&payment(2, 4_000))).await.unwrap();
+    let near = |units, from, to| Vicinity {
+        merchant: merchant_id(1),
+        money: Money::new(units, Currency::Hbd),
+        from: at(from),
+        to: at(to),
+        limit: 9,
+    };
+    let ids = async |vicinity| {
+        let found = store.payments_near(vicinity).await.unwrap();
+        found.into_iter().map(|payment| payment.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(near(10_500, 1, 60)).await, [payment_id(3_000), payment_id(2_000)]);
+    assert_eq!(ids(near(10_501, 0, 60)).await, []);
+    let mut odd = payment(1, 2_000);
+    odd.version = 2;
+    odd.is_reversed = true;
+    store.commit(replace(&odd, 1)).await.unwrap();
+    assert_eq!(ids(near(10_501, 0, 60)).await, [payment_id(2_000)]);
+    assert_eq!(store.payments_near(Vicinity { limit: 1, ..near(10_500, 0, 60) }).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -18,8 +18,8 @@ use engine::{
 };
 use proptest::prelude::*;
 use storage::{
-    Batch, Claimed, CommitError, Cursor, EventRecord, Fate, MerchantQuery, PageAt, PaymentQuery, Purpose, RedbStore,
-    Store, Unmatched, Write,
+    Batch, Claimed, CommitError, Cursor, EventRecord, Fate, Handling, MerchantQuery, PageAt, PaymentQuery, Purpose,
+    RedbStore, Store, Unmatched, Write,
 };
 
 use crate::{disk::Gate, samples::*};
@@ -136,8 +136,17 @@ impl Model {
             }
             Write::Unmatched(unmatched) => {
                 let place = |u: &Unmatched| (u.account().clone(), u.transfer.place);
-                self.unmatched.retain(|other| place(other) != place(unmatched));
-                self.unmatched.push(unmatched.clone());
+                if self.unmatched.iter().all(|other| place(other) != place(unmatched)) {
+                    self.unmatched.push(unmatched.clone());
+                }
+            }
+            Write::Handle { account, place, handling } => {
+                let stored = self
+                    .unmatched
+                    .iter_mut()
+                    .find(|u| (u.account(), u.transfer.place) == (account, *place))
+                    .filter(|u| !matches!(u.handling, Handling::Assigned { .. }));
+                stored.ok_or_else(conflict)?.handling = handling.clone();
             }
             Write::Rate(rate) => self.rate = Some(*rate),
             Write::Note { name, value } => drop(self.notes.insert(name, value.clone())),
@@ -173,6 +182,7 @@ enum Try {
     Forget { day: u64 },
     Cursor { wrong: u8, to: u32 },
     Unmatched { to: bool, block: u32 },
+    Handle { to: bool, block: u32, assigned: bool, minute: u64 },
     Rate { base: u64 },
     Note { name: bool, value: u8 },
 }
@@ -200,6 +210,8 @@ fn tries() -> impl Strategy<Value = Try> {
         1 => (0..4u64).prop_map(|day| Try::Forget { day }),
         1 => (wrong(), 1..9u32).prop_map(|(wrong, to)| Try::Cursor { wrong, to }),
         1 => (flag(), 1..4u32).prop_map(|(to, block)| Try::Unmatched { to, block }),
+        1 => (flag(), 1..4u32, flag(), 0..3u64)
+            .prop_map(|(to, block, assigned, minute)| Try::Handle { to, block, assigned, minute }),
         1 => (1..9u64).prop_map(|base| Try::Rate { base }),
         1 => (flag(), 0..9u8).prop_map(|(name, value)| Try::Note { name, value }),
     ]
@@ -286,6 +298,16 @@ impl Try {
             }
             Self::Unmatched { to, block } => {
                 Write::Unmatched(unmatched(if to { "shop" } else { "shop.two" }, block, 0))
+            }
+            Self::Handle { to, block, assigned, minute } => {
+                let kept = unmatched(if to { "shop" } else { "shop.two" }, block, 0);
+                let (by, at) = ("key".to_owned(), at(minute * 60));
+                let handling = if assigned {
+                    Handling::Assigned { payment: payment_id(1), by, at }
+                } else {
+                    Handling::Ignored { by, at, note: String::new() }
+                };
+                Write::Handle { account: kept.account().clone(), place: kept.transfer.place, handling }
             }
             Self::Rate { base } => {
                 Write::Rate(Rate { price: HivePrice { base_hbd_units: base, quote_hive_units: 9 }, at: START })

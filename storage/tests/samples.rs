@@ -149,6 +149,7 @@ pub(crate) fn cursor(number: u32) -> Cursor {
 
 pub(crate) fn unmatched(to: &str, block_num: u32, op_in_tx: u32) -> Unmatched {
     Unmatched {
+        handling: storage::Handling::Open,
         transfer: Transfer {
             tx_id: tx_id(1),
             place: Place { block_num, tx_in_block: 2, op_in_tx },

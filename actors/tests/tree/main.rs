@@ -1,5 +1,6 @@
 //! The whole tree over a real store, a scripted ledger and a paused clock.
 
+mod astray;
 mod world;
 mod x402;
 
@@ -523,6 +524,10 @@ async fn a_failed_write_ends_the_engine() {
             last_event(merchant: MerchantId) -> u64;
             attempts(event: EventId) -> Vec<Attempt>;
             unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
+            unmatched_at(account: AccountName, place: engine::ledger::Place) -> Option<Unmatched>;
+            unmatched_before(account: AccountName, before: engine::ledger::Place, limit: usize) -> Vec<Unmatched>;
+            waiting_for_sessions(after: Option<StrayKey>, limit: usize) -> Vec<StrayKey>;
+            payments_near(vicinity: Vicinity) -> Vec<Payment>;
             note(name: &'static str) -> Option<Vec<u8>>;
         }
     }

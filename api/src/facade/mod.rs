@@ -15,6 +15,7 @@ use warp::{
 
 mod admin;
 mod answer;
+mod astray;
 mod auth;
 mod call;
 mod checkout;
@@ -126,10 +127,19 @@ impl Facade {
             ["api", "public", "payments", id] => on!(call, GET => payments::get(self, call, id)),
             ["api", "public", "payments", id, "status"] => on!(call, GET => payments::status(self, call, id)),
             ["api", "public", "payments", id, "cancel"] => on!(call, POST => payments::cancel(self, call, id)),
+            ["api", "public", "payments", id, "resolve"] => on!(call, POST => astray::resolve(self, call, id)),
+            ["api", "public", "payments", id, "refund"] => on!(call, GET => astray::refund(self, call, id)),
 
             // What happened, in order.
             ["api", "public", "events"] => on!(call, GET => events::list(self, call)),
             ["api", "public", "events", "stream"] => on!(call, GET => events::stream(self, call)),
+
+            // Transfers that paid no session.
+            ["api", "public", "unmatched"] => on!(call, GET => astray::list(self, call)),
+            ["api", "public", "unmatched", id] => on!(call, GET => astray::get(self, call, id)),
+            ["api", "public", "unmatched", id, "candidates"] => on!(call, GET => astray::candidates(self, call, id)),
+            ["api", "public", "unmatched", id, "assign"] => on!(call, POST => astray::assign(self, call, id)),
+            ["api", "public", "unmatched", id, "ignore"] => on!(call, POST => astray::ignore(self, call, id)),
 
             // Merchants: registration without a key, the rest with one's own.
             ["api", "public", "merchants", "register"] => on!(call, POST => merchants::register(self, call)),

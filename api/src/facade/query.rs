@@ -102,7 +102,7 @@ impl Query {
     }
 
     /// Values may repeat the name or stand behind one another with commas.
-    fn list(&self, name: &str) -> Vec<String> {
+    pub(super) fn list(&self, name: &str) -> Vec<String> {
         let values = self.pairs.iter().filter(|(key, _)| key == name).flat_map(|(_, value)| value.split(','));
         values.map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned).collect()
     }
@@ -121,7 +121,7 @@ impl Query {
         statuses
     }
 
-    fn currency(&mut self) -> Option<i32> {
+    pub(super) fn currency(&mut self) -> Option<i32> {
         match Currency::parse(self.get("currency")?) {
             Some(currency) => Some(record::currency_to_wire(currency).into()),
             None => self.wrong("currency", "must be HIVE or HBD"),

@@ -64,12 +64,17 @@ pub(super) fn status_of_word(text: &str) -> Option<PaymentStatus> {
 }
 
 /// What a name of the wire and its word share, so that both stay in step: `PAYMENT_STATUS_PENDING`, `pending`.
-struct Words {
-    prefix: &'static str,
-    words: &'static [&'static str],
+pub(super) struct Words {
+    pub(super) prefix: &'static str,
+    pub(super) words: &'static [&'static str],
 }
 
-fn word<T: Copy, E>(read: Result<T, E>, unknown: T, name: fn(&T) -> &'static str, words: &Words) -> &'static str {
+pub(super) fn word<T: Copy, E>(
+    read: Result<T, E>,
+    unknown: T,
+    name: fn(&T) -> &'static str,
+    words: &Words,
+) -> &'static str {
     let name = name(&read.unwrap_or(unknown));
     let bare = name.strip_prefix(words.prefix).unwrap_or(name);
     words.words.iter().find(|word| word.eq_ignore_ascii_case(bare)).copied().unwrap_or("unknown")
@@ -140,14 +145,14 @@ impl Amount {
 
 /// A plain amount of a transfer or refund.
 #[derive(Serialize)]
-struct Sum {
+pub(super) struct Sum {
     value: Text<u64>,
     formatted: Text<Money>,
     currency: &'static str,
 }
 
 impl Sum {
-    fn of(money: Option<&v1::Money>) -> Self {
+    pub(super) fn of(money: Option<&v1::Money>) -> Self {
         let money =
             money.map_or(Money::new(0, Currency::Hbd), |money| Money::new(money.units, currency(money.currency)));
         Self { value: Text(money.units), formatted: Text(money), currency: money.currency.code() }
@@ -528,6 +533,8 @@ mod tests {
         walk(&EXCEPTION_WORDS, exception_word);
         walk(&FINALITY_WORDS, finality_word);
         walk(&DISPOSITION_WORDS, disposition_word);
+        walk(&super::super::astray::REASON_WORDS, super::super::astray::reason_word);
+        walk(&super::super::astray::STATUS_WORDS, super::super::astray::status_word);
         walk(&ROUTE_WORDS, |wire| word(Route::try_from(wire), Route::Unspecified, Route::as_str_name, &ROUTE_WORDS));
         walk(&CANCELLED_BY_WORDS, |wire| {
             word(CancelledBy::try_from(wire), CancelledBy::Unspecified, CancelledBy::as_str_name, &CANCELLED_BY_WORDS)

@@ -7,7 +7,10 @@ use engine::{
     ledger::memo_of,
     merchant::Merchant,
     money::{Currency, Money},
-    payment::{Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Rejection, Route, State},
+    payment::{
+        Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Refund, Rejection, Resolution,
+        ResolutionKind, Route, State,
+    },
     time::Timestamp,
 };
 use proto::{
@@ -27,6 +30,10 @@ pub(super) fn error(error: GatewayError) -> ApiError {
             .and_field("hiveAccount", format!("the ledger has no account {account}")),
         GatewayError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
         GatewayError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
+        GatewayError::TransferNotFound => ApiError::with_message(Reason::NotFound, "no such unmatched transfer"),
+        GatewayError::TransferAssigned(payment) => {
+            ApiError::with_message(Reason::TransferAssigned, format!("the transfer is assigned to {payment} already"))
+        }
         GatewayError::Rejected(rejection) => rejected(&rejection),
         GatewayError::KeyReused => Reason::IdempotencyKeyReused.into(),
         GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
@@ -50,6 +57,7 @@ fn rejected(rejection: &Rejection) -> ApiError {
         Rejection::Expired { .. } => Reason::PaymentExpired,
         Rejection::Detected { .. } => Reason::PaymentDetected,
         Rejection::InFlight { .. } => Reason::PaymentInFlight,
+        Rejection::NothingToResolve { .. } => Reason::NothingToResolve,
     };
     ApiError::with_message(reason, rejection.to_string())
 }
@@ -178,6 +186,38 @@ fn transfer(credit: Credit) -> v1::Transfer {
     }
 }
 
+fn refund(refund: &Refund) -> v1::Refund {
+    v1::Refund {
+        tx_id: refund.tx_id.to_string(),
+        op_index: refund.op_in_tx,
+        amount: Some(money(refund.money)),
+        at_ms: millis(refund.at),
+    }
+}
+
+const RESOLUTIONS: [(ResolutionKind, v1::ResolutionKind); 3] = [
+    (ResolutionKind::Accepted, v1::ResolutionKind::Accepted),
+    (ResolutionKind::Refunded, v1::ResolutionKind::Refunded),
+    (ResolutionKind::Ignored, v1::ResolutionKind::Ignored),
+];
+
+/// Reads a decision; an unset or unknown one is a wrong field.
+pub(super) fn read_resolution(wire: i32) -> Result<ResolutionKind, ApiError> {
+    let known = RESOLUTIONS.into_iter().find(|(_, known)| *known as i32 == wire);
+    known.map(|(kind, _)| kind).ok_or_else(|| ApiError::field("kind", "must be accepted, refunded or ignored"))
+}
+
+fn resolution(resolution: &Resolution) -> v1::Resolution {
+    let kind = RESOLUTIONS.into_iter().find(|(known, _)| *known == resolution.kind).map(|(_, wire)| wire);
+    v1::Resolution {
+        kind: kind.unwrap_or_default().into(),
+        by: resolution.by.clone(),
+        at_ms: millis(resolution.at),
+        note: resolution.note.clone(),
+        tx_id: resolution.tx_id.map(|tx_id| tx_id.to_string()),
+    }
+}
+
 /// Why a session is in its state, in one word; nothing for one that waits.
 const fn status_reason(payment: &Payment) -> Option<&'static str> {
     match (payment.state, payment.cancelled_by) {
@@ -228,10 +268,10 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         amount_remaining_units: payment.remaining_units(),
         amount_overpaid_units: payment.overpaid_units(),
         amount_late_units: payment.late_units(),
-        amount_refunded_units: 0,
+        amount_refunded_units: payment.refunded_units(),
         exceptions: payment.exceptions().into_iter().map(|e| exception(e).into()).collect(),
-        refunds: Vec::new(),
-        resolution: None,
+        refunds: payment.refunds.iter().map(refund).collect(),
+        resolution: payment.resolution.as_ref().map(resolution),
         needs_attention: payment.needs_attention(),
         sequence: u64::from(payment.sequence),
         previous_status: payment.previous_state.map_or(0, |previous| state(previous).into()),

@@ -10,12 +10,14 @@ use proto::{
     ApiError, Local, Reason, Transport,
     v1::{
         checkout_server::CheckoutServer, events_server::EventsServer, fees_server::FeesServer,
-        merchants_server::MerchantsServer, payments_server::PaymentsServer, system_server::SystemServer,
+        merchants_server::MerchantsServer, payments_server::PaymentsServer,
+        reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
 use tonic::Request;
 
+mod astray;
 mod convert;
 mod events;
 mod merchants;
@@ -47,6 +49,7 @@ impl Service {
                 .with(CheckoutServer::new(self.clone()))
                 .with(MerchantsServer::new(self.clone()))
                 .with(EventsServer::new(self.clone()))
+                .with(ReconciliationServer::new(self.clone()))
                 .with(FeesServer::new(self.clone()))
                 .with(SystemServer::new(self.clone()))
                 .with(WebhookEndpointsServer::new(self.clone()))

@@ -6,7 +6,8 @@ use proto::{
     ApiError, DESCRIPTOR, Reason,
     v1::{
         checkout_server::CheckoutServer, events_server::EventsServer, fees_server::FeesServer,
-        merchants_server::MerchantsServer, payments_server::PaymentsServer, system_server::SystemServer,
+        merchants_server::MerchantsServer, payments_server::PaymentsServer,
+        reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
@@ -63,6 +64,7 @@ pub async fn serve(
         .add_service(CheckoutServer::new(service.clone()))
         .add_service(MerchantsServer::new(service.clone()))
         .add_service(EventsServer::new(service.clone()))
+        .add_service(ReconciliationServer::new(service.clone()))
         .add_service(FeesServer::new(service.clone()))
         .add_service(SystemServer::new(service.clone()))
         .add_service(WebhookEndpointsServer::new(service.clone()))

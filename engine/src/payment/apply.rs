@@ -6,7 +6,8 @@
 use sha2::{Digest, Sha256};
 
 use super::{
-    Canceller, Claim, ClaimFinality, Credit, CreditBlock, Disposition, FeeMode, Finality, Payment, Route, State,
+    Attachment, Canceller, Claim, ClaimFinality, Credit, CreditBlock, Disposition, FeeMode, Finality, Payment,
+    Resolution, Route, State,
 };
 use crate::{
     ids::{EventId, PaymentId},
@@ -79,6 +80,12 @@ pub enum Command {
         /// The time of that block.
         irreversible_time: Timestamp,
     },
+    /// A transfer that was kept aside belongs to this session.
+    Attach(Attachment),
+    /// The merchant decided what its exceptions come to.
+    Resolve(Resolution),
+    /// An irreversible transfer from the account that was paid names this session as what it pays back.
+    Refund(Transfer),
 }
 
 /// Why a command changed nothing.
@@ -146,6 +153,12 @@ pub enum Rejection {
         /// The session.
         id: PaymentId,
     },
+    /// It waits for money as it should: there is nothing to decide.
+    #[error("payment {id} has nothing to resolve")]
+    NothingToResolve {
+        /// The session.
+        id: PaymentId,
+    },
     /// The session keeps as many transfers as it can.
     #[error("payment {id} keeps {MAX_TRANSFERS} transfers already")]
     Full {
@@ -207,6 +220,11 @@ impl Payment {
             Command::Refuse { tx_id, .. } => self.refuse(tx_id, now),
             Command::Lose { tx_id } => self.lose(tx_id, now),
             Command::Bury { tx_id, irreversible_time } => self.bury(tx_id, irreversible_time, now),
+            Command::Attach(Attachment { transfer, route, memo_normalized, .. }) => {
+                self.credit(transfer, Finality::Irreversible, route, memo_normalized, now)
+            }
+            Command::Resolve(resolution) => self.resolve(resolution, now),
+            Command::Refund(transfer) => self.take_refund(transfer, now),
         }
     }
 
@@ -275,6 +293,10 @@ impl Payment {
             None => {
                 let disposition = self.judge(&transfer)?;
                 let route = if self.is_claimed(transfer.tx_id) { Route::X402 } else { route };
+                if !matches!(disposition, Disposition::Counted | Disposition::Fee) {
+                    // What was decided before it came was not decided about it.
+                    next.resolution = None;
+                }
                 next.transfers.push(Credit {
                     tx_id: transfer.tx_id,
                     op_in_tx: transfer.place.op_in_tx,
@@ -505,12 +527,12 @@ impl Payment {
         self.moved(before, State::Completed, now)
     }
 
-    fn next(&self, now: Timestamp) -> Self {
+    pub(super) fn next(&self, now: Timestamp) -> Self {
         Self { version: self.version + 1, updated_at: now, ..self.clone() }
     }
 
     /// Ends a step that reaches no new state.
-    fn still(self) -> Transition {
+    pub(super) fn still(self) -> Transition {
         Transition { payment: self, event: None, effects: Vec::new() }
     }
 

@@ -1,6 +1,7 @@
 //! A payment session: its states, what is kept of it, and how it opens.
 
 mod apply;
+mod astray;
 mod view;
 
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod table_tests;
 use std::time::Duration;
 
 pub use apply::{Command, Effect, Event, Rejection, Transition};
+pub use astray::{Attachment, NOTE_MAX_CHARS, Owed, Refund, RefundPlan, Resolution, ResolutionKind};
 pub use view::Exception;
 
 use crate::{
@@ -127,6 +129,12 @@ pub struct Payment {
     pub cancelled_by: Option<Canceller>,
     /// Whether the transaction that completed it has vanished from the chain since.
     pub is_reversed: bool,
+    /// What the merchant decided about its exceptions.
+    pub resolution: Option<Resolution>,
+    /// What was sent back to its payers, in the order we learnt of it.
+    pub refunds: Vec<Refund>,
+    /// Whether it collects a merchant's fees for the operator: such a session is no sale.
+    pub is_invoice: bool,
 }
 
 /// What was fixed at creation about fee and price.
@@ -452,6 +460,9 @@ impl Payment {
             paid_by: None,
             cancelled_by: None,
             is_reversed: false,
+            resolution: None,
+            refunds: Vec::new(),
+            is_invoice: false,
         })
     }
 }

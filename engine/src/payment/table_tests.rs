@@ -9,6 +9,7 @@ use crate::{
     money::{Currency::*, FeePercent},
 };
 
+mod astray;
 mod cases;
 
 const OPENED: u64 = 1_000_000;

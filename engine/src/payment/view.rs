@@ -168,10 +168,10 @@ impl Payment {
         Exception::ALL.into_iter().filter(|exception| holds(*exception)).collect()
     }
 
-    /// Says whether a merchant should look at the session.
+    /// Says whether a merchant should look at the session: something is unusual, and nothing is decided about it.
     #[must_use]
     pub fn needs_attention(&self) -> bool {
-        !self.exceptions().is_empty()
+        self.resolution.is_none() && !self.exceptions().is_empty()
     }
 
     /// Returns the last instant that is on time.

@@ -2,7 +2,7 @@
 
 use engine::{
     money::Currency,
-    payment::{Canceller, ClaimFinality, Disposition, Finality, Route, State},
+    payment::{Canceller, ClaimFinality, Disposition, Finality, ResolutionKind, Route, State},
 };
 
 use crate::batch::UnmatchedReason;
@@ -51,6 +51,7 @@ codes! {
     Route { Wallet = 1, X402 = 2, Manual = 3 }
     ClaimFinality { Accepted = 1, InBlock = 2, Irreversible = 3 }
     Canceller { Customer = 1, Merchant = 2 }
+    ResolutionKind { Accepted = 1, Refunded = 2, Ignored = 3 }
     UnmatchedReason {
         NoSession = 1,
         AmbiguousMemo = 2,
@@ -70,6 +71,7 @@ mod tests {
     fn every_state_and_currency_has_its_number_for_ever() {
         assert_eq!(State::ALL.map(Code::number), [1, 2, 3, 4, 5, 6]);
         assert_eq!(Currency::ALL.map(Code::number), [1, 2]);
+        assert_eq!(ResolutionKind::ALL.map(Code::number), [1, 2, 3]);
         assert_eq!(UnmatchedReason::ALL.map(Code::number), [1, 2, 3, 4, 5, 6, 7]);
         for state in State::ALL {
             assert_eq!(State::from_number(state.number()), Some(state));

@@ -13,14 +13,14 @@ use engine::{
     money::{Currency, HivePrice, Money},
     payment::{
         Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition, FeeMode, Finality, Payment,
-        Quote, Rate, Route, State,
+        Quote, Rate, Refund, Resolution, ResolutionKind, Route, State,
     },
     time::Timestamp,
     webhook::{Attempt, Delivery, Outcome, Secret, Secrets},
 };
 
 use super::*;
-use crate::batch::{Claimed, Cursor, EventRecord, Fate, Purpose, Unmatched, UnmatchedReason};
+use crate::batch::{Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, UnmatchedReason};
 
 fn name(text: &str) -> AccountName {
     AccountName::parse(text).unwrap()
@@ -78,6 +78,9 @@ fn bare_payment() -> Payment {
         paid_by: None,
         cancelled_by: None,
         is_reversed: false,
+        resolution: None,
+        refunds: Vec::new(),
+        is_invoice: false,
     }
 }
 
@@ -136,6 +139,15 @@ fn full_payment() -> Payment {
         paid_by: Some(TxId([0xaa; 20])),
         cancelled_by: Some(Canceller::Merchant),
         is_reversed: true,
+        resolution: Some(Resolution {
+            kind: ResolutionKind::Refunded,
+            by: "key_1".to_owned(),
+            at: at(7_000),
+            note: "sorry".to_owned(),
+            tx_id: Some(TxId([0xbb; 20])),
+        }),
+        refunds: vec![Refund { tx_id: TxId([0xbb; 20]), op_in_tx: 2, to: name("alice"), money, at: at(6_000) }],
+        is_invoice: true,
         ..bare_payment()
     }
 }
@@ -164,7 +176,7 @@ fn a_payment_with_everything_has_these_bytes() {
         f66d9001e0d40398018827aa014e0a14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa10011a0c0880c2d72f100218 \
         0120a01f2205616c6963652a09626c75652e6d75677330e80738014207706f732de280a64803500158026001b201430a \
         14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa12016e1a05616c696365221508011209626c75652e6d75677318e8 \
-        0720012a016d2a027b7d30a84638b8174002ba0114aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac00102c80101",
+        0720012a016d2a027b7d30a84638b8174002ba0114aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac00102c80101d20129080212056b65795f3118d8362205736f7272792a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbda01270a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb10021a05616c69636520e807280130f02ee00101",
         |bytes| payment_from_bytes(PaymentId::from_bits(1), bytes),
     );
 }
@@ -343,7 +355,7 @@ fn an_unmatched_transfer_has_these_bytes() {
         money: Money::new(1, Currency::Hive),
         memo: "hello".to_owned(),
     };
-    let unmatched = Unmatched { transfer, reason: UnmatchedReason::OtherAccount };
+    let unmatched = Unmatched::open(transfer, UnmatchedReason::OtherAccount);
     let bytes = unmatched_to_bytes(unmatched.clone());
     pinned(
         unmatched,
@@ -351,6 +363,29 @@ fn an_unmatched_transfer_has_these_bytes() {
         "010a14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa10b8171a05616c69636520012801320568656c6c6f3805",
         |bytes| unmatched_from_bytes(("blue.mugs", 9, 8, 7), bytes),
     );
+}
+
+#[test]
+fn a_handled_transfer_reads_back() {
+    let transfer = Transfer {
+        tx_id: TxId([0xaa; 20]),
+        place: Place { block_num: 9, tx_in_block: 8, op_in_tx: 7 },
+        block_time: at(3_000),
+        from: name("alice"),
+        to: name("blue.mugs"),
+        money: Money::new(1, Currency::Hive),
+        memo: "hello".to_owned(),
+    };
+    let open = Unmatched::open(transfer, UnmatchedReason::NoSession);
+    let by = "key_1".to_owned();
+    for handling in [
+        Handling::Assigned { payment: PaymentId::from_bits(7), by: by.clone(), at: at(9) },
+        Handling::Ignored { by, at: at(9), note: "a gift".to_owned() },
+    ] {
+        let handled = Unmatched { handling, ..open.clone() };
+        let read = unmatched_from_bytes(("blue.mugs", 9, 8, 7), &unmatched_to_bytes(handled.clone()));
+        assert_eq!(read, Ok(handled));
+    }
 }
 
 #[test]

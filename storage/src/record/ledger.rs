@@ -10,7 +10,7 @@ use engine::{
 use prost::Message;
 
 use super::{Bits, Code, Damage, account, array, code, id, payment::RateRecord, seal, time, unseal};
-use crate::batch::{Claimed, Cursor, Facilitation, Fate, Purpose, Unmatched};
+use crate::batch::{Claimed, Cursor, Facilitation, Fate, Handling, Purpose, Unmatched};
 
 const CLAIMED_VERSION: u8 = 1;
 const CURSOR_VERSION: u8 = 1;
@@ -88,7 +88,23 @@ struct UnmatchedRecord {
     memo: String,
     #[prost(uint32, tag = "7")]
     reason: u32,
+    /// The word of its handling; 0, what a record without one says, is open.
+    #[prost(uint32, tag = "8")]
+    handling: u32,
+    #[prost(message, optional, tag = "9")]
+    payment: Option<Bits>,
+    #[prost(string, tag = "10")]
+    by: String,
+    #[prost(uint64, tag = "11")]
+    handled_at_ms: u64,
+    #[prost(string, tag = "12")]
+    note: String,
 }
+
+/// The words of a handling.
+const UNHANDLED: u32 = 0;
+const ASSIGNED: u32 = 1;
+const IGNORED: u32 = 2;
 
 /// Returns a claim's stored form. Its transaction is the key and not repeated.
 pub(crate) fn claimed_to_bytes(claimed: &Claimed) -> Vec<u8> {
@@ -176,6 +192,13 @@ pub(crate) fn cursor_from_bytes(bytes: &[u8]) -> Result<Cursor, Damage> {
 /// Returns an unmatched transfer's stored form. Its receiver and its place are the key and not repeated.
 pub(crate) fn unmatched_to_bytes(unmatched: Unmatched) -> Vec<u8> {
     let transfer = unmatched.transfer;
+    let (handling, payment, by, handled_at_ms, note) = match unmatched.handling {
+        Handling::Open => (UNHANDLED, None, String::new(), 0, String::new()),
+        Handling::Assigned { payment, by, at } => {
+            (ASSIGNED, Some(payment.bits().into()), by, at.millis(), String::new())
+        }
+        Handling::Ignored { by, at, note } => (IGNORED, None, by, at.millis(), note),
+    };
     let record = UnmatchedRecord {
         tx_id: transfer.tx_id.0.to_vec(),
         block_time_ms: transfer.block_time.millis(),
@@ -184,6 +207,11 @@ pub(crate) fn unmatched_to_bytes(unmatched: Unmatched) -> Vec<u8> {
         currency: transfer.money.currency.number(),
         memo: transfer.memo,
         reason: unmatched.reason.number(),
+        handling,
+        payment,
+        by,
+        handled_at_ms,
+        note,
     };
     seal(UNMATCHED_VERSION, &record)
 }
@@ -203,7 +231,16 @@ pub(crate) fn unmatched_from_bytes(
         money: Money::new(record.units, code("currency", record.currency)?),
         memo: record.memo,
     };
-    Ok(Unmatched { transfer, reason: code("reason", record.reason)? })
+    let at = time(record.handled_at_ms);
+    let handling = match record.handling {
+        UNHANDLED => Handling::Open,
+        ASSIGNED => {
+            Handling::Assigned { payment: PaymentId::from_bits(id("payment", record.payment)?), by: record.by, at }
+        }
+        IGNORED => Handling::Ignored { by: record.by, at, note: record.note },
+        other => return Err(Damage::Value { field: "handling", value: other.to_string() }),
+    };
+    Ok(Unmatched { transfer, reason: code("reason", record.reason)?, handling })
 }
 
 /// Returns the price's stored form.

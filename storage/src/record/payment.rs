@@ -7,7 +7,7 @@ use engine::{
     ids::{MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
     money::{HivePrice, Money},
-    payment::{Claim, ClaimedTransfer, Credit, CreditBlock, FeeMode, Payment, Quote, Rate},
+    payment::{Claim, ClaimedTransfer, Credit, CreditBlock, FeeMode, Payment, Quote, Rate, Refund, Resolution},
     time::Timestamp,
 };
 use prost::Message;
@@ -68,6 +68,42 @@ struct PaymentRecord {
     cancelled_by: u32,
     #[prost(bool, tag = "25")]
     is_reversed: bool,
+    #[prost(message, optional, tag = "26")]
+    resolution: Option<ResolutionRecord>,
+    #[prost(message, repeated, tag = "27")]
+    refunds: Vec<RefundRecord>,
+    #[prost(bool, tag = "28")]
+    is_invoice: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ResolutionRecord {
+    #[prost(uint32, tag = "1")]
+    kind: u32,
+    #[prost(string, tag = "2")]
+    by: String,
+    #[prost(uint64, tag = "3")]
+    at_ms: u64,
+    #[prost(string, tag = "4")]
+    note: String,
+    #[prost(bytes = "vec", optional, tag = "5")]
+    tx_id: Option<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RefundRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    tx_id: Vec<u8>,
+    #[prost(uint32, tag = "2")]
+    op_in_tx: u32,
+    #[prost(string, tag = "3")]
+    to: String,
+    #[prost(uint64, tag = "4")]
+    units: u64,
+    #[prost(uint32, tag = "5")]
+    currency: u32,
+    #[prost(uint64, tag = "6")]
+    at_ms: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -215,6 +251,9 @@ impl From<Payment> for PaymentRecord {
             paid_by: payment.paid_by.map(|tx_id| tx_id.0.to_vec()),
             cancelled_by: code_of(payment.cancelled_by),
             is_reversed: payment.is_reversed,
+            resolution: payment.resolution.map(ResolutionRecord::from),
+            refunds: payment.refunds.into_iter().map(RefundRecord::from).collect(),
+            is_invoice: payment.is_invoice,
         }
     }
 }
@@ -248,6 +287,9 @@ impl PaymentRecord {
             paid_by: self.paid_by.map(tx_id).transpose()?,
             cancelled_by: optional_code("cancelled_by", self.cancelled_by)?,
             is_reversed: self.is_reversed,
+            resolution: self.resolution.map(Resolution::try_from).transpose()?,
+            refunds: self.refunds.into_iter().map(Refund::try_from).collect::<Result<_, _>>()?,
+            is_invoice: self.is_invoice,
         })
     }
 }
@@ -321,6 +363,58 @@ impl MetadataRecord {
             MetadataValue::Text(self.texts.pop().ok_or(Damage::Missing("metadata text"))?)
         };
         Ok((self.key, value))
+    }
+}
+
+impl From<Resolution> for ResolutionRecord {
+    fn from(resolution: Resolution) -> Self {
+        Self {
+            kind: resolution.kind.number(),
+            by: resolution.by,
+            at_ms: resolution.at.millis(),
+            note: resolution.note,
+            tx_id: resolution.tx_id.map(|tx_id| tx_id.0.to_vec()),
+        }
+    }
+}
+
+impl TryFrom<ResolutionRecord> for Resolution {
+    type Error = Damage;
+    fn try_from(record: ResolutionRecord) -> Result<Self, Damage> {
+        let tx_id = |bytes: Vec<u8>| array("resolution tx_id", &bytes).map(TxId);
+        Ok(Self {
+            kind: code("resolution kind", record.kind)?,
+            by: record.by,
+            at: time(record.at_ms),
+            note: record.note,
+            tx_id: record.tx_id.map(tx_id).transpose()?,
+        })
+    }
+}
+
+impl From<Refund> for RefundRecord {
+    fn from(refund: Refund) -> Self {
+        Self {
+            tx_id: refund.tx_id.0.to_vec(),
+            op_in_tx: refund.op_in_tx,
+            to: refund.to.as_str().to_owned(),
+            units: refund.money.units,
+            currency: refund.money.currency.number(),
+            at_ms: refund.at.millis(),
+        }
+    }
+}
+
+impl TryFrom<RefundRecord> for Refund {
+    type Error = Damage;
+    fn try_from(record: RefundRecord) -> Result<Self, Damage> {
+        Ok(Self {
+            tx_id: array("refund tx_id", &record.tx_id).map(TxId)?,
+            op_in_tx: record.op_in_tx,
+            to: account("refund to", &record.to)?,
+            money: Money::new(record.units, code("refund currency", record.currency)?),
+            at: time(record.at_ms),
+        })
     }
 }
 

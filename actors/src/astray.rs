@@ -1,0 +1,254 @@
+//! What merchants ask about money that went astray: their unmatched transfers, decisions about payments, refunds.
+
+use std::time::Duration;
+
+use engine::{
+    account::AccountName,
+    ids::PaymentId,
+    ledger::{MemoMatch, Place, match_memo},
+    merchant::Merchant,
+    payment::{Attachment, Command, Payment, Rejection, Resolution, Route},
+    time::Timestamp,
+};
+use storage::{Batch, Handling, StrayKey, Unmatched, Vicinity, Write};
+
+use crate::{Gateway, GatewayError, context::Context, payment::SessionError, sessions};
+
+/// How long before a transfer its session may have been opened: as long as a session lives, and a day for the late.
+const CANDIDATES_BEFORE: Duration = Duration::from_secs(2 * 86_400);
+/// How long after a transfer: clocks of ledger and engine differ a little.
+const CANDIDATES_AFTER: Duration = Duration::from_secs(60);
+/// Candidates told at most.
+const MAX_CANDIDATES: usize = 20;
+/// Payments looked at for candidates.
+const LOOKED_AT: usize = 200;
+/// Who puts a transfer to a session where its own memo says so.
+pub(crate) const BY_MEMO: &str = "memo";
+
+/// A session an unmatched transfer may have been meant for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The session.
+    pub payment: Payment,
+    /// Whether the same account has paid it already.
+    pub is_same_payer: bool,
+    /// Whether the transfer is just what it asks for, or just what is missing.
+    pub is_same_amount: bool,
+    /// Whether the transfer's block is between its opening and its deadline.
+    pub is_on_time: bool,
+}
+
+impl Candidate {
+    fn of(payment: Payment, unmatched: &Unmatched) -> Self {
+        let transfer = &unmatched.transfer;
+        let is_currency = payment.amount.currency == transfer.money.currency;
+        let units = transfer.money.units;
+        Self {
+            is_same_payer: payment.transfers.iter().any(|credit| credit.from == transfer.from),
+            is_same_amount: is_currency && (payment.amount.units == units || payment.remaining_units() == units),
+            // A block's time is whole seconds, a session's is not.
+            is_on_time: payment.created_at <= transfer.block_time + Duration::from_secs(3)
+                && transfer.block_time <= payment.deadline(),
+            payment,
+        }
+    }
+
+    fn score(&self) -> u8 {
+        4 * u8::from(self.is_same_amount) + 2 * u8::from(self.is_on_time) + u8::from(self.is_same_payer)
+    }
+}
+
+impl Gateway {
+    /// Lists the transfers to a merchant's account that paid no session, newest first, older than `before`.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn unmatched(
+        &self,
+        merchant: &Merchant,
+        before: Option<Place>,
+        limit: usize,
+    ) -> Result<Vec<Unmatched>, GatewayError> {
+        let newest = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
+        let account = merchant.hive_account.clone();
+        let list = self.context().env.store.unmatched_before(account, before.unwrap_or(newest), limit).await;
+        list.map_err(|e| self.read_failed(&e))
+    }
+
+    /// Returns a transfer to a merchant's account that paid no session.
+    ///
+    /// # Errors
+    /// [`GatewayError::TransferNotFound`]; store errors.
+    pub async fn unmatched_at(&self, merchant: &Merchant, place: Place) -> Result<Unmatched, GatewayError> {
+        self.stray(merchant.hive_account.clone(), place).await
+    }
+
+    async fn stray(&self, account: AccountName, place: Place) -> Result<Unmatched, GatewayError> {
+        let found = self.context().env.store.unmatched_at(account, place).await.map_err(|e| self.read_failed(&e))?;
+        found.ok_or(GatewayError::TransferNotFound)
+    }
+
+    /// Returns the sessions of a merchant that an unmatched transfer may have been meant for, the likeliest first.
+    ///
+    /// # Errors
+    /// As [`Gateway::unmatched_at`].
+    pub async fn candidates(&self, merchant: &Merchant, place: Place) -> Result<Vec<Candidate>, GatewayError> {
+        let unmatched = self.unmatched_at(merchant, place).await?;
+        let time = unmatched.transfer.block_time;
+        let vicinity = Vicinity {
+            merchant: merchant.id,
+            money: unmatched.transfer.money,
+            from: time.minus(CANDIDATES_BEFORE),
+            to: time + CANDIDATES_AFTER,
+            limit: LOOKED_AT,
+        };
+        let near = self.context().env.store.payments_near(vicinity).await.map_err(|e| self.read_failed(&e))?;
+        let mut candidates: Vec<_> = near
+            .into_iter()
+            .filter(|payment| payment.pay_to == unmatched.transfer.to)
+            .map(|payment| Candidate::of(payment, &unmatched))
+            .filter(|candidate| candidate.is_same_amount || candidate.is_same_payer)
+            .collect();
+        // Stable: among equals the newest stays first.
+        candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.score()));
+        candidates.truncate(MAX_CANDIDATES);
+        Ok(candidates)
+    }
+
+    /// Puts an unmatched transfer to a merchant's session: it counts if the session waits and its block was on time,
+    /// and is late otherwise. The first assignment wins; the same again is answered as it was.
+    ///
+    /// # Errors
+    /// [`GatewayError::TransferNotFound`], [`GatewayError::PaymentNotFound`], [`GatewayError::TransferAssigned`],
+    /// [`GatewayError::Rejected`] where the session is paid to another account or keeps no more; store errors.
+    pub async fn assign(
+        &self,
+        merchant: &Merchant,
+        place: Place,
+        payment: PaymentId,
+        by: String,
+    ) -> Result<Payment, GatewayError> {
+        let payment = self.payment(merchant.id, payment).await?;
+        // A session opened before the merchant's account changed is paid to the old one.
+        let unmatched = match self.unmatched_at(merchant, place).await {
+            Err(GatewayError::TransferNotFound) => self.stray(payment.pay_to.clone(), place).await?,
+            found => found?,
+        };
+        match &unmatched.handling {
+            Handling::Assigned { payment: earlier, .. } if *earlier == payment.id => return Ok(payment),
+            Handling::Assigned { payment, .. } => return Err(GatewayError::TransferAssigned(*payment)),
+            Handling::Open | Handling::Ignored { .. } => {}
+        }
+        let transfer = unmatched.transfer;
+        let account = transfer.to.clone();
+        let attachment = Attachment { transfer, route: Route::Manual, memo_normalized: false, by };
+        match self.order(payment.id, Command::Attach(attachment)).await.map_err(GatewayError::from) {
+            Ok(payment) => {
+                tracing::info!(payment.id = %payment.id, %account, "a transfer is assigned to payment {}", payment.id);
+                Ok(*payment)
+            }
+            // Somebody else was faster, perhaps with this very transfer.
+            Err(GatewayError::Contended | GatewayError::Rejected(Rejection::Unchanged { .. })) => {
+                match self.stray(account, place).await?.handling {
+                    Handling::Assigned { payment: earlier, .. } if earlier == payment.id => {
+                        self.payment(merchant.id, payment.id).await
+                    }
+                    Handling::Assigned { payment, .. } => Err(GatewayError::TransferAssigned(payment)),
+                    Handling::Open | Handling::Ignored { .. } => Err(GatewayError::Contended),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes that nothing is to be done about an unmatched transfer.
+    ///
+    /// # Errors
+    /// As [`Gateway::assign`].
+    pub async fn ignore(
+        &self,
+        merchant: &Merchant,
+        place: Place,
+        by: String,
+        note: String,
+    ) -> Result<Unmatched, GatewayError> {
+        let unmatched = self.unmatched_at(merchant, place).await?;
+        if let Handling::Assigned { payment, .. } = unmatched.handling {
+            return Err(GatewayError::TransferAssigned(payment));
+        }
+        let handling = Handling::Ignored { by, at: self.now(), note };
+        let write = Write::Handle { account: merchant.hive_account.clone(), place, handling: handling.clone() };
+        self.context().env.store.commit(Batch::of(write)).await.map_err(|error| self.commit_failed(error))?;
+        Ok(Unmatched { handling, ..unmatched })
+    }
+
+    /// Notes what a merchant decided about a payment's exceptions. No state changes; a later decision replaces it.
+    ///
+    /// # Errors
+    /// [`GatewayError::PaymentNotFound`]; [`GatewayError::Rejected`] where there is nothing to decide; store errors.
+    pub async fn resolve(
+        &self,
+        merchant: &Merchant,
+        id: PaymentId,
+        resolution: Resolution,
+    ) -> Result<Payment, GatewayError> {
+        self.payment(merchant.id, id).await?;
+        let payment = self.order(id, Command::Resolve(resolution)).await?;
+        tracing::info!(payment.id = %id, "payment {id} is resolved");
+        Ok(*payment)
+    }
+}
+
+/// Puts transfers to the sessions they name that have appeared since: restored, or opened by another engine. Looks at
+/// a few at a time, from `after` on; returns where the next look begins.
+pub(crate) async fn attach_waiting(
+    context: &Context,
+    sessions: &ractor::ActorRef<sessions::Msg>,
+    after: Option<StrayKey>,
+    not_before: Timestamp,
+) -> Option<StrayKey> {
+    const AT_ONCE: usize = 100;
+    let waiting = match context.env.store.waiting_for_sessions(after, AT_ONCE).await {
+        Ok(waiting) => waiting,
+        Err(error) => {
+            context.read_failed(&error);
+            return None;
+        }
+    };
+    let next = if waiting.len() < AT_ONCE { None } else { waiting.last().cloned() };
+    for (id, account, place) in waiting {
+        // What nobody ever opened is not looked for for ever.
+        if id.made_at() < not_before {
+            continue;
+        }
+        let Ok(Some(_)) = context.env.store.payment(id).await else { continue };
+        let Ok(Some(Unmatched { transfer, handling: Handling::Open, .. })) =
+            context.env.store.unmatched_at(account.clone(), place).await
+        else {
+            continue;
+        };
+        let memo_normalized = !matches!(match_memo(&transfer.memo), MemoMatch::Exact(_));
+        let by = BY_MEMO.to_owned();
+        let attachment = Attachment { transfer, route: Route::Wallet, memo_normalized, by };
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let order = sessions::Msg::Order(id, Box::new(Command::Attach(attachment)), Some(reply), None);
+        if sessions.cast(order).is_err() {
+            return None;
+        }
+        match answer.await {
+            Ok(Ok(_)) => tracing::info!(payment.id = %id, "payment {id} has appeared; its transfer is attached"),
+            // The chain was read again meanwhile, and the session has it.
+            Ok(Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, .. })) => {
+                let handling = Handling::Assigned { payment: id, by: BY_MEMO.to_owned(), at: context.now() };
+                let write = Write::Handle { account, place, handling };
+                if let Err(error) = context.env.store.commit(Batch::of(write)).await {
+                    context.give_up_on(&error);
+                }
+            }
+            Ok(Err(error)) => tracing::debug!(payment.id = %id, %error, "not attached to payment {id}: {error}"),
+            // It died with the order; the next look tries again.
+            Err(_) => {}
+        }
+    }
+    next
+}

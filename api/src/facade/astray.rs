@@ -1,0 +1,236 @@
+//! Money that went astray: unmatched transfers, decisions about payments, refunds to sign.
+
+use engine::{money::Currency, time::Timestamp};
+use http::StatusCode;
+use proto::v1::{self, ResolutionKind, UnmatchedReason, UnmatchedStatus};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use warp::reply::Response;
+
+use super::{
+    Facade, Refusal, answer,
+    call::Call,
+    record::{Payment, Sum, Text, Words, instant, word},
+};
+
+pub(super) static REASON_WORDS: Words = Words {
+    prefix: "UNMATCHED_REASON_",
+    words: &[
+        "no_session",
+        "ambiguous_memo",
+        "encrypted_memo",
+        "unknown_session",
+        "other_account",
+        "session_full",
+        "unsupported_operation",
+    ],
+};
+pub(super) static STATUS_WORDS: Words = Words { prefix: "UNMATCHED_STATUS_", words: &["open", "assigned", "ignored"] };
+
+pub(super) fn reason_word(wire: i32) -> &'static str {
+    let read = UnmatchedReason::try_from(wire);
+    word(read, UnmatchedReason::Unspecified, UnmatchedReason::as_str_name, &REASON_WORDS)
+}
+
+pub(super) fn status_word(wire: i32) -> &'static str {
+    let read = UnmatchedStatus::try_from(wire);
+    word(read, UnmatchedStatus::Unspecified, UnmatchedStatus::as_str_name, &STATUS_WORDS)
+}
+
+/// A transfer that paid no session.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Unmatched<'a> {
+    id: &'a str,
+    status: &'static str,
+    reason: &'static str,
+    tx_id: &'a str,
+    op_index: u32,
+    block_num: u32,
+    block_time: Text<Timestamp>,
+    from: &'a str,
+    to: &'a str,
+    amount: Sum,
+    memo: &'a str,
+    payment_id: Option<&'a str>,
+    handled_by: Option<&'a str>,
+    handled_at: Option<Text<Timestamp>>,
+    note: Option<&'a str>,
+}
+
+impl<'a> Unmatched<'a> {
+    fn of(transfer: &'a v1::UnmatchedTransfer) -> Self {
+        Self {
+            id: &transfer.id,
+            status: status_word(transfer.status),
+            reason: reason_word(transfer.reason),
+            tx_id: &transfer.tx_id,
+            op_index: transfer.op_index,
+            block_num: transfer.block_num,
+            block_time: Text(instant(transfer.block_time_ms)),
+            from: &transfer.from,
+            to: &transfer.to,
+            amount: Sum::of(transfer.amount.as_ref()),
+            memo: &transfer.memo,
+            payment_id: transfer.payment_id.as_deref(),
+            handled_by: transfer.handled_by.as_deref(),
+            handled_at: transfer.handled_at_ms.map(|at| Text(instant(at))),
+            note: transfer.note.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    data: Vec<Unmatched<'a>>,
+    next_cursor: Option<&'a str>,
+}
+
+/// Answers with the transfers that paid no session, newest first.
+pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let mut statuses = Vec::new();
+    for text in query.list("status") {
+        match (1..=3).find(|wire| status_word(*wire) == text) {
+            Some(wire) => statuses.push(wire),
+            None => query.wrong("status", "must be open, assigned or ignored"),
+        }
+    }
+    let cursor = query.get("cursor").map(str::to_owned);
+    let request = v1::ListUnmatchedRequest { limit: query.limit(), cursor, statuses };
+    query.finish()?;
+    let page = facade.engine.reconciliation().list_unmatched(call.caller.request(request)).await?.into_inner();
+    let data = page.transfers.iter().map(Unmatched::of).collect();
+    Ok(answer::json(StatusCode::OK, &List { data, next_cursor: page.next_cursor.as_deref() }))
+}
+
+/// Answers with one of them.
+pub(super) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetUnmatchedRequest { id: id.to_owned() });
+    let transfer = facade.engine.reconciliation().get_unmatched(request).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)))
+}
+
+#[derive(Serialize)]
+struct Candidates<'a> {
+    data: Vec<Candidate<'a>>,
+}
+
+#[derive(Serialize)]
+struct Candidate<'a> {
+    payment: Payment<'a>,
+    /// What speaks for it: `amount`, `time`, `payer`.
+    matches: Vec<&'static str>,
+}
+
+/// Answers with the payments a transfer may have been meant for, the likeliest first.
+pub(super) async fn candidates(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetUnmatchedRequest { id: id.to_owned() });
+    let found = facade.engine.reconciliation().list_candidates(request).await?.into_inner();
+    let mut data = Vec::new();
+    for candidate in &found.candidates {
+        let Some(payment) = &candidate.payment else { continue };
+        let signs = [(candidate.same_amount, "amount"), (candidate.on_time, "time"), (candidate.same_payer, "payer")];
+        let matches = signs.into_iter().filter(|(holds, _)| *holds).map(|(_, sign)| sign).collect();
+        data.push(Candidate { payment: Payment::of(facade, payment), matches });
+    }
+    Ok(answer::json(StatusCode::OK, &Candidates { data }))
+}
+
+/// Puts a transfer to a payment: `{"paymentId"}`. Answers with the payment.
+pub(super) async fn assign(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let payment_id = body.text("paymentId");
+    body.finish()?;
+    let request = v1::AssignUnmatchedRequest { id: id.to_owned(), payment_id };
+    let payment = facade.engine.reconciliation().assign_unmatched(call.caller.request(request)).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &Payment::of(facade, &payment)))
+}
+
+/// Notes that nothing is to be done about a transfer: `{"note"?}`.
+pub(super) async fn ignore(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.optional_json().await?;
+    let note = body.optional_text("note").unwrap_or_default();
+    body.finish()?;
+    let request = v1::IgnoreUnmatchedRequest { id: id.to_owned(), note };
+    let transfer = facade.engine.reconciliation().ignore_unmatched(call.caller.request(request)).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)))
+}
+
+/// Notes what the merchant decided about a payment's exceptions: `{"kind", "note"?, "txId"?}`.
+pub(super) async fn resolve(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let kind = match body.text("kind").as_str() {
+        "accepted" => ResolutionKind::Accepted,
+        "refunded" => ResolutionKind::Refunded,
+        "ignored" => ResolutionKind::Ignored,
+        _ => {
+            if body.is_sound("kind") {
+                body.wrong::<()>("kind", "must be accepted, refunded or ignored");
+            }
+            ResolutionKind::Unspecified
+        }
+    };
+    let note = body.optional_text("note").unwrap_or_default();
+    let tx_id = body.optional_text("txId");
+    body.finish()?;
+    let request = v1::ResolvePaymentRequest { payment_id: id.to_owned(), kind: kind.into(), note, tx_id };
+    let payment = facade.engine.reconciliation().resolve_payment(call.caller.request(request)).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &Payment::of(facade, &payment)))
+}
+
+#[derive(Serialize)]
+struct Owed<'a> {
+    to: &'a str,
+    amount: Sum,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RefundPlan<'a> {
+    payment_id: &'a str,
+    from: &'a str,
+    to: &'a str,
+    amount: Sum,
+    memo: &'a str,
+    operation: &'a RawValue,
+    uri: &'a str,
+    hivesigner_url: &'a str,
+    owed: Vec<Owed<'a>>,
+}
+
+/// Answers with a refund filled in for the merchant to sign: `?amount=&currency=&to=`, each with what is owed as its
+/// default. Nothing changes until the chain holds the transfer.
+pub(super) async fn refund(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let amount_units = query.get("amount").map(str::to_owned).and_then(|digits| {
+        match engine::money::Money::parse(&digits, Currency::Hbd) {
+            Ok(money) => Some(money.units),
+            Err(error) => query.wrong("amount", error.to_string()),
+        }
+    });
+    let currency = query.currency();
+    let to = query.get("to").map(str::to_owned);
+    query.finish()?;
+    let request = v1::PrepareRefundRequest { payment_id: id.to_owned(), amount_units, currency, to };
+    let plan = facade.engine.reconciliation().prepare_refund(call.caller.request(request)).await?.into_inner();
+    let operation = serde_json::from_str(&plan.operation_json).map_err(|_| proto::Reason::Internal)?;
+    let body = RefundPlan {
+        payment_id: &plan.payment_id,
+        from: &plan.from,
+        to: &plan.to,
+        amount: Sum::of(plan.amount.as_ref()),
+        memo: &plan.memo,
+        operation,
+        uri: &plan.uri,
+        hivesigner_url: &plan.hivesigner_url,
+        owed: plan.owed.iter().map(|line| Owed { to: &line.to, amount: Sum::of(line.amount.as_ref()) }).collect(),
+    };
+    Ok(answer::json(StatusCode::OK, &body))
+}

@@ -1,0 +1,276 @@
+//! Money that went astray: unmatched transfers, decisions, refunds.
+
+use engine::{
+    account::AccountName,
+    fields::{self, Violation},
+    hive::Form,
+    ledger::{Place, TxId},
+    merchant::Merchant,
+    money::{MAX_AMOUNT_UNITS, Money},
+    payment::{NOTE_MAX_CHARS, Resolution},
+};
+use proto::{
+    ApiError, Reason,
+    v1::{self, UnmatchedStatus, reconciliation_server::Reconciliation},
+};
+use storage::{Handling, Unmatched, UnmatchedReason};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Service,
+    convert::{self, error},
+    payments::page_of,
+};
+
+/// Transfers passed over for one page at most: a filter may leave few.
+const MAX_PASSED: usize = 5_000;
+
+impl Service {
+    /// Returns the caller's payment as the wire shows it.
+    fn shown(&self, payment: engine::payment::Payment, merchant: &Merchant) -> v1::Payment {
+        convert::payment(payment, merchant, self.gateway.now())
+    }
+}
+
+#[tonic::async_trait]
+impl Reconciliation for Service {
+    async fn list_unmatched(
+        &self,
+        request: Request<v1::ListUnmatchedRequest>,
+    ) -> Result<Response<v1::ListUnmatchedResponse>, Status> {
+        let merchant = self.caller(&request).await?;
+        let asked = request.into_inner();
+        let (_, limit) = page_of(1, asked.limit)?;
+        let limit = limit as usize;
+        let wrong = || ApiError::field("cursor", "must be the nextCursor of an answer");
+        let mut before = asked.cursor.map(|cursor| place(&cursor).ok_or_else(wrong)).transpose()?;
+        let is_wanted =
+            |found: &v1::UnmatchedTransfer| asked.statuses.is_empty() || asked.statuses.contains(&found.status);
+        let (mut transfers, mut passed) = (Vec::new(), 0);
+        // One more than the page tells whether there is another.
+        while transfers.len() <= limit && passed < MAX_PASSED {
+            let read = self.gateway.unmatched(&merchant, before, 100).await.map_err(error)?;
+            passed += read.len();
+            let is_last = read.len() < 100;
+            before = read.last().map(|unmatched| unmatched.transfer.place).or(before);
+            transfers.extend(read.into_iter().map(transfer).filter(is_wanted));
+            if is_last {
+                before = None;
+                break;
+            }
+        }
+        let next_cursor = if transfers.len() > limit {
+            transfers.truncate(limit);
+            transfers.last().map(|last| last.id.clone())
+        } else {
+            before.map(id)
+        };
+        Ok(Response::new(v1::ListUnmatchedResponse { transfers, next_cursor }))
+    }
+
+    async fn get_unmatched(
+        &self,
+        request: Request<v1::GetUnmatchedRequest>,
+    ) -> Result<Response<v1::UnmatchedTransfer>, Status> {
+        let merchant = self.caller(&request).await?;
+        let place = read_place(&request.get_ref().id)?;
+        Ok(Response::new(transfer(self.gateway.unmatched_at(&merchant, place).await.map_err(error)?)))
+    }
+
+    async fn list_candidates(
+        &self,
+        request: Request<v1::GetUnmatchedRequest>,
+    ) -> Result<Response<v1::ListCandidatesResponse>, Status> {
+        let merchant = self.caller(&request).await?;
+        let place = read_place(&request.get_ref().id)?;
+        let candidates = self.gateway.candidates(&merchant, place).await.map_err(error)?;
+        let candidate = |candidate: actors::Candidate| v1::Candidate {
+            same_payer: candidate.is_same_payer,
+            same_amount: candidate.is_same_amount,
+            on_time: candidate.is_on_time,
+            payment: Some(self.shown(candidate.payment, &merchant)),
+        };
+        let candidates = candidates.into_iter().map(candidate).collect();
+        Ok(Response::new(v1::ListCandidatesResponse { candidates }))
+    }
+
+    async fn assign_unmatched(
+        &self,
+        request: Request<v1::AssignUnmatchedRequest>,
+    ) -> Result<Response<v1::Payment>, Status> {
+        let merchant = self.caller(&request).await?;
+        let place = read_place(&request.get_ref().id)?;
+        let payment = convert::payment_id(&request.get_ref().payment_id)?;
+        let payment = self.gateway.assign(&merchant, place, payment, by(&merchant)).await.map_err(error)?;
+        Ok(Response::new(self.shown(payment, &merchant)))
+    }
+
+    async fn ignore_unmatched(
+        &self,
+        request: Request<v1::IgnoreUnmatchedRequest>,
+    ) -> Result<Response<v1::UnmatchedTransfer>, Status> {
+        let merchant = self.caller(&request).await?;
+        let asked = request.into_inner();
+        let note = note(&asked.note)?;
+        let place = read_place(&asked.id)?;
+        let ignored = self.gateway.ignore(&merchant, place, by(&merchant), note).await.map_err(error)?;
+        Ok(Response::new(transfer(ignored)))
+    }
+
+    async fn resolve_payment(
+        &self,
+        request: Request<v1::ResolvePaymentRequest>,
+    ) -> Result<Response<v1::Payment>, Status> {
+        let merchant = self.caller(&request).await?;
+        let asked = request.into_inner();
+        let id = convert::payment_id(&asked.payment_id)?;
+        let tx_id =
+            |text: String| TxId::parse(&text).ok_or_else(|| ApiError::field("txId", "must be 40 hex characters"));
+        let resolution = Resolution {
+            kind: convert::read_resolution(asked.kind)?,
+            by: by(&merchant),
+            at: self.gateway.now(),
+            note: note(&asked.note)?,
+            tx_id: asked.tx_id.map(tx_id).transpose()?,
+        };
+        let payment = self.gateway.resolve(&merchant, id, resolution).await.map_err(error)?;
+        Ok(Response::new(self.shown(payment, &merchant)))
+    }
+
+    async fn prepare_refund(
+        &self,
+        request: Request<v1::PrepareRefundRequest>,
+    ) -> Result<Response<v1::RefundPlan>, Status> {
+        let merchant = self.caller(&request).await?;
+        let asked = request.into_inner();
+        let payment =
+            self.gateway.payment(merchant.id, convert::payment_id(&asked.payment_id)?).await.map_err(error)?;
+        let currency = match asked.currency {
+            Some(wire) => convert::read_currency(wire)?,
+            None => payment.amount.currency,
+        };
+        let money = match asked.amount_units {
+            Some(units) if (1..=MAX_AMOUNT_UNITS).contains(&units) => Some(Money::new(units, currency)),
+            Some(_) => {
+                return Err(ApiError::field("amount", format!("must be between 1 and {MAX_AMOUNT_UNITS}")).into());
+            }
+            None => None,
+        };
+        let to = asked.to.map(|name| AccountName::parse(&name)).transpose();
+        let to = to.map_err(|why| ApiError::field("to", why.to_string()))?;
+        let plan = payment.refund_plan(to, money).map_err(|violation| convert::invalid(vec![violation]))?;
+        let mut operation_json = String::new();
+        plan.operation().write(&mut operation_json, Form::Condenser);
+        let uri = plan.uri();
+        let owed = payment.owed().into_iter();
+        Ok(Response::new(v1::RefundPlan {
+            payment_id: asked.payment_id,
+            from: plan.from.to_string(),
+            to: plan.to.to_string(),
+            amount: Some(convert::money(plan.money)),
+            memo: plan.memo,
+            operation_json,
+            hivesigner_url: engine::hive::uri::hivesigner(&uri),
+            uri,
+            owed: owed
+                .map(|line| v1::Owed { to: line.to.to_string(), amount: Some(convert::money(line.money)) })
+                .collect(),
+        }))
+    }
+}
+
+/// Who acts, for the record: the key's id, which is no secret.
+fn by(merchant: &Merchant) -> String {
+    merchant.key.id.to_string()
+}
+
+/// Checks a note, which may be empty.
+fn note(text: &str) -> Result<String, ApiError> {
+    let text = text.trim().to_owned();
+    if text.is_empty() {
+        return Ok(text);
+    }
+    fields::text("note", &text, NOTE_MAX_CHARS).map_err(|violation: Violation| convert::invalid(vec![violation]))?;
+    Ok(text)
+}
+
+/// Names a transfer by its place on the chain.
+fn id(place: Place) -> String {
+    format!("{}-{}-{}", place.block_num, place.tx_in_block, place.op_in_tx)
+}
+
+/// Reads what [`id`] writes, and nothing else.
+fn place(text: &str) -> Option<Place> {
+    let mut numbers = text.split('-').map(|number| number.parse::<u32>().ok());
+    let place = Place { block_num: numbers.next()??, tx_in_block: numbers.next()??, op_in_tx: numbers.next()?? };
+    (numbers.next().is_none() && id(place) == text).then_some(place)
+}
+
+fn read_place(text: &str) -> Result<Place, ApiError> {
+    place(text).ok_or_else(|| ApiError::with_message(Reason::NotFound, "no such unmatched transfer"))
+}
+
+const fn reason(reason: UnmatchedReason) -> v1::UnmatchedReason {
+    match reason {
+        UnmatchedReason::NoSession => v1::UnmatchedReason::NoSession,
+        UnmatchedReason::AmbiguousMemo => v1::UnmatchedReason::AmbiguousMemo,
+        UnmatchedReason::EncryptedMemo => v1::UnmatchedReason::EncryptedMemo,
+        UnmatchedReason::UnknownSession => v1::UnmatchedReason::UnknownSession,
+        UnmatchedReason::OtherAccount => v1::UnmatchedReason::OtherAccount,
+        UnmatchedReason::SessionFull => v1::UnmatchedReason::SessionFull,
+        UnmatchedReason::UnsupportedOperation => v1::UnmatchedReason::UnsupportedOperation,
+    }
+}
+
+fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
+    let transfer = unmatched.transfer;
+    let mut shown = v1::UnmatchedTransfer {
+        id: id(transfer.place),
+        tx_id: transfer.tx_id.to_string(),
+        op_index: transfer.place.op_in_tx,
+        block_num: transfer.place.block_num,
+        block_time_ms: convert::millis(transfer.block_time),
+        from: transfer.from.to_string(),
+        to: transfer.to.to_string(),
+        amount: Some(convert::money(transfer.money)),
+        memo: transfer.memo,
+        reason: reason(unmatched.reason).into(),
+        status: UnmatchedStatus::Open.into(),
+        ..v1::UnmatchedTransfer::default()
+    };
+    match unmatched.handling {
+        Handling::Open => {}
+        Handling::Assigned { payment, by, at } => {
+            shown.status = UnmatchedStatus::Assigned.into();
+            shown.payment_id = Some(payment.to_string());
+            (shown.handled_by, shown.handled_at_ms) = (Some(by), Some(convert::millis(at)));
+        }
+        Handling::Ignored { by, at, note } => {
+            shown.status = UnmatchedStatus::Ignored.into();
+            shown.note = Some(note);
+            (shown.handled_by, shown.handled_at_ms) = (Some(by), Some(convert::millis(at)));
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transfer_is_named_by_its_place_and_by_nothing_else() {
+        let there = Place { block_num: 4_294_967_295, tx_in_block: 0, op_in_tx: 7 };
+        assert_eq!(place(&id(there)), Some(there));
+        for wrong in ["", "1", "1-2", "1-2-3-4", "1-2-x", "+1-2-3", "01-2-3", "1-2-4294967296", "1--3", "-1-2-3"] {
+            assert_eq!(place(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn reasons_have_the_words_of_the_store() {
+        for known in UnmatchedReason::ALL {
+            assert_eq!(reason(known).as_str_name().to_lowercase(), format!("unmatched_reason_{}", known.word()));
+        }
+    }
+}

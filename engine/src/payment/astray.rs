@@ -1,0 +1,236 @@
+//! Money that went astray: put in its place by hand, settled by a decision, sent back.
+
+use std::collections::BTreeMap;
+
+use super::{Disposition, Finality, Payment, Rejection, Route, State, Transition};
+use crate::{
+    account::AccountName,
+    fields::Violation,
+    hive::{self, Operation},
+    ledger::{Transfer, TxId, refund_memo_of},
+    money::{Currency, Money},
+    time::Timestamp,
+};
+
+/// Refunds one session keeps.
+const MAX_REFUNDS: usize = 500;
+/// Characters of a note.
+pub const NOTE_MAX_CHARS: usize = 500;
+
+/// What the merchant decided about an exception. It changes no state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolution {
+    /// The decision.
+    pub kind: ResolutionKind,
+    /// Who decided: the id of the API key.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// Why, in the merchant's words.
+    pub note: String,
+    /// The transaction that belongs to the decision, such as a refund.
+    pub tx_id: Option<TxId>,
+}
+
+/// What can be decided about an exception.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResolutionKind {
+    /// The money is taken as it came; nothing is owed back.
+    Accepted,
+    /// The money was sent back.
+    Refunded,
+    /// Nothing is done about it.
+    Ignored,
+}
+
+impl ResolutionKind {
+    /// Every kind, in the order of the interface.
+    pub const ALL: [Self; 3] = [Self::Accepted, Self::Refunded, Self::Ignored];
+
+    /// Returns the word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Refunded => "refunded",
+            Self::Ignored => "ignored",
+        }
+    }
+}
+
+/// A transfer back to a payer, as the chain holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refund {
+    /// The transaction.
+    pub tx_id: TxId,
+    /// The operation's index in it.
+    pub op_in_tx: u32,
+    /// Who received it.
+    pub to: AccountName,
+    /// How much.
+    pub money: Money,
+    /// The time of its block.
+    pub at: Timestamp,
+}
+
+/// A transfer that was kept aside and is put to the session it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// The transfer; its block cannot change any more.
+    pub transfer: Transfer,
+    /// [`Route::Manual`] where a person decided, [`Route::Wallet`] where its memo names the session.
+    pub route: Route,
+    /// Whether the memo was more than the plain `pos-<id>`.
+    pub memo_normalized: bool,
+    /// Who decided.
+    pub by: String,
+}
+
+/// Money a merchant has and should not keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owed {
+    /// Who paid it.
+    pub to: AccountName,
+    /// How much of it.
+    pub money: Money,
+}
+
+/// A refund that waits for the merchant's signature.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefundPlan {
+    /// The account that was paid.
+    pub from: AccountName,
+    /// Who gets it.
+    pub to: AccountName,
+    /// How much.
+    pub money: Money,
+    /// The memo by which the chain's reader finds the session.
+    pub memo: String,
+}
+
+impl RefundPlan {
+    /// Returns the operation to sign.
+    #[must_use]
+    pub fn operation(&self) -> Operation {
+        hive::uri::transfer(Some(&self.from), &self.to, self.money, &self.memo)
+    }
+
+    /// Returns the `hive://` address that opens a wallet with the operation filled in.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        hive::uri::sign_op(&self.operation(), &hive::uri::Params::default())
+    }
+}
+
+impl Payment {
+    pub(super) fn resolve(&self, resolution: Resolution, now: Timestamp) -> Result<Transition, Rejection> {
+        if !self.state.is_terminal() && self.exceptions().is_empty() {
+            return Err(Rejection::NothingToResolve { id: self.id });
+        }
+        Ok(Self { resolution: Some(resolution), ..self.next(now) }.still())
+    }
+
+    pub(super) fn take_refund(&self, transfer: Transfer, now: Timestamp) -> Result<Transition, Rejection> {
+        // Only the account that was paid can pay back; to itself is nowhere.
+        if transfer.from != self.pay_to || transfer.to == self.pay_to {
+            return Err(Rejection::ForeignTransfer { id: self.id });
+        }
+        let is_known = |r: &Refund| r.tx_id == transfer.tx_id && r.op_in_tx == transfer.place.op_in_tx;
+        if self.refunds.iter().any(is_known) {
+            return Err(Rejection::Unchanged { id: self.id });
+        }
+        if self.refunds.len() >= MAX_REFUNDS {
+            return Err(Rejection::Full { id: self.id });
+        }
+        let mut next = self.next(now);
+        next.refunds.push(Refund {
+            tx_id: transfer.tx_id,
+            op_in_tx: transfer.place.op_in_tx,
+            to: transfer.to,
+            money: transfer.money,
+            at: transfer.block_time,
+        });
+        Ok(next.still())
+    }
+
+    /// Returns what was sent back, smallest units of the payment's currency.
+    #[must_use]
+    pub fn refunded_units(&self) -> u64 {
+        let own = self.refunds.iter().filter(|refund| refund.money.currency == self.amount.currency);
+        own.fold(0, |sum, refund| sum.saturating_add(refund.money.units))
+    }
+
+    /// Returns what is owed back, by payer and currency: money that is final, was not asked for or bought nothing, and
+    /// was neither accepted nor sent back.
+    #[must_use]
+    pub fn owed(&self) -> Vec<Owed> {
+        if self.resolution.as_ref().is_some_and(|resolution| resolution.kind == ResolutionKind::Accepted) {
+            return Vec::new();
+        }
+        let mut owed: BTreeMap<(AccountName, Currency), u64> = BTreeMap::new();
+        // What counted is owed where it bought nothing, and from the end where it was too much.
+        let mut excess = match self.state {
+            State::Completed => self.paid_units().saturating_sub(self.amount.units),
+            state if state.is_terminal() => u64::MAX,
+            _ => 0,
+        };
+        for credit in self.transfers.iter().rev().filter(|credit| credit.finality == Finality::Irreversible) {
+            let back = match credit.disposition {
+                Disposition::Counted => excess.min(credit.money.units),
+                Disposition::Surplus
+                | Disposition::Late
+                | Disposition::AfterCancel
+                | Disposition::AfterFailure
+                | Disposition::WrongCurrency => credit.money.units,
+                Disposition::SelfTransfer | Disposition::Fee => 0,
+            };
+            if credit.disposition == Disposition::Counted {
+                excess -= back;
+            }
+            let sum = owed.entry((credit.from.clone(), credit.money.currency)).or_default();
+            *sum = sum.saturating_add(back);
+        }
+        for refund in &self.refunds {
+            let mut left = refund.money.units;
+            // First what that account is owed; a refund to another account of the payer's settles the rest.
+            let own = (refund.to.clone(), refund.money.currency);
+            if let Some(sum) = owed.get_mut(&own) {
+                let settled = left.min(*sum);
+                *sum -= settled;
+                left -= settled;
+            }
+            for (_, sum) in owed.iter_mut().filter(|((_, currency), _)| *currency == refund.money.currency) {
+                let settled = left.min(*sum);
+                *sum -= settled;
+                left -= settled;
+            }
+        }
+        let line = |((to, currency), units)| Owed { to, money: Money::new(units, currency) };
+        owed.into_iter().filter(|(_, units)| *units > 0).map(line).collect()
+    }
+
+    /// Fills in a refund: what is asked for, and for the rest what is owed back.
+    ///
+    /// # Errors
+    /// The field that must be said because nothing tells it, or that cannot be.
+    pub fn refund_plan(&self, to: Option<AccountName>, money: Option<Money>) -> Result<RefundPlan, Violation> {
+        let owed = self.owed();
+        let fits = |line: &&Owed| {
+            to.as_ref().is_none_or(|to| line.to == *to)
+                && money.is_none_or(|money| line.money.currency == money.currency)
+        };
+        let line = owed.iter().find(fits);
+        let last_payer = || self.transfers.iter().rev().map(|credit| credit.from.clone()).find(|p| *p != self.pay_to);
+        let money = money
+            .or_else(|| line.map(|line| line.money))
+            .ok_or_else(|| Violation::new("amount", "must be said: nothing is owed back"))?;
+        let to = to
+            .or_else(|| line.map(|line| line.to.clone()))
+            .or_else(last_payer)
+            .ok_or_else(|| Violation::new("to", "must be said: nobody has paid"))?;
+        if to == self.pay_to {
+            return Err(Violation::new("to", format_args!("must be another account than {to}, which pays")));
+        }
+        Ok(RefundPlan { from: self.pay_to.clone(), to, money, memo: refund_memo_of(self.id) })
+    }
+}

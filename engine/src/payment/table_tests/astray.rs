@@ -1,0 +1,133 @@
+//! What people decide: money put in its place, exceptions settled, refunds filled in and found.
+
+use super::*;
+use crate::ledger::refund_memo_of;
+
+fn attach(transfer: Transfer) -> Command {
+    let by = "key_1".to_owned();
+    Command::Attach(Attachment { transfer, route: Route::Manual, memo_normalized: false, by })
+}
+
+fn stray(n: u8, units: u64, seconds: u64) -> Transfer {
+    Transfer { memo: "thanks".to_owned(), ..transfer(n, units, seconds) }
+}
+
+fn resolve(kind: ResolutionKind) -> Command {
+    Command::Resolve(Resolution { kind, by: "key_1".to_owned(), at: at(OPENED), note: String::new(), tx_id: None })
+}
+
+fn refund(n: u8, to: &str, money: Money) -> Command {
+    let sent = transfer(n, money.units, EXPIRES + 90);
+    let memo = refund_memo_of(ID);
+    Command::Refund(Transfer { from: name("blue.mugs"), to: name(to), money, memo, ..sent })
+}
+
+fn owed(case: &Case) -> Vec<(String, String)> {
+    case.payment.owed().into_iter().map(|line| (line.to.to_string(), line.money.to_string())).collect()
+}
+
+fn lines(lines: &[(&str, &str)]) -> Vec<(String, String)> {
+    lines.iter().map(|(to, money)| ((*to).to_owned(), (*money).to_owned())).collect()
+}
+
+fn late() -> Case {
+    Case::of(open()).then(expire(EXPIRES + 1), EXPIRES + 1).then(paid(1, 1_000, EXPIRES + 30), EXPIRES + 33)
+}
+
+#[test]
+fn an_assigned_transfer_counts_like_any_other_and_says_that_a_hand_was_in_it() {
+    let case = Case::of(open())
+        .then(attach(stray(1, 400, OPENED + 9)), OPENED + 60)
+        .is(State::Pending, &["underpaid", "manual"])
+        .then(attach(stray(2, 600, EXPIRES)), EXPIRES + 90)
+        .is(State::Completed, &["manual"])
+        .refused(attach(stray(2, 600, EXPIRES)), EXPIRES + 91, Rejection::Unchanged { id: ID });
+    assert_eq!((case.payment.transfers[1].route, case.events.len()), (Route::Manual, 1));
+}
+
+#[test]
+fn an_assigned_transfer_that_came_too_late_is_late() {
+    Case::of(open())
+        .then(attach(stray(1, 1_000, EXPIRES + 1)), EXPIRES + 2)
+        .is(State::Pending, &["paid_late", "manual"])
+        .then(expire(EXPIRES + 3), EXPIRES + 6)
+        .then(attach(stray(2, 1_000, OPENED + 9)), EXPIRES + 9)
+        .is(State::SystemCancelled, &["paid_late", "manual"])
+        .sums(0, 1_000, 0, 2_000);
+    let elsewhere = Transfer { to: name("red.mugs"), ..stray(1, 1_000, OPENED + 9) };
+    Case::of(open()).refused(attach(elsewhere), OPENED + 10, Rejection::ForeignTransfer { id: ID });
+}
+
+#[test]
+fn a_resolution_ends_the_attention_and_changes_no_state() {
+    for kind in ResolutionKind::ALL {
+        let case = late();
+        assert!(case.payment.needs_attention());
+        let case = case.then(resolve(kind), EXPIRES + 60).is(State::SystemCancelled, &["paid_late"]);
+        assert!(!case.payment.needs_attention(), "{}", kind.word());
+        let case = case.then(paid(2, 5, EXPIRES + 90), EXPIRES + 93);
+        assert!(case.payment.needs_attention(), "it was not decided about money that came later");
+    }
+    Case::of(open()).refused(resolve(ResolutionKind::Ignored), OPENED + 1, Rejection::NothingToResolve { id: ID });
+    // A plain sale may be taken back, too.
+    Case::of(open())
+        .then(paid(1, 1_000, OPENED + 9), OPENED + 12)
+        .then(resolve(ResolutionKind::Refunded), OPENED + 60)
+        .is(State::Completed, &[]);
+}
+
+#[test]
+fn what_bought_nothing_is_owed_to_who_paid_it() {
+    assert_eq!(owed(&late()), lines(&[("alice", "1.000 HBD")]));
+    let over = Case::of(open()).then(paid(1, 1_200, OPENED + 9), OPENED + 12);
+    assert_eq!(owed(&over), lines(&[("alice", "0.200 HBD")]));
+    let again = over.then(paid(2, 700, OPENED + 30), OPENED + 33);
+    assert_eq!(owed(&again), lines(&[("alice", "0.900 HBD")]));
+    let bob = |transfer: Transfer| credit(Transfer { from: name("bob"), ..transfer }, Finality::Irreversible);
+    let part = Case::of(open()).then(paid(1, 400, OPENED + 9), OPENED + 12);
+    assert_eq!(owed(&part), [], "it may still be paid");
+    let hive = Transfer { money: Money::new(50, Hive), ..transfer(3, 1, OPENED + 15) };
+    let part = part.then(bob(transfer(2, 300, OPENED + 12)), OPENED + 15).then(bob(hive), OPENED + 18);
+    let ended = part.then(expire(EXPIRES + 1), EXPIRES + 2);
+    assert_eq!(owed(&ended), lines(&[("alice", "0.400 HBD"), ("bob", "0.050 HIVE"), ("bob", "0.300 HBD")]));
+    assert_eq!(owed(&ended.then(resolve(ResolutionKind::Accepted), EXPIRES + 9)), []);
+}
+
+#[test]
+fn a_refund_on_the_chain_is_listed_once_and_lowers_what_is_owed() {
+    let sent = refund(9, "alice", Money::new(300, Hbd));
+    let case = late().then(sent.clone(), EXPIRES + 93).refused(sent, EXPIRES + 96, Rejection::Unchanged { id: ID });
+    assert_eq!(owed(&case), lines(&[("alice", "0.700 HBD")]));
+    let case = case.then(refund(10, "alices.other", Money::new(700, Hbd)), EXPIRES + 99);
+    assert_eq!((owed(&case), case.payment.refunded_units(), case.payment.refunds.len()), (Vec::new(), 1_000, 2));
+    let case =
+        case.then(refund(11, "alice", Money::new(5, Hive)), EXPIRES + 99).is(State::SystemCancelled, &["paid_late"]);
+    assert_eq!(case.payment.refunded_units(), 1_000, "the other currency is listed, not summed");
+    let forged = Transfer { from: name("mallory"), memo: refund_memo_of(ID), ..transfer(12, 1, EXPIRES + 99) };
+    let to_itself = refund(13, "blue.mugs", Money::new(1, Hbd));
+    case.refused(Command::Refund(forged), EXPIRES + 99, Rejection::ForeignTransfer { id: ID }).refused(
+        to_itself,
+        EXPIRES + 99,
+        Rejection::ForeignTransfer { id: ID },
+    );
+}
+
+#[test]
+fn a_refund_is_filled_in_with_what_is_owed_or_with_what_is_asked() {
+    let payment = late().payment;
+    let plan = payment.refund_plan(None, None).unwrap();
+    assert_eq!((plan.from.as_str(), plan.to.as_str(), plan.money), ("blue.mugs", "alice", Money::new(1_000, Hbd)));
+    assert_eq!(plan.memo, refund_memo_of(ID));
+    assert!(plan.uri().starts_with("hive://sign/op/"), "{}", plan.uri());
+    let plan = payment.refund_plan(Some(name("bob")), Some(Money::new(5, Hive))).unwrap();
+    assert_eq!((plan.to.as_str(), plan.money), ("bob", Money::new(5, Hive)));
+    let field = |payment: &Payment, to: Option<&str>, units: Option<u64>| {
+        let money = units.map(|units| Money::new(units, Hbd));
+        payment.refund_plan(to.map(name), money).map(|plan| plan.to.to_string()).map_err(|violation| violation.field)
+    };
+    let sold = Case::of(open()).then(paid(1, 1_000, OPENED + 9), OPENED + 12).payment;
+    assert_eq!(field(&sold, None, None), Err("amount".to_owned()), "nothing is owed");
+    assert_eq!(field(&sold, None, Some(250)), Ok("alice".to_owned()));
+    assert_eq!(field(&sold, Some("blue.mugs"), Some(250)), Err("to".to_owned()));
+    assert_eq!(field(&open(), None, Some(250)), Err("to".to_owned()), "nobody has paid");
+}

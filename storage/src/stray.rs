@@ -1,0 +1,198 @@
+//! Transfers that paid no session: kept once, listed, handled, and found again when the session they name appears.
+
+use std::ops::Bound;
+
+use engine::{
+    account::AccountName,
+    ids::PaymentId,
+    ledger::{MemoMatch, Place, match_fee_memo, match_memo},
+};
+use redb::{ReadTransaction, ReadableTable};
+
+use crate::{
+    apply::{Ahead, Checked, Group},
+    batch::{CommitError, Handling, Unmatched, UnmatchedReason},
+    fault::Fault,
+    queries,
+    query::{StrayKey, Vicinity},
+    record,
+    tables::{PAYMENTS_BY_MERCHANT, STRAYS, UNMATCHED},
+};
+
+/// Summaries looked at for the payments near a transfer at most.
+const MAX_LOOKED_AT: usize = 20_000;
+
+/// The new record of a handled transfer, and the session it waited for.
+type Handled = (Vec<u8>, Option<PaymentId>);
+
+type Key<'k> = (&'k str, u32, u32, u32);
+
+fn key(account: &AccountName, place: Place) -> Key<'_> {
+    (account.as_str(), place.block_num, place.tx_in_block, place.op_in_tx)
+}
+
+/// Returns the session a transfer names that nobody knew when it came.
+pub(crate) fn named(unmatched: &Unmatched) -> Option<PaymentId> {
+    if unmatched.reason != UnmatchedReason::UnknownSession {
+        return None;
+    }
+    let memo = &unmatched.transfer.memo;
+    match (match_memo(memo), match_fee_memo(memo)) {
+        (MemoMatch::Exact(id) | MemoMatch::Normalized(id), _)
+        | (_, MemoMatch::Exact(id) | MemoMatch::Normalized(id)) => Some(id),
+        _ => None,
+    }
+}
+
+/// Keeps a transfer, unless it is kept: the chain is read again after a crash, and what was decided stays decided.
+pub(crate) fn keep(
+    group: &mut Group<'_>,
+    account: &AccountName,
+    place: Place,
+    record: &[u8],
+    names: Option<PaymentId>,
+) -> Result<(), Fault> {
+    let key = key(account, place);
+    if group.tables.unmatched()?.get(key)?.is_some() {
+        return Ok(());
+    }
+    group.tables.unmatched()?.insert(key, record)?;
+    if let Some(id) = names {
+        group.tables.strays()?.insert((id.bits(), key.0, key.1, key.2, key.3), ())?;
+    }
+    Ok(())
+}
+
+/// Notes for later steps of the batch that a transfer will be kept.
+pub(crate) fn foresee(
+    group: &mut Group<'_>,
+    ahead: &mut Ahead,
+    account: &AccountName,
+    place: Place,
+    record: &[u8],
+) -> Checked {
+    let at = (account.clone(), place);
+    if !ahead.handled.contains_key(&at) && group.tables.unmatched()?.get(key(account, place))?.is_none() {
+        ahead.handled.insert(at, read(key(account, place), record)?);
+    }
+    Ok(Ok(()))
+}
+
+/// Checks that a transfer may be handled; returns its new record, and the session it waited for.
+pub(crate) fn check(
+    group: &mut Group<'_>,
+    ahead: &mut Ahead,
+    account: &AccountName,
+    place: Place,
+    handling: &Handling,
+) -> Result<Result<Handled, CommitError>, Fault> {
+    let stored = match ahead.handled.get(&(account.clone(), place)) {
+        Some(unmatched) => Some(unmatched.clone()),
+        None => match group.tables.unmatched()?.get(key(account, place))? {
+            Some(bytes) => Some(read(key(account, place), bytes.value())?),
+            None => None,
+        },
+    };
+    // An assigned transfer counts for its session; nothing takes it back.
+    let Some(stored) = stored.filter(|stored| !matches!(stored.handling, Handling::Assigned { .. })) else {
+        let what = format!("the transfer to {account} in block {}", place.block_num);
+        return Ok(Err(CommitError::Conflict { what }));
+    };
+    let names = named(&stored);
+    let next = Unmatched { handling: handling.clone(), ..stored };
+    let record = record::unmatched_to_bytes(next.clone());
+    ahead.handled.insert((account.clone(), place), next);
+    Ok(Ok((record, names)))
+}
+
+/// Writes what [`check`] made. `done_with` no longer waits for its session.
+pub(crate) fn handle(
+    group: &mut Group<'_>,
+    account: &AccountName,
+    place: Place,
+    record: &[u8],
+    done_with: Option<PaymentId>,
+) -> Result<(), Fault> {
+    let key = key(account, place);
+    group.tables.unmatched()?.insert(key, record)?;
+    if let Some(id) = done_with {
+        group.tables.strays()?.remove((id.bits(), key.0, key.1, key.2, key.3))?;
+    }
+    Ok(())
+}
+
+fn read(key: Key<'_>, bytes: &[u8]) -> Result<Unmatched, Fault> {
+    record::unmatched_from_bytes(key, bytes).map_err(Fault::damaged("unmatched", format!("{key:?}")))
+}
+
+/// Returns a transfer that paid no session.
+pub(crate) fn at(snapshot: &ReadTransaction, account: &AccountName, place: Place) -> Result<Option<Unmatched>, Fault> {
+    let key = key(account, place);
+    snapshot.open_table(UNMATCHED)?.get(key)?.map(|bytes| read(key, bytes.value())).transpose()
+}
+
+/// Returns the transfers to an account that paid no session and are older than `before`, newest first.
+pub(crate) fn before(
+    snapshot: &ReadTransaction,
+    account: &AccountName,
+    before: Place,
+    limit: usize,
+) -> Result<Vec<Unmatched>, Fault> {
+    snapshot
+        .open_table(UNMATCHED)?
+        .range((account.as_str(), 0, 0, 0)..key(account, before))?
+        .rev()
+        .take(limit)
+        .map(|entry| {
+            let (key, bytes) = entry?;
+            read(key.value(), bytes.value())
+        })
+        .collect()
+}
+
+/// Returns the transfers that wait for the session they name, after `after`, by session.
+pub(crate) fn waiting(
+    snapshot: &ReadTransaction,
+    after: Option<&StrayKey>,
+    limit: usize,
+) -> Result<Vec<StrayKey>, Fault> {
+    let start = match after {
+        Some((id, account, place)) => {
+            let (account, block, tx, op) = key(account, *place);
+            Bound::Excluded((id.bits(), account, block, tx, op))
+        }
+        None => Bound::Unbounded,
+    };
+    snapshot
+        .open_table(STRAYS)?
+        .range::<(u128, &str, u32, u32, u32)>((start, Bound::Unbounded))?
+        .take(limit)
+        .map(|entry| {
+            let key = entry?.0;
+            let (id, account, block_num, tx_in_block, op_in_tx) = key.value();
+            let account = AccountName::parse(account).map_err(|why| Fault::contradicted("strays", account, why))?;
+            Ok((PaymentId::from_bits(id), account, Place { block_num, tx_in_block, op_in_tx }))
+        })
+        .collect()
+}
+
+/// Returns the payments of a vicinity, newest first: ids begin with the time they were made, so a span of time is a
+/// range of them.
+pub(crate) fn payments_near(snapshot: &ReadTransaction, near: &Vicinity) -> Result<Vec<PaymentId>, Fault> {
+    let merchant = near.merchant.bits();
+    let at = |millis: u64| u128::from(millis.min((1 << 48) - 1)) << 80;
+    let range = (merchant, at(near.from.millis()))..(merchant, at(near.to.millis().saturating_add(1)));
+    let mut found = Vec::new();
+    for entry in snapshot.open_table(PAYMENTS_BY_MERCHANT)?.range(range)?.rev().take(MAX_LOOKED_AT) {
+        let (key, bytes) = entry?;
+        let (_, id) = key.value();
+        let summary = queries::summary(merchant, id, bytes.value())?;
+        if summary.amount == near.money || summary.is_unusual {
+            found.push(PaymentId::from_bits(id));
+        }
+        if found.len() >= near.limit {
+            break;
+        }
+    }
+    Ok(found)
+}
