@@ -41,8 +41,13 @@ const X402_MODES: [(&str, &[&str]); 2] = [
 
 /// Runs a test where node can, and says why not elsewhere.
 fn with_node(test: impl FnOnce()) -> Result<Completion, Failed> {
+    with(&prepare_clients(), test)
+}
+
+/// Makes the clients, and what else comes from npm, ready; says what is missing.
+pub(crate) fn prepare_clients() -> Option<String> {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    with(MISSING.get_or_init(|| prepare(&folder())), test)
+    MISSING.get_or_init(|| prepare(&folder())).clone()
 }
 
 fn with_x402(test: impl FnOnce()) -> Result<Completion, Failed> {

@@ -5,7 +5,9 @@
 
 mod agents;
 mod astray;
+mod browser;
 mod checkout;
+mod dashboard;
 mod events;
 mod golden;
 mod grpc;
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         astray::tests(),
         idempotency::tests(),
         checkout::tests(),
+        dashboard::tests(),
         webhooks::tests(),
         events::tests(),
         ledgers::tests(),
@@ -64,8 +67,10 @@ fn main() -> ExitCode {
         agents::tests(),
         interop::tests(),
         x402::all(),
+        browser::all(),
     ];
     let conclusion = libtest_mimic::run(&arguments, all.into_iter().flatten().collect());
+    browser::end();
     harness::end();
     conclusion.exit_code()
 }

@@ -31,11 +31,20 @@ impl Process {
     /// Starts it in a folder.
     pub(crate) fn start_in<A: AsRef<str>>(folder: &Path, args: &[A]) -> Self {
         let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_hivetill"))
-            .args(&args)
-            .current_dir(folder)
-            .env_clear()
-            .env("TMPDIR", root())
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));
+        command.args(&args).current_dir(folder).env_clear().env("TMPDIR", root());
+        Self::spawn(command, format!("hivetill {}", args.join(" ")))
+    }
+
+    /// Starts another program, whose home is `folder`.
+    pub(crate) fn program(name: &str, folder: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(name);
+        command.args(args).current_dir(folder).env("HOME", folder).env("TMPDIR", root());
+        Self::spawn(command, format!("{name} {}", args.join(" ")))
+    }
+
+    fn spawn(mut command: Command, title: String) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -44,7 +53,7 @@ impl Process {
         Guard::get().tell('+', child.id());
         let stdout = lines(child.stdout.take().expect("piped"));
         let stderr = lines(child.stderr.take().expect("piped"));
-        Self { child, title: format!("hivetill {}", args.join(" ")), stdout, stderr }
+        Self { child, title, stdout, stderr }
     }
 
     /// Waits for the line of JSON with which a command says that it is ready.

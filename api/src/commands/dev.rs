@@ -117,7 +117,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         grpc: format!("http://{}", address_of(&grpc)?),
     };
     let ports = vec![
-        serve_rest(&config, rest, running.service().in_process(), &stop)?,
+        serve_rest(&config, rest, running.service().in_process(), Some(places.control.clone()), &stop)?,
         serve_grpc(&config, &data, grpc, running.service(), &stop)?,
     ];
     let accounts = accounts(ledger.genesis());

@@ -43,7 +43,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         remote(&config)?.ok_or_else(|| Failure::Other("say where the engine is: --engine-url URL".to_owned()))?;
     let rest = listen(required(&config, "listen"), "--listen").await?;
     let stop = Stop::new();
-    let port = serve_rest(&config, rest, transport, &stop)?;
+    let port = serve_rest(&config, rest, transport, None, &stop)?;
     stop::asked().await;
     stop.tell();
     ended(vec![port]).await;

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     config::Config,
     facade::{
-        Facade,
+        Desk, Facade,
         server::{self as http_server, Limits},
     },
     service::{
@@ -100,12 +100,14 @@ pub(super) fn serve_rest(
     config: &Config,
     listener: TcpListener,
     transport: Transport,
+    test_ledger: Option<String>,
     stop: &Stop,
 ) -> Result<JoinHandle<()>, Failure> {
     let address = address_of(&listener)?;
     let base_url = config.optional("base_url").map_or_else(|| format!("http://{address}"), str::to_owned);
     let edge = config.edge(Arc::new(|| SystemClock.now()));
-    let facade = Facade::behind(edge, Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
+    let desk = Some(Desk::new(files::random(), test_ledger));
+    let facade = Facade::behind(edge, desk, Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
     let limits = Limits {
         connections: config.count("limits.connections"),
         head_timeout: config.millis("limits.head_timeout_ms"),

@@ -38,7 +38,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let data = PathBuf::from(config.text("data_dir"));
     let running = Running::start(&config, &data).await?;
     let stop = Stop::new();
-    let mut ports = vec![serve_rest(&config, rest, running.service().in_process(), &stop)?];
+    let mut ports = vec![serve_rest(&config, rest, running.service().in_process(), None, &stop)?];
     if let Some(grpc) = grpc {
         ports.push(serve_grpc(&config, &data, grpc, running.service(), &stop)?);
     }

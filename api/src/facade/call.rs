@@ -86,6 +86,11 @@ impl Call {
         self.caller.client_ip = HeaderValue::from_str(&client.to_string()).ok();
     }
 
+    /// Returns the address of who asks.
+    pub(super) const fn client(&self) -> IpAddr {
+        self.client
+    }
+
     /// Takes a place among the open streams, which the answer must keep.
     pub(super) fn stream(&self, edge: &Edge) -> Result<Option<StreamPermit>, ApiError> {
         edge.stream(self.client)

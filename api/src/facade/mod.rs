@@ -19,6 +19,7 @@ mod astray;
 mod auth;
 mod call;
 mod checkout;
+mod dashboard;
 mod error;
 mod events;
 mod health;
@@ -43,12 +44,14 @@ mod fake;
 mod tests;
 
 use call::{Call, Head, Incoming, RequestIds};
+pub use dashboard::Desk;
 use limits::{Asked, Edge, Limited};
 
 /// What every handler holds.
 pub struct Facade {
     engine: Engine,
     edge: Edge,
+    desk: Option<Desk>,
     base_url: String,
     ids: RequestIds,
     body_timeout: Duration,
@@ -62,16 +65,17 @@ impl Facade {
     /// Makes a facade of `engine`, reached by the world at `base_url`; `seed` makes the names of its requests.
     #[must_use]
     pub fn new(engine: Engine, base_url: &str, seed: u64) -> Arc<Self> {
-        Self::behind(Edge::default(), engine, base_url, seed)
+        Self::behind(Edge::default(), None, engine, base_url, seed)
     }
 
-    /// The same with limits, and proxies before it.
+    /// The same with limits and proxies before it, and a dashboard.
     #[must_use]
-    pub fn behind(edge: Edge, engine: Engine, base_url: &str, seed: u64) -> Arc<Self> {
+    pub fn behind(edge: Edge, desk: Option<Desk>, engine: Engine, base_url: &str, seed: u64) -> Arc<Self> {
         let base_url = base_url.trim_end_matches('/').to_owned();
         Arc::new(Self {
             engine,
             edge,
+            desk,
             base_url,
             ids: RequestIds::new(seed),
             body_timeout: BODY_TIMEOUT,
@@ -169,6 +173,10 @@ impl Facade {
             ["checkout", id, "status"] => on!(call, GET => checkout::status_by_id(self, call, id)),
             ["checkout", id, "events"] => on!(call, GET => checkout::events_by_id(self, call, id)),
             ["checkout", id, "cancel"] => on!(call, POST => checkout::cancel_by_id(self, call, id)),
+            // The merchant's pages.
+            ["dashboard"] => Box::pin(dashboard::serve(self, call, &[])).await,
+            ["dashboard", ref path @ ..] => Box::pin(dashboard::serve(self, call, path)).await,
+            ["favicon.ico"] => on!(call, GET => pages::asset("icon.svg")),
             ["assets", file] => on!(call, GET => pages::asset(file)),
 
             // How we are.
@@ -222,6 +230,7 @@ impl Facade {
         let name = id.to_str().unwrap_or_default();
         let mut response = match result {
             Ok(response) => response,
+            Err(refusal) if path.starts_with("/dashboard") => dashboard::refusal(&refusal.error, name),
             Err(refusal) if wants_page => pages::refusal(&refusal.error, lang, name),
             Err(refusal) if x402::is_judged(path) && refusal.error.reason == Reason::RateLimited => {
                 x402::limited(path, &refusal.error, name)

@@ -117,7 +117,7 @@ pub(super) fn finality_word(wire: i32) -> &'static str {
     word(Finality::try_from(wire), Finality::Unspecified, Finality::as_str_name, &FINALITY_WORDS)
 }
 
-fn disposition_word(wire: i32) -> &'static str {
+pub(super) fn disposition_word(wire: i32) -> &'static str {
     word(Disposition::try_from(wire), Disposition::Unspecified, Disposition::as_str_name, &DISPOSITION_WORDS)
 }
 

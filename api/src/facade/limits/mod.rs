@@ -209,6 +209,11 @@ impl Limits {
         }
     }
 
+    /// Says whether an address may show a key, or has shown too many wrong ones.
+    pub(super) fn may_show_key(&self, client: IpAddr) -> Result<(), ApiError> {
+        self.check_lock(client::key_of(client)).map_err(|limited| limited.error)
+    }
+
     fn check_lock(&self, client: u128) -> Result<(), Limited> {
         let now = self.clock.nanos();
         let Some(until) = self.locked_out.until(client, now) else { return Ok(()) };

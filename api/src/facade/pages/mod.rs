@@ -119,6 +119,7 @@ pub(super) async fn asset(file: &str) -> Result<Response, Refusal> {
     let (content_type, text) = match file {
         "checkout.js" => (SCRIPT, include_str!("../../../assets/checkout.js")),
         "checkout.css" => (STYLE, include_str!("../../../assets/checkout.css")),
+        "dashboard.css" => (STYLE, include_str!("../../../assets/dashboard.css")),
         "icon.svg" => ("image/svg+xml", include_str!("../../../assets/icon.svg")),
         _ => return Err(Reason::UnknownRoute.into()),
     };

@@ -61,7 +61,7 @@ pub(in crate::facade) struct Words(pub(in crate::facade) Lang);
 
 impl Words {
     /// Returns the tag of the language.
-    pub(super) const fn tag(self) -> &'static str {
+    pub(in crate::facade) const fn tag(self) -> &'static str {
         self.0.tag()
     }
 }

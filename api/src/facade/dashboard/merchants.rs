@@ -1,0 +1,110 @@
+//! For admins: every merchant, found, switched on and off, given a new key.
+
+use askama::Template;
+use http::StatusCode;
+use proto::{Reason, v1};
+use warp::reply::Response;
+
+use super::{
+    super::{Refusal, pages},
+    Frame, Visit, minute, settings,
+};
+
+/// How many may stand on a page.
+const LIMITS: [u32; 3] = [20, 50, 100];
+
+#[derive(Template)]
+#[template(path = "dashboard/merchants.html")]
+struct MerchantsPage<'v> {
+    frame: Frame<'v>,
+    rows: Vec<Row>,
+    total: u64,
+    page: u32,
+    pages: u64,
+    query: String,
+    active: String,
+    limit: u32,
+    limits: [u32; 3],
+    before: Option<String>,
+    after: Option<String>,
+}
+
+struct Row {
+    id: String,
+    name: String,
+    account: String,
+    created: String,
+    is_active: bool,
+    is_admin: bool,
+}
+
+/// Answers with the merchants, to admins.
+pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
+    if !visit.merchant.admin {
+        return Err(Reason::AdminRequired.into());
+    }
+    let asked = visit.call.query();
+    let number = |name: &str| asked.get(name).and_then(|text| text.parse::<u32>().ok());
+    let limit = number("limit").filter(|limit| LIMITS.contains(limit)).unwrap_or(LIMITS[0]);
+    let page = number("page").filter(|page| (1..=1_000_000).contains(page)).unwrap_or(1);
+    let query: String = asked.get("query").unwrap_or_default().chars().take(200).collect();
+    let active = asked.get("active").unwrap_or("all").to_owned();
+    let request = v1::ListMerchantsRequest {
+        page,
+        limit,
+        query: query.clone(),
+        active: match active.as_str() {
+            "active" => Some(true),
+            "inactive" => Some(false),
+            _ => None,
+        },
+    };
+    let found = visit.facade.engine.merchants().list_merchants(visit.request(request)).await?.into_inner();
+    let pages = found.total.div_ceil(u64::from(limit));
+    let address = |page: u32| {
+        let mut out = url::form_urlencoded::Serializer::new(String::new());
+        out.append_pair("query", &query).append_pair("active", &active);
+        out.append_pair("limit", &limit.to_string()).append_pair("page", &page.to_string());
+        format!("/dashboard/merchants?{}", out.finish())
+    };
+    let row = |merchant: &v1::Merchant| Row {
+        id: merchant.id.clone(),
+        name: merchant.name.clone(),
+        account: merchant.hive_account.clone(),
+        created: minute(merchant.created_at_ms),
+        is_active: merchant.active,
+        is_admin: merchant.admin,
+    };
+    let page = MerchantsPage {
+        frame: visit.frame("merchants", Vec::new()),
+        rows: found.merchants.iter().map(row).collect(),
+        total: found.total,
+        page,
+        pages,
+        before: (page > 1).then(|| address(page - 1)),
+        after: (u64::from(page) < pages).then(|| address(page + 1)),
+        query: query.clone(),
+        active: active.clone(),
+        limit,
+        limits: LIMITS,
+    };
+    Ok(pages::html(StatusCode::OK, page.render(), None))
+}
+
+/// Switches a merchant on or off.
+pub(super) async fn set_active(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
+    let active = visit.form.get("active") == Some("true");
+    let request = v1::SetMerchantActiveRequest { merchant_id: id.to_owned(), active };
+    visit.facade.engine.merchants().set_merchant_active(visit.request(request)).await?;
+    let done = if active { "active" } else { "inactive" };
+    Ok(pages::see_other(&format!("/dashboard/merchants?query={id}&done={done}")))
+}
+
+/// Gives a merchant a new key and shows it this once; its sessions end with the old one.
+pub(super) async fn new_key(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
+    let request = v1::ReissueApiKeyRequest { merchant_id: id.to_owned() };
+    let made = visit.facade.engine.merchants().reissue_api_key(visit.request(request)).await?.into_inner();
+    visit.desk.sessions.close_all(id);
+    let note = "The old key has stopped, and its sessions with it.".to_owned();
+    Ok(settings::shown_once(visit, "The new API key", &made.api_key, note, "/dashboard/merchants"))
+}

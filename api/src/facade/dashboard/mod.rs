@@ -1,0 +1,347 @@
+//! The merchant's dashboard: pages written on the server, without script, over the same calls as the REST interface.
+//!
+//! A visitor shows the API key once; from then on a cookie names a session of this process. Every form carries its
+//! session's token and must come from a page of ours.
+
+use askama::Template;
+use http::{HeaderValue, Method, StatusCode, header};
+use proto::{ApiError, Reason, v1};
+use warp::reply::Response;
+
+use super::{Facade, Refusal, call::Call, pages, query::Query};
+
+mod export;
+mod ledger;
+mod merchants;
+mod overview;
+mod payment;
+mod payments;
+mod sessions;
+mod settings;
+
+use sessions::{Session, Sessions};
+
+/// The session's cookie: the prefix makes browsers refuse it from anywhere but this host, over TLS.
+const COOKIE: &str = "__Host-hivetill";
+const LOGIN: &str = "/dashboard/login";
+
+/// What the dashboard needs.
+#[derive(Debug)]
+pub struct Desk {
+    sessions: Sessions,
+    /// The control address of a development ledger, whose play money pays test payments.
+    test_ledger: Option<String>,
+}
+
+impl Desk {
+    /// Makes a dashboard whose sessions come from `secret`, which must be random. `test_ledger` is the control address
+    /// of a development ledger, if that is what the engine follows.
+    #[must_use]
+    pub fn new(secret: [u8; 32], test_ledger: Option<String>) -> Self {
+        Self { sessions: Sessions::new(secret), test_ledger }
+    }
+}
+
+/// One visit of somebody who is logged in.
+struct Visit<'f> {
+    facade: &'f Facade,
+    desk: &'f Desk,
+    call: Call,
+    token: String,
+    merchant: v1::Merchant,
+    /// The fields of a form that was sent.
+    form: Query,
+}
+
+/// What every page of the dashboard shows around its own.
+struct Frame<'v> {
+    merchant: &'v v1::Merchant,
+    form_token: String,
+    /// Where in the menu it is.
+    section: &'static str,
+    /// What has just been done.
+    done: Option<&'static str>,
+    /// What was wrong with what was asked.
+    problems: Vec<String>,
+}
+
+/// Answers every address below `/dashboard`; `path` is what stands after it.
+pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Result<Response, Refusal> {
+    let Some(desk) = &facade.desk else { return Err(Reason::UnknownRoute.into()) };
+    let is_post = call.method == Method::POST;
+    if !is_post && call.method != Method::GET {
+        return Err(Refusal::method("GET, POST"));
+    }
+    if is_post && !is_from_here(&call) {
+        return Err(Reason::InvalidFormToken.into());
+    }
+    if path == ["login"] {
+        return if is_post { log_in(facade, desk, call).await } else { Ok(login_page(facade, None)) };
+    }
+    let Some((token, session)) = visitor(desk, &call) else { return Ok(pages::see_other(LOGIN)) };
+    call.caller.api_key = Some(session.key.clone());
+    let form = if is_post { call.form().await? } else { Query::parse("") };
+    if is_post && !desk.sessions.is_form_token(&token, form.get("token").unwrap_or_default()) {
+        return Err(Reason::InvalidFormToken.into());
+    }
+    if is_post && path == ["logout"] {
+        match form.get("everywhere") {
+            Some(_) => desk.sessions.close_all(&session.merchant_id),
+            None => desk.sessions.close(&token),
+        }
+        return Ok(with_cookie(pages::see_other(LOGIN), "", 0));
+    }
+    let request = call.caller.request(v1::GetCurrentMerchantRequest {});
+    let merchant = match facade.engine.merchants().get_current_merchant(request).await.map_err(ApiError::from) {
+        Ok(merchant) => merchant.into_inner(),
+        // The key has been replaced: who holds only the old one is a stranger.
+        Err(refused) if refused.reason == Reason::InvalidApiKey => {
+            desk.sessions.close(&token);
+            return Ok(with_cookie(pages::see_other(LOGIN), "", 0));
+        }
+        Err(refused) => return Err(refused.into()),
+    };
+    let visit = Visit { facade, desk, call, token, merchant, form };
+    match (is_post, path) {
+        (false, []) => overview::page(&visit).await,
+        (false, ["payments"]) => payments::page(&visit).await,
+        (false, ["payments.csv"]) => payments::export(&visit, export::Format::Csv).await,
+        (false, ["payments.json"]) => payments::export(&visit, export::Format::Json).await,
+        (false, ["payments", "new"]) => Ok(payment::form(&visit, StatusCode::OK, Vec::new())),
+        (true, ["payments", "new"]) => payment::create(&visit).await,
+        (false, ["payments", id]) => payment::page(&visit, id, Vec::new()).await,
+        (true, ["payments", id, "cancel"]) => payment::cancel(&visit, id).await,
+        (true, ["payments", id, "pay"]) => payment::pay(&visit, id).await,
+        (false, ["settings"]) => Ok(settings::page(&visit, StatusCode::OK, Vec::new())),
+        (true, ["settings"]) => settings::save(&visit).await,
+        (true, ["settings", "secret"]) => settings::new_secret(&visit).await,
+        (false, ["merchants"]) => merchants::page(&visit).await,
+        (true, ["merchants", id, "active"]) => merchants::set_active(&visit, id).await,
+        (true, ["merchants", id, "key"]) => merchants::new_key(&visit, id).await,
+        _ => Err(Reason::UnknownRoute.into()),
+    }
+}
+
+impl Visit<'_> {
+    fn frame(&self, section: &'static str, problems: Vec<String>) -> Frame<'_> {
+        Frame {
+            merchant: &self.merchant,
+            form_token: self.desk.sessions.form_token(&self.token),
+            section,
+            done: self.call.query().get("done").and_then(done),
+            problems,
+        }
+    }
+
+    fn request<T>(&self, message: T) -> tonic::Request<T> {
+        self.call.caller.request(message)
+    }
+}
+
+/// What an address may claim to have been done; nothing else is repeated from it.
+fn done(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "saved" => "Saved.",
+        "cancelled" => "The payment is cancelled.",
+        "sent" => "Sent. It is final a few blocks later.",
+        "active" => "The merchant is active.",
+        "inactive" => "The merchant is inactive.",
+        _ => return None,
+    })
+}
+
+/// Says what was wrong, a line for each field.
+fn problems(refused: &ApiError) -> Vec<String> {
+    match refused.fields.as_slice() {
+        [] => vec![refused.message.clone().into()],
+        fields => fields.iter().map(|field| format!("{} {}", field.field, field.message)).collect(),
+    }
+}
+
+/// Finds who visits.
+fn visitor(desk: &Desk, call: &Call) -> Option<(String, Session)> {
+    let token = cookie(call)?;
+    let session = desk.sessions.find(&token)?;
+    Some((token, session))
+}
+
+fn cookie(call: &Call) -> Option<String> {
+    let cookies = call.headers().get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE).map(|(_, token)| token.to_owned())
+}
+
+/// Sets the session's cookie for `seconds`; 0 takes it away.
+fn with_cookie(mut response: Response, token: &str, seconds: u32) -> Response {
+    let cookie = format!("{COOKIE}={token}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Lax");
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// Says whether a form was sent by a page of ours, as far as the browser tells; its token is asked besides.
+fn is_from_here(call: &Call) -> bool {
+    let text = |name: header::HeaderName| call.headers().get(name).and_then(|value| value.to_str().ok());
+    if let Some(site) = call.headers().get("sec-fetch-site") {
+        return site == "same-origin" || site == "none";
+    }
+    let host = text(header::HOST).unwrap_or_default();
+    text(header::ORIGIN).is_none_or(|origin| origin.split_once("://").is_some_and(|(_, from)| from == host))
+}
+
+/// A cookie of that kind travels over TLS only; browsers make an exception for this machine.
+fn is_safe(base_url: &str) -> bool {
+    let Ok(url) = url::Url::parse(base_url) else { return false };
+    let is_local = match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    };
+    url.scheme() == "https" || is_local
+}
+
+#[derive(Template)]
+#[template(path = "message.html")]
+struct RefusalPage<'a> {
+    w: pages::Words,
+    title: &'a str,
+    message: &'a str,
+    request_id: &'a str,
+}
+
+/// Answers a merchant's browser with a page that says what is wrong.
+pub(super) fn refusal(refused: &ApiError, request_id: &str) -> Response {
+    let title = match refused.http() {
+        403 => "Not allowed",
+        404 => "Not found",
+        _ => "This did not work",
+    };
+    let message = match refused.reason {
+        Reason::InvalidFormToken => {
+            "The form is too old or not ours. Go back, load the page again, and send it once more."
+        }
+        Reason::NotFound => "There is no such payment of yours.",
+        _ => &refused.message,
+    };
+    let page = RefusalPage { w: pages::Words(pages::Lang::English), title, message, request_id };
+    pages::html(super::error::status(refused), page.render(), None)
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/login.html")]
+struct LoginPage {
+    problem: Option<String>,
+    is_safe: bool,
+}
+
+fn login_page(facade: &Facade, refused: Option<&ApiError>) -> Response {
+    let status = refused.map_or(StatusCode::OK, super::error::status);
+    let problem = refused.map(|refused| match refused.reason {
+        Reason::InvalidApiKey => "This is no API key of ours.".to_owned(),
+        _ => refused.message.clone().into(),
+    });
+    let page = LoginPage { problem, is_safe: is_safe(&facade.base_url) };
+    pages::html(status, page.render(), None)
+}
+
+async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response, Refusal> {
+    if !is_safe(&facade.base_url) {
+        return Err(Reason::UnknownRoute.into());
+    }
+    let client = call.client();
+    if let Some(limits) = &facade.edge.limits
+        && let Err(refused) = limits.may_show_key(client)
+    {
+        return Ok(login_page(facade, Some(&refused)));
+    }
+    let form = call.form().await?;
+    let key = HeaderValue::from_str(form.get("key").unwrap_or_default().trim());
+    let key = key.map_err(|_| ApiError::new(Reason::InvalidApiKey));
+    let found = match key {
+        Err(refused) => Err(refused),
+        Ok(key) => {
+            call.caller.api_key = Some(key.clone());
+            let request = call.caller.request(v1::GetCurrentMerchantRequest {});
+            let found = facade.engine.merchants().get_current_merchant(request).await.map_err(ApiError::from);
+            found.map(|merchant| (key, merchant.into_inner()))
+        }
+    };
+    match found {
+        Ok((key, merchant)) => {
+            // A session that came with the request is ended: nobody else can know the new one.
+            if let Some(old) = cookie(&call) {
+                desk.sessions.close(&old);
+            }
+            let token = desk.sessions.open(key, merchant.id);
+            Ok(with_cookie(pages::see_other("/dashboard"), &token, 7 * 86_400))
+        }
+        Err(refused) => {
+            if let Some(limits) = facade.edge.limits.as_ref().filter(|_| refused.reason == Reason::InvalidApiKey) {
+                limits.note_bad_key(client);
+            }
+            Ok(login_page(facade, Some(&refused)))
+        }
+    }
+}
+
+/// Writes money without its currency, as people type it.
+fn decimal(units: u64) -> String {
+    format!("{}.{:03}", units / 1_000, units % 1_000)
+}
+
+/// Reads money as people type it: at most three decimals.
+fn units(text: &str) -> Option<u64> {
+    let (whole, part) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+    let are_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || part.len() > 3 || !are_digits(whole) || !are_digits(part) {
+        return None;
+    }
+    whole.parse::<u64>().ok()?.checked_mul(1_000)?.checked_add(format!("{part:0<3}").parse().ok()?)
+}
+
+/// Writes an instant for people, to the minute.
+fn minute(wire_ms: i64) -> String {
+    let text = super::record::instant(wire_ms).to_ledger();
+    text.chars().take(16).collect::<String>().replace('T', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_read_as_people_type_it() {
+        for (text, wanted) in [
+            ("1", Some(1_000)),
+            ("1.5", Some(1_500)),
+            (" 0.001 ", Some(1)),
+            ("12.345", Some(12_345)),
+            ("1.2345", None),
+            (".5", None),
+            ("", None),
+            ("-1", None),
+            ("1e3", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(units(text), wanted, "{text}");
+        }
+        assert_eq!(decimal(12_045), "12.045");
+    }
+
+    #[test]
+    fn a_login_is_for_tls_or_this_machine() {
+        for (url, safe) in [
+            ("https://pay.example", true),
+            ("http://localhost:8080", true),
+            ("http://127.0.0.1:8080", true),
+            ("http://[::1]:8080", true),
+            ("http://pay.example", false),
+            ("http://localhost.pay.example", false),
+            ("nonsense", false),
+        ] {
+            assert_eq!(is_safe(url), safe, "{url}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The list of payments: filtered, searched, and written to a file as a whole.
+
+use askama::Template;
+use engine::money::Money;
+use http::StatusCode;
+use proto::{ApiError, v1};
+use warp::reply::Response;
+
+use super::{
+    super::{Refusal, answer, pages, query::Query, record},
+    Frame, Visit,
+    export::{self, Format},
+    minute, problems,
+};
+
+const STATUSES: [&str; 6] = ["pending", "processing", "completed", "failed", "user_cancelled", "system_cancelled"];
+
+#[derive(Template)]
+#[template(path = "dashboard/payments.html")]
+struct PaymentsPage<'v> {
+    frame: Frame<'v>,
+    rows: Vec<Row>,
+    total: u64,
+    filter: Filter,
+    statuses: [&'static str; 6],
+    next: Option<String>,
+    export_query: String,
+}
+
+/// What the visitor filters by, as it was typed.
+#[derive(Default)]
+struct Filter {
+    query: String,
+    status: String,
+    currency: String,
+    from: String,
+    to: String,
+    unusual: bool,
+}
+
+struct Row {
+    id: String,
+    created: String,
+    amount: String,
+    status: &'static str,
+    description: String,
+    payer: String,
+    unusual: bool,
+}
+
+impl Row {
+    fn of(payment: &v1::Payment) -> Self {
+        Self {
+            id: payment.id.clone(),
+            created: minute(payment.created_at_ms),
+            amount: Money::new(payment.amount_units, record::currency(payment.currency)).to_string(),
+            status: record::status_word(payment.status),
+            description: payment.description.clone(),
+            payer: payment.transfers.first().map(|transfer| transfer.from.clone()).unwrap_or_default(),
+            unusual: payment.needs_attention,
+        }
+    }
+}
+
+impl Filter {
+    fn read(query: &Query) -> Self {
+        let text = |name: &str| query.get(name).unwrap_or_default().to_owned();
+        Self {
+            query: text("query"),
+            status: text("status"),
+            currency: text("currency"),
+            from: text("from"),
+            to: text("to"),
+            unusual: query.get("unusual").is_some(),
+        }
+    }
+
+    /// Writes the filter into an address.
+    fn write(&self) -> String {
+        let mut out = url::form_urlencoded::Serializer::new(String::new());
+        let pairs = [
+            ("query", self.query.as_str()),
+            ("status", &self.status),
+            ("currency", &self.currency),
+            ("from", &self.from),
+            ("to", &self.to),
+            ("unusual", if self.unusual { "1" } else { "" }),
+        ];
+        out.extend_pairs(pairs.into_iter().filter(|(_, value)| !value.is_empty()));
+        out.finish()
+    }
+
+    /// Returns the request, which reads the same words as the REST interface; days are whole and of UTC.
+    fn request(&self, limit: u32, cursor: Option<&str>) -> Result<v1::ListPaymentsRequest, ApiError> {
+        let mut out = url::form_urlencoded::Serializer::new(String::new());
+        out.append_pair("limit", &limit.to_string());
+        for (name, value) in [("query", &self.query), ("status", &self.status), ("currency", &self.currency)] {
+            if !value.is_empty() {
+                out.append_pair(name, value);
+            }
+        }
+        if !self.from.is_empty() {
+            out.append_pair("from", &format!("{}T00:00:00Z", self.from));
+        }
+        if !self.to.is_empty() {
+            out.append_pair("to", &format!("{}T23:59:59.999Z", self.to));
+        }
+        if self.unusual {
+            out.append_pair("unusual", "true");
+        }
+        if let Some(cursor) = cursor {
+            out.append_pair("cursor", cursor);
+        }
+        let mut query = Query::parse(&out.finish());
+        let request = query.payments();
+        query.finish().map(|()| request)
+    }
+}
+
+async fn list(visit: &Visit<'_>, request: v1::ListPaymentsRequest) -> Result<v1::ListPaymentsResponse, ApiError> {
+    let found = visit.facade.engine.payments().list_payments(visit.request(request)).await?;
+    Ok(found.into_inner())
+}
+
+/// Answers with the list.
+pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
+    let query = visit.call.query();
+    let filter = Filter::read(&query);
+    let found = match filter.request(20, query.get("cursor")) {
+        Ok(request) => list(visit, request).await,
+        Err(wrong) => Err(wrong),
+    };
+    let (status, found, wrong) = match found {
+        Ok(found) => (StatusCode::OK, found, Vec::new()),
+        Err(refused) if refused.http() == 400 => {
+            (StatusCode::BAD_REQUEST, v1::ListPaymentsResponse::default(), problems(&refused))
+        }
+        Err(refused) => return Err(refused.into()),
+    };
+    let export_query = filter.write();
+    let next = found.next_cursor.map(|cursor| format!("/dashboard/payments?{export_query}&cursor={cursor}"));
+    let page = PaymentsPage {
+        frame: visit.frame("payments", wrong),
+        rows: found.payments.iter().map(Row::of).collect(),
+        total: found.total,
+        filter,
+        statuses: STATUSES,
+        next,
+        export_query,
+    };
+    Ok(pages::html(status, page.render(), None))
+}
+
+/// Answers with every payment of the filter as a file; no row is left out.
+pub(super) async fn export(visit: &Visit<'_>, format: Format) -> Result<Response, Refusal> {
+    let filter = Filter::read(&visit.call.query());
+    let mut cursor: Option<String> = None;
+    let mut csv = String::from(
+        "id,createdAt,status,amount,amountUnits,currency,usdCents,fee,net,description,completedAt,payer,txId,exceptions,metadata\r\n",
+    );
+    let mut json: Vec<u8> = b"[".to_vec();
+    loop {
+        let found = list(visit, filter.request(100, cursor.as_deref())?).await?;
+        for payment in &found.payments {
+            match format {
+                Format::Csv => csv_row(&mut csv, payment),
+                Format::Json => {
+                    if json.len() > 1 {
+                        json.extend(b",\n");
+                    }
+                    json.extend(answer::to_json(&record::Payment::of(visit.facade, payment)));
+                }
+            }
+        }
+        cursor = found.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    json.extend(b"]\n");
+    let body = if format == Format::Csv { csv.into_bytes() } else { json };
+    Ok(export::file("payments", format, body))
+}
+
+fn csv_row(out: &mut String, payment: &v1::Payment) {
+    use v1::metadata_value::Value;
+    let currency = record::currency(payment.currency);
+    let money = |units| super::decimal(units);
+    let mut pairs: Vec<String> = Vec::new();
+    for (key, value) in &payment.metadata {
+        let text = match &value.value {
+            Some(Value::Text(text)) => text.clone(),
+            Some(Value::List(list)) => list.items.join("|"),
+            None => String::new(),
+        };
+        pairs.push(format!("{key}={text}"));
+    }
+    pairs.sort();
+    let words: Vec<&str> = payment.exceptions.iter().map(|wire| record::exception_word(*wire)).collect();
+    let row = [
+        payment.id.as_str(),
+        &record::instant(payment.created_at_ms).to_string(),
+        record::status_word(payment.status),
+        &money(payment.amount_units),
+        &payment.amount_units.to_string(),
+        currency.code(),
+        &payment.usd_cents.to_string(),
+        &payment.fee_units.to_string(),
+        &payment.net_units.to_string(),
+        &payment.description,
+        &payment.completed_at_ms.map(|at| record::instant(at).to_string()).unwrap_or_default(),
+        payment.transfers.first().map_or("", |transfer| &transfer.from),
+        payment.tx_id.as_deref().unwrap_or_default(),
+        &words.join(" "),
+        &pairs.join("; "),
+    ];
+    export::row(out, &row);
+}

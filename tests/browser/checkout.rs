@@ -1,0 +1,311 @@
+//! Customers at the checkout: what they click, sign, wait for and are told.
+
+use serde_json::{Value, json};
+
+use super::chrome::Tab;
+use crate::harness::{Dev, Opened, Shop, shared};
+
+super::journeys!(
+    a_click_in_keychain_pays_and_leads_back_to_the_shop,
+    a_customer_who_closes_keychain_has_sent_nothing_and_may_try_again,
+    keychain_may_arrive_late,
+    without_keychain_its_button_stays_hidden,
+    a_collected_fee_is_signed_in_keychain_as_two_transfers,
+    a_part_payment_asks_for_the_rest_with_a_fresh_code,
+    without_scripts_a_customer_reviews_pays_and_sees_it,
+    a_page_expires_while_it_is_open,
+    a_customer_cancels_and_stays,
+    the_keyboard_is_enough,
+    what_a_merchant_writes_runs_nowhere,
+    no_other_site_can_frame_the_page,
+);
+
+/// Opens a payment that leads back to a page of this machine.
+fn order(shop: &Shop) -> Opened {
+    let back = |how: &str| format!("{}/livez?{how}", shop.api.base);
+    shop.open_with(&json!({
+        "amount": "1500", "currency": "HBD", "description": "A blue mug",
+        "redirectUrl": back("thanks"), "cancelUrl": back("basket"),
+    }))
+}
+
+fn address(shop: &Shop, payment: &Opened) -> String {
+    format!("{}/for/{}", shop.api.base, payment.slug)
+}
+
+/// Signs and sends what Keychain was asked for, as the extension does, and returns its answer.
+fn sign(dev: &Dev, ask: &Value) -> Value {
+    let text = |member: &str| ask[member].as_str().unwrap_or_default();
+    let transfers: Vec<(String, String, String)> = match text("type") {
+        "transfer" => {
+            vec![(text("to").into(), format!("{} {}", text("amount"), text("currency")), text("memo").into())]
+        }
+        _ => ask["operations"]
+            .as_array()
+            .expect("operations")
+            .iter()
+            .map(|operation| {
+                let part = |member: &str| operation[1][member].as_str().expect("a text").to_owned();
+                assert_eq!((&operation[0], part("from")), (&json!("transfer"), text("account").to_owned()));
+                (part("to"), part("amount"), part("memo"))
+            })
+            .collect(),
+    };
+    let transfers: Vec<(&str, &str, &str)> =
+        transfers.iter().map(|(a, b, c)| (a.as_str(), b.as_str(), c.as_str())).collect();
+    let tx_id = dev.ledger.try_transfers(&dev.demo_account("alice"), &transfers).expect("the node takes it");
+    json!({ "success": true, "error": null, "result": { "id": tx_id, "tx_id": tx_id, "confirmed": true }, "message": "sent" })
+}
+
+async fn a_click_in_keychain_pays_and_leads_back_to_the_shop() {
+    let (dev, shop) = (shared(), shared().shop());
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.install_keychain(0).await;
+    tab.goto(&address(&shop, &payment)).await;
+    tab.shows("Waiting for your payment").await;
+    tab.click("#continue").await;
+    tab.click("#keychain-pay").await;
+    let ask = tab.asked().await;
+    assert_eq!((&ask["to"], &ask["amount"]), (&json!(shop.account.name), &json!("1.500")));
+    assert_eq!((&ask["memo"], &ask["currency"]), (&json!(payment.memo), &json!("HBD")));
+    assert_eq!((&ask["account"], &ask["enforce"]), (&Value::Null, &json!(false)));
+    tab.shows("Please confirm in Keychain.").await;
+    assert!(tab.eval::<bool>("document.getElementById('keychain-pay').disabled").await, "one request at a time");
+    tab.answer(&ask, &sign(dev, &ask)).await;
+    tab.shows("Paid").await;
+    tab.shows("You are taken back in 5 seconds.").await;
+    tab.until("an announcement", "document.getElementById('live').textContent.startsWith('Paid.')").await;
+    let record = shop.until_status(&payment.id, "completed");
+    let tx = record["internalId"].as_str().expect("its transaction");
+    assert!(tab.text().await.contains(tx) && tab.eval::<String>("document.title").await.starts_with("Paid"));
+    tab.is_clean();
+    tab.until("the way back", "location.search === '?thanks'").await;
+}
+
+async fn a_customer_who_closes_keychain_has_sent_nothing_and_may_try_again() {
+    let shop = shared().shop();
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.install_keychain(0).await;
+    tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
+    for (answer, words) in [
+        (
+            json!({ "success": false, "error": "user_cancel", "message": "Request was canceled by the user." }),
+            "Nothing was sent.",
+        ),
+        (
+            json!({ "success": false, "error": {}, "message": "Not <b>enough</b> RC" }),
+            "Keychain says: Not <b>enough</b> RC",
+        ),
+    ] {
+        tab.click("#keychain-pay").await;
+        let ask = tab.asked().await;
+        tab.answer(&ask, &answer).await;
+        tab.shows(words).await;
+        assert!(!tab.eval::<bool>("document.getElementById('keychain-pay').disabled").await);
+    }
+    assert_eq!(shop.payment(&payment.id)["status"], "pending");
+    assert!(!tab.is_asked());
+    tab.is_clean();
+}
+
+async fn keychain_may_arrive_late() {
+    let shop = shared().shop();
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.install_keychain(700).await;
+    tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
+    assert!(tab.eval::<bool>("document.getElementById('keychain').hidden").await);
+    tab.click("#keychain-pay").await;
+    assert_eq!(tab.asked().await["memo"], json!(payment.memo));
+    tab.is_clean();
+}
+
+async fn without_keychain_its_button_stays_hidden() {
+    let shop = shared().shop();
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
+    tab.shows("Hive Keychain was not found in this browser.").await;
+    assert!(tab.eval::<bool>("document.getElementById('keychain').hidden").await);
+    let links: Vec<String> = tab
+        .eval("['qr','open-wallet'].map(n => document.querySelector('.' + n + ', #' + n).getAttribute('href'))")
+        .await;
+    assert!(links.iter().all(|link| link.starts_with("hive://sign/op/")) && links[0] == links[1], "{links:?}");
+    tab.is_clean();
+}
+
+async fn a_collected_fee_is_signed_in_keychain_as_two_transfers() {
+    let dev = Dev::with(&["--set=fees.mode=split", "--set=fees.account=hivetill.fees"]);
+    let shop = dev.shop();
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.install_keychain(0).await;
+    tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
+    tab.click("#keychain-pay").await;
+    tab.shows("Please enter your account first.").await;
+    tab.fill("#payer", " @Alice ").await;
+    tab.look("pay-split").await;
+    tab.click("#keychain-pay").await;
+    let ask = tab.asked().await;
+    assert_eq!((&ask["account"], &ask["key"]), (&json!("alice"), &json!("Active")));
+    let sent: Vec<(&Value, &Value)> =
+        ask["operations"].as_array().expect("two").iter().map(|op| (&op[1]["to"], &op[1]["amount"])).collect();
+    let (shop_account, net, fees, fee) =
+        (json!(shop.account.name), json!("1.478 HBD"), json!("hivetill.fees"), json!("0.022 HBD"));
+    assert_eq!(sent, [(&shop_account, &net), (&fees, &fee)]);
+    tab.answer(&ask, &sign(&dev, &ask)).await;
+    tab.shows("Your payment is final.").await;
+    tab.is_clean();
+}
+
+async fn a_part_payment_asks_for_the_rest_with_a_fresh_code() {
+    let (dev, shop) = (shared(), shared().shop());
+    let payment = order(&shop);
+    let bob = dev.demo_account("bob");
+    let tab = Tab::open().await;
+    tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
+    let code = "document.querySelector('.qr path').getAttribute('d')";
+    let before: String = tab.eval(code).await;
+    dev.ledger.transfer(&bob, &shop.account.name, "0.500 HBD", &payment.memo);
+    tab.shows("0.500 HBD of 1.500 HBD received. Please send 1.000 HBD more.").await;
+    assert_ne!(tab.eval::<String>(code).await, before);
+    let link: String = tab.eval("decodeURIComponent(document.getElementById('hivesigner').href)").await;
+    assert!(link.contains("amount=1.000 HBD"), "{link}");
+    assert_eq!(tab.eval::<String>("document.getElementById('pay-amount').textContent").await, "1.000 HBD");
+    dev.ledger.transfer(&bob, &shop.account.name, "1.000 HBD", &payment.memo);
+    tab.shows("Your payment is final.").await;
+    tab.is_clean();
+}
+
+async fn without_scripts_a_customer_reviews_pays_and_sees_it() {
+    let (dev, shop) = (shared(), shared().shop());
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.without_scripts().await;
+    let url = address(&shop, &payment);
+    tab.goto(&url).await;
+    tab.shows("Review your payment").await;
+    tab.click("#continue").await;
+    tab.shows("Choose how to pay").await;
+    tab.click("#manual summary").await;
+    tab.shows(&payment.memo).await;
+    assert!(!tab.text().await.contains("Hive Keychain"), "no button that does nothing");
+    tab.look_without_checker("pay-without-scripts").await;
+    dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &payment.memo);
+    // The page looks again by itself.
+    tab.shows("Your payment is final.").await;
+    tab.until("the way back", "location.search === '?thanks'").await;
+    tab.goto(&format!("{url}?still=1")).await;
+    tab.shows("Return to").await;
+    assert!(!tab.eval::<String>("document.head.innerHTML").await.contains("refresh"), "nothing happens by itself");
+    tab.is_clean();
+}
+
+async fn a_page_expires_while_it_is_open() {
+    let dev = Dev::start();
+    let shop = dev.shop();
+    let payment = shop.open_with(&json!({
+        "amount": "1500", "currency": "HBD", "description": "A blue mug", "expiresInSeconds": 60,
+    }));
+    let tab = Tab::open().await;
+    tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
+    tab.until(
+        "the countdown of the last minutes",
+        "/^0:[0-5][0-9] left$/.test(document.getElementById('countdown').textContent)",
+    )
+    .await;
+    tab.look("pay-countdown").await;
+    dev.ledger.hold_irreversibility(true);
+    tab.shows("Please do not pay now.").await;
+    assert!(!tab.text().await.contains("Choose how to pay"), "nothing is left to pay with");
+    tab.look("checking").await;
+    dev.ledger.hold_irreversibility(false);
+    tab.shows("The time for this payment is over.").await;
+    assert_eq!(shop.payment(&payment.id)["status"], "system_cancelled");
+    tab.is_clean();
+}
+
+async fn a_customer_cancels_and_stays() {
+    let shop = shared().shop();
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.goto(&format!("{}?lang=de", address(&shop, &payment))).await;
+    tab.click("#cancel").await;
+    tab.shows("Diese Zahlung wurde abgebrochen.").await;
+    tab.shows("In 5 Sekunden geht es zurück.").await;
+    tab.click("#onward-stay").await;
+    tab.until("no notice", "document.getElementById('onward-box').hidden").await;
+    assert_eq!(tab.eval::<String>("document.activeElement.id").await, "onward", "the focus is not lost");
+    tokio::time::sleep(std::time::Duration::from_millis(5_500)).await;
+    assert!(tab.url().await.contains("/for/"), "it stays");
+    tab.click("#onward").await;
+    tab.until("the basket", "location.search === '?basket'").await;
+    assert_eq!(shop.payment(&payment.id)["status"], "user_cancelled");
+    tab.is_clean();
+}
+
+async fn the_keyboard_is_enough() {
+    let shop = shared().shop();
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.install_keychain(0).await;
+    tab.goto(&address(&shop, &payment)).await;
+    let focused = "document.activeElement.id || document.activeElement.tagName";
+    let reach = async |id: &str| {
+        for _ in 0..20 {
+            tab.press("Tab").await;
+            let outline: String = tab.eval("getComputedStyle(document.activeElement).outlineStyle").await;
+            assert_ne!(outline, "none", "the focus can be seen");
+            if tab.eval::<String>(focused).await == id {
+                return;
+            }
+        }
+        panic!("{id} cannot be reached");
+    };
+    reach("continue").await;
+    tab.press("Enter").await;
+    tab.shows("Choose how to pay").await;
+    tab.until("Keychain", "!document.getElementById('keychain').hidden").await;
+    reach("keychain-pay").await;
+    tab.press("Enter").await;
+    let ask = tab.asked().await;
+    tab.answer(&ask, &sign(shared(), &ask)).await;
+    tab.shows("Your payment is final.").await;
+    tab.is_clean();
+}
+
+async fn what_a_merchant_writes_runs_nowhere() {
+    let dev = shared();
+    let shop = dev.shop();
+    let evil = "\"><script>window.pwned=1</script><img src=x onerror=window.pwned=1>";
+    shop.update(&json!({ "name": format!("Evil {evil}"), "supportUrl": "https://127.0.0.1:9/?\"><script>window.pwned=1</script>" })).ok(200);
+    let payment = shop.open_with(&json!({
+        "amount": "1500", "currency": "HBD", "description": format!("Mug {evil}"), "metadata": { "note": evil },
+        "redirectUrl": "https://127.0.0.1:9/?\"><script>window.pwned=1</script>",
+    }));
+    let tab = Tab::open().await;
+    for step in ["", "?step=pay"] {
+        tab.goto(&format!("{}{step}", address(&shop, &payment))).await;
+        tab.shows("<script>window.pwned=1</script>").await;
+        assert!(tab.eval::<bool>("window.pwned === undefined && document.images.length === 0").await);
+    }
+    dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &payment.memo);
+    tab.shows("Your payment is final.").await;
+    assert!(tab.eval::<bool>("window.pwned === undefined && document.images.length === 0").await);
+    tab.is_clean();
+}
+
+async fn no_other_site_can_frame_the_page() {
+    let shop = shared().shop();
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.goto(&format!("{}/livez", shop.api.base)).await;
+    let address = address(&shop, &payment);
+    let frame = format!(
+        "new Promise(done => {{ const f = document.createElement('iframe'); f.onload = () => done(f.contentDocument === null); f.src = {}; document.body.append(f) }})",
+        json!(address)
+    );
+    assert!(tab.eval::<bool>(&frame).await, "the browser shows an error in its place");
+}

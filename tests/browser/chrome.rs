@@ -1,0 +1,370 @@
+//! A Chromium of our own and its tabs: what a person does with a page, and everything the browser complains about.
+
+use std::{
+    path::PathBuf,
+    process::Command,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use chromiumoxide::{
+    Browser, Page,
+    cdp::{
+        browser_protocol::{
+            dom::ScrollIntoViewIfNeededParams,
+            emulation::{
+                MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams, SetScriptExecutionDisabledParams,
+            },
+            log::{EventEntryAdded, LogEntryLevel},
+            page::AddScriptToEvaluateOnNewDocumentParams,
+            target::{CreateBrowserContextParams, CreateTargetParams},
+        },
+        js_protocol::runtime::{AddBindingParams, EventBindingCalled, EventConsoleApiCalled, EventExceptionThrown},
+    },
+    page::ScreenshotParams,
+};
+use futures_util::StreamExt;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::harness::{PATIENCE, Process, Stopwatch, folder};
+
+/// Finds Chromium.
+pub(super) fn program() -> Option<&'static str> {
+    static PROGRAM: OnceLock<Option<&'static str>> = OnceLock::new();
+    *PROGRAM.get_or_init(|| {
+        let is_there = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
+        ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"].into_iter().find(is_there)
+    })
+}
+
+/// Where the browser's messages are read.
+pub(super) fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+    })
+}
+
+/// Nothing of it reaches the world or is kept.
+const FLAGS: [&str; 11] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--remote-debugging-port=0",
+];
+
+struct Chrome {
+    browser: Browser,
+    process: Mutex<Option<Process>>,
+}
+
+static CHROME: tokio::sync::OnceCell<Chrome> = tokio::sync::OnceCell::const_new();
+
+async fn chrome() -> &'static Chrome {
+    CHROME
+        .get_or_init(|| async {
+            let home = folder("chromium");
+            let data = format!("--user-data-dir={}", home.join("data").display());
+            let args: Vec<&str> = FLAGS.into_iter().chain([data.as_str(), "about:blank"]).collect();
+            let mut process = Process::program(program().expect("looked for before"), &home, &args);
+            let address = process.log_after("DevTools listening on ");
+            let (browser, mut handler) = Browser::connect(address).await.expect("the browser answers");
+            runtime().spawn(async move { while handler.next().await.is_some() {} });
+            Chrome { browser, process: Mutex::new(Some(process)) }
+        })
+        .await
+}
+
+/// Ends the browser, if there is one.
+pub(super) fn end() {
+    if let Some(chrome) = CHROME.get() {
+        drop(locked(&chrome.process).take());
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A window of its own: no cookie or storage is another's.
+pub(super) struct Tab {
+    page: Page,
+    complaints: Arc<Mutex<Vec<String>>>,
+    asks: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Tab {
+    /// Opens an empty one, as wide as a small laptop.
+    pub(super) async fn open() -> Self {
+        let browser = &chrome().await.browser;
+        let context = browser.create_browser_context(CreateBrowserContextParams::default()).await.expect("a context");
+        let mut target = CreateTargetParams::new("about:blank");
+        target.browser_context_id = Some(context);
+        let page = browser.new_page(target).await.expect("a tab");
+        let tab = Self { page, complaints: Arc::default(), asks: Arc::default() };
+        tab.page.enable_log().await.expect("a log");
+        tab.listen().await;
+        tab.size(1_280, false).await;
+        tab
+    }
+
+    /// Keeps whatever the browser holds against the page: errors, warnings, breaches of its policy.
+    async fn listen(&self) {
+        let mut entries = self.page.event_listener::<EventEntryAdded>().await.expect("events");
+        let mut errors = self.page.event_listener::<EventExceptionThrown>().await.expect("events");
+        let mut said = self.page.event_listener::<EventConsoleApiCalled>().await.expect("events");
+        let mut bindings = self.page.event_listener::<EventBindingCalled>().await.expect("events");
+        let keep = |complaints: &Arc<Mutex<Vec<String>>>| {
+            let complaints = Arc::clone(complaints);
+            move |text: String| locked(&complaints).push(text)
+        };
+        let (one, two, three, asks) =
+            (keep(&self.complaints), keep(&self.complaints), keep(&self.complaints), Arc::clone(&self.asks));
+        runtime().spawn(async move {
+            while let Some(event) = entries.next().await {
+                if matches!(event.entry.level, LogEntryLevel::Error | LogEntryLevel::Warning) {
+                    one(format!("{} {}", event.entry.text, event.entry.url.as_deref().unwrap_or_default()));
+                }
+            }
+        });
+        runtime().spawn(async move {
+            while let Some(event) = errors.next().await {
+                two(format!("{:?}", event.exception_details));
+            }
+        });
+        runtime().spawn(async move {
+            while let Some(event) = said.next().await {
+                three(format!("console: {:?}", event.args));
+            }
+        });
+        runtime().spawn(async move {
+            while let Some(event) = bindings.next().await {
+                locked(&asks).push(serde_json::from_str(&event.payload).expect("JSON"));
+            }
+        });
+    }
+
+    /// Gives the browser a Keychain, `delay_ms` after each page has loaded. What it is asked, the test answers.
+    pub(super) async fn install_keychain(&self, delay_ms: u32) {
+        self.page.execute(AddBindingParams::new("keychainAsks")).await.expect("a binding");
+        let script = KEYCHAIN.replace("DELAY", &delay_ms.to_string());
+        let script = AddScriptToEvaluateOnNewDocumentParams::new(script);
+        self.page.evaluate_on_new_document(script).await.expect("a script");
+    }
+
+    /// Waits for what the page asks of Keychain.
+    pub(super) async fn asked(&self) -> Value {
+        until("Keychain to be asked", async || {
+            let mut asks = locked(&self.asks);
+            (!asks.is_empty()).then(|| asks.remove(0))
+        })
+        .await
+    }
+
+    /// Says whether Keychain was asked more.
+    pub(super) fn is_asked(&self) -> bool {
+        !locked(&self.asks).is_empty()
+    }
+
+    /// Answers as Keychain.
+    pub(super) async fn answer(&self, ask: &Value, answer: &Value) {
+        self.eval::<bool>(&format!("keychainAnswers({}, {answer}), true", ask["id"])).await;
+    }
+
+    /// Switches scripts of pages off.
+    pub(super) async fn without_scripts(&self) {
+        self.page.execute(SetScriptExecutionDisabledParams::new(true)).await.expect("no scripts");
+    }
+
+    /// Makes the window as wide as that, light or dark.
+    pub(super) async fn size(&self, width: u32, is_dark: bool) {
+        let height = if width < 600 { 568 } else { 800 };
+        let metrics = SetDeviceMetricsOverrideParams::new(i64::from(width), height, 1.0, width < 600);
+        self.page.execute(metrics).await.expect("a size");
+        let scheme = if is_dark { "dark" } else { "light" };
+        let features = vec![
+            MediaFeature { name: "prefers-color-scheme".to_owned(), value: scheme.to_owned() },
+            MediaFeature { name: "prefers-reduced-motion".to_owned(), value: "reduce".to_owned() },
+        ];
+        self.page.execute(SetEmulatedMediaParams::builder().features(features).build()).await.expect("a scheme");
+    }
+
+    /// Follows an address.
+    pub(super) async fn goto(&self, url: &str) {
+        self.page.goto(url).await.unwrap_or_else(|error| panic!("{url}: {error}"));
+    }
+
+    /// Returns where it is.
+    pub(super) async fn url(&self) -> String {
+        self.page.url().await.ok().flatten().unwrap_or_default()
+    }
+
+    /// Clicks as a mouse does.
+    pub(super) async fn click(&self, selector: &str) {
+        self.until(selector, &format!("(e => e && e.checkVisibility())(document.querySelector({}))", json!(selector)))
+            .await;
+        let element = self.page.find_element(selector).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        // Without a script in the page, which may be switched off.
+        let into_view = ScrollIntoViewIfNeededParams::builder().backend_node_id(element.backend_node_id).build();
+        self.page.execute(into_view).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        let point = element.clickable_point().await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        self.page.click(point).await.unwrap_or_else(|error| panic!("{selector}: {error}"));
+    }
+
+    /// Writes into a field.
+    pub(super) async fn fill(&self, selector: &str, text: &str) {
+        let script = format!(
+            "(e => {{ e.focus(); e.value = {}; e.dispatchEvent(new Event('input', {{bubbles: true}})); return true }})(document.querySelector({}))",
+            json!(text),
+            json!(selector)
+        );
+        self.eval::<bool>(&script).await;
+    }
+
+    /// Presses a key.
+    pub(super) async fn press(&self, key: &str) {
+        let body = self.page.find_element("html").await.expect("a page");
+        body.press_key(key).await.expect("a key");
+    }
+
+    /// Runs a script in the page and returns what it gives.
+    pub(super) async fn eval<T: DeserializeOwned>(&self, script: &str) -> T {
+        let result = self.page.evaluate(script).await.unwrap_or_else(|error| panic!("{script}: {error}"));
+        result.into_value().unwrap_or_else(|error| panic!("{script}: {error}"))
+    }
+
+    /// Waits until a script says yes.
+    pub(super) async fn until(&self, what: &str, script: &str) {
+        let yes = format!("Boolean({script})");
+        until(what, async || {
+            // A page that is being left has no answer.
+            let said = self.page.evaluate(yes.as_str()).await.ok()?.into_value::<bool>().ok()?;
+            said.then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until the page shows a text.
+    pub(super) async fn shows(&self, text: &str) {
+        self.until(&format!("{text:?}"), &format!("document.body.innerText.includes({})", json!(text))).await;
+    }
+
+    /// Returns the text that is seen.
+    pub(super) async fn text(&self) -> String {
+        self.eval("document.body.innerText").await
+    }
+
+    /// Expects that the browser has nothing against the page.
+    pub(super) fn is_clean(&self) {
+        let complaints = locked(&self.complaints);
+        assert!(complaints.is_empty(), "{complaints:#?}");
+    }
+
+    /// Forgets complaints that the test has provoked.
+    pub(super) fn forgive(&self) {
+        locked(&self.complaints).clear();
+    }
+
+    /// Looks at a state in every size and scheme: takes pictures, and expects that everybody can use it.
+    pub(super) async fn look(&self, name: &str) {
+        self.picture(name, true).await;
+    }
+
+    /// Takes the pictures alone, where the checker cannot run.
+    pub(super) async fn look_without_checker(&self, name: &str) {
+        self.picture(name, false).await;
+    }
+
+    async fn picture(&self, name: &str, is_checked: bool) {
+        let mut findings = Vec::new();
+        for width in [320, 768, 1_280] {
+            for scheme in ["light", "dark"] {
+                self.size(width, scheme == "dark").await;
+                let picture = ScreenshotParams::builder().full_page(true).build();
+                let png = self.page.screenshot(picture).await.expect("a picture");
+                std::fs::write(pictures().join(format!("{name}-{width}-{scheme}.png")), png).expect("a file");
+                let over: i64 = self.eval("document.documentElement.scrollWidth - window.innerWidth").await;
+                if over > 0 {
+                    findings.push(format!("{name} {width}: {over} px too wide"));
+                }
+                if is_checked && width != 768 {
+                    let found = self.axe().await.into_iter();
+                    findings.extend(found.map(|found| format!("{name} {width} {scheme}: {found}")));
+                }
+            }
+        }
+        self.size(1_280, false).await;
+        assert!(findings.is_empty(), "{findings:#?}");
+    }
+
+    /// Returns what axe finds against WCAG 2.2 AA and good practice.
+    async fn axe(&self) -> Vec<String> {
+        if !self.eval::<bool>("Boolean(window.axe)").await {
+            self.page.evaluate(axe_source()).await.expect("axe");
+        }
+        let run = "axe.run(document, { resultTypes: ['violations'] }).then(found => found.violations.map(v => \
+                   v.id + ': ' + v.help + ' ' + v.nodes.map(n => n.target.join(' ') + ' ' + n.failureSummary).join('; ')))";
+        self.eval(run).await
+    }
+}
+
+/// The checker's own source, as a script that gives nothing.
+fn axe_source() -> &'static str {
+    static SOURCE: OnceLock<String> = OnceLock::new();
+    SOURCE.get_or_init(|| {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/interop/node_modules/axe-core/axe.min.js");
+        format!("{};true", std::fs::read_to_string(path).expect("axe-core is installed"))
+    })
+}
+
+/// The folder of the pictures: `HIVETILL_SCREENSHOTS`, or one in the build's.
+fn pictures() -> &'static PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let here = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/screenshots");
+        let folder = std::env::var_os("HIVETILL_SCREENSHOTS").map_or(PathBuf::from(here), PathBuf::from);
+        std::fs::create_dir_all(&folder).expect("a folder for pictures");
+        folder
+    })
+}
+
+/// Looks until there is something.
+pub(super) async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let watch = Stopwatch::start();
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(watch.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
+        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    }
+}
+
+/// The extension's face: asks are handed to the test, which signs and sends as the extension does, and answers.
+const KEYCHAIN: &str = r"(() => {
+  const open = new Map();
+  let next = 1;
+  const ask = (what, callback) => { const id = next++; open.set(id, callback); window.keychainAsks(JSON.stringify({ id, ...what })); };
+  window.keychainAnswers = (id, answer) => open.get(id)(answer);
+  setTimeout(() => {
+    window.hive_keychain = {
+      requestHandshake(callback) { setTimeout(callback, 0); },
+      requestTransfer(account, to, amount, memo, currency, callback, enforce = false, rpc) {
+        if (!/^\d+\.\d{3}$/.test(amount) || memo.startsWith('#')) {
+          return callback({ success: false, error: 'incomplete', result: null, message: 'Amount requires a string with 3 decimals' });
+        }
+        ask({ type: 'transfer', account, to, amount, memo, currency, enforce }, callback);
+      },
+      requestBroadcast(account, operations, key, callback, rpc) { ask({ type: 'broadcast', account, operations, key }, callback); },
+    };
+    window.dispatchEvent(new Event('hive-keychain-loaded'));
+  }, DELAY);
+})()";

@@ -1,0 +1,123 @@
+//! A merchant at the dashboard: logs in, makes a payment, pays it with play money, changes settings; every page pictured.
+
+use serde_json::json;
+
+use super::chrome::Tab;
+use crate::harness::{Dev, shared};
+
+super::journeys!(
+    a_merchant_logs_in_makes_a_test_payment_and_sees_it_paid,
+    a_wrong_key_is_told_and_a_logout_ends,
+    a_merchant_finds_and_changes_what_it_may,
+    an_admin_looks_after_merchants,
+);
+
+async fn log_in(tab: &Tab, base: &str, key: &str) {
+    tab.goto(&format!("{base}/dashboard")).await;
+    tab.fill("#key", key).await;
+    tab.click("#login").await;
+    tab.shows("Overview").await;
+}
+
+async fn a_merchant_logs_in_makes_a_test_payment_and_sees_it_paid() {
+    let shop = shared().shop();
+    let tab = Tab::open().await;
+    log_in(&tab, &shop.api.base, &shop.key).await;
+    tab.click("nav a[href='/dashboard/payments/new']").await;
+    tab.shows("Where the customer goes after paying").await;
+    tab.look("desk-new").await;
+    tab.fill("#amount", "2.5").await;
+    tab.fill("#description", "A mug <b>for</b> two").await;
+    tab.click("#create").await;
+    tab.shows("What happened").await;
+    tab.look("desk-payment-open").await;
+    tab.click("#pay-full").await;
+    tab.shows("Sent.").await;
+    let id = tab.url().await.split('?').next().and_then(|url| url.rsplit('/').next()).expect("an id").to_owned();
+    shop.until_status(&id, "completed");
+    tab.goto(&format!("{}/dashboard/payments/{id}", shop.api.base)).await;
+    tab.shows("irreversible").await;
+    tab.look("desk-payment-completed").await;
+    tab.goto(&format!("{}/dashboard", shop.api.base)).await;
+    tab.shows("$2.50").await;
+    tab.look("desk-overview").await;
+    tab.is_clean();
+}
+
+async fn a_wrong_key_is_told_and_a_logout_ends() {
+    let shop = shared().shop();
+    let tab = Tab::open().await;
+    tab.goto(&format!("{}/dashboard", shop.api.base)).await;
+    tab.look("desk-login").await;
+    tab.fill("#key", "sk_live_nonsense").await;
+    tab.click("#login").await;
+    tab.shows("This is no API key of ours.").await;
+    tab.look("desk-login-refused").await;
+    tab.forgive();
+    log_in(&tab, &shop.api.base, &shop.key).await;
+    assert_eq!(tab.eval::<String>("document.cookie").await, "", "no script can read the session");
+    tab.click("#logout").await;
+    tab.shows("Merchant dashboard").await;
+    tab.goto(&format!("{}/dashboard/settings", shop.api.base)).await;
+    tab.shows("Merchant dashboard").await;
+    tab.is_clean();
+}
+
+async fn a_merchant_finds_and_changes_what_it_may() {
+    let shop = shared().shop();
+    let payments: Vec<_> = (0..22)
+        .map(|n| shop.open_with(&json!({ "amount": format!("{}", 1_000 + n * 250), "currency": "HBD", "description": format!("Blue mug {n}") })))
+        .collect();
+    shop.cancel(&payments[0].id).ok(200);
+    let tab = Tab::open().await;
+    log_in(&tab, &shop.api.base, &shop.key).await;
+    tab.click("nav a[href='/dashboard/payments']").await;
+    tab.shows("22 payments").await;
+    tab.look("desk-payments").await;
+    tab.click("a[rel=next]").await;
+    tab.shows("user_cancelled").await;
+    tab.fill("#query", "mug 21").await;
+    tab.click("#filter").await;
+    tab.shows("1 payments").await;
+    tab.click("tbody a").await;
+    tab.shows("Blue mug 21").await;
+    tab.click("#cancel").await;
+    tab.shows("The payment is cancelled.").await;
+    tab.click("nav a[href='/dashboard/settings']").await;
+    tab.shows("Webhook secret").await;
+    tab.look("desk-settings").await;
+    tab.fill("#name", "Mugs & <i>more</i>").await;
+    tab.fill("#webhookUrl", "ftp://a.example").await;
+    tab.click("#save").await;
+    tab.shows("webhookUrl must be").await;
+    tab.look("desk-settings-refused").await;
+    tab.forgive();
+    tab.fill("#webhookUrl", "https://a.example/hook").await;
+    tab.click("#save").await;
+    tab.shows("Saved.").await;
+    tab.shows("Mugs & <i>more</i>").await;
+    tab.click("#rotate").await;
+    tab.shows("whsec_").await;
+    tab.look("desk-secret").await;
+    tab.click("main a.button").await;
+    tab.click("#everywhere").await;
+    tab.shows("Merchant dashboard").await;
+    tab.is_clean();
+}
+
+async fn an_admin_looks_after_merchants() {
+    let dev = Dev::start();
+    let shop = dev.shop();
+    let tab = Tab::open().await;
+    log_in(&tab, &dev.api.base, dev.admin_key()).await;
+    tab.click("nav a[href='/dashboard/merchants']").await;
+    tab.shows("Blue Mug Shop").await;
+    tab.look("desk-merchants").await;
+    tab.fill("#query", &shop.id).await;
+    tab.click("#filter").await;
+    tab.shows("1 merchants").await;
+    tab.click("button[name=active]").await;
+    tab.shows("The merchant is inactive.").await;
+    assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["isActive"], false);
+    tab.is_clean();
+}

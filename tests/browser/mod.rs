@@ -1,0 +1,56 @@
+//! The pages in a real Chromium: journeys of customers and merchants, accessibility, and pictures of every state. Where
+//! there is no Chromium, or no npm to fetch the accessibility checker with, the tests say so and count as ignored.
+
+mod checkout;
+mod chrome;
+mod dashboard;
+mod gallery;
+
+use std::sync::OnceLock;
+
+use libtest_mimic::{Completion, Failed, Trial};
+
+/// Every test of this room.
+pub(crate) fn all() -> Vec<Trial> {
+    [checkout::tests(), gallery::tests(), dashboard::tests()].into_iter().flatten().collect()
+}
+
+/// Ends the browser.
+pub(crate) fn end() {
+    chrome::end();
+}
+
+/// Makes a test of a journey, which is run where a browser can.
+fn journey<F>(title: String, journey: impl Fn() -> F + Send + 'static) -> Trial
+where
+    F: Future<Output = ()>,
+{
+    Trial::ignorable_test(title, move || match missing() {
+        Some(why) => Ok::<_, Failed>(Completion::ignored_with(why)),
+        None => {
+            chrome::runtime().block_on(journey());
+            Ok(Completion::Completed)
+        }
+    })
+}
+
+/// Gathers the journeys of a module under their full names.
+macro_rules! journeys {
+    ($($name:ident),+ $(,)?) => {
+        pub(super) fn tests() -> Vec<libtest_mimic::Trial> {
+            vec![$(super::journey(crate::title(module_path!(), stringify!($name)), $name)),+]
+        }
+    };
+}
+use journeys;
+
+/// What is missing to run them.
+fn missing() -> Option<&'static str> {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    MISSING
+        .get_or_init(|| match chrome::program() {
+            None => Some("no chromium in PATH".to_owned()),
+            Some(_) => crate::interop::prepare_clients(),
+        })
+        .as_deref()
+}

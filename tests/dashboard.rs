@@ -1,0 +1,380 @@
+//! The merchant's dashboard from outside: who gets in, what no other site can do, and every action without a browser.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Api, Dev, Shop, shared};
+
+crate::tests!(
+    a_key_opens_a_session_and_the_cookie_travels_safely,
+    a_wrong_key_opens_nothing_and_is_not_repeated,
+    every_page_asks_for_a_session,
+    a_session_of_somebodys_choosing_is_not_adopted,
+    no_other_site_can_send_a_form,
+    another_merchants_payments_do_not_exist,
+    only_admins_see_merchants,
+    pages_let_nothing_else_in_and_cannot_be_framed,
+    logging_out_everywhere_ends_every_session,
+    a_replaced_key_ends_its_sessions,
+    payments_are_filtered_searched_and_exported_whole,
+    no_export_cell_is_a_formula,
+    a_payment_is_made_paid_with_play_money_and_cancelled,
+    settings_are_saved_and_refused_by_field,
+    a_new_secret_is_shown_once,
+    an_admin_switches_a_merchant_off_and_on_and_issues_a_key,
+);
+
+/// Somebody who is logged in.
+struct Visitor {
+    api: Api,
+    cookie: String,
+    token: String,
+}
+
+fn post_form(api: &Api, path: &str, cookie: Option<&str>, body: &str) -> Answer {
+    let ask = api.ask("POST", path).header("accept", "text/html");
+    let ask = ask.header("content-type", "application/x-www-form-urlencoded");
+    let ask = if let Some(cookie) = cookie { ask.header("cookie", cookie) } else { ask };
+    ask.body(body).send()
+}
+
+fn form(pairs: &[(&str, &str)]) -> String {
+    url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+fn cookie_of(answer: &Answer) -> String {
+    let set = answer.header("set-cookie").expect("a cookie");
+    set.split(';').next().expect("its value").to_owned()
+}
+
+impl Visitor {
+    fn log_in(api: &Api, key: &str) -> Self {
+        let answer = post_form(api, "/dashboard/login", None, &form(&[("key", key)]));
+        assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard")), "{}", answer.text());
+        let mut visitor = Self { api: api.clone(), cookie: cookie_of(&answer), token: String::new() };
+        let page = visitor.page("/dashboard");
+        let token = page.split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+        visitor.token = token.expect("a form's token").to_owned();
+        visitor
+    }
+
+    fn of(shop: &Shop) -> Self {
+        Self::log_in(&shop.api, &shop.key)
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.api.get(path).header("accept", "text/html").header("cookie", &self.cookie).send()
+    }
+
+    #[track_caller]
+    fn page(&self, path: &str) -> String {
+        let answer = self.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.text()
+    }
+
+    fn send(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
+        let pairs: Vec<(&str, &str)> =
+            [("token", self.token.as_str())].into_iter().chain(pairs.iter().copied()).collect();
+        post_form(&self.api, path, Some(&self.cookie), &form(&pairs))
+    }
+
+    #[track_caller]
+    fn done(&self, path: &str, pairs: &[(&str, &str)]) -> String {
+        let answer = self.send(path, pairs);
+        assert_eq!(answer.status, 303, "{path}: {}", answer.text());
+        answer.header("location").expect("a page").to_owned()
+    }
+}
+
+fn a_key_opens_a_session_and_the_cookie_travels_safely() {
+    let shop = shared().shop();
+    let answer = post_form(&shop.api, "/dashboard/login", None, &form(&[("key", &format!(" {} ", shop.key))]));
+    let cookie = answer.header("set-cookie").expect("a cookie");
+    assert!(cookie.starts_with("__Host-hivetill="), "{cookie}");
+    for part in ["Path=/", "Secure", "HttpOnly", "SameSite=Lax"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    assert!(!cookie.contains("Domain") && !cookie.contains(&shop.key));
+    let page = Visitor::of(&shop).page("/dashboard");
+    assert!(page.contains("Overview") && !page.contains(&shop.key) && !page.contains("<script"));
+}
+
+fn a_wrong_key_opens_nothing_and_is_not_repeated() {
+    let api = &shared().api;
+    for key in ["", "sk_live_000000000000000000000000000000000000000000000000", "<script>alert(1)</script>"] {
+        let answer = post_form(api, "/dashboard/login", None, &form(&[("key", key)]));
+        assert_eq!(answer.status, 401, "{key}");
+        assert!(answer.header("set-cookie").is_none());
+        let page = answer.text();
+        assert!(page.contains("no API key of ours") && (key.is_empty() || !page.contains(key)), "{page}");
+    }
+}
+
+fn every_page_asks_for_a_session() {
+    let api = &shared().api;
+    let cookie = format!("__Host-hivetill={}", "0".repeat(64));
+    for path in ["", "/payments", "/payments/new", "/payments.csv", "/settings", "/merchants", "/payments/pay_x"] {
+        for cookie in ["", &cookie] {
+            let answer = api.get(&format!("/dashboard{path}")).header("cookie", cookie).send();
+            assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard/login")), "{path}");
+        }
+    }
+    for path in ["/logout", "/settings", "/payments/new", "/settings/secret", "/payments/pay_x/cancel"] {
+        let answer = post_form(api, &format!("/dashboard{path}"), Some(&cookie), "name=x");
+        assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard/login")), "{path}");
+    }
+}
+
+fn a_session_of_somebodys_choosing_is_not_adopted() {
+    let shop = shared().shop();
+    let chosen = format!("__Host-hivetill={}", "a".repeat(64));
+    let answer = post_form(&shop.api, "/dashboard/login", Some(&chosen), &form(&[("key", &shop.key)]));
+    let first = cookie_of(&answer);
+    assert_ne!(first, chosen);
+    // Logging in again makes another session, and the one before is over.
+    let answer = post_form(&shop.api, "/dashboard/login", Some(&first), &form(&[("key", &shop.key)]));
+    assert_ne!(cookie_of(&answer), first);
+    for old in [chosen, first] {
+        assert_eq!(shop.api.get("/dashboard").header("cookie", &old).send().status, 303);
+    }
+}
+
+fn no_other_site_can_send_a_form() {
+    let shop = shared().shop();
+    let (visitor, other) = (Visitor::of(&shop), Visitor::of(&shop));
+    let change = |token: &str| form(&[("token", token), ("name", "Stolen"), ("hiveAccount", &shop.account.name)]);
+    for token in ["", "00", &other.token] {
+        let answer = post_form(&shop.api, "/dashboard/settings", Some(&visitor.cookie), &change(token));
+        assert_eq!(answer.status, 403, "{token}");
+    }
+    let from = |header: &str, value: &str| {
+        let ask = shop.api.ask("POST", "/dashboard/settings").header("cookie", &visitor.cookie).header(header, value);
+        ask.header("content-type", "application/x-www-form-urlencoded").body(change(&visitor.token)).send().status
+    };
+    assert_eq!(from("sec-fetch-site", "cross-site"), 403);
+    assert_eq!(from("sec-fetch-site", "same-site"), 403);
+    assert_eq!(from("origin", "https://evil.example"), 403);
+    assert_eq!(from("origin", "null"), 403);
+    assert_ne!(shop.get("/api/public/merchants/me").send().ok(200)["name"], "Stolen");
+    assert_eq!(from("origin", &shop.api.base), 303);
+    assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["name"], "Stolen");
+    let login = shop.api.ask("POST", "/dashboard/login").header("origin", "https://evil.example");
+    assert_eq!(login.body(form(&[("key", &shop.key)])).send().status, 403, "nobody is logged in from elsewhere");
+}
+
+fn another_merchants_payments_do_not_exist() {
+    let (shop, other) = (shared().shop(), shared().shop());
+    let foreign = other.open_payment();
+    let visitor = Visitor::of(&shop);
+    assert_eq!(visitor.get(&format!("/dashboard/payments/{}", foreign.id)).status, 404);
+    for action in ["cancel", "pay"] {
+        let path = format!("/dashboard/payments/{}/{action}", foreign.id);
+        assert_eq!(visitor.send(&path, &[("how", "full")]).status, 404, "{action}");
+    }
+    for path in ["/dashboard/payments", "/dashboard/payments.csv", "/dashboard/payments.json"] {
+        assert!(!visitor.page(&format!("{path}?query={}", foreign.id)).contains(&foreign.memo[4..30].repeat(2)));
+    }
+    assert!(!visitor.page("/dashboard/payments.csv").contains(&foreign.id));
+    assert_eq!(other.payment(&foreign.id)["status"], "pending");
+}
+
+fn only_admins_see_merchants() {
+    let shop = shared().shop();
+    let visitor = Visitor::of(&shop);
+    assert!(!visitor.page("/dashboard").contains("/dashboard/merchants"));
+    assert_eq!(visitor.get("/dashboard/merchants").status, 403);
+    assert_eq!(visitor.send(&format!("/dashboard/merchants/{}/active", shop.id), &[("active", "false")]).status, 403);
+    assert_eq!(visitor.send(&format!("/dashboard/merchants/{}/key", shop.id), &[]).status, 403);
+    assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["isActive"], true);
+}
+
+fn pages_let_nothing_else_in_and_cannot_be_framed() {
+    let shop = shared().shop();
+    let visitor = Visitor::of(&shop);
+    for path in ["/dashboard", "/dashboard/login", "/dashboard/payments", "/dashboard/settings", "/dashboard/nothing"] {
+        let answer = visitor.get(path);
+        let policy = answer.header("content-security-policy").expect("a policy");
+        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
+        for (name, value) in
+            [("x-frame-options", "DENY"), ("cache-control", "no-store"), ("referrer-policy", "no-referrer")]
+        {
+            assert_eq!(answer.header(name), Some(value), "{path}");
+        }
+        let page = answer.text();
+        assert!(!page.contains("<script") && !page.contains(" style=") && !page.contains(" onclick"), "{path}");
+    }
+}
+
+fn logging_out_everywhere_ends_every_session() {
+    let shop = shared().shop();
+    let (here, there, third) = (Visitor::of(&shop), Visitor::of(&shop), Visitor::of(&shop));
+    assert_eq!(here.done("/dashboard/logout", &[]), "/dashboard/login");
+    assert_eq!((here.get("/dashboard").status, there.get("/dashboard").status), (303, 200));
+    there.done("/dashboard/logout", &[("everywhere", "1")]);
+    assert_eq!((there.get("/dashboard").status, third.get("/dashboard").status), (303, 303));
+}
+
+fn a_replaced_key_ends_its_sessions() {
+    let dev = shared();
+    let shop = dev.shop();
+    let visitor = Visitor::of(&shop);
+    dev.api.ask("POST", &format!("/api/admin/merchants/{}/api-key", shop.id)).bearer(dev.admin_key()).send().ok(200);
+    let answer = visitor.get("/dashboard");
+    assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard/login")));
+}
+
+fn payments_are_filtered_searched_and_exported_whole() {
+    let shop = shared().shop();
+    let visitor = Visitor::of(&shop);
+    let open = |n: u32| {
+        let metadata = json!({ "order": format!("order-{n}") });
+        let currency = if n.is_multiple_of(2) { "HIVE" } else { "HBD" };
+        shop.open_with(
+            &json!({ "amount": "1000", "currency": currency, "description": format!("Mug {n}"), "metadata": metadata }),
+        )
+    };
+    let payments: Vec<_> = (0..25).map(open).collect();
+    shop.cancel(&payments[3].id).ok(200);
+    let page = visitor.page("/dashboard/payments");
+    assert!(page.contains("25 payments") && page.contains("Mug 24") && !page.contains("Mug 3<"), "{page}");
+    let next = page.split("href=\"").find(|rest| rest.contains("cursor=")).and_then(|rest| rest.split('"').next());
+    assert!(visitor.page(&next.expect("older ones").replace("&#38;", "&")).contains("Mug 3<"));
+    for (filter, count) in [
+        ("currency=HBD", 12),
+        ("status=user_cancelled", 1),
+        ("status=pending&currency=HIVE", 13),
+        ("query=order-17", 1),
+        ("query=Mug", 25),
+        ("from=2020-01-01&to=2020-01-02", 0),
+        ("from=2020-01-01", 25),
+        ("unusual=1", 0),
+    ] {
+        let page = visitor.page(&format!("/dashboard/payments?{filter}"));
+        assert!(page.contains(&format!("{count} payments")), "{filter}: {page}");
+        let rows = visitor.get(&format!("/dashboard/payments.json?{filter}")).json();
+        assert_eq!(rows.as_array().map(Vec::len), Some(count), "{filter}");
+        let csv = visitor.page(&format!("/dashboard/payments.csv?{filter}"));
+        assert_eq!(csv.lines().count(), count + 1, "{filter}");
+    }
+    let wrong = visitor.get("/dashboard/payments?from=yesterday&status=paid");
+    assert_eq!(wrong.status, 400);
+    assert!(wrong.text().contains("from must be") && wrong.text().contains("status must be"));
+}
+
+fn no_export_cell_is_a_formula() {
+    let shop = shared().shop();
+    let body = json!({ "amount": "1000", "currency": "HBD", "description": "=HYPERLINK(\"https://evil.example\")",
+        "metadata": { "@note": "+1" } });
+    shop.open_with(&body);
+    let answer = Visitor::of(&shop).get("/dashboard/payments.csv");
+    assert!(answer.header("content-disposition").is_some_and(|value| value.starts_with("attachment")));
+    let csv = answer.text();
+    assert!(csv.contains("\"'=HYPERLINK(\"\"https://evil.example\"\")\"") && csv.contains("\"'@note=+1\""), "{csv}");
+}
+
+fn a_payment_is_made_paid_with_play_money_and_cancelled() {
+    let shop = shared().shop();
+    let visitor = Visitor::of(&shop);
+    let make = |amount: &str| {
+        let fields =
+            [("amount", amount), ("currency", "HBD"), ("description", "A <b>mug</b>"), ("metadata", "order=7\n")];
+        visitor.done("/dashboard/payments/new", &fields)
+    };
+    let id = |path: &str| path.rsplit('/').next().expect("an id").to_owned();
+    type Row = (&'static str, &'static str, fn(&Value) -> bool);
+    let states: [Row; 5] = [
+        ("full", "completed", |record| record["status"] == "completed"),
+        ("partial", "underpaid", |record| record["amountPaid"] == "1250"),
+        ("over", "overpaid", |record| record["amountOverpaid"] == "1000"),
+        ("currency", "wrong_currency", |record| record["exceptions"][0] == "wrong_currency"),
+        ("memo", "pending", |record| record["status"] == "pending"),
+    ];
+    for (how, word, is) in states {
+        let path = make("2.5");
+        assert!(visitor.page(&path).contains("A &#60;b&#62;mug"));
+        visitor.done(&format!("{path}/pay"), &[("how", how)]);
+        shop.until(&id(&path), word, is);
+        assert!(visitor.page(&path).contains(word), "{how}");
+    }
+    let path = make("1");
+    visitor.done(&format!("{path}/cancel"), &[]);
+    assert_eq!(shop.payment(&id(&path))["status"], "user_cancelled");
+    visitor.done(&format!("{path}/pay"), &[("how", "late")]);
+    shop.until(&id(&path), "paid after the end", |record| record["amountLate"] == "1000");
+    for (field, value) in [
+        ("amount", "1.2345"),
+        ("amount", "-1"),
+        ("description", ""),
+        ("minutes", "0"),
+        ("redirectUrl", "javascript:alert(1)"),
+    ] {
+        let mut fields = vec![("amount", "1"), ("currency", "HBD"), ("description", "x")];
+        fields.retain(|(name, _)| *name != field);
+        fields.push((field, value));
+        let answer = visitor.send("/dashboard/payments/new", &fields);
+        assert_eq!(answer.status, 400, "{field}");
+        assert!(answer.text().contains(&format!("<li>{field} ")), "{field}: {}", answer.text());
+    }
+}
+
+fn settings_are_saved_and_refused_by_field() {
+    let shop = shared().shop();
+    let visitor = Visitor::of(&shop);
+    let account = shop.account.name.as_str();
+    let path = visitor.done(
+        "/dashboard/settings",
+        &[
+            ("name", "Mugs & more"),
+            ("hiveAccount", account),
+            ("iconUrl", "https://a.example/i.png"),
+            ("webhookUrl", "https://a.example/h"),
+            ("supportUrl", "mailto:help@a.example"),
+        ],
+    );
+    assert!(visitor.page(&path).contains("Saved."));
+    let record = shop.get("/api/public/merchants/me").send().ok(200);
+    assert_eq!((&record["name"], &record["x402Enabled"]), (&json!("Mugs & more"), &json!(false)));
+    assert_eq!(record["supportUrl"], "mailto:help@a.example");
+    let wrong =
+        visitor.send("/dashboard/settings", &[("name", ""), ("hiveAccount", "No"), ("iconUrl", "javascript:x")]);
+    assert_eq!(wrong.status, 400);
+    let page = wrong.text();
+    for field in ["name", "hiveAccount", "iconUrl"] {
+        assert!(page.contains(&format!("<li>{field} ")), "{field}: {page}");
+    }
+    visitor.done("/dashboard/settings", &[("name", "Mugs"), ("hiveAccount", account), ("x402", "1")]);
+    let record = shop.get("/api/public/merchants/me").send().ok(200);
+    assert_eq!(
+        (&record["iconUrl"], &record["x402Enabled"]),
+        (&Value::Null, &json!(true)),
+        "an emptied field is cleared"
+    );
+}
+
+fn a_new_secret_is_shown_once() {
+    let shop = shared().shop();
+    let visitor = Visitor::of(&shop);
+    let answer = visitor.send("/dashboard/settings/secret", &[("graceHours", "24")]);
+    let page = answer.text();
+    let secret = page.split("class=\"secret\">").nth(1).and_then(|rest| rest.split('<').next()).expect("a secret");
+    assert!(secret.starts_with("whsec_") && page.contains("signs beside it until"));
+    assert!(!visitor.page("/dashboard/settings").contains("whsec_"));
+    assert_eq!(visitor.send("/dashboard/settings/secret", &[("graceHours", "169")]).status, 400);
+}
+
+fn an_admin_switches_a_merchant_off_and_on_and_issues_a_key() {
+    let dev: &Dev = shared();
+    let shop = dev.shop();
+    let admin = Visitor::log_in(&dev.api, dev.admin_key());
+    let page = admin.page(&format!("/dashboard/merchants?query={}&limit=50", shop.account.name));
+    assert!(page.contains(&shop.id) && page.contains("Deactivate"), "{page}");
+    let path = format!("/dashboard/merchants/{}/active", shop.id);
+    assert!(admin.page(&admin.done(&path, &[("active", "false")])).contains("The merchant is inactive."));
+    assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["isActive"], false);
+    assert!(Visitor::of(&shop).page("/dashboard").contains("inactive"));
+    admin.done(&path, &[("active", "true")]);
+    let page = admin.send(&format!("/dashboard/merchants/{}/key", shop.id), &[]).text();
+    let key = page.split("class=\"secret\">").nth(1).and_then(|rest| rest.split('<').next()).expect("a key");
+    shop.get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
+    Visitor::log_in(&dev.api, key);
+}
