@@ -8,6 +8,7 @@ mod astray;
 mod browser;
 mod checkout;
 mod dashboard;
+mod deliveries;
 mod events;
 mod golden;
 mod grpc;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         checkout::tests(),
         dashboard::tests(),
         webhooks::tests(),
+        deliveries::tests(),
         events::tests(),
         ledgers::tests(),
         limits::tests(),

@@ -3,7 +3,10 @@
 //! A merchant chooses the URL, and a name can resolve to anything: without this guard the engine would be a way into
 //! the network it stands in. The check is made at every dial, on the addresses that are then connected to.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
 
 pub use ipnet::IpNet;
 use ipnet::{Ipv4Net, Ipv6Net};
@@ -45,11 +48,23 @@ const DENIED_V6: [(Ipv6Addr, u8); 5] = [
     (Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0), 16),
 ];
 
+/// Domains that are never the public internet's (IANA's special-use names, and what routers use).
+const LOCAL_NAMES: [&str; 8] = ["localhost", "local", "internal", "home.arpa", "lan", "test", "invalid", "onion"];
+
 impl AllowedAddresses {
     /// Allows the public internet and these networks.
     #[must_use]
     pub fn public_and(extra: Vec<IpNet>) -> Self {
         Self { extra }
+    }
+
+    /// Says whether a name can be one of the public internet's. Where the operator allows networks of its own, names
+    /// of its own may lead there.
+    #[must_use]
+    pub fn may_name(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        let is_local = |suffix: &&str| host == **suffix || host.ends_with(&format!(".{suffix}"));
+        !self.extra.is_empty() || (host.contains('.') && !LOCAL_NAMES.iter().any(is_local))
     }
 
     /// Says whether an address may be dialled.
@@ -81,17 +96,35 @@ pub(crate) struct Blocked;
 /// The mark of a blocked address in an error's causes.
 pub(crate) const BLOCKED: &str = "the name has no address that may be dialled";
 
-/// Resolves names by the operating system, and keeps only the addresses that may be dialled.
-impl Resolve for AllowedAddresses {
+/// Resolves names and keeps only the addresses that may be dialled. Every dial asks anew: a name that was public when
+/// it was saved may be anything now.
+#[derive(Clone)]
+pub(crate) struct Guarded {
+    pub(crate) resolver: Arc<dyn Resolve>,
+    pub(crate) allowed: AllowedAddresses,
+}
+
+impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
-        let allowed = self.clone();
+        let (found, allowed) = (self.resolver.resolve(name), self.allowed.clone());
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let kept: Vec<SocketAddr> = found.filter(|address| allowed.allows(address.ip())).collect();
+            let kept: Vec<SocketAddr> = found.await?.filter(|address| allowed.allows(address.ip())).collect();
             if kept.is_empty() {
                 return Err(Blocked.into());
             }
             Ok(Box::new(kept.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Resolves names by the operating system.
+pub(crate) struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
 }
@@ -145,6 +178,19 @@ mod tests {
         ] {
             assert!(!public.allows(denied.parse().unwrap()), "{denied}");
         }
+    }
+
+    #[test]
+    fn only_names_of_the_public_internet_are_taken() {
+        let public = AllowedAddresses::default();
+        for name in ["shop.example", "a.b.shop.example.", "localhost.shop.example", "internal-tools.example"] {
+            assert!(public.may_name(name), "{name}");
+        }
+        for name in ["localhost", "LOCALHOST.", "x.localhost", "printer", "nas.local", "vault.internal", "a.home.arpa"]
+        {
+            assert!(!public.may_name(name), "{name}");
+        }
+        assert!(AllowedAddresses::public_and(vec!["10.0.0.0/8".parse().unwrap()]).may_name("vault.internal"));
     }
 
     #[test]

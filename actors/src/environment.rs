@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use engine::{
     account::AccountName,
     hive::{Authority, ChainId},
-    ids::{DeliveryId, KeyId, MerchantId, PaymentId, SlugToken},
+    ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{Block, Head, Transfer, TxId},
     money::{HivePrice, Money},
     time::Timestamp,
@@ -76,6 +76,12 @@ impl dyn Entropy {
     #[must_use]
     pub fn key_id(&self, now: Timestamp) -> KeyId {
         KeyId::new(now, self.bytes())
+    }
+
+    /// Returns a new event id; events of payments have ids that follow from theirs.
+    #[must_use]
+    pub fn event_id(&self, now: Timestamp) -> EventId {
+        EventId::new(now, self.bytes())
     }
 
     /// Returns a new delivery id.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use engine::ids::MerchantId;
+use engine::ids::{EventId, MerchantId};
 use storage::EventRecord;
 use tokio::{sync::Notify, time::timeout};
 
@@ -107,6 +107,15 @@ impl Gateway {
         events.truncate(limit);
         let next = events.last().map_or(after, |event| event.seq);
         Ok(EventPage { events, next, has_more })
+    }
+
+    /// Returns the place of one of a merchant's events in its list; none if there is none, or no longer.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn event_place(&self, merchant: MerchantId, event: EventId) -> Result<Option<u64>, GatewayError> {
+        let place = self.context().env.store.event_place(event).await.map_err(|e| self.read_failed(&e))?;
+        Ok(place.filter(|(owner, _)| *owner == merchant).map(|(_, place)| place))
     }
 
     /// Watches a merchant's events from a place in its list on, or from now on.

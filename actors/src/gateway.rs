@@ -55,6 +55,15 @@ pub enum GatewayError {
     /// There is no such payment, or it is not the caller's.
     #[error("no such payment")]
     PaymentNotFound,
+    /// There is no such delivery, or it is not the caller's.
+    #[error("no such delivery")]
+    DeliveryNotFound,
+    /// The event is older than what is kept.
+    #[error("the event is no longer kept")]
+    EventForgotten,
+    /// The merchant has no webhook endpoint.
+    #[error("the merchant has no webhook endpoint")]
+    NoEndpoint,
     /// There is no such merchant.
     #[error("no such merchant")]
     MerchantNotFound,

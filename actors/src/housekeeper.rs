@@ -1,5 +1,5 @@
-//! Work that waits for a quiet moment: words of new payments go into the search index, old idempotency keys go, and
-//! transfers that came before their session find it.
+//! Work that waits for a quiet moment: words of new payments go into the search index, old idempotency keys and events
+//! go, and transfers that came before their session find it.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -24,6 +24,8 @@ const BATCH: usize = 500;
 const FORGET_INTERVAL: Duration = Duration::from_secs(300);
 /// How old a session may be that a transfer still waits for.
 const STRAYS_WAIT: Duration = Duration::from_secs(400 * 86_400);
+/// Commits that forget old events, one after the other; what is left waits for the next time.
+const PRUNINGS: usize = 50;
 
 #[derive(Debug)]
 pub(crate) enum Msg {
@@ -55,6 +57,22 @@ impl Housekeeper {
         let forget = Write::Forget { made_before: now.minus(KEY_LIFETIME) };
         if let Err(error) = self.context.env.store.commit(Batch::of(forget)).await {
             self.context.give_up_on(&error);
+        }
+        self.forget_events(now).await;
+    }
+
+    /// Events are kept for so long; what receivers answered goes with them.
+    async fn forget_events(&self, now: Timestamp) {
+        let (store, happened_before) = (&self.context.env.store, now.minus(self.context.settings.event_retention));
+        for _ in 0..PRUNINGS {
+            match store.oldest_event().await {
+                Ok(Some(oldest)) if oldest < happened_before => {}
+                Ok(_) => return,
+                Err(error) => return self.context.read_failed(&error),
+            }
+            if let Err(error) = store.commit(Batch::of(Write::Prune { happened_before })).await {
+                return self.context.give_up_on(&error);
+            }
         }
     }
 }

@@ -5,10 +5,10 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use engine::webhook::Outcome;
 use futures_util::future::BoxFuture;
-use reqwest::{Client, redirect::Policy};
+use reqwest::{Client, dns::Resolve, redirect::Policy};
 
 use crate::{
-    addresses::{AllowedAddresses, BLOCKED},
+    addresses::{AllowedAddresses, BLOCKED, Guarded, SystemResolver},
     environment::{WebhookRequest, WebhookResponse, WebhookTransport},
 };
 
@@ -31,8 +31,12 @@ impl HttpWebhooks {
     /// # Errors
     /// When TLS cannot be set up.
     pub fn new(allowed: AllowedAddresses) -> Result<Self, reqwest::Error> {
+        Self::resolving_by(Arc::new(SystemResolver), allowed)
+    }
+
+    fn resolving_by(resolver: Arc<dyn Resolve>, allowed: AllowedAddresses) -> Result<Self, reqwest::Error> {
         let client = Client::builder()
-            .dns_resolver(Arc::new(allowed.clone()))
+            .dns_resolver(Arc::new(Guarded { resolver, allowed: allowed.clone() }))
             .redirect(Policy::none())
             .no_proxy()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -60,6 +64,10 @@ impl HttpWebhooks {
             Ok(answer) => answer,
             Err(error) => return WebhookResponse { outcome: failure(&error), snippet: String::new() },
         };
+        // The resolver gave only addresses that may be dialled; what answered must be one of them.
+        if answer.remote_addr().is_some_and(|address| !self.allowed.allows(address.ip())) {
+            return WebhookResponse { outcome: Outcome::Blocked, snippet: String::new() };
+        }
         let status = answer.status();
         let retry_after = answer.headers().get(reqwest::header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
@@ -88,7 +96,10 @@ impl WebhookTransport for HttpWebhooks {
     }
 
     fn accepts(&self, url: &str) -> bool {
-        !self.is_blocked(url)
+        let parsed = reqwest::Url::parse(url).ok();
+        let host = parsed.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+        let is_address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
+        !self.is_blocked(url) && (is_address || self.allowed.may_name(host))
     }
 }
 
@@ -163,5 +174,50 @@ mod tests {
             Outcome::Accepted { status: 204 }
         );
         assert!(receiver.await.unwrap().starts_with("POST /hook HTTP/1.1"));
+    }
+
+    /// A name that is public when it is first asked for, and ours afterwards.
+    #[derive(Default)]
+    struct Rebinding(std::sync::atomic::AtomicU32);
+
+    impl Resolve for Rebinding {
+        fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
+            let asked = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            let address = if asked == 0 { "93.184.216.34:0" } else { "127.0.0.1:0" };
+            let found: Vec<std::net::SocketAddr> = vec![address.parse().unwrap()];
+            Box::pin(async move { Ok(Box::new(found.into_iter()) as reqwest::dns::Addrs) })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_bound_anew_between_two_dials_leads_nowhere() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let names = Arc::new(Rebinding::default());
+        let public = HttpWebhooks::resolving_by(Arc::clone(&names) as _, AllowedAddresses::default()).unwrap();
+        let url = format!("http://shop.example:{port}/hook");
+        assert!(public.accepts(&url));
+        let first = names.resolve("shop.example".parse().unwrap()).await.unwrap().next().unwrap();
+        assert!(AllowedAddresses::default().allows(first.ip()), "it was public when it was looked at");
+        assert_eq!(outcome(&public, &url).await, Outcome::Blocked);
+        let nobody_came = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+        assert!(nobody_came.is_err(), "somebody dialled");
+    }
+
+    #[tokio::test]
+    async fn of_many_addresses_only_those_that_may_be_dialled_are_left() {
+        struct Many;
+        impl Resolve for Many {
+            fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
+                let found = ["10.0.0.1:0", "93.184.216.34:0", "[::1]:0", "[fe80::1]:0", "1.1.1.1:0"];
+                let found: Vec<std::net::SocketAddr> = found.iter().map(|address| address.parse().unwrap()).collect();
+                Box::pin(async move { Ok(Box::new(found.into_iter()) as reqwest::dns::Addrs) })
+            }
+        }
+        let guarded = Guarded { resolver: Arc::new(Many), allowed: AllowedAddresses::default() };
+        let left: Vec<String> =
+            guarded.resolve("x.example".parse().unwrap()).await.unwrap().map(|a| a.ip().to_string()).collect();
+        assert_eq!(left, ["93.184.216.34", "1.1.1.1"]);
     }
 }

@@ -20,7 +20,9 @@ pub mod system;
 
 mod accounts;
 mod astray;
+mod attempt;
 mod context;
+mod endpoints;
 mod events;
 mod facilitator;
 mod gateway;
@@ -41,6 +43,7 @@ mod webhook;
 mod x402;
 
 pub use astray::Candidate;
+pub use endpoints::{EndpointState, Replayed};
 pub use environment::Environment;
 pub use events::{EventPage, EventWatch};
 pub use gateway::{Gateway, GatewayError, Health, Opened};

@@ -104,7 +104,7 @@ impl Merchants {
         };
         let merchant = Merchant { is_admin, ..Merchant::register(registration, credentials, now) };
         self.watch(&merchant.hive_account);
-        self.commit(&merchant, None).await?;
+        self.commit(&merchant, None, None).await?;
         tracing::info!(merchant.id = %merchant.id, account = %merchant.hive_account, "merchant {} registered", merchant.id);
         Ok(Registered { merchant, api_key, secret })
     }
@@ -132,7 +132,9 @@ impl Merchants {
                 Change::KeyUsed => merchant.key_used(now),
             };
             self.watch(&changed.hive_account);
-            match self.commit(&changed, Some(merchant.version)).await {
+            // What is known of the old address says nothing of the new one.
+            let moved = (changed.webhook_url != merchant.webhook_url).then_some(Write::EnableEndpoint { merchant: id });
+            match self.commit(&changed, Some(merchant.version), moved).await {
                 Ok(()) => return Ok(changed),
                 Err(MerchantError::Contended) => {}
                 Err(error) => return Err(error),
@@ -148,9 +150,15 @@ impl Merchants {
         }
     }
 
-    async fn commit(&self, merchant: &Merchant, expected: Option<u64>) -> Result<(), MerchantError> {
+    async fn commit(
+        &self,
+        merchant: &Merchant,
+        expected: Option<u64>,
+        beside: Option<Write>,
+    ) -> Result<(), MerchantError> {
         let write = Write::Merchant { merchant: Box::new(merchant.clone()), expected };
-        self.context.env.store.commit(Batch::of(write)).await.map_err(|error| {
+        let batch = Batch { writes: [write].into_iter().chain(beside).collect() };
+        self.context.env.store.commit(batch).await.map_err(|error| {
             self.context.give_up_on(&error);
             match error {
                 CommitError::Overloaded => MerchantError::Overloaded,

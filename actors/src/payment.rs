@@ -165,6 +165,7 @@ impl PaymentActor {
                 delivery: self.context.env.entropy.delivery_id(event.at),
                 at: event.at,
                 body: webhook::status_changed(payment, event),
+                is_test: false,
             }));
         }
         match command {

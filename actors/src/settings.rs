@@ -37,6 +37,8 @@ pub struct Settings {
     pub webhook_header_prefix: String,
     /// How long one attempt may take.
     pub webhook_timeout: Duration,
+    /// How long events and what receivers answered are kept.
+    pub event_retention: Duration,
     /// Whether webhooks may go to plain http.
     pub allow_insecure_webhooks: bool,
     /// How agents' payments are taken.
@@ -63,6 +65,7 @@ impl Settings {
             rate_interval: Duration::from_secs(600),
             webhook_header_prefix: "X-Hivetill".to_owned(),
             webhook_timeout: Duration::from_secs(10),
+            event_retention: Duration::from_secs(60 * 86_400),
             allow_insecure_webhooks: false,
             x402: X402Settings::default(),
             max_waiting_calls: 4_096,

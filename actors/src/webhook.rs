@@ -1,4 +1,4 @@
-//! Delivers webhooks from the outbox: signs, posts, records the attempt, and waits for what is due next.
+//! Delivers webhooks from the outbox: whose turn it is, and when to look again. Every merchant has a lane of its own.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,25 +8,30 @@ use std::{
 
 use engine::{
     ids::{DeliveryId, MerchantId, PaymentId},
-    merchant::Merchant,
     mutant,
     time::Timestamp,
-    webhook::{Attempt, Delivery, Next},
+    webhook::{Delivery, Endpoint, Trigger},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, CommitError, Write};
+use storage::{Batch, Due, DueWork, Write};
+use tokio::time::Instant;
 
 use crate::{
+    attempt::{Attempted, attempt},
     context::Context,
-    environment::{WebhookRequest, WebhookResponse},
     timer::{Task, Timer},
 };
 
-/// Attempts under way at once, in all and for one merchant.
+/// Attempts under way at once, in all and for one endpoint.
 const MAX_IN_FLIGHT: usize = 256;
-const MAX_PER_MERCHANT: usize = 8;
-/// Due deliveries looked at in one round.
-const LOOK_AHEAD: usize = 2_048;
+const MAX_PER_ENDPOINT: usize = 8;
+/// One endpoint gets so many attempts a second at most, and so many at once after a pause.
+const PER_SECOND: u32 = 25;
+/// Merchants with something to send that are looked at in one round, and deliveries of each.
+const LANES_AT_ONCE: usize = 256;
+const DELIVERIES_AT_ONCE: usize = 64;
+/// The first attempt of an event waits so long for the events of its payment before it.
+const MAX_WAIT_FOR_EARLIER: Duration = Duration::from_secs(30);
 /// The outbox is looked at this often even if nobody rings, in case another engine put something in.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// How long a delivery whose attempt could not be recorded is left alone.
@@ -36,8 +41,8 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 pub(crate) enum Msg {
     /// Look at the outbox.
     Look,
-    /// An attempt is over and recorded, or its record failed; the next one is due then.
-    Done(DeliveryId, Option<Timestamp>),
+    /// An attempt is over and recorded, or its record failed.
+    Done { merchant: MerchantId, delivery: DeliveryId, attempted: Attempted },
 }
 
 pub(crate) struct Webhooks {
@@ -45,14 +50,98 @@ pub(crate) struct Webhooks {
 }
 
 pub(crate) struct Outbox {
-    /// Deliveries under way.
-    in_flight: BTreeMap<DeliveryId, (MerchantId, PaymentId)>,
-    /// Deliveries that are due and wait for a place, in order.
-    ready: BTreeMap<(Timestamp, DeliveryId), Delivery>,
-    /// Whether the store has more that is due than was read.
-    has_more: bool,
+    lanes: BTreeMap<MerchantId, Lane>,
+    /// Attempts under way, in all.
+    in_flight: usize,
     _bell: Task,
     alarm: Option<(Timestamp, Timer)>,
+}
+
+/// What goes to one endpoint.
+#[derive(Default)]
+struct Lane {
+    /// Attempts under way, and the payment each tells of.
+    in_flight: BTreeMap<DeliveryId, PaymentId>,
+    /// What is due, in order, as far as it was read.
+    ready: BTreeMap<(Timestamp, DeliveryId), Due>,
+    /// What could not be recorded is left alone until then.
+    resting: BTreeMap<DeliveryId, Timestamp>,
+    endpoint: Endpoint,
+    pace: Pace,
+}
+
+/// A bucket of tokens: so many a second, and a second's worth at once.
+#[derive(Default)]
+struct Pace {
+    /// When the bucket is full again.
+    full_at: Option<Instant>,
+}
+
+impl Pace {
+    const TOKEN: Duration = Duration::from_millis(1_000 / PER_SECOND as u64);
+
+    /// Returns how long the next token is away.
+    fn wait(&self, now: Instant) -> Duration {
+        let allowed = now + Self::TOKEN * (PER_SECOND - 1);
+        self.full_at.map_or(Duration::ZERO, |full_at| full_at.saturating_duration_since(allowed))
+    }
+
+    fn take(&mut self, now: Instant) {
+        self.full_at = Some(self.full_at.map_or(now, |full_at| full_at.max(now)) + Self::TOKEN);
+    }
+
+    fn is_full(&self, now: Instant) -> bool {
+        self.full_at.is_none_or(|full_at| full_at <= now)
+    }
+}
+
+impl Lane {
+    /// Returns how many attempts may be under way at once.
+    fn width(&self) -> usize {
+        if self.endpoint.is_breaker_open() { 1 } else { MAX_PER_ENDPOINT }
+    }
+
+    fn is_full(&self) -> bool {
+        self.in_flight.len() >= self.width()
+    }
+
+    /// Says whether reading what else is due would help: something could start, if it were known.
+    fn is_hungry(&self, now: Timestamp, instant: Instant) -> bool {
+        let is_paced = !self.ready.is_empty() && !self.pace.wait(instant).is_zero();
+        !self.is_full() && !is_paced && self.next(now, instant).is_err()
+    }
+
+    /// Returns what may start now; else how long at least nothing may.
+    fn next(&self, now: Timestamp, instant: Instant) -> Result<(Timestamp, DeliveryId), Option<Duration>> {
+        if self.is_full() {
+            return Err(None);
+        }
+        let pause = self.pace.wait(instant);
+        if !pause.is_zero() && !self.ready.is_empty() {
+            return Err(Some(pause));
+        }
+        let mut wait: Option<Duration> = None;
+        for (key, due) in &self.ready {
+            let delivery = &due.delivery;
+            if mutant!("retries-forgotten") && delivery.attempts > 0 {
+                continue;
+            }
+            // One payment's events go out one at a time, and the first word of each after the one before it.
+            let is_busy = self.in_flight.values().any(|payment| *payment == delivery.payment);
+            if is_busy && !mutant!("events-race") {
+                continue;
+            }
+            let may_start_at = delivery.due_at + MAX_WAIT_FOR_EARLIER;
+            let waits = due.follows && delivery.attempts == delivery.schedule_from && now < may_start_at;
+            if waits && !mutant!("events-race") {
+                let left = may_start_at.since(now);
+                wait = Some(wait.map_or(left, |wait| wait.min(left)));
+                continue;
+            }
+            return Ok(*key);
+        }
+        Err(wait)
+    }
 }
 
 impl Actor for Webhooks {
@@ -71,186 +160,187 @@ impl Actor for Webhooks {
                 }
             }
         });
-        Ok(Outbox { in_flight: BTreeMap::new(), ready: BTreeMap::new(), has_more: false, _bell: bell, alarm: None })
+        Ok(Outbox { lanes: BTreeMap::new(), in_flight: 0, _bell: bell, alarm: None })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, message: Msg, outbox: &mut Outbox) -> Result<(), ActorProcessingErr> {
-        let is_news = match message {
-            Msg::Look => true,
-            Msg::Done(delivery, next_at) => {
-                outbox.in_flight.remove(&delivery);
-                if let Some(next_at) = next_at {
-                    self.set_alarm(&myself, outbox, next_at);
-                }
-                outbox.has_more
-            }
-        };
-        // While many are ready, what else is due can only be later than they are.
-        if is_news && !(outbox.has_more && outbox.ready.len() >= LOOK_AHEAD / 2) {
-            self.read_due(&myself, outbox).await?;
+        match message {
+            // What was to be looked at is looked at now: the alarm is set anew.
+            Msg::Look => outbox.alarm = None,
+            Msg::Done { merchant, delivery, attempted } => self.end(outbox, merchant, delivery, attempted),
         }
-        self.start_ready(&myself, outbox);
+        let now = self.context.now();
+        let next = self.read_due(&myself, outbox, now).await?;
+        let wait = self.start_ready(&myself, outbox, now);
+        let at = wait.map_or(now + MAX_WAIT, |wait| now + wait).min(next.unwrap_or(now + MAX_WAIT)).min(now + MAX_WAIT);
+        if outbox.alarm.as_ref().is_none_or(|(set_for, _)| at < *set_for) {
+            outbox.alarm = Some((at, Timer::send(&myself, at.since(now), Msg::Look)));
+        }
         Ok(())
     }
 }
 
 impl Webhooks {
-    async fn read_due(&self, myself: &ActorRef<Msg>, outbox: &mut Outbox) -> Result<(), ActorProcessingErr> {
-        let now = self.context.now();
-        let due = self.context.env.store.due_deliveries(now, LOOK_AHEAD).await?;
-        outbox.has_more = due.len() == LOOK_AHEAD;
-        for delivery in due {
-            if !outbox.in_flight.contains_key(&delivery.id) {
-                outbox.ready.insert((delivery.due_at, delivery.id), delivery);
+    fn end(&self, outbox: &mut Outbox, merchant: MerchantId, delivery: DeliveryId, attempted: Attempted) {
+        let Some(lane) = outbox.lanes.get_mut(&merchant) else { return };
+        let Some(payment) = lane.in_flight.remove(&delivery) else { return };
+        outbox.in_flight -= 1;
+        if attempted == Attempted::NotRecorded {
+            lane.resting.insert(delivery, self.context.now() + AFTER_FAILURE);
+        }
+        // What is known of the endpoint, or of the payment's other events, may be out of date: read it again.
+        let has_followers = lane.ready.values().any(|due| due.delivery.payment == payment);
+        if attempted != Attempted::Taken || lane.endpoint.is_breaker_open() || has_followers {
+            lane.ready.clear();
+        }
+    }
+
+    /// Reads what is due where there is room for it. Returns when the next delivery will be due.
+    async fn read_due(
+        &self,
+        myself: &ActorRef<Msg>,
+        outbox: &mut Outbox,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, ActorProcessingErr> {
+        let store = &self.context.env.store;
+        let instant = Instant::now();
+        outbox.lanes.retain(|_, lane| {
+            lane.resting.retain(|_, until| now < *until);
+            !lane.in_flight.is_empty()
+                || !lane.ready.is_empty()
+                || !lane.resting.is_empty()
+                || !lane.pace.is_full(instant)
+        });
+        let busy = outbox.lanes.iter().filter(|(_, lane)| !lane.is_hungry(now, instant));
+        let busy: BTreeSet<MerchantId> = busy.map(|(merchant, _)| *merchant).collect();
+        let ready = outbox.lanes.values().filter(|lane| lane.next(now, instant).is_ok()).count();
+        if let Some(room) = LANES_AT_ONCE.checked_sub(ready).filter(|room| *room > 0) {
+            for work in store.due_work(now, room, DELIVERIES_AT_ONCE, busy).await? {
+                self.take_in(myself, outbox, work).await?;
             }
         }
-        let next = self.context.env.store.next_delivery_after(now).await?;
-        outbox.alarm = None;
-        self.set_alarm(myself, outbox, next.unwrap_or(now + MAX_WAIT).min(now + MAX_WAIT));
+        let resting = outbox.lanes.values().flat_map(|lane| lane.resting.values()).min().copied();
+        let next = store.next_delivery_after(now).await?;
+        Ok(next.into_iter().chain(resting).min())
+    }
+
+    /// Takes what is due into its merchant's lane; what nobody is there for is held.
+    async fn take_in(
+        &self,
+        myself: &ActorRef<Msg>,
+        outbox: &mut Outbox,
+        work: DueWork,
+    ) -> Result<(), ActorProcessingErr> {
+        let store = &self.context.env.store;
+        let merchant = work.merchant;
+        let has_url = store.merchant(merchant).await?.is_some_and(|merchant| merchant.webhook_url.is_some());
+        let lane = outbox.lanes.entry(merchant).or_default();
+        let (is_enabled, is_whole) = (work.endpoint.is_enabled(), work.deliveries.len() < DELIVERIES_AT_ONCE);
+        lane.endpoint = work.endpoint;
+        lane.ready.clear();
+        let mut held = Batch::default();
+        for due in work.deliveries {
+            let id = due.delivery.id;
+            if lane.in_flight.contains_key(&id) || lane.resting.contains_key(&id) {
+                continue;
+            }
+            // What a merchant tries out goes to a disabled endpoint, too.
+            if has_url && (is_enabled || due.delivery.trigger != Trigger::Auto) {
+                lane.ready.insert((due.delivery.due_at, id), due);
+            } else {
+                held = held.and(Write::Hold(due.delivery));
+            }
+        }
+        let count = held.writes.len();
+        if count == 0 {
+            return Ok(());
+        }
+        match store.commit(held).await {
+            Ok(()) => {
+                tracing::info!(merchant.id = %merchant, count, "{count} webhooks of {merchant} are held");
+                if !is_whole {
+                    myself.cast(Msg::Look)?;
+                }
+            }
+            // They are still in the outbox, and read again.
+            Err(error) => {
+                self.context.give_up_on(&error);
+                tracing::warn!(merchant.id = %merchant, %error, "webhooks of {merchant} are not held: {error}");
+            }
+        }
         Ok(())
     }
 
-    /// Looks again at `at`, unless it will earlier.
-    fn set_alarm(&self, myself: &ActorRef<Msg>, outbox: &mut Outbox, at: Timestamp) {
-        if outbox.alarm.as_ref().is_none_or(|(set_for, _)| at < *set_for) {
-            let wait = at.since(self.context.now());
-            outbox.alarm = Some((at, Timer::send(myself, wait, Msg::Look)));
-        }
-    }
-
-    /// Starts what may start: so many at once in all and for one merchant, and one after the other for one payment.
-    fn start_ready(&self, myself: &ActorRef<Msg>, outbox: &mut Outbox) {
-        let mut per_merchant = BTreeMap::<MerchantId, usize>::new();
-        let mut busy_payments = BTreeSet::new();
-        for (merchant, payment) in outbox.in_flight.values() {
-            *per_merchant.entry(*merchant).or_default() += 1;
-            busy_payments.insert(*payment);
-        }
-        let room = MAX_IN_FLIGHT.saturating_sub(outbox.in_flight.len());
-        let mut starting = Vec::new();
-        for (key, delivery) in &outbox.ready {
-            if starting.len() == room {
-                break;
-            }
-            let merchants = per_merchant.entry(delivery.merchant).or_default();
-            if mutant!("retries-forgotten") && delivery.attempts > 0 {
-                continue;
-            }
-            let is_free = busy_payments.insert(delivery.payment) || mutant!("events-race");
-            if *merchants < MAX_PER_MERCHANT && is_free {
-                *merchants += 1;
-                starting.push(*key);
+    /// Starts what may start; among the merchants first those with the fewest attempts under way. Returns how long at
+    /// least what may not start has to wait.
+    fn start_ready(&self, myself: &ActorRef<Msg>, outbox: &mut Outbox, now: Timestamp) -> Option<Duration> {
+        let instant = Instant::now();
+        let mut waits: Option<Duration> = None;
+        let mut turns = BTreeSet::new();
+        for (merchant, lane) in &outbox.lanes {
+            match lane.next(now, instant) {
+                Ok((due_at, _)) => drop(turns.insert((lane.in_flight.len(), due_at, *merchant))),
+                Err(wait) => waits = waits.into_iter().chain(wait).min(),
             }
         }
-        for key in starting {
-            let Some(delivery) = outbox.ready.remove(&key) else { continue };
-            outbox.in_flight.insert(delivery.id, (delivery.merchant, delivery.payment));
-            self.start(myself.clone(), delivery);
+        while outbox.in_flight < MAX_IN_FLIGHT
+            && let Some((_, _, merchant)) = turns.pop_first()
+        {
+            let Some(lane) = outbox.lanes.get_mut(&merchant) else { continue };
+            let Ok(key) = lane.next(now, instant) else { continue };
+            let Some(due) = lane.ready.remove(&key) else { continue };
+            lane.pace.take(instant);
+            lane.in_flight.insert(due.delivery.id, due.delivery.payment);
+            outbox.in_flight += 1;
+            self.start(myself.clone(), due.delivery);
+            match lane.next(now, instant) {
+                Ok((due_at, _)) => drop(turns.insert((lane.in_flight.len(), due_at, merchant))),
+                Err(wait) => waits = waits.into_iter().chain(wait).min(),
+            }
         }
+        waits
     }
 
     fn start(&self, myself: ActorRef<Msg>, delivery: Delivery) {
         let context = Arc::clone(&self.context);
         tokio::spawn(async move {
-            let id = delivery.id;
+            let (id, merchant) = (delivery.id, delivery.merchant);
             // A task of its own, so that a crash of the attempt is seen here.
             let for_attempt = Arc::clone(&context);
-            let attempt = tokio::spawn(async move {
+            let attempted = tokio::spawn(async move {
                 attempt(&for_attempt, delivery).await.inspect_err(|error| for_attempt.give_up_on(error))
             });
-            let next_at = match attempt.await {
-                Ok(Ok(next_at)) => next_at,
+            let attempted = match attempted.await {
+                Ok(Ok(attempted)) => attempted,
                 // It is still in the outbox, and due.
                 Ok(Err(error)) => {
                     tracing::warn!(delivery.id = %id, %error, "delivery {id}: {error}");
-                    Some(context.now() + AFTER_FAILURE)
+                    Attempted::NotRecorded
                 }
                 Err(crash) => {
                     tracing::error!(delivery.id = %id, %crash, "delivery {id} crashed");
-                    Some(context.now() + AFTER_FAILURE)
+                    Attempted::NotRecorded
                 }
             };
-            let _ = myself.cast(Msg::Done(id, next_at));
+            let _ = myself.cast(Msg::Done { merchant, delivery: id, attempted });
         });
     }
 }
 
-/// One attempt: read the merchant as it is now, sign, post, record. Returns when the next is due.
-async fn attempt(context: &Context, delivery: Delivery) -> Result<Option<Timestamp>, CommitError> {
-    let store = &context.env.store;
-    let unreadable = |error: storage::ReadError| CommitError::Unknown(error.to_string());
-    let merchant = store.merchant(delivery.merchant).await.map_err(unreadable)?;
-    let event = store.event(delivery.merchant, delivery.event_seq).await.map_err(unreadable)?;
-    let (Some(merchant), Some(event)) = (merchant, event) else {
-        return store.commit(Batch::of(Write::Undeliverable(delivery))).await.map(|()| None);
-    };
-    let Some(url) = merchant.webhook_url.clone() else {
-        return store.commit(Batch::of(Write::Undeliverable(delivery))).await.map(|()| None);
-    };
-    let started_at = context.env.clock.now();
-    let request = request(context, &merchant, &delivery, event.body, url, started_at);
-    let endpoint = endpoint(&request.url);
-    context.env.probe.reach("webhook: signed, not sent");
-    let WebhookResponse { outcome, snippet } = context.env.webhooks.post(request).await;
-    context.env.probe.reach("webhook: sent, not recorded");
-    let ended_at = context.env.clock.now();
-    let random = u16::from_be_bytes(context.env.entropy.bytes());
-    // Receivers judge the signature by the wall clock; the schedule runs on the engine's own time, like the events.
-    let next = delivery.after(outcome, context.now(), random);
-    let number = delivery.attempts + 1;
-    tracing::info!(
-        delivery.id = %delivery.id, event.id = %delivery.event, attempt = number, outcome = outcome.word(), ?next,
-        "webhook for {}: attempt {number} {}", delivery.payment, outcome.word()
-    );
-    let next_attempt_at = match next {
-        Next::RetryAt(at) => Some(at),
-        Next::Delivered | Next::GiveUp | Next::DisableEndpoint => None,
-    };
-    let attempt = Attempt {
-        delivery: delivery.id,
-        event: delivery.event,
-        merchant: delivery.merchant,
-        number,
-        endpoint,
-        started_at,
-        duration_ms: u64::try_from(ended_at.since(started_at).as_millis()).unwrap_or(u64::MAX),
-        outcome,
-        response_snippet: snippet,
-        next_attempt_at,
-    };
-    store.commit(Batch::of(Write::Attempt { delivery, attempt })).await.map(|()| next_attempt_at)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn request(
-    context: &Context,
-    merchant: &Merchant,
-    delivery: &Delivery,
-    body: Vec<u8>,
-    url: String,
-    now: Timestamp,
-) -> WebhookRequest {
-    let prefix = &context.settings.webhook_header_prefix;
-    let signed = merchant.secrets.sign(delivery.event, &body, now);
-    let mut headers = vec![
-        ("content-type".to_owned(), "application/json".to_owned()),
-        ("user-agent".to_owned(), "Hivetill-Webhooks/1".to_owned()),
-        (format!("{prefix}-Timestamp"), signed.timestamp_ms.to_string()),
-        (format!("{prefix}-Signature"), signed.legacy),
-        (format!("{prefix}-Event"), "payment.status_changed".to_owned()),
-        (format!("{prefix}-Delivery"), delivery.id.to_string()),
-        (format!("{prefix}-Attempt"), (delivery.attempts + 1).to_string()),
-        ("webhook-id".to_owned(), signed.standard_id),
-        ("webhook-timestamp".to_owned(), signed.standard_timestamp_s.to_string()),
-        ("webhook-signature".to_owned(), signed.standard),
-    ];
-    if let Some(previous) = signed.legacy_previous {
-        headers.push((format!("{prefix}-Signature-Previous"), previous));
+    #[tokio::test(start_paused = true)]
+    async fn a_bucket_gives_a_seconds_worth_at_once_and_then_one_by_one() {
+        let mut pace = Pace::default();
+        let now = Instant::now();
+        for _ in 0..PER_SECOND {
+            assert_eq!(pace.wait(now), Duration::ZERO);
+            pace.take(now);
+        }
+        assert_eq!(pace.wait(now), Pace::TOKEN);
+        assert_eq!(pace.wait(now + Pace::TOKEN), Duration::ZERO);
+        assert!(!pace.is_full(now) && pace.is_full(now + Duration::from_secs(1)));
     }
-    WebhookRequest { url, headers, body, timeout: context.settings.webhook_timeout }
-}
-
-/// Host and path: a query may hold a secret of the receiver's.
-fn endpoint(url: &str) -> String {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split(['?', '#']).next().unwrap_or_default().to_owned()
 }

@@ -177,6 +177,11 @@ pub fn url(field: &str, value: &str, rule: UrlRule) -> Result<(), Violation> {
     if matches!(rule, UrlRule::Webhook { .. }) && url.fragment().is_some() {
         return Err(Violation::new(field, "must not contain a fragment"));
     }
+    // Below 1024 live the services of other protocols, which must not be spoken to through us.
+    let is_low = |port: u16| port < 1_024 && port != 443;
+    if rule == (UrlRule::Webhook { allow_insecure: false }) && url.port().is_some_and(is_low) {
+        return Err(Violation::new(field, "must name port 443 or one from 1024 on"));
+    }
     Ok(())
 }
 
@@ -220,6 +225,8 @@ mod tests {
             ("https://u:p@shop.example/", UrlRule::Redirect),
             ("http://shop.example/", UrlRule::Webhook { allow_insecure: false }),
             ("https://shop.example/#f", UrlRule::Webhook { allow_insecure: false }),
+            ("https://shop.example:22/", UrlRule::Webhook { allow_insecure: false }),
+            ("https://shop.example:80/", UrlRule::Webhook { allow_insecure: false }),
             ("https://shop.example/ x", UrlRule::Https),
         ] {
             assert_eq!(url("someUrl", value, rule).unwrap_err().field, "someUrl", "{value}");

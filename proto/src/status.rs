@@ -77,7 +77,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 42] = [
+pub const TABLE: [Row; 43] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -166,6 +166,13 @@ pub const TABLE: [Row; 42] = [
         Code::FailedPrecondition,
         409,
         "the transfer is assigned to a payment already",
+    ),
+    row(
+        Reason::NoWebhookEndpoint,
+        "no_webhook_endpoint",
+        Code::FailedPrecondition,
+        409,
+        "the merchant has no webhook endpoint",
     ),
     row(
         Reason::TooManyOpenPayments,

@@ -172,7 +172,7 @@ impl Observer {
                     }
                 }
                 Write::Attempt { delivery, attempt } => self.attempt_written(delivery, attempt),
-                Write::Undeliverable(delivery) => {
+                Write::Undeliverable(delivery) | Write::Hold(delivery) => {
                     if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
                         carried.due_at = None;
                     }
@@ -187,6 +187,8 @@ impl Observer {
                         self.violate("one-key-one-session", text, Some(earlier));
                     }
                 }
+                // Nobody in the simulation asks for a delivery or changes an endpoint.
+                Write::Redeliver(_) | Write::Replay { .. } | Write::EnableEndpoint { .. } | Write::Prune { .. } => {}
                 Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {}
             }
         }

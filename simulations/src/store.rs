@@ -1,22 +1,22 @@
 //! The store between the actors and the real redb: commits take their time, are sometimes refused for want of room,
 //! and everybody who watches hears of them.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
     account::AccountName,
     idempotency::Remembered,
-    ids::{EventId, MerchantId, PaymentId, SlugToken},
+    ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::TxId,
     merchant::{KeyDigest, Merchant},
     payment::{Payment, Rate},
     time::Timestamp,
-    webhook::{Attempt, Delivery},
+    webhook::{Attempt, Delivery, Endpoint, Logged},
 };
 use futures_util::future::BoxFuture;
 use storage::{
-    Batch, Claimed, CommitError, Cursor, EventRecord, MerchantQuery, Page, PaymentQuery, Read, RedbStore, Store,
-    Unmatched, Write,
+    Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, MerchantQuery, Page, PaymentQuery, Read,
+    RedbStore, Store, Unmatched, Write,
 };
 
 use crate::{options::Fault, trace::Lane, world::World};
@@ -96,6 +96,13 @@ impl Store for SimStore {
         cursor() -> Option<Cursor>;
         rate() -> Option<Rate>;
         due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;
+        due_work(now: Timestamp, merchants: usize, per_merchant: usize, skip: BTreeSet<MerchantId>) -> Vec<DueWork>;
+        endpoint(merchant: MerchantId) -> Endpoint;
+        delivery(merchant: MerchantId, id: DeliveryId) -> Option<Logged>;
+        deliveries(query: DeliveryQuery) -> Vec<Logged>;
+        replayable(merchant: MerchantId, after: DeliveryId, limit: usize) -> Vec<Delivery>;
+        event_place(event: EventId) -> Option<(MerchantId, u64)>;
+        oldest_event() -> Option<Timestamp>;
         next_delivery_after(now: Timestamp) -> Option<Timestamp>;
         event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
         events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
@@ -137,13 +144,19 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
             Write::Attempt { attempt, .. } => store.attempts(attempt.event).await?.contains(attempt),
             Write::Cursor { cursor, .. } => store.cursor().await? == Some(*cursor),
             Write::Rate(rate) => store.rate().await? == Some(*rate),
-            Write::Undeliverable(delivery) => {
+            Write::Undeliverable(delivery) | Write::Hold(delivery) => {
                 let waiting = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;
                 !waiting.iter().any(|waiting| waiting.id == delivery.id)
             }
             Write::Handle { account, place, handling, .. } => {
                 store.unmatched_at(account.clone(), *place).await?.is_some_and(|stored| stored.handling == *handling)
             }
+            Write::Redeliver(delivery) => store.delivery(delivery.merchant, delivery.id).await?.is_some(),
+            Write::Replay { delivery, .. } => {
+                let logged = store.delivery(delivery.merchant, delivery.id).await?;
+                logged.is_some_and(|logged| !logged.is_replayable())
+            }
+            Write::EnableEndpoint { .. } | Write::Prune { .. } => continue,
             Write::Event(_) | Write::Unmatched(_) | Write::Note { .. } | Write::Remember(_) | Write::Forget { .. } => {
                 continue;
             }

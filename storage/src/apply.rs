@@ -1,14 +1,13 @@
 //! One write transaction for many batches: each is checked whole, then written whole, or refused without a trace.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use engine::{
-    account::AccountName,
-    idempotency::Remembered,
-    ids::{DeliveryId, PaymentId},
-    ledger::Place,
-    mutant,
-    time::Timestamp,
+    account::AccountName, idempotency::Remembered, ids::PaymentId, ledger::Place, mutant, time::Timestamp,
+    webhook::Logged,
 };
 use redb::{ReadableTable, WriteTransaction};
 
@@ -16,11 +15,11 @@ use crate::{
     batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
     fault::Fault,
     outbox,
-    prepared::{EventStep, MerchantStep, PaymentStep, Prepared, Step},
+    prepared::{MerchantStep, PaymentStep, Prepared, Step},
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
     stray,
-    tables::{OutboxKey, Tables, meta},
+    tables::{DeliveryKey, Tables, meta},
 };
 
 /// Idempotency keys forgotten by one commit at most.
@@ -33,6 +32,8 @@ pub(crate) struct Group<'t> {
     counts: BTreeMap<(u128, u32), i64>,
     /// The last place in each merchant's list of events, written once at the end.
     pub(crate) event_seqs: BTreeMap<u128, u64>,
+    /// Merchants whose queues in the outbox changed; their heads are written once at the end.
+    pub(crate) queues: outbox::Queues,
     search_cursor: u128,
     applied: usize,
 }
@@ -52,6 +53,7 @@ impl<'t> Group<'t> {
             tables: Tables::of(transaction),
             counts: BTreeMap::new(),
             event_seqs: BTreeMap::new(),
+            queues: outbox::Queues::new(),
             search_cursor,
             applied: 0,
         }
@@ -98,7 +100,7 @@ impl<'t> Group<'t> {
         for (merchant, seq) in std::mem::take(&mut self.event_seqs) {
             self.tables.event_seqs()?.insert(merchant, seq)?;
         }
-        Ok(())
+        outbox::write_heads(self)
     }
 }
 
@@ -116,13 +118,14 @@ pub(crate) struct Ahead {
     nonces: BTreeMap<[u8; 32], [u8; 20]>,
     cursor: Option<Cursor>,
     pub(crate) handled: BTreeMap<StrayPlace, Unmatched>,
-    /// How often each delivery was attempted; none where it has left.
-    pub(crate) outbox: BTreeMap<OutboxKey, Option<u32>>,
+    pub(crate) deliveries: BTreeMap<DeliveryKey, Logged>,
+    pub(crate) events: BTreeSet<u128>,
 }
 
 /// A stray transfer's account and place.
 pub(crate) type StrayPlace = (AccountName, Place);
 
+/// What a check says: nothing, a refusal, or that it could not be made.
 pub(crate) type Checked = Result<Result<(), CommitError>, Fault>;
 
 pub(crate) fn conflict(what: impl ToString) -> Checked {
@@ -135,7 +138,7 @@ impl Group<'_> {
         match step {
             Step::Merchant(step) => self.check_merchant(step, ahead),
             Step::Payment(step) => self.check_payment(step, ahead),
-            Step::Event(step) => self.check_event(step, ahead),
+            Step::Event(step) => outbox::check_event(self, step, ahead),
             Step::Claim { claimed, nonce } => self.check_claim(claimed, *nonce, ahead),
             Step::Fate { tx_id, expected, fate, record, is_facilitation } => {
                 let stored = match ahead.claims.get(&tx_id.0) {
@@ -152,11 +155,7 @@ impl Group<'_> {
                 Ok(Ok(()))
             }
             Step::Remember { remembered, before } => self.check_remember(remembered, before, ahead),
-            Step::Attempt { delivery, attempts, next_due_ms, .. } => {
-                let next = next_due_ms.map(|due_ms| (due_ms, delivery.1, delivery.2));
-                self.check_delivery(*delivery, *attempts, next, ahead)
-            }
-            Step::Undeliverable { delivery, attempts } => self.check_delivery(*delivery, *attempts, None, ahead),
+            Step::Move(step) => outbox::check_move(self, step, ahead),
             Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, ahead),
             Step::Index(indexed) => self.check_index(indexed),
             Step::Forget { made_before } => {
@@ -168,7 +167,7 @@ impl Group<'_> {
                 Ok(made.map(|made| (*record, *names) = made))
             }
             Step::Unmatched { account, place, record, .. } => stray::foresee(self, ahead, account, *place, record),
-            Step::Rate(_) | Step::Note { .. } => Ok(Ok(())),
+            Step::Rate(_) | Step::Note { .. } | Step::EnableEndpoint(_) | Step::Prune { .. } => Ok(Ok(())),
         }
     }
 
@@ -229,26 +228,6 @@ impl Group<'_> {
         ahead.keys.insert(step.facts.digest, Some(id));
         step.before = stored;
         ahead.merchants.insert(id, step.facts);
-        Ok(Ok(()))
-    }
-
-    fn check_event(&mut self, step: &EventStep, ahead: &mut Ahead) -> Checked {
-        let key = step.outbox_key();
-        if outbox::attempts_of(self, ahead, key)?.is_some() {
-            return conflict(format_args!("event {}", step.id));
-        }
-        ahead.outbox.insert(key, Some(0));
-        Ok(Ok(()))
-    }
-
-    fn check_delivery(&mut self, key: OutboxKey, attempts: u32, next: Option<OutboxKey>, ahead: &mut Ahead) -> Checked {
-        if outbox::attempts_of(self, ahead, key)? != Some(attempts) {
-            return conflict(format_args!("delivery {}", DeliveryId::from_bits(key.2)));
-        }
-        ahead.outbox.insert(key, None);
-        if let Some(next) = next {
-            ahead.outbox.insert(next, Some(attempts + 1));
-        }
         Ok(Ok(()))
     }
 
@@ -360,11 +339,9 @@ impl Group<'_> {
             }
             Step::Remember { remembered, before } => self.write_remembered(&remembered, before),
             Step::Forget { made_before } => self.forget(made_before),
-            Step::Attempt { delivery, key, record, next_due_ms, .. } => {
-                self.tables.attempts()?.insert(key, record.as_slice())?;
-                outbox::move_on(self, delivery, next_due_ms)
-            }
-            Step::Undeliverable { delivery, .. } => outbox::move_on(self, delivery, None),
+            Step::Move(step) => outbox::carry_out(self, &step),
+            Step::EnableEndpoint(merchant) => outbox::enable(self, merchant),
+            Step::Prune { happened_before } => outbox::prune(self, happened_before),
             Step::Cursor { cursor, .. } => self.set(meta::CURSOR, &record::cursor_to_bytes(&cursor)),
             Step::Unmatched { account, place, record, names } => stray::keep(self, &account, place, &record, names),
             Step::Handle { account, place, record, names, .. } => stray::handle(self, &account, place, &record, names),

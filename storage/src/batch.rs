@@ -81,8 +81,31 @@ pub enum Write {
         /// What was tried.
         attempt: Attempt,
     },
-    /// A delivery leaves the outbox without an attempt: its merchant has no endpoint.
+    /// A delivery leaves the outbox for good without an attempt: its event is no longer kept.
     Undeliverable(Delivery),
+    /// A delivery leaves the outbox without an attempt until it is replayed: its merchant has no endpoint, or one that
+    /// is disabled.
+    Hold(Delivery),
+    /// A further delivery of an event, due when it says.
+    Redeliver(Delivery),
+    /// A delivery that was held or given up goes back into the outbox, at the beginning of its schedule.
+    Replay {
+        /// The delivery as it was read.
+        delivery: Delivery,
+        /// When it is due.
+        at: Timestamp,
+    },
+    /// Whatever was known of a merchant's endpoint is forgotten: events are sent there again.
+    EnableEndpoint {
+        /// Whose.
+        merchant: MerchantId,
+    },
+    /// Events that happened before are forgotten, so many at once as a commit can take; of their deliveries all but
+    /// what the receivers answered is kept.
+    Prune {
+        /// Earlier ones go.
+        happened_before: Timestamp,
+    },
     /// The scanner's cursor moves on; refused unless the stored one is `expected`.
     Cursor {
         /// The new one.
@@ -129,6 +152,8 @@ pub struct EventRecord {
     pub at: Timestamp,
     /// The webhook's body, sent as these bytes for ever.
     pub body: Vec<u8>,
+    /// Whether its merchant tries its endpoint out: no payment has its id.
+    pub is_test: bool,
 }
 
 /// A transaction that was claimed. Claims are kept for ever.

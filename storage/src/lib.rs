@@ -6,6 +6,7 @@
 mod apply;
 mod batch;
 mod committer;
+mod deliveries;
 mod directory;
 mod fault;
 mod outbox;
@@ -18,6 +19,8 @@ mod search;
 mod stray;
 mod tables;
 
+use std::collections::BTreeSet;
+
 use futures_util::future::BoxFuture;
 
 pub use batch::{
@@ -29,14 +32,14 @@ pub use directory::{FILE_NAME, OpenError};
 use engine::{
     account::AccountName,
     idempotency::Remembered,
-    ids::{MerchantId, PaymentId, SlugToken},
+    ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
     merchant::{KeyDigest, Merchant},
     payment::{Payment, Rate},
     time::Timestamp,
-    webhook::{Attempt, Delivery},
+    webhook::{Attempt, Delivery, Endpoint, Logged},
 };
-pub use query::{MerchantQuery, Page, PageAt, PaymentQuery, StrayKey, Vicinity};
+pub use query::{DeliveryQuery, Due, DueWork, MerchantQuery, Page, PageAt, PaymentQuery, StrayKey, Vicinity};
 pub use redb_store::{Options, RedbStore};
 
 /// A read that failed. Nothing can be said of what is stored; the process should stop and reload.
@@ -122,6 +125,35 @@ pub trait Store: Send + Sync + 'static {
     /// Returns deliveries due at or before `now`, earliest first, at most `limit`.
     fn due_deliveries(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Delivery>>;
 
+    /// Returns what is due of several merchants, those first who wait longest: of each at most `per_merchant`
+    /// deliveries, of at most `merchants` merchants, of none in `skip`. One merchant's million deliveries cost another
+    /// nothing.
+    fn due_work(
+        &self,
+        now: Timestamp,
+        merchants: usize,
+        per_merchant: usize,
+        skip: BTreeSet<MerchantId>,
+    ) -> Read<'_, Vec<DueWork>>;
+
+    /// Returns what is known of a merchant's endpoint.
+    fn endpoint(&self, merchant: MerchantId) -> Read<'_, Endpoint>;
+
+    /// Returns a merchant's delivery.
+    fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Read<'_, Option<Logged>>;
+
+    /// Lists a merchant's deliveries, newest first.
+    fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Vec<Logged>>;
+
+    /// Returns a merchant's deliveries after `after` that may be replayed, oldest first, at most `limit`.
+    fn replayable(&self, merchant: MerchantId, after: DeliveryId, limit: usize) -> Read<'_, Vec<Delivery>>;
+
+    /// Returns whose an event is, and its place in the list.
+    fn event_place(&self, event: EventId) -> Read<'_, Option<(MerchantId, u64)>>;
+
+    /// Returns when the oldest event that is kept happened.
+    fn oldest_event(&self) -> Read<'_, Option<Timestamp>>;
+
     /// Returns when the first delivery that is not due at `now` will be.
     fn next_delivery_after(&self, now: Timestamp) -> Read<'_, Option<Timestamp>>;
 
@@ -135,7 +167,7 @@ pub trait Store: Send + Sync + 'static {
     fn last_event(&self, merchant: MerchantId) -> Read<'_, u64>;
 
     /// Returns the attempts made to deliver an event, in order.
-    fn attempts(&self, event: engine::ids::EventId) -> Read<'_, Vec<Attempt>>;
+    fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>>;
 
     /// Returns the transfers to an account that named no session of ours, newest first, at most `limit`.
     fn unmatched(&self, account: AccountName, limit: usize) -> Read<'_, Vec<Unmatched>>;

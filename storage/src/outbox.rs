@@ -1,21 +1,99 @@
-//! The outbox: events wait here for their deliveries, ordered by when the next attempt is due.
+//! The outbox: deliveries wait here, each merchant's in a queue of its own, ordered by when the next attempt is due.
+//!
+//! A delivery's record is in [`crate::tables::DELIVERIES`] for as long as there is a log; the outbox and its heads only
+//! say where to look. The earliest due time of every merchant stands in one more index, so that whoever asks what is due
+//! finds a merchant with one delivery as quickly beside another's million.
+
+use std::collections::BTreeSet;
 
 use engine::{
-    ids::{EventId, MerchantId},
+    ids::{DeliveryId, EventId, MerchantId},
     mutant,
     time::Timestamp,
-    webhook::{Attempt, Delivery},
+    webhook::{Attempt, Delivery, DeliveryState, Endpoint, Logged, Trigger},
 };
-use redb::{ReadTransaction, ReadableTable};
+use redb::ReadableTable;
 
 use crate::{
-    apply::{Ahead, Group},
-    batch::EventRecord,
+    apply::{Ahead, Checked, Group, conflict},
     fault::Fault,
-    prepared::EventStep,
+    prepared::{EventStep, Move},
     record,
-    tables::{ATTEMPTS, EVENTS, OUTBOX, OutboxKey},
+    tables::{DeliveryKey, OutboxKey},
 };
+
+/// Events forgotten by one commit at most.
+const PRUNED_AT_ONCE: usize = 1_000;
+
+/// Returns where a delivery's record is.
+fn key_of(delivery: &Delivery) -> DeliveryKey {
+    (delivery.merchant.bits(), delivery.id.bits())
+}
+
+/// Returns where a waiting delivery stands in the outbox.
+fn place_of(delivery: &Delivery) -> OutboxKey {
+    (delivery.merchant.bits(), delivery.due_at.millis(), delivery.event_seq, delivery.id.bits())
+}
+
+/// Returns a delivery's record, earlier steps of the same batch included.
+fn logged(group: &mut Group<'_>, ahead: &Ahead, key: DeliveryKey) -> Result<Option<Logged>, Fault> {
+    match ahead.deliveries.get(&key) {
+        Some(logged) => Ok(Some(logged.clone())),
+        None => stored(group, key),
+    }
+}
+
+fn stored(group: &mut Group<'_>, key: DeliveryKey) -> Result<Option<Logged>, Fault> {
+    let Some(bytes) = group.tables.deliveries()?.get(key)? else { return Ok(None) };
+    record::delivery_from_bytes(key, bytes.value()).map(Some).map_err(Fault::damaged("deliveries", show(key)))
+}
+
+/// Refuses an event whose delivery is known.
+pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, ahead: &mut Ahead) -> Checked {
+    let delivery = step.delivery(0);
+    let key = key_of(&delivery);
+    let is_known = ahead.events.contains(&step.id.bits()) || group.tables.event_ids()?.get(step.id.bits())?.is_some();
+    if is_known || logged(group, ahead, key)?.is_some() {
+        return conflict(format_args!("event {}", step.id));
+    }
+    ahead.events.insert(step.id.bits());
+    ahead.deliveries.insert(key, Logged::new(delivery));
+    Ok(Ok(()))
+}
+
+/// Refuses a move of a delivery that is not where its mover saw it.
+pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, ahead: &mut Ahead) -> Checked {
+    let delivery = step.delivery();
+    let key = key_of(delivery);
+    let before = logged(group, ahead, key)?;
+    let is_as_seen = match (&before, step) {
+        (None, Move::Redeliver(_)) => true,
+        (Some(before), Move::Replay { .. }) => before.is_replayable() && before.delivery.attempts == delivery.attempts,
+        (Some(before), Move::Attempt { .. } | Move::Hold(_) | Move::GiveUp(_)) => {
+            before.state == DeliveryState::Pending
+                && (before.delivery.event, before.delivery.attempts) == (delivery.event, delivery.attempts)
+                && before.delivery.due_at == delivery.due_at
+        }
+        _ => false,
+    };
+    if !is_as_seen {
+        return conflict(format_args!("delivery {}", delivery.id));
+    }
+    ahead.deliveries.insert(key, moved(step, before));
+    Ok(Ok(()))
+}
+
+/// Returns a delivery's record after a move.
+fn moved(step: &Move, before: Option<Logged>) -> Logged {
+    let before = before.unwrap_or_else(|| Logged::new(step.delivery().clone()));
+    match step {
+        Move::Redeliver(delivery) => Logged::new(delivery.clone()),
+        Move::Replay { at, .. } => before.replayed(*at),
+        Move::Attempt { attempt, .. } => before.after(attempt),
+        Move::Hold(_) => Logged { state: DeliveryState::Held, ..before },
+        Move::GiveUp(_) => Logged { state: DeliveryState::Failed, ..before },
+    }
+}
 
 /// Appends an event to its merchant's list and puts its delivery into the outbox, due at once.
 pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), Fault> {
@@ -27,107 +105,120 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
     let seq = last + 1;
     group.event_seqs.insert(merchant, seq);
     group.tables.events()?.insert((merchant, seq), event.record.as_slice())?;
-    let delivery = Delivery {
-        id: event.delivery,
-        event: event.id,
-        event_seq: seq,
-        merchant: event.merchant,
-        payment: event.payment,
-        attempts: 0,
-        due_at: event.at,
-    };
-    if !mutant!("event-without-delivery") {
-        group.tables.outbox()?.insert(event.outbox_key(), record::delivery_to_bytes(&delivery).as_slice())?;
+    group.tables.event_ids()?.insert(event.id.bits(), (merchant, seq))?;
+    put(group, &Logged::new(event.delivery(seq)))
+}
+
+/// Carries out a move.
+pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault> {
+    let delivery = step.delivery();
+    let before = stored(group, key_of(delivery))?;
+    if let Some(before) = before.as_ref().filter(|before| before.state == DeliveryState::Pending) {
+        group.tables.outbox()?.remove(place_of(&before.delivery))?;
+        group.queues.insert(before.delivery.merchant.bits());
+    }
+    if let Move::Attempt { attempt, key, record, .. } = step {
+        group.tables.attempts()?.insert(*key, record.as_slice())?;
+        note_attempt(group, delivery, attempt)?;
+    }
+    let mut after = moved(step, before);
+    if mutant!("delivered-stays") && after.state == DeliveryState::Delivered {
+        after.state = DeliveryState::Pending;
+        after.delivery.due_at = after.delivery.due_at + std::time::Duration::from_secs(60);
+    }
+    put(group, &after)
+}
+
+/// Writes a delivery's record and, if it waits, its place in the outbox.
+fn put(group: &mut Group<'_>, logged: &Logged) -> Result<(), Fault> {
+    let delivery = &logged.delivery;
+    group.tables.deliveries()?.insert(key_of(delivery), record::delivery_to_bytes(logged).as_slice())?;
+    let untold = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
+    if logged.state == DeliveryState::Pending {
+        if mutant!("event-without-delivery") && delivery.attempts == 0 {
+            return Ok(());
+        }
+        group.tables.outbox()?.insert(place_of(delivery), ())?;
+        group.queues.insert(delivery.merchant.bits());
+        if delivery.trigger == Trigger::Auto {
+            group.tables.untold()?.insert(untold, ())?;
+        }
+    } else if delivery.trigger == Trigger::Auto {
+        group.tables.untold()?.remove(untold)?;
     }
     Ok(())
 }
 
-/// Takes a delivery out of its place and, if it is due again, puts it where it is due next.
-pub(crate) fn move_on(group: &mut Group<'_>, key: OutboxKey, next_due_ms: Option<u64>) -> Result<(), Fault> {
-    let outbox = group.tables.outbox()?;
-    let mut delivery = match outbox.remove(key)? {
-        Some(bytes) => record::delivery_from_bytes(key, bytes.value()).map_err(Fault::damaged("outbox", show(key)))?,
-        None => return Err(Fault::contradicted("outbox", show(key), "it was checked and is gone")),
+fn note_attempt(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -> Result<(), Fault> {
+    let merchant = delivery.merchant;
+    let endpoints = group.tables.endpoints()?;
+    let before = match endpoints.get(merchant.bits())? {
+        Some(bytes) => record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", merchant))?,
+        None => Endpoint::default(),
     };
-    if mutant!("delivered-stays") && next_due_ms.is_none() {
-        outbox.insert((key.0 + 60_000, key.1, key.2), record::delivery_to_bytes(&delivery).as_slice())?;
-    }
-    if let Some(due_ms) = next_due_ms {
-        delivery.attempts += 1;
-        let next = (due_ms, key.1, key.2);
-        outbox.insert(next, record::delivery_to_bytes(&delivery).as_slice())?;
+    let after = before.after(delivery, attempt);
+    endpoints.insert(merchant.bits(), record::endpoint_to_bytes(&after).as_slice())?;
+    Ok(())
+}
+
+/// Forgets what is known of an endpoint: it is as good as new.
+pub(crate) fn enable(group: &mut Group<'_>, merchant: MerchantId) -> Result<(), Fault> {
+    group.tables.endpoints()?.remove(merchant.bits())?;
+    Ok(())
+}
+
+/// Writes the earliest due time of every queue that changed.
+pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
+    for merchant in std::mem::take(&mut group.queues) {
+        let queue = (merchant, 0, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
+        let first = group.tables.outbox()?.range(queue)?.next().transpose()?.map(|(key, _)| key.value().1);
+        let before = group.tables.outbox_heads()?.get(merchant)?.map(|due_ms| due_ms.value());
+        if first == before {
+            continue;
+        }
+        if let Some(due_ms) = before {
+            group.tables.outbox_due()?.remove((due_ms, merchant))?;
+        }
+        match first {
+            Some(due_ms) => {
+                group.tables.outbox_heads()?.insert(merchant, due_ms)?;
+                group.tables.outbox_due()?.insert((due_ms, merchant), ())?;
+            }
+            None => drop(group.tables.outbox_heads()?.remove(merchant)?),
+        }
     }
     Ok(())
 }
 
-/// Returns how often the delivery in this place was attempted; none if there is none.
-pub(crate) fn attempts_of(group: &mut Group<'_>, ahead: &Ahead, key: OutboxKey) -> Result<Option<u32>, Fault> {
-    if let Some(attempts) = ahead.outbox.get(&key) {
-        return Ok(*attempts);
+/// Forgets events that happened earlier, and what receivers answered to them; of their deliveries the rest is kept.
+pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result<(), Fault> {
+    let end = EventId::new(happened_before, [0; 10]).bits();
+    let mut old = Vec::new();
+    for entry in group.tables.event_ids()?.range(..end)?.take(PRUNED_AT_ONCE) {
+        let (event, place) = entry?;
+        old.push((event.value(), place.value()));
     }
-    let Some(bytes) = group.tables.outbox()?.get(key)? else { return Ok(None) };
-    let delivery = record::delivery_from_bytes(key, bytes.value()).map_err(Fault::damaged("outbox", show(key)))?;
-    Ok(Some(delivery.attempts))
-}
-
-/// Returns deliveries due at or before `now`, earliest first, at most `limit`.
-pub(crate) fn due(snapshot: &ReadTransaction, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Fault> {
-    let last = (now.millis(), u128::MAX, u128::MAX);
-    snapshot
-        .open_table(OUTBOX)?
-        .range(..=last)?
-        .take(limit)
-        .map(|entry| {
+    for (event, place) in old {
+        group.tables.event_ids()?.remove(event)?;
+        group.tables.events()?.remove(place)?;
+        let mut answered = Vec::new();
+        for entry in group.tables.attempts()?.range((event, 0, 0)..=(event, u128::MAX, u32::MAX))? {
             let (key, bytes) = entry?;
             let key = key.value();
-            record::delivery_from_bytes(key, bytes.value()).map_err(Fault::damaged("outbox", show(key)))
-        })
-        .collect()
+            let damaged = Fault::damaged("attempts", format!("{key:?}"));
+            answered.push((key, record::attempt_from_bytes(key, bytes.value()).map_err(damaged)?));
+        }
+        for (key, attempt) in answered {
+            let attempt = Attempt { response_snippet: String::new(), ..attempt };
+            group.tables.attempts()?.insert(key, record::attempt_to_bytes(attempt).as_slice())?;
+        }
+    }
+    Ok(())
 }
 
-/// Returns when the first delivery that is not due at `now` will be.
-pub(crate) fn next_due(snapshot: &ReadTransaction, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
-    let outbox = snapshot.open_table(OUTBOX)?;
-    let later = (now.millis().saturating_add(1), 0, 0);
-    let next = outbox.range(later..)?.next().transpose()?;
-    Ok(next.map(|(key, _)| Timestamp::from_millis(key.value().0)))
-}
+/// The merchants whose queues a group changed.
+pub(crate) type Queues = BTreeSet<u128>;
 
-/// Returns a merchant's events after `after`, in order, at most `limit`.
-pub(crate) fn events(
-    snapshot: &ReadTransaction,
-    merchant: MerchantId,
-    after: u64,
-    limit: usize,
-) -> Result<Vec<EventRecord>, Fault> {
-    let Some(first) = after.checked_add(1) else { return Ok(Vec::new()) };
-    let merchant = merchant.bits();
-    snapshot
-        .open_table(EVENTS)?
-        .range((merchant, first)..=(merchant, u64::MAX))?
-        .take(limit)
-        .map(|entry| {
-            let (key, bytes) = entry?;
-            let key = key.value();
-            record::event_from_bytes(key, bytes.value()).map_err(Fault::damaged("events", format!("{key:?}")))
-        })
-        .collect()
-}
-
-/// Returns the attempts made to deliver an event, in order.
-pub(crate) fn attempts(snapshot: &ReadTransaction, event: EventId) -> Result<Vec<Attempt>, Fault> {
-    let event = event.bits();
-    snapshot
-        .open_table(ATTEMPTS)?
-        .range((event, 0, 0)..=(event, u128::MAX, u32::MAX))?
-        .map(|entry| {
-            let (key, bytes) = entry?;
-            let key = key.value();
-            record::attempt_from_bytes(key, bytes.value()).map_err(Fault::damaged("attempts", format!("{key:?}")))
-        })
-        .collect()
-}
-
-fn show((due_ms, event, _): OutboxKey) -> String {
-    format!("{} due at {}", EventId::from_bits(event), Timestamp::from_millis(due_ms))
+fn show((_, delivery): DeliveryKey) -> DeliveryId {
+    DeliveryId::from_bits(delivery)
 }

@@ -6,7 +6,7 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Place, TxId},
     time::Timestamp,
-    webhook::Delivery,
+    webhook::{Attempt, Delivery, Trigger},
 };
 use sha2::{Digest, Sha256};
 
@@ -15,7 +15,6 @@ use crate::{
     record::{self, AttemptKey, MerchantFacts, PaymentFacts, SUMMARY_LEN, Summary},
     search::Indexed,
     stray,
-    tables::OutboxKey,
 };
 
 /// A batch whose records are bytes already.
@@ -51,16 +50,10 @@ pub(crate) enum Step {
     Forget {
         made_before: Timestamp,
     },
-    Attempt {
-        delivery: OutboxKey,
-        attempts: u32,
-        key: AttemptKey,
-        record: Vec<u8>,
-        next_due_ms: Option<u64>,
-    },
-    Undeliverable {
-        delivery: OutboxKey,
-        attempts: u32,
+    Move(Move),
+    EnableEndpoint(MerchantId),
+    Prune {
+        happened_before: Timestamp,
     },
     Cursor {
         cursor: Cursor,
@@ -115,25 +108,55 @@ pub(crate) struct PaymentStep {
     pub(crate) before: Option<PaymentFacts>,
 }
 
+/// What becomes of a delivery.
+#[derive(Debug)]
+pub(crate) enum Move {
+    Attempt { delivery: Delivery, attempt: Box<Attempt>, key: AttemptKey, record: Vec<u8> },
+    Hold(Delivery),
+    GiveUp(Delivery),
+    Redeliver(Delivery),
+    Replay { delivery: Delivery, at: Timestamp },
+}
+
+impl Move {
+    /// Returns the delivery as its mover saw it.
+    pub(crate) fn delivery(&self) -> &Delivery {
+        match self {
+            Self::Attempt { delivery, .. }
+            | Self::Hold(delivery)
+            | Self::GiveUp(delivery)
+            | Self::Redeliver(delivery)
+            | Self::Replay { delivery, .. } => delivery,
+        }
+    }
+}
+
 /// An event to announce.
 #[derive(Debug)]
 pub(crate) struct EventStep {
     pub(crate) id: EventId,
     pub(crate) merchant: MerchantId,
-    pub(crate) payment: PaymentId,
-    pub(crate) delivery: DeliveryId,
-    pub(crate) at: Timestamp,
+    payment: PaymentId,
+    delivery: DeliveryId,
+    at: Timestamp,
+    is_test: bool,
     pub(crate) record: Vec<u8>,
 }
 
 impl EventStep {
-    /// Returns where its delivery stands in the outbox: due at once.
-    pub(crate) fn outbox_key(&self) -> OutboxKey {
-        (self.at.millis(), self.event_bits(), self.delivery.bits())
-    }
-
-    fn event_bits(&self) -> u128 {
-        self.id.bits()
+    /// Returns its delivery, due at once; `seq` is its place in the merchant's list.
+    pub(crate) fn delivery(&self, seq: u64) -> Delivery {
+        Delivery {
+            id: self.delivery,
+            event: self.id,
+            event_seq: seq,
+            merchant: self.merchant,
+            payment: self.payment,
+            trigger: if self.is_test { Trigger::Test } else { Trigger::Auto },
+            attempts: 0,
+            schedule_from: 0,
+            due_at: self.at,
+        }
     }
 }
 
@@ -176,6 +199,7 @@ impl Step {
                 payment: event.payment,
                 delivery: event.delivery,
                 at: event.at,
+                is_test: event.is_test,
                 record: record::event_to_bytes(&event),
             }),
             Write::Remember(remembered) => Self::Remember { remembered, before: None },
@@ -190,17 +214,19 @@ impl Step {
                     (delivery.id, delivery.event, delivery.attempts + 1),
                     "an attempt is the next one of its own delivery"
                 );
-                Self::Attempt {
-                    delivery: outbox_key(&delivery),
-                    attempts: delivery.attempts,
+                Self::Move(Move::Attempt {
+                    delivery,
                     key: (attempt.event.bits(), attempt.delivery.bits(), attempt.number),
-                    next_due_ms: attempt.next_attempt_at.map(Timestamp::millis),
-                    record: record::attempt_to_bytes(attempt),
-                }
+                    record: record::attempt_to_bytes(attempt.clone()),
+                    attempt: Box::new(attempt),
+                })
             }
-            Write::Undeliverable(delivery) => {
-                Self::Undeliverable { delivery: outbox_key(&delivery), attempts: delivery.attempts }
-            }
+            Write::Undeliverable(delivery) => Self::Move(Move::GiveUp(delivery)),
+            Write::Hold(delivery) => Self::Move(Move::Hold(delivery)),
+            Write::Redeliver(delivery) => Self::Move(Move::Redeliver(delivery)),
+            Write::Replay { delivery, at } => Self::Move(Move::Replay { delivery, at }),
+            Write::EnableEndpoint { merchant } => Self::EnableEndpoint(merchant),
+            Write::Prune { happened_before } => Self::Prune { happened_before },
             Write::Cursor { cursor, expected } => Self::Cursor { cursor, expected },
             Write::Unmatched(unmatched) => Self::Unmatched {
                 account: unmatched.account().clone(),
@@ -220,11 +246,6 @@ impl Step {
 /// A snapshot that kept its version would let a second writer pass for the first.
 fn assert_newer(version: u64, expected: Option<u64>) {
     assert!(expected.is_none_or(|expected| version > expected), "a snapshot's version grows with every write");
-}
-
-/// Returns where a delivery stands in the outbox.
-pub(crate) fn outbox_key(delivery: &Delivery) -> OutboxKey {
-    (delivery.due_at.millis(), delivery.event.bits(), delivery.id.bits())
 }
 
 /// Returns the key of a nonce. The payer chooses its text; the digest bounds it.

@@ -2,11 +2,12 @@
 
 use engine::{
     account::AccountName,
-    ids::{MerchantId, PaymentId},
+    ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::Place,
     money::{Currency, Money},
     payment::State,
     time::Timestamp,
+    webhook::{Delivery, DeliveryState, Endpoint},
 };
 
 /// Where a page starts.
@@ -101,4 +102,39 @@ pub struct Vicinity {
     pub to: Timestamp,
     /// Payments returned at most.
     pub limit: usize,
+}
+
+/// A list of one merchant's deliveries, newest first. Filters combine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryQuery {
+    /// Whose.
+    pub merchant: MerchantId,
+    /// Only older ones than this.
+    pub before: Option<DeliveryId>,
+    /// How many at most.
+    pub limit: usize,
+    /// Only these states; empty for all.
+    pub states: Vec<DeliveryState>,
+    /// Only of this event.
+    pub event: Option<EventId>,
+}
+
+/// What is due of one merchant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueWork {
+    /// Whose.
+    pub merchant: MerchantId,
+    /// How its endpoint is.
+    pub endpoint: Endpoint,
+    /// Deliveries, earliest first.
+    pub deliveries: Vec<Due>,
+}
+
+/// A delivery that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Due {
+    /// The delivery.
+    pub delivery: Delivery,
+    /// Whether an earlier event of the same payment still waits.
+    pub follows: bool,
 }

@@ -1,6 +1,7 @@
 //! The store in one file: how it is made so that no power cut can spoil it, how it is opened, and how it answers.
 
 use std::{
+    collections::BTreeSet,
     path::Path,
     sync::{Arc, PoisonError, RwLock},
 };
@@ -8,23 +9,23 @@ use std::{
 use engine::{
     account::AccountName,
     idempotency::Remembered,
-    ids::{EventId, MerchantId, PaymentId, SlugToken},
+    ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
     merchant::{KeyDigest, Merchant},
     payment::{Payment, Rate},
     time::Timestamp,
-    webhook::{Attempt, Delivery},
+    webhook::{Attempt, Delivery, Endpoint, Logged},
 };
 use futures_util::future::BoxFuture;
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend};
 
 use crate::{
-    Batch, Claimed, CommitError, Cursor, EventRecord, MerchantQuery, Page, PaymentQuery, Read, ReadError, Store,
-    StrayKey, Unmatched, Vicinity,
+    Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, MerchantQuery, Page, PaymentQuery, Read,
+    ReadError, Store, StrayKey, Unmatched, Vicinity,
     committer::{CommitMode, Committer},
+    deliveries,
     directory::{self, DirectoryLock, OpenError},
     fault::Fault,
-    outbox,
     prepared::{self, Prepared, Step},
     queries, record, search, stray,
     tables::{
@@ -213,22 +214,56 @@ impl Store for RedbStore {
     }
 
     fn due_deliveries(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Delivery>> {
-        self.read(move |snapshot| outbox::due(snapshot, now, limit))
+        self.read(move |snapshot| deliveries::due(snapshot, now, limit))
+    }
+
+    fn due_work(
+        &self,
+        now: Timestamp,
+        merchants: usize,
+        per_merchant: usize,
+        skip: BTreeSet<MerchantId>,
+    ) -> Read<'_, Vec<DueWork>> {
+        self.read(move |snapshot| deliveries::due_work(snapshot, now, merchants, per_merchant, &skip))
+    }
+
+    fn endpoint(&self, merchant: MerchantId) -> Read<'_, Endpoint> {
+        self.read(move |snapshot| deliveries::endpoint(snapshot, merchant))
+    }
+
+    fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Read<'_, Option<Logged>> {
+        self.read(move |snapshot| deliveries::delivery(snapshot, merchant, id))
+    }
+
+    fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Vec<Logged>> {
+        self.read(move |snapshot| deliveries::deliveries(snapshot, &query))
+    }
+
+    fn replayable(&self, merchant: MerchantId, after: DeliveryId, limit: usize) -> Read<'_, Vec<Delivery>> {
+        self.read(move |snapshot| deliveries::replayable(snapshot, merchant, after, limit))
+    }
+
+    fn event_place(&self, event: EventId) -> Read<'_, Option<(MerchantId, u64)>> {
+        self.read(move |snapshot| deliveries::event_place(snapshot, event))
+    }
+
+    fn oldest_event(&self) -> Read<'_, Option<Timestamp>> {
+        self.read(deliveries::oldest_event)
     }
 
     fn next_delivery_after(&self, now: Timestamp) -> Read<'_, Option<Timestamp>> {
-        self.read(move |snapshot| outbox::next_due(snapshot, now))
+        self.read(move |snapshot| deliveries::next_due(snapshot, now))
     }
 
     fn event(&self, merchant: MerchantId, seq: u64) -> Read<'_, Option<EventRecord>> {
         self.read(move |snapshot| {
             let Some(before) = seq.checked_sub(1) else { return Ok(None) };
-            Ok(outbox::events(snapshot, merchant, before, 1)?.pop().filter(|event| event.seq == seq))
+            Ok(deliveries::events(snapshot, merchant, before, 1)?.pop().filter(|event| event.seq == seq))
         })
     }
 
     fn events(&self, merchant: MerchantId, after: u64, limit: usize) -> Read<'_, Vec<EventRecord>> {
-        self.read(move |snapshot| outbox::events(snapshot, merchant, after, limit))
+        self.read(move |snapshot| deliveries::events(snapshot, merchant, after, limit))
     }
 
     fn last_event(&self, merchant: MerchantId) -> Read<'_, u64> {
@@ -239,7 +274,7 @@ impl Store for RedbStore {
     }
 
     fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>> {
-        self.read(move |snapshot| outbox::attempts(snapshot, event))
+        self.read(move |snapshot| deliveries::attempts(snapshot, event))
     }
 
     fn unmatched(&self, account: AccountName, limit: usize) -> Read<'_, Vec<Unmatched>> {

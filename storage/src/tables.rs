@@ -13,10 +13,16 @@
 //! | [`ACCOUNTS`] | account name | - | every write of a merchant | merchants, but for accounts they had before | never: old sessions pay there |
 //! | [`IDEMPOTENCY`] | merchant id, digest of the key: **random** | what it stands for, 70 B | a creation with a key | nothing: this is the truth | a day later |
 //! | [`IDEMPOTENCY_TIMES`] | time made, merchant id, digest: time | - | a creation with a key | idempotency | with its key |
-//! | [`EVENTS`] | merchant id, place in the list: time | record, 1 kB | an announced change | nothing: this is the truth | never, so far |
+//! | [`EVENTS`] | merchant id, place in the list: time | record, 1 kB | an announced change | nothing: this is the truth | after the retention |
+//! | [`EVENT_IDS`] | event id: time | whose, place in the list | an announced change | events | with its event |
 //! | [`EVENT_SEQS`] | merchant id | the last place given | an announced change; once per group | events | never |
-//! | [`OUTBOX`] | due ms, event id, delivery id: time | what is left to deliver | an announced change, an attempt | nothing: this is the truth | delivered or given up |
-//! | [`ATTEMPTS`] | event id, delivery id, number: time | record, up to 1.5 kB | an attempt | nothing: this is the truth | never, so far |
+//! | [`DELIVERIES`] | merchant id, delivery id: time | record, 100 B | an announced change, an attempt | nothing: this is the truth | never |
+//! | [`OUTBOX`] | merchant id, due ms, place of the event, delivery id: time | - | an announced change, an attempt | deliveries | delivered, held or given up |
+//! | [`OUTBOX_HEADS`] | merchant id | due ms of its first delivery | a change of its queue; once per group | outbox | when its queue is empty |
+//! | [`OUTBOX_DUE`] | due ms, merchant id: time | - | a change of a queue's head; once per group | outbox | when its queue is empty |
+//! | [`UNTOLD`] | payment id: time, place of the event, delivery id | - | an announced change | deliveries | delivered, held or given up |
+//! | [`ATTEMPTS`] | event id, delivery id, number: time | record, up to 1.5 kB | an attempt | nothing: this is the truth | what the receiver answered, with its event |
+//! | [`ENDPOINTS`] | merchant id | how the endpoint is, 40 B | an attempt | attempts | when its merchant enables or moves it |
 //! | [`CLAIMS`] | transaction id: **random** | who claimed it | an x402 claim | nothing: this is the truth | never: a replay may come years later |
 //! | [`FACILITATIONS`] | transaction id: **random** | - | an x402 claim for somebody else's server, its decision | claims | when the chain has decided |
 //! | [`NONCES`] | SHA-256 of the nonce: **random** | transaction id | an x402 claim | claims | never |
@@ -28,7 +34,7 @@
 //! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines (with an idempotency key two
 //! more); only the slug's place is
 //! random, and random places are what makes a commit slow. Announcing a change touches payments, payments by merchant,
-//! counts, deadlines, events, event places and the outbox. Words for search are written later, many payments at once
+//! counts, deadlines, events, event ids and places, deliveries, and the outbox with its heads. Words for search are written later, many payments at once
 //! ([`crate::Store::index_search`]); a payment whose id is at or before the search cursor (a clock went back) is
 //! indexed by its own commit instead.
 //!
@@ -48,8 +54,11 @@ use crate::record::SUMMARY_LEN;
 /// (there is none yet).
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
-/// The key of a delivery in the outbox: due in milliseconds, event, delivery.
-pub(crate) type OutboxKey = (u64, u128, u128);
+/// The key of a delivery: merchant, delivery.
+pub(crate) type DeliveryKey = (u128, u128);
+
+/// The key of a delivery in the outbox: merchant, due in milliseconds, place of its event, delivery.
+pub(crate) type OutboxKey = (u128, u64, u64, u128);
 
 macro_rules! tables {
     ($($(#[$doc:meta])* $constant:ident, $field:ident: $key:ty => $value:ty;)+) => {
@@ -127,8 +136,20 @@ tables! {
     EVENTS, events: (u128, u64) => &'static [u8];
     /// The last place in a merchant's list of events.
     EVENT_SEQS, event_seqs: u128 => u64;
+    /// Where an event stands.
+    EVENT_IDS, event_ids: u128 => (u128, u64);
+    /// Deliveries, whatever became of them.
+    DELIVERIES, deliveries: DeliveryKey => &'static [u8];
     /// Deliveries still to make.
-    OUTBOX, outbox: OutboxKey => &'static [u8];
+    OUTBOX, outbox: OutboxKey => ();
+    /// When a merchant's first delivery is due.
+    OUTBOX_HEADS, outbox_heads: u128 => u64;
+    /// Merchants by when their first delivery is due.
+    OUTBOX_DUE, outbox_due: (u64, u128) => ();
+    /// Deliveries of a payment's events that wait.
+    UNTOLD, untold: (u128, u64, u128) => ();
+    /// How endpoints are.
+    ENDPOINTS, endpoints: u128 => &'static [u8];
     /// Attempts made.
     ATTEMPTS, attempts: (u128, u128, u32) => &'static [u8];
     /// Claimed transactions.

@@ -1,15 +1,16 @@
 //! Every write: what it makes readable, and what refuses it.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use engine::{
     money::{Currency, HivePrice, Money},
     payment::{Canceller, Claim, ClaimFinality, Command, Payment, Rate, State},
     time::Timestamp,
+    webhook::DeliveryState,
 };
 use storage::{
-    Batch, CommitError, Fate, Handling, MerchantQuery, Page, PageAt, PaymentQuery, RedbStore, Store, Unmatched,
-    UnmatchedReason, Vicinity, Write,
+    Batch, CommitError, DeliveryQuery, EventRecord, Fate, Handling, MerchantQuery, Page, PageAt, PaymentQuery,
+    RedbStore, Store, Unmatched, UnmatchedReason, Vicinity, Write,
 };
 
 use crate::samples::*;
@@ -265,6 +266,84 @@ async fn an_undeliverable_event_leaves_the_outbox_without_an_attempt() {
     assert_eq!(store.next_delivery_after(Timestamp::EPOCH).await.unwrap(), None);
     assert_eq!(store.attempts(delivery.event).await.unwrap(), []);
     assert_conflict(store.commit(Batch::of(Write::Undeliverable(delivery.clone()))).await, &delivery.id.to_string());
+}
+
+#[tokio::test]
+async fn one_merchants_backlog_hides_nothing_of_another() {
+    let store = in_memory();
+    for number in 1..=3_000 {
+        store.commit(Batch::of(Write::Event(event(1, number)))).await.unwrap();
+    }
+    store.commit(Batch::of(Write::Event(event(2, 5_000)))).await.unwrap();
+    let work = store.due_work(at(9_000), 8, 16, BTreeSet::new()).await.unwrap();
+    let seen: Vec<_> = work.iter().map(|work| (work.merchant, work.deliveries.len())).collect();
+    assert_eq!(seen, [(merchant_id(1), 16), (merchant_id(2), 1)], "who waits longest first, and the other too");
+    let work = store.due_work(at(9_000), 1, 16, BTreeSet::from([merchant_id(1)])).await.unwrap();
+    assert_eq!(work.iter().map(|work| work.merchant).collect::<Vec<_>>(), [merchant_id(2)]);
+    assert_eq!(store.due_work(at(4_000), 8, 16, BTreeSet::new()).await.unwrap().len(), 1, "nothing before its time");
+}
+
+#[tokio::test]
+async fn an_event_that_follows_one_that_waits_says_so() {
+    let store = in_memory();
+    let second = EventRecord { payment: event(1, 1).payment, ..event(1, 2) };
+    store.commit(Batch::of(Write::Event(event(1, 1))).and(Write::Event(second))).await.unwrap();
+    let follows = async || {
+        let work = store.due_work(at(9_000), 8, 16, BTreeSet::new()).await.unwrap().remove(0);
+        work.deliveries.iter().map(|due| (due.delivery.event_seq, due.follows)).collect::<Vec<_>>()
+    };
+    assert_eq!(follows().await, [(1, false), (2, true)]);
+    let first = store.due_deliveries(at(9_000), 1).await.unwrap().remove(0);
+    let again = attempt(&first, Some(at(3)));
+    store.commit(Batch::of(Write::Attempt { delivery: first, attempt: again })).await.unwrap();
+    assert_eq!(follows().await, [(2, true), (1, false)]);
+    let first = store.due_deliveries(at(9_000), 2).await.unwrap().remove(1);
+    store.commit(Batch::of(Write::Hold(first))).await.unwrap();
+    assert_eq!(follows().await, [(2, false)]);
+}
+
+#[tokio::test]
+async fn what_was_held_goes_back_when_it_is_replayed_and_only_once() {
+    let store = in_memory();
+    store.commit(Batch::of(Write::Event(event(1, 5)))).await.unwrap();
+    let delivery = store.due_deliveries(at(5), 9).await.unwrap().remove(0);
+    store.commit(Batch::of(Write::Hold(delivery.clone()))).await.unwrap();
+    assert_eq!(store.due_deliveries(at(900), 9).await.unwrap(), []);
+    let held = store.delivery(merchant_id(1), delivery.id).await.unwrap().unwrap();
+    assert_eq!(held.state, DeliveryState::Held);
+    let replay = Write::Replay { delivery: delivery.clone(), at: at(70) };
+    store.commit(Batch::of(replay.clone())).await.unwrap();
+    assert_conflict(store.commit(Batch::of(replay)).await, &delivery.id.to_string());
+    assert_eq!(store.due_deliveries(at(69), 9).await.unwrap(), []);
+    let again = store.due_deliveries(at(70), 9).await.unwrap().remove(0);
+    assert_eq!((again.id, again.event, again.due_at), (delivery.id, delivery.event, at(70)));
+}
+
+#[tokio::test]
+async fn old_events_go_and_their_deliveries_keep_all_but_the_answers() {
+    let store = in_memory();
+    for number in [100, 200, 300] {
+        store.commit(Batch::of(Write::Event(event(1, number)))).await.unwrap();
+        let delivery = store.due_deliveries(at(number), 9).await.unwrap().remove(0);
+        let attempt = attempt(&delivery, None);
+        store.commit(Batch::of(Write::Attempt { delivery, attempt })).await.unwrap();
+    }
+    assert_eq!(store.oldest_event().await.unwrap(), Some(at(100)));
+    store.commit(Batch::of(Write::Prune { happened_before: at(300) })).await.unwrap();
+    assert_eq!(store.oldest_event().await.unwrap(), Some(at(300)));
+    let left = store.events(merchant_id(1), 0, 9).await.unwrap();
+    assert_eq!(left.iter().map(|event| event.seq).collect::<Vec<_>>(), [3], "places are not given twice");
+    assert_eq!(store.event_place(event(1, 100).id).await.unwrap(), None);
+    assert_eq!(store.event_place(event(1, 300).id).await.unwrap(), Some((merchant_id(1), 3)));
+    let snippets = async |number| {
+        let attempts = store.attempts(event(1, number).id).await.unwrap();
+        attempts.iter().map(|attempt| attempt.response_snippet.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!((snippets(100).await, snippets(300).await), (vec![String::new()], vec!["later".to_owned()]));
+    let query = DeliveryQuery { merchant: merchant_id(1), before: None, limit: 9, states: Vec::new(), event: None };
+    assert_eq!(store.deliveries(query).await.unwrap().len(), 3);
+    store.commit(Batch::of(Write::Event(event(1, 400)))).await.unwrap();
+    assert_eq!(store.last_event(merchant_id(1)).await.unwrap(), 4);
 }
 
 #[tokio::test]

@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::{
     account::AccountName,
     idempotency::{Made, Remembered},
-    ids::{EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EventId, MerchantId, PaymentId},
     merchant::Merchant,
     money::HivePrice,
     payment::{Claim, ClaimFinality, Payment, Rate, State},
     time::Timestamp,
-    webhook::{Attempt, Delivery},
+    webhook::{Attempt, Delivery, DeliveryState, Endpoint, Logged, Trigger},
     x402::Reason,
 };
 use proptest::prelude::*;
 use storage::{
-    Batch, Claimed, CommitError, Cursor, EventRecord, Fate, Handling, MerchantQuery, PageAt, PaymentQuery, Purpose,
-    RedbStore, Store, Unmatched, Write,
+    Batch, Claimed, CommitError, Cursor, DeliveryQuery, EventRecord, Fate, Handling, MerchantQuery, PageAt,
+    PaymentQuery, Purpose, RedbStore, Store, Unmatched, Write,
 };
 
 use crate::{disk::Gate, samples::*};
@@ -30,7 +30,8 @@ struct Model {
     merchants: BTreeMap<MerchantId, Merchant>,
     accounts: BTreeSet<AccountName>,
     events: BTreeMap<MerchantId, Vec<EventRecord>>,
-    outbox: Vec<Delivery>,
+    deliveries: BTreeMap<(MerchantId, DeliveryId), Logged>,
+    endpoints: BTreeMap<MerchantId, Endpoint>,
     attempts: BTreeMap<EventId, Vec<Attempt>>,
     claims: Vec<Claimed>,
     remembered: Vec<Remembered>,
@@ -76,34 +77,51 @@ impl Model {
                 self.merchants.insert(merchant.id, (**merchant).clone());
             }
             Write::Event(event) => {
-                let waits = |d: &Delivery| (d.due_at, d.event, d.id) == (event.at, event.id, event.delivery);
-                if self.outbox.iter().any(waits) {
+                let is_known = self.events.values().flatten().any(|known| known.id == event.id);
+                if is_known || self.deliveries.contains_key(&(event.merchant, event.delivery)) {
                     return Err(conflict());
                 }
                 let list = self.events.entry(event.merchant).or_default();
                 let seq = list.len() as u64 + 1;
                 list.push(EventRecord { seq, ..event.clone() });
-                self.outbox.push(Delivery {
+                let delivery = Delivery {
                     id: event.delivery,
                     event: event.id,
                     event_seq: seq,
                     merchant: event.merchant,
                     payment: event.payment,
+                    trigger: Trigger::Auto,
                     attempts: 0,
+                    schedule_from: 0,
                     due_at: event.at,
-                });
+                };
+                self.deliveries.insert((event.merchant, event.delivery), Logged::new(delivery));
             }
             Write::Attempt { delivery, attempt } => {
-                let mut taken = self.take(delivery)?;
+                let taken = self.waiting(delivery)?;
+                *taken = taken.after(attempt);
                 self.attempts.entry(attempt.event).or_default().push(attempt.clone());
-                if let Some(due_at) = attempt.next_attempt_at {
-                    taken.attempts += 1;
-                    self.outbox.push(Delivery { due_at, ..taken });
+                let endpoint = self.endpoints.entry(delivery.merchant).or_default();
+                *endpoint = endpoint.after(delivery, attempt);
+            }
+            Write::Undeliverable(delivery) => self.waiting(delivery)?.state = DeliveryState::Failed,
+            Write::Hold(delivery) => self.waiting(delivery)?.state = DeliveryState::Held,
+            Write::Redeliver(delivery) => {
+                let place = (delivery.merchant, delivery.id);
+                if self.deliveries.contains_key(&place) {
+                    return Err(conflict());
                 }
+                self.deliveries.insert(place, Logged::new(delivery.clone()));
             }
-            Write::Undeliverable(delivery) => {
-                self.take(delivery)?;
+            Write::Replay { delivery, at } => {
+                let logged = self.deliveries.get_mut(&(delivery.merchant, delivery.id)).ok_or_else(conflict)?;
+                if !logged.is_replayable() || logged.delivery.attempts != delivery.attempts {
+                    return Err(conflict());
+                }
+                *logged = logged.replayed(*at);
             }
+            Write::EnableEndpoint { merchant } => drop(self.endpoints.remove(merchant)),
+            Write::Prune { .. } => unreachable!("pruning has tests of its own"),
             Write::Claim(claimed) => {
                 let by_tx = self.claims.iter().find(|c| c.tx_id == claimed.tx_id);
                 let by_nonce = self.claims.iter().find(|c| c.nonce == claimed.nonce);
@@ -154,15 +172,17 @@ impl Model {
         Ok(())
     }
 
-    fn take(&mut self, delivery: &Delivery) -> Result<Delivery, CommitError> {
-        let key = |d: &Delivery| (d.due_at, d.event, d.id, d.attempts);
-        let at = self.outbox.iter().position(|d| key(d) == key(delivery)).ok_or_else(conflict)?;
-        Ok(self.outbox.remove(at))
+    fn waiting(&mut self, delivery: &Delivery) -> Result<&mut Logged, CommitError> {
+        let logged = self.deliveries.get_mut(&(delivery.merchant, delivery.id)).ok_or_else(conflict)?;
+        let seen = |d: &Delivery| (d.event, d.due_at, d.attempts);
+        let is_as_seen = logged.state == DeliveryState::Pending && seen(&logged.delivery) == seen(delivery);
+        if is_as_seen { Ok(logged) } else { Err(conflict()) }
     }
 
     /// The outbox in the order of its store.
     fn due(&self) -> Vec<Delivery> {
-        let mut due = self.outbox.clone();
+        let waiting = self.deliveries.values().filter(|logged| logged.state == DeliveryState::Pending);
+        let mut due: Vec<Delivery> = waiting.map(|logged| logged.delivery.clone()).collect();
         due.sort_by_key(|d| (d.due_at, d.event, d.id));
         due
     }
@@ -176,6 +196,10 @@ enum Try {
     Event { owner: u8, number: u64 },
     Attempt { which: usize, again_at: Option<u64>, wrong: u8 },
     Undeliverable { which: usize, wrong: u8 },
+    Hold { which: usize, wrong: u8 },
+    Redeliver { which: usize, number: u64 },
+    Replay { which: usize, again_at: u64 },
+    Enable { owner: u8 },
     Claim { number: u8, nonce: u8, facilitated: bool },
     Fate { number: u8, from: usize, to: usize },
     Remember { key: u8, print: u8, day: u64 },
@@ -203,6 +227,10 @@ fn tries() -> impl Strategy<Value = Try> {
         3 => (0..5usize, prop::option::of(0..60u64), wrong())
             .prop_map(|(which, again_at, wrong)| Try::Attempt { which, again_at, wrong }),
         1 => (0..5usize, wrong()).prop_map(|(which, wrong)| Try::Undeliverable { which, wrong }),
+        1 => (0..5usize, wrong()).prop_map(|(which, wrong)| Try::Hold { which, wrong }),
+        1 => (0..5usize, 0..60u64).prop_map(|(which, number)| Try::Redeliver { which, number }),
+        1 => (0..9usize, 0..60u64).prop_map(|(which, again_at)| Try::Replay { which, again_at }),
+        1 => (1..3u8).prop_map(|owner| Try::Enable { owner }),
         1 => (1..9u8, 1..9u8, flag())
             .prop_map(|(number, nonce, facilitated)| Try::Claim { number, nonce, facilitated }),
         1 => (1..9u8, 0..2usize, 0..4usize).prop_map(|(number, from, to)| Try::Fate { number, from, to }),
@@ -261,14 +289,8 @@ impl Try {
                 Write::Merchant { merchant: Box::new(next), expected }
             }
             Self::Event { owner, number } => {
-                let event = event(owner, number);
-                let was_announced = model.events.values().flatten().any(|other| other.id == event.id);
-                let waits_there = model.outbox.iter().any(|d| (d.due_at, d.event) == (event.at, event.id));
-                // Announced again it is refused while it waits where it was put; later nobody would announce it again.
-                if was_announced && !waits_there {
-                    return None;
-                }
-                Write::Event(event)
+                // Announced again it is refused.
+                Write::Event(event(owner, number))
             }
             Self::Attempt { which, again_at, wrong } => {
                 let delivery = delivery(model, which, wrong)?;
@@ -276,6 +298,24 @@ impl Try {
                 Write::Attempt { delivery, attempt }
             }
             Self::Undeliverable { which, wrong } => Write::Undeliverable(delivery(model, which, wrong)?),
+            Self::Hold { which, wrong } => Write::Hold(delivery(model, which, wrong)?),
+            Self::Redeliver { which, number } => {
+                let (id, due_at) = (DeliveryId::new(at(number), [7; 10]), at(number));
+                let known = model.deliveries.values().nth(which)?.delivery.clone();
+                Write::Redeliver(Delivery {
+                    id,
+                    trigger: Trigger::Manual,
+                    attempts: 0,
+                    schedule_from: 0,
+                    due_at,
+                    ..known
+                })
+            }
+            Self::Replay { which, again_at } => {
+                let delivery = model.deliveries.values().nth(which)?.delivery.clone();
+                Write::Replay { delivery, at: at(again_at) }
+            }
+            Self::Enable { owner } => Write::EnableEndpoint { merchant: merchant_id(owner) },
             Self::Claim { number, nonce, facilitated: for_others } => {
                 let nonce = format!("nonce {nonce}");
                 Write::Claim(if for_others { facilitated(number, &nonce) } else { claimed(number, &nonce) })
@@ -409,6 +449,39 @@ async fn compare(store: &RedbStore, model: &Model) {
     for now in [Timestamp::EPOCH, at(20), Timestamp::MAX] {
         let next = deliveries.iter().map(|d| d.due_at).find(|due_at| *due_at > now);
         assert_eq!(store.next_delivery_after(now).await.unwrap(), next);
+    }
+    for owner in 1..3 {
+        let merchant = merchant_id(owner);
+        let logged = model.deliveries.values().filter(|logged| logged.delivery.merchant == merchant);
+        let mut newest_first: Vec<Logged> = logged.cloned().collect();
+        newest_first.reverse();
+        let query = DeliveryQuery { merchant, before: None, limit: 1_000, states: Vec::new(), event: None };
+        assert_eq!(store.deliveries(query).await.unwrap(), newest_first);
+        let replayable = newest_first.iter().rev().filter(|logged| logged.is_replayable());
+        let replayable: Vec<Delivery> = replayable.map(|logged| logged.delivery.clone()).collect();
+        assert_eq!(store.replayable(merchant, DeliveryId::from_bits(0), 1_000).await.unwrap(), replayable);
+        let endpoint = model.endpoints.get(&merchant).cloned().unwrap_or_default();
+        assert_eq!(store.endpoint(merchant).await.unwrap(), endpoint);
+        let last = model.events.get(&merchant).map_or(0, |list| list.len() as u64);
+        assert_eq!(store.last_event(merchant).await.unwrap(), last);
+    }
+    for now in [at(20), Timestamp::MAX] {
+        let mut found = Vec::new();
+        for work in store.due_work(now, 1_000, 1_000, BTreeSet::new()).await.unwrap() {
+            assert_eq!(Some(&work.endpoint), model.endpoints.get(&work.merchant).or(Some(&Endpoint::default())));
+            for due in work.deliveries {
+                let earlier = |other: &&Delivery| {
+                    (other.payment, other.trigger) == (due.delivery.payment, Trigger::Auto)
+                        && other.event_seq < due.delivery.event_seq
+                };
+                let follows = due.delivery.trigger == Trigger::Auto && deliveries.iter().any(|other| earlier(&other));
+                assert_eq!(due.follows, follows);
+                found.push(due.delivery);
+            }
+        }
+        found.sort_by_key(|d| (d.due_at, d.event, d.id));
+        let expected: Vec<Delivery> = deliveries.iter().filter(|d| d.due_at <= now).cloned().collect();
+        assert_eq!(found, expected);
     }
     for number in 0..40 {
         let mut attempts = model.attempts.get(&event(1, number).id).cloned().unwrap_or_default();

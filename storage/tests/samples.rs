@@ -100,6 +100,7 @@ pub(crate) fn event(owner: u8, number: u64) -> EventRecord {
         delivery: DeliveryId::new(at(number), [2; 10]),
         at: at(number),
         body: format!("{{\"number\":{number}}}").into_bytes(),
+        is_test: false,
     }
 }
 
@@ -109,12 +110,16 @@ pub(crate) fn attempt(delivery: &Delivery, next_attempt_at: Option<Timestamp>) -
         event: delivery.event,
         merchant: delivery.merchant,
         number: delivery.attempts + 1,
+        trigger: delivery.trigger,
         endpoint: "shop.example/hook".to_owned(),
+        scheduled_at: delivery.due_at,
         started_at: delivery.due_at,
+        ended_at: delivery.due_at,
         duration_ms: 12,
         outcome: Outcome::Refused { status: 503, retry_after: Some(Duration::from_secs(7)) },
         response_snippet: "later".to_owned(),
         next_attempt_at,
+        body_sha256: [3; 32],
     }
 }
 

@@ -1,6 +1,7 @@
 //! The whole tree over a real store, a scripted ledger and a paused clock.
 
 mod astray;
+mod webhooks;
 mod world;
 mod x402;
 
@@ -16,13 +17,12 @@ use engine::{
     ledger::memo_of,
     merchant::Registration,
     payment::{Canceller, Draft, Finality, Rejection, State},
-    webhook::Outcome,
 };
 use redb::backends::InMemoryBackend;
 use storage::{Batch, CommitMode, Options, PaymentQuery, RedbStore, Store, UnmatchedReason, Write};
 use world::{BEGIN, ScriptedNode, World, draft, name, transfer};
 
-fn store() -> Arc<dyn Store> {
+pub(crate) fn store() -> Arc<dyn Store> {
     let options = Options { mode: CommitMode::Inline, ..Options::default() };
     Arc::new(RedbStore::open_backend(InMemoryBackend::new(), options).unwrap())
 }
@@ -44,7 +44,7 @@ async fn a_transfer_in_an_irreversible_block_completes_its_session_and_is_told_o
     assert!(header(&request.headers, "webhook-id").starts_with("evt_"));
 }
 
-fn header(headers: &[(String, String)], wanted: &str) -> String {
+pub(crate) fn header(headers: &[(String, String)], wanted: &str) -> String {
     headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone()).unwrap()
 }
 
@@ -405,35 +405,6 @@ fn engine_merchant() -> engine::merchant::Merchant {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_is_tried_again_with_the_same_body_until_it_is_taken() {
-    let world = World::started(store()).await;
-    let merchant = world.merchant().await;
-    let payment = world.open(&merchant).await;
-    let failures = [Outcome::Connect, Outcome::Refused { status: 500, retry_after: None }, Outcome::Timeout];
-    world.receiver.answers.lock().unwrap().extend(failures);
-    world.pay(payment.id);
-    world.until("it is taken", async || world.receiver.count() == 4).await;
-    tokio::time::sleep(Duration::from_secs(360_000)).await;
-    let received = world.receiver.received.lock().unwrap().clone();
-    assert_eq!(received.len(), 4, "and then no more");
-    let waits: Vec<_> = received.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
-    for (wait, expected) in waits.iter().zip([5, 300, 1_800]) {
-        // The engine's time may be one block ahead of the receiver's clock.
-        assert!((expected * 8 / 10..=expected * 12 / 10 + 4).contains(wait), "{waits:?}");
-    }
-    let first = &received[0].1;
-    for (number, (_, request)) in received.iter().enumerate() {
-        assert_eq!(request.body, first.body);
-        assert_eq!(header(&request.headers, "webhook-id"), header(&first.headers, "webhook-id"));
-        assert_eq!(header(&request.headers, "X-Hivetill-Attempt"), (number + 1).to_string());
-    }
-    assert_ne!(header(&received[3].1.headers, "X-Hivetill-Signature"), header(&first.headers, "X-Hivetill-Signature"));
-    let event = world.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0);
-    let words: Vec<_> = world.env.store.attempts(event.id).await.unwrap().iter().map(|a| a.outcome.word()).collect();
-    assert_eq!(words, ["connect", "http_error", "timeout", "success"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn who_watches_a_session_sees_every_change_and_then_the_end() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
@@ -491,6 +462,8 @@ async fn a_failed_write_ends_the_engine() {
             fn $name(&self, $($arg: $type),*) -> storage::Read<'_, $answer> { self.0.$name($($arg),*) }
         )*};
     }
+    use std::collections::BTreeSet;
+
     use engine::{account::AccountName, ids::*, ledger::TxId, merchant::*, payment::*, time::Timestamp, webhook::*};
     use futures_util::future::BoxFuture;
     use storage::*;
@@ -518,6 +491,13 @@ async fn a_failed_write_ends_the_engine() {
             cursor() -> Option<Cursor>;
             rate() -> Option<Rate>;
             due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;
+            due_work(now: Timestamp, merchants: usize, per_merchant: usize, skip: BTreeSet<MerchantId>) -> Vec<DueWork>;
+            endpoint(merchant: MerchantId) -> Endpoint;
+            delivery(merchant: MerchantId, id: DeliveryId) -> Option<Logged>;
+            deliveries(query: DeliveryQuery) -> Vec<Logged>;
+            replayable(merchant: MerchantId, after: DeliveryId, limit: usize) -> Vec<Delivery>;
+            event_place(event: EventId) -> Option<(MerchantId, u64)>;
+            oldest_event() -> Option<Timestamp>;
             next_delivery_after(now: Timestamp) -> Option<Timestamp>;
             event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
             events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
@@ -594,23 +574,6 @@ async fn one_idempotency_key_opens_one_session_for_a_day() {
     tokio::time::sleep(Duration::from_secs(24 * 3_600 + 600)).await;
     let again = open(other).await.unwrap();
     assert!(!again.is_replay && again.payment.id != first.id, "after a day the key is free");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_outbox_without_an_endpoint_empties_itself() {
-    let world = World::started(store()).await;
-    let registration = Registration::check("Blue Mugs", "blue.mugs", None).unwrap();
-    let merchant = world.gateway().register(registration, false).await.unwrap().merchant;
-    let payment = world.gateway().open_payment(&merchant, draft(), None).await.unwrap().payment;
-    world.pay(payment.id);
-    world.until_state(payment.id, State::Completed).await;
-    world
-        .until("the outbox is empty", async || {
-            world.env.store.due_deliveries(engine::time::Timestamp::MAX, 9).await.unwrap().is_empty()
-        })
-        .await;
-    assert_eq!(world.receiver.count(), 0);
-    assert_eq!(world.env.store.events(merchant.id, 0, 9).await.unwrap().len(), 1, "the event is kept all the same");
 }
 
 #[tokio::test(start_paused = true)]

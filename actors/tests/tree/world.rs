@@ -1,7 +1,7 @@
 //! A small world around a real tree and a real store: a ledger that does as it is told, a receiver that remembers.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -385,18 +385,62 @@ pub(crate) struct Receiver {
     pub(crate) answers: Mutex<VecDeque<Outcome>>,
     pub(crate) received: Mutex<Vec<(u64, WebhookRequest)>>,
     clock: Mutex<Option<Arc<dyn Clock>>>,
+    silent: Mutex<BTreeSet<String>>,
+    /// Requests being answered at each address, and the most there ever were.
+    open: Mutex<BTreeMap<String, (usize, usize)>>,
 }
 
 impl WebhookTransport for Receiver {
     fn post(&self, request: WebhookRequest) -> BoxFuture<'_, WebhookResponse> {
         let at = self.clock.lock().unwrap().as_ref().unwrap().now().seconds();
+        let (url, timeout) = (request.url.clone(), request.timeout);
         self.received.lock().unwrap().push((at, request));
-        let outcome = self.answers.lock().unwrap().pop_front().unwrap_or(Outcome::Accepted { status: 204 });
-        Box::pin(async move { WebhookResponse { outcome, snippet: String::new() } })
+        let is_silent = self.silent.lock().unwrap().contains(&url);
+        let told = || self.answers.lock().unwrap().pop_front().unwrap_or(Outcome::Accepted { status: 204 });
+        let outcome = if is_silent { Outcome::Timeout } else { told() };
+        {
+            let mut open = self.open.lock().unwrap();
+            let (now, most) = open.entry(url.clone()).or_default();
+            *now += 1;
+            *most = (*now).max(*most);
+        }
+        Box::pin(async move {
+            if is_silent {
+                tokio::time::sleep(timeout).await;
+            }
+            self.open.lock().unwrap().get_mut(&url).unwrap().0 -= 1;
+            WebhookResponse { outcome, snippet: String::new() }
+        })
     }
 }
 
 impl Receiver {
+    /// Makes an address take connections and never answer.
+    pub(crate) fn hang(&self, url: &str) {
+        self.silent.lock().unwrap().insert(url.to_owned());
+    }
+
+    pub(crate) fn heal(&self, url: &str) {
+        self.silent.lock().unwrap().remove(url);
+    }
+
+    /// The most requests that were open at an address at once.
+    pub(crate) fn most_open(&self, url: &str) -> usize {
+        self.open.lock().unwrap().get(url).map_or(0, |(_, most)| *most)
+    }
+
+    pub(crate) fn forget_most_open(&self) {
+        self.open.lock().unwrap().values_mut().for_each(|(now, most)| *most = *now);
+    }
+
+    pub(crate) fn open_in_all(&self) -> usize {
+        self.open.lock().unwrap().values().map(|(now, _)| *now).sum()
+    }
+
+    pub(crate) fn count_at(&self, url: &str) -> usize {
+        self.received.lock().unwrap().iter().filter(|(_, request)| request.url == url).count()
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.received.lock().unwrap().len()
     }

@@ -295,6 +295,12 @@ impl Config {
         Duration::from_secs(self.integer(name))
     }
 
+    /// Returns a time written in days.
+    #[must_use]
+    pub fn days(&self, name: &str) -> Duration {
+        Duration::from_secs(self.integer(name) * 86_400)
+    }
+
     /// Returns a truth value.
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
@@ -354,6 +360,7 @@ impl Config {
             rate_interval: self.seconds("ledger.rate_interval_seconds"),
             webhook_header_prefix: self.text("webhooks.header_prefix").to_owned(),
             webhook_timeout: self.millis("webhooks.timeout_ms"),
+            event_retention: self.days("events.retention_days"),
             allow_insecure_webhooks: self.flag("webhooks.allow_insecure"),
             x402: self.x402(),
             max_waiting_calls: self.count("limits.waiting_calls"),

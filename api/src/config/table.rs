@@ -215,6 +215,12 @@ pub static TABLE: &[Key] = &[
         "10000",
         "How long one attempt to deliver a webhook may take.",
     ),
+    key(
+        "events.retention_days",
+        Kind::Integer(30, 3_650),
+        "60",
+        "How long events, the bodies of webhooks and what receivers answered to them are kept, in days. The log of deliveries keeps the rest.",
+    ),
     key("limits.connections", Kind::Integer(1, 1_000_000), "10000", "HTTP connections at once; more wait."),
     key(
         "limits.head_timeout_ms",

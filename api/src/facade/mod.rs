@@ -32,6 +32,7 @@ mod reader;
 mod record;
 pub mod server;
 mod wallets;
+mod webhooks;
 mod wire;
 mod x402;
 
@@ -154,6 +155,19 @@ impl Facade {
                 PUT => merchants::update(self, call, id)),
             ["api", "public", "merchants", id, "webhook-secret"] => {
                 on!(call, POST => merchants::rotate_secret(self, call, id))
+            }
+            ["api", "public", "merchants", id, "webhook"] => on!(call, GET => webhooks::endpoint(self, call, id)),
+            ["api", "public", "merchants", id, "webhook-enable"] => on!(call, POST => webhooks::enable(self, call, id)),
+            ["api", "public", "merchants", id, "webhook-replay"] => on!(call, POST => webhooks::replay(self, call, id)),
+            ["api", "public", "merchants", id, "webhook-test"] => on!(call, POST => webhooks::test(self, call, id)),
+            ["api", "public", "merchants", id, "webhook-deliveries"] => {
+                on!(call, GET => webhooks::deliveries(self, call, id))
+            }
+            ["api", "public", "merchants", id, "webhook-deliveries", delivery] => {
+                on!(call, GET => webhooks::delivery(self, call, id, delivery))
+            }
+            ["api", "public", "merchants", id, "webhook-deliveries", delivery, "redeliver"] => {
+                on!(call, POST => webhooks::redeliver(self, call, id, delivery))
             }
 
             // Admins.

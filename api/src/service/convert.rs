@@ -34,6 +34,9 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::TransferAssigned(payment) => {
             ApiError::with_message(Reason::TransferAssigned, format!("the transfer is assigned to {payment} already"))
         }
+        GatewayError::DeliveryNotFound => ApiError::with_message(Reason::NotFound, "no such delivery"),
+        GatewayError::EventForgotten => ApiError::with_message(Reason::NotFound, "the event is no longer kept"),
+        GatewayError::NoEndpoint => Reason::NoWebhookEndpoint.into(),
         GatewayError::Rejected(rejection) => rejected(&rejection),
         GatewayError::KeyReused => Reason::IdempotencyKeyReused.into(),
         GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),

@@ -1,6 +1,6 @@
 //! A merchant's events: the list, and the stream of what happens.
 
-use engine::ids::MerchantId;
+use engine::ids::{EventId, MerchantId};
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use proto::{
     ApiError, Reason,
@@ -18,12 +18,17 @@ use super::{
 type Updates = BoxStream<'static, Result<v1::WatchEventsResponse, Status>>;
 
 impl Service {
-    /// Reads a place in a merchant's list of events.
-    async fn place(&self, _merchant: MerchantId, text: &str) -> Result<u64, ApiError> {
-        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let place = text.parse().ok().filter(|_| is_number);
+    /// Reads a place in a merchant's list of events: a cursor, or the id of an event.
+    async fn place(&self, merchant: MerchantId, text: &str) -> Result<u64, ApiError> {
+        let place = match text.parse::<EventId>() {
+            Ok(event) => self.gateway.event_place(merchant, event).await.map_err(error)?,
+            Err(_) => {
+                let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+                text.parse().ok().filter(|_| is_number)
+            }
+        };
         place.ok_or_else(|| {
-            ApiError::field("after", "must be the nextCursor of an answer or the id of a streamed event")
+            ApiError::field("after", "must be the nextCursor of an answer, or the id of an event that is still kept")
         })
     }
 }

@@ -24,6 +24,7 @@ mod merchants;
 mod payments;
 pub mod server;
 mod small;
+mod webhooks;
 mod x402;
 
 /// The engine behind the generated servers. Cheap to clone.

@@ -1,7 +1,7 @@
-//! The small services: fees, webhook endpoints, health.
+//! The small services: fees, health.
 
 use actors::GatewayError;
-use proto::v1::{self, Health, fees_server::Fees, system_server::System, webhook_endpoints_server::WebhookEndpoints};
+use proto::v1::{self, Health, fees_server::Fees, system_server::System};
 use tonic::{Request, Response, Status};
 
 use super::{Service, convert::error};
@@ -14,21 +14,6 @@ impl Fees for Service {
     ) -> Result<Response<v1::GetFeeRateResponse>, Status> {
         let fee_percent_ten_thousandths = self.gateway.fee_percent().ten_thousandths();
         Ok(Response::new(v1::GetFeeRateResponse { fee_percent_ten_thousandths }))
-    }
-}
-
-#[tonic::async_trait]
-impl WebhookEndpoints for Service {
-    async fn get_webhook_endpoint(
-        &self,
-        request: Request<v1::GetWebhookEndpointRequest>,
-    ) -> Result<Response<v1::WebhookEndpoint>, Status> {
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
-        Ok(Response::new(v1::WebhookEndpoint {
-            merchant_id: merchant.id.to_string(),
-            enabled: merchant.webhook_url.is_some(),
-            url: merchant.webhook_url,
-        }))
     }
 }
 

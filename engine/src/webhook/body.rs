@@ -6,8 +6,10 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     fields::MetadataValue,
+    ids::{EventId, MerchantId, PaymentId},
     mutant,
-    payment::{Event, Payment},
+    payment::{Event, Payment, State},
+    time::Timestamp,
 };
 
 /// Writes the body of `payment.status_changed`, the one event type.
@@ -32,6 +34,33 @@ pub fn status_changed(payment: &Payment, event: &Event) -> Vec<u8> {
             exceptions: payment.exceptions().into_iter().map(crate::payment::Exception::word).collect(),
             metadata: payment.metadata.iter().map(|(key, value)| (key.as_str(), Value(value))).collect(),
             livemode: payment.livemode,
+        },
+    };
+    serde_json::to_vec(&body).expect("texts and numbers always serialize")
+}
+
+/// Writes the body of a test event: of the same type, for a payment that does not exist (`test_…`), never live.
+#[must_use]
+pub fn test_event(id: EventId, merchant: MerchantId, payment: PaymentId, at: Timestamp) -> Vec<u8> {
+    let at = at.to_string();
+    let payment = format!("test_{}", payment.to_string().trim_start_matches(PaymentId::PREFIX));
+    let body = Body {
+        r#type: "payment.status_changed",
+        id: id.to_string(),
+        created_at: &at,
+        timestamp: &at,
+        data: Data {
+            id: &payment,
+            payment_id: &payment,
+            merchant_id: merchant.to_string(),
+            status: State::Completed.word(),
+            previous_status: State::Pending.word(),
+            provider_id: "hive",
+            internal_id: None,
+            sequence: 1,
+            exceptions: Vec::new(),
+            metadata: BTreeMap::new(),
+            livemode: false,
         },
     };
     serde_json::to_vec(&body).expect("texts and numbers always serialize")

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
+
 use crate::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     mutant,
@@ -25,6 +27,113 @@ pub const SCHEDULE: [Duration; 10] = [
 /// The least wait after a receiver said it is overloaded, or did not answer in time.
 const OVERLOAD_WAIT: Duration = Duration::from_secs(60);
 
+/// Why an event is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// It happened; it is repeated by the schedule.
+    Auto,
+    /// Its merchant asked for it once more; it is sent once.
+    Manual,
+    /// Its merchant tries its endpoint out; it is sent once.
+    Test,
+}
+
+impl Trigger {
+    /// Every trigger, in a fixed order.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Manual, Self::Test];
+
+    /// Returns the word in the delivery log.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Manual => "manual",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliveryState {
+    /// It waits in the outbox for its next attempt.
+    Pending,
+    /// It is kept and not sent: its merchant has no endpoint, or one that is disabled. It can be replayed.
+    Held,
+    /// The receiver has it.
+    Delivered,
+    /// The schedule is exhausted. It can be replayed.
+    Failed,
+}
+
+impl DeliveryState {
+    /// Every state, in a fixed order.
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Held, Self::Delivered, Self::Failed];
+
+    /// Returns the word in the delivery log.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Held => "held",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A delivery as the log keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    /// The delivery; where it does not wait, `due_at` is when it was last due.
+    pub delivery: Delivery,
+    /// Where it stands.
+    pub state: DeliveryState,
+    /// How the last attempt ended, and when.
+    pub last: Option<(Outcome, Timestamp)>,
+}
+
+impl Logged {
+    /// Returns a delivery that waits for its first attempt.
+    #[must_use]
+    pub const fn new(delivery: Delivery) -> Self {
+        Self { delivery, state: DeliveryState::Pending, last: None }
+    }
+
+    /// Returns it after an attempt.
+    #[must_use]
+    pub fn after(&self, attempt: &Attempt) -> Self {
+        let mut next = self.clone();
+        next.delivery.attempts += 1;
+        next.last = Some((attempt.outcome, attempt.ended_at));
+        next.state = match (attempt.next_attempt_at, attempt.outcome) {
+            (Some(due_at), _) => {
+                next.delivery.due_at = due_at;
+                DeliveryState::Pending
+            }
+            (None, outcome) if outcome.is_success() => DeliveryState::Delivered,
+            (None, Outcome::Refused { status: 410, .. }) if self.delivery.trigger == Trigger::Auto => {
+                DeliveryState::Held
+            }
+            (None, _) => DeliveryState::Failed,
+        };
+        next
+    }
+
+    /// Says whether it may be replayed: it was to be sent, and was not taken.
+    #[must_use]
+    pub fn is_replayable(&self) -> bool {
+        self.delivery.trigger == Trigger::Auto && matches!(self.state, DeliveryState::Held | DeliveryState::Failed)
+    }
+
+    /// Returns it at the beginning of a new schedule.
+    #[must_use]
+    pub fn replayed(&self, due_at: Timestamp) -> Self {
+        let delivery = Delivery { schedule_from: self.delivery.attempts, due_at, ..self.delivery.clone() };
+        Self { delivery, state: DeliveryState::Pending, ..self.clone() }
+    }
+}
+
 /// An event on its way to its merchant's endpoint. It stays in the outbox until it is delivered or given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
@@ -38,8 +147,12 @@ pub struct Delivery {
     pub merchant: MerchantId,
     /// The payment it tells of.
     pub payment: PaymentId,
+    /// Why it is sent.
+    pub trigger: Trigger,
     /// Attempts made so far.
     pub attempts: u32,
+    /// Attempts that were made before its schedule began anew.
+    pub schedule_from: u32,
     /// When the next attempt is due.
     pub due_at: Timestamp,
 }
@@ -113,10 +226,16 @@ pub struct Attempt {
     pub merchant: MerchantId,
     /// 1 for the first.
     pub number: u32,
+    /// Why it was made.
+    pub trigger: Trigger,
     /// Where it went: host and path, without a query.
     pub endpoint: String,
-    /// When the request was sent.
+    /// When it was due.
+    pub scheduled_at: Timestamp,
+    /// When the request was sent, by the wall clock that signed it.
     pub started_at: Timestamp,
+    /// When it ended, by the engine's own time, on which the schedule runs.
+    pub ended_at: Timestamp,
     /// How long it took.
     pub duration_ms: u64,
     /// How it ended.
@@ -125,6 +244,14 @@ pub struct Attempt {
     pub response_snippet: String,
     /// When the next attempt is due, if there is one.
     pub next_attempt_at: Option<Timestamp>,
+    /// SHA-256 of the body that was sent.
+    pub body_sha256: [u8; 32],
+}
+
+/// Returns the SHA-256 of a body, by which the delivery log says what was sent.
+#[must_use]
+pub fn body_digest(body: &[u8]) -> [u8; 32] {
+    Sha256::digest(body).into()
 }
 
 /// What follows an attempt.
@@ -155,12 +282,17 @@ impl Delivery {
         if mutant!("gives-up-after-four") && self.attempts >= 3 {
             return Next::GiveUp;
         }
-        let Some(&base) = SCHEDULE.get(self.attempts as usize + 1) else { return Next::GiveUp };
+        if self.trigger != Trigger::Auto {
+            return Next::GiveUp;
+        }
+        let made = self.attempts.saturating_sub(self.schedule_from);
+        let Some(&base) = SCHEDULE.get(made as usize + 1) else { return Next::GiveUp };
         let overloaded = matches!(outcome, Outcome::Timeout | Outcome::Refused { status: 429, .. });
-        let base = if overloaded { base.max(OVERLOAD_WAIT) } else { base };
+        let least = if overloaded { OVERLOAD_WAIT } else { Duration::ZERO };
+        let base = base.max(least);
         let wait = match retry_after {
             Some(asked) => asked.clamp(base, base * 2),
-            None => jittered(base, random),
+            None => jittered(base, random).max(least),
         };
         Next::RetryAt(now + wait)
     }
@@ -182,7 +314,9 @@ mod tests {
             event_seq: 3,
             merchant: MerchantId::from_bits(4),
             payment: PaymentId::from_bits(5),
+            trigger: Trigger::Auto,
             attempts,
+            schedule_from: 0,
             due_at: Timestamp::EPOCH,
         }
     }
@@ -210,11 +344,32 @@ mod tests {
     #[test]
     fn an_overloaded_receiver_is_left_alone_for_a_minute() {
         for outcome in [Outcome::Timeout, Outcome::Refused { status: 429, retry_after: None }] {
-            assert_eq!(
-                delivery(0).after(outcome, Timestamp::EPOCH, MIDDLE),
-                Next::RetryAt(Timestamp::from_seconds(60))
-            );
+            for (random, waited) in [(0, 60), (MIDDLE, 60), (400, 72)] {
+                assert_eq!(
+                    delivery(0).after(outcome, Timestamp::EPOCH, random),
+                    Next::RetryAt(Timestamp::from_seconds(waited))
+                );
+            }
         }
+    }
+
+    #[test]
+    fn what_a_merchant_asked_for_is_sent_once() {
+        for trigger in [Trigger::Manual, Trigger::Test] {
+            let delivery = Delivery { trigger, ..delivery(0) };
+            assert_eq!(delivery.after(FAILED, Timestamp::EPOCH, MIDDLE), Next::GiveUp);
+            assert_eq!(delivery.after(Outcome::Accepted { status: 200 }, Timestamp::EPOCH, 0), Next::Delivered);
+        }
+    }
+
+    #[test]
+    fn a_replayed_delivery_counts_on_and_begins_its_schedule_anew() {
+        let failed = Logged { state: DeliveryState::Failed, ..Logged::new(delivery(10)) };
+        let replayed = failed.replayed(Timestamp::from_seconds(7));
+        assert_eq!((replayed.state, replayed.delivery.attempts), (DeliveryState::Pending, 10));
+        let next = replayed.delivery.after(FAILED, Timestamp::EPOCH, MIDDLE);
+        assert_eq!(next, Next::RetryAt(Timestamp::from_seconds(5)));
+        assert!(failed.is_replayable() && !replayed.is_replayable());
     }
 
     #[test]

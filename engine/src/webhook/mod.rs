@@ -2,8 +2,10 @@
 
 mod body;
 mod delivery;
+mod endpoint;
 mod signature;
 
-pub use body::status_changed;
-pub use delivery::{Attempt, Delivery, Next, Outcome, SCHEDULE};
+pub use body::{status_changed, test_event};
+pub use delivery::{Attempt, Delivery, DeliveryState, Logged, Next, Outcome, SCHEDULE, Trigger, body_digest};
+pub use endpoint::{DisableReason, Endpoint, Warning};
 pub use signature::{Headers, Secret, Secrets};

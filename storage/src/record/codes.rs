@@ -3,6 +3,7 @@
 use engine::{
     money::Currency,
     payment::{Canceller, ClaimFinality, Disposition, Finality, ResolutionKind, Route, State},
+    webhook::{DeliveryState, DisableReason, Trigger},
 };
 
 use crate::batch::UnmatchedReason;
@@ -52,6 +53,9 @@ codes! {
     ClaimFinality { Accepted = 1, InBlock = 2, Irreversible = 3 }
     Canceller { Customer = 1, Merchant = 2 }
     ResolutionKind { Accepted = 1, Refunded = 2, Ignored = 3 }
+    Trigger { Auto = 1, Manual = 2, Test = 3 }
+    DeliveryState { Pending = 1, Held = 2, Delivered = 3, Failed = 4 }
+    DisableReason { Gone = 1, Failing = 2 }
     UnmatchedReason {
         NoSession = 1,
         AmbiguousMemo = 2,

@@ -5,16 +5,17 @@ use std::time::Duration;
 use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     time::Timestamp,
-    webhook::{Attempt, Delivery, Outcome},
+    webhook::{Attempt, Delivery, DisableReason, Endpoint, Logged, Outcome},
 };
 use prost::Message;
 
-use super::{Bits, Damage, id, millis, seal, time, unseal};
+use super::{Bits, Code, Damage, array, code, code_of, id, millis, optional_code, seal, time, unseal};
 use crate::batch::EventRecord;
 
 const EVENT_VERSION: u8 = 1;
 const DELIVERY_VERSION: u8 = 1;
 const ATTEMPT_VERSION: u8 = 1;
+const ENDPOINT_VERSION: u8 = 1;
 
 #[derive(Clone, PartialEq, Message)]
 struct StoredEvent {
@@ -28,18 +29,65 @@ struct StoredEvent {
     at_ms: u64,
     #[prost(bytes = "vec", tag = "5")]
     body: Vec<u8>,
+    #[prost(bool, tag = "6")]
+    is_test: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
+#[derive(Clone, PartialEq, Eq, Message)]
 struct StoredDelivery {
     #[prost(uint64, tag = "1")]
     event_seq: u64,
     #[prost(message, optional, tag = "2")]
-    merchant: Option<Bits>,
+    event: Option<Bits>,
     #[prost(message, optional, tag = "3")]
     payment: Option<Bits>,
     #[prost(uint32, tag = "4")]
     attempts: u32,
+    #[prost(uint32, tag = "5")]
+    schedule_from: u32,
+    #[prost(uint32, tag = "6")]
+    trigger: u32,
+    #[prost(uint32, tag = "7")]
+    state: u32,
+    #[prost(uint64, tag = "8")]
+    due_ms: u64,
+    #[prost(message, optional, tag = "9")]
+    last_outcome: Option<StoredOutcome>,
+    #[prost(uint64, tag = "10")]
+    last_at_ms: u64,
+}
+
+/// How an attempt ended. The number says which way, 0 for none.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct StoredOutcome {
+    #[prost(uint32, tag = "1")]
+    number: u32,
+    #[prost(uint32, tag = "2")]
+    status: u32,
+    #[prost(uint64, optional, tag = "3")]
+    retry_after_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct StoredEndpoint {
+    #[prost(uint32, tag = "1")]
+    disabled: u32,
+    #[prost(uint64, tag = "2")]
+    disabled_at_ms: u64,
+    #[prost(uint64, optional, tag = "3")]
+    failing_since_ms: Option<u64>,
+    #[prost(uint32, tag = "4")]
+    failed_attempts: u32,
+    #[prost(uint64, optional, tag = "5")]
+    first_failed_event_ms: Option<u64>,
+    #[prost(uint64, optional, tag = "6")]
+    last_failed_event_ms: Option<u64>,
+    #[prost(uint32, tag = "7")]
+    transport_failures: u32,
+    #[prost(uint64, optional, tag = "8")]
+    last_success_at_ms: Option<u64>,
+    #[prost(uint64, optional, tag = "9")]
+    last_failure_at_ms: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -52,16 +100,20 @@ struct StoredAttempt {
     started_at_ms: u64,
     #[prost(uint64, tag = "4")]
     duration_ms: u64,
-    #[prost(uint32, tag = "5")]
-    outcome: u32,
-    #[prost(uint32, tag = "6")]
-    status: u32,
-    #[prost(uint64, optional, tag = "7")]
-    retry_after_ms: Option<u64>,
+    #[prost(message, optional, tag = "5")]
+    outcome: Option<StoredOutcome>,
     #[prost(string, tag = "8")]
     response_snippet: String,
     #[prost(uint64, optional, tag = "9")]
     next_attempt_at_ms: Option<u64>,
+    #[prost(uint32, tag = "10")]
+    trigger: u32,
+    #[prost(uint64, tag = "11")]
+    scheduled_at_ms: u64,
+    #[prost(uint64, tag = "12")]
+    ended_at_ms: u64,
+    #[prost(bytes = "vec", tag = "13")]
+    body_sha256: Vec<u8>,
 }
 
 /// Returns an event's stored form. Its merchant and its place in the merchant's list are the key and not repeated.
@@ -72,6 +124,7 @@ pub(crate) fn event_to_bytes(event: &EventRecord) -> Vec<u8> {
         delivery: Some(event.delivery.bits().into()),
         at_ms: event.at.millis(),
         body: event.body.clone(),
+        is_test: event.is_test,
     };
     seal(EVENT_VERSION, &record)
 }
@@ -87,34 +140,46 @@ pub(crate) fn event_from_bytes((merchant, seq): (u128, u64), bytes: &[u8]) -> Re
         delivery: DeliveryId::from_bits(id("delivery", record.delivery)?),
         at: time(record.at_ms),
         body: record.body,
+        is_test: record.is_test,
     })
 }
 
-/// Returns a delivery's stored form. When it is due, its event and its id are the key and not repeated.
-pub(crate) fn delivery_to_bytes(delivery: &Delivery) -> Vec<u8> {
+/// Returns a delivery's stored form. Its merchant and its id are the key and not repeated.
+pub(crate) fn delivery_to_bytes(logged: &Logged) -> Vec<u8> {
+    let delivery = &logged.delivery;
     let record = StoredDelivery {
         event_seq: delivery.event_seq,
-        merchant: Some(delivery.merchant.bits().into()),
+        event: Some(delivery.event.bits().into()),
         payment: Some(delivery.payment.bits().into()),
         attempts: delivery.attempts,
+        schedule_from: delivery.schedule_from,
+        trigger: delivery.trigger.number(),
+        state: logged.state.number(),
+        due_ms: delivery.due_at.millis(),
+        last_outcome: logged.last.map(|(outcome, _)| outcome_to_stored(outcome)),
+        last_at_ms: logged.last.map_or(0, |(_, at)| at.millis()),
     };
     seal(DELIVERY_VERSION, &record)
 }
 
 /// Reads a delivery.
-pub(crate) fn delivery_from_bytes(
-    (due_ms, event, delivery): (u64, u128, u128),
-    bytes: &[u8],
-) -> Result<Delivery, Damage> {
+pub(crate) fn delivery_from_bytes((merchant, delivery): (u128, u128), bytes: &[u8]) -> Result<Logged, Damage> {
     let record: StoredDelivery = unseal(DELIVERY_VERSION, bytes)?;
-    Ok(Delivery {
-        id: DeliveryId::from_bits(delivery),
-        event: EventId::from_bits(event),
-        event_seq: record.event_seq,
-        merchant: MerchantId::from_bits(id("merchant", record.merchant)?),
-        payment: PaymentId::from_bits(id("payment", record.payment)?),
-        attempts: record.attempts,
-        due_at: time(due_ms),
+    let last = record.last_outcome.map(outcome_from_stored).transpose()?;
+    Ok(Logged {
+        delivery: Delivery {
+            id: DeliveryId::from_bits(delivery),
+            event: EventId::from_bits(id("event", record.event)?),
+            event_seq: record.event_seq,
+            merchant: MerchantId::from_bits(merchant),
+            payment: PaymentId::from_bits(id("payment", record.payment)?),
+            trigger: code("trigger", record.trigger)?,
+            attempts: record.attempts,
+            schedule_from: record.schedule_from,
+            due_at: time(record.due_ms),
+        },
+        state: code("state", record.state)?,
+        last: last.map(|outcome| (outcome, time(record.last_at_ms))),
     })
 }
 
@@ -123,7 +188,45 @@ pub(crate) type AttemptKey = (u128, u128, u32);
 
 /// Returns an attempt's stored form. Its event, its delivery and its number are the key and not repeated.
 pub(crate) fn attempt_to_bytes(attempt: Attempt) -> Vec<u8> {
-    let (outcome, status, retry_after_ms) = match attempt.outcome {
+    let record = StoredAttempt {
+        merchant: Some(attempt.merchant.bits().into()),
+        endpoint: attempt.endpoint,
+        started_at_ms: attempt.started_at.millis(),
+        duration_ms: attempt.duration_ms,
+        outcome: Some(outcome_to_stored(attempt.outcome)),
+        response_snippet: attempt.response_snippet,
+        next_attempt_at_ms: attempt.next_attempt_at.map(Timestamp::millis),
+        trigger: attempt.trigger.number(),
+        scheduled_at_ms: attempt.scheduled_at.millis(),
+        ended_at_ms: attempt.ended_at.millis(),
+        body_sha256: attempt.body_sha256.to_vec(),
+    };
+    seal(ATTEMPT_VERSION, &record)
+}
+
+/// Reads an attempt.
+pub(crate) fn attempt_from_bytes((event, delivery, number): AttemptKey, bytes: &[u8]) -> Result<Attempt, Damage> {
+    let record: StoredAttempt = unseal(ATTEMPT_VERSION, bytes)?;
+    Ok(Attempt {
+        delivery: DeliveryId::from_bits(delivery),
+        event: EventId::from_bits(event),
+        merchant: MerchantId::from_bits(id("merchant", record.merchant)?),
+        number,
+        trigger: code("trigger", record.trigger)?,
+        endpoint: record.endpoint,
+        scheduled_at: time(record.scheduled_at_ms),
+        started_at: time(record.started_at_ms),
+        ended_at: time(record.ended_at_ms),
+        duration_ms: record.duration_ms,
+        outcome: outcome_from_stored(record.outcome.ok_or(Damage::Missing("outcome"))?)?,
+        response_snippet: record.response_snippet,
+        next_attempt_at: record.next_attempt_at_ms.map(time),
+        body_sha256: array("body_sha256", &record.body_sha256)?,
+    })
+}
+
+fn outcome_to_stored(outcome: Outcome) -> StoredOutcome {
+    let (number, status, retry_after_ms) = match outcome {
         Outcome::Accepted { status } => (1, status, None),
         Outcome::Refused { status, retry_after } => (2, status, retry_after.map(millis)),
         Outcome::Timeout => (3, 0, None),
@@ -132,45 +235,51 @@ pub(crate) fn attempt_to_bytes(attempt: Attempt) -> Vec<u8> {
         Outcome::Dns => (6, 0, None),
         Outcome::Blocked => (7, 0, None),
     };
-    let record = StoredAttempt {
-        merchant: Some(attempt.merchant.bits().into()),
-        endpoint: attempt.endpoint,
-        started_at_ms: attempt.started_at.millis(),
-        duration_ms: attempt.duration_ms,
-        outcome,
-        status: u32::from(status),
-        retry_after_ms,
-        response_snippet: attempt.response_snippet,
-        next_attempt_at_ms: attempt.next_attempt_at.map(Timestamp::millis),
-    };
-    seal(ATTEMPT_VERSION, &record)
+    StoredOutcome { number, status: u32::from(status), retry_after_ms }
 }
 
-/// Reads an attempt.
-pub(crate) fn attempt_from_bytes((event, delivery, number): AttemptKey, bytes: &[u8]) -> Result<Attempt, Damage> {
-    let record: StoredAttempt = unseal(ATTEMPT_VERSION, bytes)?;
-    let status = u16::try_from(record.status)
-        .map_err(|_| Damage::Value { field: "status", value: record.status.to_string() })?;
-    let outcome = match record.outcome {
-        1 => Outcome::Accepted { status },
-        2 => Outcome::Refused { status, retry_after: record.retry_after_ms.map(Duration::from_millis) },
-        3 => Outcome::Timeout,
-        4 => Outcome::Connect,
-        5 => Outcome::Tls,
-        6 => Outcome::Dns,
-        7 => Outcome::Blocked,
-        other => return Err(Damage::Value { field: "outcome", value: other.to_string() }),
+fn outcome_from_stored(stored: StoredOutcome) -> Result<Outcome, Damage> {
+    let status = u16::try_from(stored.status)
+        .map_err(|_| Damage::Value { field: "status", value: stored.status.to_string() })?;
+    match stored.number {
+        1 => Ok(Outcome::Accepted { status }),
+        2 => Ok(Outcome::Refused { status, retry_after: stored.retry_after_ms.map(Duration::from_millis) }),
+        3 => Ok(Outcome::Timeout),
+        4 => Ok(Outcome::Connect),
+        5 => Ok(Outcome::Tls),
+        6 => Ok(Outcome::Dns),
+        7 => Ok(Outcome::Blocked),
+        other => Err(Damage::Value { field: "outcome", value: other.to_string() }),
+    }
+}
+
+/// Returns the stored form of what is known of an endpoint.
+pub(crate) fn endpoint_to_bytes(endpoint: &Endpoint) -> Vec<u8> {
+    let record = StoredEndpoint {
+        disabled: code_of(endpoint.disabled.map(|(reason, _)| reason)),
+        disabled_at_ms: endpoint.disabled.map_or(0, |(_, at)| at.millis()),
+        failing_since_ms: endpoint.failing_since.map(Timestamp::millis),
+        failed_attempts: endpoint.failed_attempts,
+        first_failed_event_ms: endpoint.failed_events.map(|(first, _)| first.millis()),
+        last_failed_event_ms: endpoint.failed_events.map(|(_, last)| last.millis()),
+        transport_failures: endpoint.transport_failures,
+        last_success_at_ms: endpoint.last_success_at.map(Timestamp::millis),
+        last_failure_at_ms: endpoint.last_failure_at.map(Timestamp::millis),
     };
-    Ok(Attempt {
-        delivery: DeliveryId::from_bits(delivery),
-        event: EventId::from_bits(event),
-        merchant: MerchantId::from_bits(id("merchant", record.merchant)?),
-        number,
-        endpoint: record.endpoint,
-        started_at: time(record.started_at_ms),
-        duration_ms: record.duration_ms,
-        outcome,
-        response_snippet: record.response_snippet,
-        next_attempt_at: record.next_attempt_at_ms.map(time),
+    seal(ENDPOINT_VERSION, &record)
+}
+
+/// Reads what is known of an endpoint.
+pub(crate) fn endpoint_from_bytes(bytes: &[u8]) -> Result<Endpoint, Damage> {
+    let record: StoredEndpoint = unseal(ENDPOINT_VERSION, bytes)?;
+    let disabled: Option<DisableReason> = optional_code("disabled", record.disabled)?;
+    Ok(Endpoint {
+        disabled: disabled.map(|reason| (reason, time(record.disabled_at_ms))),
+        failing_since: record.failing_since_ms.map(time),
+        failed_attempts: record.failed_attempts,
+        failed_events: record.first_failed_event_ms.map(time).zip(record.last_failed_event_ms.map(time)),
+        transport_failures: record.transport_failures,
+        last_success_at: record.last_success_at_ms.map(time),
+        last_failure_at: record.last_failure_at_ms.map(time),
     })
 }

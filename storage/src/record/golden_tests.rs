@@ -16,7 +16,7 @@ use engine::{
         Quote, Rate, Refund, Resolution, ResolutionKind, Route, State,
     },
     time::Timestamp,
-    webhook::{Attempt, Delivery, Outcome, Secret, Secrets},
+    webhook::{Attempt, Delivery, DeliveryState, DisableReason, Endpoint, Logged, Outcome, Secret, Secrets, Trigger},
 };
 
 use super::*;
@@ -255,11 +255,12 @@ fn an_event_has_these_bytes() {
         delivery: DeliveryId::from_bits(4),
         at: at(1_000),
         body: b"{}".to_vec(),
+        is_test: true,
     };
     pinned(
         event.clone(),
         &event_to_bytes(&event),
-        "010a0911010000000000000012091103000000000000001a0911040000000000000020e8072a027b7d",
+        "010a0911010000000000000012091103000000000000001a0911040000000000000020e8072a027b7d3001",
         |bytes| event_from_bytes((2, 17), bytes),
     );
 }
@@ -272,15 +273,42 @@ fn a_delivery_has_these_bytes() {
         event_seq: 17,
         merchant: MerchantId::from_bits(2),
         payment: PaymentId::from_bits(3),
-        attempts: 9,
+        trigger: Trigger::Manual,
+        attempts: 19,
+        schedule_from: 10,
         due_at: at(1_000),
     };
+    let waiting = Logged::new(delivery);
     pinned(
-        delivery.clone(),
-        &delivery_to_bytes(&delivery),
-        "01081112091102000000000000001a091103000000000000002009",
-        |bytes| delivery_from_bytes((1_000, 1, 4), bytes),
+        waiting.clone(),
+        &delivery_to_bytes(&waiting),
+        "01081112091101000000000000001a091103000000000000002013280a3002380140e807",
+        |bytes| delivery_from_bytes((2, 4), bytes),
     );
+    let last = Some((Outcome::Refused { status: 503, retry_after: None }, at(900)));
+    let failed = Logged { state: DeliveryState::Failed, last, ..waiting };
+    pinned(
+        failed.clone(),
+        &delivery_to_bytes(&failed),
+        "01081112091101000000000000001a091103000000000000002013280a3002380440e8074a05080210f703508407",
+        |bytes| delivery_from_bytes((2, 4), bytes),
+    );
+}
+
+#[test]
+fn an_endpoint_has_these_bytes() {
+    let well = Endpoint { last_success_at: Some(at(7)), ..Endpoint::default() };
+    pinned(well.clone(), &endpoint_to_bytes(&well), "014007", endpoint_from_bytes);
+    let bad = Endpoint {
+        disabled: Some((DisableReason::Failing, at(9_000))),
+        failing_since: Some(at(1_000)),
+        failed_attempts: 20,
+        failed_events: Some((at(800), at(8_000))),
+        transport_failures: 10,
+        last_success_at: None,
+        last_failure_at: Some(at(9_000)),
+    };
+    pinned(bad.clone(), &endpoint_to_bytes(&bad), "01080210a84618e807201428a00630c03e380a48a846", endpoint_from_bytes);
 }
 
 #[test]
@@ -290,32 +318,33 @@ fn attempts_have_these_bytes() {
         event: EventId::from_bits(1),
         merchant: MerchantId::from_bits(2),
         number: 3,
+        trigger: Trigger::Test,
         endpoint: "e".to_owned(),
+        scheduled_at: at(500),
         started_at: at(1_000),
+        ended_at: at(1_012),
         duration_ms: 12,
         outcome,
         response_snippet: "no".to_owned(),
         next_attempt_at: Some(at(2_000)),
+        body_sha256: [0xbb; 32],
     };
     let outcomes = [
-        (Outcome::Accepted { status: 204 }, "010a0911020000000000000012016518e807200c280130cc0142026e6f48d00f"),
-        (
-            Outcome::Refused { status: 503, retry_after: Some(Duration::from_secs(7)) },
-            "010a0911020000000000000012016518e807200c280230f70338d83642026e6f48d00f",
-        ),
-        (
-            Outcome::Refused { status: 410, retry_after: None },
-            "010a0911020000000000000012016518e807200c2802309a0342026e6f48d00f",
-        ),
-        (Outcome::Timeout, "010a0911020000000000000012016518e807200c280342026e6f48d00f"),
-        (Outcome::Connect, "010a0911020000000000000012016518e807200c280442026e6f48d00f"),
-        (Outcome::Tls, "010a0911020000000000000012016518e807200c280542026e6f48d00f"),
-        (Outcome::Dns, "010a0911020000000000000012016518e807200c280642026e6f48d00f"),
-        (Outcome::Blocked, "010a0911020000000000000012016518e807200c280742026e6f48d00f"),
+        (Outcome::Accepted { status: 204 }, "05080110cc01"),
+        (Outcome::Refused { status: 503, retry_after: Some(Duration::from_secs(7)) }, "08080210f70318d836"),
+        (Outcome::Refused { status: 410, retry_after: None }, "050802109a03"),
+        (Outcome::Timeout, "020803"),
+        (Outcome::Connect, "020804"),
+        (Outcome::Tls, "020805"),
+        (Outcome::Dns, "020806"),
+        (Outcome::Blocked, "020807"),
     ];
+    let digest = "bb".repeat(32);
     for (outcome, golden) in outcomes {
+        let golden =
+            format!("010a0911020000000000000012016518e807200c2a{golden}42026e6f48d00f500358f40360f4076a20{digest}");
         let attempt = attempt(outcome);
-        pinned(attempt.clone(), &attempt_to_bytes(attempt), golden, |bytes| attempt_from_bytes((1, 4, 3), bytes));
+        pinned(attempt.clone(), &attempt_to_bytes(attempt), &golden, |bytes| attempt_from_bytes((1, 4, 3), bytes));
     }
 }
 

@@ -17,8 +17,8 @@ mod golden_tests;
 pub(crate) use codes::Code;
 use engine::{account::AccountName, time::Timestamp};
 pub(crate) use event::{
-    AttemptKey, attempt_from_bytes, attempt_to_bytes, delivery_from_bytes, delivery_to_bytes, event_from_bytes,
-    event_to_bytes,
+    AttemptKey, attempt_from_bytes, attempt_to_bytes, delivery_from_bytes, delivery_to_bytes, endpoint_from_bytes,
+    endpoint_to_bytes, event_from_bytes, event_to_bytes,
 };
 pub(crate) use indexed::{PaymentFacts, SUMMARY_LEN, Summary, payment_facts, summary_from_bytes, summary_to_bytes};
 pub(crate) use ledger::{

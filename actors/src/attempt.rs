@@ -1,0 +1,114 @@
+//! One attempt to deliver a webhook: read the merchant as it is now, sign, post, record.
+
+use engine::{
+    merchant::Merchant,
+    time::Timestamp,
+    webhook::{Attempt, Delivery, Next, body_digest},
+};
+use storage::{Batch, CommitError, Write};
+
+use crate::{
+    context::Context,
+    environment::{WebhookRequest, WebhookResponse},
+};
+
+/// What came of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempted {
+    /// The receiver has it.
+    Taken,
+    /// It has not, and that is written down; or there was nobody to send it to.
+    NotTaken,
+    /// What came of it could not be written down.
+    NotRecorded,
+}
+
+/// Makes the attempt that is due.
+pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Attempted, CommitError> {
+    let store = &context.env.store;
+    let unreadable = |error: storage::ReadError| CommitError::Unknown(error.to_string());
+    let merchant = store.merchant(delivery.merchant).await.map_err(unreadable)?;
+    let event = store.event(delivery.merchant, delivery.event_seq).await.map_err(unreadable)?;
+    let (Some(merchant), Some(event)) = (merchant, event) else {
+        return store.commit(Batch::of(Write::Undeliverable(delivery))).await.map(|()| Attempted::NotTaken);
+    };
+    let Some(url) = merchant.webhook_url.clone() else {
+        return store.commit(Batch::of(Write::Hold(delivery))).await.map(|()| Attempted::NotTaken);
+    };
+    let started_at = context.env.clock.now();
+    let body_sha256 = body_digest(&event.body);
+    let request = request(context, &merchant, &delivery, event.body, url, started_at);
+    let endpoint = endpoint(&request.url);
+    context.env.probe.reach("webhook: signed, not sent");
+    let WebhookResponse { outcome, snippet } = context.env.webhooks.post(request).await;
+    context.env.probe.reach("webhook: sent, not recorded");
+    let wall_end = context.env.clock.now();
+    // Receivers judge the signature by the wall clock; the schedule runs on the engine's own time, like the events.
+    let ended_at = context.now();
+    let random = u16::from_be_bytes(context.env.entropy.bytes());
+    let next = delivery.after(outcome, ended_at, random);
+    let number = delivery.attempts + 1;
+    tracing::info!(
+        delivery.id = %delivery.id, event.id = %delivery.event, attempt = number, outcome = outcome.word(), ?next,
+        "webhook for {}: attempt {number} {}", delivery.payment, outcome.word()
+    );
+    if next == Next::DisableEndpoint {
+        tracing::warn!(merchant.id = %merchant.id, "the endpoint of {} is gone and gets no more webhooks", merchant.id);
+    }
+    let next_attempt_at = match next {
+        Next::RetryAt(at) => Some(at),
+        Next::Delivered | Next::GiveUp | Next::DisableEndpoint => None,
+    };
+    let attempt = Attempt {
+        delivery: delivery.id,
+        event: delivery.event,
+        merchant: delivery.merchant,
+        number,
+        trigger: delivery.trigger,
+        endpoint,
+        scheduled_at: delivery.due_at,
+        started_at,
+        ended_at,
+        duration_ms: u64::try_from(wall_end.since(started_at).as_millis()).unwrap_or(u64::MAX),
+        outcome,
+        response_snippet: snippet,
+        next_attempt_at,
+        body_sha256,
+    };
+    store.commit(Batch::of(Write::Attempt { delivery, attempt })).await?;
+    Ok(if next == Next::Delivered { Attempted::Taken } else { Attempted::NotTaken })
+}
+
+fn request(
+    context: &Context,
+    merchant: &Merchant,
+    delivery: &Delivery,
+    body: Vec<u8>,
+    url: String,
+    now: Timestamp,
+) -> WebhookRequest {
+    let prefix = &context.settings.webhook_header_prefix;
+    let signed = merchant.secrets.sign(delivery.event, &body, now);
+    let mut headers = vec![
+        ("content-type".to_owned(), "application/json".to_owned()),
+        ("user-agent".to_owned(), "Hivetill-Webhooks/1".to_owned()),
+        (format!("{prefix}-Timestamp"), signed.timestamp_ms.to_string()),
+        (format!("{prefix}-Signature"), signed.legacy),
+        (format!("{prefix}-Event"), "payment.status_changed".to_owned()),
+        (format!("{prefix}-Delivery"), delivery.id.to_string()),
+        (format!("{prefix}-Attempt"), (delivery.attempts + 1).to_string()),
+        ("webhook-id".to_owned(), signed.standard_id),
+        ("webhook-timestamp".to_owned(), signed.standard_timestamp_s.to_string()),
+        ("webhook-signature".to_owned(), signed.standard),
+    ];
+    if let Some(previous) = signed.legacy_previous {
+        headers.push((format!("{prefix}-Signature-Previous"), previous));
+    }
+    WebhookRequest { url, headers, body, timeout: context.settings.webhook_timeout }
+}
+
+/// Host and path: a query may hold a secret of the receiver's.
+fn endpoint(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['?', '#']).next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,165 @@
+//! What a merchant asks of its webhooks: how the endpoint is, what was sent, and to send it again.
+
+use std::time::Duration;
+
+use engine::{
+    fields::Violation,
+    ids::{DeliveryId, MerchantId, PaymentId},
+    time::Timestamp,
+    webhook::{self, Attempt, Delivery, Endpoint, Logged, Trigger, Warning},
+};
+use storage::{Batch, CommitError, DeliveryQuery, EventRecord, Write};
+
+use crate::gateway::{Gateway, GatewayError};
+
+/// How far back a replay may reach.
+const MAX_REPLAY: Duration = Duration::from_secs(30 * 86_400);
+/// Deliveries that go back into the outbox with one commit, and commits of one replay.
+const REPLAYED_AT_ONCE: usize = 500;
+const REPLAY_COMMITS: usize = 20;
+
+/// Where a merchant's webhooks go, and how it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointState {
+    /// Whose.
+    pub merchant: MerchantId,
+    /// Where to; none where the merchant has no endpoint.
+    pub url: Option<String>,
+    /// What the attempts show.
+    pub endpoint: Endpoint,
+    /// What the merchant should know before it is disabled.
+    pub warning: Option<Warning>,
+}
+
+/// What came of a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replayed {
+    /// Deliveries that went back into the outbox.
+    pub count: usize,
+    /// Whether there are more than one call takes; the same call goes on with them.
+    pub has_more: bool,
+}
+
+impl Gateway {
+    /// Returns how a merchant's endpoint is.
+    ///
+    /// # Errors
+    /// [`GatewayError::MerchantNotFound`]; store errors.
+    pub async fn endpoint(&self, merchant: MerchantId) -> Result<EndpointState, GatewayError> {
+        let url = self.merchant(merchant).await?.webhook_url;
+        let endpoint = self.context().env.store.endpoint(merchant).await.map_err(|e| self.read_failed(&e))?;
+        let warning = endpoint.warning(self.now());
+        Ok(EndpointState { merchant, url, endpoint, warning })
+    }
+
+    /// Sends events to an endpoint again that was disabled. What happened meanwhile is held until it is replayed.
+    ///
+    /// # Errors
+    /// [`GatewayError::NoEndpoint`]; store errors.
+    pub async fn enable_endpoint(&self, merchant: MerchantId) -> Result<EndpointState, GatewayError> {
+        self.with_endpoint(merchant).await?;
+        self.write(Batch::of(Write::EnableEndpoint { merchant })).await?;
+        self.context().outbox_bell.notify_one();
+        self.endpoint(merchant).await
+    }
+
+    /// Puts every event since `since` that was not taken back into the outbox, at the beginning of its schedule.
+    ///
+    /// # Errors
+    /// [`GatewayError::Invalid`] for a time that is not within the last 30 days; [`GatewayError::NoEndpoint`]; store
+    /// errors.
+    pub async fn replay(&self, merchant: MerchantId, since: Timestamp) -> Result<Replayed, GatewayError> {
+        let now = self.now();
+        if since > now || now.since(since) > MAX_REPLAY {
+            let violation = Violation::new("since", "must be a time within the last 30 days");
+            return Err(GatewayError::Invalid(vec![violation]));
+        }
+        self.with_endpoint(merchant).await?;
+        let store = &self.context().env.store;
+        // Ids order by time; this one is before all of its millisecond.
+        let mut after = DeliveryId::from_bits(u128::from(since.millis()) << 80);
+        let mut replayed = Replayed { count: 0, has_more: false };
+        for _ in 0..REPLAY_COMMITS {
+            let found = store.replayable(merchant, after, REPLAYED_AT_ONCE).await.map_err(|e| self.read_failed(&e))?;
+            let Some(last) = found.last() else { return Ok(replayed) };
+            after = last.id;
+            let count = found.len();
+            let writes = found.into_iter().map(|delivery| Write::Replay { delivery, at: now }).collect();
+            self.write(Batch { writes }).await?;
+            replayed.count += count;
+            self.context().outbox_bell.notify_one();
+        }
+        replayed.has_more = !store.replayable(merchant, after, 1).await.map_err(|e| self.read_failed(&e))?.is_empty();
+        Ok(replayed)
+    }
+
+    /// Sends a test event to a merchant's endpoint, once, as any other event is sent.
+    ///
+    /// # Errors
+    /// [`GatewayError::NoEndpoint`]; store errors.
+    pub async fn send_test(&self, merchant: MerchantId) -> Result<Logged, GatewayError> {
+        self.with_endpoint(merchant).await?;
+        let (env, at) = (&self.context().env, self.now());
+        let (id, delivery) = (env.entropy.event_id(at), env.entropy.delivery_id(at));
+        let payment = PaymentId::new(at, env.entropy.bytes());
+        let body = webhook::test_event(id, merchant, payment, at);
+        let event = EventRecord { id, seq: 0, merchant, payment, delivery, at, body, is_test: true };
+        self.write(Batch::of(Write::Event(event))).await?;
+        self.context().outbox_bell.notify_one();
+        self.context().event_bells.ring(merchant);
+        self.logged(merchant, delivery).await
+    }
+
+    /// Sends the event of a delivery once more: a new delivery of the same event, with the same body.
+    ///
+    /// # Errors
+    /// [`GatewayError::DeliveryNotFound`]; [`GatewayError::EventForgotten`]; [`GatewayError::NoEndpoint`]; store errors.
+    pub async fn redeliver(&self, merchant: MerchantId, id: DeliveryId) -> Result<Logged, GatewayError> {
+        let earlier = self.logged(merchant, id).await?.delivery;
+        self.with_endpoint(merchant).await?;
+        let (env, due_at) = (&self.context().env, self.now());
+        let event = env.store.event(merchant, earlier.event_seq).await.map_err(|e| self.read_failed(&e))?;
+        if event.is_none() {
+            return Err(GatewayError::EventForgotten);
+        }
+        let id = env.entropy.delivery_id(due_at);
+        let delivery = Delivery { id, trigger: Trigger::Manual, attempts: 0, schedule_from: 0, due_at, ..earlier };
+        self.write(Batch::of(Write::Redeliver(delivery))).await?;
+        self.context().outbox_bell.notify_one();
+        self.logged(merchant, id).await
+    }
+
+    /// Lists a merchant's deliveries, newest first.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn deliveries(&self, query: DeliveryQuery) -> Result<Vec<Logged>, GatewayError> {
+        self.context().env.store.deliveries(query).await.map_err(|e| self.read_failed(&e))
+    }
+
+    /// Returns a delivery and every attempt that was made of it.
+    ///
+    /// # Errors
+    /// [`GatewayError::DeliveryNotFound`]; store errors.
+    pub async fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Result<(Logged, Vec<Attempt>), GatewayError> {
+        let logged = self.logged(merchant, id).await?;
+        let event = logged.delivery.event;
+        let mut attempts = self.context().env.store.attempts(event).await.map_err(|e| self.read_failed(&e))?;
+        attempts.retain(|attempt| attempt.delivery == id);
+        Ok((logged, attempts))
+    }
+
+    async fn logged(&self, merchant: MerchantId, id: DeliveryId) -> Result<Logged, GatewayError> {
+        let found = self.context().env.store.delivery(merchant, id).await.map_err(|e| self.read_failed(&e))?;
+        found.ok_or(GatewayError::DeliveryNotFound)
+    }
+
+    async fn with_endpoint(&self, merchant: MerchantId) -> Result<(), GatewayError> {
+        let has_one = self.merchant(merchant).await?.webhook_url.is_some();
+        if has_one { Ok(()) } else { Err(GatewayError::NoEndpoint) }
+    }
+
+    async fn write(&self, batch: Batch) -> Result<(), GatewayError> {
+        self.context().env.store.commit(batch).await.map_err(|error: CommitError| self.commit_failed(error))
+    }
+}

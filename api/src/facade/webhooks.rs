@@ -1,0 +1,282 @@
+//! A merchant's webhooks: how the endpoint is, what was sent, and to send it again.
+
+use engine::time::Timestamp;
+use http::StatusCode;
+use proto::v1::{self, WebhookDeliveryState, WebhookTrigger};
+use serde::Serialize;
+use warp::reply::Response;
+
+use super::{
+    Facade, Refusal, answer,
+    call::Call,
+    query::Query,
+    reader::Body,
+    record::{self, Text},
+};
+
+const NO_INSTANT: &str = "must be an ISO 8601 instant such as 2026-11-20T14:00:00Z";
+
+/// The words of a delivery's state.
+const STATES: [(&str, WebhookDeliveryState); 4] = [
+    ("pending", WebhookDeliveryState::Pending),
+    ("held", WebhookDeliveryState::Held),
+    ("delivered", WebhookDeliveryState::Delivered),
+    ("failed", WebhookDeliveryState::Failed),
+];
+
+type Instant = Option<Text<Timestamp>>;
+
+fn instant(ms: Option<i64>) -> Instant {
+    ms.map(|ms| Text(record::instant(ms)))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Endpoint<'a> {
+    merchant_id: &'a str,
+    url: Option<&'a str>,
+    enabled: bool,
+    /// One word for how it is: `none`, `active`, `failing`, `disabled`.
+    status: &'static str,
+    disabled_reason: Option<&'a str>,
+    disabled_at: Instant,
+    failing_since: Instant,
+    failed_attempts: u32,
+    warning: Option<&'a str>,
+    breaker_open: bool,
+    last_success_at: Instant,
+    last_failure_at: Instant,
+    #[serde(flatten)]
+    replayed: Option<Replayed>,
+}
+
+impl<'a> Endpoint<'a> {
+    fn of(endpoint: &'a v1::WebhookEndpoint) -> Self {
+        let status = match (&endpoint.url, endpoint.disabled_at_ms, endpoint.failing_since_ms) {
+            (None, ..) => "none",
+            (_, Some(_), _) => "disabled",
+            (.., Some(_)) => "failing",
+            _ => "active",
+        };
+        Self {
+            merchant_id: &endpoint.merchant_id,
+            url: endpoint.url.as_deref(),
+            enabled: endpoint.enabled,
+            status,
+            disabled_reason: endpoint.disabled_reason.as_deref(),
+            disabled_at: instant(endpoint.disabled_at_ms),
+            failing_since: instant(endpoint.failing_since_ms),
+            failed_attempts: endpoint.failed_attempts,
+            warning: endpoint.warning.as_deref(),
+            breaker_open: endpoint.breaker_open,
+            last_success_at: instant(endpoint.last_success_at_ms),
+            last_failure_at: instant(endpoint.last_failure_at_ms),
+            replayed: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Replayed {
+    replayed: u32,
+    has_more: bool,
+}
+
+impl From<v1::ReplayWebhooksResponse> for Replayed {
+    fn from(made: v1::ReplayWebhooksResponse) -> Self {
+        Self { replayed: made.replayed, has_more: made.has_more }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Delivery<'a> {
+    id: &'a str,
+    event_id: &'a str,
+    merchant_id: &'a str,
+    /// There is one endpoint a merchant; it is named as the merchant is.
+    endpoint_id: &'a str,
+    trigger: &'static str,
+    status: &'static str,
+    attempts: u32,
+    created_at: Text<Timestamp>,
+    next_attempt_at: Instant,
+    last_outcome: Option<&'a str>,
+    last_http_status: Option<u32>,
+    last_attempt_at: Instant,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt_log: Option<Vec<Attempt<'a>>>,
+}
+
+impl<'a> Delivery<'a> {
+    fn of(delivery: &'a v1::WebhookDelivery) -> Self {
+        let status = STATES.iter().find(|(_, state)| *state == delivery.state());
+        Self {
+            id: &delivery.id,
+            event_id: &delivery.event_id,
+            merchant_id: &delivery.merchant_id,
+            endpoint_id: &delivery.merchant_id,
+            trigger: trigger(delivery.trigger()),
+            status: status.map_or("", |(word, _)| word),
+            attempts: delivery.attempts,
+            created_at: Text(record::instant(delivery.created_at_ms)),
+            next_attempt_at: instant(delivery.next_attempt_at_ms),
+            last_outcome: delivery.last_outcome.as_deref(),
+            last_http_status: delivery.last_http_status,
+            last_attempt_at: instant(delivery.last_attempt_at_ms),
+            attempt_log: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Attempt<'a> {
+    attempt: u32,
+    trigger: &'static str,
+    url: &'a str,
+    scheduled_at: Text<Timestamp>,
+    started_at: Text<Timestamp>,
+    ended_at: Text<Timestamp>,
+    duration_ms: u64,
+    outcome: &'a str,
+    http_status: Option<u32>,
+    response_snippet: &'a str,
+    next_attempt_at: Instant,
+    request_bytes_sha256: &'a str,
+}
+
+impl<'a> Attempt<'a> {
+    fn of(attempt: &'a v1::WebhookAttempt) -> Self {
+        Self {
+            attempt: attempt.number,
+            trigger: trigger(attempt.trigger()),
+            url: &attempt.url,
+            scheduled_at: Text(record::instant(attempt.scheduled_at_ms)),
+            started_at: Text(record::instant(attempt.started_at_ms)),
+            ended_at: Text(record::instant(attempt.ended_at_ms)),
+            duration_ms: attempt.duration_ms,
+            outcome: &attempt.outcome,
+            http_status: attempt.http_status,
+            response_snippet: &attempt.response_snippet,
+            next_attempt_at: instant(attempt.next_attempt_at_ms),
+            request_bytes_sha256: &attempt.body_sha256,
+        }
+    }
+}
+
+const fn trigger(trigger: WebhookTrigger) -> &'static str {
+    match trigger {
+        WebhookTrigger::Unspecified => "",
+        WebhookTrigger::Auto => "auto",
+        WebhookTrigger::Manual => "manual",
+        WebhookTrigger::Test => "test",
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<'a> {
+    deliveries: Vec<Delivery<'a>>,
+    next_cursor: Option<&'a str>,
+}
+
+/// Answers with how the endpoint is.
+pub(super) async fn endpoint(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetWebhookEndpointRequest { merchant_id: id.to_owned() });
+    let endpoint = facade.engine.webhook_endpoints().get_webhook_endpoint(request).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &Endpoint::of(&endpoint)))
+}
+
+/// Sends events to a disabled endpoint again, and what was held since a time if that is asked.
+pub(super) async fn enable(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.optional_json().await?;
+    let replay_since_ms = since(&mut body, "replaySince");
+    body.finish()?;
+    let request = v1::EnableWebhookEndpointRequest { merchant_id: id.to_owned(), replay_since_ms };
+    let request = call.caller.request(request);
+    let enabled = facade.engine.webhook_endpoints().enable_webhook_endpoint(request).await?.into_inner();
+    let endpoint = enabled.endpoint.unwrap_or_default();
+    let replayed = enabled.replayed.map(Replayed::from);
+    Ok(answer::json(StatusCode::OK, &Endpoint { replayed, ..Endpoint::of(&endpoint) }))
+}
+
+/// Sends every event again that was not taken since a time.
+pub(super) async fn replay(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let since_ms = since(&mut body, "since");
+    if since_ms.is_none() && body.is_sound("since") {
+        body.wrong::<()>("since", "is required");
+    }
+    body.finish()?;
+    let request = v1::ReplayWebhooksRequest { merchant_id: id.to_owned(), since_ms: since_ms.unwrap_or_default() };
+    let made = facade.engine.webhook_endpoints().replay_webhooks(call.caller.request(request)).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &Replayed::from(made)))
+}
+
+fn since(body: &mut Body, field: &str) -> Option<i64> {
+    let text = body.optional_text(field)?;
+    match Timestamp::parse(&text) {
+        Some(instant) => Some(record::millis_to_wire(instant)),
+        None => body.wrong(field, NO_INSTANT),
+    }
+}
+
+/// Sends a test event and answers with its delivery.
+pub(super) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::SendTestWebhookRequest { merchant_id: id.to_owned() });
+    let sent = facade.engine.webhook_endpoints().send_test_webhook(request).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &Delivery::of(&sent)))
+}
+
+/// Lists deliveries, newest first.
+pub(super) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let request = v1::ListWebhookDeliveriesRequest {
+        merchant_id: id.to_owned(),
+        limit: query.limit(),
+        cursor: query.get("cursor").map(str::to_owned),
+        states: states(&mut query),
+        event_id: query.get("eventId").map(str::to_owned),
+    };
+    query.finish()?;
+    let request = call.caller.request(request);
+    let list = facade.engine.webhook_endpoints().list_webhook_deliveries(request).await?.into_inner();
+    let deliveries = list.deliveries.iter().map(Delivery::of).collect();
+    Ok(answer::json(StatusCode::OK, &List { deliveries, next_cursor: list.next_cursor.as_deref() }))
+}
+
+fn states(query: &mut Query) -> Vec<i32> {
+    let mut states = Vec::new();
+    for word in query.list("status") {
+        match STATES.iter().find(|(known, _)| *known == word) {
+            Some((_, state)) => states.push((*state).into()),
+            None => query.wrong("status", "must be pending, held, delivered or failed"),
+        }
+    }
+    states
+}
+
+/// Answers with a delivery and its attempts.
+pub(super) async fn delivery(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
+    let request = named(&mut call, id, delivery)?;
+    let delivery = facade.engine.webhook_endpoints().get_webhook_delivery(request).await?.into_inner();
+    let attempt_log = Some(delivery.attempt_log.iter().map(Attempt::of).collect());
+    Ok(answer::json(StatusCode::OK, &Delivery { attempt_log, ..Delivery::of(&delivery) }))
+}
+
+/// Sends the event of a delivery once more and answers with the new delivery.
+pub(super) async fn redeliver(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
+    let request = named(&mut call, id, delivery)?;
+    let again = facade.engine.webhook_endpoints().redeliver_webhook(request).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &Delivery::of(&again)))
+}
+
+fn named(call: &mut Call, id: &str, delivery: &str) -> Result<tonic::Request<v1::GetWebhookDeliveryRequest>, Refusal> {
+    let request = v1::GetWebhookDeliveryRequest { merchant_id: id.to_owned(), delivery_id: delivery.to_owned() };
+    Ok(call.with_key()?.request(request))
+}

@@ -1,0 +1,219 @@
+//! A merchant's webhooks: how the endpoint is, what was sent, and to send it again.
+
+use actors::{EndpointState, Replayed};
+use engine::{
+    ids::{DeliveryId, EventId},
+    webhook::{Attempt, DeliveryState, Logged, Outcome, Trigger},
+};
+use proto::{
+    ApiError, Reason,
+    v1::{self, webhook_endpoints_server::WebhookEndpoints},
+};
+use storage::DeliveryQuery;
+use tonic::{Request, Response, Status};
+
+use super::{
+    Service,
+    convert::{self, error, millis},
+    payments::page_of,
+};
+
+/// Reads a delivery's id; what is no id names no delivery.
+fn delivery_id(text: &str) -> Result<DeliveryId, ApiError> {
+    text.parse().map_err(|_| ApiError::with_message(Reason::NotFound, "no such delivery"))
+}
+
+#[tonic::async_trait]
+impl WebhookEndpoints for Service {
+    async fn get_webhook_endpoint(
+        &self,
+        request: Request<v1::GetWebhookEndpointRequest>,
+    ) -> Result<Response<v1::WebhookEndpoint>, Status> {
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let state = self.gateway.endpoint(merchant.id).await.map_err(error)?;
+        Ok(Response::new(endpoint(state)))
+    }
+
+    async fn enable_webhook_endpoint(
+        &self,
+        request: Request<v1::EnableWebhookEndpointRequest>,
+    ) -> Result<Response<v1::EnableWebhookEndpointResponse>, Status> {
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let state = self.gateway.enable_endpoint(merchant.id).await.map_err(error)?;
+        let replayed = match request.get_ref().replay_since_ms {
+            Some(since) => {
+                let replayed = self.gateway.replay(merchant.id, convert::instant(since)).await;
+                Some(replay(replayed.map_err(error)?))
+            }
+            None => None,
+        };
+        Ok(Response::new(v1::EnableWebhookEndpointResponse { endpoint: Some(endpoint(state)), replayed }))
+    }
+
+    async fn replay_webhooks(
+        &self,
+        request: Request<v1::ReplayWebhooksRequest>,
+    ) -> Result<Response<v1::ReplayWebhooksResponse>, Status> {
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let since = convert::instant(request.get_ref().since_ms);
+        let replayed = self.gateway.replay(merchant.id, since).await.map_err(error)?;
+        Ok(Response::new(replay(replayed)))
+    }
+
+    async fn send_test_webhook(
+        &self,
+        request: Request<v1::SendTestWebhookRequest>,
+    ) -> Result<Response<v1::WebhookDelivery>, Status> {
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let sent = self.gateway.send_test(merchant.id).await.map_err(error)?;
+        Ok(Response::new(delivery(sent)))
+    }
+
+    async fn list_webhook_deliveries(
+        &self,
+        request: Request<v1::ListWebhookDeliveriesRequest>,
+    ) -> Result<Response<v1::ListWebhookDeliveriesResponse>, Status> {
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let asked = request.into_inner();
+        let (_, limit) = page_of(1, asked.limit)?;
+        let before = asked.cursor.map(|cursor| cursor.parse::<DeliveryId>()).transpose();
+        let event = asked.event_id.map(|event| event.parse::<EventId>()).transpose();
+        let query = DeliveryQuery {
+            merchant: merchant.id,
+            before: before.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an answer"))?,
+            limit: limit as usize + 1,
+            states: asked.states.into_iter().map(read_state).collect::<Result<_, _>>()?,
+            event: event.map_err(|wrong| ApiError::field("eventId", wrong.to_string()))?,
+        };
+        let mut found = self.gateway.deliveries(query).await.map_err(error)?;
+        let has_more = found.len() > limit as usize;
+        found.truncate(limit as usize);
+        let last = found.last().filter(|_| has_more).map(|logged| logged.delivery.id.to_string());
+        let deliveries = found.into_iter().map(delivery).collect();
+        Ok(Response::new(v1::ListWebhookDeliveriesResponse { deliveries, next_cursor: last }))
+    }
+
+    async fn get_webhook_delivery(
+        &self,
+        request: Request<v1::GetWebhookDeliveryRequest>,
+    ) -> Result<Response<v1::WebhookDelivery>, Status> {
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let id = delivery_id(&request.get_ref().delivery_id)?;
+        let (logged, attempts) = self.gateway.delivery(merchant.id, id).await.map_err(error)?;
+        let attempt_log = attempts.into_iter().map(attempt).collect();
+        Ok(Response::new(v1::WebhookDelivery { attempt_log, ..delivery(logged) }))
+    }
+
+    async fn redeliver_webhook(
+        &self,
+        request: Request<v1::GetWebhookDeliveryRequest>,
+    ) -> Result<Response<v1::WebhookDelivery>, Status> {
+        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let id = delivery_id(&request.get_ref().delivery_id)?;
+        let again = self.gateway.redeliver(merchant.id, id).await.map_err(error)?;
+        Ok(Response::new(delivery(again)))
+    }
+}
+
+fn endpoint(state: EndpointState) -> v1::WebhookEndpoint {
+    let endpoint = state.endpoint;
+    v1::WebhookEndpoint {
+        merchant_id: state.merchant.to_string(),
+        enabled: state.url.is_some() && endpoint.is_enabled(),
+        url: state.url,
+        disabled_reason: endpoint.disabled.map(|(reason, _)| reason.word().to_owned()),
+        disabled_at_ms: endpoint.disabled.map(|(_, at)| millis(at)),
+        failing_since_ms: endpoint.failing_since.map(millis),
+        failed_attempts: endpoint.failed_attempts,
+        warning: state.warning.map(|warning| warning.word().to_owned()),
+        breaker_open: endpoint.is_breaker_open(),
+        last_success_at_ms: endpoint.last_success_at.map(millis),
+        last_failure_at_ms: endpoint.last_failure_at.map(millis),
+    }
+}
+
+fn replay(replayed: Replayed) -> v1::ReplayWebhooksResponse {
+    let count = u32::try_from(replayed.count).unwrap_or(u32::MAX);
+    v1::ReplayWebhooksResponse { replayed: count, has_more: replayed.has_more }
+}
+
+fn delivery(logged: Logged) -> v1::WebhookDelivery {
+    let (delivery, last) = (logged.delivery, logged.last);
+    let waits = logged.state == DeliveryState::Pending;
+    v1::WebhookDelivery {
+        id: delivery.id.to_string(),
+        event_id: delivery.event.to_string(),
+        merchant_id: delivery.merchant.to_string(),
+        trigger: trigger(delivery.trigger).into(),
+        state: state(logged.state).into(),
+        attempts: delivery.attempts,
+        created_at_ms: millis(delivery.id.made_at()),
+        next_attempt_at_ms: waits.then(|| millis(delivery.due_at)),
+        last_outcome: last.map(|(outcome, _)| outcome.word().to_owned()),
+        last_http_status: last.and_then(|(outcome, _)| status(outcome)),
+        last_attempt_at_ms: last.map(|(_, at)| millis(at)),
+        attempt_log: Vec::new(),
+    }
+}
+
+fn attempt(attempt: Attempt) -> v1::WebhookAttempt {
+    v1::WebhookAttempt {
+        number: attempt.number,
+        trigger: trigger(attempt.trigger).into(),
+        url: attempt.endpoint,
+        scheduled_at_ms: millis(attempt.scheduled_at),
+        started_at_ms: millis(attempt.started_at),
+        ended_at_ms: millis(attempt.ended_at),
+        duration_ms: attempt.duration_ms,
+        outcome: attempt.outcome.word().to_owned(),
+        http_status: status(attempt.outcome),
+        response_snippet: attempt.response_snippet,
+        next_attempt_at_ms: attempt.next_attempt_at.map(millis),
+        body_sha256: hex::encode(attempt.body_sha256),
+    }
+}
+
+fn status(outcome: Outcome) -> Option<u32> {
+    outcome.status().map(u32::from)
+}
+
+const fn trigger(trigger: Trigger) -> v1::WebhookTrigger {
+    match trigger {
+        Trigger::Auto => v1::WebhookTrigger::Auto,
+        Trigger::Manual => v1::WebhookTrigger::Manual,
+        Trigger::Test => v1::WebhookTrigger::Test,
+    }
+}
+
+const fn state(state: DeliveryState) -> v1::WebhookDeliveryState {
+    match state {
+        DeliveryState::Pending => v1::WebhookDeliveryState::Pending,
+        DeliveryState::Held => v1::WebhookDeliveryState::Held,
+        DeliveryState::Delivered => v1::WebhookDeliveryState::Delivered,
+        DeliveryState::Failed => v1::WebhookDeliveryState::Failed,
+    }
+}
+
+fn read_state(wire: i32) -> Result<DeliveryState, ApiError> {
+    let unknown = || ApiError::field("status", "must be pending, held, delivered or failed");
+    let wanted = v1::WebhookDeliveryState::try_from(wire).map_err(|_| unknown())?;
+    DeliveryState::ALL.into_iter().find(|known| state(*known) == wanted).ok_or_else(unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_and_triggers_have_the_words_of_the_engine() {
+        for known in DeliveryState::ALL {
+            let wire = state(known);
+            assert_eq!(read_state(wire.into()).ok(), Some(known));
+            assert_eq!(wire.as_str_name().to_lowercase(), format!("webhook_delivery_state_{}", known.word()));
+        }
+        for known in Trigger::ALL {
+            assert_eq!(trigger(known).as_str_name().to_lowercase(), format!("webhook_trigger_{}", known.word()));
+        }
+        assert!(read_state(0).is_err() && read_state(9).is_err());
+    }
+}

@@ -1,0 +1,256 @@
+//! A merchant's endpoint as its attempts show it: well, failing, given up, and how carefully it is to be called.
+
+use std::time::Duration;
+
+use super::{Attempt, Delivery, Outcome, Trigger};
+use crate::time::Timestamp;
+
+/// Transport failures in a row after which one attempt at a time is enough to see whether the endpoint is back.
+const BREAKER_OPENS_AFTER: u32 = 10;
+/// Every attempt must have failed for so long,
+const DISABLE_AFTER: Duration = Duration::from_secs(120 * 3_600);
+/// in so many attempts,
+const DISABLE_MIN_ATTEMPTS: u32 = 20;
+/// for events that happened so far apart: a single event that cannot be taken disables nothing.
+const DISABLE_MIN_SPREAD: Duration = Duration::from_secs(12 * 3_600);
+/// When a merchant is warned.
+const WARN_AFTER: Duration = Duration::from_secs(24 * 3_600);
+const WARN_AGAIN_AFTER: Duration = Duration::from_secs(72 * 3_600);
+
+/// What is known of a merchant's endpoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Why nothing is sent there any more, and since when.
+    pub disabled: Option<(DisableReason, Timestamp)>,
+    /// The first failure since the last success.
+    pub failing_since: Option<Timestamp>,
+    /// Scheduled attempts that failed since the last success.
+    pub failed_attempts: u32,
+    /// When the earliest and the latest event happened whose attempts failed since the last success.
+    pub failed_events: Option<(Timestamp, Timestamp)>,
+    /// Attempts in a row without an HTTP answer.
+    pub transport_failures: u32,
+    /// When an event was last taken.
+    pub last_success_at: Option<Timestamp>,
+    /// When an attempt last failed.
+    pub last_failure_at: Option<Timestamp>,
+}
+
+/// Why nothing is sent to an endpoint any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DisableReason {
+    /// It answered 410: gone for good.
+    Gone,
+    /// Every attempt failed for five days.
+    Failing,
+}
+
+impl DisableReason {
+    /// Returns the word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Failing => "failing",
+        }
+    }
+}
+
+/// What a merchant is warned of before an endpoint is disabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Warning {
+    /// It has been failing for a day.
+    Failing24Hours,
+    /// It has been failing for three days.
+    Failing72Hours,
+}
+
+impl Warning {
+    /// Returns the word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Failing24Hours => "failing_24h",
+            Self::Failing72Hours => "failing_72h",
+        }
+    }
+}
+
+impl Endpoint {
+    /// Returns what is known after an attempt of a delivery.
+    #[must_use]
+    pub fn after(&self, delivery: &Delivery, attempt: &Attempt) -> Self {
+        let at = attempt.ended_at;
+        let mut next = self.clone();
+        next.transport_failures = match attempt.outcome {
+            Outcome::Accepted { .. } => 0,
+            // An answer ends the row, but only a success closes the breaker.
+            Outcome::Refused { .. } if !self.is_breaker_open() => 0,
+            Outcome::Refused { .. } => self.transport_failures,
+            _ => self.transport_failures.saturating_add(1),
+        };
+        if attempt.outcome.is_success() {
+            next.last_success_at = Some(at);
+            (next.failing_since, next.failed_attempts, next.failed_events) = (None, 0, None);
+            return next;
+        }
+        next.last_failure_at = Some(at);
+        // What a merchant tries out says nothing of what is sent by itself.
+        if delivery.trigger == Trigger::Auto {
+            let event_at = delivery.event.made_at();
+            let since = *next.failing_since.get_or_insert(at);
+            next.failed_attempts = next.failed_attempts.saturating_add(1);
+            let (first, last) = next.failed_events.unwrap_or((event_at, event_at));
+            let (first, last) = (first.min(event_at), last.max(event_at));
+            next.failed_events = Some((first, last));
+            let is_hopeless = at.since(since) >= DISABLE_AFTER
+                && next.failed_attempts >= DISABLE_MIN_ATTEMPTS
+                && last.since(first) >= DISABLE_MIN_SPREAD;
+            if is_hopeless {
+                next.disabled.get_or_insert((DisableReason::Failing, at));
+            }
+        }
+        if matches!(attempt.outcome, Outcome::Refused { status: 410, .. }) {
+            next.disabled.get_or_insert((DisableReason::Gone, at));
+        }
+        next
+    }
+
+    /// Says whether scheduled events are sent there.
+    #[must_use]
+    pub const fn is_enabled(&self) -> bool {
+        self.disabled.is_none()
+    }
+
+    /// Says whether one attempt at a time is enough for now.
+    #[must_use]
+    pub const fn is_breaker_open(&self) -> bool {
+        self.transport_failures >= BREAKER_OPENS_AFTER
+    }
+
+    /// Returns what the merchant should be warned of at `now`.
+    #[must_use]
+    pub fn warning(&self, now: Timestamp) -> Option<Warning> {
+        match now.since(self.failing_since?) {
+            failing if failing >= WARN_AGAIN_AFTER => Some(Warning::Failing72Hours),
+            failing if failing >= WARN_AFTER => Some(Warning::Failing24Hours),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{DeliveryId, EventId, MerchantId, PaymentId};
+
+    const HOUR: u64 = 3_600;
+
+    fn delivery(trigger: Trigger, event_hour: u64) -> Delivery {
+        Delivery {
+            id: DeliveryId::from_bits(1),
+            event: EventId::new(Timestamp::from_seconds(event_hour * HOUR), [0; 10]),
+            event_seq: 1,
+            merchant: MerchantId::from_bits(2),
+            payment: PaymentId::from_bits(3),
+            trigger,
+            attempts: 0,
+            schedule_from: 0,
+            due_at: Timestamp::EPOCH,
+        }
+    }
+
+    fn attempt(outcome: Outcome, hour: u64) -> Attempt {
+        let at = Timestamp::from_seconds(hour * HOUR);
+        Attempt {
+            delivery: DeliveryId::from_bits(1),
+            event: EventId::from_bits(1),
+            merchant: MerchantId::from_bits(2),
+            number: 1,
+            trigger: Trigger::Auto,
+            endpoint: "shop.example/hook".to_owned(),
+            scheduled_at: at,
+            started_at: at,
+            ended_at: at,
+            duration_ms: 0,
+            outcome,
+            response_snippet: String::new(),
+            next_attempt_at: None,
+            body_sha256: [0; 32],
+        }
+    }
+
+    const FAILED: Outcome = Outcome::Refused { status: 500, retry_after: None };
+    const TAKEN: Outcome = Outcome::Accepted { status: 204 };
+
+    /// An endpoint that fails every hour from 0 to `hours`, each time with an event of the hour the closure says.
+    fn failing(hours: u64, event_hour: impl Fn(u64) -> u64) -> Endpoint {
+        (0..=hours).fold(Endpoint::default(), |endpoint, hour| {
+            endpoint.after(&delivery(Trigger::Auto, event_hour(hour)), &attempt(FAILED, hour))
+        })
+    }
+
+    #[test]
+    fn five_days_of_nothing_but_failures_disable_an_endpoint() {
+        assert_eq!(failing(119, |hour| hour).disabled, None);
+        let disabled = failing(120, |hour| hour).disabled;
+        assert_eq!(disabled, Some((DisableReason::Failing, Timestamp::from_seconds(120 * HOUR))));
+    }
+
+    #[test]
+    fn one_dead_event_few_attempts_or_a_success_in_between_disable_nothing() {
+        assert!(failing(200, |_| 0).is_enabled(), "a single event");
+        assert!(failing(200, |hour| hour.min(11)).is_enabled(), "events within 12 hours");
+        assert!(!failing(200, |hour| hour.min(12)).is_enabled());
+        let seldom = (0..19).fold(Endpoint::default(), |endpoint, n| {
+            endpoint.after(&delivery(Trigger::Auto, n * 24), &attempt(FAILED, n * 24))
+        });
+        assert!(seldom.is_enabled(), "19 attempts in 18 days");
+        assert!(!seldom.after(&delivery(Trigger::Auto, 500), &attempt(FAILED, 500)).is_enabled());
+        let recovered = failing(119, |hour| hour).after(&delivery(Trigger::Auto, 119), &attempt(TAKEN, 119));
+        let recovered = recovered.after(&delivery(Trigger::Auto, 120), &attempt(FAILED, 120));
+        assert!(recovered.is_enabled() && recovered.failed_attempts == 1);
+    }
+
+    #[test]
+    fn what_a_merchant_tries_out_counts_for_nothing_but_a_success() {
+        let tried = (0..300).fold(Endpoint::default(), |endpoint, hour| {
+            endpoint.after(&delivery(Trigger::Test, hour), &attempt(FAILED, hour))
+        });
+        assert_eq!((tried.failing_since, tried.failed_attempts, tried.is_enabled()), (None, 0, true));
+        let healed = failing(50, |hour| hour).after(&delivery(Trigger::Manual, 0), &attempt(TAKEN, 51));
+        assert_eq!((healed.failing_since, healed.warning(Timestamp::from_seconds(99 * HOUR))), (None, None));
+    }
+
+    #[test]
+    fn gone_disables_at_once() {
+        let gone = attempt(Outcome::Refused { status: 410, retry_after: None }, 1);
+        let disabled = Endpoint::default().after(&delivery(Trigger::Auto, 1), &gone).disabled;
+        assert_eq!(disabled, Some((DisableReason::Gone, gone.ended_at)));
+    }
+
+    #[test]
+    fn warnings_come_after_one_day_and_after_three() {
+        let endpoint = failing(0, |hour| hour);
+        let warned = |hour: u64| endpoint.warning(Timestamp::from_seconds(hour * HOUR));
+        assert_eq!(warned(23), None);
+        assert_eq!(warned(24), Some(Warning::Failing24Hours));
+        assert_eq!(warned(71), Some(Warning::Failing24Hours));
+        assert_eq!(warned(72), Some(Warning::Failing72Hours));
+    }
+
+    #[test]
+    fn the_breaker_opens_after_ten_failures_of_the_transport_and_closes_with_a_success() {
+        let fail = |endpoint: &Endpoint, outcome| endpoint.after(&delivery(Trigger::Auto, 0), &attempt(outcome, 0));
+        let mut endpoint = Endpoint::default();
+        for outcome in [Outcome::Timeout, Outcome::Connect, Outcome::Tls, Outcome::Dns, Outcome::Blocked].repeat(2) {
+            assert!(!endpoint.is_breaker_open());
+            endpoint = fail(&endpoint, outcome);
+        }
+        assert!(endpoint.is_breaker_open());
+        assert!(fail(&endpoint, FAILED).is_breaker_open(), "an answer is no success");
+        assert!(!fail(&endpoint, TAKEN).is_breaker_open());
+        let nine = (0..9).fold(Endpoint::default(), |endpoint, _| fail(&endpoint, Outcome::Timeout));
+        assert_eq!(fail(&nine, FAILED).transport_failures, 0, "an answer ends the row");
+    }
+}

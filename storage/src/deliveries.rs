@@ -1,0 +1,216 @@
+//! What is asked of events and deliveries: what is due, whose turn it is, and the log.
+
+use std::{collections::BTreeSet, ops::Bound};
+
+use engine::{
+    ids::{DeliveryId, EventId, MerchantId},
+    time::Timestamp,
+    webhook::{Attempt, Delivery, Endpoint, Logged, Trigger},
+};
+use redb::{ReadTransaction, ReadableTable};
+
+use crate::{
+    batch::EventRecord,
+    fault::Fault,
+    query::{DeliveryQuery, Due, DueWork},
+    record,
+    tables::{ATTEMPTS, DELIVERIES, DeliveryKey, ENDPOINTS, EVENT_IDS, EVENTS, OUTBOX, OUTBOX_DUE, OutboxKey, UNTOLD},
+};
+
+/// Returns what is due of several merchants, those first who wait longest: of each at most `per_merchant` deliveries,
+/// of at most `merchants` merchants, of none in `skip`.
+pub(crate) fn due_work(
+    snapshot: &ReadTransaction,
+    now: Timestamp,
+    merchants: usize,
+    per_merchant: usize,
+    skip: &BTreeSet<MerchantId>,
+) -> Result<Vec<DueWork>, Fault> {
+    let untold = snapshot.open_table(UNTOLD)?;
+    let mut work = Vec::new();
+    for entry in snapshot.open_table(OUTBOX_DUE)?.range(..=(now.millis(), u128::MAX))? {
+        let merchant = MerchantId::from_bits(entry?.0.value().1);
+        if skip.contains(&merchant) {
+            continue;
+        }
+        if work.len() == merchants {
+            break;
+        }
+        let mut deliveries = Vec::new();
+        for delivery in waiting(snapshot, merchant, now, per_merchant)? {
+            let earlier = (delivery.payment.bits(), 0, 0)..(delivery.payment.bits(), delivery.event_seq, 0);
+            let follows = delivery.trigger == Trigger::Auto && untold.range(earlier)?.next().transpose()?.is_some();
+            deliveries.push(Due { delivery, follows });
+        }
+        work.push(DueWork { merchant, endpoint: endpoint(snapshot, merchant)?, deliveries });
+    }
+    Ok(work)
+}
+
+/// Returns deliveries due at or before `now`, earliest first, at most `limit`.
+pub(crate) fn due(snapshot: &ReadTransaction, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Fault> {
+    let mut due = Vec::new();
+    for entry in snapshot.open_table(OUTBOX_DUE)?.range(..=(now.millis(), u128::MAX))? {
+        let merchant = MerchantId::from_bits(entry?.0.value().1);
+        due.extend(waiting(snapshot, merchant, now, limit)?);
+    }
+    due.sort_by_key(|delivery| (delivery.due_at, delivery.event, delivery.id));
+    due.truncate(limit);
+    Ok(due)
+}
+
+/// Returns when the first delivery that is not due at `now` will be.
+pub(crate) fn next_due(snapshot: &ReadTransaction, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
+    let Some(later) = now.millis().checked_add(1) else { return Ok(None) };
+    let (outbox, queues) = (snapshot.open_table(OUTBOX)?, snapshot.open_table(OUTBOX_DUE)?);
+    let mut next = queues.range((later, 0)..)?.next().transpose()?.map(|(key, _)| key.value().0);
+    // Who has something due may have something else that will be.
+    for entry in queues.range(..(later, 0))? {
+        let merchant = entry?.0.value().1;
+        let rest = (merchant, later, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
+        let first = outbox.range(rest)?.next().transpose()?.map(|(key, _)| key.value().1);
+        next = next.into_iter().chain(first).min();
+    }
+    Ok(next.map(Timestamp::from_millis))
+}
+
+fn waiting(
+    snapshot: &ReadTransaction,
+    merchant: MerchantId,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<Delivery>, Fault> {
+    let log = snapshot.open_table(DELIVERIES)?;
+    let merchant = merchant.bits();
+    let queue = (merchant, 0, 0, 0)..=(merchant, now.millis(), u64::MAX, u128::MAX);
+    let mut waiting = Vec::new();
+    for entry in snapshot.open_table(OUTBOX)?.range::<OutboxKey>(queue)?.take(limit) {
+        let (_, due_ms, _, id) = entry?.0.value();
+        let logged = match log.get((merchant, id))? {
+            Some(bytes) => read((merchant, id), bytes.value())?,
+            None => return Err(Fault::contradicted("outbox", DeliveryId::from_bits(id), "it has no record")),
+        };
+        if logged.delivery.due_at.millis() != due_ms {
+            return Err(Fault::contradicted("outbox", DeliveryId::from_bits(id), "its record is due at another time"));
+        }
+        waiting.push(logged.delivery);
+    }
+    Ok(waiting)
+}
+
+fn read(key: DeliveryKey, bytes: &[u8]) -> Result<Logged, Fault> {
+    record::delivery_from_bytes(key, bytes).map_err(Fault::damaged("deliveries", DeliveryId::from_bits(key.1)))
+}
+
+/// Returns what is known of a merchant's endpoint.
+pub(crate) fn endpoint(snapshot: &ReadTransaction, merchant: MerchantId) -> Result<Endpoint, Fault> {
+    match snapshot.open_table(ENDPOINTS)?.get(merchant.bits())? {
+        Some(bytes) => record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", merchant)),
+        None => Ok(Endpoint::default()),
+    }
+}
+
+/// Returns a merchant's delivery.
+pub(crate) fn delivery(
+    snapshot: &ReadTransaction,
+    merchant: MerchantId,
+    id: DeliveryId,
+) -> Result<Option<Logged>, Fault> {
+    let key = (merchant.bits(), id.bits());
+    match snapshot.open_table(DELIVERIES)?.get(key)? {
+        Some(bytes) => read(key, bytes.value()).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Lists a merchant's deliveries, newest first.
+pub(crate) fn deliveries(snapshot: &ReadTransaction, query: &DeliveryQuery) -> Result<Vec<Logged>, Fault> {
+    let merchant = query.merchant.bits();
+    let end = query.before.map_or(Bound::Included((merchant, u128::MAX)), |id| Bound::Excluded((merchant, id.bits())));
+    let log = snapshot.open_table(DELIVERIES)?;
+    let mut found = Vec::new();
+    for entry in log.range::<DeliveryKey>((Bound::Included((merchant, 0)), end))?.rev() {
+        if found.len() == query.limit {
+            break;
+        }
+        let (key, bytes) = entry?;
+        let logged = read(key.value(), bytes.value())?;
+        let is_wanted = (query.states.is_empty() || query.states.contains(&logged.state))
+            && query.event.is_none_or(|event| logged.delivery.event == event);
+        if is_wanted {
+            found.push(logged);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns a merchant's deliveries after `after` that may be replayed, oldest first, at most `limit`.
+pub(crate) fn replayable(
+    snapshot: &ReadTransaction,
+    merchant: MerchantId,
+    after: DeliveryId,
+    limit: usize,
+) -> Result<Vec<Delivery>, Fault> {
+    let merchant = merchant.bits();
+    let range = (Bound::Excluded((merchant, after.bits())), Bound::Included((merchant, u128::MAX)));
+    let mut found = Vec::new();
+    for entry in snapshot.open_table(DELIVERIES)?.range::<DeliveryKey>(range)? {
+        if found.len() == limit {
+            break;
+        }
+        let (key, bytes) = entry?;
+        let logged = read(key.value(), bytes.value())?;
+        if logged.is_replayable() {
+            found.push(logged.delivery);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns a merchant's events after `after`, in order, at most `limit`.
+pub(crate) fn events(
+    snapshot: &ReadTransaction,
+    merchant: MerchantId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<EventRecord>, Fault> {
+    let Some(first) = after.checked_add(1) else { return Ok(Vec::new()) };
+    let merchant = merchant.bits();
+    snapshot
+        .open_table(EVENTS)?
+        .range((merchant, first)..=(merchant, u64::MAX))?
+        .take(limit)
+        .map(|entry| {
+            let (key, bytes) = entry?;
+            let key = key.value();
+            record::event_from_bytes(key, bytes.value()).map_err(Fault::damaged("events", format!("{key:?}")))
+        })
+        .collect()
+}
+
+/// Returns whose an event is, and its place in the list.
+pub(crate) fn event_place(snapshot: &ReadTransaction, event: EventId) -> Result<Option<(MerchantId, u64)>, Fault> {
+    let place = snapshot.open_table(EVENT_IDS)?.get(event.bits())?;
+    Ok(place.map(|place| (MerchantId::from_bits(place.value().0), place.value().1)))
+}
+
+/// Returns when the oldest event that is kept happened.
+pub(crate) fn oldest_event(snapshot: &ReadTransaction) -> Result<Option<Timestamp>, Fault> {
+    let ids = snapshot.open_table(EVENT_IDS)?;
+    let oldest = ids.first()?;
+    Ok(oldest.map(|(event, _)| EventId::from_bits(event.value()).made_at()))
+}
+
+/// Returns the attempts made to deliver an event, in order.
+pub(crate) fn attempts(snapshot: &ReadTransaction, event: EventId) -> Result<Vec<Attempt>, Fault> {
+    let event = event.bits();
+    snapshot
+        .open_table(ATTEMPTS)?
+        .range((event, 0, 0)..=(event, u128::MAX, u32::MAX))?
+        .map(|entry| {
+            let (key, bytes) = entry?;
+            let key = key.value();
+            record::attempt_from_bytes(key, bytes.value()).map_err(Fault::damaged("attempts", format!("{key:?}")))
+        })
+        .collect()
+}
