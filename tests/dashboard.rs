@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Dev, Shop, shared};
+use crate::harness::{Answer, Api, Dev, Shop, shared, until};
 
 crate::tests!(
     a_key_opens_a_session_and_the_cookie_travels_safely,
@@ -21,6 +21,8 @@ crate::tests!(
     settings_are_saved_and_refused_by_field,
     a_new_secret_is_shown_once,
     an_admin_switches_a_merchant_off_and_on_and_issues_a_key,
+    money_that_paid_nothing_is_assigned_or_ignored,
+    an_exception_is_resolved_and_its_refund_filled_in,
 );
 
 /// Somebody who is logged in.
@@ -377,4 +379,58 @@ fn an_admin_switches_a_merchant_off_and_on_and_issues_a_key() {
     let key = page.split("class=\"secret\">").nth(1).and_then(|rest| rest.split('<').next()).expect("a key");
     shop.get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
     Visitor::log_in(&dev.api, key);
+}
+
+fn money_that_paid_nothing_is_assigned_or_ignored() {
+    let dev = shared();
+    let (shop, other) = (dev.shop(), dev.shop());
+    let (visitor, stranger) = (Visitor::of(&shop), Visitor::of(&other));
+    let payment = shop.open_payment();
+    let bob = dev.demo_account("bob");
+    dev.ledger.transfer(&bob, &shop.account.name, "1.500 HBD", "for the <b>mug</b>");
+    dev.ledger.transfer(&bob, &shop.account.name, "0.007 HBD", "a tip");
+    let page = until("both transfers", || {
+        let page = visitor.page("/dashboard/unmatched");
+        (page.contains("a tip") && page.contains("for the &#60;b&#62;mug")).then_some(page)
+    });
+    let link = |words: &str| {
+        let row = page.split("<tr>").find(|row| row.contains(words)).expect("its row");
+        row.split("href=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("its page").to_owned()
+    };
+    let (mug, tip) = (link("for the"), link("a tip"));
+    assert!(visitor.page(&mug).contains("A blue mug"), "the open payment is the likeliest");
+    assert_eq!(stranger.get(&mug).status, 404);
+    assert_eq!(stranger.send(&format!("{mug}/assign"), &[("paymentId", &payment.id)]).status, 404);
+    let wrong = visitor.send(&format!("{mug}/assign"), &[("paymentId", "pay_nonsense")]);
+    assert!((400..500).contains(&wrong.status), "{}", wrong.status);
+    let path = visitor.done(&format!("{mug}/assign"), &[("paymentId", &payment.id)]);
+    assert!(visitor.page(&path).contains("assigned to this payment"));
+    shop.until(&payment.id, "paid by hand", |record| record["transfers"][0]["route"] == "manual");
+    visitor.done(&format!("{tip}/ignore"), &[("note", "Thanks")]);
+    assert!(!visitor.page("/dashboard/unmatched").contains("a tip"));
+    assert!(visitor.page("/dashboard/unmatched?status=ignored").contains("a tip"));
+    assert!(visitor.page(&tip).contains("Thanks"));
+}
+
+fn an_exception_is_resolved_and_its_refund_filled_in() {
+    let dev = shared();
+    let shop = dev.shop();
+    let visitor = Visitor::of(&shop);
+    let payment = shop.open_payment();
+    dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "2.500 HBD", &payment.memo);
+    shop.until(&payment.id, "overpaid", |record| record["amountOverpaid"] == "1000");
+    let path = format!("/dashboard/payments/{}", payment.id);
+    assert!(visitor.page(&path).contains(&format!("{path}/refund")));
+    let refund = visitor.page(&format!("{path}/refund"));
+    for part in ["1.000 HBD", "@bob", &format!("refund-{}", payment.id), "hive://sign/op/", "hivesigner.com/sign/"] {
+        assert!(refund.contains(part), "{part}: {refund}");
+    }
+    assert!(visitor.page(&format!("{path}/refund?amount=0.25")).contains("0.250 HBD"));
+    assert_eq!(visitor.get(&format!("{path}/refund?amount=much")).status, 400);
+    let wrong = visitor.send(&format!("{path}/resolve"), &[("kind", "forgotten")]);
+    assert!((400..500).contains(&wrong.status), "{}", wrong.status);
+    visitor.done(&format!("{path}/resolve"), &[("kind", "accepted"), ("note", "It was a <tip>")]);
+    let record = shop.payment(&payment.id);
+    assert_eq!((&record["resolution"]["kind"], &record["needsAttention"]), (&json!("accepted"), &json!(false)));
+    assert!(visitor.page(&path).contains("It was a &#60;tip&#62;"));
 }

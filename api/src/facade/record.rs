@@ -121,6 +121,11 @@ pub(super) fn disposition_word(wire: i32) -> &'static str {
     word(Disposition::try_from(wire), Disposition::Unspecified, Disposition::as_str_name, &DISPOSITION_WORDS)
 }
 
+pub(super) fn resolution_word(wire: i32) -> &'static str {
+    let read = ResolutionKind::try_from(wire);
+    word(read, ResolutionKind::Unspecified, ResolutionKind::as_str_name, &RESOLUTION_WORDS)
+}
+
 /// An amount object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -431,9 +436,8 @@ struct Resolution<'a> {
 
 impl<'a> Resolution<'a> {
     fn of(resolution: &'a v1::Resolution) -> Self {
-        let kind = ResolutionKind::try_from(resolution.kind);
         Self {
-            kind: word(kind, ResolutionKind::Unspecified, ResolutionKind::as_str_name, &RESOLUTION_WORDS),
+            kind: resolution_word(resolution.kind),
             by: &resolution.by,
             at: Text(instant(resolution.at_ms)),
             note: &resolution.note,
@@ -539,10 +543,7 @@ mod tests {
         walk(&CANCELLED_BY_WORDS, |wire| {
             word(CancelledBy::try_from(wire), CancelledBy::Unspecified, CancelledBy::as_str_name, &CANCELLED_BY_WORDS)
         });
-        walk(&RESOLUTION_WORDS, |wire| {
-            let read = ResolutionKind::try_from(wire);
-            word(read, ResolutionKind::Unspecified, ResolutionKind::as_str_name, &RESOLUTION_WORDS)
-        });
+        walk(&RESOLUTION_WORDS, resolution_word);
         assert_eq!(status_of_word("user_cancelled"), Some(PaymentStatus::UserCancelled));
         assert_eq!(status_of_word("PENDING"), None);
     }

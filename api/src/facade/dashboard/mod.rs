@@ -10,6 +10,7 @@ use warp::reply::Response;
 
 use super::{Facade, Refusal, call::Call, pages, query::Query};
 
+mod astray;
 mod export;
 mod ledger;
 mod merchants;
@@ -112,6 +113,12 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
         (false, ["payments", id]) => payment::page(&visit, id, Vec::new()).await,
         (true, ["payments", id, "cancel"]) => payment::cancel(&visit, id).await,
         (true, ["payments", id, "pay"]) => payment::pay(&visit, id).await,
+        (true, ["payments", id, "resolve"]) => astray::resolve(&visit, id).await,
+        (false, ["payments", id, "refund"]) => astray::refund(&visit, id).await,
+        (false, ["unmatched"]) => astray::list(&visit).await,
+        (false, ["unmatched", id]) => astray::one(&visit, id, Vec::new()).await,
+        (true, ["unmatched", id, "assign"]) => astray::assign(&visit, id).await,
+        (true, ["unmatched", id, "ignore"]) => astray::ignore(&visit, id).await,
         (false, ["settings"]) => Ok(settings::page(&visit, StatusCode::OK, Vec::new())),
         (true, ["settings"]) => settings::save(&visit).await,
         (true, ["settings", "secret"]) => settings::new_secret(&visit).await,
@@ -144,6 +151,9 @@ fn done(word: &str) -> Option<&'static str> {
         "saved" => "Saved.",
         "cancelled" => "The payment is cancelled.",
         "sent" => "Sent. It is final a few blocks later.",
+        "assigned" => "The transfer is assigned to this payment.",
+        "ignored" => "The transfer is ignored.",
+        "resolved" => "Noted.",
         "active" => "The merchant is active.",
         "inactive" => "The merchant is inactive.",
         _ => return None,
@@ -222,7 +232,7 @@ pub(super) fn refusal(refused: &ApiError, request_id: &str) -> Response {
         Reason::InvalidFormToken => {
             "The form is too old or not ours. Go back, load the page again, and send it once more."
         }
-        Reason::NotFound => "There is no such payment of yours.",
+        Reason::NotFound => "There is nothing of yours by that name.",
         _ => &refused.message,
     };
     let page = RefusalPage { w: pages::Words(pages::Lang::English), title, message, request_id };

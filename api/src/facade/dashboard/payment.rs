@@ -29,7 +29,16 @@ struct PaymentPage<'v> {
     slug_url: String,
     raw: String,
     can_cancel: bool,
+    can_refund: bool,
+    resolution: Option<Resolved>,
     tests: Vec<(&'static str, &'static str)>,
+}
+
+/// What the merchant decided.
+struct Resolved {
+    kind: &'static str,
+    at: String,
+    note: String,
 }
 
 /// A transfer as the page shows it.
@@ -82,6 +91,12 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
         checkout_url: record::checkout_url(visit.facade, &payment.id),
         slug_url: record::slug_url(visit.facade, &payment.slug),
         raw: raw.map(|value| format!("{value:#}")).unwrap_or_default(),
+        can_refund: payment.transfers.iter().any(|transfer| transfer.disposition != v1::Disposition::Fee as i32),
+        resolution: payment.resolution.as_ref().map(|resolution| Resolved {
+            kind: record::resolution_word(resolution.kind),
+            at: minute(resolution.at_ms),
+            note: resolution.note.clone(),
+        }),
         can_cancel: is_pending && !payment.expired && payment.claim_tx_id.is_none(),
         tests: tests(visit, &payment, is_pending),
         payment: &payment,
