@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Dev, Shop, shared, until};
+use crate::harness::{Answer, Api, Dev, Receiver, Shop, shared, until};
 
 crate::tests!(
     a_key_opens_a_session_and_the_cookie_travels_safely,
@@ -23,6 +23,7 @@ crate::tests!(
     an_admin_switches_a_merchant_off_and_on_and_issues_a_key,
     money_that_paid_nothing_is_assigned_or_ignored,
     an_exception_is_resolved_and_its_refund_filled_in,
+    webhooks_are_looked_at_tested_and_sent_again,
 );
 
 /// Somebody who is logged in.
@@ -433,4 +434,34 @@ fn an_exception_is_resolved_and_its_refund_filled_in() {
     let record = shop.payment(&payment.id);
     assert_eq!((&record["resolution"]["kind"], &record["needsAttention"]), (&json!("accepted"), &json!(false)));
     assert!(visitor.page(&path).contains("It was a &#60;tip&#62;"));
+}
+
+fn webhooks_are_looked_at_tested_and_sent_again() {
+    let (shop, other) = (shared().shop(), shared().shop());
+    let (visitor, stranger) = (Visitor::of(&shop), Visitor::of(&other));
+    assert!(visitor.page("/dashboard/webhooks").contains("not set"));
+    let receiver = Receiver::start();
+    shop.set_webhook(&receiver);
+    visitor.done("/dashboard/webhooks/test", &[]);
+    let payment = shop.open_payment();
+    shop.cancel(&payment.id).ok(200);
+    let page = until("both deliveries", || {
+        let page = visitor.page("/dashboard/webhooks?state=delivered");
+        (page.matches(">Send again<").count() == 2).then_some(page)
+    });
+    assert!(page.contains("success 200") && page.contains("<td>test</td>"), "{page}");
+    let link = page.split("<td><a href=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a delivery");
+    assert!(visitor.page(link).contains("Attempt 1: success 200"));
+    assert_eq!(stranger.get(link).status, 404);
+    assert_eq!(stranger.send(&format!("{link}/redeliver"), &[]).status, 404);
+    let shown = visitor.done(&format!("{link}/redeliver"), &[]);
+    assert!(visitor.page(&shown).contains("The event is sent once more."));
+    until("the third", || {
+        let page = visitor.page("/dashboard/webhooks?state=delivered");
+        (page.matches(">Send again<").count() == 3).then_some(())
+    });
+    visitor.done("/dashboard/webhooks/replay", &[("hours", "24")]);
+    for hours in ["0", "721", "x"] {
+        assert_eq!(visitor.send("/dashboard/webhooks/replay", &[("hours", hours)]).status, 400, "{hours}");
+    }
 }

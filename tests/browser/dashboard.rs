@@ -3,13 +3,14 @@
 use serde_json::json;
 
 use super::chrome::Tab;
-use crate::harness::{Dev, shared};
+use crate::harness::{Dev, Receiver, shared};
 
 super::journeys!(
     a_merchant_logs_in_makes_a_test_payment_and_sees_it_paid,
     a_wrong_key_is_told_and_a_logout_ends,
     a_merchant_finds_and_changes_what_it_may,
     an_admin_looks_after_merchants,
+    a_merchant_sorts_out_what_went_astray,
 );
 
 async fn log_in(tab: &Tab, base: &str, key: &str) {
@@ -119,5 +120,42 @@ async fn an_admin_looks_after_merchants() {
     tab.click("button[name=active]").await;
     tab.shows("The merchant is inactive.").await;
     assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["isActive"], false);
+    tab.is_clean();
+}
+
+async fn a_merchant_sorts_out_what_went_astray() {
+    let dev = shared();
+    let shop = dev.shop();
+    let receiver = Receiver::start();
+    shop.set_webhook(&receiver);
+    let payment = shop.open_payment();
+    let over = shop.open_with(&json!({ "amount": "2000", "currency": "HBD", "description": "A large mug" }));
+    let bob = dev.demo_account("bob");
+    dev.ledger.transfer(&bob, &shop.account.name, "1.500 HBD", "for the mug");
+    dev.ledger.transfer(&bob, &shop.account.name, "3.000 HBD", &over.memo);
+    let tab = Tab::open().await;
+    log_in(&tab, &shop.api.base, &shop.key).await;
+    shop.until(&over.id, "overpaid", |record| record["amountOverpaid"] == "1000");
+    tab.click("nav a[href='/dashboard/unmatched']").await;
+    tab.shows("for the mug").await;
+    tab.look("desk-unmatched").await;
+    tab.click("tbody a").await;
+    tab.shows("Payments it may have been meant for").await;
+    tab.look("desk-stray").await;
+    tab.click("tbody button").await;
+    tab.shows("The transfer is assigned to this payment.").await;
+    shop.until(&payment.id, "paid by hand", |record| record["transfers"][0]["route"] == "manual");
+    tab.goto(&format!("{}/dashboard/payments/{}", shop.api.base, over.id)).await;
+    tab.shows("What is to become of it?").await;
+    tab.look("desk-payment-overpaid").await;
+    tab.click("#refund").await;
+    tab.shows("1.000 HBD").await;
+    tab.look("desk-refund").await;
+    tab.goto(&format!("{}/dashboard/webhooks", shop.api.base)).await;
+    tab.shows("success 200").await;
+    tab.look("desk-webhooks").await;
+    tab.click("tbody a").await;
+    tab.shows("Attempt 1").await;
+    tab.look("desk-delivery").await;
     tab.is_clean();
 }

@@ -19,6 +19,7 @@ mod payment;
 mod payments;
 mod sessions;
 mod settings;
+mod webhooks;
 
 use sessions::{Session, Sessions};
 
@@ -119,6 +120,12 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
         (false, ["unmatched", id]) => astray::one(&visit, id, Vec::new()).await,
         (true, ["unmatched", id, "assign"]) => astray::assign(&visit, id).await,
         (true, ["unmatched", id, "ignore"]) => astray::ignore(&visit, id).await,
+        (false, ["webhooks"]) => webhooks::page(&visit, Vec::new()).await,
+        (true, ["webhooks", "test"]) => webhooks::test(&visit).await,
+        (true, ["webhooks", "enable"]) => webhooks::enable(&visit).await,
+        (true, ["webhooks", "replay"]) => webhooks::replay(&visit).await,
+        (false, ["webhooks", id]) => webhooks::delivery(&visit, id).await,
+        (true, ["webhooks", id, "redeliver"]) => webhooks::redeliver(&visit, id).await,
         (false, ["settings"]) => Ok(settings::page(&visit, StatusCode::OK, Vec::new())),
         (true, ["settings"]) => settings::save(&visit).await,
         (true, ["settings", "secret"]) => settings::new_secret(&visit).await,
@@ -154,6 +161,10 @@ fn done(word: &str) -> Option<&'static str> {
         "assigned" => "The transfer is assigned to this payment.",
         "ignored" => "The transfer is ignored.",
         "resolved" => "Noted.",
+        "tested" => "A test event is sent.",
+        "enabled" => "The endpoint is enabled.",
+        "redelivered" => "The event is sent once more.",
+        "replayed" => "What was not taken is sent again.",
         "active" => "The merchant is active.",
         "inactive" => "The merchant is inactive.",
         _ => return None,

@@ -1,0 +1,218 @@
+//! Webhooks: how the endpoint is, what was sent there and answered, and to send it again.
+
+use askama::Template;
+use http::StatusCode;
+use proto::{
+    ApiError,
+    v1::{self, WebhookDeliveryState, WebhookTrigger},
+};
+use warp::reply::Response;
+
+use super::{
+    super::{Refusal, pages},
+    Frame, Visit, minute, problems,
+};
+
+/// States with their words.
+const STATES: [(&str, WebhookDeliveryState); 4] = [
+    ("pending", WebhookDeliveryState::Pending),
+    ("held", WebhookDeliveryState::Held),
+    ("delivered", WebhookDeliveryState::Delivered),
+    ("failed", WebhookDeliveryState::Failed),
+];
+/// How far back a replay may reach, in hours.
+const REPLAY_MAX_HOURS: u32 = 720;
+const HOUR_MS: i64 = 3_600_000;
+
+#[derive(Template)]
+#[template(path = "dashboard/webhooks.html")]
+struct WebhooksPage<'v> {
+    frame: Frame<'v>,
+    url: Option<String>,
+    status: &'static str,
+    shade: &'static str,
+    facts: Vec<(&'static str, String)>,
+    is_disabled: bool,
+    filter: String,
+    states: [&'static str; 4],
+    rows: Vec<Row>,
+    next: Option<String>,
+}
+
+/// A delivery as the pages show it.
+struct Row {
+    id: String,
+    event_id: String,
+    created: String,
+    state: &'static str,
+    trigger: &'static str,
+    attempts: u32,
+    last: String,
+    next: String,
+}
+
+impl Row {
+    fn of(delivery: &v1::WebhookDelivery) -> Self {
+        let state = STATES.iter().find(|(_, state)| *state == delivery.state()).map_or("", |(word, _)| word);
+        let code = delivery.last_http_status.map(|code| format!(" {code}")).unwrap_or_default();
+        Self {
+            id: delivery.id.clone(),
+            event_id: delivery.event_id.clone(),
+            created: minute(delivery.created_at_ms),
+            state,
+            trigger: trigger(delivery.trigger()),
+            attempts: delivery.attempts,
+            last: delivery.last_outcome.as_ref().map(|word| format!("{word}{code}")).unwrap_or_default(),
+            next: delivery.next_attempt_at_ms.map(minute).unwrap_or_default(),
+        }
+    }
+}
+
+const fn trigger(trigger: WebhookTrigger) -> &'static str {
+    match trigger {
+        WebhookTrigger::Manual => "asked for",
+        WebhookTrigger::Test => "test",
+        WebhookTrigger::Auto | WebhookTrigger::Unspecified => "it happened",
+    }
+}
+
+/// Answers with the endpoint and its deliveries.
+pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Response, Refusal> {
+    let service = visit.facade.engine.webhook_endpoints();
+    let merchant_id = visit.merchant.id.clone();
+    let asked = v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() };
+    let endpoint = service.clone().get_webhook_endpoint(visit.request(asked)).await?.into_inner();
+    let query = visit.call.query();
+    let filter = query.get("state").unwrap_or_default().to_owned();
+    let request = v1::ListWebhookDeliveriesRequest {
+        merchant_id,
+        limit: 20,
+        cursor: query.get("cursor").map(str::to_owned),
+        states: STATES.iter().filter(|(word, _)| *word == filter).map(|(_, state)| (*state).into()).collect(),
+        event_id: None,
+    };
+    let found = service.clone().list_webhook_deliveries(visit.request(request)).await?.into_inner();
+    let next = found.next_cursor.map(|cursor| {
+        let mut out = url::form_urlencoded::Serializer::new(String::new());
+        out.append_pair("state", &filter).append_pair("cursor", &cursor);
+        format!("/dashboard/webhooks?{}", out.finish())
+    });
+    let status = match (&endpoint.url, endpoint.disabled_at_ms, endpoint.failing_since_ms) {
+        (None, ..) => "not set",
+        (_, Some(_), _) => "disabled",
+        (.., Some(_)) => "failing",
+        _ => "active",
+    };
+    let facts = [
+        ("Disabled because", endpoint.disabled_reason.clone()),
+        ("Disabled at", endpoint.disabled_at_ms.map(minute)),
+        ("Failing since", endpoint.failing_since_ms.map(minute)),
+        ("Last taken", endpoint.last_success_at_ms.map(minute)),
+        ("Last failure", endpoint.last_failure_at_ms.map(minute)),
+    ];
+    let code = if wrong.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    let page = WebhooksPage {
+        frame: visit.frame("webhooks", wrong),
+        is_disabled: endpoint.disabled_at_ms.is_some(),
+        url: endpoint.url,
+        status,
+        shade: match status {
+            "active" => " completed",
+            "not set" => "",
+            _ => " bad",
+        },
+        facts: facts.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect(),
+        filter,
+        states: STATES.map(|(word, _)| word),
+        rows: found.deliveries.iter().map(Row::of).collect(),
+        next,
+    };
+    Ok(pages::html(code, page.render(), None))
+}
+
+#[derive(Template)]
+#[template(path = "dashboard/delivery.html")]
+struct DeliveryPage<'v> {
+    frame: Frame<'v>,
+    row: Row,
+    attempts: Vec<Attempt>,
+}
+
+struct Attempt {
+    number: u32,
+    at: String,
+    duration: String,
+    outcome: String,
+    url: String,
+    answer: String,
+}
+
+/// Answers with one delivery and its attempts.
+pub(super) async fn delivery(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
+    let request = v1::GetWebhookDeliveryRequest { merchant_id: visit.merchant.id.clone(), delivery_id: id.to_owned() };
+    let found =
+        visit.facade.engine.webhook_endpoints().get_webhook_delivery(visit.request(request)).await?.into_inner();
+    let attempt = |attempt: &v1::WebhookAttempt| Attempt {
+        number: attempt.number,
+        at: minute(attempt.started_at_ms),
+        duration: format!("{} ms", attempt.duration_ms),
+        outcome: match attempt.http_status {
+            Some(code) => format!("{} {code}", attempt.outcome),
+            None => attempt.outcome.clone(),
+        },
+        url: attempt.url.clone(),
+        answer: attempt.response_snippet.clone(),
+    };
+    let page = DeliveryPage {
+        frame: visit.frame("webhooks", Vec::new()),
+        row: Row::of(&found),
+        attempts: found.attempt_log.iter().map(attempt).collect(),
+    };
+    Ok(pages::html(StatusCode::OK, page.render(), None))
+}
+
+/// Leads back with a word, or shows the page with what was wrong.
+async fn after<T>(visit: &Visit<'_>, made: Result<T, tonic::Status>, done: &str) -> Result<Response, Refusal> {
+    match made.map_err(ApiError::from) {
+        Ok(_) => Ok(pages::see_other(&format!("/dashboard/webhooks?done={done}"))),
+        Err(refused) if refused.http() == 404 || refused.http() >= 500 => Err(refused.into()),
+        Err(refused) => page(visit, problems(&refused)).await,
+    }
+}
+
+/// Sends a test event.
+pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
+    let request = v1::SendTestWebhookRequest { merchant_id: visit.merchant.id.clone() };
+    let made = visit.facade.engine.webhook_endpoints().send_test_webhook(visit.request(request)).await;
+    after(visit, made, "tested").await
+}
+
+/// Sends events to a disabled endpoint again.
+pub(super) async fn enable(visit: &Visit<'_>) -> Result<Response, Refusal> {
+    let merchant_id = visit.merchant.id.clone();
+    let request = v1::EnableWebhookEndpointRequest { merchant_id, replay_since_ms: None };
+    let made = visit.facade.engine.webhook_endpoints().enable_webhook_endpoint(visit.request(request)).await;
+    after(visit, made, "enabled").await
+}
+
+/// Sends the event of a delivery once more.
+pub(super) async fn redeliver(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
+    let request = v1::GetWebhookDeliveryRequest { merchant_id: visit.merchant.id.clone(), delivery_id: id.to_owned() };
+    let made = visit.facade.engine.webhook_endpoints().redeliver_webhook(visit.request(request)).await;
+    after(visit, made, "redelivered").await
+}
+
+/// Sends again what was not taken over some hours.
+pub(super) async fn replay(visit: &Visit<'_>) -> Result<Response, Refusal> {
+    let hours = visit.form.get("hours").and_then(|text| text.trim().parse::<u32>().ok());
+    let Some(hours) = hours.filter(|hours| (1..=REPLAY_MAX_HOURS).contains(hours)) else {
+        return page(visit, vec![format!("hours must be a whole number from 1 to {REPLAY_MAX_HOURS}")]).await;
+    };
+    // The key was used just now, which the engine noted to the minute: that is its clock. Two minutes are taken off, so
+    // that the longest replay does not reach further back than the engine allows.
+    let now = visit.merchant.api_key_last_used_at_ms.unwrap_or(visit.merchant.api_key_created_at_ms);
+    let since_ms = now - i64::from(hours) * HOUR_MS + 120_000;
+    let request = v1::ReplayWebhooksRequest { merchant_id: visit.merchant.id.clone(), since_ms };
+    let made = visit.facade.engine.webhook_endpoints().replay_webhooks(visit.request(request)).await;
+    after(visit, made, "replayed").await
+}
