@@ -149,11 +149,9 @@ impl Gateway {
         let checked = match self.check_session(&payment, payload).await {
             Ok(checked) => checked,
             // The same request may have claimed it, and even have settled it, while this one was looking.
-            Err(refused) => match self.claimed_before(payload).await? {
-                Some(claimed) if is_this(&claimed, payload) && claimed.purpose == Purpose::Session(id) => {
-                    return self.follow_session(id, &claimed, payload).await;
-                }
-                _ => return Err(refused),
+            Err(refused) => match self.claimed_for(id, payload).await? {
+                Some(claimed) => return self.follow_session(id, &claimed, payload).await,
+                None => return Err(refused),
             },
         };
         let now = self.now();
@@ -175,12 +173,6 @@ impl Gateway {
         }
         match self.order(id, Command::Claim(claim)).await {
             Ok(_) => self.follow_session(id, &claimed, payload).await,
-            // The same request twice at once: both wait for the one outcome.
-            Err(SessionError::Rejected { rejection: Rejection::InFlight { tx_id: other, .. }, .. })
-                if other == tx_id =>
-            {
-                self.follow_session(id, &claimed, payload).await
-            }
             Err(SessionError::Claimed(other)) if other.tx_id == tx_id && other.purpose == Purpose::Session(id) => {
                 self.follow_session(id, &other, payload).await
             }
@@ -189,11 +181,20 @@ impl Gateway {
                     .by(&payer)
                     .into())
             }
-            Err(SessionError::Rejected { rejection, payment }) => {
-                Err(self.rejected(&rejection, &payment).by(&payer).into())
-            }
+            // The same request twice at once: both wait for the one outcome, and it may be there already.
+            Err(SessionError::Rejected { rejection, payment }) => match self.claimed_for(id, payload).await? {
+                Some(claimed) => self.follow_session(id, &claimed, payload).await,
+                None if payment.paid_by == Some(tx_id) => self.outcome(&payment, tx_id).await,
+                None => Err(self.rejected(&rejection, &payment).by(&payer).into()),
+            },
             Err(error) => Err(GatewayError::from(error).into()),
         }
+    }
+
+    /// Looks up whether this very transaction is claimed for this very session.
+    async fn claimed_for(&self, id: PaymentId, payload: &PaymentPayload) -> Result<Option<Claimed>, X402Error> {
+        let claimed = self.claimed_before(payload).await?;
+        Ok(claimed.filter(|claimed| is_this(claimed, payload) && claimed.purpose == Purpose::Session(id)))
     }
 
     async fn x402_session(&self, id: PaymentId) -> Result<Payment, X402Error> {
