@@ -3,7 +3,10 @@
 //! The cursor moves when every credit of a range is durable, so a crash repeats blocks and never skips one; what is
 //! repeated is recognised by transaction id and operation index.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use engine::{
     ids::PaymentId,
@@ -47,6 +50,8 @@ pub(crate) struct Position {
     stored: Option<Cursor>,
     /// The reversible blocks above, oldest first.
     recent: VecDeque<Recent>,
+    /// Sightings that no block of `recent` answers for: those of an earlier scanner, and what an error interrupted.
+    doubtful: BTreeSet<Sighting>,
     polls: u64,
     was_reachable: bool,
     obstacle: Option<String>,
@@ -55,7 +60,16 @@ pub(crate) struct Position {
 
 struct Recent {
     id: BlockId,
-    credited: Vec<(PaymentId, TxId, u32)>,
+    sighted: Vec<Sighting>,
+}
+
+/// A transfer of a reversible block that a session was told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sighting {
+    block_num: u32,
+    payment: PaymentId,
+    tx_id: TxId,
+    op_in_tx: u32,
 }
 
 /// Why a poll ended early; the next one goes on from where the cursor stands.
@@ -86,11 +100,13 @@ impl Actor for Scanner {
             self.context.ledger.read_up_to(cursor.block_id.number(), cursor.time);
         }
         self.refresh_watched().await?;
+        let doubtful = self.sighted_before().await?;
         myself.cast(Msg::Poll)?;
         Ok(Position {
             read: stored,
             stored,
             recent: VecDeque::new(),
+            doubtful,
             polls: 0,
             was_reachable: true,
             obstacle: None,
@@ -242,6 +258,7 @@ impl Scanner {
         let released = released.filter(|released| self.context.watched.contains(&released.to)).cloned();
         let reason = UnmatchedReason::UnsupportedOperation;
         unmatched.extend(released.map(|transfer| Unmatched::open(transfer, reason)));
+        self.clear_doubts(position, newest.number()).await?;
         let cursor = Cursor { block_id: newest.id, time: newest.time };
         position.read = Some(cursor);
         let stored_num = position.stored.map_or(0, |stored| stored.block_id.number());
@@ -317,14 +334,20 @@ impl Scanner {
                 return if position.recent.is_empty() { Ok(()) } else { self.roll_back(position).await };
             }
             last = block.id;
-            self.credit(std::slice::from_ref(&block), Finality::Reversible).await?;
-            let mut credited = Vec::new();
+            let mut sighted = Vec::new();
             for transfer in &block.transfers {
-                if let Concern::Session(id, _) = self.concerns(transfer).await? {
-                    credited.push((id, transfer.tx_id, transfer.place.op_in_tx));
+                if let Concern::Session(payment, _) = self.concerns(transfer).await? {
+                    let (tx_id, op_in_tx) = (transfer.tx_id, transfer.place.op_in_tx);
+                    sighted.push(Sighting { block_num: block.number(), payment, tx_id, op_in_tx });
                 }
             }
-            position.recent.push_back(Recent { id: block.id, credited });
+            // Until all are told, nobody can say which of them know.
+            position.doubtful.extend(&sighted);
+            self.credit(std::slice::from_ref(&block), Finality::Reversible).await?;
+            for sighting in &sighted {
+                position.doubtful.remove(sighting);
+            }
+            position.recent.push_back(Recent { id: block.id, sighted });
         }
         Ok(())
     }
@@ -333,12 +356,50 @@ impl Scanner {
     async fn roll_back(&self, position: &mut Position) -> Result<(), PollError> {
         let Some(gone) = position.recent.pop_back() else { return Ok(()) };
         tracing::info!(block_num = gone.id.number(), "a fork removed block {}", gone.id.number());
-        let credited = if mutant!("forks-not-rolled-back") { Vec::new() } else { gone.credited };
-        for (id, tx_id, op_in_tx) in credited {
-            match self.order(id, Command::Orphan { tx_id, op_in_tx })?.await.unwrap_or(Err(SessionError::Unknown)) {
-                Ok(_) | Err(SessionError::Rejected { .. } | SessionError::NotFound(_)) => {}
-                Err(error) => return Err(error.into()),
+        let sighted = if mutant!("forks-not-rolled-back") { Vec::new() } else { gone.sighted };
+        position.doubtful.extend(&sighted);
+        for sighting in sighted {
+            self.orphan(sighting).await?;
+            position.doubtful.remove(&sighting);
+        }
+        Ok(())
+    }
+
+    async fn orphan(&self, sighting: Sighting) -> Result<(), PollError> {
+        let Sighting { payment, tx_id, op_in_tx, .. } = sighting;
+        match self.order(payment, Command::Orphan { tx_id, op_in_tx })?.await.unwrap_or(Err(SessionError::Unknown)) {
+            Ok(_) | Err(SessionError::Rejected { .. } | SessionError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns what was sighted before this scanner began and is not decided: a fork may have removed it meanwhile.
+    async fn sighted_before(&self) -> Result<BTreeSet<Sighting>, ReadError> {
+        let mut sighted = BTreeSet::new();
+        for id in self.context.env.store.in_flight().await? {
+            let Some(payment) = self.context.env.store.payment(id).await? else { continue };
+            for credit in payment.transfers.iter().filter(|credit| credit.finality == Finality::Reversible) {
+                if let Some(block) = credit.block {
+                    let (block_num, tx_id, op_in_tx) = (block.place.block_num, credit.tx_id, credit.op_in_tx);
+                    sighted.insert(Sighting { block_num, payment: id, tx_id, op_in_tx });
+                }
             }
+        }
+        Ok(sighted)
+    }
+
+    /// Takes back what was sighted at or below a block that is final, and was not credited with it.
+    async fn clear_doubts(&self, position: &mut Position, final_num: u32) -> Result<(), PollError> {
+        while let Some(doubt) = position.doubtful.first().copied().filter(|doubt| doubt.block_num <= final_num) {
+            let is_same = |other: &Sighting| {
+                (other.payment, other.tx_id, other.op_in_tx) == (doubt.payment, doubt.tx_id, doubt.op_in_tx)
+            };
+            // Sighted again higher up, it is that block's to decide. One that is final refuses to be taken back.
+            let is_higher = position.recent.iter().any(|recent| recent.sighted.iter().any(is_same));
+            if !is_higher {
+                self.orphan(doubt).await?;
+            }
+            position.doubtful.remove(&doubt);
         }
         Ok(())
     }

@@ -159,7 +159,8 @@ impl Actor for Sessions {
             }
             Msg::Expired => {
                 roster.expiry.under_way -= 1;
-                if roster.expiry.under_way <= MAX_EXPIRING / 2 {
+                // A sweep that has seen all waits for the ledger to advance: who cannot expire yet is still due.
+                if roster.expiry.sweeping_to.is_some() && roster.expiry.under_way <= MAX_EXPIRING / 2 {
                     self.sweep(&myself, roster).await?;
                 }
             }

@@ -183,7 +183,7 @@ pub fn run(campaign: &Campaign, stop: &AtomicBool, progress: impl Fn(&Summary) +
             if number >= campaign.runs {
                 return;
             }
-            let seed = campaign.first_seed + number;
+            let seed = campaign.first_seed.wrapping_add(number);
             let outcome = world::run(&plan::of_seed(seed, campaign.payments, campaign.mix), false);
             let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
             summary.add(seed, outcome);

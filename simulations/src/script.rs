@@ -341,6 +341,14 @@ impl Script {
         self.steps.iter().filter_map(created).max().unwrap_or(0)
     }
 
+    /// Returns what tells two scripts apart in a report: the same for the same story, seed, world and faults.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        // FNV-1a of the file it is written as.
+        let text = crate::scenario::write(self);
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
+
     /// Returns when the last step happens.
     #[must_use]
     pub fn last_step_ms(&self) -> u64 {

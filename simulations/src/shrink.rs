@@ -1,6 +1,9 @@
 //! Makes a failing script small: fewer customers, fewer steps, fewer faults, as long as the same invariant breaks.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use crate::{
     options::{Fault, Faults, Setup},
@@ -19,11 +22,11 @@ pub struct Shrunk {
     pub runs: u32,
 }
 
-/// Shrinks a script in at most `max_runs` runs; none if it does not fail.
+/// Shrinks a script in at most `max_runs` runs, or until `stop`; none if it does not fail.
 #[must_use]
-pub fn shrink(script: &Script, max_runs: u32) -> Option<Shrunk> {
+pub fn shrink(script: &Script, max_runs: u32, stop: &AtomicBool) -> Option<Shrunk> {
     let first = world::run(script, false).violation?;
-    let mut search = Search { best: script.clone(), invariant: first.invariant, runs: 1, max_runs };
+    let mut search = Search { best: script.clone(), invariant: first.invariant, runs: 1, max_runs, stop };
     // What happens after the failure is not part of the story.
     let ends_at = first.at_ms;
     search.attempt(|script| {
@@ -39,7 +42,7 @@ pub fn shrink(script: &Script, max_runs: u32) -> Option<Shrunk> {
         search.sessions();
         search.steps();
         search.setup();
-        if search.size() == before || search.runs >= search.max_runs {
+        if search.size() == before || search.is_over() {
             break;
         }
     }
@@ -48,14 +51,19 @@ pub fn shrink(script: &Script, max_runs: u32) -> Option<Shrunk> {
     Some(Shrunk { script: Script { why, ..best }, invariant, runs })
 }
 
-struct Search {
+struct Search<'a> {
     best: Script,
     invariant: &'static str,
     runs: u32,
     max_runs: u32,
+    stop: &'a AtomicBool,
 }
 
-impl Search {
+impl Search<'_> {
+    fn is_over(&self) -> bool {
+        self.runs >= self.max_runs || self.stop.load(Ordering::Relaxed)
+    }
+
     fn size(&self) -> (usize, usize) {
         (self.best.steps.len(), self.best.faults.on().count())
     }
@@ -69,7 +77,7 @@ impl Search {
         }
         let seed = self.best.seed;
         for other in [seed, seed.wrapping_add(1_000_003), seed.wrapping_add(2_000_029), seed.wrapping_add(3_000_017)] {
-            if self.runs >= self.max_runs {
+            if self.is_over() {
                 return false;
             }
             candidate.seed = other;

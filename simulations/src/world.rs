@@ -51,6 +51,8 @@ pub const EPOCH_SECONDS: u64 = 1_800_000_000;
 const MAX_SPINS: u64 = 3_000_000;
 /// How long a boot may take when nothing is wrong.
 const BOOT_LIMIT: Duration = Duration::from_secs(60);
+/// How long a stop in order may take, whatever goes wrong meanwhile.
+const STOP_LIMIT: Duration = Duration::from_secs(600);
 /// Boots in one run; more are a crash loop that virtual time does not end.
 const MAX_BOOTS: u32 = 2_000;
 
@@ -282,8 +284,20 @@ impl World {
         let death = self.drive(&tree, &gateway, &store).await;
         if death == Death::Restart {
             // What waits may still be written; nobody new is let in.
-            tree.stop().await;
-            store.close().await;
+            let stopped = async {
+                tree.stop().await;
+                store.close().await;
+            };
+            tokio::select! {
+                biased;
+                // The power may go meanwhile, and a dead world answers nobody.
+                () = self.dead() => return self.take_death(),
+                stopped = tokio::time::timeout(STOP_LIMIT, stopped) => if stopped.is_err() {
+                    let text = format!("stopping took {} s", STOP_LIMIT.as_secs());
+                    self.observe(|observer| observer.violate("stop-ends", text, None));
+                    return self.take_death();
+                },
+            }
         }
         death
     }

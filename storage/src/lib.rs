@@ -101,7 +101,8 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Read<'_, Vec<(Timestamp, PaymentId)>>;
 
-    /// Returns the payments with an open claim: a signed transaction whose fate the chain has not decided.
+    /// Returns the payments of which the chain has something to decide: an open claim on a signed transaction, or a
+    /// transfer in a block that can still change.
     fn in_flight(&self) -> Read<'_, Vec<PaymentId>>;
 
     /// Returns the claims of no session of ours whose fate is open.

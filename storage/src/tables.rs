@@ -7,7 +7,7 @@
 //! | [`PAYMENTS_BY_MERCHANT`] | merchant id, payment id: time | 20 B summary that filters read | every change of a payment | payments | never |
 //! | [`PAYMENT_COUNTS`] | merchant id, state | how many | creation, change of state; once per group | payments | never |
 //! | [`DEADLINES`] | deadline ms, payment id: time | - | creation, leaving `pending` | payments | when a payment leaves `pending` |
-//! | [`IN_FLIGHT`] | payment id: time | - | claim, its decision | payments | when the chain has decided |
+//! | [`IN_FLIGHT`] | payment id: time | - | claim or sighting, its decision | payments | when the chain has decided |
 //! | [`MERCHANTS`] | merchant id: time | record, 300 B | registration, change | nothing: this is the truth | never |
 //! | [`API_KEYS`] | digest of the key: **random** | merchant id | registration, new key | merchants | a replaced key |
 //! | [`ACCOUNTS`] | account name | - | every write of a merchant | merchants, but for accounts they had before | never: old sessions pay there |
@@ -120,7 +120,7 @@ tables! {
     PAYMENT_COUNTS, payment_counts: (u128, u32) => u64;
     /// Pending payments by deadline.
     DEADLINES, deadlines: (u64, u128) => ();
-    /// Payments with an open claim.
+    /// Payments with an open claim, or with a transfer in a block that can still change.
     IN_FLIGHT, in_flight: u128 => ();
     /// Merchants.
     MERCHANTS, merchants: u128 => &'static [u8];

@@ -3,8 +3,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use engine::{
+    account::AccountName,
+    ledger::TxId,
     money::{Currency, HivePrice, Money},
-    payment::{Canceller, Claim, ClaimFinality, Command, Payment, Rate, State},
+    payment::{Canceller, Claim, ClaimFinality, Command, Credit, Disposition, Finality, Payment, Rate, Route, State},
     time::Timestamp,
     webhook::DeliveryState,
 };
@@ -146,6 +148,36 @@ async fn a_payment_is_in_flight_while_it_has_a_claim() {
     assert_eq!(due(&store).await, [opened.id], "its deadline stays while it is pending");
     store.commit(replace(&decided, 2)).await.unwrap();
     assert_eq!(store.in_flight().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_payment_is_in_flight_while_a_transfer_of_it_can_still_change() {
+    let store = in_memory();
+    let opened = payment(1, 5);
+    store.commit(create(&opened)).await.unwrap();
+    let transfer = |finality| Credit {
+        tx_id: TxId([7; 20]),
+        op_in_tx: 0,
+        block: None,
+        from: AccountName::parse("alice").unwrap(),
+        to: opened.pay_to.clone(),
+        money: opened.amount,
+        memo: String::new(),
+        finality,
+        disposition: Disposition::Counted,
+        route: Route::Wallet,
+        memo_normalized: false,
+    };
+    for (version, finality, listed) in [
+        (2, Finality::Reversible, true),
+        (3, Finality::Orphaned, false),
+        (4, Finality::Reversible, true),
+        (5, Finality::Irreversible, false),
+    ] {
+        let written = Payment { version, transfers: vec![transfer(finality)], ..opened.clone() };
+        store.commit(replace(&written, version - 1)).await.unwrap();
+        assert_eq!(store.in_flight().await.unwrap() == [opened.id], listed, "{finality:?}");
+    }
 }
 
 #[tokio::test]

@@ -421,7 +421,7 @@ async fn compare(store: &RedbStore, model: &Model) {
         model.payments.values().filter(|p| p.state == State::Pending).map(|p| (p.deadline(), p.id)).collect();
     due.sort_unstable();
     assert_eq!(store.due(Timestamp::MAX, None, 100).await.unwrap(), due);
-    let in_flight: Vec<_> = model.payments.values().filter(|p| p.claim.is_some()).map(|p| p.id).collect();
+    let in_flight: Vec<_> = model.payments.values().filter(|p| p.is_undecided()).map(|p| p.id).collect();
     assert_eq!(store.in_flight().await.unwrap(), in_flight);
     let is_open = |c: &&Claimed| matches!(c.purpose, Purpose::Facilitated(_)) && c.fate == Fate::Open;
     let mut facilitations: Vec<_> = model.claims.iter().filter(is_open).cloned().collect();

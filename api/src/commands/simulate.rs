@@ -1,17 +1,18 @@
 //! `simulate`: whole payment lifecycles from a seed or a scenario file, with everything going wrong that can.
 
 use std::{
-    io::{IsTerminal as _, Write as _},
+    io::{IsTerminal as _, Seek as _, Write as _},
     path::{Path, PathBuf},
     sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use simulations::{
     campaign::{self, Campaign, Summary},
+    mutants::Hunt,
     plan::{self, Mix},
     report, scenario,
     script::Script,
@@ -119,7 +120,7 @@ struct CampaignArgs {
     /// The longest it may take, such as 10m
     #[arg(long, value_parser = super::duration::parse)]
     time: Option<Duration>,
-    /// Writes swim lanes of the first failure to this file
+    /// Writes a page of what came of it to this file; swim lanes of the first failure, if there is one
     #[arg(long)]
     html: Option<PathBuf>,
 }
@@ -135,7 +136,7 @@ struct ReplayArgs {
     #[arg(long)]
     trace: bool,
     /// Prints nothing later than this, such as 1110804ms
-    #[arg(long, value_parser = super::duration::parse)]
+    #[arg(long, value_parser = super::duration::parse, requires = "trace")]
     until: Option<Duration>,
     /// Writes swim lanes to this file
     #[arg(long)]
@@ -176,6 +177,9 @@ struct DeterminismArgs {
     /// How often each is run in this process
     #[arg(long, default_value_t = 2)]
     times: u32,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
 }
 
 #[derive(Debug, clap::Args)]
@@ -218,7 +222,7 @@ fn simulate(what: &What, stop: &AtomicBool) -> Result<u8, Failure> {
         What::Run(args) => run_scenarios(args, stop),
         What::Campaign(args) => run_campaign(args, stop),
         What::Replay(args) => replay(args),
-        What::Shrink(args) => shrink_one(args),
+        What::Shrink(args) => shrink_one(args, stop),
         What::CheckDeterminism(args) => check_determinism(args, stop),
         What::Mutants(args) => mutants(args, stop),
     }
@@ -293,6 +297,9 @@ fn run_campaign(args: &CampaignArgs, stop: &AtomicBool) -> Result<u8, Failure> {
         let _ = write!(std::io::stderr(), "\r\x1b[K");
     }
     say(&report::summary(&summary, campaign.mix, campaign.payments, &build()))?;
+    if let Some(page) = page.as_mut().filter(|_| summary.failures.is_empty()) {
+        page.write(&report::campaign_html(&summary, campaign.mix, campaign.payments, &build()))?;
+    }
     if let Some(failure) = summary.failures.first() {
         let script = plan::of_seed(failure.seed, campaign.payments, campaign.mix);
         let replay = format!("hivetill simulate replay --seed {} {}", failure.seed, args.seeded.flags());
@@ -340,14 +347,14 @@ fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
     Ok(code)
 }
 
-fn shrink_one(args: &ShrinkArgs) -> Result<u8, Failure> {
+fn shrink_one(args: &ShrinkArgs, stop: &AtomicBool) -> Result<u8, Failure> {
     let mut page = Page::create(&args.output)?;
     let script = match (&args.scenario, args.seed) {
         (Some(path), _) => read_scenario(path)?,
         (None, Some(seed)) => plan::of_seed(seed, args.seeded.payments, args.seeded.mix()),
         (None, None) => return Err(Failure::Other("a seed or a scenario is needed".to_owned())),
     };
-    let Some(small) = shrink::shrink(&script, args.max_runs) else {
+    let Some(small) = shrink::shrink(&script, args.max_runs, stop) else {
         return Err(Failure::Other(format!("{} keeps every invariant: there is nothing to shrink", script.name)));
     };
     page.write(&scenario::write(&small.script))?;
@@ -364,46 +371,67 @@ fn shrink_one(args: &ShrinkArgs) -> Result<u8, Failure> {
 
 fn check_determinism(args: &DeterminismArgs, stop: &AtomicBool) -> Result<u8, Failure> {
     let program = std::env::current_exe().map_err(|error| Failure::Other(format!("cannot find myself: {error}")))?;
-    for seed in args.seed..args.seed.saturating_add(args.seeds) {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let script = plan::of_seed(seed, args.seeded.payments, args.seeded.mix());
-        let first = world::run(&script, false).hash;
-        for _ in 1..args.times.max(1) {
-            if world::run(&script, false).hash != first {
-                differ(&script)?;
-                return Ok(12);
+    let next = AtomicU64::new(0);
+    let (checked, wrong) = (AtomicU64::new(0), Mutex::new(None));
+    let has_wrong = || wrong.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    let work = || {
+        while !stop.load(Ordering::Relaxed) && !has_wrong() {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= args.seeds {
+                return;
+            }
+            match check_seed(args, args.seed.wrapping_add(number), &program) {
+                Ok(None) => drop(checked.fetch_add(1, Ordering::Relaxed)),
+                other => drop(wrong.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(other)),
             }
         }
-        let flags = args.seeded.flags();
-        let flags = flags.split(' ').filter(|flag| !flag.is_empty());
-        let fresh = std::process::Command::new(&program)
-            .args(["simulate", "replay", "--hash", "--seed", &seed.to_string()])
-            .args(flags)
-            .output()
-            .map_err(|error| Failure::Other(format!("cannot run myself: {error}")))?;
-        let told = String::from_utf8_lossy(&fresh.stdout).trim().to_owned();
-        if told != format!("{first:016x}") {
-            say(&format!("seed {seed}: {first:016x} here, {told:?} in a fresh process\n"))?;
-            return Ok(12);
+    };
+    std::thread::scope(|scope| {
+        for number in 0..args.jobs.max(1) {
+            let spawned = std::thread::Builder::new().name(format!("seeds-{number}")).spawn_scoped(scope, work);
+            if spawned.is_err() && number == 0 {
+                work();
+            }
         }
+    });
+    let wrong = wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(difference) = wrong.transpose()?.flatten() {
+        say(&difference)?;
+        return Ok(12);
     }
-    say(&format!(
-        "{} seeds gave the same story {} times here and once in a fresh process\n",
-        args.seeds,
-        args.times.max(1)
-    ))?;
+    let (checked, times) = (checked.into_inner(), args.times.max(1));
+    let early = if checked < args.seeds { ", stopped early" } else { "" };
+    say(&format!("{checked} seeds gave the same story {times} times here and once in a fresh process{early}\n"))?;
     Ok(0)
 }
 
-/// Shows the first line in which two runs of one script differ.
-fn differ(script: &Script) -> Result<(), Failure> {
+/// Runs one seed as often as asked, here and in a fresh process. Returns what differed.
+fn check_seed(args: &DeterminismArgs, seed: u64, program: &Path) -> Result<Option<String>, Failure> {
+    let script = plan::of_seed(seed, args.seeded.payments, args.seeded.mix());
+    let first = world::run(&script, false).hash;
+    for _ in 1..args.times.max(1) {
+        if world::run(&script, false).hash != first {
+            return Ok(Some(difference(&script)));
+        }
+    }
+    let flags = args.seeded.flags();
+    let fresh = std::process::Command::new(program)
+        .args(["simulate", "replay", "--hash", "--seed", &seed.to_string()])
+        .args(flags.split(' ').filter(|flag| !flag.is_empty()))
+        .output()
+        .map_err(|error| Failure::Other(format!("cannot run myself: {error}")))?;
+    let told = String::from_utf8_lossy(&fresh.stdout).trim().to_owned();
+    let is_same = told == format!("{first:016x}");
+    Ok((!is_same).then(|| format!("seed {seed}: {first:016x} here, {told:?} in a fresh process\n")))
+}
+
+/// Returns the first line in which two runs of one script differ.
+fn difference(script: &Script) -> String {
     let (one, other) = (world::run(script, true), world::run(script, true));
     let first = one.lines.iter().zip(&other.lines).find(|(one, other)| one != other);
     match first {
-        Some((one, other)) => say(&format!("seed {} has two stories:\n{one}\n{other}\n", script.seed)),
-        None => say(&format!("seed {}: the same lines and another disk or another length\n", script.seed)),
+        Some((one, other)) => format!("seed {} has two stories:\n{one}\n{other}\n", script.seed),
+        None => format!("seed {}: the same lines and another disk or another length\n", script.seed),
     }
 }
 
@@ -415,27 +443,24 @@ fn mutants(args: &MutantArgs, stop: &AtomicBool) -> Result<u8, Failure> {
                 .to_owned(),
         ));
     };
-    let mut survivors = 0;
-    let mut taken: Vec<u64> = Vec::new();
-    for (name, says) in planted {
-        if stop.load(Ordering::Relaxed) || (!args.names.is_empty() && !args.names.iter().any(|wanted| wanted == name)) {
-            continue;
-        }
-        let hunt = simulations::mutants::hunt(name, args.seeds, args.payments);
-        match hunt {
-            Some((seeds, invariant)) => {
-                taken.push(seeds);
-                say(&format!("killed   {name:<36} after {seeds:>3} seeds by {invariant}\n"))?;
-            }
-            None => {
-                survivors += 1;
-                say(&format!("SURVIVES {name:<36} {} seeds: {says}\n", args.seeds))?;
-            }
-        }
+    if let Some(unknown) = args.names.iter().find(|wanted| !planted.iter().any(|(name, _)| name == wanted)) {
+        return Err(Failure::Other(format!("there is no planted bug {unknown:?}; without names all are hunted")));
     }
-    taken.sort_unstable();
-    let median = taken.get(taken.len() / 2).copied().unwrap_or(0);
-    say(&format!("{} killed, {survivors} survive, median {median} seeds\n", taken.len()))?;
+    let is_wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|wanted| wanted == name);
+    let bugs: Vec<_> = planted.iter().copied().filter(|(name, _)| is_wanted(name)).collect();
+    let hunt = Hunt { seeds: args.seeds, payments: args.payments, jobs: args.jobs };
+    let hunted = simulations::mutants::hunt_all(&bugs, hunt, stop, |one| {
+        let line = match one.killed {
+            Some((seeds, invariant)) => format!("killed   {:<36} after {seeds:>3} seeds by {invariant}\n", one.name),
+            None => format!("SURVIVES {:<36} {} seeds: {}\n", one.name, hunt.seeds, one.says),
+        };
+        // Whoever closed the output hears of it at the end.
+        let _ = say(&line);
+    });
+    let survivors = hunted.iter().filter(|one| one.killed.is_none()).count();
+    let median = simulations::mutants::median(&hunted).map_or("none".to_owned(), |seeds| format!("{seeds} seeds"));
+    let early = if hunted.len() < bugs.len() { ", stopped early" } else { "" };
+    say(&format!("{} killed, {survivors} survive, median {median}{early}\n", hunted.len() - survivors))?;
     Ok(if survivors == 0 { 0 } else { 10 })
 }
 
@@ -453,13 +478,16 @@ struct Page {
 
 impl Page {
     fn create(path: &Path) -> Result<Self, Failure> {
-        let file = std::fs::File::create(path)
-            .map_err(|error| Failure::File { path: path.to_owned(), why: error.to_string() })?;
+        // What stands there is kept until there is something better to write.
+        let file = std::fs::OpenOptions::new().create(true).write(true).truncate(false).open(path);
+        let file = file.map_err(|error| Failure::File { path: path.to_owned(), why: error.to_string() })?;
         Ok(Self { path: path.to_owned(), file })
     }
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
         let why = |error: std::io::Error| Failure::File { path: self.path.clone(), why: error.to_string() };
+        self.file.set_len(0).map_err(why)?;
+        self.file.rewind().map_err(why)?;
         self.file.write_all(text.as_bytes()).map_err(why)
     }
 }

@@ -180,6 +180,13 @@ impl Payment {
         self.expires_at + self.grace
     }
 
+    /// Says whether the ledger still has to decide something of it: an open claim, or a transfer in a block that can
+    /// still change.
+    #[must_use]
+    pub fn is_undecided(&self) -> bool {
+        self.claim.is_some() || self.transfers.iter().any(|credit| credit.finality == Finality::Reversible)
+    }
+
     /// Says whether time is over though the ledger has not confirmed it yet. `now` is the later of the wall clock and
     /// the head block's time.
     #[must_use]

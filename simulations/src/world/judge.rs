@@ -15,7 +15,6 @@ impl World {
         let failed = |error: storage::ReadError| error.to_string();
         let maybe = self.observe(|observer| {
             observer.posting.clear();
-            observer.answered.clear();
             std::mem::take(&mut observer.maybe)
         });
         for batch in maybe {
@@ -27,6 +26,7 @@ impl World {
             }
         }
         let (dirty, cursor, merchants) = self.observe(|observer| {
+            observer.answered.clear();
             let merchants: Vec<_> = observer.merchants.values().cloned().collect();
             (std::mem::take(&mut observer.dirty), observer.cursor, merchants)
         });
@@ -155,7 +155,7 @@ impl World {
         }
         self.observe(|observer| {
             observer.ends(|observer| End { observer, now, scanned_num, in_flight, stored, stored_unmatched, outbox });
-            for name in ["boot-ends", "time-moves", "no-panic", "webhook-is-readable", "claimed-once"] {
+            for name in ["boot-ends", "stop-ends", "time-moves", "no-panic", "webhook-is-readable", "claimed-once"] {
                 observer.passes(name);
             }
         });

@@ -171,7 +171,12 @@ impl World {
                             )
                         };
                         let claim = payment.claim.as_ref().map_or("", |_| ", claim open");
-                        format!("{} is {state} (version {}{money}{claim})", name_of(session), payment.version)
+                        let name = match session {
+                            // Its creator hears of it, and gives it its number, in a moment.
+                            None if payment.version == 1 => "a new session".to_owned(),
+                            known => name_of(known),
+                        };
+                        format!("{name} is {state} (version {}{money}{claim})", payment.version)
                     });
                     if payment.state == State::Completed && payment.previous_state == Some(State::Processing) {
                         self.mark("a lost payment is found");

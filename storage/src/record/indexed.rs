@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::{
     money::{Currency, Money},
-    payment::{Payment, State},
+    payment::{Finality, Payment, State},
     time::Timestamp,
 };
 use prost::Message;
@@ -24,7 +24,7 @@ pub(crate) struct PaymentFacts {
     pub(crate) state: State,
     /// Its deadline, while it is pending.
     pub(crate) deadline_ms: Option<u64>,
-    /// Whether it has an open claim.
+    /// Whether the chain still has to decide something of it.
     pub(crate) is_in_flight: bool,
 }
 
@@ -37,7 +37,7 @@ impl PaymentFacts {
             slug: payment.slug.bits(),
             state: payment.state,
             deadline_ms: (payment.state == State::Pending).then(|| payment.deadline().millis()),
-            is_in_flight: payment.claim.is_some(),
+            is_in_flight: payment.is_undecided(),
         }
     }
 }
@@ -57,8 +57,16 @@ struct FactsRecord {
     expires_at_ms: u64,
     #[prost(uint64, tag = "18")]
     grace_ms: u64,
+    #[prost(message, repeated, tag = "21")]
+    transfers: Vec<CreditFacts>,
     #[prost(message, optional, tag = "22")]
     claim: Option<Skipped>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct CreditFacts {
+    #[prost(uint32, tag = "9")]
+    finality: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
@@ -75,7 +83,8 @@ pub(crate) fn payment_facts(bytes: &[u8]) -> Result<PaymentFacts, Damage> {
         slug: id("slug", record.slug)?,
         state,
         deadline_ms: (state == State::Pending).then(|| deadline.millis()),
-        is_in_flight: record.claim.is_some(),
+        is_in_flight: record.claim.is_some()
+            || record.transfers.iter().any(|credit| credit.finality == Finality::Reversible.number()),
     })
 }
 

@@ -1,0 +1,313 @@
+//! The page of a run: what broke in words, swim lanes on virtual time, the story, and the tables. The page of a campaign.
+
+use super::*;
+use crate::trace::Lane;
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1240px;padding:0 1rem;color:#1b1b1b;background:#fff}\
+    h1{font-size:1.4rem;margin-bottom:.2rem}h2{font-size:1.1rem;margin-top:2rem}.bad,.good{padding:.8rem 1.1rem;border-radius:4px}\
+    .bad{background:#fde8e8;border-left:6px solid #b3261e}.good{background:#e6f4ea;border-left:6px solid #1e7e34}.small{color:#555;font-size:.87rem}\
+    dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:0}dt{font-weight:600}dd{margin:0}\
+    table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.2rem .6rem;border-bottom:1px solid #e4e4e4;vertical-align:top}\
+    td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}tr.fault td{color:#b3261e}tr.never td{color:#8a5a00;font-weight:600}\
+    tr.broken td{background:#fde8e8;font-weight:600}tr:target td{background:#fff3c4}.scroll{overflow-x:auto;border:1px solid #ddd}\
+    svg text{font:12px system-ui,sans-serif;fill:#333}svg text.t{font-size:10px;fill:#666}svg text.no{font-size:9px;fill:#fff;text-anchor:middle;pointer-events:none}\
+    .ev{fill:#2b5c8a}.ev:hover,.flt:hover{fill:#e08a00}.flt{fill:#b3261e}.dead{stroke:#b3261e;stroke-width:2;stroke-dasharray:5 3}\
+    .boot{stroke:#1e7e34;stroke-width:2;stroke-dasharray:2 3}.heal{stroke:#1e7e34;stroke-width:3}.end{stroke:#b3261e;stroke-width:5}\
+    .pending{fill:#f2c94c}.processing{fill:#c58af9}.completed{fill:#57ab5a}.failed{fill:#d9534f}.user_cancelled,.system_cancelled{fill:#9aa4ae}\
+    code{background:#f3f3f3;padding:.1rem .3rem;overflow-wrap:anywhere}details{margin-top:1rem}summary{cursor:pointer;font-weight:600}";
+
+/// What the lanes stand for.
+const LANES: &str = "<b>payer</b> customers and agents; <b>ledger</b> the Hive chain and its nodes; <b>scanner</b> how far the chain is read; \
+    <b>session</b> the payment session as it is stored; <b>disk</b> what is below the database; <b>webhook</b> messages on their way to the shop; \
+    <b>merchant</b> the shop; <b>process</b> the gateway itself, killed and started.";
+
+/// Writes a self-contained page: what broke, swim lanes on virtual time, the story in words, and the tables.
+#[must_use]
+pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> String {
+    let mut out = String::new();
+    let why = if script.why.is_empty() {
+        "A run whose customers, merchants and faults are drawn from its seed."
+    } else {
+        &script.why
+    };
+    begin(&mut out, &script.name, why);
+    match &outcome.violation {
+        None => out.push_str("<p class=good>Every invariant held.</p>"),
+        Some(violation) => {
+            let rule = INVARIANTS.iter().find(|one| one.name == violation.invariant).map_or("", |one| one.says);
+            let whose =
+                violation.session.map_or("no single session".to_owned(), |session| format!("session {session}"));
+            let _ = write!(
+                out,
+                "<dl class=bad><dt>The rule<dd>{}<dt>What was seen instead<dd>{}<dt>About<dd>{whose}, {} after the start \
+                 (virtual time)<dt>The rule's name<dd>{}</dl>",
+                escape(rule),
+                escape(&violation.text),
+                show_ms(violation.at_ms),
+                violation.invariant
+            );
+        }
+    }
+    let _ = write!(
+        out,
+        "<p class=small>Seed {} of {}, scenario {:016x}. The same again: <code>{}</code></p>",
+        script.seed,
+        escape(build),
+        script.fingerprint(),
+        escape(replay)
+    );
+    let shown = shown(outcome);
+    lanes(&mut out, &shown, outcome);
+    story_table(&mut out, &shown, outcome);
+    faults_and_marks(&mut out, &outcome.faults, &outcome.marks);
+    invariants(&mut out, &outcome.passes, outcome.violation.as_ref().map(|violation| violation.invariant));
+    out.push_str("</html>\n");
+    out
+}
+
+/// Writes a self-contained page of what came of a campaign.
+#[must_use]
+pub fn campaign_html(summary: &Summary, mix: Mix, payments: u32, build: &str) -> String {
+    let mut out = String::new();
+    begin(
+        &mut out,
+        "A campaign of simulated payments",
+        "Payment lifecycles from seeds, with everything going wrong that can.",
+    );
+    let missed = summary.missed_marks().len();
+    let _ = match (summary.failures.len(), missed) {
+        (0, 0) => write!(out, "<p class=good>Every invariant held in every run.</p>"),
+        (failed, missed) => write!(out, "<p class=bad>{failed} runs failed, {missed} places were never reached.</p>"),
+    };
+    let _ = write!(
+        out,
+        "<pre class=small>{}</pre><h2>Final states</h2>",
+        escape(&super::summary(summary, mix, payments, build))
+    );
+    counts(&mut out, "state", &summary.states);
+    faults_and_marks(&mut out, &summary.faults, &summary.marks);
+    invariants(&mut out, &summary.passes, summary.failures.first().map(|failure| failure.violation.invariant));
+    out.push_str("</html>\n");
+    out
+}
+
+fn begin(out: &mut String, title: &str, why: &str) {
+    let _ = write!(
+        out,
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
+         <title>{title}</title><style>{STYLE}</style><h1>{title}</h1><p>{why}</p>",
+        title = escape(title),
+        why = escape(why),
+    );
+}
+
+/// Moments on the picture and lines in the table at most.
+const MOST: usize = 160;
+
+/// Returns the lines worth a place: those of the broken session, of the process since then, and the faults around them.
+fn shown(outcome: &Outcome) -> Vec<&Line> {
+    let Some(violation) = &outcome.violation else {
+        return outcome.lines.iter().take(MOST).collect();
+    };
+    let own = |line: &Line| violation.session.is_some() && line.session == violation.session;
+    let begins = first_of(&outcome.lines, violation);
+    let near = |line: &Line| outcome.lines.iter().any(|other| own(other) && other.at_ms.abs_diff(line.at_ms) <= 3_000);
+    let window = window(&outcome.lines, violation);
+    let is_wanted = |line: &&Line| {
+        let is_process = matches!(line.kind, "boot" | "dead" | "heal") && line.at_ms >= begins;
+        // A call of a node fails every few seconds: it matters when something happened to the session.
+        let matters = line.kind != "node.call_fails" || near(line);
+        let is_fault = line.is_fault && window.contains(&line.at_ms) && matters;
+        let is_everybodys = violation.session.is_none() && (!line.is_fault || line.kind != "node.call_fails");
+        own(line) || is_process || is_fault || is_everybodys
+    };
+    let mut shown: Vec<&Line> = Vec::new();
+    for line in outcome.lines.iter().filter(is_wanted) {
+        // The same again and again is one line.
+        if shown.last().is_none_or(|last| last.text != line.text) {
+            shown.push(line);
+        }
+    }
+    shown.split_off(shown.len().saturating_sub(MOST))
+}
+
+const LEFT: u64 = 80;
+const LANE_HEIGHT: u64 = 48;
+const TOP: u64 = 24;
+
+/// Where a moment stands: what follows at once stands close by, and an hour in which nothing happens is no hour wide.
+struct Axis(Vec<(u64, u64)>);
+
+impl Axis {
+    fn of(moments: impl Iterator<Item = u64>) -> Self {
+        let mut at: Vec<(u64, u64)> = Vec::new();
+        for moment in moments {
+            let x = match at.last() {
+                None => LEFT + 20,
+                Some((before, x)) if *before >= moment => *x + 17,
+                Some((before, x)) => x + 17 + u64::from((moment - before).ilog2()) * 3,
+            };
+            at.push((moment, x));
+        }
+        Self(at)
+    }
+
+    fn end(&self) -> u64 {
+        self.0.last().map_or(LEFT, |(_, x)| *x) + 60
+    }
+}
+
+fn lanes(out: &mut String, shown: &[&Line], outcome: &Outcome) {
+    let last_ms = outcome.violation.as_ref().map(|violation| violation.at_ms);
+    let axis = Axis::of(shown.iter().map(|line| line.at_ms).chain(last_ms));
+    let lanes = Lane::ALL.len() as u64;
+    let (width, bottom) = (axis.end().max(600), TOP + lanes * LANE_HEIGHT);
+    let _ = write!(
+        out,
+        "<h2>What happened</h2><p class=small>Time goes to the right; the numbers are the lines of the story below (click). Blue is an \
+         event, red a fault that was injected. Dashed red: the process dies; dotted green: it starts again. The coloured band is the \
+         session's state. {LANES}</p><div class=scroll><svg width={width} height={} role=img aria-label=\"Swim lanes on virtual time\">",
+        bottom + 46
+    );
+    for (number, lane) in (0u64..).zip(Lane::ALL) {
+        let y = TOP + number * LANE_HEIGHT;
+        let fill = if number % 2 == 0 { "#fafafa" } else { "#eef2f6" };
+        let _ = write!(
+            out,
+            "<rect x=0 y={y} width={width} height={LANE_HEIGHT} fill=\"{fill}\"/><text x=8 y={}>{}</text>",
+            y + 28,
+            lane.word()
+        );
+    }
+    bands(out, shown, &axis, outcome);
+    let mut labelled = 0;
+    for (number, (line, (at_ms, x))) in shown.iter().zip(&axis.0).enumerate() {
+        let hover = escape(&format!("{} {}", show_ms(*at_ms), line.text));
+        let lane = Lane::ALL.iter().position(|lane| *lane == line.lane).unwrap_or(0) as u64;
+        let y = TOP + lane * LANE_HEIGHT + LANE_HEIGHT / 2;
+        if matches!(line.kind, "dead" | "boot" | "heal") {
+            let _ = write!(
+                out,
+                "<line class={} x1={x} x2={x} y1={TOP} y2={bottom}><title>{hover}</title></line>",
+                line.kind
+            );
+        }
+        let class = if line.is_fault { "flt" } else { "ev" };
+        let number = number + 1;
+        let _ = write!(
+            out,
+            "<a href=\"#s{number}\"><circle class={class} cx={x} cy={y} r=8><title>{hover}</title></circle></a><text class=no x={x} y={}>{number}</text>",
+            y + 3
+        );
+        if *x >= labelled {
+            let _ = write!(out, "<text class=t x={x} y={}>{}</text>", bottom + 16, show_ms(*at_ms));
+            labelled = x + 74;
+        }
+    }
+    if let (Some(violation), Some((_, x))) = (&outcome.violation, axis.0.last()) {
+        let _ = write!(
+            out,
+            "<line class=end x1={x} x2={x} y1={TOP} y2={bottom}><title>{}</title></line><text x={} y=16 text-anchor=end fill=\"#b3261e\">the \
+             rule breaks here</text>",
+            escape(&violation.text),
+            x + 4
+        );
+    }
+    out.push_str("</svg></div>");
+}
+
+/// Draws the state of the broken session, or of the first one, as a band.
+fn bands(out: &mut String, shown: &[&Line], axis: &Axis, outcome: &Outcome) {
+    let lane = Lane::ALL.iter().position(|lane| *lane == Lane::Session).unwrap_or(0) as u64;
+    let broken = outcome.violation.as_ref().and_then(|violation| violation.session);
+    let Some(session) = broken.or_else(|| shown.iter().find_map(|line| line.session)) else { return };
+    let states =
+        shown.iter().zip(&axis.0).filter(|(line, _)| line.session == Some(session)).filter_map(|(line, (_, x))| {
+            let state = match line.kind {
+                "created" => Some("pending"),
+                "stored" => state_in(&line.text),
+                _ => None,
+            };
+            state.map(|state| (*x, state))
+        });
+    let states: Vec<_> = states.collect();
+    for (at, (x, state)) in states.iter().enumerate() {
+        let to = states.get(at + 1).map_or(axis.end() - 40, |(to, _)| *to);
+        let y = TOP + lane * LANE_HEIGHT + LANE_HEIGHT - 13;
+        let _ = write!(
+            out,
+            "<rect class={state} x={x} y={y} width={} height=12><title>session {session} is {state}</title></rect>",
+            to.saturating_sub(*x)
+        );
+        let is_new = at == 0 || states[at - 1].1 != *state;
+        if is_new {
+            let _ = write!(out, "<text class=t x={} y={}>{state}</text>", x + 3, y + 10);
+        }
+    }
+}
+
+fn state_in(text: &str) -> Option<&'static str> {
+    let word = text.split(" is ").nth(1)?.split(' ').next()?;
+    engine::payment::State::parse(word).map(engine::payment::State::word)
+}
+
+fn story_table(out: &mut String, shown: &[&Line], outcome: &Outcome) {
+    out.push_str("<h2>The story in words</h2><table><tr><th><th>time<th>who<th>session<th>what</tr>");
+    for (number, line) in shown.iter().enumerate() {
+        let class = if line.is_fault { " class=fault" } else { "" };
+        let session = line.session.map_or(String::new(), |session| session.to_string());
+        let number = number + 1;
+        let _ = write!(
+            out,
+            "<tr{class} id=s{number}><td class=n>{number}<td class=n>{}<td>{}<td>{session}<td>{}</tr>",
+            show_ms(line.at_ms),
+            line.lane.word(),
+            escape(&line.text)
+        );
+    }
+    if let Some(violation) = &outcome.violation {
+        let text = escape(&violation.text);
+        let _ = write!(
+            out,
+            "<tr class=broken><td><td class=n>{}<td>rule broken<td><td>{text}</tr>",
+            show_ms(violation.at_ms)
+        );
+    }
+    out.push_str("</table>");
+}
+
+type Counts = std::collections::BTreeMap<&'static str, u64>;
+
+fn counts(out: &mut String, what: &str, counted: &Counts) {
+    let _ = write!(out, "<table><tr><th>{what}<th>times</tr>");
+    for (name, count) in counted {
+        let _ = write!(out, "<tr><td>{}<td class=n>{count}</tr>", escape(name));
+    }
+    out.push_str("</table>");
+}
+
+fn faults_and_marks(out: &mut String, faults: &Counts, marks: &Counts) {
+    out.push_str("<details><summary>Faults that were injected</summary>");
+    counts(out, "fault", faults);
+    out.push_str("</details><details><summary>Rare places that were reached</summary>");
+    counts(out, "place", marks);
+    out.push_str("<table>");
+    for mark in REQUIRED_MARKS.iter().filter(|mark| !marks.contains_key(*mark)) {
+        let _ = write!(out, "<tr class=never><td>{}<td class=n>never, here</tr>", escape(mark));
+    }
+    out.push_str("</table></details>");
+}
+
+fn invariants(out: &mut String, passes: &[u64], broken: Option<&str>) {
+    out.push_str("<details><summary>Invariants, and how often each was asked and held</summary><table><tr><th>name<th>from<th>rule<th>held</tr>");
+    for (one, passes) in INVARIANTS.iter().zip(passes) {
+        let class = if Some(one.name) == broken { " class=broken" } else { "" };
+        let _ =
+            write!(out, "<tr{class}><td>{}<td>{}<td>{}<td class=n>{passes}</tr>", one.name, one.code, escape(one.says));
+    }
+    out.push_str("</table></details>");
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
