@@ -349,7 +349,7 @@ fn pay(world: &Arc<World>, session: u32, from: Option<usize>, money: Money, memo
     let from = from.map_or_else(|| known.pay_to.to_string(), payer);
     let plain = memo_of(known.id);
     let text = match memo {
-        Memo::Exact => plain,
+        Memo::Exact | Memo::TwoTransfers => plain,
         Memo::Noisy => format!("Order 7: {} thank you", plain.to_uppercase()),
         Memo::Empty => String::new(),
         Memo::Words => "for the mug".to_owned(),
@@ -362,8 +362,10 @@ fn pay(world: &Arc<World>, session: u32, from: Option<usize>, money: Money, memo
     };
     let outcome = {
         let mut hive = world.hive();
-        let transfer = Hive::transfer(&from, known.pay_to.as_str(), money.units, money.currency, &text);
-        let transaction = hive.transaction(&from, vec![transfer], Duration::from_secs(60));
+        let first = if memo == Memo::TwoTransfers { money.units / 2 } else { 0 };
+        let parts = [first, money.units - first].into_iter().filter(|units| *units > 0);
+        let transfer = |units| Hive::transfer(&from, known.pay_to.as_str(), units, money.currency, &text);
+        let transaction = hive.transaction(&from, parts.map(transfer).collect(), Duration::from_secs(60));
         (hive.id_of(&transaction), hive.chain.broadcast(transaction))
     };
     let (tx_id, sent) = outcome;

@@ -117,11 +117,13 @@ pub enum Memo {
     Two,
     /// A well-formed id that no session has.
     Unknown,
+    /// Exactly `pos-<id>`, on two transfers of one transaction that add up.
+    TwoTransfers,
 }
 
 impl Memo {
     /// Every kind, with its word.
-    pub const ALL: [(Self, &'static str); 7] = [
+    pub const ALL: [(Self, &'static str); 8] = [
         (Self::Exact, "exact"),
         (Self::Noisy, "noisy"),
         (Self::Empty, "empty"),
@@ -129,12 +131,13 @@ impl Memo {
         (Self::Encrypted, "encrypted"),
         (Self::Two, "two sessions"),
         (Self::Unknown, "unknown session"),
+        (Self::TwoTransfers, "in two transfers"),
     ];
 
     /// Says whether it names its session.
     #[must_use]
     pub const fn names_session(self) -> bool {
-        matches!(self, Self::Exact | Self::Noisy)
+        matches!(self, Self::Exact | Self::Noisy | Self::TwoTransfers)
     }
 }
 

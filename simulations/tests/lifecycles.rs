@@ -66,24 +66,6 @@ fn seeds_that_once_failed_stay_whole() {
 }
 
 #[test]
-fn every_scenario_of_the_library_ends_as_it_says() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    assert!(files.len() >= 20, "{} scenarios", files.len());
-    let mut wrong = Vec::new();
-    for file in files {
-        let text = std::fs::read_to_string(&file).unwrap();
-        let script = scenario::read(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        assert_eq!(scenario::read(&scenario::write(&script)).unwrap(), script, "{} reads back", file.display());
-        if let Some(violation) = world::run(&script, false).violation {
-            wrong.push(format!("{}: {violation:?}", file.display()));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
 fn a_malformed_scenario_names_line_and_field() {
     let step = |step: &str| format!("name = \"x\"\nsteps = [\n  {{ {step} }},\n]\n");
     let create = "at = \"1s\", who = \"merchant 0\", does = \"create\", session = \"A\"";

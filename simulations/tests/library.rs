@@ -1,0 +1,114 @@
+//! The scenario library: every file ends as it says, and together they cover the tables of the interface.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use simulations::{scenario, script::Script, world};
+
+/// The rows of the interface's table of states, as the world marks them, and a scenario that goes through each.
+const TRANSITIONS: [(&str, &str, &str); 8] = [
+    ("(none) to pending", "a session opens", "exact"),
+    ("pending to processing", "a session is processing", "agent-processing"),
+    ("processing to completed", "processing ends in completed", "agent-processing"),
+    ("processing to failed", "a session fails", "agent-fails"),
+    ("pending to user_cancelled", "a session is cancelled", "paid-after-cancel"),
+    ("pending to system_cancelled", "a session expires", "never-paid"),
+    ("pending to completed by a wallet", "a session completes", "exact"),
+    ("pending to completed by x402", "an agent's payment settles", "agent"),
+];
+
+/// What customers do with transfers: the case, its scenario, the state it must end in and what must be noted.
+const CASES: [(&str, &str, &str, &[&str]); 24] = [
+    ("exact, on time", "exact", "completed", &[]),
+    ("a part, on time", "part-then-expiry", "system_cancelled", &["underpaid"]),
+    ("parts that add up", "parts-that-add-up", "completed", &[]),
+    ("a part, then the expiry", "part-then-expiry", "system_cancelled", &["underpaid"]),
+    ("too much in one transfer", "too-much", "completed", &["overpaid"]),
+    ("two full transfers", "paid-twice", "completed", &["paid_again"]),
+    ("two transfers in one transaction", "two-in-one-transaction", "completed", &[]),
+    ("late", "late", "system_cancelled", &["paid_late"]),
+    ("after a cancellation", "paid-after-cancel", "user_cancelled", &["paid_after_cancel"]),
+    ("cancelled while a match is in a reversible block", "seen-refuses-cancel", "completed", &[]),
+    ("the other currency", "wrong-currency", "completed", &["wrong_currency"]),
+    ("no memo, other words, an unknown id", "wrong-memos", "completed", &[]),
+    ("words and capitals around the id", "noisy-memo", "completed", &[]),
+    ("two ids in one memo", "wrong-memos", "completed", &[]),
+    ("an encrypted memo", "wrong-memos", "completed", &[]),
+    ("seen again", "cursor-lost", "completed", &[]),
+    ("a fork moves it", "fork-moves-it", "completed", &[]),
+    ("a fork removes it", "fork-takes-it-back", "user_cancelled", &[]),
+    ("the merchant pays itself", "merchant-pays-itself", "completed", &["self_transfer"]),
+    ("an agent's transaction is on the chain already", "agent-broadcasts-itself", "completed", &[]),
+    ("an agent pays what is partly paid", "agent-on-part-paid", "completed", &["overpaid"]),
+    ("the merchant is switched off after creation", "switched-off-meanwhile", "completed", &[]),
+    ("the merchant's account changes after creation", "account-changed-meanwhile", "completed", &[]),
+    ("paid after a failure", "paid-after-failure", "failed", &["paid_after_failure"]),
+];
+
+/// The races of agents, each with its scenario.
+const RACES: [(&str, &str); 12] = [
+    ("two agents, one session", "two-agents"),
+    ("one request twice at once", "agent-asks-twice"),
+    ("a transaction that paid another session", "agent-replays"),
+    ("an agent and a wallet", "agent-and-wallet"),
+    ("an agent and a cancellation", "agent-beats-cancel"),
+    ("an agent and the expiry", "claim-over-the-expiry"),
+    ("an agent and its own broadcast", "agent-broadcasts-itself"),
+    ("a transaction about to expire", "agent-nearly-expired"),
+    ("killed after the claim, before the broadcast", "agent-killed-after-claim"),
+    ("killed after the broadcast", "agent-killed-after-broadcast"),
+    ("settled, and then gone from the chain", "agent-reversed"),
+    ("another server's payment, asked again after a kill", "agent-pays-elsewhere"),
+];
+
+fn library() -> BTreeMap<String, Script> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let mut library = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let script = scenario::read(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(scenario::read(&scenario::write(&script)).unwrap(), script, "{} reads back", path.display());
+        library.insert(path.file_stem().unwrap().to_string_lossy().into_owned(), script);
+    }
+    library
+}
+
+#[test]
+fn every_scenario_ends_as_it_says_and_together_they_take_every_transition() {
+    let library = library();
+    assert!(library.len() >= 20, "{} scenarios", library.len());
+    let mut wrong = Vec::new();
+    let mut marks = BTreeMap::new();
+    for (name, script) in &library {
+        let outcome = world::run(script, false);
+        if let Some(violation) = outcome.violation {
+            wrong.push(format!("{name}: {violation:?}"));
+        }
+        marks.insert(name.as_str(), outcome.marks.into_keys().collect::<BTreeSet<_>>());
+    }
+    for (row, mark, name) in TRANSITIONS {
+        if !marks.get(name).is_some_and(|reached| reached.contains(mark)) {
+            wrong.push(format!("{name} does not go from {row}"));
+        }
+    }
+    if !marks.get("wrong-memos").is_some_and(|reached| reached.contains("a transfer matches no session")) {
+        wrong.push("wrong-memos leaves nothing unmatched".to_owned());
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_case_of_a_transfer_and_every_race_of_agents_has_a_scenario_that_expects_its_end() {
+    let library = library();
+    for (case, name, state, exceptions) in CASES {
+        let script = library.get(name).unwrap_or_else(|| panic!("{case}: there is no {name}"));
+        let expected = script.expect.iter().any(|expect| {
+            let noted = expect.exceptions.as_ref().is_some_and(|noted| noted.iter().eq(exceptions.iter()));
+            expect.states == [state] && noted
+        });
+        assert!(expected, "{case}: {name} does not expect {state} with {exceptions:?}");
+    }
+    for (race, name) in RACES {
+        assert!(library.contains_key(name), "{race}: there is no {name}");
+    }
+}
