@@ -21,6 +21,7 @@ mod load;
 mod merchants;
 mod payments;
 mod recovery;
+mod simulate;
 mod spec;
 mod split;
 mod tidy;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         limits::tests(),
         load::tests(),
         recovery::tests(),
+        simulate::tests(),
         split::tests(),
         grpc::tests(),
         golden::tests(),

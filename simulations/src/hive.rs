@@ -225,7 +225,7 @@ impl Hive {
             troubles.push(Trouble::HoldFinality { for_ms: minutes(random, 3) });
         }
         if random.chance(rate(Fault::TransactionsHeld)) {
-            troubles.push(Trouble::HoldTransactions { for_ms: minutes(random, 1) });
+            troubles.push(Trouble::HoldTransactions { for_ms: minutes(random, 3) });
         }
         if random.chance(rate(Fault::MempoolLost)) {
             troubles.push(Trouble::ForgetMempool);

@@ -54,7 +54,7 @@ faults! {
     Fork = "ledger.fork", 8_000, "per block: a microfork above the irreversible block";
     MissedBlock = "ledger.missed_block", 30_000, "per block: a witness misses its slot";
     FinalityHeld = "ledger.finality_held", 1_000, "per block: nothing becomes irreversible for up to three minutes";
-    TransactionsHeld = "ledger.transactions_held", 1_500, "per block: blocks stay empty for up to a minute";
+    TransactionsHeld = "ledger.transactions_held", 1_500, "per block: blocks stay empty for up to three minutes";
     MempoolLost = "ledger.mempool_lost", 2_000, "per block: nodes forget what waits for a block";
     DiskRead = "disk.read_error", 2, "a disk read fails";
     DiskWrite = "disk.write_error", 4, "a disk write fails";

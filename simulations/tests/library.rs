@@ -45,9 +45,10 @@ const CASES: [(&str, &str, &str, &[&str]); 24] = [
 ];
 
 /// The races of agents, each with its scenario.
-const RACES: [(&str, &str); 12] = [
+const RACES: [(&str, &str); 13] = [
     ("two agents, one session", "two-agents"),
     ("one request twice at once", "agent-asks-twice"),
+    ("one request twice, a node apart", "agent-asks-twice-slowly"),
     ("a transaction that paid another session", "agent-replays"),
     ("an agent and a wallet", "agent-and-wallet"),
     ("an agent and a cancellation", "agent-beats-cancel"),

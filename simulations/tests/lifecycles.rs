@@ -52,19 +52,6 @@ fn faulty_worlds_keep_every_invariant() {
     }
 }
 
-/// Seeds that found a bug, and which.
-#[test]
-fn seeds_that_once_failed_stay_whole() {
-    // A task beside the facilitator panicked, and nobody followed its transaction any more.
-    keeps_every_invariant(&plan::of_seed(104, 30, Mix::Both));
-    // An agent asked twice at once; the one that came second was refused though its own transaction had just paid.
-    keeps_every_invariant(&plan::of_seed(19, 50, Mix::Both));
-    // A session that was due and could not expire yet, for its claim was open, was swept again and again at once.
-    keeps_every_invariant(&plan::of_seed(21, 50, Mix::Both));
-    // A fork removed a sighted transfer while no process was there to see it, and it stayed sighted for ever.
-    keeps_every_invariant(&plan::of_seed(171, 50, Mix::Both));
-}
-
 #[test]
 fn a_malformed_scenario_names_line_and_field() {
     let step = |step: &str| format!("name = \"x\"\nsteps = [\n  {{ {step} }},\n]\n");

@@ -201,13 +201,24 @@ struct MutantArgs {
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
+    let (listening, listens) = tokio::sync::oneshot::channel();
     tokio::spawn(async move {
-        stop::asked().await;
+        let told = async {
+            let _ = listening.send(());
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = stop::asked() => {}
+            () = told => {}
+        }
         asked.store(true, Ordering::Relaxed);
         stop::asked().await;
         // Asked twice: whoever asks does not want to wait for the runs under way.
         std::process::exit(130);
     });
+    // Whoever sees the work begin may end it.
+    let _ = listens.await;
     let (done, finished) = tokio::sync::oneshot::channel();
     let work = std::thread::Builder::new().name("simulate".to_owned()).spawn(move || {
         let _ = done.send(simulate(&args.what, &stop));

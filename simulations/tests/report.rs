@@ -1,0 +1,60 @@
+//! What a person reads of a failure: one screen, and one page that needs nothing else.
+
+use simulations::{report, scenario, world};
+
+const WRONG: &str = r#"
+name = "A scenario that expects <too much>"
+steps = [
+  { at = "1m", who = "merchant 0", does = "create", session = "A", amount = "10.000 HBD" },
+  { at = "90s", who = "process", does = "be killed" },
+  { at = "2m", who = "agent 0", does = "settle", session = "A" },
+]
+
+[faults]
+"rpc.error" = "20%"
+
+[expect]
+A = { state = ["failed"] }
+"#;
+
+#[test]
+fn a_failure_fits_on_one_screen_and_says_rule_sight_seed_and_how_to_see_it_again() {
+    let script = scenario::read(WRONG).unwrap();
+    let outcome = world::run(&script, true);
+    let violation = outcome.violation.clone().expect("the scenario expects what does not happen");
+    let screen = report::failure(&script, &outcome, &violation, "a build", "a command");
+    assert!(screen.lines().count() <= 40, "{screen}");
+    for part in [
+        "BROKEN  expected",
+        "rule    What the scenario expects.",
+        "seen    it is completed, expected failed",
+        "where   A scenario that expects <too much>",
+        "seed    0 of a build",
+        "replay  a command",
+        "story of session 0",
+        "the process is killed",
+        "session 0 is completed",
+        "last faults while it happened",
+    ] {
+        assert!(screen.contains(part), "{part:?} is not in\n{screen}");
+    }
+    let story = screen.lines().skip_while(|line| !line.starts_with("story")).skip(1);
+    assert!(story.take_while(|line| !line.is_empty()).count() <= 22);
+}
+
+#[test]
+fn a_page_is_one_file_with_every_lane_and_the_broken_rule() {
+    let script = scenario::read(WRONG).unwrap();
+    let outcome = world::run(&script, true);
+    let page = report::html(&script, &outcome, "a build", "a command");
+    for lane in ["payer", "ledger", "scanner", "session", "disk", "webhook", "merchant", "process"] {
+        assert!(page.contains(&format!(">{lane}</text>")), "no lane {lane}");
+    }
+    for part in
+        ["the rule breaks here", "it is completed, expected failed", "class=dead", "class=boot", "class=completed"]
+    {
+        assert!(page.contains(part), "{part:?} is missing");
+    }
+    assert!(page.contains("A scenario that expects &lt;too much&gt;"), "names are escaped");
+    assert!(!page.contains("src=") && !page.contains("url(") && !page.contains("href=\"http"), "it loads nothing");
+}

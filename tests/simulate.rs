@@ -1,0 +1,93 @@
+//! `hivetill simulate` as a tester runs it: its exit codes, and what is refused before anything runs.
+
+use std::process::{Command, Output};
+
+use crate::harness::until;
+
+crate::tests!(
+    the_library_is_run_and_a_broken_expectation_is_a_failure_on_one_screen,
+    a_malformed_scenario_names_file_line_and_field,
+    a_report_that_cannot_be_written_is_refused_before_the_run,
+    an_ordinary_binary_has_no_planted_bugs,
+    a_seed_is_the_same_story_here_and_in_a_fresh_process,
+    a_campaign_ends_cleanly_when_it_is_asked_to,
+);
+
+fn simulate(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));
+    command.env_clear().arg("simulate").args(arguments).output().expect("the binary starts")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+const STORY: &str = r#"name = "One payment"
+steps = [
+  { at = "1m", who = "merchant 0", does = "create", session = "A", amount = "10.000 HBD" },
+  { at = "2m", who = "payer 0", does = "pay", session = "A", amount = "10.000 HBD" },
+]
+"#;
+
+fn the_library_is_run_and_a_broken_expectation_is_a_failure_on_one_screen() {
+    let folder = tempfile::tempdir().unwrap();
+    let (good, bad, page) = (folder.path().join("good"), folder.path().join("bad"), folder.path().join("page.html"));
+    std::fs::write(&good, format!("{STORY}[expect]\nA = {{ state = [\"completed\"] }}\n")).unwrap();
+    std::fs::write(&bad, format!("{STORY}[expect]\nA = {{ state = [\"failed\"] }}\n")).unwrap();
+    let output = simulate(&["run", good.to_str().unwrap()]);
+    assert_eq!((output.status.code(), said(&output).as_str()), (Some(0), "ok      One payment\n"));
+    let output = simulate(&["run", bad.to_str().unwrap(), "--html", page.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(10), "{}", said(&output));
+    for part in ["BROKEN  expected", "it is completed, expected failed", "replay  hivetill simulate run", "--seed 0"] {
+        assert!(said(&output).contains(part), "{}", said(&output));
+    }
+    assert!(said(&output).lines().count() <= 40, "{}", said(&output));
+    assert!(std::fs::read_to_string(&page).unwrap().contains("the rule breaks here"));
+}
+
+fn a_malformed_scenario_names_file_line_and_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wrong.toml");
+    std::fs::write(&file, STORY.replace("at = \"2m\"", "at = \"-2m\"")).unwrap();
+    let output = simulate(&["run", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    for part in ["wrong.toml", "line 4", "`at` \"-2m\" is no time"] {
+        assert!(said(&output).contains(part), "{part:?} is not in {}", said(&output));
+    }
+}
+
+fn a_report_that_cannot_be_written_is_refused_before_the_run() {
+    // A campaign of this size would take days.
+    let many = ["campaign", "--runs", "10000000", "--html", "/nowhere/at/all.html"];
+    let output = simulate(&many);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("/nowhere/at/all.html"), "{}", said(&output));
+}
+
+fn an_ordinary_binary_has_no_planted_bugs() {
+    let output = simulate(&["mutants"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("built without mutants"), "{}", said(&output));
+}
+
+fn a_seed_is_the_same_story_here_and_in_a_fresh_process() {
+    let output = simulate(&["check-determinism", "--seed", "7", "--seeds", "2", "--payments", "10", "--jobs", "2"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("2 seeds gave the same story 2 times here and once in a fresh process"));
+}
+
+fn a_campaign_ends_cleanly_when_it_is_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hivetill"));
+    let many = ["simulate", "campaign", "--runs", "10000000", "--payments", "5", "--html"];
+    let child = command.env_clear().args(many).arg(&page).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    // The page is opened before the first run; by then it listens.
+    until("the page is opened", || page.exists().then_some(()));
+    let asked = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(asked.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("stopped early"), "{}", said(&output));
+    assert!(std::fs::read_to_string(&page).unwrap().contains("A campaign of simulated payments"));
+}
