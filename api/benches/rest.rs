@@ -1,4 +1,4 @@
-//! REST end to end, against the binary: status reads beside a bare warp route, and creations.
+//! REST end to end, against the binary: status reads beside a bare warp route, creations, and the checkout's pages.
 //!
 //! `cargo bench -p api --bench rest`. Client and server share the machine, in both cases alike; each number is the
 //! median of five runs.
@@ -65,6 +65,11 @@ async fn measure() {
         report(&format!(
             "{callers:>4} callers   bare warp {base:>7}/s   status {ours:>7}/s ({share} %)   record {whole:>7}/s"
         ));
+    }
+    for (name, query) in [("review", ""), ("ways to pay", "?step=pay")] {
+        let page = request("GET", &format!("/checkout/{id}{query}"), key, "").replace("*/*", "text/html");
+        let pages = median(api, &page, 1).await;
+        report(&format!("   1 caller    {name} {pages:>7}/s, {} us each", 1_000_000 / pages.max(1)));
     }
     for callers in [1, 10, 100] {
         let made = median(api, &create, callers).await;

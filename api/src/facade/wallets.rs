@@ -3,7 +3,12 @@
 use std::fmt::Write as _;
 
 use engine::hive::uri;
-use qrcode::{Color, EcLevel, QrCode};
+use qrcode::{
+    Color, EcLevel,
+    bits::encode_auto,
+    canvas::{Canvas, MaskPattern},
+    ec::construct_codewords,
+};
 use serde::Serialize;
 use url::form_urlencoded::byte_serialize;
 
@@ -68,9 +73,11 @@ const QUIET: usize = 4;
 impl Qr {
     /// Draws a text; `None` if it is too long for any code.
     pub(super) fn of(text: &str) -> Option<Self> {
-        let code = QrCode::with_error_correction_level(text, EcLevel::M).ok()?;
-        let width = code.width();
-        let colors = code.to_colors();
+        let mut canvas = draw(text)?;
+        // Every mask can be read. Finding the prettiest of the eight takes longer than all else of the page.
+        canvas.apply_mask(MaskPattern::Checkerboard);
+        let colors = canvas.into_colors();
+        let width = colors.len().isqrt();
         let mut path = String::with_capacity(4_096);
         for (y, row) in colors.chunks(width).enumerate() {
             let mut x = 0;
@@ -88,8 +95,21 @@ impl Qr {
     }
 }
 
+/// Draws a code without its mask.
+fn draw(text: &str) -> Option<Canvas> {
+    let bits = encode_auto(text.as_bytes(), EcLevel::M).ok()?;
+    let version = bits.version();
+    let (data, check) = construct_codewords(&bits.into_bytes(), version, EcLevel::M).ok()?;
+    let mut canvas = Canvas::new(version, EcLevel::M);
+    canvas.draw_all_functional_patterns();
+    canvas.draw_data(&data, &check);
+    Some(canvas)
+}
+
 #[cfg(test)]
 mod tests {
+    use qrcode::QrCode;
+
     use super::*;
 
     fn wanted() -> Wanted {
@@ -118,7 +138,11 @@ mod tests {
         let text = "hive://sign/op/x";
         let qr = Qr::of(text).expect("short enough");
         let code = QrCode::with_error_correction_level(text, EcLevel::M).expect("short enough");
-        let dark = code.to_colors().iter().filter(|color| **color == Color::Dark).count();
+        let mut canvas = draw(text).expect("short enough");
+        assert_eq!(canvas.apply_best_mask().into_colors(), code.to_colors(), "the same code but for its mask");
+        assert_eq!(qr.side, code.width() + 2 * QUIET);
+        canvas.apply_mask(MaskPattern::Checkerboard);
+        let dark = canvas.into_colors().iter().filter(|color| **color == Color::Dark).count();
         let drawn: usize =
             qr.path.split('h').skip(1).step_by(2).filter_map(|run| run.split('v').next()?.parse::<usize>().ok()).sum();
         assert_eq!(drawn, dark);

@@ -124,7 +124,8 @@ fn timeline(payment: &v1::Payment) -> Vec<(String, String)> {
     } else {
         steps.push((payment.expires_at_ms, "expires".to_owned()));
     }
-    steps.sort_by_key(|(at, _)| *at);
+    // Blocks tell their time to the second: nothing comes before the creation.
+    steps[1..].sort_by_key(|(at, _)| *at);
     steps.into_iter().map(|(at, what)| (minute(at), what)).collect()
 }
 
@@ -159,7 +160,7 @@ fn tests(visit: &Visit<'_>, payment: &v1::Payment, is_pending: bool) -> Vec<(&'s
         return Vec::new();
     }
     if !is_pending {
-        return vec![("late", "Pay now, late")];
+        return vec![("late", "Pay now, after the end")];
     }
     vec![
         ("full", "Pay full"),
