@@ -24,6 +24,7 @@ crate::tests!(
     money_that_paid_nothing_is_assigned_or_ignored,
     an_exception_is_resolved_and_its_refund_filled_in,
     webhooks_are_looked_at_tested_and_sent_again,
+    guessing_keys_at_the_login_locks_the_address_out,
 );
 
 /// Somebody who is logged in.
@@ -464,4 +465,16 @@ fn webhooks_are_looked_at_tested_and_sent_again() {
     for hours in ["0", "721", "x"] {
         assert_eq!(visitor.send("/dashboard/webhooks/replay", &[("hours", hours)]).status, 400, "{hours}");
     }
+}
+
+fn guessing_keys_at_the_login_locks_the_address_out() {
+    let dev = Dev::with(&["--limits", "production"]);
+    let wrong = form(&[("key", "sk_live_000000000000000000000000000000000000000000000000")]);
+    let locked =
+        (0..30).map(|_| post_form(&dev.api, "/dashboard/login", None, &wrong)).find(|answer| answer.status == 429);
+    let page = locked.expect("an end to guessing").text();
+    assert!(page.contains("too many wrong API keys"), "{page}");
+    // Even the right key is not looked at now.
+    let right = form(&[("key", dev.said["merchant"]["apiKey"].as_str().expect("a key"))]);
+    assert_eq!(post_form(&dev.api, "/dashboard/login", None, &right).status, 429);
 }

@@ -12,6 +12,7 @@ super::journeys!(
     without_keychain_its_button_stays_hidden,
     a_collected_fee_is_signed_in_keychain_as_two_transfers,
     a_part_payment_asks_for_the_rest_with_a_fresh_code,
+    without_streams_the_page_asks_again_and_again,
     without_scripts_a_customer_reviews_pays_and_sees_it,
     a_page_expires_while_it_is_open,
     a_customer_cancels_and_stays,
@@ -175,6 +176,17 @@ async fn a_part_payment_asks_for_the_rest_with_a_fresh_code() {
     assert!(link.contains("amount=1.000 HBD"), "{link}");
     assert_eq!(tab.eval::<String>("document.getElementById('pay-amount').textContent").await, "1.000 HBD");
     dev.ledger.transfer(&bob, &shop.account.name, "1.000 HBD", &payment.memo);
+    tab.shows("Your payment is final.").await;
+    tab.is_clean();
+}
+
+async fn without_streams_the_page_asks_again_and_again() {
+    let (dev, shop) = (shared(), shared().shop());
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.without_streams().await;
+    tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
+    dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &payment.memo);
     tab.shows("Your payment is final.").await;
     tab.is_clean();
 }

@@ -160,6 +160,25 @@ impl Tab {
         self.page.evaluate_on_new_document(script).await.expect("a script");
     }
 
+    /// Takes away the browser's event streams, as an old browser or a proxy does.
+    pub(super) async fn without_streams(&self) {
+        let script = AddScriptToEvaluateOnNewDocumentParams::new("delete window.EventSource");
+        self.page.evaluate_on_new_document(script).await.expect("a script");
+    }
+
+    /// Pictures the page as it is printed.
+    pub(super) async fn print(&self, name: &str) {
+        let paper = SetEmulatedMediaParams::builder().media("print").build();
+        self.page.execute(paper).await.expect("paper");
+        let picture = ScreenshotParams::builder().full_page(true).build();
+        let png = self.page.screenshot(picture).await.expect("a picture");
+        std::fs::write(pictures().join(format!("{name}-print.png")), png).expect("a file");
+        let buttons =
+            "[...document.querySelectorAll('button, .languages, #support')].filter(e => e.checkVisibility()).length";
+        assert_eq!(self.eval::<u32>(buttons).await, 0, "paper has no buttons");
+        self.page.execute(SetEmulatedMediaParams::builder().media("").build()).await.expect("a screen");
+    }
+
     /// Waits for what the page asks of Keychain.
     pub(super) async fn asked(&self) -> Value {
         until("Keychain to be asked", async || {

@@ -66,6 +66,7 @@ async fn paid_states() {
     stage.pay(&over, "13.000 HIVE");
     stage.look(&exact, "", "Your payment is final.", "completed").await;
     stage.look(&over, "", "0.500 HIVE too much", "overpaid").await;
+    stage.tab.print("receipt").await;
     stage.tab.goto(&format!("{}/checkout/{}", stage.shop.api.base, exact.id)).await;
     stage.tab.shows("Paid").await;
     stage.tab.look("completed-for-strangers").await;
