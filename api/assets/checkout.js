@@ -14,7 +14,7 @@
       const answer = await fetch(page().reload, { headers: { accept: "text/html" }, cache: "no-store" });
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       const next = fresh.getElementById("page");
-      if (!next) return location.replace(page().reload);
+      if (!next) return;
       const held = $("page").contains(document.activeElement);
       $("page").replaceWith(next);
       document.title = fresh.title;
