@@ -61,10 +61,13 @@ pub(crate) async fn hand_in(
             Err(error @ NodeError::Rpc { .. }) if !error.is_the_nodes_fault() => refusal = Some(refused(&error, tx_id)),
             // It never left this machine.
             Err(NodeError::Unreachable(_) | NodeError::WrongChain(_)) => {}
+            Err(_) if mutant!("lost-answer-is-refusal") => {
+                return HandedIn::Refused(Refused::new(Reason::InvalidTransactionState, "no node has answered"));
+            }
             Err(_) => *may_be_out = true,
         }
     }
-    let Some(refusal) = refusal.filter(|_| !*may_be_out || mutant!("lost-answer-is-refusal")) else {
+    let Some(refusal) = refusal.filter(|_| !*may_be_out) else {
         return HandedIn::Unknown;
     };
     // Somebody else may have broadcast it: the payer, or another facilitator.

@@ -40,7 +40,7 @@ mutants! {
     "cursor-passes-failures": "the cursor moves though a session did not take its credit";
     "unmatched-forgotten": "transfers without a session are not kept";
     "broadcast-before-claim": "an agent's transaction is broadcast before its claim is durable";
-    "lost-answer-is-refusal": "a refusal is believed though another node may have the transaction";
+    "lost-answer-is-refusal": "a lost answer to a broadcast counts as a refusal";
     "one-node-is-enough": "one node is believed where two must agree";
     "loudest-finality": "the highest finality any node claims is believed";
     "retries-forgotten": "a failed delivery is not tried again";

@@ -1,5 +1,6 @@
 //! Planted bugs: how many seeds it takes to notice each. Compiled in only where the feature `mutants` is on.
 
+use std::fmt;
 use std::sync::{
     Mutex, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -7,29 +8,60 @@ use std::sync::{
 
 use crate::{
     plan::{self, Mix},
+    script::Script,
     world,
 };
 
+/// What noticed a planted bug.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Killer {
+    /// So many seeds, one after the other.
+    Seeds(u64),
+    /// No seed, but this scenario.
+    Scenario(String),
+}
+
+impl fmt::Display for Killer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Seeds(1) => f.write_str("1 seed"),
+            Self::Seeds(seeds) => write!(f, "{seeds} seeds"),
+            Self::Scenario(name) => write!(f, "{name:?}"),
+        }
+    }
+}
+
 /// A planted bug that was hunted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunted {
     /// Its name.
     pub name: &'static str,
     /// What it does.
     pub says: &'static str,
-    /// How many seeds it took and which invariant broke; none if nobody noticed.
-    pub killed: Option<(u64, &'static str)>,
+    /// What noticed it and which invariant broke; none if nobody did.
+    pub killed: Option<(Killer, &'static str)>,
+}
+
+impl fmt::Display for Hunted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.killed {
+            Some((killer, invariant)) => write!(f, "killed   {:<32} by {killer}: {invariant}", self.name),
+            None => write!(f, "SURVIVES {:<32} {}", self.name, self.says),
+        }
+    }
 }
 
 /// How the hunt is done.
 #[derive(Debug, Clone, Copy)]
-pub struct Hunt {
+pub struct Hunt<'a> {
     /// Seeds each bug may take.
     pub seeds: u64,
     /// Sessions of each run.
     pub payments: u32,
     /// Threads.
     pub jobs: usize,
+    /// Scenarios to try where no seed notices it: some bugs take a coincidence that is rarely drawn.
+    pub scenarios: &'a [Script],
 }
 
 /// Returns the planted bugs and what each does; none in a build without them.
@@ -42,9 +74,9 @@ pub fn planted() -> Option<&'static [(&'static str, &'static str)]> {
 /// the bugs under way. Returns what came of each, in the order given.
 pub fn hunt_all(
     bugs: &[(&'static str, &'static str)],
-    hunt: Hunt,
+    hunt: Hunt<'_>,
     stop: &AtomicBool,
-    tell: impl Fn(Hunted) + Sync,
+    tell: impl Fn(&Hunted) + Sync,
 ) -> Vec<Hunted> {
     let next = AtomicUsize::new(0);
     let hunted = Mutex::new(Vec::new());
@@ -53,7 +85,7 @@ pub fn hunt_all(
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some((name, says)) = bugs.get(number) else { return };
             let one = Hunted { name, says, killed: hunt_one(name, hunt) };
-            tell(one);
+            tell(&one);
             hunted.lock().unwrap_or_else(PoisonError::into_inner).push((number, one));
         }
     };
@@ -71,20 +103,30 @@ pub fn hunt_all(
 }
 
 /// A bug is planted in this thread only, and a world runs in the thread that starts it.
-fn hunt_one(name: &str, hunt: Hunt) -> Option<(u64, &'static str)> {
+fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
     engine::mutants::plant(Some(name));
     let broken = (1..=hunt.seeds).find_map(|seed| {
         let outcome = world::run(&plan::of_seed(seed, hunt.payments, Mix::Both), false);
-        outcome.violation.map(|violation| (seed, violation.invariant))
+        outcome.violation.map(|violation| (Killer::Seeds(seed), violation.invariant))
     });
+    let by_scenario = |script: &Script| {
+        let violation = world::run(script, false).violation;
+        violation.map(|violation| (Killer::Scenario(script.name.clone()), violation.invariant))
+    };
+    let broken = broken.or_else(|| hunt.scenarios.iter().find_map(by_scenario));
     engine::mutants::plant(None);
     broken
 }
 
-/// Returns the seeds it took in the middle of those that were noticed, none if none was.
+/// Returns the seeds it took in the middle of all; none if half of them took more than there were.
 #[must_use]
 pub fn median(hunted: &[Hunted]) -> Option<u64> {
-    let mut taken: Vec<u64> = hunted.iter().filter_map(|one| one.killed).map(|(seeds, _)| seeds).collect();
+    let taken = hunted.iter().map(|one| match one.killed {
+        Some((Killer::Seeds(seeds), _)) => Some(seeds),
+        _ => None,
+    });
+    // What no seed noticed took more than any number.
+    let mut taken: Vec<u64> = taken.map(|seeds| seeds.unwrap_or(u64::MAX)).collect();
     taken.sort_unstable();
-    taken.get(taken.len() / 2).copied()
+    taken.get(taken.len() / 2).copied().filter(|seeds| *seeds < u64::MAX)
 }

@@ -68,6 +68,7 @@ macro_rules! invariants {
 invariants! {
     "acknowledged-create-survives", "S1", Check::Answer(acknowledged_create_survives), "A session whose creation was answered is durable at that moment.";
     "durable-survives-boot", "S1", Check::World, "After every crash the store holds exactly what was durable before it.";
+    "index-tells-the-truth", "S1", Check::World, "At every start the index of what the chain has to decide lists just those sessions.";
     "credit-is-on-the-chain", "S2 G2", Check::Payment(credit_is_on_the_chain), "A final credit is a transfer of an irreversible block, to the last unit.";
     "final-credit-never-changes", "S2", Check::Payment(final_credit_never_changes), "A final credit keeps its money, block and disposition for ever.";
     "credited-sums-are-the-chains", "S2 G4", Check::End(credited_sums_are_the_chains), "What a session is credited is the sum of the irreversible transfers that name it.";

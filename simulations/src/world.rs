@@ -38,7 +38,7 @@ use crate::{
     options::{FEE_ACCOUNT, Fault},
     random::Random,
     receivers::{Receivers, SimWebhooks, name_of},
-    script::{Action, Script, Trouble},
+    script::{Action, Lying, Script, Trouble},
     store::{SimStore, is_applied},
     trace::{Lane, Line, Trace},
 };

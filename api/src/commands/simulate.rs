@@ -186,8 +186,11 @@ struct DeterminismArgs {
 struct MutantArgs {
     /// Only these
     names: Vec<String>,
+    /// Scenario files to try where no seed notices a bug
+    #[arg(long, num_args = 1..)]
+    scenarios: Vec<PathBuf>,
     /// Seeds each may take
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 100)]
     seeds: u64,
     /// Sessions of each run
     #[arg(long, default_value_t = 50)]
@@ -459,14 +462,11 @@ fn mutants(args: &MutantArgs, stop: &AtomicBool) -> Result<u8, Failure> {
     }
     let is_wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|wanted| wanted == name);
     let bugs: Vec<_> = planted.iter().copied().filter(|(name, _)| is_wanted(name)).collect();
-    let hunt = Hunt { seeds: args.seeds, payments: args.payments, jobs: args.jobs };
+    let scenarios: Vec<Script> = args.scenarios.iter().map(|path| read_scenario(path)).collect::<Result<_, _>>()?;
+    let hunt = Hunt { seeds: args.seeds, payments: args.payments, jobs: args.jobs, scenarios: &scenarios };
     let hunted = simulations::mutants::hunt_all(&bugs, hunt, stop, |one| {
-        let line = match one.killed {
-            Some((seeds, invariant)) => format!("killed   {:<36} after {seeds:>3} seeds by {invariant}\n", one.name),
-            None => format!("SURVIVES {:<36} {} seeds: {}\n", one.name, hunt.seeds, one.says),
-        };
         // Whoever closed the output hears of it at the end.
-        let _ = say(&line);
+        let _ = say(&format!("{one}\n"));
     });
     let survivors = hunted.iter().filter(|one| one.killed.is_none()).count();
     let median = simulations::mutants::median(&hunted).map_or("none".to_owned(), |seeds| format!("{seeds} seeds"));

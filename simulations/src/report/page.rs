@@ -10,7 +10,7 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;ma
     table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.2rem .6rem;border-bottom:1px solid #e4e4e4;vertical-align:top}\
     td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}tr.fault td{color:#b3261e}tr.never td{color:#8a5a00;font-weight:600}\
     tr.broken td{background:#fde8e8;font-weight:600}tr:target td{background:#fff3c4}.scroll{overflow-x:auto;border:1px solid #ddd}\
-    svg text{font:12px system-ui,sans-serif;fill:#333}svg text.t{font-size:10px;fill:#666}svg text.no{font-size:9px;fill:#fff;text-anchor:middle;pointer-events:none}\
+    svg text{font:12px system-ui,sans-serif;fill:#333}svg text.t{font-size:10px;fill:#666}svg text.b{fill:#b3261e;font-weight:600}svg text.no{font-size:9px;fill:#fff;text-anchor:middle;pointer-events:none}\
     .ev{fill:#2b5c8a}.ev:hover,.flt:hover{fill:#e08a00}.flt{fill:#b3261e}.dead{stroke:#b3261e;stroke-width:2;stroke-dasharray:5 3}\
     .boot{stroke:#1e7e34;stroke-width:2;stroke-dasharray:2 3}.heal{stroke:#1e7e34;stroke-width:3}.end{stroke:#b3261e;stroke-width:5}\
     .pending{fill:#f2c94c}.processing{fill:#c58af9}.completed{fill:#57ab5a}.failed{fill:#d9534f}.user_cancelled,.system_cancelled{fill:#9aa4ae}\
@@ -132,6 +132,7 @@ fn shown(outcome: &Outcome) -> Vec<&Line> {
 }
 
 const LEFT: u64 = 80;
+const WIDTH: u64 = 1_200;
 const LANE_HEIGHT: u64 = 48;
 const TOP: u64 = 24;
 
@@ -149,6 +150,14 @@ impl Axis {
             };
             at.push((moment, x));
         }
+        // A short story fills the page.
+        let end = at.last().map_or(0, |(_, x)| *x);
+        let (from, room) = (LEFT + 20, WIDTH - LEFT - 80);
+        if end > from && end - from < room {
+            for (_, x) in &mut at {
+                *x = from + (*x - from) * room / (end - from);
+            }
+        }
         Self(at)
     }
 
@@ -161,7 +170,7 @@ fn lanes(out: &mut String, shown: &[&Line], outcome: &Outcome) {
     let last_ms = outcome.violation.as_ref().map(|violation| violation.at_ms);
     let axis = Axis::of(shown.iter().map(|line| line.at_ms).chain(last_ms));
     let lanes = Lane::ALL.len() as u64;
-    let (width, bottom) = (axis.end().max(600), TOP + lanes * LANE_HEIGHT);
+    let (width, bottom) = (axis.end().max(WIDTH), TOP + lanes * LANE_HEIGHT);
     let _ = write!(
         out,
         "<h2>What happened</h2><p class=small>Time goes to the right; the numbers are the lines of the story below (click). Blue is an \
@@ -207,8 +216,8 @@ fn lanes(out: &mut String, shown: &[&Line], outcome: &Outcome) {
     if let (Some(violation), Some((_, x))) = (&outcome.violation, axis.0.last()) {
         let _ = write!(
             out,
-            "<line class=end x1={x} x2={x} y1={TOP} y2={bottom}><title>{}</title></line><text x={} y=16 text-anchor=end fill=\"#b3261e\">the \
-             rule breaks here</text>",
+            "<line class=end x1={x} x2={x} y1={TOP} y2={bottom}><title>{}</title></line><text x={} y=16 class=b text-anchor=end>the rule \
+             breaks here</text>",
             escape(&violation.text),
             x + 4
         );
@@ -240,7 +249,7 @@ fn bands(out: &mut String, shown: &[&Line], axis: &Axis, outcome: &Outcome) {
             to.saturating_sub(*x)
         );
         let is_new = at == 0 || states[at - 1].1 != *state;
-        if is_new {
+        if is_new && to.saturating_sub(*x) > 9 * state.len() as u64 {
             let _ = write!(out, "<text class=t x={} y={}>{state}</text>", x + 3, y + 10);
         }
     }

@@ -52,6 +52,18 @@ impl World {
                 lost.get_or_insert((format!("{} is not as it was durable", merchant.id), None));
             }
         }
+        let indexed = store.in_flight().await.map_err(failed)?;
+        self.observe(|observer| {
+            let payments = observer.payments.values().map(|known| &known.payment);
+            let undecided: Vec<PaymentId> = payments.filter(|payment| payment.is_undecided()).map(|p| p.id).collect();
+            if lost.is_none() && undecided != indexed {
+                let text = format!("{} sessions are listed as undecided, and {} are", indexed.len(), undecided.len());
+                let missing = undecided.into_iter().find(|id| !indexed.contains(id));
+                observer.violate("index-tells-the-truth", text, missing);
+            } else {
+                observer.passes("index-tells-the-truth");
+            }
+        });
         self.observe(|observer| match lost {
             Some((text, payment)) => observer.violate("durable-survives-boot", text, payment),
             None => observer.passes("durable-survives-boot"),

@@ -132,7 +132,7 @@ impl World {
             }
         };
         if happened {
-            self.fault(lane, kind, 0, || format!("{kind}: {trouble:?}"));
+            self.fault(lane, kind, 0, || said(trouble));
         }
     }
 
@@ -196,6 +196,41 @@ impl World {
                 observer.violate("time-moves", text, None);
             });
         }
+    }
+}
+
+/// Says what goes wrong, for whoever reads the story.
+fn said(trouble: &Trouble) -> String {
+    let time = crate::trace::show_ms;
+    match trouble {
+        Trouble::PowerCut => "the power goes".to_owned(),
+        Trouble::PowerCutIn(n) => format!("the power will go at the disk's write or sync number {n} from now"),
+        Trouble::DiskErrorIn(n) => format!("the disk will fail at its operation number {n} from now"),
+        Trouble::DiskFull { for_ms } => format!("the disk may not grow for {}", time(*for_ms)),
+        Trouble::Kill => "the process is killed".to_owned(),
+        Trouble::KillAt(point) => format!("the process will be killed when it reaches {point:?}"),
+        Trouble::Restart => "the process is stopped and started again".to_owned(),
+        Trouble::PanicAt(point) => format!("the actor that next reaches {point:?} will panic"),
+        Trouble::NodeDown { node, for_ms } => format!("node {node} goes away for {}", time(*for_ms)),
+        Trouble::NodeLag { node, blocks, for_ms } => {
+            format!("node {node} falls {blocks} blocks behind for {}", time(*for_ms))
+        }
+        Trouble::NodeLie { node, lie, for_ms } => {
+            let word = Lying::ALL.iter().find(|(known, _)| known == lie).map_or("", |(_, word)| *word);
+            format!("node {node} lies for {}: it {word}", time(*for_ms))
+        }
+        Trouble::Fork { depth, forget } => {
+            let fate = if *forget { "forgets their transactions" } else { "lets their transactions wait again" };
+            format!("the ledger will replace its newest {depth} reversible blocks and {fate}")
+        }
+        Trouble::HoldFinality { for_ms } => format!("nothing becomes irreversible for {}", time(*for_ms)),
+        Trouble::HoldTransactions { for_ms } => format!("blocks stay empty for {}", time(*for_ms)),
+        Trouble::HoldBlocks { for_ms } => format!("no block is made for {}", time(*for_ms)),
+        Trouble::ForgetMempool => "the nodes forget what waits for a block".to_owned(),
+        Trouble::Outage { merchant, manner, for_ms } => {
+            format!("the receiver of shop {merchant} fails for {} ({manner:?})", time(*for_ms))
+        }
+        Trouble::ClockStep { by_ms } => format!("the wall clock steps by {by_ms} ms"),
     }
 }
 
