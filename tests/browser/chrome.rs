@@ -130,7 +130,9 @@ impl Tab {
             (keep(&self.complaints), keep(&self.complaints), keep(&self.complaints), Arc::clone(&self.asks));
         runtime().spawn(async move {
             while let Some(event) = entries.next().await {
-                if matches!(event.entry.level, LogEntryLevel::Error | LogEntryLevel::Warning) {
+                // Browsers ask for it by themselves where a page names no icon, as our JSON does not.
+                let is_icon = event.entry.url.as_ref().is_some_and(|url| url.ends_with("/favicon.ico"));
+                if !is_icon && matches!(event.entry.level, LogEntryLevel::Error | LogEntryLevel::Warning) {
                     one(format!("{} {}", event.entry.text, event.entry.url.as_deref().unwrap_or_default()));
                 }
             }

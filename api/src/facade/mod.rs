@@ -190,7 +190,6 @@ impl Facade {
             // The merchant's pages.
             ["dashboard"] => Box::pin(dashboard::serve(self, call, &[])).await,
             ["dashboard", ref path @ ..] => Box::pin(dashboard::serve(self, call, path)).await,
-            ["favicon.ico"] => on!(call, GET => pages::asset("icon.svg")),
             ["assets", file] => on!(call, GET => pages::asset(file)),
 
             // How we are.
