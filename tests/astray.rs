@@ -6,6 +6,7 @@ use crate::harness::{Shop, shared, until};
 
 crate::tests!(
     a_transfer_without_a_memo_is_listed_with_its_candidates_and_assigned,
+    what_a_recurrent_transfer_pays_is_listed_and_pays_no_session,
     what_is_no_transfer_of_ones_own_is_not_found,
     a_late_payment_is_resolved_and_needs_no_attention,
     a_refund_is_filled_in_signed_and_found,
@@ -67,6 +68,17 @@ fn a_transfer_without_a_memo_is_listed_with_its_candidates_and_assigned() {
     let ignored = shop.post(&path(&all[0], "/ignore"), &json!({ "note": "a gift" })).send().ok(200);
     assert_eq!((&ignored["status"], &ignored["note"]), (&json!("ignored"), &json!("a gift")));
     assert_eq!(strays(&shop, 2), all[1..]);
+}
+
+fn what_a_recurrent_transfer_pays_is_listed_and_pays_no_session() {
+    let dev = shared();
+    let shop = dev.shop();
+    let payment = shop.open_payment();
+    dev.ledger.agree(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
+    let stray = strays(&shop, 1).remove(0);
+    assert_eq!((&stray["reason"], &stray["from"]), (&json!("unsupported_operation"), &json!("alice")));
+    assert_eq!(stray["amount"]["formatted"], "1.500 HBD");
+    assert_eq!(shop.payment(&payment.id)["status"], "pending", "its memo names the session, and it is no transfer");
 }
 
 fn what_is_no_transfer_of_ones_own_is_not_found() {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use engine::{
-    hive::{Asset, ChainId, Operation, Pack, PrivateKey, Transaction, Transfer, tapos_of},
+    hive::{Asset, ChainId, Operation, Pack, PrivateKey, RecurrentTransfer, Transaction, Transfer, tapos_of},
     ledger::BlockId,
     time::Timestamp,
 };
@@ -113,14 +113,6 @@ impl Ledger {
     /// Signs without sending.
     #[track_caller]
     pub(crate) fn signed(&self, payer: &Payer, transfers: &[(&str, &str, &str)]) -> Transaction {
-        // Two equal transfers are two transactions only if something in them differs.
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let spread = COUNT.fetch_add(1, Ordering::Relaxed) % 500;
-        let head = self.call("condenser_api.get_dynamic_global_properties", &json!([])).expect("the node is there");
-        let text = |member: &str| head[member].as_str().expect("a text").to_owned();
-        let block = BlockId::parse(&text("head_block_id")).expect("a block's id");
-        let (ref_block_num, ref_block_prefix) = tapos_of(block);
-        let time = Timestamp::parse_ledger(&text("time")).expect("a time");
         let operation = |(to, amount, memo): &(&str, &str, &str)| {
             Operation::Transfer(Transfer {
                 from: payer.name.clone(),
@@ -129,11 +121,40 @@ impl Ledger {
                 memo: (*memo).to_owned(),
             })
         };
+        self.signed_operations(payer, transfers.iter().map(operation).collect())
+    }
+
+    /// Agrees to pay twice, a day apart; the first payment falls due with the agreement.
+    #[track_caller]
+    pub(crate) fn agree(&self, payer: &Payer, to: &str, amount: &str, memo: &str) {
+        let agreement = RecurrentTransfer {
+            from: payer.name.clone(),
+            to: to.to_owned(),
+            amount: Asset::parse(amount).expect("an amount"),
+            memo: memo.to_owned(),
+            recurrence: 24,
+            executions: 2,
+            extensions: Vec::new(),
+        };
+        let transaction = self.signed_operations(payer, vec![Operation::RecurrentTransfer(agreement)]);
+        self.broadcast(&transaction).expect("the node takes the agreement");
+    }
+
+    #[track_caller]
+    fn signed_operations(&self, payer: &Payer, operations: Vec<Operation>) -> Transaction {
+        // Two equal transactions are two only if something in them differs.
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let spread = COUNT.fetch_add(1, Ordering::Relaxed) % 500;
+        let head = self.call("condenser_api.get_dynamic_global_properties", &json!([])).expect("the node is there");
+        let text = |member: &str| head[member].as_str().expect("a text").to_owned();
+        let block = BlockId::parse(&text("head_block_id")).expect("a block's id");
+        let (ref_block_num, ref_block_prefix) = tapos_of(block);
+        let time = Timestamp::parse_ledger(&text("time")).expect("a time");
         let mut transaction = Transaction {
             ref_block_num,
             ref_block_prefix,
             expiration: time + Duration::from_secs(60 + spread),
-            operations: transfers.iter().map(operation).collect(),
+            operations,
             signatures: Vec::new(),
         };
         let key = PrivateKey::from_wif(&payer.key).expect("a key");
