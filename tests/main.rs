@@ -3,6 +3,7 @@
 // Every test takes what it needs through `harness`; nothing here knows how the house is built inside, except `tidy`,
 // which reads its sources.
 
+mod admin;
 mod agents;
 mod astray;
 mod browser;
@@ -15,10 +16,12 @@ mod grpc;
 mod harness;
 mod idempotency;
 mod interop;
+mod keys;
 mod ledgers;
 mod limits;
 mod load;
 mod merchants;
+mod openapi;
 mod payments;
 mod recovery;
 mod simulate;
@@ -52,6 +55,9 @@ fn main() -> ExitCode {
         tidy::tests(),
         spec::all(),
         merchants::tests(),
+        keys::tests(),
+        openapi::tests(),
+        admin::tests(),
         payments::all(),
         astray::tests(),
         idempotency::tests(),

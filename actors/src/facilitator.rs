@@ -142,7 +142,7 @@ fn failed(context: &Context, error: CommitError) -> SessionError {
     match error {
         CommitError::Claimed(by) => SessionError::Claimed(by),
         CommitError::Overloaded => SessionError::Overloaded,
-        CommitError::Conflict { .. } | CommitError::Remembered(_) => SessionError::Contended,
+        CommitError::Conflict { .. } | CommitError::Remembered(_) | CommitError::KeysFull => SessionError::Contended,
         CommitError::Unknown(_) => SessionError::Unknown,
     }
 }

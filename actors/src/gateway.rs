@@ -7,10 +7,11 @@ use std::{
 
 use engine::{
     account::AccountName,
+    audit::Actor,
     fields::Violation,
     idempotency::{self, IdempotencyKey, Made, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
-    merchant::{self, KeyDigest, Merchant, Registration, Update},
+    merchant::{ApiKey, KeyDigest, KeyRejection, Merchant, Registration, Update},
     money::FeePercent,
     mutant,
     payment::{Canceller, Command, Draft, Payment, Rejection, Terms},
@@ -76,6 +77,15 @@ pub enum GatewayError {
     /// The payment's state refuses.
     #[error("{0}")]
     Rejected(Rejection),
+    /// The merchant's keys do not allow it.
+    #[error("{0}")]
+    Key(KeyRejection),
+    /// Keys are rolled by support only, in this installation.
+    #[error("API keys are re-issued through support")]
+    NoKeyRoll,
+    /// The merchant used more idempotency keys in a day than are remembered.
+    #[error("too many idempotency keys were used in the last 24 hours")]
+    TooManyIdempotencyKeys,
     /// The idempotency key stands for another request.
     #[error("the idempotency key was used for another request")]
     KeyReused,
@@ -106,6 +116,8 @@ pub struct Gateway {
     sessions: ActorRef<sessions::Msg>,
     merchants: ActorRef<merchants::Msg>,
     facilitator: ActorRef<facilitator::Msg>,
+    /// Who acts through this handle, for the audit log.
+    by: Option<Arc<Actor>>,
     /// What may wait at once; ractor's mailboxes have no bound of their own.
     waiting: Arc<Semaphore>,
 }
@@ -138,7 +150,13 @@ impl Gateway {
         facilitator: ActorRef<facilitator::Msg>,
     ) -> Self {
         let waiting = Arc::new(Semaphore::new(context.settings.max_waiting_calls));
-        Self { context, sessions, merchants, facilitator, waiting }
+        Self { context, sessions, merchants, facilitator, by: None, waiting }
+    }
+
+    /// Returns the same handle for somebody whose deeds the audit log tells; without it they are the operator's.
+    #[must_use]
+    pub fn by(&self, actor: Actor) -> Self {
+        Self { by: Some(Arc::new(actor)), ..self.clone() }
     }
 
     /// Returns the engine's time: the later of the wall clock and the newest head block.
@@ -164,15 +182,24 @@ impl Gateway {
     /// # Errors
     /// [`GatewayError::Unauthenticated`] for unknown and malformed keys alike.
     pub async fn authenticate(&self, api_key: &str) -> Result<Merchant, GatewayError> {
+        self.authenticate_key(api_key).await.map(|(merchant, _)| merchant)
+    }
+
+    /// The same, with what is kept of the key.
+    ///
+    /// # Errors
+    /// As [`Gateway::authenticate`].
+    pub async fn authenticate_key(&self, api_key: &str) -> Result<(Merchant, ApiKey), GatewayError> {
         let digest = KeyDigest::of(api_key);
         let found = self.context.env.store.merchant_by_key(digest).await.map_err(|e| self.read_failed(&e))?;
-        let merchant = found.filter(|merchant| merchant.key.digest.matches(&digest));
-        let merchant = merchant.ok_or(GatewayError::Unauthenticated)?;
-        if merchant.key.use_is_news(self.now()) {
-            let _ =
-                self.merchants.cast(merchants::Msg::Change { id: merchant.id, change: Change::KeyUsed, reply: None });
+        let now = self.now();
+        let found = found.and_then(|merchant| merchant.key(&digest, now).cloned().map(|key| (merchant, key)));
+        let (merchant, key) = found.ok_or(GatewayError::Unauthenticated)?;
+        if key.use_is_news(now) {
+            let (change, by) = (Change::KeyUsed(key.id), Actor::default());
+            let _ = self.merchants.cast(merchants::Msg::Change { id: merchant.id, change, by, reply: None });
         }
-        Ok(merchant)
+        Ok((merchant, key))
     }
 
     /// Registers a merchant; its account must exist on the ledger.
@@ -182,7 +209,7 @@ impl Gateway {
     pub async fn register(&self, registration: Registration, is_admin: bool) -> Result<Registered, GatewayError> {
         self.check_account(&registration.hive_account).await?;
         let (reply, answer) = oneshot::channel();
-        self.tell_merchants(merchants::Msg::Register { registration, is_admin, reply })?;
+        self.tell_merchants(merchants::Msg::Register { registration, is_admin, by: self.doer(), reply })?;
         answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
     }
 
@@ -243,14 +270,9 @@ impl Gateway {
         Ok((secret, previous_valid_until))
     }
 
-    /// Gives a merchant a new API key; the old one stops at once.
-    ///
-    /// # Errors
-    /// [`GatewayError::MerchantNotFound`]; store errors.
-    pub async fn reissue_api_key(&self, id: MerchantId) -> Result<(Merchant, String), GatewayError> {
-        let text = merchant::api_key_text(self.context.env.entropy.bytes());
-        let merchant = self.change(id, Change::ApiKey(text.clone())).await?;
-        Ok((merchant, text))
+    /// Returns who acts through this handle.
+    pub(crate) fn doer(&self) -> Actor {
+        self.by.as_deref().cloned().unwrap_or_default()
     }
 
     /// Opens a payment session. An `Ok` means it is durable. Under an idempotency key the same request opens one session,
@@ -410,10 +432,10 @@ impl Gateway {
         answer.await.unwrap_or(Err(SessionError::Unknown))
     }
 
-    async fn change(&self, id: MerchantId, change: Change) -> Result<Merchant, GatewayError> {
+    pub(crate) async fn change(&self, id: MerchantId, change: Change) -> Result<Merchant, GatewayError> {
         let _place = self.waiting.try_acquire().map_err(|_| GatewayError::Overloaded)?;
         let (reply, answer) = oneshot::channel();
-        self.tell_merchants(merchants::Msg::Change { id, change, reply: Some(reply) })?;
+        self.tell_merchants(merchants::Msg::Change { id, change, by: self.doer(), reply: Some(reply) })?;
         answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
     }
 
@@ -443,6 +465,7 @@ impl Gateway {
         self.context.give_up_on(&error);
         match error {
             CommitError::Overloaded => GatewayError::Overloaded,
+            CommitError::KeysFull => GatewayError::TooManyIdempotencyKeys,
             CommitError::Conflict { .. } | CommitError::Claimed(_) | CommitError::Remembered(_) => {
                 GatewayError::Contended
             }
@@ -472,6 +495,7 @@ impl From<MerchantError> for GatewayError {
     fn from(error: MerchantError) -> Self {
         match error {
             MerchantError::NotFound(_) => Self::MerchantNotFound,
+            MerchantError::Key(rejection) => Self::Key(rejection),
             MerchantError::Overloaded => Self::Overloaded,
             MerchantError::Contended => Self::Contended,
             MerchantError::Unknown => Self::StoreFailed,

@@ -27,6 +27,7 @@ mod events;
 mod facilitator;
 mod gateway;
 mod housekeeper;
+mod keys;
 mod ledger_view;
 mod merchants;
 mod nodes;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use engine::{
     account::AccountName,
-    ids::MerchantId,
-    merchant::{Credentials, Merchant, Registration, Update, api_key_text},
+    audit::{Actor as Doer, Entry},
+    ids::{KeyId, MerchantId},
+    merchant::{ApiKey, Credentials, KeyRejection, Merchant, Registration, Update, api_key_text},
     time::Timestamp,
     webhook::Secret,
 };
@@ -27,6 +28,9 @@ pub enum MerchantError {
     /// The store takes no more for the moment.
     #[error("the store has more to write than it can")]
     Overloaded,
+    /// Its keys do not allow it.
+    #[error("{0}")]
+    Key(KeyRejection),
     /// Other writers kept changing the merchant.
     #[error("the merchant kept changing")]
     Contended,
@@ -51,14 +55,56 @@ pub struct Registered {
 pub(crate) enum Change {
     Update(Update),
     SetActive(bool),
-    Secret { secret: Secret, previous_valid_until: Option<Timestamp> },
-    ApiKey(String),
-    KeyUsed,
+    Secret {
+        secret: Secret,
+        previous_valid_until: Option<Timestamp>,
+    },
+    /// One new key in place of all.
+    ReissueKey {
+        id: KeyId,
+        text: String,
+    },
+    AddKey(Box<ApiKey>),
+    RevokeKey(KeyId),
+    RollKey {
+        old: KeyId,
+        id: KeyId,
+        text: String,
+        valid_until: Option<Timestamp>,
+    },
+    KeyUsed(KeyId),
+}
+
+impl Change {
+    /// Returns how the audit log calls it, and which key it is about; what is no deed of anybody's is not told.
+    fn told(&self) -> Option<(&'static str, Option<KeyId>)> {
+        Some(match self {
+            Self::Update(_) => ("merchant_updated", None),
+            Self::SetActive(true) => ("merchant_activated", None),
+            Self::SetActive(false) => ("merchant_deactivated", None),
+            Self::Secret { .. } => ("webhook_secret_rotated", None),
+            Self::ReissueKey { id, .. } => ("api_key_reissued", Some(*id)),
+            Self::AddKey(key) => ("api_key_created", Some(key.id)),
+            Self::RevokeKey(id) => ("api_key_revoked", Some(*id)),
+            Self::RollKey { old, .. } => ("api_key_rolled", Some(*old)),
+            Self::KeyUsed(_) => return None,
+        })
+    }
 }
 
 pub(crate) enum Msg {
-    Register { registration: Registration, is_admin: bool, reply: oneshot::Sender<Result<Registered, MerchantError>> },
-    Change { id: MerchantId, change: Change, reply: Option<oneshot::Sender<Result<Merchant, MerchantError>>> },
+    Register {
+        registration: Registration,
+        is_admin: bool,
+        by: Doer,
+        reply: oneshot::Sender<Result<Registered, MerchantError>>,
+    },
+    Change {
+        id: MerchantId,
+        change: Change,
+        by: Doer,
+        reply: Option<oneshot::Sender<Result<Merchant, MerchantError>>>,
+    },
 }
 
 pub(crate) struct Merchants {
@@ -76,11 +122,11 @@ impl Actor for Merchants {
 
     async fn handle(&self, _myself: ActorRef<Msg>, message: Msg, (): &mut ()) -> Result<(), ActorProcessingErr> {
         match message {
-            Msg::Register { registration, is_admin, reply } => {
-                let _ = reply.send(self.register(registration, is_admin).await);
+            Msg::Register { registration, is_admin, by, reply } => {
+                let _ = reply.send(self.register(registration, is_admin, by).await);
             }
-            Msg::Change { id, change, reply } => {
-                let changed = self.change(id, &change).await;
+            Msg::Change { id, change, by, reply } => {
+                let changed = self.change(id, &change, &by).await;
                 if let Some(reply) = reply {
                     let _ = reply.send(changed);
                 }
@@ -91,7 +137,12 @@ impl Actor for Merchants {
 }
 
 impl Merchants {
-    async fn register(&self, registration: Registration, is_admin: bool) -> Result<Registered, MerchantError> {
+    async fn register(
+        &self,
+        registration: Registration,
+        is_admin: bool,
+        by: Doer,
+    ) -> Result<Registered, MerchantError> {
         let env = &self.context.env;
         let now = self.context.now();
         let api_key = api_key_text(env.entropy.bytes());
@@ -102,14 +153,15 @@ impl Merchants {
             api_key: &api_key,
             secret: secret.clone(),
         };
-        let merchant = Merchant { is_admin, ..Merchant::register(registration, credentials, now) };
+        let merchant = Merchant::register(registration, credentials, is_admin, now);
         self.watch(&merchant.hive_account);
-        self.commit(&merchant, None, None).await?;
+        let entry = Entry::of_merchant(by, "merchant_registered", None, &merchant, None, now);
+        self.commit(&merchant, None, vec![Write::Audit(Box::new(entry))]).await?;
         tracing::info!(merchant.id = %merchant.id, account = %merchant.hive_account, "merchant {} registered", merchant.id);
         Ok(Registered { merchant, api_key, secret })
     }
 
-    async fn change(&self, id: MerchantId, change: &Change) -> Result<Merchant, MerchantError> {
+    async fn change(&self, id: MerchantId, change: &Change, by: &Doer) -> Result<Merchant, MerchantError> {
         for _ in 0..MAX_CONFLICTS {
             let merchant = match self.context.env.store.merchant(id).await {
                 Ok(Some(merchant)) => merchant,
@@ -121,20 +173,38 @@ impl Merchants {
             };
             let now = self.context.now();
             let changed = match change.clone() {
-                Change::Update(update) => merchant.updated(update, now),
-                Change::SetActive(is_active) => merchant.set_active(is_active, now),
+                Change::Update(update) => Ok(merchant.updated(update, now)),
+                Change::SetActive(is_active) => Ok(merchant.set_active(is_active, now)),
                 Change::Secret { secret, previous_valid_until } => {
-                    merchant.with_secret(secret, previous_valid_until, now)
+                    Ok(merchant.with_secret(secret, previous_valid_until, now))
                 }
-                Change::ApiKey(text) => merchant.with_key(self.context.env.entropy.key_id(now), &text, now),
+                Change::ReissueKey { id, text } => Ok(merchant.with_only_key(id, &text, now)),
+                Change::AddKey(key) => merchant.with_key(*key, now),
+                Change::RevokeKey(key) => merchant.without_key(key, now),
+                Change::RollKey { old, id, text, valid_until } => {
+                    merchant.with_rolled_key(old, id, &text, valid_until, now)
+                }
                 // Many requests may have asked for the same minute.
-                Change::KeyUsed if !merchant.key.use_is_news(now) => return Ok(merchant),
-                Change::KeyUsed => merchant.key_used(now),
+                Change::KeyUsed(key) => {
+                    let is_news = merchant.keys.iter().any(|known| known.id == key && known.use_is_news(now));
+                    if !is_news {
+                        return Ok(merchant);
+                    }
+                    Ok(merchant.key_used(key, now))
+                }
             };
+            let changed = changed.map_err(MerchantError::Key)?;
+            let entry = change.told().map(|(action, key)| {
+                let subject = key.map(|key| key.to_string());
+                Entry::of_merchant(by.clone(), action, Some(&merchant), &changed, subject, now)
+            });
             self.watch(&changed.hive_account);
+            let mut beside: Vec<Write> = entry.map(|entry| Write::Audit(Box::new(entry))).into_iter().collect();
             // What is known of the old address says nothing of the new one.
-            let moved = (changed.webhook_url != merchant.webhook_url).then_some(Write::EnableEndpoint { merchant: id });
-            match self.commit(&changed, Some(merchant.version), moved).await {
+            if changed.webhook_url != merchant.webhook_url {
+                beside.push(Write::EnableEndpoint { merchant: id });
+            }
+            match self.commit(&changed, Some(merchant.version), beside).await {
                 Ok(()) => return Ok(changed),
                 Err(MerchantError::Contended) => {}
                 Err(error) => return Err(error),
@@ -154,17 +224,18 @@ impl Merchants {
         &self,
         merchant: &Merchant,
         expected: Option<u64>,
-        beside: Option<Write>,
+        beside: Vec<Write>,
     ) -> Result<(), MerchantError> {
-        let write = Write::Merchant { merchant: Box::new(merchant.clone()), expected };
-        let batch = Batch { writes: [write].into_iter().chain(beside).collect() };
+        let mut batch = Batch::of(Write::Merchant { merchant: Box::new(merchant.clone()), expected });
+        batch.writes.extend(beside);
         self.context.env.store.commit(batch).await.map_err(|error| {
             self.context.give_up_on(&error);
             match error {
                 CommitError::Overloaded => MerchantError::Overloaded,
-                CommitError::Conflict { .. } | CommitError::Claimed(_) | CommitError::Remembered(_) => {
-                    MerchantError::Contended
-                }
+                CommitError::Conflict { .. }
+                | CommitError::Claimed(_)
+                | CommitError::Remembered(_)
+                | CommitError::KeysFull => MerchantError::Contended,
                 CommitError::Unknown(_) => MerchantError::Unknown,
             }
         })

@@ -43,6 +43,8 @@ pub struct Settings {
     pub allow_insecure_webhooks: bool,
     /// How agents' payments are taken.
     pub x402: X402Settings,
+    /// Whether merchants may roll their own API keys; otherwise support re-issues them.
+    pub key_roll: bool,
     /// Calls that may wait at the handle at once; the rest are turned away.
     pub max_waiting_calls: usize,
 }
@@ -68,6 +70,7 @@ impl Settings {
             event_retention: Duration::from_secs(60 * 86_400),
             allow_insecure_webhooks: false,
             x402: X402Settings::default(),
+            key_roll: false,
             max_waiting_calls: 4_096,
         }
     }

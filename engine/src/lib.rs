@@ -4,6 +4,8 @@
 //! arguments. Time arrives as [`time::Timestamp`], randomness as bytes.
 
 pub mod account;
+pub mod api_key;
+pub mod audit;
 pub mod fields;
 pub mod hive;
 pub mod idempotency;

@@ -1,11 +1,9 @@
 //! A merchant: who may ask for money, where it goes, and the credentials that prove it.
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
-use subtle::ConstantTimeEq;
-
+pub use crate::api_key::{ApiKey, KeyDigest, Scope, Scopes, api_key_text};
 use crate::{
     account::AccountName,
+    api_key::MAX_KEYS,
     fields::{self, UrlRule, Violation},
     ids::{KeyId, MerchantId},
     time::Timestamp,
@@ -39,76 +37,10 @@ pub struct Merchant {
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
-    /// The key that speaks for it.
-    pub key: ApiKey,
+    /// The keys that speak for it, at least one; the first is the one its record shows.
+    pub keys: Vec<ApiKey>,
     /// What its webhooks are signed with.
     pub secrets: Secrets,
-}
-
-/// What is kept of an API key; the key itself was shown once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiKey {
-    /// The record's id.
-    pub id: KeyId,
-    /// What the key hashes to.
-    pub digest: KeyDigest,
-    /// Its last four characters, to tell keys apart.
-    pub last4: String,
-    /// When it was issued.
-    pub created_at: Timestamp,
-    /// When it was last used, to the minute.
-    pub last_used_at: Option<Timestamp>,
-}
-
-/// What an API key hashes to. Keys carry 192 bits of randomness, so one round of a keyed hash is enough.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyDigest(pub [u8; 32]);
-
-impl KeyDigest {
-    /// Hashes the text of a key.
-    #[must_use]
-    pub fn of(key: &str) -> Self {
-        let mut mac = Hmac::<Sha256>::new_from_slice(b"hivetill api key 1").expect("HMAC takes a key of any length");
-        mac.update(key.as_bytes());
-        Self(mac.finalize().into_bytes().into())
-    }
-
-    /// Compares without telling by time where two digests differ.
-    #[must_use]
-    pub fn matches(&self, other: &Self) -> bool {
-        self.0.ct_eq(&other.0).into()
-    }
-}
-
-/// Hides the digest from logs.
-impl std::fmt::Debug for KeyDigest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("KeyDigest(..)")
-    }
-}
-
-/// What every API key starts with.
-pub const API_KEY_PREFIX: &str = "sk_live_";
-
-/// Writes an API key from 24 random bytes: `sk_live_` and 48 hex characters.
-#[must_use]
-pub fn api_key_text(random: [u8; 24]) -> String {
-    format!("{API_KEY_PREFIX}{}", hex::encode(random))
-}
-
-impl ApiKey {
-    /// Returns the record of a key that is being issued.
-    #[must_use]
-    pub fn issue(id: KeyId, text: &str, now: Timestamp) -> Self {
-        let last4 = text.chars().rev().take(4).collect::<Vec<_>>().into_iter().rev().collect();
-        Self { id, digest: KeyDigest::of(text), last4, created_at: now, last_used_at: None }
-    }
-
-    /// Says whether a use at `now` is worth writing down: the record is exact to the minute, not to the request.
-    #[must_use]
-    pub fn use_is_news(&self, now: Timestamp) -> bool {
-        self.last_used_at.is_none_or(|last| now.since(last).as_secs() >= 60)
-    }
 }
 
 /// What a merchant registers with, checked.
@@ -230,6 +162,20 @@ fn receiving_account(name: &str) -> Result<AccountName, Violation> {
     Ok(account)
 }
 
+/// Why a merchant's keys were not changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyRejection {
+    /// The merchant has no such key.
+    #[error("no such API key")]
+    NotFound,
+    /// It has as many as it may have.
+    #[error("a merchant has at most {MAX_KEYS} API keys")]
+    TooMany,
+    /// It is the last one.
+    #[error("the last API key cannot be revoked")]
+    Last,
+}
+
 /// The freshly made parts of a new merchant.
 #[derive(Debug)]
 pub struct Credentials<'a> {
@@ -246,7 +192,8 @@ pub struct Credentials<'a> {
 impl Merchant {
     /// Registers a merchant: active, with x402 on.
     #[must_use]
-    pub fn register(registration: Registration, credentials: Credentials<'_>, now: Timestamp) -> Self {
+    pub fn register(registration: Registration, credentials: Credentials<'_>, is_admin: bool, now: Timestamp) -> Self {
+        let scopes = Scopes::of_registration(is_admin);
         Self {
             id: credentials.id,
             version: 1,
@@ -257,10 +204,10 @@ impl Merchant {
             support_url: None,
             is_active: true,
             x402_enabled: true,
-            is_admin: false,
+            is_admin,
             created_at: now,
             updated_at: now,
-            key: ApiKey::issue(credentials.key_id, credentials.api_key, now),
+            keys: vec![ApiKey::issue(credentials.key_id, credentials.api_key, "", scopes, now)],
             secrets: Secrets::only(credentials.secret),
         }
     }
@@ -291,18 +238,81 @@ impl Merchant {
         Self { secrets: self.secrets.rotated(secret, previous_valid_until), ..self.next(now) }
     }
 
-    /// Returns the merchant with a new API key; the old one stops at once.
+    /// Returns the key that a text hashes to, if it still opens anything.
     #[must_use]
-    pub fn with_key(&self, id: KeyId, text: &str, now: Timestamp) -> Self {
-        Self { key: ApiKey::issue(id, text, now), ..self.next(now) }
+    pub fn key(&self, digest: &KeyDigest, now: Timestamp) -> Option<&ApiKey> {
+        self.keys.iter().find(|key| key.digest.matches(digest) && key.is_alive(now))
     }
 
-    /// Returns the merchant with its key's last use set to `now`; nothing else about it changed.
+    /// Returns the merchant with one new API key; every other stops at once.
     #[must_use]
-    pub fn key_used(&self, now: Timestamp) -> Self {
+    pub fn with_only_key(&self, id: KeyId, text: &str, now: Timestamp) -> Self {
+        let key = ApiKey::issue(id, text, "", Scopes::of_registration(self.is_admin), now);
+        Self { keys: vec![key], ..self.next(now) }
+    }
+
+    /// Returns the merchant with a further key.
+    ///
+    /// # Errors
+    /// [`KeyRejection::TooMany`].
+    pub fn with_key(&self, key: ApiKey, now: Timestamp) -> Result<Self, KeyRejection> {
+        let mut next = self.next(now);
+        next.keys.retain(|key| key.is_alive(now));
+        if next.keys.len() >= MAX_KEYS {
+            return Err(KeyRejection::TooMany);
+        }
+        next.keys.push(key);
+        Ok(next)
+    }
+
+    /// Returns the merchant without one of its keys.
+    ///
+    /// # Errors
+    /// [`KeyRejection::NotFound`]; [`KeyRejection::Last`] where nothing would speak for the merchant any more.
+    pub fn without_key(&self, id: KeyId, now: Timestamp) -> Result<Self, KeyRejection> {
+        let mut next = self.next(now);
+        next.keys.retain(|key| key.is_alive(now));
+        let before = next.keys.len();
+        next.keys.retain(|key| key.id != id);
+        match next.keys.len() {
+            after if after == before => Err(KeyRejection::NotFound),
+            0 => Err(KeyRejection::Last),
+            _ => Ok(next),
+        }
+    }
+
+    /// Returns the merchant with a successor of one of its keys, which goes on until `valid_until`, or stops at once.
+    ///
+    /// # Errors
+    /// [`KeyRejection::NotFound`]; [`KeyRejection::TooMany`].
+    pub fn with_rolled_key(
+        &self,
+        old: KeyId,
+        id: KeyId,
+        text: &str,
+        valid_until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Self, KeyRejection> {
+        let mut next = self.next(now);
+        next.keys.retain(|key| key.is_alive(now));
+        let at = next.keys.iter().position(|key| key.id == old).ok_or(KeyRejection::NotFound)?;
+        let before = next.keys[at].clone();
+        next.keys[at] = ApiKey::issue(id, text, &before.name, before.scopes, now);
+        if let Some(end) = valid_until {
+            let end = before.expires_at.map_or(end, |earlier| earlier.min(end));
+            next.keys.push(ApiKey { expires_at: Some(end), ..before });
+        }
+        if next.keys.len() > MAX_KEYS { Err(KeyRejection::TooMany) } else { Ok(next) }
+    }
+
+    /// Returns the merchant with a key's last use set to `now`; nothing else about it changed.
+    #[must_use]
+    pub fn key_used(&self, id: KeyId, now: Timestamp) -> Self {
         let mut used = self.clone();
         used.version += 1;
-        used.key.last_used_at = Some(now);
+        for key in used.keys.iter_mut().filter(|key| key.id == id) {
+            key.last_used_at = Some(now);
+        }
         used
     }
 
@@ -314,6 +324,7 @@ impl Merchant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::{Actor, Entry};
 
     fn merchant() -> Merchant {
         let registration = Registration::check(" Blue Mugs ", "blue.mugs", None).unwrap();
@@ -323,7 +334,7 @@ mod tests {
             api_key: &api_key_text([7; 24]),
             secret: Secret::from_random([3; 32]),
         };
-        Merchant::register(registration, credentials, Timestamp::from_seconds(100))
+        Merchant::register(registration, credentials, false, Timestamp::from_seconds(100))
     }
 
     #[test]
@@ -331,9 +342,9 @@ mod tests {
         let merchant = merchant();
         assert_eq!(merchant.name, "Blue Mugs");
         assert!(merchant.is_active && merchant.x402_enabled && !merchant.is_admin);
-        assert_eq!(merchant.key.last4, "0707");
-        assert!(merchant.key.digest.matches(&KeyDigest::of(&api_key_text([7; 24]))));
-        assert!(!merchant.key.digest.matches(&KeyDigest::of(&api_key_text([8; 24]))));
+        assert_eq!(merchant.keys[0].last4, "0707");
+        assert!(merchant.keys[0].digest.matches(&KeyDigest::of(&api_key_text([7; 24]))));
+        assert!(!merchant.keys[0].digest.matches(&KeyDigest::of(&api_key_text([8; 24]))));
     }
 
     #[test]
@@ -359,8 +370,58 @@ mod tests {
 
     #[test]
     fn a_key_use_is_written_at_most_once_a_minute() {
-        let used = merchant().key_used(Timestamp::from_seconds(100));
-        assert!(!used.key.use_is_news(Timestamp::from_seconds(159)));
-        assert!(used.key.use_is_news(Timestamp::from_seconds(160)));
+        let used = merchant().key_used(KeyId::from_bits(2), Timestamp::from_seconds(100));
+        assert!(!used.keys[0].use_is_news(Timestamp::from_seconds(159)));
+        assert!(used.keys[0].use_is_news(Timestamp::from_seconds(160)));
+    }
+
+    fn another(n: u128) -> ApiKey {
+        let text = format!("sk_live_{n:048}");
+        ApiKey::issue(KeyId::from_bits(n), &text, "till", Scopes::MERCHANT, Timestamp::from_seconds(100))
+    }
+
+    #[test]
+    fn keys_come_and_go_and_the_last_one_stays() {
+        let now = Timestamp::from_seconds(200);
+        let mut merchant = merchant();
+        for n in 3..22 {
+            merchant = merchant.with_key(another(n), now).unwrap();
+        }
+        assert_eq!(merchant.with_key(another(99), now), Err(KeyRejection::TooMany));
+        assert_eq!(merchant.without_key(KeyId::from_bits(99), now), Err(KeyRejection::NotFound));
+        for n in 2..21 {
+            merchant = merchant.without_key(KeyId::from_bits(n), now).unwrap();
+        }
+        assert_eq!(merchant.without_key(KeyId::from_bits(21), now), Err(KeyRejection::Last));
+    }
+
+    #[test]
+    fn a_rolled_key_goes_on_for_its_overlap_and_its_successor_takes_its_place() {
+        let (now, end) = (Timestamp::from_seconds(200), Timestamp::from_seconds(300));
+        let (old, new) = (api_key_text([7; 24]), api_key_text([8; 24]));
+        let (old_id, new_id) = (KeyId::from_bits(2), KeyId::from_bits(9));
+        let rolled = merchant().with_rolled_key(old_id, new_id, &new, Some(end), now).unwrap();
+        let opens = |merchant: &Merchant, text: &str, at| merchant.key(&KeyDigest::of(text), at).is_some();
+        assert!(opens(&rolled, &old, now) && opens(&rolled, &new, now));
+        assert!(!opens(&rolled, &old, end) && opens(&rolled, &new, end));
+        assert_eq!((rolled.keys[0].id, rolled.keys[0].scopes), (new_id, Scopes::MERCHANT));
+        let at_once = merchant().with_rolled_key(old_id, new_id, &new, None, now).unwrap();
+        assert!(!opens(&at_once, &old, now));
+        assert_eq!(rolled.with_only_key(KeyId::from_bits(10), "sk_live_y", now).keys.len(), 1);
+    }
+
+    #[test]
+    fn the_audit_log_tells_what_changed_and_no_secret() {
+        let before = merchant();
+        let raw =
+            RawUpdate { webhook_url: Some(Some("https://x.example/h?token=1".to_owned())), ..RawUpdate::default() };
+        let after = before.updated(Update::check(raw, false).unwrap(), Timestamp::from_seconds(200));
+        let after = after.with_secret(Secret::from_random([9; 32]), None, Timestamp::from_seconds(200));
+        let at = Timestamp::from_seconds(200);
+        let entry = Entry::of_merchant(Actor::default(), "merchant_updated", Some(&before), &after, None, at);
+        let fields: Vec<_> = entry.changes.iter().map(|change| change.field.as_str()).collect();
+        assert_eq!(fields, ["webhookUrl", "webhookSecret"]);
+        let text = format!("{entry:?}");
+        assert!(!text.contains("whsec_") && !text.contains("token=1"), "{text}");
     }
 }

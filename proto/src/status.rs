@@ -77,7 +77,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 43] = [
+pub const TABLE: [Row; 48] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -99,6 +99,41 @@ pub const TABLE: [Row; 43] = [
         "this API key belongs to another merchant",
     ),
     row(Reason::AdminRequired, "admin_required", Code::PermissionDenied, 403, "this needs an API key of an admin"),
+    row(
+        Reason::InsufficientScope,
+        "insufficient_scope",
+        Code::PermissionDenied,
+        403,
+        "this API key lacks the scope that this needs",
+    ),
+    row(
+        Reason::TooManyApiKeys,
+        "too_many_api_keys",
+        Code::FailedPrecondition,
+        409,
+        "the merchant has as many API keys as it may have; revoke one",
+    ),
+    row(
+        Reason::TooManyIdempotencyKeys,
+        "too_many_idempotency_keys",
+        Code::ResourceExhausted,
+        429,
+        "too many idempotency keys were used in the last 24 hours",
+    ),
+    row(
+        Reason::KeyRollDisabled,
+        "key_roll_disabled",
+        Code::PermissionDenied,
+        403,
+        "API keys are re-issued through support here",
+    ),
+    row(
+        Reason::ApiKeyInUse,
+        "api_key_in_use",
+        Code::FailedPrecondition,
+        409,
+        "this API key cannot be revoked: it is the one that asks, or the last one",
+    ),
     row(Reason::InactiveMerchant, "inactive_merchant", Code::PermissionDenied, 403, "the merchant account is inactive"),
     row(
         Reason::InvalidFormToken,
@@ -377,6 +412,7 @@ const fn default_retry(reason: Reason) -> Option<u32> {
         | Reason::Timeout => Some(1),
         Reason::NodeUnavailable | Reason::RateUnavailable | Reason::StoreUnavailable => Some(5),
         Reason::TooManyOpenPayments => Some(60),
+        Reason::TooManyIdempotencyKeys => Some(300),
         _ => None,
     }
 }

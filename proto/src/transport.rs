@@ -13,7 +13,8 @@ use tonic::{Status, body::Body, server::NamedService, transport::Channel};
 use tower::Service;
 
 use crate::v1::{
-    checkout_client::CheckoutClient, events_client::EventsClient, fees_client::FeesClient,
+    api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient, checkout_client::CheckoutClient,
+    events_client::EventsClient, exports_client::ExportsClient, fees_client::FeesClient,
     merchants_client::MerchantsClient, payments_client::PaymentsClient, reconciliation_client::ReconciliationClient,
     system_client::SystemClient, webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
 };
@@ -38,6 +39,24 @@ impl Engine {
     #[must_use]
     pub fn merchants(&self) -> MerchantsClient<Transport> {
         MerchantsClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the API keys' service.
+    #[must_use]
+    pub fn api_keys(&self) -> ApiKeysClient<Transport> {
+        ApiKeysClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the audit log's service.
+    #[must_use]
+    pub fn audit_log(&self) -> AuditLogClient<Transport> {
+        AuditLogClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the service that gives whole lists.
+    #[must_use]
+    pub fn exports(&self) -> ExportsClient<Transport> {
+        ExportsClient::new(self.transport.clone())
     }
 
     /// Returns the client of the payments' service.

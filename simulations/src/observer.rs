@@ -189,7 +189,8 @@ impl Observer {
                 }
                 // Nobody in the simulation asks for a delivery or changes an endpoint.
                 Write::Redeliver(_) | Write::Replay { .. } | Write::EnableEndpoint { .. } | Write::Prune { .. } => {}
-                Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {}
+                Write::Audit(_) | Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {
+                }
             }
         }
     }

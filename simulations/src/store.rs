@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
     account::AccountName,
+    audit::Entry,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::TxId,
@@ -15,8 +16,8 @@ use engine::{
 };
 use futures_util::future::BoxFuture;
 use storage::{
-    Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, MerchantQuery, Page, PaymentQuery, Read,
-    RedbStore, Store, Unmatched, Write,
+    AuditQuery, Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, MerchantQuery, Page,
+    PaymentQuery, Read, RedbStore, Store, Unmatched, Write,
 };
 
 use crate::{options::Fault, trace::Lane, world::World};
@@ -113,6 +114,7 @@ impl Store for SimStore {
         unmatched_before(account: AccountName, before: engine::ledger::Place, limit: usize) -> Vec<Unmatched>;
         waiting_for_sessions(after: Option<storage::StrayKey>, limit: usize) -> Vec<storage::StrayKey>;
         payments_near(vicinity: storage::Vicinity) -> Vec<Payment>;
+        audit(query: AuditQuery) -> Vec<Entry>;
         note(name: &'static str) -> Option<Vec<u8>>;
     }
 
@@ -157,7 +159,12 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
                 logged.is_some_and(|logged| !logged.is_replayable())
             }
             Write::EnableEndpoint { .. } | Write::Prune { .. } => continue,
-            Write::Event(_) | Write::Unmatched(_) | Write::Note { .. } | Write::Remember(_) | Write::Forget { .. } => {
+            Write::Event(_)
+            | Write::Audit(_)
+            | Write::Unmatched(_)
+            | Write::Note { .. }
+            | Write::Remember(_)
+            | Write::Forget { .. } => {
                 continue;
             }
         };

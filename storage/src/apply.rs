@@ -19,11 +19,13 @@ use crate::{
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
     stray,
-    tables::{DeliveryKey, Tables, meta},
+    tables::{DeliveryKey, KEYS_COUNT, Tables, meta},
 };
 
 /// Idempotency keys forgotten by one commit at most.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
+/// Idempotency keys kept of one merchant at once.
+const MAX_KEPT_KEYS: u64 = 10_000;
 
 /// The batches of one transaction.
 pub(crate) struct Group<'t> {
@@ -167,7 +169,9 @@ impl Group<'_> {
                 Ok(made.map(|made| (*record, *names) = made))
             }
             Step::Unmatched { account, place, record, .. } => stray::foresee(self, ahead, account, *place, record),
-            Step::Rate(_) | Step::Note { .. } | Step::EnableEndpoint(_) | Step::Prune { .. } => Ok(Ok(())),
+            Step::Audit(_) | Step::Rate(_) | Step::Note { .. } | Step::EnableEndpoint(_) | Step::Prune { .. } => {
+                Ok(Ok(()))
+            }
         }
     }
 
@@ -204,7 +208,7 @@ impl Group<'_> {
     fn check_merchant(&mut self, step: &mut MerchantStep, ahead: &mut Ahead) -> Checked {
         let id = step.id.bits();
         let stored = match ahead.merchants.get(&id) {
-            Some(facts) => Some(*facts),
+            Some(facts) => Some(facts.clone()),
             None => match self.tables.merchants()?.get(id)? {
                 Some(bytes) => {
                     Some(record::merchant_facts(bytes.value()).map_err(Fault::damaged("merchants", step.id))?)
@@ -212,22 +216,26 @@ impl Group<'_> {
                 None => None,
             },
         };
-        if stored.map(|facts| facts.version) != step.expected {
+        if stored.as_ref().map(|facts| facts.version) != step.expected {
             return conflict(format_args!("merchant {}", step.id));
         }
-        let holder = match ahead.keys.get(&step.facts.digest) {
-            Some(holder) => *holder,
-            None => self.tables.api_keys()?.get(&step.facts.digest)?.map(|holder| holder.value()),
-        };
-        if holder.is_some_and(|holder| holder != id) {
-            return conflict(format_args!("the API key of merchant {}", step.id));
+        for digest in &step.facts.digests {
+            let holder = match ahead.keys.get(digest) {
+                Some(holder) => *holder,
+                None => self.tables.api_keys()?.get(digest)?.map(|holder| holder.value()),
+            };
+            if holder.is_some_and(|holder| holder != id) {
+                return conflict(format_args!("an API key of merchant {}", step.id));
+            }
         }
-        if let Some(stored) = stored {
-            ahead.keys.insert(stored.digest, None);
+        for digest in stored.iter().flat_map(|stored| &stored.digests) {
+            ahead.keys.insert(*digest, None);
         }
-        ahead.keys.insert(step.facts.digest, Some(id));
+        for digest in &step.facts.digests {
+            ahead.keys.insert(*digest, Some(id));
+        }
         step.before = stored;
-        ahead.merchants.insert(id, step.facts);
+        ahead.merchants.insert(id, step.facts.clone());
         Ok(Ok(()))
     }
 
@@ -247,9 +255,19 @@ impl Group<'_> {
         if let Some(stored) = stored.filter(|stored| is_kept(stored) && stored.is_alive(new.at)) {
             return Ok(Err(CommitError::Remembered(Box::new(stored))));
         }
+        if stored.is_none() && self.kept_keys(key.0)? >= MAX_KEPT_KEYS {
+            return Ok(Err(CommitError::KeysFull));
+        }
         *before = stored;
         ahead.remembered.insert(key, *new);
         Ok(Ok(()))
+    }
+
+    /// Returns how many idempotency keys of a merchant are kept, dead ones that nobody has swept yet among them.
+    fn kept_keys(&mut self, merchant: u128) -> Result<u64, Fault> {
+        let key = (merchant, KEYS_COUNT);
+        let stored = self.tables.payment_counts()?.get(key)?.map_or(0, |count| count.value());
+        Ok(stored.saturating_add_signed(self.counts.get(&key).copied().unwrap_or(0)))
     }
 
     fn check_claim(&mut self, claimed: &Claimed, nonce: [u8; 32], ahead: &mut Ahead) -> Checked {
@@ -345,6 +363,7 @@ impl Group<'_> {
             Step::Cursor { cursor, .. } => self.set(meta::CURSOR, &record::cursor_to_bytes(&cursor)),
             Step::Unmatched { account, place, record, names } => stray::keep(self, &account, place, &record, names),
             Step::Handle { account, place, record, names, .. } => stray::handle(self, &account, place, &record, names),
+            Step::Audit(record) => self.append_audit(&record),
             Step::Rate(record) => self.set(meta::RATE, &record),
             Step::Note { name, value } => self.set(&meta::note(name), &value),
             Step::Index(indexed) => {
@@ -355,6 +374,13 @@ impl Group<'_> {
                 self.set(meta::SEARCH_CURSOR, &indexed.up_to.to_be_bytes())
             }
         }
+    }
+
+    fn append_audit(&mut self, record: &[u8]) -> Result<(), Fault> {
+        let log = self.tables.audit()?;
+        let last = log.last()?.map_or(0, |(seq, _)| seq.value());
+        log.insert(last + 1, record)?;
+        Ok(())
     }
 
     fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {
@@ -368,6 +394,8 @@ impl Group<'_> {
         let times = self.tables.idempotency_times()?;
         if let Some(before) = before {
             times.remove((before.at.millis(), merchant, &new.key))?;
+        } else {
+            *self.counts.entry((merchant, KEYS_COUNT)).or_default() += 1;
         }
         times.insert((new.at.millis(), merchant, &new.key), ())?;
         Ok(())
@@ -384,6 +412,7 @@ impl Group<'_> {
         for (millis, merchant, key) in old {
             self.tables.idempotency_times()?.remove((millis, merchant, &key))?;
             self.tables.idempotency()?.remove((merchant, &key))?;
+            *self.counts.entry((merchant, KEYS_COUNT)).or_default() -= 1;
         }
         Ok(())
     }
@@ -436,10 +465,14 @@ impl Group<'_> {
     fn write_merchant(&mut self, step: MerchantStep) -> Result<(), Fault> {
         let id = step.id.bits();
         self.tables.merchants()?.insert(id, step.record.as_slice())?;
-        if let Some(before) = step.before.filter(|before| before.digest != step.facts.digest) {
-            self.tables.api_keys()?.remove(&before.digest)?;
+        let none = BTreeSet::new();
+        let before = step.before.as_ref().map_or(&none, |before| &before.digests);
+        for gone in before.difference(&step.facts.digests) {
+            self.tables.api_keys()?.remove(gone)?;
         }
-        self.tables.api_keys()?.insert(&step.facts.digest, id)?;
+        for new in step.facts.digests.difference(before) {
+            self.tables.api_keys()?.insert(new, id)?;
+        }
         self.tables.accounts()?.insert(step.account.as_str(), ())?;
         Ok(())
     }
@@ -490,7 +523,7 @@ mod tests {
         let transaction = database.begin_write().unwrap();
         let mut group = Group::of(&transaction, 0);
         let create = |payment: Payment| Batch::of(Write::Payment { payment: Box::new(payment), expected: None });
-        group.apply(Prepared::from_batch(create(payment()))).unwrap().unwrap();
+        group.apply(Prepared::from_batch(create(payment()), &crate::Vault::default())).unwrap().unwrap();
         group.write_gathered().unwrap();
         let touched = group.tables.opened();
         assert_eq!(touched, ["payments", "slugs", "payments_by_merchant", "payment_counts", "deadlines"]);

@@ -2,6 +2,7 @@
 
 use engine::{
     account::AccountName,
+    audit::Entry,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{BlockId, Place, Transfer, TxId},
@@ -124,6 +125,8 @@ pub enum Write {
         /// What is done about it.
         handling: Handling,
     },
+    /// A line of the audit log, appended.
+    Audit(Box<Entry>),
     /// The newest price of HIVE.
     Rate(Rate),
     /// A small named value: what chain the store belongs to, keys of this installation.
@@ -326,6 +329,9 @@ pub enum CommitError {
     /// The idempotency key stands for a request that was done before. Nothing was written.
     #[error("done before: {:?}", .0.made)]
     Remembered(Box<Remembered>),
+    /// The merchant has as many idempotency keys as are remembered. Nothing was written.
+    #[error("the merchant has too many idempotency keys")]
+    KeysFull,
     /// The writer's queue is full. Nothing was written; come back later.
     #[error("the store has more to write than it can")]
     Overloaded,

@@ -52,6 +52,12 @@ pub enum OpenError {
         /// What this program knows.
         known: u32,
     },
+    /// Its secrets are sealed with a master key that was not given.
+    #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key, and none is set" })]
+    MasterKey {
+        /// Whether a master key was given.
+        is_given: bool,
+    },
     /// The file system said no.
     #[error("cannot open {}: {error}", path.display())]
     Io {

@@ -18,6 +18,7 @@ mod redb_store;
 mod search;
 mod stray;
 mod tables;
+mod vault;
 
 use std::collections::BTreeSet;
 
@@ -31,6 +32,7 @@ pub use committer::CommitMode;
 pub use directory::{FILE_NAME, OpenError};
 use engine::{
     account::AccountName,
+    audit::Entry,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
@@ -39,8 +41,11 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
-pub use query::{DeliveryQuery, Due, DueWork, MerchantQuery, Page, PageAt, PaymentQuery, StrayKey, Vicinity};
+pub use query::{
+    AuditQuery, DeliveryQuery, Due, DueWork, MerchantQuery, Page, PageAt, PaymentQuery, StrayKey, Vicinity,
+};
 pub use redb_store::{Options, RedbStore};
+pub use vault::{MasterKey, Vault};
 
 /// A read that failed. Nothing can be said of what is stored; the process should stop and reload.
 #[derive(Debug, thiserror::Error)]
@@ -186,6 +191,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the payments that a stray transfer may have been meant for, newest first.
     fn payments_near(&self, vicinity: Vicinity) -> Read<'_, Vec<Payment>>;
+
+    /// Returns entries of the audit log, newest first.
+    fn audit(&self, query: AuditQuery) -> Read<'_, Vec<Entry>>;
 
     /// Returns a small named value that was stored with [`Write::Note`].
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>>;

@@ -15,6 +15,7 @@ use crate::{
     record::{self, AttemptKey, MerchantFacts, PaymentFacts, SUMMARY_LEN, Summary},
     search::Indexed,
     stray,
+    vault::Vault,
 };
 
 /// A batch whose records are bytes already.
@@ -75,6 +76,7 @@ pub(crate) enum Step {
         /// The unknown session it names, from the stored one.
         names: Option<PaymentId>,
     },
+    Audit(Vec<u8>),
     Rate(Vec<u8>),
     Note {
         name: &'static str,
@@ -162,13 +164,13 @@ impl EventStep {
 
 impl Prepared {
     /// Makes a batch ready.
-    pub(crate) fn from_batch(batch: Batch) -> Self {
-        Self { steps: batch.writes.into_iter().map(Step::from_write).collect() }
+    pub(crate) fn from_batch(batch: Batch, vault: &Vault) -> Self {
+        Self { steps: batch.writes.into_iter().map(|write| Step::from_write(write, vault)).collect() }
     }
 }
 
 impl Step {
-    fn from_write(write: Write) -> Self {
+    fn from_write(write: Write, vault: &Vault) -> Self {
         match write {
             Write::Merchant { merchant, expected } => {
                 let merchant = *merchant;
@@ -178,7 +180,7 @@ impl Step {
                     facts: MerchantFacts::of(&merchant),
                     expected,
                     account: merchant.hive_account.clone(),
-                    record: record::merchant_to_bytes(merchant),
+                    record: record::merchant_to_bytes(merchant, vault),
                     before: None,
                 })
             }
@@ -237,6 +239,7 @@ impl Step {
             Write::Handle { account, place, handling } => {
                 Self::Handle { account, place, handling, record: Vec::new(), names: None }
             }
+            Write::Audit(entry) => Self::Audit(record::audit_to_bytes(*entry)),
             Write::Rate(rate) => Self::Rate(record::rate_to_bytes(rate)),
             Write::Note { name, value } => Self::Note { name, value },
         }

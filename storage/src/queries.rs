@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, ops::Bound};
 
 use engine::{
     account::AccountName,
+    audit::Entry,
     ids::{MerchantId, PaymentId},
     merchant::Merchant,
     payment::{Payment, State},
@@ -13,10 +14,11 @@ use redb::{ReadTransaction, ReadableTableMetadata};
 
 use crate::{
     fault::Fault,
-    query::{MerchantQuery, Page, PageAt, PaymentQuery},
+    query::{AuditQuery, MerchantQuery, Page, PageAt, PaymentQuery},
     record::{self, Code, SUMMARY_LEN, Summary},
     search::{self, Wanted},
-    tables::{ACCOUNTS, DEADLINES, MERCHANTS, PAYMENT_COUNTS, PAYMENTS, PAYMENTS_BY_MERCHANT},
+    tables::{ACCOUNTS, AUDIT, DEADLINES, MERCHANTS, PAYMENT_COUNTS, PAYMENTS, PAYMENTS_BY_MERCHANT},
+    vault::Vault,
 };
 
 /// Lists a merchant's payments. Filters read summaries of 20 bytes; only what is on the page is loaded.
@@ -24,11 +26,15 @@ pub(crate) fn payments(snapshot: &ReadTransaction, query: &PaymentQuery) -> Resu
     let merchant = query.merchant.bits();
     let list = snapshot.open_table(PAYMENTS_BY_MERCHANT)?;
     let chosen = chosen(snapshot, query)?;
-    let known_total = if chosen.is_none() { counted(snapshot, query)? } else { None };
+    let is_counted = chosen.is_none() && !matches!(query.at, PageAt::Following(_));
+    let known_total = if is_counted { counted(snapshot, query)? } else { None };
     let mut page = Slice::of(query.at, query.limit, known_total);
     match chosen {
         Some(chosen) => {
             for id in chosen.into_iter().rev() {
+                if page.is_settled() {
+                    break;
+                }
                 let Some(bytes) = list.get((merchant, id))? else { continue };
                 if matches(query, &summary(merchant, id, bytes.value())?) {
                     page.offer(id);
@@ -39,6 +45,7 @@ pub(crate) fn payments(snapshot: &ReadTransaction, query: &PaymentQuery) -> Resu
             // Where the total is known, nothing before the page's start needs to be seen.
             let end = match query.at {
                 PageAt::After(id) if known_total.is_some() => Bound::Excluded((merchant, id)),
+                PageAt::Following(id) => Bound::Excluded((merchant, id)),
                 _ => Bound::Included((merchant, u128::MAX)),
             };
             for entry in list.range::<(u128, u128)>((Bound::Included((merchant, 0)), end))?.rev() {
@@ -127,7 +134,7 @@ impl Slice {
     fn offer(&mut self, id: u128) -> bool {
         let starts = match self.at {
             PageAt::Number(number) => self.seen >= number.saturating_sub(1).saturating_mul(self.limit as u64),
-            PageAt::After(last) => id < last,
+            PageAt::After(last) | PageAt::Following(last) => id < last,
         };
         self.seen += 1;
         let is_on_page = starts && self.ids.len() < self.limit;
@@ -139,17 +146,25 @@ impl Slice {
 
     /// Says whether nothing that follows can change the page or its total.
     fn is_settled(&self) -> bool {
-        self.known_total.is_some_and(|total| self.seen >= total || self.ids.len() >= self.limit)
+        let is_full = self.ids.len() >= self.limit;
+        let is_uncounted = matches!(self.at, PageAt::Following(_));
+        (is_uncounted && is_full) || self.known_total.is_some_and(|total| self.seen >= total || is_full)
     }
 }
 
 /// Lists merchants. There are few of them: words are looked for by reading them all.
-pub(crate) fn merchants(snapshot: &ReadTransaction, query: &MerchantQuery) -> Result<Page<Merchant>, Fault> {
+pub(crate) fn merchants(
+    snapshot: &ReadTransaction,
+    query: &MerchantQuery,
+    vault: &Vault,
+) -> Result<Page<Merchant>, Fault> {
     let list = snapshot.open_table(MERCHANTS)?;
     let text = query.query.as_deref().map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty());
-    let known_total = if text.is_none() && query.active.is_none() { Some(list.len()?) } else { None };
+    let is_counted = text.is_none() && query.active.is_none() && !matches!(query.at, PageAt::Following(_));
+    let known_total = if is_counted { Some(list.len()?) } else { None };
     let end = match query.at {
         PageAt::After(id) if known_total.is_some() => Bound::Excluded(id),
+        PageAt::Following(id) => Bound::Excluded(id),
         _ => Bound::Unbounded,
     };
     let mut page = Slice::of(query.at, query.limit, known_total);
@@ -160,7 +175,8 @@ pub(crate) fn merchants(snapshot: &ReadTransaction, query: &MerchantQuery) -> Re
         }
         let (key, bytes) = entry?;
         let id = MerchantId::from_bits(key.value());
-        let merchant = record::merchant_from_bytes(id, bytes.value()).map_err(Fault::damaged("merchants", id))?;
+        let merchant =
+            record::merchant_from_bytes(id, bytes.value(), vault).map_err(Fault::damaged("merchants", id))?;
         let is_found = text.as_ref().is_none_or(|text| {
             id.to_string().contains(text)
                 || merchant.name.to_lowercase().contains(text)
@@ -171,6 +187,25 @@ pub(crate) fn merchants(snapshot: &ReadTransaction, query: &MerchantQuery) -> Re
         }
     }
     Ok(Page { items, total: known_total.unwrap_or(page.seen) })
+}
+
+/// Returns entries of the audit log, newest first.
+pub(crate) fn audit(snapshot: &ReadTransaction, query: &AuditQuery) -> Result<Vec<Entry>, Fault> {
+    let mut found = Vec::new();
+    let end = query.before.map_or(Bound::Unbounded, Bound::Excluded);
+    for entry in snapshot.open_table(AUDIT)?.range::<u64>((Bound::Unbounded, end))?.rev() {
+        if found.len() >= query.limit {
+            break;
+        }
+        let (seq, bytes) = entry?;
+        let entry =
+            record::audit_from_bytes(seq.value(), bytes.value()).map_err(Fault::damaged("audit", seq.value()))?;
+        let concerns = |merchant| entry.merchant == merchant || entry.actor.merchant == Some(merchant);
+        if query.merchant.is_none_or(concerns) {
+            found.push(entry);
+        }
+    }
+    Ok(found)
 }
 
 /// Returns watched accounts after `after` in order of name.

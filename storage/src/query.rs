@@ -17,6 +17,8 @@ pub enum PageAt {
     Number(u64),
     /// Right after this item (older than it): steady while new items arrive.
     After(u128),
+    /// The same, and nothing is counted: the total is left at 0. What reads a whole list page by page.
+    Following(u128),
 }
 
 /// A page of a list.
@@ -137,4 +139,15 @@ pub struct Due {
     pub delivery: Delivery,
     /// Whether an earlier event of the same payment still waits.
     pub follows: bool,
+}
+
+/// A part of the audit log, newest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditQuery {
+    /// Only entries before this place.
+    pub before: Option<u64>,
+    /// Entries at most.
+    pub limit: usize,
+    /// Only what this merchant did, or what concerns it.
+    pub merchant: Option<MerchantId>,
 }

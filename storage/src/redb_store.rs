@@ -8,6 +8,7 @@ use std::{
 
 use engine::{
     account::AccountName,
+    audit::Entry,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
@@ -20,8 +21,8 @@ use futures_util::future::BoxFuture;
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend};
 
 use crate::{
-    Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, MerchantQuery, Page, PaymentQuery, Read,
-    ReadError, Store, StrayKey, Unmatched, Vicinity,
+    AuditQuery, Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, MerchantQuery, Page,
+    PaymentQuery, Read, ReadError, Store, StrayKey, Unmatched, Vicinity,
     committer::{CommitMode, Committer},
     deliveries,
     directory::{self, DirectoryLock, OpenError},
@@ -32,6 +33,7 @@ use crate::{
         API_KEYS, CLAIMS, EVENT_SEQS, FACILITATIONS, IDEMPOTENCY, IN_FLIGHT, MERCHANTS, META, NONCES, PAYMENTS, SLUGS,
         meta,
     },
+    vault::Vault,
 };
 
 /// How a store is opened.
@@ -55,6 +57,7 @@ pub struct RedbStore {
     /// None once closed.
     database: RwLock<Option<Arc<Database>>>,
     committer: Committer,
+    vault: Vault,
     /// Let go of last: it keeps other processes out of the directory.
     _lock: Option<DirectoryLock>,
 }
@@ -65,9 +68,17 @@ impl RedbStore {
     /// # Errors
     /// See [`OpenError`]; nothing of an existing store is changed by a failure.
     pub fn open(data: &Path, options: Options) -> Result<Self, OpenError> {
+        Self::open_sealed(data, options, Vault::default())
+    }
+
+    /// The same with a master key: secrets that are stored otherwise are sealed with it at once, all or none.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; [`OpenError::MasterKey`] where the store is sealed with a key that is not in the vault.
+    pub fn open_sealed(data: &Path, options: Options, vault: Vault) -> Result<Self, OpenError> {
         let lock = DirectoryLock::take(data)?;
         let database = directory::open_or_create(data, options.cache_bytes)?;
-        Self::over(database, Some(lock), options.mode)
+        Self::over(database, Some(lock), options.mode, vault)
     }
 
     /// Opens the store kept by a backend, such as a simulated disk; an empty one becomes a new store. A creation that
@@ -77,14 +88,20 @@ impl RedbStore {
     /// See [`OpenError`].
     pub fn open_backend(backend: impl StorageBackend, options: Options) -> Result<Self, OpenError> {
         let database = directory::open_backend(backend, options.cache_bytes)?;
-        Self::over(database, None, options.mode)
+        Self::over(database, None, options.mode, Vault::default())
     }
 
-    fn over(database: Database, lock: Option<DirectoryLock>, mode: CommitMode) -> Result<Self, OpenError> {
+    fn over(
+        database: Database,
+        lock: Option<DirectoryLock>,
+        mode: CommitMode,
+        vault: Vault,
+    ) -> Result<Self, OpenError> {
         let database = Arc::new(database);
         let search_cursor = directory::check_schema(&database)?;
+        vault.settle(&database)?;
         let committer = Committer::start(Arc::clone(&database), search_cursor, mode)?;
-        Ok(Self { database: RwLock::new(Some(database)), committer, _lock: lock })
+        Ok(Self { database: RwLock::new(Some(database)), committer, vault, _lock: lock })
     }
 
     /// Writes what waits, then closes the file. Later commits are refused with [`CommitError::Overloaded`], later
@@ -122,22 +139,22 @@ impl RedbStore {
 
 impl Store for RedbStore {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
-        Box::pin(async move { self.committer.commit(Prepared::from_batch(batch)).await })
+        Box::pin(async move { self.committer.commit(Prepared::from_batch(batch, &self.vault)).await })
     }
 
     fn merchant(&self, id: MerchantId) -> Read<'_, Option<Merchant>> {
-        self.read(move |snapshot| merchant(snapshot, id))
+        self.read(move |snapshot| merchant(snapshot, id, &self.vault))
     }
 
     fn merchant_by_key(&self, digest: KeyDigest) -> Read<'_, Option<Merchant>> {
         self.read(move |snapshot| match snapshot.open_table(API_KEYS)?.get(&digest.0)? {
-            Some(id) => merchant(snapshot, MerchantId::from_bits(id.value())),
+            Some(id) => merchant(snapshot, MerchantId::from_bits(id.value()), &self.vault),
             None => Ok(None),
         })
     }
 
     fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<Merchant>> {
-        self.read(move |snapshot| queries::merchants(snapshot, &query))
+        self.read(move |snapshot| queries::merchants(snapshot, &query, &self.vault))
     }
 
     fn watched_accounts(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<AccountName>> {
@@ -301,6 +318,10 @@ impl Store for RedbStore {
         })
     }
 
+    fn audit(&self, query: AuditQuery) -> Read<'_, Vec<Entry>> {
+        self.read(move |snapshot| queries::audit(snapshot, &query))
+    }
+
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>> {
         self.read(move |snapshot| {
             Ok(snapshot.open_table(META)?.get(meta::note(name).as_str())?.map(|value| value.value().to_vec()))
@@ -328,10 +349,10 @@ fn payment(snapshot: &ReadTransaction, id: PaymentId) -> Result<Option<Payment>,
     }
 }
 
-fn merchant(snapshot: &ReadTransaction, id: MerchantId) -> Result<Option<Merchant>, Fault> {
+fn merchant(snapshot: &ReadTransaction, id: MerchantId, vault: &Vault) -> Result<Option<Merchant>, Fault> {
     match snapshot.open_table(MERCHANTS)?.get(id.bits())? {
         Some(bytes) => {
-            record::merchant_from_bytes(id, bytes.value()).map(Some).map_err(Fault::damaged("merchants", id))
+            record::merchant_from_bytes(id, bytes.value(), vault).map(Some).map_err(Fault::damaged("merchants", id))
         }
         None => Ok(None),
     }

@@ -5,7 +5,7 @@
 //! | [`PAYMENTS`] | payment id: time | record, 250 B and up | every change of a payment | nothing: this is the truth | never |
 //! | [`SLUGS`] | slug token: **random** | payment id | creation | payments | never |
 //! | [`PAYMENTS_BY_MERCHANT`] | merchant id, payment id: time | 20 B summary that filters read | every change of a payment | payments | never |
-//! | [`PAYMENT_COUNTS`] | merchant id, state | how many | creation, change of state; once per group | payments | never |
+//! | [`PAYMENT_COUNTS`] | merchant id, state (or [`KEYS_COUNT`]) | how many | creation, change of state, a key kept or forgotten; once per group | payments | never |
 //! | [`DEADLINES`] | deadline ms, payment id: time | - | creation, leaving `pending` | payments | when a payment leaves `pending` |
 //! | [`IN_FLIGHT`] | payment id: time | - | claim or sighting, its decision | payments | when the chain has decided |
 //! | [`MERCHANTS`] | merchant id: time | record, 300 B | registration, change | nothing: this is the truth | never |
@@ -29,6 +29,7 @@
 //! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer, its handling | the chain, but for what was decided | never, so far |
 //! | [`STRAYS`] | payment id, account, block, transaction, operation | - | a stray transfer that names an unknown session, its handling | unmatched | when something is done about it |
 //! | [`SEARCH`] | merchant id, word, payment id | - | the indexer, in sorted batches | payments | never |
+//! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
 //! | [`META`] | name | schema, cursor, rate, search cursor, notes | each by its own write | - | never |
 //!
 //! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines (with an idempotency key two
@@ -164,9 +165,14 @@ tables! {
     STRAYS, strays: (u128, &'static str, u32, u32, u32) => ();
     /// Words of payments.
     SEARCH, search: (u128, &'static str, u128) => ();
+    /// The audit log.
+    AUDIT, audit: u64 => &'static [u8];
     /// Single values.
     META, meta: &'static str => &'static [u8];
 }
+
+/// The code under which [`PAYMENT_COUNTS`] counts a merchant's idempotency keys; no state has it.
+pub(crate) const KEYS_COUNT: u32 = u32::MAX;
 
 /// The names in [`META`].
 pub(crate) mod meta {
@@ -176,6 +182,8 @@ pub(crate) mod meta {
     pub(crate) const CURSOR: &str = "cursor";
     /// The price of HIVE.
     pub(crate) const RATE: &str = "rate";
+    /// What names the master key that secrets are sealed with.
+    pub(crate) const MASTER_KEY: &str = "master key";
     /// The last payment the indexer has read: 16 bytes, big endian.
     pub(crate) const SEARCH_CURSOR: &str = "search cursor";
 

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use engine::{
     account::AccountName,
+    ids::PaymentId,
     ledger::TxId,
     money::{Currency, HivePrice, Money},
     payment::{Canceller, Claim, ClaimFinality, Command, Credit, Disposition, Finality, Payment, Rate, Route, State},
@@ -11,8 +12,7 @@ use engine::{
     webhook::DeliveryState,
 };
 use storage::{
-    Batch, CommitError, DeliveryQuery, EventRecord, Fate, Handling, MerchantQuery, Page, PageAt, PaymentQuery,
-    RedbStore, Store, Unmatched, UnmatchedReason, Vicinity, Write,
+Batch, CommitError, DeliveryQuery, EventRecord, Fate, Handling, MerchantQuery, Page, PageAt, PaymentQuery, RedbStore, Store, Unmatched, UnmatchedReason, Vicinity, Write,,
 };
 
 use crate::samples::*;
@@ -43,7 +43,7 @@ fn assert_conflict(outcome: Result<(), CommitError>, about: &str) {
     }
 }
 
-async fn due(store: &RedbStore) -> Vec<engine::ids::PaymentId> {
+async fn due(store: &RedbStore) -> Vec<PaymentId> {
     store.due(Timestamp::MAX, None, 100).await.unwrap().into_iter().map(|(_, id)| id).collect()
 }
 
@@ -197,14 +197,14 @@ async fn a_merchant_is_found_by_its_key_until_the_key_is_replaced() {
     store.commit(register(&merchant)).await.unwrap();
     assert_conflict(store.commit(register(&merchant)).await, &merchant.id.to_string());
     assert_eq!(store.merchant(merchant.id).await.unwrap().as_ref(), Some(&merchant));
-    assert_eq!(store.merchant_by_key(merchant.key.digest).await.unwrap().as_ref(), Some(&merchant));
+    assert_eq!(store.merchant_by_key(merchant.keys[0].digest).await.unwrap().as_ref(), Some(&merchant));
 
-    let rekeyed = merchant.with_key(merchant.key.id, "another", at(9));
+    let rekeyed = merchant.with_only_key(merchant.keys[0].id, "another", at(9));
     let write = |expected| Write::Merchant { merchant: Box::new(rekeyed.clone()), expected: Some(expected) };
     assert_conflict(store.commit(Batch::of(write(0))).await, &merchant.id.to_string());
     store.commit(Batch::of(write(merchant.version))).await.unwrap();
-    assert_eq!(store.merchant_by_key(merchant.key.digest).await.unwrap(), None);
-    assert_eq!(store.merchant_by_key(rekeyed.key.digest).await.unwrap(), Some(rekeyed));
+    assert_eq!(store.merchant_by_key(merchant.keys[0].digest).await.unwrap(), None);
+    assert_eq!(store.merchant_by_key(rekeyed.keys[0].digest).await.unwrap(), Some(rekeyed));
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn two_merchants_cannot_share_a_key() {
     let store = in_memory();
     store.commit(register(&merchant(1))).await.unwrap();
     let mut thief = merchant(2);
-    thief.key = merchant(1).key;
+    thief.keys = merchant(1).keys;
     assert_conflict(store.commit(register(&thief)).await, "API key");
     assert_eq!(store.merchant(thief.id).await.unwrap(), None);
     assert_eq!(store.watched_accounts(None, 9).await.unwrap(), [merchant(1).hive_account]);

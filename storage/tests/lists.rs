@@ -66,7 +66,7 @@ fn naive(payments: &[Payment], query: &PaymentQuery) -> Page<Payment> {
     let total = all.len() as u64;
     let skipped = match query.at {
         PageAt::Number(number) => usize::try_from(number - 1).unwrap() * query.limit,
-        PageAt::After(id) => all.iter().filter(|p| p.id >= PaymentId::from_bits(id)).count(),
+        PageAt::After(id) | PageAt::Following(id) => all.iter().filter(|p| p.id >= PaymentId::from_bits(id)).count(),
     };
     Page { items: all.into_iter().skip(skipped).take(query.limit).cloned().collect(), total }
 }

@@ -5,6 +5,7 @@ mod commits;
 mod crashes;
 mod disk;
 mod groups;
+mod keeping;
 mod lists;
 mod model;
 mod opening;

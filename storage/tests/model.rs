@@ -69,7 +69,7 @@ impl Model {
             Write::Merchant { merchant, expected } => {
                 let stored = self.merchants.get(&merchant.id);
                 let key_is_free =
-                    self.merchants.values().all(|m| m.key.digest != merchant.key.digest || m.id == merchant.id);
+                    self.merchants.values().all(|m| m.keys[0].digest != merchant.keys[0].digest || m.id == merchant.id);
                 if stored.map(|m| m.version) != *expected || !key_is_free {
                     return Err(conflict());
                 }
@@ -166,6 +166,7 @@ impl Model {
                     .filter(|u| !matches!(u.handling, Handling::Assigned { .. }));
                 stored.ok_or_else(conflict)?.handling = handling.clone();
             }
+            Write::Audit(_) => {}
             Write::Rate(rate) => self.rate = Some(*rate),
             Write::Note { name, value } => drop(self.notes.insert(name, value.clone())),
         }
@@ -281,7 +282,7 @@ impl Try {
                 let mut next = merchant(number);
                 next.version = expected.unwrap_or(0) + 1;
                 if key > 0 {
-                    next.key = merchant(key).key;
+                    next.keys = merchant(key).keys;
                 }
                 if moved {
                     next.hive_account = account("moved.shop");
@@ -433,8 +434,8 @@ async fn compare(store: &RedbStore, model: &Model) {
     let query = MerchantQuery { at: PageAt::Number(1), limit: 100, query: None, active: None };
     assert_eq!(store.merchants(query).await.unwrap().items, merchants);
     for number in 1..4 {
-        let digest = merchant(number).key.digest;
-        let by_key = model.merchants.values().find(|m| m.key.digest == digest);
+        let digest = merchant(number).keys[0].digest;
+        let by_key = model.merchants.values().find(|m| m.keys[0].digest == digest);
         assert_eq!(store.merchant_by_key(digest).await.unwrap().as_ref(), by_key);
         assert_eq!(
             store.merchant(merchant_id(number)).await.unwrap().as_ref(),

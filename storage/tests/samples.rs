@@ -46,7 +46,7 @@ pub(crate) fn merchant(number: u8) -> Merchant {
         api_key: &engine::merchant::api_key_text([number; 24]),
         secret: Secret::from_random([number; 32]),
     };
-    Merchant::register(registration, credentials, at(u64::from(number)))
+    Merchant::register(registration, credentials, false, at(u64::from(number)))
 }
 
 pub(crate) fn terms(owner: u8) -> Terms {

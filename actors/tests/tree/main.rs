@@ -401,7 +401,7 @@ fn engine_merchant() -> engine::merchant::Merchant {
         api_key: "sk_live_x",
         secret: engine::webhook::Secret::from_random([1; 32]),
     };
-    engine::merchant::Merchant::register(registration, credentials, engine::time::Timestamp::EPOCH)
+    engine::merchant::Merchant::register(registration, credentials, false, engine::time::Timestamp::EPOCH)
 }
 
 #[tokio::test(start_paused = true)]
@@ -443,7 +443,7 @@ async fn a_key_is_good_until_it_is_replaced_and_its_use_is_noted_to_the_minute()
     let registered = world.gateway().register(registration, false).await.unwrap();
     let id = registered.merchant.id;
     assert_eq!(world.gateway().authenticate(&registered.api_key).await.unwrap().id, id);
-    let noted = async || world.gateway().merchant(id).await.unwrap().key.last_used_at;
+    let noted = async || world.gateway().merchant(id).await.unwrap().keys[0].last_used_at;
     world.until("its use is noted", async || noted().await.is_some()).await;
     let (_, new_key) = world.gateway().reissue_api_key(id).await.unwrap();
     assert_eq!(world.gateway().authenticate(&registered.api_key).await, Err(GatewayError::Unauthenticated));
@@ -508,6 +508,7 @@ async fn a_failed_write_ends_the_engine() {
             unmatched_before(account: AccountName, before: engine::ledger::Place, limit: usize) -> Vec<Unmatched>;
             waiting_for_sessions(after: Option<StrayKey>, limit: usize) -> Vec<StrayKey>;
             payments_near(vicinity: Vicinity) -> Vec<Payment>;
+            audit(query: AuditQuery) -> Vec<engine::audit::Entry>;
             note(name: &'static str) -> Option<Vec<u8>>;
         }
     }

@@ -21,7 +21,7 @@ use super::{
     Failure,
     failure::of_ledger,
     files::{self, TemporaryDirectory},
-    logs,
+    logs, master_key,
     running::{Running, address_of, ended, listen, serve_grpc, serve_rest},
     say,
     serve::required,
@@ -83,6 +83,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let temporary = if args.data.is_none() { Some(TemporaryDirectory::make()?) } else { None };
     let data = args.data.clone().or_else(|| temporary.as_ref().map(|folder| folder.0.clone())).unwrap_or_default();
     files::make_directory(&data)?;
+    let key_file = data.join(master_key::FILE_NAME);
     let poll_ms = (args.block_interval.as_millis() / 3).clamp(20, 1_000);
     let own = vec![
         ("network", "dev".to_owned()),
@@ -91,6 +92,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         ("ledger.poll_interval_ms", poll_ms.to_string()),
         ("log.level", "warn".to_owned()),
         ("limits.profile", args.limits.clone()),
+        ("master_key_file", key_file.display().to_string()),
     ];
     let mut flags = Vec::new();
     push(&mut flags, "listen", Some(args.listen));
@@ -106,6 +108,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     push(&mut flags, "ledger.nodes", Some(ledger.rpc_url(0)));
     let config = args.settings.clone().load_over(("dev", own), flags)?;
 
+    if config.text("master_key_file") == key_file.display().to_string() {
+        files::kept_secret(&key_file)?;
+    }
     let running = Running::start(&config, &data).await?;
     wait_until_ready(&running.gateway(), &running.store).await?;
     let credentials = credentials(&running.gateway(), &data).await?;

@@ -33,6 +33,11 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
     write().map_err(|error| failed(path, &error))
 }
 
+/// Puts one file in the place of another.
+pub(super) fn replace(new: &Path, old: &Path) -> Result<(), Failure> {
+    fs::rename(new, old).map_err(|error| failed(old, &error))
+}
+
 /// Reads a file, or nothing if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
     match fs::read_to_string(path) {
@@ -56,6 +61,16 @@ pub(super) fn token(data: &Path) -> Result<String, Failure> {
     let token = hex::encode(random::<32>());
     write_private(&data.join(TOKEN_FILE), &format!("{token}\n"))?;
     Ok(token)
+}
+
+/// Returns the secret kept in a file, 64 hex characters; the first time it is made.
+pub(super) fn kept_secret(path: &Path) -> Result<String, Failure> {
+    if let Some(secret) = read(path)? {
+        return Ok(secret.trim().to_owned());
+    }
+    let secret = hex::encode(random::<32>());
+    write_private(path, &format!("{secret}\n"))?;
+    Ok(secret)
 }
 
 /// Returns random bytes fit for keys.

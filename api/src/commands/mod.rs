@@ -13,6 +13,7 @@ mod files;
 pub mod ledger;
 mod load;
 mod logs;
+mod master_key;
 mod pay;
 mod running;
 mod serve;
@@ -58,6 +59,8 @@ enum Command {
     Tx(tx::Args),
     /// Simulates whole payment lifecycles from a seed or a scenario
     Simulate(simulate::Args),
+    /// Changes the key that webhook secrets are encrypted with; the engine must not run
+    RotateMasterKey(master_key::Args),
     /// Shows the settings in force and where each is from, without secrets.
     Config(show::Args),
 }
@@ -97,6 +100,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Load(args) => Box::pin(load::run(args)).await,
             Command::Tx(args) => Box::pin(tx::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Simulate(args) => Box::pin(simulate::run(args)).await,
+            Command::RotateMasterKey(args) => Box::pin(master_key::run(args)).await,
             Command::Config(args) => show::run(args),
         }
     })

@@ -15,7 +15,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tracing::info;
 
 use super::{
-    Failure, files,
+    Failure, files, master_key,
     stop::{self, Stop},
 };
 use crate::{
@@ -39,7 +39,7 @@ pub(super) struct Running {
 impl Running {
     /// Opens the store and starts the actors; returns when recovery is done.
     pub(super) async fn start(config: &Config, data: &Path) -> Result<Self, Failure> {
-        let store = RedbStore::open(data, config.store());
+        let store = RedbStore::open_sealed(data, config.store(), master_key::vault(config)?);
         let store = Arc::new(store.map_err(|source| Failure::Store { path: data.to_owned(), source })?);
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
         for url in config.list("ledger.nodes") {

@@ -363,6 +363,7 @@ impl Config {
             event_retention: self.days("events.retention_days"),
             allow_insecure_webhooks: self.flag("webhooks.allow_insecure"),
             x402: self.x402(),
+            key_roll: self.flag("keys.roll"),
             max_waiting_calls: self.count("limits.waiting_calls"),
             ..defaults
         }

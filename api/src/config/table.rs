@@ -116,6 +116,24 @@ pub static TABLE: &[Key] = &[
         "",
         "The authority in PEM that signed the engine's certificate; needed for an `engine_url` with https.",
     ),
+    key(
+        "master_key",
+        Kind::Secret,
+        "",
+        "64 hex characters that webhook secrets are encrypted with in the store. Empty: the key in `master_key_file`.",
+    ),
+    key(
+        "master_key_file",
+        Kind::Path,
+        "",
+        "A file that holds such a key and nothing else; keep it apart from backups of the data. Empty, and no `master_key`: secrets are stored as they are. `dev` makes one in its data directory. `hivetill rotate-master-key` changes it.",
+    ),
+    key(
+        "keys.roll",
+        Kind::Flag,
+        "false",
+        "Whether merchants may roll their own API keys. Otherwise an admin re-issues them.",
+    ),
     key("ledger.nodes", Kind::Urls, MAINNET_NODES, "The ledger's nodes (Hive JSON-RPC), in order of preference."),
     key(
         "ledger.min_agreeing_nodes",

@@ -22,9 +22,12 @@ mod checkout;
 mod dashboard;
 mod error;
 mod events;
+mod export;
 mod health;
+mod keys;
 pub mod limits;
 mod merchants;
+mod openapi;
 mod pages;
 mod payments;
 mod query;
@@ -128,6 +131,7 @@ impl Facade {
             }
             ["api", "public", "payments", "create"] => on!(call, POST => payments::create_short(self, call)),
             ["api", "public", "payments", "list"] => on!(call, GET => payments::list(self, call)),
+            ["api", "public", "payments", "export"] => on!(call, GET => export::payments(self, call)),
             ["api", "public", "payments", "fee-rate"] => on!(call, GET => payments::fee_rate(self, call)),
             ["api", "public", "payments", id] => on!(call, GET => payments::get(self, call, id)),
             ["api", "public", "payments", id, "status"] => on!(call, GET => payments::status(self, call, id)),
@@ -170,7 +174,19 @@ impl Facade {
                 on!(call, POST => webhooks::redeliver(self, call, id, delivery))
             }
 
+            ["api", "public", "merchants", id, "api-keys"] => {
+                on!(call, GET => keys::list(self, call, id), POST => keys::create(self, call, id))
+            }
+            ["api", "public", "merchants", id, "api-keys", key] => {
+                on!(call, DELETE => keys::revoke(self, call, id, key))
+            }
+            ["api", "public", "merchants", id, "api-keys", key, "roll"] => {
+                on!(call, POST => keys::roll(self, call, id, key))
+            }
+
             // Admins.
+            ["api", "admin", "audit"] => on!(call, GET => keys::audit(self, call)),
+            ["api", "admin", "merchants", "export"] => on!(call, GET => export::merchants(self, call)),
             ["api", "admin", "merchants"] | ["api", "admin", "merchants", "list"] => {
                 on!(call, GET => admin::list(self, call))
             }
@@ -191,6 +207,11 @@ impl Facade {
             ["dashboard"] => Box::pin(dashboard::serve(self, call, &[])).await,
             ["dashboard", ref path @ ..] => Box::pin(dashboard::serve(self, call, path)).await,
             ["assets", file] => on!(call, GET => pages::asset(file)),
+
+            // What we can do.
+            ["openapi.json"] => on!(call, GET => openapi::document(self)),
+            ["docs"] => on!(call, GET => openapi::docs(self)),
+            ["llms.txt"] => on!(call, GET => openapi::llms(self)),
 
             // How we are.
             ["api", "health"] => on!(call, GET => health::health(self, call)),

@@ -37,6 +37,22 @@ impl Body {
         }
     }
 
+    /// Takes a list of texts that must be there.
+    pub(super) fn texts(&mut self, field: &str) -> Vec<String> {
+        let texts = match self.fields.remove(field) {
+            Some(Value::Array(items)) => items
+                .into_iter()
+                .map(|item| match item {
+                    Value::String(text) => Some(text),
+                    _ => None,
+                })
+                .collect::<Option<Vec<_>>>(),
+            Some(_) => None,
+            None => return self.wrong(field, "is required"),
+        };
+        texts.unwrap_or_else(|| self.wrong(field, "must be an array of strings"))
+    }
+
     /// Takes a text that may be missing or null.
     pub(super) fn optional_text(&mut self, field: &str) -> Option<String> {
         self.change(field).flatten()

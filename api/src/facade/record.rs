@@ -293,13 +293,18 @@ pub(super) struct Payment<'a> {
 
 impl<'a> Payment<'a> {
     pub(super) fn of(facade: &Facade, payment: &'a v1::Payment) -> Self {
+        Self::at(&facade.base_url, payment)
+    }
+
+    /// The same for who has only the address the world reaches us at.
+    pub(super) fn at(base_url: &str, payment: &'a v1::Payment) -> Self {
         let amount = Amount::of(payment);
         let tx_id = payment.tx_id.as_deref();
         Self {
             id: &payment.id,
             merchant_id: &payment.merchant_id,
             status: status_word(payment.status),
-            checkout_url: checkout_url(facade, &payment.id),
+            checkout_url: format!("{base_url}/checkout/{}", payment.id),
             slug: &payment.slug,
             fee: Text(payment.fee_units),
             net: Text(payment.net_units),
@@ -370,6 +375,16 @@ impl Serialize for Metadata<'_> {
         }
         map.end()
     }
+}
+
+/// Writes a payment's metadata as one text.
+pub(super) fn metadata_text(metadata: &BTreeMap<String, v1::MetadataValue>) -> String {
+    String::from_utf8(super::answer::to_json(&Metadata(metadata))).unwrap_or_default()
+}
+
+/// Returns the words of a payment's exceptions.
+pub(super) fn exception_words(wire: &[i32]) -> Vec<&'static str> {
+    wire.iter().map(|wire| exception_word(*wire)).collect()
 }
 
 #[derive(Serialize)]

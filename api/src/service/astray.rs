@@ -5,7 +5,7 @@ use engine::{
     fields::{self, Violation},
     hive::Form,
     ledger::{Place, TxId},
-    merchant::Merchant,
+    merchant::{Merchant, Scope},
     money::{MAX_AMOUNT_UNITS, Money},
     payment::{NOTE_MAX_CHARS, Resolution},
 };
@@ -38,7 +38,7 @@ impl Reconciliation for Service {
         &self,
         request: Request<v1::ListUnmatchedRequest>,
     ) -> Result<Response<v1::ListUnmatchedResponse>, Status> {
-        let merchant = self.caller(&request).await?;
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
         let (_, limit) = page_of(1, asked.limit)?;
         let limit = limit as usize;
@@ -72,7 +72,7 @@ impl Reconciliation for Service {
         &self,
         request: Request<v1::GetUnmatchedRequest>,
     ) -> Result<Response<v1::UnmatchedTransfer>, Status> {
-        let merchant = self.caller(&request).await?;
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let place = read_place(&request.get_ref().id)?;
         Ok(Response::new(transfer(self.gateway.unmatched_at(&merchant, place).await.map_err(error)?)))
     }
@@ -81,7 +81,7 @@ impl Reconciliation for Service {
         &self,
         request: Request<v1::GetUnmatchedRequest>,
     ) -> Result<Response<v1::ListCandidatesResponse>, Status> {
-        let merchant = self.caller(&request).await?;
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let place = read_place(&request.get_ref().id)?;
         let candidates = self.gateway.candidates(&merchant, place).await.map_err(error)?;
         let candidate = |candidate: actors::Candidate| v1::Candidate {
@@ -98,22 +98,26 @@ impl Reconciliation for Service {
         &self,
         request: Request<v1::AssignUnmatchedRequest>,
     ) -> Result<Response<v1::Payment>, Status> {
-        let merchant = self.caller(&request).await?;
+        let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
+        let merchant = &asking.merchant;
         let place = read_place(&request.get_ref().id)?;
         let payment = convert::payment_id(&request.get_ref().payment_id)?;
-        let payment = self.gateway.assign(&merchant, place, payment, by(&merchant)).await.map_err(error)?;
-        Ok(Response::new(self.shown(payment, &merchant)))
+        let payment = self.gateway.assign(merchant, place, payment, asking.key.to_string()).await.map_err(error)?;
+        asking.tell("transfer_assigned", merchant.id, &request.get_ref().id).await?;
+        Ok(Response::new(self.shown(payment, merchant)))
     }
 
     async fn ignore_unmatched(
         &self,
         request: Request<v1::IgnoreUnmatchedRequest>,
     ) -> Result<Response<v1::UnmatchedTransfer>, Status> {
-        let merchant = self.caller(&request).await?;
+        let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
+        let merchant = &asking.merchant;
         let asked = request.into_inner();
         let note = note(&asked.note)?;
         let place = read_place(&asked.id)?;
-        let ignored = self.gateway.ignore(&merchant, place, by(&merchant), note).await.map_err(error)?;
+        let ignored = self.gateway.ignore(merchant, place, asking.key.to_string(), note).await.map_err(error)?;
+        asking.tell("transfer_ignored", merchant.id, &asked.id).await?;
         Ok(Response::new(transfer(ignored)))
     }
 
@@ -121,27 +125,29 @@ impl Reconciliation for Service {
         &self,
         request: Request<v1::ResolvePaymentRequest>,
     ) -> Result<Response<v1::Payment>, Status> {
-        let merchant = self.caller(&request).await?;
+        let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
+        let merchant = &asking.merchant;
         let asked = request.into_inner();
         let id = convert::payment_id(&asked.payment_id)?;
         let tx_id =
             |text: String| TxId::parse(&text).ok_or_else(|| ApiError::field("txId", "must be 40 hex characters"));
         let resolution = Resolution {
             kind: convert::read_resolution(asked.kind)?,
-            by: by(&merchant),
+            by: asking.key.to_string(),
             at: self.gateway.now(),
             note: note(&asked.note)?,
             tx_id: asked.tx_id.map(tx_id).transpose()?,
         };
-        let payment = self.gateway.resolve(&merchant, id, resolution).await.map_err(error)?;
-        Ok(Response::new(self.shown(payment, &merchant)))
+        let payment = self.gateway.resolve(merchant, id, resolution).await.map_err(error)?;
+        asking.tell("payment_resolved", merchant.id, &asked.payment_id).await?;
+        Ok(Response::new(self.shown(payment, merchant)))
     }
 
     async fn prepare_refund(
         &self,
         request: Request<v1::PrepareRefundRequest>,
     ) -> Result<Response<v1::RefundPlan>, Status> {
-        let merchant = self.caller(&request).await?;
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
         let payment =
             self.gateway.payment(merchant.id, convert::payment_id(&asked.payment_id)?).await.map_err(error)?;
@@ -177,11 +183,6 @@ impl Reconciliation for Service {
                 .collect(),
         }))
     }
-}
-
-/// Who acts, for the record: the key's id, which is no secret.
-fn by(merchant: &Merchant) -> String {
-    merchant.key.id.to_string()
 }
 
 /// Checks a note, which may be empty.

@@ -5,7 +5,7 @@ use engine::{
     fields::{Metadata, MetadataValue, Violation},
     ids::PaymentId,
     ledger::memo_of,
-    merchant::Merchant,
+    merchant::{KeyRejection, Merchant},
     money::{Currency, Money},
     payment::{
         Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Refund, Rejection, Resolution,
@@ -38,6 +38,11 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::EventForgotten => ApiError::with_message(Reason::NotFound, "the event is no longer kept"),
         GatewayError::NoEndpoint => Reason::NoWebhookEndpoint.into(),
         GatewayError::Rejected(rejection) => rejected(&rejection),
+        GatewayError::Key(KeyRejection::NotFound) => ApiError::with_message(Reason::NotFound, "no such API key"),
+        GatewayError::Key(KeyRejection::TooMany) => Reason::TooManyApiKeys.into(),
+        GatewayError::Key(KeyRejection::Last) => Reason::ApiKeyInUse.into(),
+        GatewayError::NoKeyRoll => Reason::KeyRollDisabled.into(),
+        GatewayError::TooManyIdempotencyKeys => Reason::TooManyIdempotencyKeys.into(),
         GatewayError::KeyReused => Reason::IdempotencyKeyReused.into(),
         GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
         GatewayError::NoRate => Reason::RateUnavailable.into(),
@@ -300,6 +305,7 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
 
 /// Writes a merchant without its secrets.
 pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
+    let key = merchant.keys.first();
     v1::Merchant {
         id: merchant.id.to_string(),
         name: merchant.name.clone(),
@@ -311,9 +317,9 @@ pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
         x402_enabled: merchant.x402_enabled,
         created_at_ms: millis(merchant.created_at),
         admin: merchant.is_admin,
-        api_key_last4: merchant.key.last4.clone(),
-        api_key_created_at_ms: millis(merchant.key.created_at),
-        api_key_last_used_at_ms: merchant.key.last_used_at.map(millis),
+        api_key_last4: key.map(|key| key.last4.clone()).unwrap_or_default(),
+        api_key_created_at_ms: key.map(|key| millis(key.created_at)).unwrap_or_default(),
+        api_key_last_used_at_ms: key.and_then(|key| key.last_used_at).map(millis),
     }
 }
 

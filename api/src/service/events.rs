@@ -1,6 +1,9 @@
 //! A merchant's events: the list, and the stream of what happens.
 
-use engine::ids::{EventId, MerchantId};
+use engine::{
+    ids::{EventId, MerchantId},
+    merchant::Scope,
+};
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use proto::{
     ApiError, Reason,
@@ -39,7 +42,7 @@ impl Events for Service {
         &self,
         request: Request<v1::ListEventsRequest>,
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
-        let merchant = self.caller(&request).await?;
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
         let (_, limit) = page_of(1, asked.limit)?;
         let after = if asked.after.is_empty() { 0 } else { self.place(merchant.id, &asked.after).await? };
@@ -54,7 +57,7 @@ impl Events for Service {
     type WatchEventsStream = Updates;
 
     async fn watch_events(&self, request: Request<v1::WatchEventsRequest>) -> Result<Response<Updates>, Status> {
-        let merchant = self.caller(&request).await?;
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let key = proto::caller::api_key(&request).ok_or(ApiError::new(Reason::InvalidApiKey))?.to_owned();
         let after = match &request.get_ref().after {
             Some(after) => Some(self.place(merchant.id, after).await?),

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use engine::merchant::{RawUpdate, Registration, Update};
+use engine::{
+    audit::Actor,
+    merchant::{RawUpdate, Registration, Scope, Update},
+};
 use proto::{
     ApiError,
     v1::{self, merchants_server::Merchants},
@@ -13,6 +16,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
+    ip_of,
     payments::page_of,
 };
 
@@ -22,12 +26,14 @@ const GRACE_MAX_HOURS: u32 = 168;
 impl Service {
     async fn make(
         &self,
-        asked: v1::RegisterMerchantRequest,
+        request: Request<v1::RegisterMerchantRequest>,
         is_admin: bool,
     ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
+        let actor = Actor { ip: ip_of(&request), ..Actor::default() };
+        let asked = request.into_inner();
         let registration = Registration::check(&asked.name, &asked.hive_account, asked.icon_url.as_deref());
         let registration = registration.map_err(convert::invalid)?;
-        let made = self.gateway.register(registration, is_admin).await.map_err(error)?;
+        let made = self.gateway.by(actor).register(registration, is_admin).await.map_err(error)?;
         Ok(Response::new(v1::RegisterMerchantResponse {
             merchant: Some(convert::merchant(&made.merchant)),
             api_key: made.api_key,
@@ -42,26 +48,31 @@ impl Merchants for Service {
         &self,
         request: Request<v1::RegisterMerchantRequest>,
     ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
-        self.make(request.into_inner(), false).await
+        self.make(request, false).await
     }
 
     async fn register_admin(
         &self,
         request: Request<v1::RegisterMerchantRequest>,
     ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
-        self.make(request.into_inner(), true).await
+        self.make(request, true).await
     }
 
     async fn get_current_merchant(
         &self,
         request: Request<v1::GetCurrentMerchantRequest>,
     ) -> Result<Response<v1::Merchant>, Status> {
-        let caller = self.caller(&request).await?;
-        Ok(Response::new(convert::merchant(&caller)))
+        let asking = self.asking(&request, None).await?;
+        Ok(Response::new(convert::merchant(&asking.merchant)))
     }
 
     async fn get_merchant(&self, request: Request<v1::GetMerchantRequest>) -> Result<Response<v1::Merchant>, Status> {
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let asking = self.asking(&request, None).await?;
+        let id = &request.get_ref().merchant_id;
+        if *id == asking.merchant.id.to_string() {
+            return Ok(Response::new(convert::merchant(&asking.merchant)));
+        }
+        let (merchant, _) = self.named(&request, id, Scope::Admin).await?;
         Ok(Response::new(convert::merchant(&merchant)))
     }
 
@@ -69,7 +80,7 @@ impl Merchants for Service {
         &self,
         request: Request<v1::UpdateMerchantRequest>,
     ) -> Result<Response<v1::Merchant>, Status> {
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let asked = request.into_inner();
         let raw = RawUpdate {
             name: asked.name,
@@ -80,7 +91,7 @@ impl Merchants for Service {
             x402_enabled: asked.x402_enabled,
         };
         let update = Update::check(raw, self.gateway.allows_insecure_webhooks()).map_err(convert::invalid)?;
-        let merchant = self.gateway.update_merchant(merchant.id, update).await.map_err(error)?;
+        let merchant = asking.gateway.update_merchant(merchant.id, update).await.map_err(error)?;
         Ok(Response::new(convert::merchant(&merchant)))
     }
 
@@ -88,14 +99,14 @@ impl Merchants for Service {
         &self,
         request: Request<v1::RotateWebhookSecretRequest>,
     ) -> Result<Response<v1::RotateWebhookSecretResponse>, Status> {
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let hours = request.get_ref().grace_hours;
         if hours > GRACE_MAX_HOURS {
             let message = format!("must be a whole number from 0 to {GRACE_MAX_HOURS}");
             return Err(ApiError::field("graceHours", message).into());
         }
         let grace = Duration::from_secs(u64::from(hours) * 3_600);
-        let (secret, until) = self.gateway.rotate_webhook_secret(merchant.id, grace).await.map_err(error)?;
+        let (secret, until) = asking.gateway.rotate_webhook_secret(merchant.id, grace).await.map_err(error)?;
         Ok(Response::new(v1::RotateWebhookSecretResponse {
             webhook_secret: secret.reveal().to_owned(),
             previous_valid_until_ms: until.map(convert::millis),
@@ -125,9 +136,9 @@ impl Merchants for Service {
         request: Request<v1::SetMerchantActiveRequest>,
     ) -> Result<Response<v1::Merchant>, Status> {
         self.admin(&request).await?;
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::Admin).await?;
         let active = request.get_ref().active;
-        let merchant = self.gateway.set_merchant_active(merchant.id, active).await.map_err(error)?;
+        let merchant = asking.gateway.set_merchant_active(merchant.id, active).await.map_err(error)?;
         Ok(Response::new(convert::merchant(&merchant)))
     }
 
@@ -136,8 +147,8 @@ impl Merchants for Service {
         request: Request<v1::ReissueApiKeyRequest>,
     ) -> Result<Response<v1::ReissueApiKeyResponse>, Status> {
         self.admin(&request).await?;
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
-        let (merchant, api_key) = self.gateway.reissue_api_key(merchant.id).await.map_err(error)?;
+        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::Admin).await?;
+        let (merchant, api_key) = asking.gateway.reissue_api_key(merchant.id).await.map_err(error)?;
         Ok(Response::new(v1::ReissueApiKeyResponse { merchant: Some(convert::merchant(&merchant)), api_key }))
     }
 }

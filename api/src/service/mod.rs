@@ -5,11 +5,16 @@
 use std::sync::Arc;
 
 use actors::Gateway;
-use engine::{ids::MerchantId, merchant::Merchant};
+use engine::{
+    audit::Actor,
+    ids::{KeyId, MerchantId},
+    merchant::{Merchant, Scope, Scopes},
+};
 use proto::{
     ApiError, Local, Reason, Transport,
     v1::{
-        checkout_server::CheckoutServer, events_server::EventsServer, fees_server::FeesServer,
+        api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, checkout_server::CheckoutServer,
+        events_server::EventsServer, exports_server::ExportsServer, fees_server::FeesServer,
         merchants_server::MerchantsServer, payments_server::PaymentsServer,
         reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
@@ -20,6 +25,7 @@ use tonic::Request;
 mod astray;
 mod convert;
 mod events;
+mod keys;
 mod merchants;
 mod payments;
 pub mod server;
@@ -49,6 +55,9 @@ impl Service {
                 .with(PaymentsServer::new(self.clone()))
                 .with(CheckoutServer::new(self.clone()))
                 .with(MerchantsServer::new(self.clone()))
+                .with(ApiKeysServer::new(self.clone()))
+                .with(AuditLogServer::new(self.clone()))
+                .with(ExportsServer::new(self.clone()))
                 .with(EventsServer::new(self.clone()))
                 .with(ReconciliationServer::new(self.clone()))
                 .with(FeesServer::new(self.clone()))
@@ -58,27 +67,71 @@ impl Service {
         )
     }
 
-    /// Returns the merchant whose key came with a request.
-    async fn caller<T>(&self, request: &Request<T>) -> Result<Merchant, ApiError> {
-        let key = proto::caller::api_key(request).ok_or(Reason::InvalidApiKey)?;
-        self.gateway.authenticate(key).await.map_err(convert::error)
+    /// Returns who asks, by the key that came with a request, if that key has the scope.
+    async fn asking<T>(&self, request: &Request<T>, needed: Option<Scope>) -> Result<Asking, ApiError> {
+        let text = proto::caller::api_key(request).ok_or(Reason::InvalidApiKey)?;
+        let (merchant, key) = self.gateway.authenticate_key(text).await.map_err(convert::error)?;
+        if let Some(needed) = needed.filter(|needed| !key.scopes.contains(*needed)) {
+            let message = format!("this API key lacks the scope {}", needed.word());
+            return Err(ApiError::with_message(Reason::InsufficientScope, message));
+        }
+        let actor = Actor { merchant: Some(merchant.id), key: Some(key.id), ip: ip_of(request) };
+        Ok(Asking { merchant, key: key.id, scopes: key.scopes, gateway: self.gateway.by(actor) })
     }
 
-    /// Returns the caller, who must be an admin.
-    async fn admin<T>(&self, request: &Request<T>) -> Result<Merchant, ApiError> {
-        let caller = self.caller(request).await?;
-        if caller.is_admin { Ok(caller) } else { Err(Reason::AdminRequired.into()) }
+    /// Returns the merchant whose key came with a request, if that key has the scope.
+    async fn caller<T>(&self, request: &Request<T>, needed: Scope) -> Result<Merchant, ApiError> {
+        Ok(self.asking(request, Some(needed)).await?.merchant)
     }
 
-    /// Returns the merchant a caller names: itself, or any for an admin. A foreign id is refused whether or not it
-    /// exists.
-    async fn named<T>(&self, request: &Request<T>, id: &str) -> Result<Merchant, ApiError> {
-        let caller = self.caller(request).await?;
+    /// Returns who asks, who must be an admin with an admin's key.
+    async fn admin<T>(&self, request: &Request<T>) -> Result<Asking, ApiError> {
+        let asking = self.asking(request, None).await?;
+        if asking.is_admin() { Ok(asking) } else { Err(Reason::AdminRequired.into()) }
+    }
+
+    /// Returns the merchant a caller names, itself or any for an admin, and who asks. A foreign id is refused whether or
+    /// not it exists.
+    async fn named<T>(&self, request: &Request<T>, id: &str, needed: Scope) -> Result<(Merchant, Asking), ApiError> {
+        let asking = self.asking(request, None).await?;
         match id.parse::<MerchantId>() {
-            Ok(id) if id == caller.id => Ok(caller),
-            _ if !caller.is_admin => Err(Reason::ForbiddenMerchant.into()),
-            Ok(id) => self.gateway.merchant(id).await.map_err(convert::error),
+            Ok(id) if id == asking.merchant.id => {
+                if !asking.scopes.contains(needed) {
+                    let message = format!("this API key lacks the scope {}", needed.word());
+                    return Err(ApiError::with_message(Reason::InsufficientScope, message));
+                }
+                Ok((asking.merchant.clone(), asking))
+            }
+            _ if !asking.is_admin() => Err(Reason::ForbiddenMerchant.into()),
+            Ok(id) => Ok((self.gateway.merchant(id).await.map_err(convert::error)?, asking)),
             Err(_) => Err(Reason::NotFound.into()),
         }
     }
+}
+
+/// Who asks: a merchant, by one of its keys.
+struct Asking {
+    merchant: Merchant,
+    key: KeyId,
+    scopes: Scopes,
+    /// The handle through which the audit log learns who acts.
+    gateway: Gateway,
+}
+
+impl Asking {
+    /// Tells the audit log of a deed that is stored already.
+    async fn tell(&self, action: &str, merchant: MerchantId, subject: &str) -> Result<(), ApiError> {
+        let told = self.gateway.note_deed(action, merchant, subject.to_owned()).await;
+        told.map_err(convert::error)
+    }
+
+    fn is_admin(&self) -> bool {
+        self.merchant.is_admin && self.scopes.contains(Scope::Admin)
+    }
+}
+
+/// Returns the address behind a request, as the facade tells it.
+fn ip_of<T>(request: &Request<T>) -> Option<String> {
+    let ip = request.metadata().get(proto::caller::CLIENT_IP)?.to_str().ok()?;
+    ip.parse::<std::net::IpAddr>().ok().map(|ip| ip.to_string())
 }

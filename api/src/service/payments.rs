@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::{
     idempotency::IdempotencyKey,
     ids::{PaymentId, SlugToken, decode, encode},
-    merchant::Merchant,
+    merchant::{Merchant, Scope},
     payment::{Canceller, Draft, Payment, RawDraft},
 };
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -44,7 +44,7 @@ impl Service {
 
     /// Returns a payment of the caller's, and the caller.
     async fn own(&self, request: &Request<v1::GetPaymentRequest>) -> Result<(Payment, Merchant), ApiError> {
-        let merchant = self.caller(request).await?;
+        let merchant = self.caller(request, Scope::PaymentsRead).await?;
         let id = convert::payment_id(&request.get_ref().payment_id)?;
         let payment = self.gateway.payment(merchant.id, id).await.map_err(error)?;
         Ok((payment, merchant))
@@ -84,7 +84,7 @@ impl Payments for Service {
         &self,
         request: Request<v1::CreatePaymentRequest>,
     ) -> Result<Response<v1::Payment>, Status> {
-        let merchant = self.caller(&request).await?;
+        let merchant = self.caller(&request, Scope::PaymentsWrite).await?;
         let key = idempotency_key(&request)?;
         let asked = request.into_inner();
         let draft = Draft::check(RawDraft {
@@ -126,7 +126,7 @@ impl Payments for Service {
         &self,
         request: Request<v1::ListPaymentsRequest>,
     ) -> Result<Response<v1::ListPaymentsResponse>, Status> {
-        let merchant = self.caller(&request).await?;
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
         let (page, limit) = page_of(asked.page, asked.limit)?;
         let at = match &asked.cursor {
@@ -165,9 +165,15 @@ impl Payments for Service {
     }
 
     async fn cancel_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {
-        let (payment, merchant) = self.own(&request).await?;
-        let payment = self.gateway.cancel_payment(payment.id, Canceller::Merchant).await.map_err(error)?;
-        Ok(self.record(payment, &merchant))
+        let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
+        let merchant = &asking.merchant;
+        let id = convert::payment_id(&request.get_ref().payment_id)?;
+        let before = self.gateway.payment(merchant.id, id).await.map_err(error)?;
+        let payment = self.gateway.cancel_payment(id, Canceller::Merchant).await.map_err(error)?;
+        if before.state != payment.state {
+            asking.tell("payment_cancelled", merchant.id, &id.to_string()).await?;
+        }
+        Ok(self.record(payment, merchant))
     }
 
     type WatchPaymentStream = Snapshots;
@@ -208,7 +214,7 @@ pub(super) fn page_of(page: u32, limit: u32) -> Result<(u32, u32), ApiError> {
     Ok((page.max(1), limit))
 }
 
-fn ids_of(texts: &[String]) -> Result<Vec<PaymentId>, ApiError> {
+pub(super) fn ids_of(texts: &[String]) -> Result<Vec<PaymentId>, ApiError> {
     if texts.len() > MAX_LIMIT as usize {
         return Err(ApiError::field("ids", format!("must name at most {MAX_LIMIT} payments")));
     }

@@ -5,7 +5,8 @@ use std::{future::Future, time::Duration};
 use proto::{
     ApiError, DESCRIPTOR, Reason,
     v1::{
-        checkout_server::CheckoutServer, events_server::EventsServer, fees_server::FeesServer,
+        api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, checkout_server::CheckoutServer,
+        events_server::EventsServer, exports_server::ExportsServer, fees_server::FeesServer,
         merchants_server::MerchantsServer, payments_server::PaymentsServer,
         reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
@@ -63,6 +64,9 @@ pub async fn serve(
         .add_service(PaymentsServer::new(service.clone()))
         .add_service(CheckoutServer::new(service.clone()))
         .add_service(MerchantsServer::new(service.clone()))
+        .add_service(ApiKeysServer::new(service.clone()))
+        .add_service(AuditLogServer::new(service.clone()))
+        .add_service(ExportsServer::new(service.clone()))
         .add_service(EventsServer::new(service.clone()))
         .add_service(ReconciliationServer::new(service.clone()))
         .add_service(FeesServer::new(service.clone()))

@@ -3,6 +3,7 @@
 use actors::{EndpointState, Replayed};
 use engine::{
     ids::{DeliveryId, EventId},
+    merchant::Scope,
     webhook::{Attempt, DeliveryState, Logged, Outcome, Trigger},
 };
 use proto::{
@@ -29,7 +30,7 @@ impl WebhookEndpoints for Service {
         &self,
         request: Request<v1::GetWebhookEndpointRequest>,
     ) -> Result<Response<v1::WebhookEndpoint>, Status> {
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let state = self.gateway.endpoint(merchant.id).await.map_err(error)?;
         Ok(Response::new(endpoint(state)))
     }
@@ -38,8 +39,9 @@ impl WebhookEndpoints for Service {
         &self,
         request: Request<v1::EnableWebhookEndpointRequest>,
     ) -> Result<Response<v1::EnableWebhookEndpointResponse>, Status> {
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let state = self.gateway.enable_endpoint(merchant.id).await.map_err(error)?;
+        asking.tell("webhook_enabled", merchant.id, &merchant.id.to_string()).await?;
         let replayed = match request.get_ref().replay_since_ms {
             Some(since) => {
                 let replayed = self.gateway.replay(merchant.id, convert::instant(since)).await;
@@ -54,9 +56,10 @@ impl WebhookEndpoints for Service {
         &self,
         request: Request<v1::ReplayWebhooksRequest>,
     ) -> Result<Response<v1::ReplayWebhooksResponse>, Status> {
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let since = convert::instant(request.get_ref().since_ms);
         let replayed = self.gateway.replay(merchant.id, since).await.map_err(error)?;
+        asking.tell("webhooks_replayed", merchant.id, &since.to_string()).await?;
         Ok(Response::new(replay(replayed)))
     }
 
@@ -64,8 +67,9 @@ impl WebhookEndpoints for Service {
         &self,
         request: Request<v1::SendTestWebhookRequest>,
     ) -> Result<Response<v1::WebhookDelivery>, Status> {
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let sent = self.gateway.send_test(merchant.id).await.map_err(error)?;
+        asking.tell("webhook_tested", merchant.id, &sent.delivery.id.to_string()).await?;
         Ok(Response::new(delivery(sent)))
     }
 
@@ -73,7 +77,7 @@ impl WebhookEndpoints for Service {
         &self,
         request: Request<v1::ListWebhookDeliveriesRequest>,
     ) -> Result<Response<v1::ListWebhookDeliveriesResponse>, Status> {
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
         let (_, limit) = page_of(1, asked.limit)?;
         let before = asked.cursor.map(|cursor| cursor.parse::<DeliveryId>()).transpose();
@@ -97,7 +101,7 @@ impl WebhookEndpoints for Service {
         &self,
         request: Request<v1::GetWebhookDeliveryRequest>,
     ) -> Result<Response<v1::WebhookDelivery>, Status> {
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let id = delivery_id(&request.get_ref().delivery_id)?;
         let (logged, attempts) = self.gateway.delivery(merchant.id, id).await.map_err(error)?;
         let attempt_log = attempts.into_iter().map(attempt).collect();
@@ -108,9 +112,10 @@ impl WebhookEndpoints for Service {
         &self,
         request: Request<v1::GetWebhookDeliveryRequest>,
     ) -> Result<Response<v1::WebhookDelivery>, Status> {
-        let merchant = self.named(&request, &request.get_ref().merchant_id).await?;
+        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let id = delivery_id(&request.get_ref().delivery_id)?;
         let again = self.gateway.redeliver(merchant.id, id).await.map_err(error)?;
+        asking.tell("webhook_redelivered", merchant.id, &id.to_string()).await?;
         Ok(Response::new(delivery(again)))
     }
 }

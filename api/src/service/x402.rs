@@ -5,6 +5,7 @@ use engine::{
     account::AccountName,
     hive::{Fault, Transaction},
     ledger::TxId,
+    merchant::Scope,
     money::Money,
     x402::{Accepted, PaymentPayload, Reason, Refused, Requirements, Version},
 };
@@ -81,7 +82,7 @@ impl Service {
             return Ok(None);
         }
         let Some(key) = idempotency_key(request)? else { return Ok(None) };
-        let merchant = self.caller(request).await?.id;
+        let merchant = self.caller(request, Scope::PaymentsRead).await?.id;
         Ok(Some(Retry { merchant, key }))
     }
 }

@@ -9,7 +9,7 @@ use engine::{
     fields::{Metadata, MetadataValue},
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{BlockId, Place, Transfer, TxId},
-    merchant::{ApiKey, KeyDigest, Merchant},
+    merchant::{ApiKey, KeyDigest, Merchant, Scopes},
     money::{Currency, HivePrice, Money},
     payment::{
         Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition, FeeMode, Finality, Payment,
@@ -21,6 +21,7 @@ use engine::{
 
 use super::*;
 use crate::batch::{Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, UnmatchedReason};
+use crate::vault::Vault;
 
 fn name(text: &str) -> AccountName {
     AccountName::parse(text).unwrap()
@@ -219,29 +220,35 @@ fn a_merchant_has_these_bytes() {
         is_admin: true,
         created_at: at(1_000),
         updated_at: at(2_000),
-        key: ApiKey {
+        keys: vec![ApiKey {
             id: KeyId::from_bits(7),
             digest: KeyDigest([0xdd; 32]),
             last4: "0707".to_owned(),
             created_at: at(1_000),
             last_used_at: Some(at(61_000)),
-        },
+            name: "till".to_owned(),
+            prefix: "sk_live_0707".to_owned(),
+            scopes: Scopes::MERCHANT,
+            expires_at: Some(at(99_000)),
+        }],
         secrets: Secrets {
             current: Secret::from_random([1; 32]),
             previous: Some((Secret::from_random([2; 32]), at(9_000))),
         },
     };
-    let bytes = merchant_to_bytes(merchant.clone());
+    let vault = Vault::default();
+    let bytes = merchant_to_bytes(merchant.clone(), &vault);
     assert_eq!(merchant_facts(&bytes), Ok(MerchantFacts::of(&merchant)));
     pinned(
         merchant,
         &bytes,
-        "0108021209426c7565204d7567731a09626c75652e6d756773220968747470733a2f2f693001400148e80750d00f5a3a \
-        0a091107000000000000001220dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd1a0430 \
-        37303720e80728c8dc03623277687365635f415145424151454241514542415145424151454241514542415145424151 \
-        454241514542415145424151453d6a370a3277687365635f416749434167494341674943416749434167494341674943 \
-        416749434167494341674943416749434167493d10a846a2010968747470733a2f2f73",
-        |bytes| merchant_from_bytes(MerchantId::from_bits(1), bytes),
+        "0108021209426c7565204d7567731a09626c75652e6d756773220968747470733a2f2f693001400148e80750d00f5a \
+         540a091107000000000000001220dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd1a \
+         043037303720e80728c8dc03320474696c6c3a0c736b5f6c6976655f30373037400748b88506623277687365635f41 \
+         5145424151454241514542415145424151454241514542415145424151454241514542415145424151453d6a370a32 \
+         77687365635f4167494341674943416749434167494341674943416749434167494341674943416749434167494341 \
+         67493d10a846a2010968747470733a2f2f73",
+        |bytes| merchant_from_bytes(MerchantId::from_bits(1), bytes, &vault),
     );
 }
 

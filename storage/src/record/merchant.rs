@@ -1,14 +1,17 @@
 //! A merchant's bytes.
 
+use std::collections::BTreeSet;
+
 use engine::{
     ids::{KeyId, MerchantId},
-    merchant::{ApiKey, KeyDigest, Merchant},
+    merchant::{ApiKey, KeyDigest, Merchant, Scopes},
     time::Timestamp,
     webhook::{Secret, Secrets},
 };
 use prost::Message;
 
 use super::{Bits, Damage, account, array, id, seal, time, unseal};
+use crate::vault::{Stored, Vault};
 
 const VERSION: u8 = 1;
 
@@ -34,12 +37,15 @@ struct MerchantRecord {
     created_at_ms: u64,
     #[prost(uint64, tag = "10")]
     updated_at_ms: u64,
-    #[prost(message, optional, tag = "11")]
-    key: Option<KeyRecord>,
+    #[prost(message, repeated, tag = "11")]
+    keys: Vec<KeyRecord>,
     #[prost(string, tag = "12")]
     secret: String,
     #[prost(message, optional, tag = "13")]
     previous_secret: Option<PreviousSecretRecord>,
+    /// In place of `secret` under a master key.
+    #[prost(bytes = "vec", tag = "14")]
+    sealed_secret: Vec<u8>,
     #[prost(string, optional, tag = "20")]
     support_url: Option<String>,
 }
@@ -56,6 +62,14 @@ struct KeyRecord {
     created_at_ms: u64,
     #[prost(uint64, optional, tag = "5")]
     last_used_at_ms: Option<u64>,
+    #[prost(string, tag = "6")]
+    name: String,
+    #[prost(string, tag = "7")]
+    prefix: String,
+    #[prost(uint32, tag = "8")]
+    scopes: u32,
+    #[prost(uint64, optional, tag = "9")]
+    expires_at_ms: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -64,40 +78,43 @@ struct PreviousSecretRecord {
     secret: String,
     #[prost(uint64, tag = "2")]
     valid_until_ms: u64,
+    #[prost(bytes = "vec", tag = "3")]
+    sealed: Vec<u8>,
 }
 
 /// What the writer must know of a merchant to keep its indexes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MerchantFacts {
     /// How often it was written.
     pub(crate) version: u64,
-    /// What its API key hashes to.
-    pub(crate) digest: [u8; 32],
+    /// What its API keys hash to.
+    pub(crate) digests: BTreeSet<[u8; 32]>,
 }
 
 impl MerchantFacts {
     /// Returns the facts of a merchant.
     pub(crate) fn of(merchant: &Merchant) -> Self {
-        Self { version: merchant.version, digest: merchant.key.digest.0 }
+        Self { version: merchant.version, digests: merchant.keys.iter().map(|key| key.digest.0).collect() }
     }
 }
 
 /// Reads the facts of a stored merchant.
 pub(crate) fn merchant_facts(bytes: &[u8]) -> Result<MerchantFacts, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;
-    let key = record.key.ok_or(Damage::Missing("key"))?;
-    Ok(MerchantFacts { version: record.version, digest: array("key digest", &key.digest)? })
+    let digests = record.keys.iter().map(|key| array("key digest", &key.digest)).collect::<Result<_, _>>()?;
+    Ok(MerchantFacts { version: record.version, digests })
 }
 
+const SECRET: &str = "secret";
+const PREVIOUS_SECRET: &str = "previous secret";
+
 /// Returns a merchant's stored form. Its id is the key and not repeated.
-pub(crate) fn merchant_to_bytes(merchant: Merchant) -> Vec<u8> {
-    let key = KeyRecord {
-        id: Some(merchant.key.id.bits().into()),
-        digest: merchant.key.digest.0.to_vec(),
-        last4: merchant.key.last4,
-        created_at_ms: merchant.key.created_at.millis(),
-        last_used_at_ms: merchant.key.last_used_at.map(Timestamp::millis),
-    };
+pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
+    let (secret, sealed_secret) = apart(vault.seal(merchant.id, SECRET, merchant.secrets.current.reveal()));
+    let previous_secret = merchant.secrets.previous.map(|(secret, until)| {
+        let (secret, sealed) = apart(vault.seal(merchant.id, PREVIOUS_SECRET, secret.reveal()));
+        PreviousSecretRecord { secret, valid_until_ms: until.millis(), sealed }
+    });
     let record = MerchantRecord {
         version: merchant.version,
         name: merchant.name,
@@ -110,23 +127,65 @@ pub(crate) fn merchant_to_bytes(merchant: Merchant) -> Vec<u8> {
         is_admin: merchant.is_admin,
         created_at_ms: merchant.created_at.millis(),
         updated_at_ms: merchant.updated_at.millis(),
-        key: Some(key),
-        secret: merchant.secrets.current.reveal().to_owned(),
-        previous_secret: merchant.secrets.previous.map(|(secret, until)| PreviousSecretRecord {
-            secret: secret.reveal().to_owned(),
-            valid_until_ms: until.millis(),
-        }),
+        keys: merchant.keys.into_iter().map(key_to_record).collect(),
+        secret,
+        previous_secret,
+        sealed_secret,
     };
     seal(VERSION, &record)
 }
 
+fn apart(stored: Stored) -> (String, Vec<u8>) {
+    match stored {
+        Stored::Plain(text) => (text, Vec::new()),
+        Stored::Sealed(bytes) => (String::new(), bytes),
+    }
+}
+
+fn key_to_record(key: ApiKey) -> KeyRecord {
+    KeyRecord {
+        id: Some(key.id.bits().into()),
+        digest: key.digest.0.to_vec(),
+        last4: key.last4,
+        created_at_ms: key.created_at.millis(),
+        last_used_at_ms: key.last_used_at.map(Timestamp::millis),
+        name: key.name,
+        prefix: key.prefix,
+        scopes: key.scopes.bits(),
+        expires_at_ms: key.expires_at.map(Timestamp::millis),
+    }
+}
+
+fn key_from_record(key: KeyRecord) -> Result<ApiKey, Damage> {
+    let scopes = Scopes::from_bits(key.scopes);
+    Ok(ApiKey {
+        id: KeyId::from_bits(id("key id", key.id)?),
+        digest: KeyDigest(array("key digest", &key.digest)?),
+        last4: key.last4,
+        created_at: time(key.created_at_ms),
+        last_used_at: key.last_used_at_ms.map(time),
+        name: key.name,
+        prefix: key.prefix,
+        scopes: scopes.ok_or_else(|| Damage::Value { field: "scopes", value: key.scopes.to_string() })?,
+        expires_at: key.expires_at_ms.map(time),
+    })
+}
+
 /// Reads a merchant.
-pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8]) -> Result<Merchant, Damage> {
+pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchant, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;
-    let api_key = record.key.ok_or(Damage::Missing("key"))?;
-    let previous = record
-        .previous_secret
-        .map(|previous| Ok::<_, Damage>((secret("previous secret", previous.secret)?, time(previous.valid_until_ms))));
+    let keys: Vec<ApiKey> = record.keys.into_iter().map(key_from_record).collect::<Result<_, _>>()?;
+    if keys.is_empty() {
+        return Err(Damage::Missing("key"));
+    }
+    let secret = |field: &'static str, plain: String, sealed: &[u8]| {
+        let text = if sealed.is_empty() { plain } else { vault.open(key, field, sealed)? };
+        // The secret's text stays out of the error.
+        Secret::from_text(text).ok_or_else(|| Damage::Value { field, value: "what is stored".to_owned() })
+    };
+    let previous = record.previous_secret.map(|previous| {
+        Ok::<_, Damage>((secret(PREVIOUS_SECRET, previous.secret, &previous.sealed)?, time(previous.valid_until_ms)))
+    });
     Ok(Merchant {
         id: key,
         version: record.version,
@@ -140,18 +199,10 @@ pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8]) -> Result<Merch
         is_admin: record.is_admin,
         created_at: time(record.created_at_ms),
         updated_at: time(record.updated_at_ms),
-        key: ApiKey {
-            id: KeyId::from_bits(id("key id", api_key.id)?),
-            digest: KeyDigest(array("key digest", &api_key.digest)?),
-            last4: api_key.last4,
-            created_at: time(api_key.created_at_ms),
-            last_used_at: api_key.last_used_at_ms.map(time),
+        keys,
+        secrets: Secrets {
+            current: secret(SECRET, record.secret, &record.sealed_secret)?,
+            previous: previous.transpose()?,
         },
-        secrets: Secrets { current: secret("secret", record.secret)?, previous: previous.transpose()? },
     })
-}
-
-/// Reads a webhook secret; its text stays out of the error.
-fn secret(field: &'static str, text: String) -> Result<Secret, Damage> {
-    Secret::from_text(text).ok_or_else(|| Damage::Value { field, value: "what is stored".to_owned() })
 }

@@ -3,6 +3,7 @@
 //! A new field takes a new tag: older programs skip it, newer ones read its absence. A change that old bytes cannot
 //! express takes a new version: this program refuses versions it does not know instead of guessing.
 
+mod audit;
 mod codes;
 mod event;
 mod indexed;
@@ -14,6 +15,7 @@ mod remembered;
 #[cfg(test)]
 mod golden_tests;
 
+pub(crate) use audit::{audit_from_bytes, audit_to_bytes};
 pub(crate) use codes::Code;
 use engine::{account::AccountName, time::Timestamp};
 pub(crate) use event::{

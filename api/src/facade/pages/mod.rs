@@ -120,6 +120,7 @@ pub(super) async fn asset(file: &str) -> Result<Response, Refusal> {
         "checkout.js" => (SCRIPT, include_str!("../../../assets/checkout.js")),
         "checkout.css" => (STYLE, include_str!("../../../assets/checkout.css")),
         "dashboard.css" => (STYLE, include_str!("../../../assets/dashboard.css")),
+        "docs.css" => (STYLE, include_str!("../../../assets/docs.css")),
         "icon.svg" => ("image/svg+xml", include_str!("../../../assets/icon.svg")),
         _ => return Err(Reason::UnknownRoute.into()),
     };

@@ -1,0 +1,103 @@
+//! API keys beyond the first, and the audit log: what the handle does for whoever minds a merchant.
+
+use std::time::Duration;
+
+use engine::{
+    audit::Entry,
+    ids::{KeyId, MerchantId},
+    merchant::{ApiKey, Merchant, Scopes, api_key_text},
+    time::Timestamp,
+};
+use storage::{AuditQuery, Batch, Write};
+
+use crate::{
+    gateway::{Gateway, GatewayError},
+    merchants::Change,
+};
+
+impl Gateway {
+    /// Gives a merchant a new API key; every other stops at once.
+    ///
+    /// # Errors
+    /// [`GatewayError::MerchantNotFound`]; store errors.
+    pub async fn reissue_api_key(&self, id: MerchantId) -> Result<(Merchant, String), GatewayError> {
+        let text = api_key_text(self.context().env.entropy.bytes());
+        let key = self.context().env.entropy.key_id(self.now());
+        let merchant = self.change(id, Change::ReissueKey { id: key, text: text.clone() }).await?;
+        Ok((merchant, text))
+    }
+
+    /// Gives a merchant a further API key.
+    ///
+    /// # Errors
+    /// [`GatewayError::Key`]; [`GatewayError::MerchantNotFound`]; store errors.
+    pub async fn create_api_key(
+        &self,
+        id: MerchantId,
+        name: &str,
+        scopes: Scopes,
+    ) -> Result<(ApiKey, String), GatewayError> {
+        let text = api_key_text(self.context().env.entropy.bytes());
+        let now = self.now();
+        let key = ApiKey::issue(self.context().env.entropy.key_id(now), &text, name, scopes, now);
+        self.change(id, Change::AddKey(Box::new(key.clone()))).await?;
+        Ok((key, text))
+    }
+
+    /// Takes one of a merchant's API keys back, at once.
+    ///
+    /// # Errors
+    /// As [`Gateway::create_api_key`].
+    pub async fn revoke_api_key(&self, id: MerchantId, key: KeyId) -> Result<(), GatewayError> {
+        self.change(id, Change::RevokeKey(key)).await.map(drop)
+    }
+
+    /// Gives one of a merchant's API keys a successor; the old one stops at once, or goes on for `overlap`.
+    ///
+    /// # Errors
+    /// [`GatewayError::NoKeyRoll`] where support does this; as [`Gateway::create_api_key`].
+    pub async fn roll_api_key(
+        &self,
+        id: MerchantId,
+        old: KeyId,
+        overlap: Duration,
+    ) -> Result<(ApiKey, String, Option<Timestamp>), GatewayError> {
+        if !self.context().settings.key_roll {
+            return Err(GatewayError::NoKeyRoll);
+        }
+        let now = self.now();
+        let text = api_key_text(self.context().env.entropy.bytes());
+        let new = self.context().env.entropy.key_id(now);
+        let valid_until = (!overlap.is_zero()).then(|| now + overlap);
+        let change = Change::RollKey { old, id: new, text: text.clone(), valid_until };
+        let merchant = self.change(id, change).await?;
+        let key = merchant.keys.into_iter().find(|key| key.id == new);
+        key.map(|key| (key, text, valid_until)).ok_or(GatewayError::Contended)
+    }
+
+    /// Returns entries of the audit log, newest first.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn audit(&self, query: AuditQuery) -> Result<Vec<Entry>, GatewayError> {
+        self.context().env.store.audit(query).await.map_err(|e| self.read_failed(&e))
+    }
+
+    /// Tells the audit log of a deed that is stored already.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn note_deed(&self, action: &str, merchant: MerchantId, subject: String) -> Result<(), GatewayError> {
+        let entry = Entry {
+            seq: 0,
+            at: self.now(),
+            actor: self.doer(),
+            action: action.to_owned(),
+            merchant,
+            subject: Some(subject),
+            changes: Vec::new(),
+        };
+        let batch = Batch::of(Write::Audit(Box::new(entry)));
+        self.context().env.store.commit(batch).await.map_err(|error| self.commit_failed(error))
+    }
+}

@@ -1,0 +1,185 @@
+//! A merchant's API keys: list, make, revoke, roll; and the audit log for admins.
+
+use engine::time::Timestamp;
+use http::StatusCode;
+use proto::v1;
+use serde::Serialize;
+use warp::reply::Response;
+
+use super::{
+    Facade, Refusal, answer,
+    call::Call,
+    record::{self, Text},
+};
+
+/// Hours a rolled key may go on.
+const OVERLAP_MAX_HOURS: u32 = 72;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Key<'a> {
+    id: &'a str,
+    name: &'a str,
+    prefix: &'a str,
+    last4: &'a str,
+    scopes: &'a [String],
+    created_at: Text<Timestamp>,
+    last_used_at: Option<Text<Timestamp>>,
+    expires_at: Option<Text<Timestamp>>,
+}
+
+impl<'a> Key<'a> {
+    fn of(key: &'a v1::ApiKey) -> Self {
+        Self {
+            id: &key.id,
+            name: &key.name,
+            prefix: &key.prefix,
+            last4: &key.last4,
+            scopes: &key.scopes,
+            created_at: Text(record::instant(key.created_at_ms)),
+            last_used_at: key.last_used_at_ms.map(|at| Text(record::instant(at))),
+            expires_at: key.expires_at_ms.map(|at| Text(record::instant(at))),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Keys<'a> {
+    data: Vec<Key<'a>>,
+}
+
+fn listed(keys: &v1::ListApiKeysResponse) -> Response {
+    answer::json(StatusCode::OK, &Keys { data: keys.keys.iter().map(Key::of).collect() })
+}
+
+/// Answers with what is known of a merchant's keys.
+pub(super) async fn list(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::ListApiKeysRequest { merchant_id: id.to_owned() });
+    let keys = facade.engine.api_keys().list_api_keys(request).await?.into_inner();
+    Ok(listed(&keys))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Made<'a> {
+    api_key: &'a str,
+    key: Option<Key<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_valid_until: Option<Text<Timestamp>>,
+}
+
+impl<'a> Made<'a> {
+    fn of(made: &'a v1::CreateApiKeyResponse) -> Self {
+        Self {
+            api_key: &made.api_key,
+            key: made.key.as_ref().map(Key::of),
+            previous_valid_until: made.previous_valid_until_ms.map(|at| Text(record::instant(at))),
+        }
+    }
+}
+
+/// Makes a further key and shows it for the only time.
+pub(super) async fn create(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.json().await?;
+    let request = v1::CreateApiKeyRequest {
+        merchant_id: id.to_owned(),
+        name: body.optional_text("name").unwrap_or_default(),
+        scopes: body.texts("scopes"),
+    };
+    body.finish()?;
+    let made = facade.engine.api_keys().create_api_key(call.caller.request(request)).await?.into_inner();
+    Ok(answer::json(StatusCode::CREATED, &Made::of(&made)))
+}
+
+/// Takes a key back, and answers with those that are left.
+pub(super) async fn revoke(facade: &Facade, mut call: Call, id: &str, key: &str) -> Result<Response, Refusal> {
+    let request = v1::RevokeApiKeyRequest { merchant_id: id.to_owned(), key_id: key.to_owned() };
+    let request = call.with_key()?.request(request);
+    let keys = facade.engine.api_keys().revoke_api_key(request).await?.into_inner();
+    Ok(listed(&keys))
+}
+
+/// Gives a key a successor and shows it for the only time.
+pub(super) async fn roll(facade: &Facade, mut call: Call, id: &str, key: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut body = call.optional_json().await?;
+    let overlap_hours = body.optional_integer("overlapHours", 0..=OVERLAP_MAX_HOURS).unwrap_or(0);
+    body.finish()?;
+    let request = v1::RollApiKeyRequest { merchant_id: id.to_owned(), key_id: key.to_owned(), overlap_hours };
+    let made = facade.engine.api_keys().roll_api_key(call.caller.request(request)).await?.into_inner();
+    Ok(answer::json(StatusCode::OK, &Made::of(&made)))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry<'a> {
+    seq: u64,
+    at: Text<Timestamp>,
+    actor: Actor<'a>,
+    action: &'a str,
+    merchant_id: &'a str,
+    subject: Option<&'a str>,
+    changes: Vec<Change<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Actor<'a> {
+    merchant_id: Option<&'a str>,
+    key_id: Option<&'a str>,
+    ip: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Change<'a> {
+    field: &'a str,
+    before: Option<&'a str>,
+    after: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Log<'a> {
+    data: Vec<Entry<'a>>,
+    next_cursor: Option<Text<u64>>,
+}
+
+impl<'a> Entry<'a> {
+    fn of(entry: &'a v1::AuditEntry) -> Self {
+        let change = |change: &'a v1::AuditChange| Change {
+            field: &change.field,
+            before: change.before.as_deref(),
+            after: change.after.as_deref(),
+        };
+        Self {
+            seq: entry.seq,
+            at: Text(record::instant(entry.at_ms)),
+            actor: Actor {
+                merchant_id: entry.actor_merchant_id.as_deref(),
+                key_id: entry.actor_key_id.as_deref(),
+                ip: entry.ip.as_deref(),
+            },
+            action: &entry.action,
+            merchant_id: &entry.merchant_id,
+            subject: entry.subject.as_deref(),
+            changes: entry.changes.iter().map(change).collect(),
+        }
+    }
+}
+
+/// Answers with entries of the audit log, newest first.
+pub(super) async fn audit(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let before = match query.get("cursor").map(str::parse::<u64>) {
+        Some(Err(_)) => query.wrong("cursor", "must be the nextCursor of an answer"),
+        cursor => cursor.and_then(Result::ok),
+    };
+    let merchant_id = query.get("merchantId").map(str::to_owned);
+    let request = v1::ListAuditRequest { before, limit: query.limit(), merchant_id };
+    query.finish()?;
+    let log = facade.engine.audit_log().list_audit(call.caller.request(request)).await?.into_inner();
+    let data = log.entries.iter().map(Entry::of).collect();
+    Ok(answer::json(StatusCode::OK, &Log { data, next_cursor: log.next_before.map(Text) }))
+}

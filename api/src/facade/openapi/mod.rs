@@ -1,0 +1,226 @@
+//! The interface's description: OpenAPI 3.1 made from one table of routes, a page over it, and a word for agents.
+
+mod schemas;
+mod table;
+
+use askama::Template;
+use http::{HeaderValue, StatusCode, header};
+use serde_json::{Map, Value, json};
+use warp::reply::Response;
+
+pub(super) use self::table::routes;
+use self::table::{Access, Answer, Route};
+use super::{Facade, Refusal, answer};
+
+/// Scripts are not needed, and nothing comes from elsewhere.
+const CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
+                   frame-ancestors 'none'";
+
+/// Answers with the whole description.
+pub(super) async fn document(facade: &Facade) -> Result<Response, Refusal> {
+    Ok(answer::json(StatusCode::OK, &describe(&facade.base_url)))
+}
+
+/// Describes the interface as it is reached at `base_url`.
+fn describe(base_url: &str) -> Value {
+    let mut paths = Map::new();
+    for route in routes() {
+        let item = paths.entry(route.path).or_insert_with(|| json!({}));
+        item[route.method] = operation(&route);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Hivetill",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Payments in HIVE and HBD. Amounts are strings of digits in the smallest unit, 1/1000.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": base_url }],
+        "tags": table::TAGS.map(|(name, description)| json!({ "name": name, "description": description })),
+        "paths": paths,
+        "components": {
+            "schemas": schemas::all(),
+            "securitySchemes": {
+                "bearer": { "type": "http", "scheme": "bearer", "description": "The merchant's API key." },
+                "apiKey": { "type": "apiKey", "in": "header", "name": "x-api-key" },
+            },
+        },
+    })
+}
+
+fn operation(route: &Route) -> Value {
+    let mut parameters: Vec<Value> = Vec::new();
+    for name in route.path.split('{').skip(1).filter_map(|rest| rest.split_once('}')) {
+        let schema = json!({ "type": "string", "minLength": 1 });
+        parameters.push(json!({ "name": name.0, "in": "path", "required": true, "schema": schema }));
+    }
+    for (name, schema, description) in route.query {
+        let required = description.starts_with("Required");
+        let schema = schemas::parameter(schema);
+        parameters.push(json!({
+            "name": name, "in": "query", "required": required, "schema": schema, "description": description,
+        }));
+    }
+    if route.is_idempotent {
+        let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
+        parameters.push(json!({
+            "name": "Idempotency-Key", "in": "header", "required": false, "schema": schema,
+            "description": "The same request under the same key is done once, for 24 hours.",
+        }));
+    }
+    let mut responses = Map::new();
+    for (status, content) in route.answers {
+        responses.insert(status.to_string(), response(*status, content));
+    }
+    for status in route.refusals() {
+        let error = || {
+            json!({
+                "description": reason_phrase(status),
+                "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
+            })
+        };
+        let refused = responses.entry(status.to_string()).or_insert_with(error);
+        if route.is_page {
+            refused["content"]["text/html"] = json!({ "schema": { "type": "string" } });
+        }
+    }
+    let mut operation = json!({
+        "tags": [route.tag],
+        "summary": route.summary,
+        "operationId": route.operation_id(),
+        "parameters": parameters,
+        "responses": responses,
+    });
+    operation["security"] = match route.access {
+        Access::Anyone => json!([]),
+        Access::Key(_) | Access::Admin => json!([{ "bearer": [] }, { "apiKey": [] }]),
+    };
+    match route.access {
+        Access::Key(scope) if !scope.is_empty() => {
+            operation["description"] = json!(format!("The key needs the scope `{scope}`."));
+        }
+        Access::Admin => operation["description"] = json!("For admins: the key needs the scope `admin`."),
+        Access::Key(_) | Access::Anyone => {}
+    }
+    if let Some(body) = route.body {
+        let schema = json!({ "$ref": format!("#/components/schemas/{body}") });
+        let content = json!({ "application/json": { "schema": schema } });
+        operation["requestBody"] = json!({ "required": !route.is_body_optional, "content": content });
+    }
+    operation
+}
+
+fn response(status: u16, content: &Answer) -> Value {
+    let schema = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    let text = || json!({ "schema": { "type": "string" } });
+    let content = match content {
+        Answer::Json(name) => json!({ "application/json": { "schema": schema(name) } }),
+        Answer::JsonOrPage(name) => json!({ "application/json": { "schema": schema(name) }, "text/html": text() }),
+        Answer::File(name) => {
+            let rows = json!({ "type": "array", "items": schema(name) });
+            json!({ "text/csv": text(), "application/json": { "schema": rows } })
+        }
+        Answer::Text(media_type) => json!({ *media_type: text() }),
+        Answer::Empty => return json!({ "description": reason_phrase(status) }),
+    };
+    json!({ "description": reason_phrase(status), "content": content })
+}
+
+fn reason_phrase(status: u16) -> &'static str {
+    StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("An answer")
+}
+
+#[derive(Template)]
+#[template(path = "docs.html")]
+struct Docs {
+    base_url: String,
+    groups: Vec<Group>,
+}
+
+struct Group {
+    name: &'static str,
+    description: &'static str,
+    operations: Vec<Operation>,
+}
+
+struct Operation {
+    method: String,
+    path: &'static str,
+    summary: &'static str,
+    access: String,
+    query: &'static [(&'static str, &'static str, &'static str)],
+    body: Option<&'static str>,
+    statuses: String,
+}
+
+impl Operation {
+    fn of(route: &Route) -> Self {
+        let own = route.answers.iter().map(|(status, _)| *status);
+        let mut statuses: Vec<u16> = own.chain(route.refusals()).collect();
+        statuses.sort_unstable();
+        statuses.dedup();
+        Self {
+            method: route.method.to_uppercase(),
+            path: route.path,
+            summary: route.summary,
+            access: match route.access {
+                Access::Anyone => "No key".to_owned(),
+                Access::Key("") => "Any key".to_owned(),
+                Access::Key(scope) => format!("Key with {scope}"),
+                Access::Admin => "Key of an admin".to_owned(),
+            },
+            query: route.query,
+            body: route.body,
+            statuses: statuses.iter().map(u16::to_string).collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+/// Answers with a page over the description, drawn here: it needs no script.
+pub(super) async fn docs(facade: &Facade) -> Result<Response, Refusal> {
+    let groups = table::TAGS.map(|(name, description)| {
+        let operations = routes().filter(|route| route.tag == name).map(|route| Operation::of(&route)).collect();
+        Group { name, description, operations }
+    });
+    let page = Docs { base_url: facade.base_url.clone(), groups: groups.into() };
+    let html = page.render().unwrap_or_else(|error| unreachable!("memory takes every page: {error}"));
+    let mut response = text(html, "text/html; charset=utf-8");
+    response.headers_mut().insert("content-security-policy", HeaderValue::from_static(CSP));
+    response.headers_mut().insert("referrer-policy", HeaderValue::from_static("no-referrer"));
+    Ok(response)
+}
+
+/// Answers with what an agent should know first.
+pub(super) async fn llms(facade: &Facade) -> Result<Response, Refusal> {
+    let base = &facade.base_url;
+    let text_of = format!(
+        "# Hivetill\n\n> A self-hosted payment gateway for HIVE and HBD on the Hive ledger. Non-custodial: money goes from \
+         the payer's account to the merchant's.\n\n\
+         ## Pay\n\n\
+         - Ask a payment's address ({base}/for/{{slug}} or {base}/checkout/{{id}}) without `Accept: text/html`: it answers \
+         402 with x402 requirements; sign the transfer and ask again with it in `X-PAYMENT` (version 1) or \
+         `PAYMENT-SIGNATURE` (version 2).\n\
+         - {base}/api/public/x402/supported: the kinds of payment that are taken.\n\n\
+         ## Take payments\n\n\
+         - POST {base}/api/public/merchants/register {{\"name\",\"hiveAccount\"}}: the key and the webhook secret are shown \
+         once.\n\
+         - POST {base}/api/public/payments {{\"amount\":\"1500\",\"currency\":\"HBD\",\"description\"}} with \
+         `Authorization: Bearer sk_live_…`: amounts are smallest units, 1/1000. Send an `Idempotency-Key`.\n\
+         - GET {base}/api/public/payments/{{id}}/status until `completed`, or receive a signed webhook.\n\n\
+         ## Reference\n\n\
+         - [{base}/openapi.json]({base}/openapi.json): every address, OpenAPI 3.1\n\
+         - [{base}/docs]({base}/docs): the same to read\n"
+    );
+    Ok(text(text_of, "text/plain; charset=utf-8"))
+}
+
+fn text(body: String, media_type: &'static str) -> Response {
+    let mut response = Response::new(body.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

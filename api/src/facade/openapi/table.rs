@@ -1,0 +1,309 @@
+//! Every route of the facade as the description tells it, one line a route. A route that stands in `facade/mod.rs` and
+//! not here fails a test, and the reverse.
+
+/// Who may ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// No key is needed.
+    Anyone,
+    /// A merchant's key with this scope; empty: any key.
+    Key(&'static str),
+    /// An admin's key.
+    Admin,
+}
+
+/// What an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// JSON of this schema.
+    Json(&'static str),
+    /// The same for programs, a page for browsers.
+    JsonOrPage(&'static str),
+    /// Rows of this schema, as CSV or JSON.
+    File(&'static str),
+    /// Text of this media type.
+    Text(&'static str),
+    /// Nothing.
+    Empty,
+}
+
+/// A query parameter: its name, its schema's name in `schemas::parameter`, and what it does.
+type Parameter = (&'static str, &'static str, &'static str);
+
+/// One method of one address.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::facade) struct Route {
+    pub(in crate::facade) method: &'static str,
+    pub(in crate::facade) path: &'static str,
+    pub(super) tag: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) access: Access,
+    pub(super) query: &'static [Parameter],
+    pub(super) body: Option<&'static str>,
+    pub(super) is_body_optional: bool,
+    pub(super) is_idempotent: bool,
+    pub(super) is_page: bool,
+    pub(super) answers: &'static [(u16, Answer)],
+    refused: &'static [u16],
+}
+
+impl Route {
+    const fn new(method: &'static str, path: &'static str, summary: &'static str) -> Self {
+        Self {
+            method,
+            path,
+            tag: "",
+            summary,
+            access: Access::Anyone,
+            query: &[],
+            body: None,
+            is_body_optional: false,
+            is_idempotent: false,
+            is_page: false,
+            answers: &[],
+            refused: &[],
+        }
+    }
+
+    const fn key(self, scope: &'static str) -> Self {
+        Self { access: Access::Key(scope), ..self }
+    }
+
+    const fn admin(self) -> Self {
+        Self { access: Access::Admin, ..self }
+    }
+
+    const fn query(self, query: &'static [Parameter]) -> Self {
+        Self { query, ..self }
+    }
+
+    const fn body(self, schema: &'static str) -> Self {
+        Self { body: Some(schema), ..self }
+    }
+
+    const fn maybe_body(self, schema: &'static str) -> Self {
+        Self { body: Some(schema), is_body_optional: true, ..self }
+    }
+
+    const fn idempotent(self) -> Self {
+        Self { is_idempotent: true, ..self }
+    }
+
+    const fn page(self) -> Self {
+        Self { is_page: true, ..self }
+    }
+
+    const fn answers(self, answers: &'static [(u16, Answer)]) -> Self {
+        Self { answers, ..self }
+    }
+
+    const fn refuses(self, refused: &'static [u16]) -> Self {
+        Self { refused, ..self }
+    }
+
+    /// Returns every status of a refusal: those of its own, and those that follow from what it takes.
+    pub(super) fn refusals(&self) -> impl Iterator<Item = u16> + use<> {
+        let mut all = self.refused.to_vec();
+        all.extend([400, 404, 408, 414, 429, 431, 500, 503]);
+        if self.access != Access::Anyone {
+            all.extend([401, 403]);
+        }
+        if self.body.is_some() {
+            all.extend([413, 415]);
+        }
+        all.sort_unstable();
+        all.dedup();
+        all.into_iter()
+    }
+
+    /// Returns a name for generators of clients: the method and the path's words.
+    pub(super) fn operation_id(&self) -> String {
+        let words = self.path.split(['/', '{', '}', '-', '.']).filter(|word| !word.is_empty());
+        words.fold(self.method.to_owned(), |mut name, word| {
+            let mut letters = word.chars();
+            name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+            name.push_str(letters.as_str());
+            name
+        })
+    }
+}
+
+/// The groups, in the order of the page.
+pub(super) const TAGS: [(&str, &str); 8] = [
+    ("Payments", "Create payments, and see what became of them."),
+    ("Events", "What happened, in order."),
+    ("Merchants", "Registration, the own record, keys and secrets."),
+    ("Astray", "Money that came otherwise than planned."),
+    ("Admin", "The operator's work."),
+    ("Checkout", "The customer's page, and payment by programs at the same address."),
+    ("x402", "Verifying and settling payments of programs, for our sessions and for anybody's server."),
+    ("About", "How the gateway is, and what it can do."),
+];
+
+use Answer::{Empty, File, Json, JsonOrPage, Text};
+
+const FILTERS: &[Parameter] = &[
+    ("page", "page", "From 1."),
+    ("limit", "limit", "Items on a page, 20 when missing."),
+    ("cursor", "text", "The `nextCursor` of an answer, in place of `page`."),
+    ("status", "statuses", "Only these states; commas between them."),
+    ("from", "time", "Created at or after."),
+    ("to", "time", "Created before."),
+    ("currency", "currency", "Only this currency."),
+    ("unusual", "boolean", "Only payments that need attention, or that do not."),
+    ("ids", "text", "Only these payments, at most 100; commas between them."),
+    ("query", "text", "Words of the id, the description or metadata."),
+];
+const EXPORT: &[Parameter] = &[
+    ("format", "format", "csv when missing."),
+    ("bom", "boolean", "Whether the CSV begins with a byte order mark."),
+    ("status", "statuses", "Only these states; commas between them."),
+    ("from", "time", "Created at or after."),
+    ("to", "time", "Created before."),
+    ("currency", "currency", "Only this currency."),
+    ("unusual", "boolean", "Only payments that need attention, or that do not."),
+    ("query", "text", "Words of the id, the description or metadata."),
+];
+const MERCHANTS: &[Parameter] = &[
+    ("page", "page", "From 1."),
+    ("limit", "limit", "Items on a page, 20 when missing."),
+    ("query", "text", "A part of the id, the name or the account."),
+    ("active", "boolean", "Only active merchants, or only inactive ones."),
+];
+const MERCHANT_EXPORT: &[Parameter] = &[
+    ("format", "format", "csv when missing."),
+    ("bom", "boolean", "Whether the CSV begins with a byte order mark."),
+    ("query", "text", "A part of the id, the name or the account."),
+    ("active", "boolean", "Only active merchants, or only inactive ones."),
+];
+
+const GET: &str = "get";
+const POST: &str = "post";
+const PUT: &str = "put";
+const DELETE: &str = "delete";
+
+const fn route(method: &'static str, path: &'static str, summary: &'static str) -> Route {
+    Route::new(method, path, summary)
+}
+
+const READ: &str = "payments:read";
+const WRITE: &str = "payments:write";
+const MERCHANT: &str = "merchant:write";
+
+#[rustfmt::skip]
+const PAYMENTS: &[Route] = &[
+    route(POST, "/api/public/payments", "Create a payment").key(WRITE).body("CreatePayment").idempotent()
+        .answers(&[(201, Json("Created"))]).refuses(&[409, 422]),
+    route(POST, "/api/public/payments/create", "Create a payment; the short answer").key(WRITE).body("CreatePayment").idempotent()
+        .answers(&[(201, Json("CreatedShort"))]).refuses(&[409, 422]),
+    route(GET, "/api/public/payments", "List payments, newest first").key(READ).query(FILTERS).answers(&[(200, Json("PaymentPage"))]),
+    route(GET, "/api/public/payments/list", "The same under its other name").key(READ).query(FILTERS).answers(&[(200, Json("PaymentPage"))]),
+    route(GET, "/api/public/payments/export", "Every payment of the filter, as a file").key(READ).query(EXPORT).answers(&[(200, File("Payment"))]),
+    route(GET, "/api/public/payments/fee-rate", "The fee of payments created now").answers(&[(200, Json("FeeRate"))]),
+    route(GET, "/api/public/payments/{id}", "One payment").key(READ).answers(&[(200, Json("Payment"))]),
+    route(GET, "/api/public/payments/{id}/status", "Its state alone").key(READ).answers(&[(200, Json("Status"))]),
+    route(POST, "/api/public/payments/{id}/cancel", "Cancel it").key(WRITE).answers(&[(200, Json("Payment"))]).refuses(&[409]),
+];
+
+#[rustfmt::skip]
+const EVENTS: &[Route] = &[
+    route(GET, "/api/public/events", "Events after a cursor, oldest first").key(READ)
+        .query(&[("after", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Events at most, 20 when missing.")])
+        .answers(&[(200, Json("EventList"))]),
+    route(GET, "/api/public/events/stream", "Events as they happen (server-sent events)").key(READ)
+        .query(&[("after", "text", "Where to begin; now when missing.")]).answers(&[(200, Text("text/event-stream"))]),
+];
+
+#[rustfmt::skip]
+const OF_MERCHANTS: &[Route] = &[
+    route(POST, "/api/public/merchants/register", "Register; the key and the secret are shown this once").body("Register").answers(&[(201, Json("Registered"))]),
+    route(GET, "/api/public/merchants/me", "The merchant of the key").key("").answers(&[(200, Json("Merchant"))]),
+    route(GET, "/api/public/merchants/{id}", "A merchant: oneself, or any for an admin").key("").answers(&[(200, Json("Merchant"))]),
+    route(POST, "/api/public/merchants/{id}", "Change what the body names").key(MERCHANT).body("UpdateMerchant").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
+    route(PUT, "/api/public/merchants/{id}", "The same by its other method").key(MERCHANT).body("UpdateMerchant").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/webhook-secret", "A new webhook secret, shown this once").key(MERCHANT).maybe_body("RotateSecret").answers(&[(200, Json("Secret"))]).refuses(&[409]),
+    route(GET, "/api/public/merchants/{id}/webhook", "How the webhook endpoint is").key(READ).answers(&[(200, Json("Any"))]),
+    route(POST, "/api/public/merchants/{id}/webhook-enable", "Enable it again").key(MERCHANT).maybe_body("Any").answers(&[(200, Json("Any"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/webhook-replay", "Send again what was not taken since a time").key(MERCHANT).body("Any").answers(&[(200, Json("Any"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/webhook-test", "Send a test event").key(MERCHANT).maybe_body("Any").answers(&[(200, Json("Any")), (202, Json("Any"))]).refuses(&[409]),
+    route(GET, "/api/public/merchants/{id}/webhook-deliveries", "The log of deliveries, newest first").key(READ)
+        .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Deliveries at most, 20 when missing."), ("state", "text", "Only these states."), ("eventId", "text", "Only of this event.")])
+        .answers(&[(200, Json("Any"))]),
+    route(GET, "/api/public/merchants/{id}/webhook-deliveries/{delivery}", "One delivery with its attempts").key(READ).answers(&[(200, Json("Any"))]),
+    route(POST, "/api/public/merchants/{id}/webhook-deliveries/{delivery}/redeliver", "Send it again").key(MERCHANT).maybe_body("Any").answers(&[(200, Json("Any")), (202, Json("Any"))]).refuses(&[409]),
+    route(GET, "/api/public/merchants/{id}/api-keys", "What is known of the keys").key(MERCHANT).answers(&[(200, Json("ApiKeys"))]),
+    route(POST, "/api/public/merchants/{id}/api-keys", "A further key, shown this once").key(MERCHANT).body("CreateKey").answers(&[(201, Json("MadeKey"))]).refuses(&[409]),
+    route(DELETE, "/api/public/merchants/{id}/api-keys/{key}", "Take a key back").key(MERCHANT).answers(&[(200, Json("ApiKeys"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/api-keys/{key}/roll", "Give a key a successor, where the operator allows it").key(MERCHANT).maybe_body("RollKey").answers(&[(200, Json("MadeKey"))]).refuses(&[409]),
+];
+
+#[rustfmt::skip]
+const ASTRAY: &[Route] = &[
+    route(GET, "/api/public/unmatched", "Transfers that paid no session, newest first").key(READ)
+        .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Transfers at most, 20 when missing."), ("status", "text", "open, assigned or ignored; commas between them.")])
+        .answers(&[(200, Json("UnmatchedList"))]),
+    route(GET, "/api/public/unmatched/{id}", "One of them").key(READ).answers(&[(200, Json("Unmatched"))]),
+    route(GET, "/api/public/unmatched/{id}/candidates", "Payments it may have been meant for").key(READ).answers(&[(200, Json("Candidates"))]),
+    route(POST, "/api/public/unmatched/{id}/assign", "Put it to a payment").key(WRITE).body("Assign").answers(&[(200, Json("Payment"))]).refuses(&[409]),
+    route(POST, "/api/public/unmatched/{id}/ignore", "Nothing is to be done about it").key(WRITE).maybe_body("Ignore").answers(&[(200, Json("Unmatched"))]).refuses(&[409]),
+    route(POST, "/api/public/payments/{id}/resolve", "What was decided about a payment's exceptions").key(WRITE).body("Resolve").answers(&[(200, Json("Payment"))]).refuses(&[409]),
+    route(GET, "/api/public/payments/{id}/refund", "A refund to sign").key(READ)
+        .query(&[("amount", "text", "Smallest units; what is owed when missing."), ("currency", "currency", "Of the amount."), ("to", "text", "Whom.")])
+        .answers(&[(200, Json("RefundPlan"))]).refuses(&[409]),
+];
+
+#[rustfmt::skip]
+const ADMIN: &[Route] = &[
+    route(GET, "/api/admin/merchants", "List merchants, newest first").admin().query(MERCHANTS).answers(&[(200, Json("MerchantPage"))]),
+    route(GET, "/api/admin/merchants/list", "The same under its other name").admin().query(MERCHANTS).answers(&[(200, Json("MerchantPage"))]),
+    route(GET, "/api/admin/merchants/export", "Every merchant of the filter, as a file").admin().query(MERCHANT_EXPORT).answers(&[(200, File("Merchant"))]),
+    route(POST, "/api/admin/merchants/change-status", "Activate or deactivate a merchant").admin().query(&[("merchantId", "text", "Required. Which.")]).body("ChangeStatus").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
+    route(POST, "/api/admin/merchants/{id}/active", "Activate or deactivate a merchant").admin().body("SetActive").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
+    route(POST, "/api/admin/merchants/{id}/api-key", "A new key in place of all, shown this once").admin().answers(&[(200, Json("Reissued"))]).refuses(&[409]),
+    route(GET, "/api/admin/audit", "What admins and merchants did, newest first").admin()
+        .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Entries at most, 20 when missing."), ("merchantId", "text", "Only what concerns this merchant.")])
+        .answers(&[(200, Json("AuditPage"))]),
+];
+
+/// How an address of a session answers programs and browsers.
+const AT_ADDRESS: &[(u16, Answer)] = &[(200, JsonOrPage("Any")), (402, Json("PaymentRequired"))];
+
+#[rustfmt::skip]
+const CHECKOUT: &[Route] = &[
+    route(GET, "/for/{slug}", "The checkout page; programs are asked for a payment by 402").page().answers(AT_ADDRESS).refuses(&[403, 409, 410]),
+    route(GET, "/for/{slug}/status", "The live status").page().answers(&[(200, Json("Any"))]),
+    route(GET, "/for/{slug}/events", "The live status as it changes (server-sent events)").page().answers(&[(200, Text("text/event-stream"))]),
+    route(POST, "/for/{slug}/cancel", "Cancel for the customer").page().answers(&[(200, JsonOrPage("Payment")), (303, Empty)]).refuses(&[403, 409]),
+    route(GET, "/checkout/{id}", "The same by the payment's public id").page().answers(AT_ADDRESS).refuses(&[403, 409, 410]),
+    route(GET, "/checkout/{id}/status", "The live status").page().answers(&[(200, Json("Any"))]),
+    route(GET, "/checkout/{id}/events", "The live status as it changes (server-sent events)").page().answers(&[(200, Text("text/event-stream"))]),
+    route(POST, "/checkout/{id}/cancel", "Cancel for the customer, with the page's token").page().query(&[("t", "text", "The page's token.")]).answers(&[(200, JsonOrPage("Payment")), (303, Empty)]).refuses(&[403, 409, 413]),
+];
+
+#[rustfmt::skip]
+const X402: &[Route] = &[
+    route(GET, "/api/public/x402/health", "Whether payments can be verified and settled").answers(&[(200, Json("Any"))]),
+    route(GET, "/api/public/x402/supported-networks", "The networks payments are taken on").answers(&[(200, Json("Networks"))]),
+    route(GET, "/api/public/x402/supported", "Every kind of payment that is taken").answers(&[(200, Json("Any"))]),
+    route(POST, "/api/public/x402/verify", "Check a payment; nothing is sent").body("X402Request").answers(&[(200, Json("Verified"))]),
+    route(POST, "/api/public/x402/settle", "Check a payment, and bring it onto the ledger").body("X402Request").answers(&[(200, Json("Settled"))]).refuses(&[409, 422]),
+];
+
+#[rustfmt::skip]
+const ABOUT: &[Route] = &[
+    route(GET, "/api/health", "Whether payments can be stored").answers(&[(200, Json("Health"))]),
+    route(GET, "/livez", "The process runs").answers(&[(200, Json("Health"))]),
+    route(GET, "/readyz", "Whether everything works").answers(&[(200, Json("Ready")), (503, Json("Any"))]),
+    route(GET, "/openapi.json", "This description").answers(&[(200, Json("Any"))]),
+    route(GET, "/docs", "This description to read").answers(&[(200, Text("text/html"))]),
+    route(GET, "/llms.txt", "What an agent should know first").answers(&[(200, Text("text/plain"))]),
+    route(GET, "/favicon.ico", "The icon").answers(&[(200, Text("*/*"))]),
+    route(GET, "/assets/{file}", "What the pages are made of").answers(&[(200, Text("*/*"))]),
+];
+
+/// Returns every route.
+pub(in crate::facade) fn routes() -> impl Iterator<Item = Route> {
+    let groups = [PAYMENTS, EVENTS, OF_MERCHANTS, ASTRAY, ADMIN, CHECKOUT, X402, ABOUT];
+    let tagged = TAGS.into_iter().zip(groups);
+    tagged.flat_map(|((tag, _), routes)| routes.iter().map(move |route| Route { tag, ..*route }))
+}

@@ -1,0 +1,86 @@
+//! Table and code agree: every route is described, and nothing else is.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// Reads the routes off the code that dispatches them.
+fn dispatched() -> BTreeSet<(String, String)> {
+    let source = include_str!("../mod.rs");
+    let start = source.find("match *segments {").expect("the dispatch") + "match *segments {".len();
+    let end = source.find("_ => Err(Reason::UnknownRoute.into()),").expect("its end");
+    let code: String = source[start..end].lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let mut found = BTreeSet::new();
+    let mut rest = code.as_str();
+    while let Some(at) = rest.find("=>") {
+        let patterns = &rest[..at];
+        // The dashboard's pages are no interface: they dispatch by themselves.
+        if patterns.contains("\"dashboard\"") {
+            rest = rest[at..].split_once(".await,").expect("its arm ends").1;
+            continue;
+        }
+        let handler = rest[at..].find("on!(").map(|on| at + on).expect("every arm names its methods");
+        let mut depth = 0;
+        let length = rest[handler..].find(|c| {
+            depth += match c {
+                '(' => 1,
+                ')' => -1,
+                _ => 0,
+            };
+            c == ')' && depth == 0
+        });
+        let end = handler + length.expect("the parenthesis is closed");
+        let methods = &rest[handler..end];
+        for pattern in patterns.split('[').skip(1).filter_map(|rest| rest.split(']').next()) {
+            let segments = pattern.split(',').map(str::trim).filter(|segment| !segment.is_empty());
+            let path: String = segments
+                .map(|segment| match segment.strip_prefix('"') {
+                    Some(word) => format!("/{}", word.trim_end_matches('"')),
+                    None => "/{}".to_owned(),
+                })
+                .collect();
+            for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+                if methods.contains(&format!("{method} =>")) {
+                    found.insert((method.to_lowercase(), path.clone()));
+                }
+            }
+        }
+        rest = &rest[end + 1..];
+    }
+    found
+}
+
+fn described() -> BTreeSet<(String, String)> {
+    let bare = |path: &str| {
+        let parts = path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part });
+        parts.collect::<Vec<_>>().join("/")
+    };
+    routes().map(|route| (route.method.to_owned(), bare(route.path))).collect()
+}
+
+#[test]
+fn every_route_is_described_and_everything_described_is_a_route() {
+    let (dispatched, described) = (dispatched(), described());
+    assert!(dispatched.len() > 40, "the dispatch is read wrongly: {dispatched:?}");
+    let missing: Vec<_> = dispatched.difference(&described).collect();
+    assert!(missing.is_empty(), "add a line to facade/openapi/table.rs for each of {missing:#?}");
+    let surplus: Vec<_> = described.difference(&dispatched).collect();
+    assert!(surplus.is_empty(), "facade/openapi/table.rs describes what is no route: {surplus:#?}");
+}
+
+#[test]
+fn the_description_is_openapi_and_every_reference_leads_somewhere() {
+    let document = describe("https://pay.example");
+    let text = document.to_string();
+    let read: utoipa::openapi::OpenApi = serde_json::from_str(&text).expect("OpenAPI");
+    assert_eq!(read.paths.paths.len(), document["paths"].as_object().expect("paths").len());
+    for name in text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(document["components"]["schemas"][name].is_object(), "there is no schema {name}");
+    }
+    let mut ids: Vec<String> = routes().map(|route| route.operation_id()).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "two operations have one name");
+    assert!(routes().all(|route| !route.answers.is_empty() && !route.tag.is_empty()));
+}

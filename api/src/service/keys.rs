@@ -1,0 +1,261 @@
+//! API keys, the audit log, and whole lists for export.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use actors::{Gateway, GatewayError};
+use engine::{
+    api_key::{MAX_OVERLAP_HOURS, key_name},
+    audit::{Change, Entry},
+    ids::{KeyId, MerchantId},
+    merchant::{ApiKey, Merchant, Scope, Scopes},
+    payment::Payment,
+};
+use futures_util::stream::{self, BoxStream, StreamExt};
+use proto::{
+    ApiError, Reason,
+    v1::{self, api_keys_server::ApiKeys, audit_log_server::AuditLog, exports_server::Exports},
+};
+use storage::{AuditQuery, MerchantQuery, PageAt, PaymentQuery};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Service,
+    convert::{self, error},
+    payments::{ids_of, page_of},
+};
+
+/// Rows of an export that are read at once.
+const CHUNK: usize = 100;
+
+fn record(key: &ApiKey) -> v1::ApiKey {
+    v1::ApiKey {
+        id: key.id.to_string(),
+        name: key.name.clone(),
+        prefix: key.prefix.clone(),
+        last4: key.last4.clone(),
+        scopes: key.scopes.iter().map(|scope| scope.word().to_owned()).collect(),
+        created_at_ms: convert::millis(key.created_at),
+        last_used_at_ms: key.last_used_at.map(convert::millis),
+        expires_at_ms: key.expires_at.map(convert::millis),
+    }
+}
+
+fn key_id(text: &str) -> Result<KeyId, ApiError> {
+    text.parse().map_err(|_| ApiError::with_message(Reason::NotFound, "no such API key"))
+}
+
+impl Service {
+    fn list_of(&self, merchant: &Merchant) -> Response<v1::ListApiKeysResponse> {
+        let now = self.gateway.now();
+        let keys = merchant.keys.iter().filter(|key| key.is_alive(now)).map(record).collect();
+        Response::new(v1::ListApiKeysResponse { keys })
+    }
+}
+
+#[tonic::async_trait]
+impl ApiKeys for Service {
+    async fn list_api_keys(
+        &self,
+        request: Request<v1::ListApiKeysRequest>,
+    ) -> Result<Response<v1::ListApiKeysResponse>, Status> {
+        let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        Ok(self.list_of(&merchant))
+    }
+
+    async fn create_api_key(
+        &self,
+        request: Request<v1::CreateApiKeyRequest>,
+    ) -> Result<Response<v1::CreateApiKeyResponse>, Status> {
+        let asked = request.get_ref();
+        let (merchant, asking) = self.named(&request, &asked.merchant_id, Scope::MerchantWrite).await?;
+        let (name, scopes) = match (key_name(&asked.name), Scopes::parse(&asked.scopes)) {
+            (Ok(name), Ok(scopes)) => (name, scopes),
+            (name, scopes) => {
+                let wrong = [name.err(), scopes.err()].into_iter().flatten().collect();
+                return Err(convert::invalid(wrong).into());
+            }
+        };
+        if !scopes.is_within(asking.scopes) {
+            let message = "must be among the scopes of the key that asks";
+            return Err(ApiError::new(Reason::InsufficientScope).and_field("scopes", message).into());
+        }
+        let (key, text) = asking.gateway.create_api_key(merchant.id, &name, scopes).await.map_err(error)?;
+        Ok(Response::new(v1::CreateApiKeyResponse {
+            key: Some(record(&key)),
+            api_key: text,
+            previous_valid_until_ms: None,
+        }))
+    }
+
+    async fn revoke_api_key(
+        &self,
+        request: Request<v1::RevokeApiKeyRequest>,
+    ) -> Result<Response<v1::ListApiKeysResponse>, Status> {
+        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let key = key_id(&request.get_ref().key_id)?;
+        if key == asking.key {
+            return Err(ApiError::new(Reason::ApiKeyInUse).into());
+        }
+        asking.gateway.revoke_api_key(merchant.id, key).await.map_err(error)?;
+        Ok(self.list_of(&self.gateway.merchant(merchant.id).await.map_err(error)?))
+    }
+
+    async fn roll_api_key(
+        &self,
+        request: Request<v1::RollApiKeyRequest>,
+    ) -> Result<Response<v1::CreateApiKeyResponse>, Status> {
+        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let hours = request.get_ref().overlap_hours;
+        if hours > MAX_OVERLAP_HOURS {
+            let message = format!("must be a whole number from 0 to {MAX_OVERLAP_HOURS}");
+            return Err(ApiError::field("overlapHours", message).into());
+        }
+        let old = key_id(&request.get_ref().key_id)?;
+        let may = merchant.keys.iter().find(|key| key.id == old).is_none_or(|key| key.scopes.is_within(asking.scopes));
+        if !may {
+            return Err(ApiError::new(Reason::InsufficientScope).into());
+        }
+        let overlap = Duration::from_secs(u64::from(hours) * 3_600);
+        let (key, text, until) = asking.gateway.roll_api_key(merchant.id, old, overlap).await.map_err(error)?;
+        Ok(Response::new(v1::CreateApiKeyResponse {
+            key: Some(record(&key)),
+            api_key: text,
+            previous_valid_until_ms: until.map(convert::millis),
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl AuditLog for Service {
+    async fn list_audit(
+        &self,
+        request: Request<v1::ListAuditRequest>,
+    ) -> Result<Response<v1::ListAuditResponse>, Status> {
+        self.admin(&request).await?;
+        let asked = request.into_inner();
+        let (_, limit) = page_of(1, asked.limit)?;
+        let merchant = asked.merchant_id.map(|id| id.parse::<MerchantId>());
+        let merchant = merchant.transpose().map_err(|_| ApiError::field("merchantId", "must be a merchant's id"))?;
+        let query = AuditQuery { before: asked.before, limit: limit as usize + 1, merchant };
+        let mut entries = self.gateway.audit(query).await.map_err(error)?;
+        let has_more = entries.len() > limit as usize;
+        entries.truncate(limit as usize);
+        let next_before = entries.last().map(|entry| entry.seq).filter(|_| has_more);
+        Ok(Response::new(v1::ListAuditResponse { entries: entries.into_iter().map(told).collect(), next_before }))
+    }
+}
+
+fn told(entry: Entry) -> v1::AuditEntry {
+    let change = |change: Change| v1::AuditChange { field: change.field, before: change.before, after: change.after };
+    v1::AuditEntry {
+        seq: entry.seq,
+        at_ms: convert::millis(entry.at),
+        actor_merchant_id: entry.actor.merchant.map(|id| id.to_string()),
+        actor_key_id: entry.actor.key.map(|id| id.to_string()),
+        ip: entry.actor.ip,
+        action: entry.action,
+        merchant_id: entry.merchant.to_string(),
+        subject: entry.subject,
+        changes: entry.changes.into_iter().map(change).collect(),
+    }
+}
+
+/// Reads a list chunk by chunk and gives its rows one by one. Each chunk is read from a snapshot of its own, after the
+/// last row of the one before: no row comes twice, and none is held while the reader is slow.
+fn rows<T, F>(
+    gateway: Gateway,
+    read: impl Fn(Gateway, PageAt) -> F + Send + Sync + 'static,
+) -> BoxStream<'static, Result<T, Status>>
+where
+    T: Row,
+    F: Future<Output = Result<Vec<T>, GatewayError>> + Send + 'static,
+{
+    let start = (VecDeque::new(), Some(PageAt::Following(u128::MAX)));
+    let read = Arc::new(read);
+    stream::try_unfold((start, gateway, read), |((mut waiting, mut next), gateway, read)| async move {
+        if let (true, Some(at)) = (waiting.is_empty(), next) {
+            let found = read(gateway.clone(), at).await.map_err(|refused| Status::from(error(refused)))?;
+            next = found.last().filter(|_| found.len() == CHUNK).map(|last| PageAt::Following(last.place()));
+            waiting = found.into();
+        }
+        Ok(waiting.pop_front().map(|row| (row, ((waiting, next), gateway, read))))
+    })
+    .boxed()
+}
+
+/// A row of a list in order of ids.
+trait Row: Send + 'static {
+    fn place(&self) -> u128;
+}
+
+impl Row for Merchant {
+    fn place(&self) -> u128 {
+        self.id.bits()
+    }
+}
+
+impl Row for Payment {
+    fn place(&self) -> u128 {
+        self.id.bits()
+    }
+}
+
+#[tonic::async_trait]
+impl Exports for Service {
+    type ExportMerchantsStream = BoxStream<'static, Result<v1::Merchant, Status>>;
+
+    async fn export_merchants(
+        &self,
+        request: Request<v1::ListMerchantsRequest>,
+    ) -> Result<Response<Self::ExportMerchantsStream>, Status> {
+        self.admin(&request).await?;
+        let asked = request.into_inner();
+        let query = MerchantQuery {
+            at: PageAt::Number(1),
+            limit: CHUNK,
+            query: Some(asked.query).filter(|query| !query.is_empty()),
+            active: asked.active,
+        };
+        let read = move |gateway: Gateway, at| {
+            let query = MerchantQuery { at, ..query.clone() };
+            async move { Ok(gateway.merchants(query).await?.items) }
+        };
+        let merchants = rows(self.gateway.clone(), read);
+        Ok(Response::new(merchants.map(|merchant| Ok(convert::merchant(&merchant?))).boxed()))
+    }
+
+    type ExportPaymentsStream = BoxStream<'static, Result<v1::Payment, Status>>;
+
+    async fn export_payments(
+        &self,
+        request: Request<v1::ListPaymentsRequest>,
+    ) -> Result<Response<Self::ExportPaymentsStream>, Status> {
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
+        let asked = request.into_inner();
+        let ids = ids_of(&asked.ids)?;
+        let names_nothing = !asked.ids.is_empty() && ids.is_empty();
+        let query = PaymentQuery {
+            merchant: merchant.id,
+            at: PageAt::Number(1),
+            limit: CHUNK,
+            states: asked.statuses.into_iter().map(convert::read_state).collect::<Result<_, _>>()?,
+            from: asked.from_ms.map(convert::instant),
+            to: asked.to_ms.map(convert::instant),
+            currency: asked.currency.map(convert::read_currency).transpose()?,
+            unusual: asked.unusual,
+            ids,
+            query: asked.query,
+        };
+        if names_nothing {
+            return Ok(Response::new(stream::empty().boxed()));
+        }
+        let read = move |gateway: Gateway, at| {
+            let query = PaymentQuery { at, ..query.clone() };
+            async move { Ok(gateway.payments(query).await?.items) }
+        };
+        let payments = rows(self.gateway.clone(), read);
+        let gateway = self.gateway.clone();
+        let payments = payments.map(move |payment| Ok(convert::payment(payment?, &merchant, gateway.now())));
+        Ok(Response::new(payments.boxed()))
+    }
+}

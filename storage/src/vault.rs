@@ -1,0 +1,185 @@
+//! Encryption at rest: what webhook secrets are sealed with, and how a store changes its master key.
+
+use std::fmt;
+
+use chacha20poly1305::{
+    KeyInit, XChaCha20Poly1305, XNonce,
+    aead::{Aead, Payload},
+};
+use engine::ids::MerchantId;
+use hmac::{Hmac, Mac};
+use redb::{Database, ReadableDatabase, ReadableTable};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    directory::OpenError,
+    fault::Fault,
+    record::{self, Damage},
+    tables::{MERCHANTS, META, meta},
+};
+
+/// Bytes that name a key before each sealed text.
+const ID_LEN: usize = 8;
+const NONCE_LEN: usize = 24;
+
+/// The key that seals secrets: 256 bits that are kept somewhere else than the store.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MasterKey([u8; 32]);
+
+impl MasterKey {
+    /// Takes 32 random bytes.
+    #[must_use]
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns what the key is known by; it tells nothing of the key.
+    fn id(&self) -> [u8; ID_LEN] {
+        let digest: [u8; 32] = Sha256::new().chain_update("hivetill master key").chain_update(self.0).finalize().into();
+        let mut id = [0; ID_LEN];
+        id.copy_from_slice(&digest[..ID_LEN]);
+        id
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new_from_slice(&self.0).expect("a master key has 32 bytes")
+    }
+
+    /// Seals a text for one place. The nonce is made of key, place and text: the same text at the same place gives the
+    /// same bytes, and no nonce ever serves two texts.
+    fn seal(&self, place: &[u8], text: &[u8]) -> Vec<u8> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
+        for part in [b"nonce".as_slice(), &(place.len() as u64).to_be_bytes(), place, text] {
+            mac.update(part);
+        }
+        let mut nonce = [0; NONCE_LEN];
+        nonce.copy_from_slice(&mac.finalize().into_bytes()[..NONCE_LEN]);
+        let payload = Payload { msg: text, aad: place };
+        let sealed = self.cipher().encrypt(&XNonce::from(nonce), payload).expect("a secret is shorter than 256 GiB");
+        [self.id().as_slice(), &nonce, &sealed].concat()
+    }
+
+    fn open(&self, place: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (id, rest) = sealed.split_at_checked(ID_LEN)?;
+        let (nonce, sealed) = rest.split_at_checked(NONCE_LEN)?;
+        let nonce: [u8; NONCE_LEN] = nonce.try_into().ok()?;
+        if id != self.id() {
+            return None;
+        }
+        self.cipher().decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: place }).ok()
+    }
+}
+
+/// Hides the key.
+impl fmt::Debug for MasterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MasterKey(..)")
+    }
+}
+
+/// What a store seals secrets with, and what it may find them sealed with.
+#[derive(Debug, Clone, Default)]
+pub struct Vault {
+    /// The key in force; none: secrets are stored as they are.
+    pub current: Option<MasterKey>,
+    /// The key before it, while the store changes from one to the other.
+    pub previous: Option<MasterKey>,
+}
+
+/// A secret as it is stored.
+pub(crate) enum Stored {
+    Plain(String),
+    Sealed(Vec<u8>),
+}
+
+impl Vault {
+    pub(crate) fn seal(&self, merchant: MerchantId, field: &str, text: &str) -> Stored {
+        match &self.current {
+            Some(key) => Stored::Sealed(key.seal(&place(merchant, field), text.as_bytes())),
+            None => Stored::Plain(text.to_owned()),
+        }
+    }
+
+    pub(crate) fn open(&self, merchant: MerchantId, field: &'static str, sealed: &[u8]) -> Result<String, Damage> {
+        let keys = [&self.current, &self.previous].into_iter().flatten();
+        let text = keys.into_iter().find_map(|key| key.open(&place(merchant, field), sealed));
+        let text = text.and_then(|text| String::from_utf8(text).ok());
+        text.ok_or_else(|| Damage::Value { field, value: "opened with this master key".to_owned() })
+    }
+
+    /// Brings a store under the key in force: what is sealed otherwise is sealed anew, all in one transaction.
+    ///
+    /// # Errors
+    /// [`OpenError::MasterKey`] where the store is sealed with a key that is not there.
+    pub(crate) fn settle(&self, database: &Database) -> Result<(), OpenError> {
+        let snapshot = database.begin_read().map_err(Fault::from)?;
+        let names = snapshot.open_table(META).map_err(Fault::from)?;
+        let stored = names.get(meta::MASTER_KEY).map_err(Fault::from)?.map(|id| id.value().to_vec());
+        drop((names, snapshot));
+        let wanted = self.current.as_ref().map(|key| key.id().to_vec());
+        if stored == wanted {
+            return Ok(());
+        }
+        let is_known = stored.as_ref().is_none_or(|stored| {
+            self.previous.as_ref().is_some_and(|previous| previous.id().as_slice() == stored.as_slice())
+        });
+        match wanted {
+            Some(id) if is_known => Ok(self.seal_all(database, &id)?),
+            wanted => Err(OpenError::MasterKey { is_given: wanted.is_some() }),
+        }
+    }
+
+    fn seal_all(&self, database: &Database, id: &[u8]) -> Result<(), Fault> {
+        let transaction = database.begin_write()?;
+        {
+            let mut merchants = transaction.open_table(MERCHANTS)?;
+            let mut records = Vec::new();
+            for entry in merchants.iter()? {
+                let (key, bytes) = entry?;
+                let id = MerchantId::from_bits(key.value());
+                let merchant = record::merchant_from_bytes(id, bytes.value(), self);
+                let merchant = merchant.map_err(Fault::damaged("merchants", id))?;
+                records.push((id.bits(), record::merchant_to_bytes(merchant, self)));
+            }
+            for (id, record) in records {
+                merchants.insert(id, record.as_slice())?;
+            }
+            transaction.open_table(META)?.insert(meta::MASTER_KEY, id)?;
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+}
+
+/// What a sealed secret belongs to: moved to another merchant, it does not open.
+fn place(merchant: MerchantId, field: &str) -> Vec<u8> {
+    format!("{merchant} {field}").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sealed_secret_opens_with_its_key_in_its_place_only() {
+        let (key, other) = (MasterKey::new([1; 32]), MasterKey::new([2; 32]));
+        let (one, two) = (MerchantId::from_bits(1), MerchantId::from_bits(2));
+        let vault = Vault { current: Some(key.clone()), previous: None };
+        let Stored::Sealed(sealed) = vault.seal(one, "secret", "whsec_x") else { panic!("it is not sealed") };
+        assert!(!sealed.windows(6).any(|bytes| bytes == b"whsec_"));
+        assert_eq!(vault.open(one, "secret", &sealed), Ok("whsec_x".to_owned()));
+        for (merchant, field) in [(two, "secret"), (one, "previous secret")] {
+            assert!(vault.open(merchant, field, &sealed).is_err());
+        }
+        assert!(Vault { current: Some(other.clone()), previous: None }.open(one, "secret", &sealed).is_err());
+        let changing = Vault { current: Some(other), previous: Some(key) };
+        assert_eq!(changing.open(one, "secret", &sealed), Ok("whsec_x".to_owned()));
+        for at in 0..sealed.len() {
+            let mut spoiled = sealed.clone();
+            spoiled[at] ^= 1;
+            assert!(vault.open(one, "secret", &spoiled).is_err(), "byte {at}");
+        }
+        assert!(vault.open(one, "secret", &sealed[..20]).is_err());
+        assert!(!format!("{vault:?}").contains('1'));
+    }
+}

@@ -1,0 +1,107 @@
+//! What is kept beside payments: idempotency keys within bounds, the audit log, secrets under a master key.
+
+use engine::{
+    audit::{Actor, Change, Entry},
+    idempotency::{Made, Remembered},
+    ids::{MerchantId, PaymentId},
+    time::Timestamp,
+};
+use storage::{
+    AuditQuery, Batch, CommitError, MasterKey, Options, RedbStore, Store, Vault, Write,
+};
+
+use crate::samples::merchant;
+
+#[tokio::test]
+async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = RedbStore::open(folder.path(), Options::default()).unwrap();
+    let key = |merchant: u128, n: u32, hours: u64| {
+        let mut digest = [0; 32];
+        digest[..4].copy_from_slice(&n.to_be_bytes());
+        Write::Remember(Remembered {
+            merchant: MerchantId::from_bits(merchant),
+            key: digest,
+            fingerprint: [0; 32],
+            made: Made::Payment(PaymentId::from_bits(n.into())),
+            at: Timestamp::from_seconds(hours * 3_600),
+        })
+    };
+    for chunk in 0..10 {
+        let writes = (chunk * 1_000..(chunk + 1) * 1_000).map(|n| key(1, n, 0)).collect();
+        store.commit(Batch { writes }).await.unwrap();
+    }
+    assert_eq!(store.commit(Batch::of(key(1, 10_000, 0))).await, Err(CommitError::KeysFull));
+    let earlier = store.commit(Batch::of(key(1, 5, 0))).await;
+    assert!(matches!(earlier, Err(CommitError::Remembered(_))), "a known key is still answered: {earlier:?}");
+    store.commit(Batch::of(key(2, 10_000, 0))).await.expect("another merchant has its own");
+    for _ in 0..10 {
+        store.commit(Batch::of(Write::Forget { made_before: Timestamp::from_seconds(3_600) })).await.unwrap();
+    }
+    store.commit(Batch::of(key(1, 10_000, 25))).await.expect("dead keys make room");
+}
+
+#[tokio::test]
+async fn the_audit_log_only_grows_and_is_read_from_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = RedbStore::open(folder.path(), Options::default()).unwrap();
+    let entry = |merchant: u128, n: u64| {
+        Write::Audit(Box::new(Entry {
+            seq: 0,
+            at: Timestamp::from_seconds(n),
+            actor: Actor { merchant: Some(MerchantId::from_bits(9)), key: None, ip: Some("::1".to_owned()) },
+            action: "merchant_updated".to_owned(),
+            merchant: MerchantId::from_bits(merchant),
+            subject: None,
+            changes: vec![Change { field: "name".to_owned(), before: Some("a".to_owned()), after: None }],
+        }))
+    };
+    for n in 1..=5 {
+        store.commit(Batch::of(entry(u128::from(n % 2), n))).await.unwrap();
+    }
+    let seqs = async |before, limit, merchant: Option<u128>| {
+        let merchant = merchant.map(MerchantId::from_bits);
+        let found = store.audit(AuditQuery { before, limit, merchant }).await.unwrap();
+        found.iter().map(|entry| entry.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(seqs(None, 10, None).await, [5, 4, 3, 2, 1]);
+    assert_eq!(seqs(Some(4), 2, None).await, [3, 2]);
+    assert_eq!(seqs(None, 10, Some(0)).await, [4, 2]);
+    assert_eq!(seqs(None, 10, Some(9)).await.len(), 5, "who acted is concerned, too");
+}
+
+#[tokio::test]
+async fn a_master_key_seals_every_secret_and_another_takes_its_place_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let merchant = merchant(1);
+    let secret = merchant.secrets.current.reveal().to_owned();
+    let vault = |current: Option<u8>, previous: Option<u8>| Vault {
+        current: current.map(|n| MasterKey::new([n; 32])),
+        previous: previous.map(|n| MasterKey::new([n; 32])),
+    };
+    let open = |vault: Vault| RedbStore::open_sealed(folder.path(), Options::default(), vault);
+    let holds_plain = || {
+        let bytes = std::fs::read(folder.path().join(storage::FILE_NAME)).unwrap();
+        bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
+    };
+    let read = async |store: &RedbStore| store.merchant(merchant.id).await.unwrap().unwrap();
+
+    let store = open(vault(Some(1), None)).unwrap();
+    store.commit(Batch::of(Write::Merchant { merchant: Box::new(merchant.clone()), expected: None })).await.unwrap();
+    assert_eq!(read(&store).await, merchant);
+    store.close().await;
+    drop(store);
+    assert!(!holds_plain(), "the secret stands in the file");
+
+    for wrong in [vault(None, None), vault(Some(2), None), vault(Some(2), Some(3))] {
+        assert!(matches!(open(wrong), Err(storage::OpenError::MasterKey { .. })));
+    }
+    let store = open(vault(Some(2), Some(1))).unwrap();
+    assert_eq!(read(&store).await, merchant);
+    store.close().await;
+    drop(store);
+    assert!(matches!(open(vault(Some(1), None)), Err(storage::OpenError::MasterKey { is_given: true })));
+    let store = open(vault(Some(2), None)).unwrap();
+    assert_eq!(read(&store).await, merchant);
+    store.close().await;
+}

@@ -1,0 +1,153 @@
+//! What operators see: the audit log, and whole lists as files.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Dev, Shop, shared};
+
+crate::tests!(
+    the_audit_log_tells_who_did_what_from_where,
+    the_audit_log_is_for_admins_and_holds_no_secret,
+    an_export_has_every_row_of_its_filter,
+    no_cell_of_an_export_is_a_formula,
+    merchants_are_exported_by_their_filter,
+    an_export_is_asked_for_rightly,
+);
+
+fn audit(dev: &Dev, shop: &Shop, more: &str) -> Value {
+    dev.api.get(&format!("/api/admin/audit?merchantId={}{more}", shop.id)).bearer(dev.admin_key()).send().ok(200)
+}
+
+fn the_audit_log_tells_who_did_what_from_where() {
+    let dev = shared();
+    let shop = dev.shop();
+    shop.update(&json!({ "name": "Blue Mugs", "webhookUrl": "http://127.0.0.1:9/hook?token=hush" })).ok(200);
+    let payment = shop.open_payment();
+    shop.cancel(&payment.id).ok(200);
+    shop.cancel(&payment.id).ok(200);
+    let rotate = format!("/api/public/merchants/{}/webhook-secret", shop.id);
+    shop.post(&rotate, &json!({})).send().ok(200);
+    let switch = format!("/api/admin/merchants/{}/active", shop.id);
+    dev.api.post(&switch, &json!({ "isActive": false })).bearer(dev.admin_key()).send().ok(200);
+
+    let log = audit(dev, &shop, "");
+    let entries = log["data"].as_array().expect("entries").clone();
+    let actions: Vec<&str> = entries.iter().filter_map(|entry| entry["action"].as_str()).collect();
+    let wanted = [
+        "merchant_deactivated",
+        "webhook_secret_rotated",
+        "payment_cancelled",
+        "merchant_updated",
+        "merchant_registered",
+    ];
+    assert_eq!(actions, wanted, "{log}");
+    let admin = dev.api.get("/api/public/merchants/me").bearer(dev.admin_key()).send().ok(200)["id"].clone();
+    assert_eq!(entries[0]["actor"]["merchantId"], admin);
+    assert_eq!(entries[0]["changes"], json!([{ "field": "isActive", "before": "true", "after": "false" }]));
+    assert_eq!(entries[2]["subject"], payment.id.as_str());
+    assert_eq!(entries[3]["actor"]["merchantId"], shop.id.as_str());
+    assert!(entries[3]["actor"]["keyId"].as_str().is_some_and(|id| id.starts_with("key_")));
+    assert_eq!(entries[3]["actor"]["ip"], "127.0.0.1");
+    let name = &entries[3]["changes"][0];
+    assert_eq!((&name["field"], &name["after"]), (&json!("name"), &json!("Blue Mugs")));
+    assert_eq!(entries[4]["actor"]["merchantId"], Value::Null, "who registers has no key yet");
+
+    let first = audit(dev, &shop, "&limit=2");
+    assert_eq!(first["data"].as_array().map(Vec::len), Some(2));
+    let cursor = first["nextCursor"].as_str().expect("more").to_owned();
+    let rest = audit(dev, &shop, &format!("&cursor={cursor}"));
+    assert_eq!(rest["data"].as_array().map(Vec::len), Some(3));
+    assert_eq!(rest["nextCursor"], Value::Null);
+}
+
+fn the_audit_log_is_for_admins_and_holds_no_secret() {
+    let dev = shared();
+    let shop = dev.shop();
+    shop.update(&json!({ "webhookUrl": "http://127.0.0.1:9/hook?token=hush" })).ok(200);
+    let made = shop.post(&format!("/api/public/merchants/{}/webhook-secret", shop.id), &json!({})).send().ok(200);
+    let log = audit(dev, &shop, "").to_string();
+    for secret in [&shop.key, &shop.secret, made["webhookSecret"].as_str().expect("a secret"), "hush", "whsec_"] {
+        assert!(!log.contains(secret), "{log}");
+    }
+    shop.get("/api/admin/audit").send().refused(403, "admin_required");
+    dev.api.get("/api/admin/audit").send().refused(401, "invalid_api_key");
+    let ask = |query: &str| dev.api.get(&format!("/api/admin/audit?{query}")).bearer(dev.admin_key()).send();
+    ask("limit=101").wrong(&["limit"]);
+    ask("cursor=x").wrong(&["cursor"]);
+    ask("merchantId=x").wrong(&["merchantId"]);
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.split("\r\n").filter(|line| !line.is_empty()).collect()
+}
+
+fn an_export_has_every_row_of_its_filter() {
+    let shop = shared().shop();
+    let ids: Vec<String> = (0..230).map(|_| shop.open_payment().id).collect();
+    for id in &ids[..5] {
+        shop.cancel(id).ok(200);
+    }
+    let answer = shop.get("/api/public/payments/export").send();
+    assert_eq!(answer.status, 200);
+    assert!(answer.header("content-type").is_some_and(|t| t.starts_with("text/csv")), "{:?}", answer.headers);
+    assert_eq!(answer.header("content-disposition"), Some("attachment; filename=\"payments.csv\""));
+    let text = answer.text();
+    let rows = lines(&text);
+    assert!(rows[0].starts_with("id,status,createdAt,"), "{}", rows[0]);
+    let found: Vec<&str> = rows[1..].iter().filter_map(|row| row.split(',').next()).collect();
+    let newest_first: Vec<&str> = ids.iter().rev().map(String::as_str).collect();
+    assert_eq!(found, newest_first);
+
+    let json = shop.get("/api/public/payments/export?format=json").send().ok(200);
+    let rows = json.as_array().expect("an array");
+    assert_eq!(rows.len(), 230);
+    assert_eq!(rows[0], shop.payment(ids.last().expect("some")), "a row is the record");
+    let some = shop.get("/api/public/payments/export?format=json&status=user_cancelled").send().ok(200);
+    assert_eq!(some.as_array().map(Vec::len), Some(5));
+    let none = shop.get("/api/public/payments/export?format=json&status=failed").send().ok(200);
+    assert_eq!(none, json!([]));
+    let other = shared().shop();
+    assert_eq!(lines(&other.get("/api/public/payments/export").send().text()).len(), 1, "nothing of others");
+}
+
+fn no_cell_of_an_export_is_a_formula() {
+    let shop = shared().shop();
+    for description in ["=HYPERLINK(\"http://evil.example\")", "+1", "-1", "@x", "a, \"b\""] {
+        let body = json!({ "amount": "1", "currency": "HBD", "description": description, "metadata": { "=k": "=v" } });
+        shop.open_with(&body);
+    }
+    let text = shop.get("/api/public/payments/export?bom=true").send().text();
+    assert!(text.starts_with('\u{feff}'));
+    for cell in ["\"'=HYPERLINK(\"\"http://evil.example\"\")\"", ",'+1,", ",'-1,", ",'@x,", ",\"a, \"\"b\"\"\","] {
+        assert!(text.contains(cell), "{cell}\n{text}");
+    }
+}
+
+fn merchants_are_exported_by_their_filter() {
+    let dev = shared();
+    let shop = dev.shop();
+    let ask = |query: &str| dev.api.get(&format!("/api/admin/merchants/export?{query}")).bearer(dev.admin_key()).send();
+    let found = ask(&format!("format=json&query={}", shop.id)).ok(200);
+    assert_eq!(found.as_array().map(Vec::len), Some(1));
+    assert_eq!(found[0]["hiveAccount"], shop.account.name.as_str());
+    let text = ask(&format!("query={}", shop.id)).text();
+    assert_eq!(lines(&text).len(), 2, "{text}");
+    assert!(text.contains(&shop.account.name) && !text.contains(&shop.key));
+    let total =
+        dev.api.get("/api/admin/merchants").bearer(dev.admin_key()).send().ok(200)["pagination"]["total"].clone();
+    let all = ask("format=json").ok(200);
+    assert!(all.as_array().map(Vec::len) >= total.as_u64().and_then(|n| usize::try_from(n).ok()), "all of {total}");
+    assert!(
+        ask("active=false&format=json")
+            .ok(200)
+            .as_array()
+            .is_some_and(|rows| rows.iter().all(|r| r["isActive"] == false))
+    );
+}
+
+fn an_export_is_asked_for_rightly() {
+    let shop = shared().shop();
+    shop.get("/api/public/payments/export?format=xml").send().wrong(&["format"]);
+    shop.get("/api/public/payments/export?status=paid").send().wrong(&["status"]);
+    shop.get("/api/admin/merchants/export").send().refused(403, "admin_required");
+    shop.api.get("/api/public/payments/export").send().refused(401, "invalid_api_key");
+}

@@ -1,0 +1,214 @@
+//! API keys beyond the first, and secrets at rest.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Dev, Process, Receiver, Shop, folder, order, shared};
+
+crate::tests!(
+    a_key_does_what_its_scopes_say_and_nothing_else,
+    a_key_gives_no_more_than_it_has,
+    what_is_wrong_with_a_key_that_is_asked_for_is_named,
+    a_revoked_key_opens_nothing_and_none_revokes_itself,
+    keys_are_rolled_by_support_unless_a_setting_says_otherwise,
+    a_rolled_key_goes_on_for_its_overlap,
+    support_ends_every_key_of_a_merchant,
+    an_admins_key_without_the_scope_is_no_admins_key,
+    secrets_are_sealed_and_sign_the_same_under_another_master_key,
+);
+
+fn keys_of(shop: &Shop) -> String {
+    format!("/api/public/merchants/{}/api-keys", shop.id)
+}
+
+fn create(shop: &Shop, scopes: &[&str]) -> Answer {
+    shop.post(&keys_of(shop), &json!({ "name": "till 3", "scopes": scopes })).send()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
+
+/// A shop that shows another key of its own.
+fn with(shop: &Shop, key: &Value) -> Shop {
+    Shop { key: text(key), ..shop.clone() }
+}
+
+fn a_key_does_what_its_scopes_say_and_nothing_else() {
+    let shop = shared().shop();
+    let payment = shop.open_payment();
+    let cases: [(&str, [u16; 4]); 3] = [
+        ("payments:read", [200, 403, 403, 200]),
+        ("payments:write", [403, 201, 403, 200]),
+        ("merchant:write", [403, 403, 200, 200]),
+    ];
+    for (scope, [read, write, change, me]) in cases {
+        let made = create(&shop, &[scope]).ok(201);
+        assert_eq!(made["key"]["scopes"], json!([scope]));
+        let other = with(&shop, &made["apiKey"]);
+        let list = other.get("/api/public/payments").send();
+        let opened = other.post("/api/public/payments", &order()).send();
+        let changed = other.update(&json!({ "name": "Mugs" }));
+        let seen = other.get("/api/public/merchants/me").send();
+        assert_eq!([list.status, opened.status, changed.status, seen.status], [read, write, change, me], "{scope}");
+        for refused in [list, opened, changed].iter().filter(|answer| answer.status == 403) {
+            refused.refused(403, "insufficient_scope");
+        }
+        let cancelled = other.cancel(&payment.id);
+        assert_eq!(cancelled.status, if scope == "payments:write" { 200 } else { 403 }, "{scope}");
+    }
+    let keys = shop.get(&keys_of(&shop)).send();
+    let keys = keys.ok(200)["data"].clone();
+    assert_eq!(keys.as_array().map(Vec::len), Some(4));
+    assert_eq!(keys[0]["scopes"], json!(["payments:read", "payments:write", "merchant:write"]));
+    assert_eq!((&keys[1]["name"], &keys[1]["expiresAt"]), (&json!("till 3"), &Value::Null));
+    assert!(text(&keys[1]["prefix"]).starts_with("sk_live_") && text(&keys[1]["last4"]).len() == 4, "{keys}");
+    assert!(keys[1]["lastUsedAt"].is_string() || keys[1]["lastUsedAt"].is_null());
+}
+
+fn a_key_gives_no_more_than_it_has() {
+    let shop = shared().shop();
+    create(&shop, &["admin"]).refused(403, "insufficient_scope");
+    let made = create(&shop, &["merchant:write"]).ok(201);
+    let small = with(&shop, &made["apiKey"]);
+    create(&small, &["merchant:write", "payments:read"]).refused(403, "insufficient_scope");
+    create(&small, &["merchant:write"]).ok(201);
+    let other = shared().shop();
+    other.post(&keys_of(&shop), &json!({ "scopes": ["payments:read"] })).send().refused(403, "forbidden_merchant");
+    other.get(&keys_of(&shop)).send().refused(403, "forbidden_merchant");
+}
+
+fn what_is_wrong_with_a_key_that_is_asked_for_is_named() {
+    let shop = shared().shop();
+    for scopes in [json!([]), json!(["payments"]), json!("payments:read"), json!([1]), Value::Null] {
+        shop.post(&keys_of(&shop), &json!({ "scopes": scopes })).send().wrong(&["scopes"]);
+    }
+    let body = json!({ "name": "x".repeat(101), "scopes": ["payments:read"] });
+    shop.post(&keys_of(&shop), &body).send().wrong(&["name"]);
+    for _ in 0..19 {
+        create(&shop, &["payments:read"]).ok(201);
+    }
+    create(&shop, &["payments:read"]).refused(409, "too_many_api_keys");
+}
+
+fn a_revoked_key_opens_nothing_and_none_revokes_itself() {
+    let shop = shared().shop();
+    let made = create(&shop, &["payments:read"]).ok(201);
+    let other = with(&shop, &made["apiKey"]);
+    other.get("/api/public/payments").send().ok(200);
+    let place = |id: &Value| format!("{}/{}", keys_of(&shop), text(id));
+    let revoke = |id: &Value| shop.api.ask("DELETE", &place(id)).bearer(&shop.key).send();
+    let left = revoke(&made["key"]["id"]).ok(200);
+    assert_eq!(left["data"].as_array().map(Vec::len), Some(1));
+    other.get("/api/public/payments").send().refused(401, "invalid_api_key");
+    revoke(&left["data"][0]["id"]).refused(409, "api_key_in_use");
+    revoke(&made["key"]["id"]).refused(404, "not_found");
+    revoke(&json!("nonsense")).refused(404, "not_found");
+    shop.get("/api/public/payments").send().ok(200);
+}
+
+fn first_key(shop: &Shop) -> String {
+    text(&shop.get(&keys_of(shop)).send().ok(200)["data"][0]["id"])
+}
+
+fn keys_are_rolled_by_support_unless_a_setting_says_otherwise() {
+    let shop = shared().shop();
+    let roll = format!("{}/{}/roll", keys_of(&shop), first_key(&shop));
+    shop.post(&roll, &json!({})).send().refused(403, "key_roll_disabled");
+    shop.get("/api/public/merchants/me").send().ok(200);
+}
+
+fn a_rolled_key_goes_on_for_its_overlap() {
+    let dev = Dev::with(&["--set=keys.roll=true"]);
+    let shop = dev.shop();
+    let roll =
+        |shop: &Shop, body: Value| shop.post(&format!("{}/{}/roll", keys_of(shop), first_key(shop)), &body).send();
+    roll(&shop, json!({ "overlapHours": 73 })).wrong(&["overlapHours"]);
+    let made = roll(&shop, json!({ "overlapHours": 24 })).ok(200);
+    assert!(made["previousValidUntil"].is_string(), "{made}");
+    let next = with(&shop, &made["apiKey"]);
+    let me = next.get("/api/public/merchants/me").send().ok(200);
+    assert_eq!(me["apiKeyLast4"], text(&made["apiKey"])[52..]);
+    shop.get("/api/public/merchants/me").send().ok(200);
+    let last = roll(&next, json!({})).ok(200);
+    assert_eq!(last["previousValidUntil"], Value::Null);
+    next.get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
+    with(&shop, &last["apiKey"]).get("/api/public/merchants/me").send().ok(200);
+    shop.get("/api/public/merchants/me").send().ok(200);
+}
+
+fn support_ends_every_key_of_a_merchant() {
+    let dev = shared();
+    let shop = dev.shop();
+    let made = create(&shop, &["payments:read"]).ok(201);
+    let path = format!("/api/admin/merchants/{}/api-key", shop.id);
+    let new = dev.api.ask("POST", &path).bearer(dev.admin_key()).send().ok(200);
+    for old in [&json!(shop.key), &made["apiKey"]] {
+        with(&shop, old).get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
+    }
+    with(&shop, &new["apiKey"]).get("/api/public/merchants/me").send().ok(200);
+}
+
+fn an_admins_key_without_the_scope_is_no_admins_key() {
+    let dev = shared();
+    let me = dev.api.get("/api/public/merchants/me").bearer(dev.admin_key()).send().ok(200);
+    let path = format!("/api/public/merchants/{}/api-keys", text(&me["id"]));
+    let body = json!({ "scopes": ["payments:read", "merchant:write"] });
+    let made = dev.api.post(&path, &body).bearer(dev.admin_key()).send().ok(201);
+    let small = text(&made["apiKey"]);
+    dev.api.get("/api/admin/merchants").bearer(&small).send().refused(403, "admin_required");
+    dev.api.get("/api/admin/audit").bearer(&small).send().refused(403, "admin_required");
+    let shop = dev.shop();
+    dev.api.get(&keys_of(&shop)).bearer(&small).send().refused(403, "forbidden_merchant");
+    dev.api.get("/api/admin/merchants").bearer(dev.admin_key()).send().ok(200);
+    let key = format!("{path}/{}", text(&made["key"]["id"]));
+    dev.api.ask("DELETE", &key).bearer(dev.admin_key()).send().ok(200);
+}
+
+fn secrets_are_sealed_and_sign_the_same_under_another_master_key() {
+    let data = folder("sealed");
+    let place = data.to_str().expect("a path").to_owned();
+    let data_flag = format!("--data={place}");
+    let mut dev = Dev::with(&[&data_flag]);
+    let shop = dev.shop();
+    let receiver = Receiver::start();
+    shop.set_webhook(&receiver);
+    let signed = |shop: &Shop, number: usize| {
+        let payment = shop.open_payment();
+        shop.cancel(&payment.id).ok(200);
+        receiver.hook(number).verify(&shop.secret);
+    };
+    signed(&shop, 0);
+    let key_file = data.join("master-key");
+    let first = std::fs::read_to_string(&key_file).expect("dev keeps a master key");
+    dev.process.stop();
+    let holds = |text: &str| {
+        let store = std::fs::read_dir(&data).expect("the data").map(|entry| entry.expect("an entry").path());
+        let files: Vec<_> =
+            store.filter(|path| path.is_file() && path.extension().is_none_or(|e| e != "json")).collect();
+        assert!(files.len() > 1, "{files:?}");
+        files.iter().any(|path| {
+            let bytes = std::fs::read(path).expect("a file");
+            bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        })
+    };
+    assert!(holds(&shop.id[..0]), "an empty text is everywhere");
+    assert!(!holds(&shop.secret), "the webhook secret stands in the store");
+    assert!(!holds(&shop.key), "the API key stands in the store");
+
+    let key_flag = format!("--set=master_key_file={}", key_file.display());
+    let rotated = Process::start(&["rotate-master-key", "--network=dev", &data_flag, &key_flag]).finish();
+    assert!(rotated.success, "{rotated:?}");
+    let second = std::fs::read_to_string(&key_file).expect("the new key");
+    assert_ne!(first, second);
+    let mut dev = Dev::with(&[&data_flag]);
+    let shop = Shop { api: dev.api.clone(), ..shop };
+    signed(&shop, 1);
+    dev.process.stop();
+
+    std::fs::write(&key_file, first).expect("the old key");
+    let args = ["dev", "--json", "--listen=127.0.0.1:0", "--ledger-listen=127.0.0.1:0", "--grpc-listen=127.0.0.1:0"];
+    let args: Vec<&str> = args.into_iter().chain([data_flag.as_str()]).collect();
+    let refused = Process::start(&args).finish();
+    assert!(!refused.success);
+    assert!(refused.stderr.contains("another master key"), "{refused:?}");
+}

@@ -1,0 +1,48 @@
+//! The interface's description from outside: whole, true to what is answered, and readable without a script.
+
+use crate::harness::shared;
+
+crate::tests!(
+    the_description_is_served_and_names_this_gateway,
+    the_page_over_it_needs_no_script_and_nothing_from_elsewhere,
+    agents_are_told_how_to_begin,
+);
+
+fn the_description_is_served_and_names_this_gateway() {
+    let api = &shared().api;
+    let document = api.get("/openapi.json").send().ok(200);
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["servers"][0]["url"], api.base.as_str());
+    let create = &document["paths"]["/api/public/payments"]["post"];
+    assert_eq!(
+        create["requestBody"]["content"]["application/json"]["schema"]["$ref"],
+        "#/components/schemas/CreatePayment"
+    );
+    for status in ["201", "400", "401", "403", "422", "429"] {
+        assert!(create["responses"][status].is_object(), "{status}: {create}");
+    }
+}
+
+fn the_page_over_it_needs_no_script_and_nothing_from_elsewhere() {
+    let api = &shared().api;
+    let page = api.get("/docs").send();
+    assert_eq!(page.status, 200);
+    let policy = page.header("content-security-policy").expect("a policy");
+    assert!(policy.contains("default-src 'none'") && !policy.contains("script-src"), "{policy}");
+    let html = page.text();
+    assert!(!html.contains("<script") && !html.contains("style="), "{html}");
+    assert!(html.contains("/api/public/payments/{id}/cancel"));
+    for place in html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        if place.starts_with('/') {
+            assert_eq!(api.get(place).send().status, 200, "{place}");
+        } else {
+            assert!(place.starts_with('#'), "{place} is elsewhere");
+        }
+    }
+}
+
+fn agents_are_told_how_to_begin() {
+    let text = shared().api.get("/llms.txt").send();
+    assert!(text.header("content-type").is_some_and(|kind| kind.starts_with("text/plain")));
+    assert!(text.text().contains("/openapi.json"));
+}
