@@ -12,7 +12,8 @@ use engine::{
     webhook::DeliveryState,
 };
 use storage::{
-Batch, CommitError, DeliveryQuery, EventRecord, Fate, Handling, MerchantQuery, Page, PageAt, PaymentQuery, RedbStore, Store, Unmatched, UnmatchedReason, Vicinity, Write,,
+    Batch, CommitError, DeliveryQuery, EventRecord, Fate, Handling, MerchantQuery, Page, PageAt, PaymentQuery,
+    RedbStore, Store, Unmatched, UnmatchedReason, Vicinity, Write,
 };
 
 use crate::samples::*;

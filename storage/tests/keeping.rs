@@ -6,9 +6,7 @@ use engine::{
     ids::{MerchantId, PaymentId},
     time::Timestamp,
 };
-use storage::{
-    AuditQuery, Batch, CommitError, MasterKey, Options, RedbStore, Store, Vault, Write,
-};
+use storage::{AuditQuery, Batch, CommitError, MasterKey, Options, RedbStore, Store, Vault, Write};
 
 use crate::samples::merchant;
 
