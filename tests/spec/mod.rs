@@ -125,7 +125,6 @@ fn what_is_no_address_is_not_found() {
         "/api/v1/public/payments",
         "/for",
         "/checkout",
-        "/favicon.ico",
         "/assets/../Cargo.toml",
         "/.env",
         "/a/b/c/d/e/f/g/h/i",
