@@ -17,6 +17,9 @@ use crate::{
     tables::{ATTEMPTS, DELIVERIES, DeliveryKey, ENDPOINTS, EVENT_IDS, EVENTS, OUTBOX, OUTBOX_DUE, OutboxKey, UNTOLD},
 };
 
+/// Queues with something due that are asked when the next delivery will be.
+const QUEUES_LOOKED_INTO: usize = 64;
+
 /// Returns what is due of several merchants, those first who wait longest: of each at most `per_merchant` deliveries,
 /// of at most `merchants` merchants, of none in `skip`.
 pub(crate) fn due_work(
@@ -64,8 +67,8 @@ pub(crate) fn next_due(snapshot: &ReadTransaction, now: Timestamp) -> Result<Opt
     let Some(later) = now.millis().checked_add(1) else { return Ok(None) };
     let (outbox, queues) = (snapshot.open_table(OUTBOX)?, snapshot.open_table(OUTBOX_DUE)?);
     let mut next = queues.range((later, 0)..)?.next().transpose()?.map(|(key, _)| key.value().0);
-    // Who has something due may have something else that will be.
-    for entry in queues.range(..(later, 0))? {
+    // Who has something due may have something else that will be. Where many have, it is looked for often enough.
+    for entry in queues.range(..(later, 0))?.take(QUEUES_LOOKED_INTO) {
         let merchant = entry?.0.value().1;
         let rest = (merchant, later, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
         let first = outbox.range(rest)?.next().transpose()?.map(|(key, _)| key.value().1);

@@ -1,7 +1,7 @@
 //! Power cuts and failing disks at every operation: what was acknowledged is there, what was not is there whole or not
 //! at all.
 
-use engine::ids::PaymentId;
+use engine::{ids::PaymentId, webhook::DeliveryState};
 use storage::{Batch, CommitError, PaymentQuery, RedbStore, Store, Write};
 
 use crate::{
@@ -143,5 +143,73 @@ async fn a_power_cut_under_many_writers_leaves_every_batch_whole() {
         let mut told: Vec<PaymentId> = events.iter().map(|event| event.payment).collect();
         told.sort_unstable_by(|a, b| b.cmp(a));
         assert_eq!(told, stored, "cut at {at}: a payment and its event belong together");
+    }
+}
+
+/// A delivery's life: refused, held, replayed, refused, taken; each step a commit. Returns how many were acknowledged.
+async fn deliver(disk: &Disk) -> usize {
+    let Ok(store) = disk.open() else { return 0 };
+    let waiting = async || store.due_deliveries(at(9_000), 1).await.ok()?.pop();
+    let mut acknowledged = 0;
+    for step in 0..6 {
+        let write = match step {
+            0 => Some(Write::Event(event(1, 1))),
+            1 | 4 => waiting().await.map(|delivery| {
+                let attempt = attempt(&delivery, Some(at(step + 10)));
+                Write::Attempt { delivery, attempt }
+            }),
+            2 => waiting().await.map(Write::Hold),
+            3 => match store.replayable(merchant_id(1), engine::ids::DeliveryId::from_bits(0), 1).await {
+                Ok(found) => found.into_iter().next().map(|delivery| Write::Replay { delivery, at: at(20) }),
+                Err(_) => None,
+            },
+            _ => waiting().await.map(|delivery| {
+                let outcome = engine::webhook::Outcome::Accepted { status: 200 };
+                let attempt = engine::webhook::Attempt { outcome, ..attempt(&delivery, None) };
+                Write::Attempt { delivery, attempt }
+            }),
+        };
+        let Some(write) = write else { return acknowledged };
+        if store.commit(Batch::of(write)).await.is_err() {
+            return acknowledged;
+        }
+        acknowledged += 1;
+    }
+    acknowledged
+}
+
+/// What a store must say of the delivery after so many steps: state, attempts.
+const LIFE: [Option<(DeliveryState, u32)>; 7] = [
+    None,
+    Some((DeliveryState::Pending, 0)),
+    Some((DeliveryState::Pending, 1)),
+    Some((DeliveryState::Held, 1)),
+    Some((DeliveryState::Pending, 1)),
+    Some((DeliveryState::Pending, 2)),
+    Some((DeliveryState::Delivered, 3)),
+];
+
+#[tokio::test]
+async fn a_power_cut_at_any_step_of_a_delivery_loses_no_event_and_no_attempt() {
+    let whole = Disk::new(Trouble::None);
+    assert_eq!(deliver(&whole).await, 6);
+    for cut in 1..=whole.operations() {
+        let disk = Disk::new(Trouble::PowerCut { at: cut });
+        let acknowledged = deliver(&disk).await;
+        for seed in [0, cut + 3] {
+            let store = Disk::of(disk.after_power_cut(seed), Trouble::None).open().unwrap();
+            let logged = store.delivery(merchant_id(1), event(1, 1).delivery).await.unwrap();
+            let found = logged.as_ref().map(|logged| (logged.state, logged.delivery.attempts));
+            let story = format!("cut at {cut}, seed {seed}: {acknowledged} acknowledged, {found:?} found");
+            assert!(LIFE[acknowledged..].iter().take(2).any(|step| *step == found), "{story}");
+            let is_waiting = found.is_some_and(|(state, _)| state == DeliveryState::Pending);
+            let due = store.due_work(at(9_000), 9, 9, std::collections::BTreeSet::new()).await.unwrap();
+            assert_eq!(due.len(), usize::from(is_waiting), "{story}");
+            assert_eq!(store.due_deliveries(at(9_000), 9).await.unwrap().len(), usize::from(is_waiting), "{story}");
+            let attempts = store.attempts(event(1, 1).id).await.unwrap();
+            assert_eq!(attempts.len(), found.map_or(0, |(_, attempts)| attempts as usize), "{story}");
+            let last = store.last_event(merchant_id(1)).await.unwrap();
+            assert_eq!(last, u64::from(found.is_some()), "{story}: an event and its delivery belong together");
+        }
     }
 }
