@@ -22,6 +22,7 @@ crate::tests!(
     a_payment_that_hangs_is_handed_in_again_with_the_same_bytes,
     a_payment_that_expires_unseen_is_known_to_be_unpaid,
     every_word_and_every_exit_code_stands_in_the_page_for_agents,
+    attack_35_the_page_says_that_a_receipt_proves_nothing,
 );
 
 /// How `hivetill pay` ended: its code, its one line of JSON, and what it said beside.
@@ -266,4 +267,10 @@ fn every_word_and_every_exit_code_stands_in_the_page_for_agents() {
         assert!(page.contains(&format!("\n| {code} | `")), "exit code {code} is not in the page");
         assert!(help.contains(&format!(" {code} ")), "exit code {code} is not in --help");
     }
+}
+
+fn attack_35_the_page_says_that_a_receipt_proves_nothing() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/agents.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    assert!(page.contains("`PAYMENT-RESPONSE` is not signed. A merchant trusts the webhook"));
 }

@@ -9,9 +9,9 @@ use engine::{
     money::{Currency, HivePrice, Money},
     time::Timestamp,
 };
-use reqwest::{Client, redirect::Policy};
-use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use reqwest::{Client, Url, header::CONTENT_TYPE, redirect::Policy};
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::RawValue};
 
 use crate::environment::{Account, Answer, Identity, Node, NodeError, TxStatus};
 
@@ -23,7 +23,7 @@ const DEVELOPMENT_VERSION: &str = "hivetill-dev";
 /// A node behind a URL.
 pub struct HiveRpc {
     client: Client,
-    url: String,
+    url: Url,
     name: String,
 }
 
@@ -40,16 +40,20 @@ impl HiveRpc {
     /// When TLS cannot be set up.
     pub fn new(url: &str, timeout: Duration) -> Result<Self, reqwest::Error> {
         let client = Client::builder().redirect(Policy::none()).timeout(timeout).connect_timeout(timeout).build()?;
+        let url = client.post(url).build()?.url().clone();
         // A URL may carry a key in its path or query; logs get the host alone.
-        let host = reqwest::Url::parse(url).ok().and_then(|url| {
-            let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-            Some(format!("{}{port}", url.host_str()?))
-        });
-        Ok(Self { client, url: url.to_owned(), name: host.unwrap_or_else(|| "node".to_owned()) })
+        let name = url.host_str().map_or_else(
+            || "node".to_owned(),
+            |host| {
+                let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+                format!("{host}{port}")
+            },
+        );
+        Ok(Self { client, url, name })
     }
 
-    async fn call(&self, method: &str, params: Value) -> Result<Box<RawValue>, NodeError> {
-        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    async fn call(&self, method: &str, params: impl Serialize) -> Result<Box<RawValue>, NodeError> {
+        let request = serde_json::to_vec(&Call { jsonrpc: "2.0", id: 1, method, params }).map_err(unreadable)?;
         let unreachable = |error: reqwest::Error| {
             if error.is_connect() {
                 NodeError::Unreachable(error.without_url().to_string())
@@ -59,7 +63,8 @@ impl HiveRpc {
                 NodeError::Broken(error.without_url().to_string())
             }
         };
-        let mut answer = self.client.post(&self.url).json(&request).send().await.map_err(unreachable)?;
+        let post = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
+        let mut answer = post.body(request).send().await.map_err(unreachable)?;
         if !answer.status().is_success() {
             return Err(NodeError::Http(answer.status().as_u16()));
         }
@@ -163,7 +168,7 @@ impl Node for HiveRpc {
     fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
         Box::pin(async move {
             let trx = RawValue::from_string(signed_json).map_err(unreadable)?;
-            self.call("network_broadcast_api.broadcast_transaction", json!({"trx": trx})).await.map(drop)
+            self.call("network_broadcast_api.broadcast_transaction", Broadcast { trx }).await.map(drop)
         })
     }
 
@@ -191,6 +196,19 @@ fn unreadable(error: impl fmt::Display) -> NodeError {
 
 fn read<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, NodeError> {
     serde_json::from_slice(json).map_err(unreadable)
+}
+
+#[derive(Serialize)]
+struct Call<'a, P> {
+    jsonrpc: &'static str,
+    id: u8,
+    method: &'a str,
+    params: P,
+}
+
+#[derive(Serialize)]
+struct Broadcast {
+    trx: Box<RawValue>,
 }
 
 #[derive(Deserialize)]

@@ -24,6 +24,7 @@ crate::tests!(
     attack_27_headers_that_play_games_are_refused,
     attack_28_only_a_get_that_somebody_meant_pays,
     attack_33_answers_tell_nothing_of_others,
+    attack_34_an_address_cannot_be_guessed,
     attack_36_the_payer_is_who_signed,
 );
 
@@ -431,6 +432,23 @@ fn attack_33_answers_tell_nothing_of_others() {
     let answer = visit(&shop.api, &format!("/for/{}", payment.slug), Some(&shown));
     assert_eq!(answer.status, 503);
     assert!(!answer.text().contains(&node) && !answer.receipt().to_string().contains(&node), "{}", answer.text());
+}
+
+fn attack_34_an_address_cannot_be_guessed() {
+    let shop = shared().shop();
+    let (one, other) = (shop.open_payment().slug, shop.open_payment().slug);
+    let (name, secret) = one.rsplit_once('-').expect("words and a secret");
+    let (other_name, other_secret) = other.rsplit_once('-').expect("words and a secret");
+    assert_eq!((name, secret.len(), other_secret.len()), (other_name, 26, 26), "26 characters of 5 bits");
+    // Nothing of the one tells the other: of 26 random characters one in 32 is the same by chance.
+    let same = secret.bytes().zip(other_secret.bytes()).filter(|(a, b)| a == b).count();
+    assert!(same < 13, "{secret} {other_secret}");
+    for at in [0, 13, 25] {
+        let mut guess = secret.to_owned();
+        let changed = if &guess[at..=at] == "0" { "1" } else { "0" };
+        guess.replace_range(at..=at, changed);
+        shop.api.get(&format!("/for/{name}-{guess}")).header("accept", "application/json").send().ok(404);
+    }
 }
 
 fn attack_36_the_payer_is_who_signed() {

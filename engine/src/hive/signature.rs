@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use k256::ecdsa::{RecoveryId, VerifyingKey};
+use k256::ecdsa::RecoveryId;
 
 use super::PublicKey;
 
@@ -57,12 +57,7 @@ impl Signature {
             return Err(SignatureError::HighS);
         }
         // 27 and 31 are the same: the four added by "compressed" change nothing on this chain.
-        let recovery = RecoveryId::from_byte((header - 27) & 3).ok_or(SignatureError::NoKey)?;
-        let signature = k256::ecdsa::Signature::from_slice(scalars).map_err(|_| SignatureError::NoKey)?;
-        let key =
-            VerifyingKey::recover_from_prehash(digest, &signature, recovery).map_err(|_| SignatureError::NoKey)?;
-        let point = key.to_sec1_point(true);
-        Ok(PublicKey(point.as_bytes().try_into().expect("a compressed point has 33 bytes")))
+        recover((header - 27) & 3, scalars, digest).map(PublicKey).ok_or(SignatureError::NoKey)
     }
 
     pub(super) fn from_parts(signature: &k256::ecdsa::Signature, recovery: RecoveryId) -> Self {
@@ -70,6 +65,32 @@ impl Signature {
         bytes[1..].copy_from_slice(&signature.to_bytes());
         Self(bytes)
     }
+}
+
+/// Recovers a compressed point by k256.
+#[cfg(any(test, not(feature = "libsecp256k1")))]
+fn recover_by_k256(recovery: u8, scalars: &[u8; 64], digest: &[u8; 32]) -> Option<[u8; 33]> {
+    let recovery = RecoveryId::from_byte(recovery)?;
+    let signature = k256::ecdsa::Signature::from_slice(scalars).ok()?;
+    let key = k256::ecdsa::VerifyingKey::recover_from_prehash(digest, &signature, recovery).ok()?;
+    key.to_sec1_point(true).as_bytes().try_into().ok()
+}
+
+#[cfg(not(feature = "libsecp256k1"))]
+use recover_by_k256 as recover;
+
+/// Recovers a compressed point by bitcoin's C library.
+#[cfg(feature = "libsecp256k1")]
+fn recover(recovery: u8, scalars: &[u8; 64], digest: &[u8; 32]) -> Option<[u8; 33]> {
+    use secp256k1::{Message, Secp256k1, VerifyOnly, ecdsa};
+
+    // Tables that never change; making them costs more than a recovery.
+    static CURVE: std::sync::OnceLock<Secp256k1<VerifyOnly>> = std::sync::OnceLock::new();
+    let recovery = ecdsa::RecoveryId::try_from(i32::from(recovery)).ok()?;
+    let signature = ecdsa::RecoverableSignature::from_compact(scalars, recovery).ok()?;
+    let curve = CURVE.get_or_init(Secp256k1::verification_only);
+    let key = curve.recover_ecdsa(Message::from_digest(*digest), &signature).ok()?;
+    Some(key.serialize())
 }
 
 /// Writes 130 hex characters.
@@ -83,5 +104,64 @@ impl fmt::Display for Signature {
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Signature({}..)", hex::encode(&self.0[..4]))
+    }
+}
+
+#[cfg(all(test, feature = "libsecp256k1"))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::hive::PrivateKey;
+
+    /// Numbers at the edges of the field and of the group's order, where two libraries could differ.
+    fn edge() -> impl Strategy<Value = [u8; 32]> {
+        const ORDER: &str = "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
+        const FIELD: &str = "fffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc2f";
+        // The largest R that a recovery id above 1 can have: the field's size less the order.
+        const GAP: &str = "000000000000000000000000000000014551231950b75fc4402da1722fc9baee";
+        let near = (0..4usize, -3i16..4).prop_map(|(which, by)| {
+            let mut bytes = [0; 32];
+            let text = [ORDER, FIELD, GAP][which % 3];
+            hex::decode_to_slice(text, &mut bytes).expect("hex");
+            if which == 3 {
+                bytes = HALF_ORDER;
+            }
+            let last = i16::from(bytes[31]) + by;
+            bytes[31] = last.clamp(0, 255).to_le_bytes()[0];
+            bytes
+        });
+        prop_oneof![
+            near,
+            Just([0; 32]),
+            (0u8..9).prop_map(|last| {
+                let mut b = [0; 32];
+                b[31] = last;
+                b
+            }),
+            any::<[u8; 32]>()
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn both_libraries_recover_the_same(
+            secret in 1u8.., digest in any::<[u8; 32]>(), r in edge(), s in edge(), recovery in 0u8..4, change in 0usize..4,
+        ) {
+            let signed = PrivateKey::from_bytes(&[secret % 250 + 1; 32]).unwrap().sign(&digest);
+            let mut scalars: [u8; 64] = signed.0[1..].try_into().unwrap();
+            if change & 1 != 0 {
+                scalars[..32].copy_from_slice(&r);
+            }
+            if change & 2 != 0 {
+                scalars[32..].copy_from_slice(&s);
+            }
+            for recovery in [recovery, (signed.0[0] - 27) & 3] {
+                prop_assert_eq!(
+                    recover(recovery, &scalars, &digest).map(hex::encode),
+                    recover_by_k256(recovery, &scalars, &digest).map(hex::encode)
+                );
+            }
+        }
     }
 }

@@ -283,6 +283,10 @@ impl Payment {
             Some(known) if known.finality == finality && known.block == Some(block) => {
                 return Err(Rejection::Unchanged { id: self.id });
             }
+            // Completed on a node's word alone: its block is noted when it is final. One that a fork took is noted at once.
+            Some(known) if known.finality == finality && known.block.is_none() && self.state.is_terminal() => {
+                return Err(Rejection::Unchanged { id: self.id });
+            }
             Some(known) => {
                 known.finality = finality;
                 known.block = Some(block);

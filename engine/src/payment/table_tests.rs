@@ -401,6 +401,24 @@ fn a_completed_session_whose_transaction_vanishes_says_so_and_stays_completed() 
     assert_eq!(case.payment.transfers[0].finality, Finality::Orphaned);
 }
 
+#[test]
+fn a_completion_on_a_nodes_word_is_noted_again_when_its_block_is_final_or_after_a_fork() {
+    let settle = || Command::Settle { tx_id: tx(5), evidence: ClaimFinality::Accepted, block: None };
+    let seen = |finality| credit(transfer(5, 1_000, OPENED + 3), finality);
+    let place = |case: &Case| (case.payment.transfers[0].finality, case.payment.transfers[0].block.is_some());
+    let case = claimed()
+        .then(settle(), OPENED + 2)
+        .refused(seen(Finality::Reversible), OPENED + 4, Rejection::Unchanged { id: ID })
+        .then(seen(Finality::Irreversible), OPENED + 9)
+        .is(State::Completed, &[]);
+    assert_eq!((case.payment.transfers.len(), place(&case)), (1, (Finality::Irreversible, true)));
+    let case = claimed()
+        .then(settle(), OPENED + 2)
+        .then(Command::Orphan { tx_id: tx(5), op_in_tx: 0 }, OPENED + 4)
+        .then(seen(Finality::Reversible), OPENED + 6);
+    assert_eq!((case.payment.transfers.len(), place(&case)), (1, (Finality::Reversible, true)));
+}
+
 // ---- a collected fee ----------------------------------------------------------------------------------------------
 
 fn fee(n: u8, units: u64) -> Command {

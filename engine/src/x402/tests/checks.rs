@@ -231,7 +231,7 @@ fn what_no_chain_takes_is_refused() {
 }
 
 #[test]
-fn attacks_8_and_9_it_ends_soon_and_not_too_soon() {
+fn attack_09_it_ends_neither_too_soon_nor_too_late() {
     let at = |expiration: Timestamp| {
         let mut transaction = transaction(vec![pay(hbd(10_500))]);
         transaction.expiration = expiration;

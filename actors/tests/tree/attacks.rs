@@ -1,0 +1,332 @@
+//! Attacks on agents' payments, by a hand in the ledger or in the clock. Their numbers are those of the contract's list.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use actors::{
+    Target, X402Request,
+    environment::{Account, Answer, Identity, Node, TxStatus},
+};
+use engine::{
+    account::AccountName,
+    hive::{Authority, Pack, Transaction},
+    ids::PaymentId,
+    ledger::{Block, Head, Transfer, TxId, memo_of},
+    merchant::{RawUpdate, Update},
+    money::HivePrice,
+    payment::{ClaimFinality, Draft, State},
+    x402::Reason,
+};
+use storage::{Fate, Store};
+use tokio::sync::oneshot;
+
+use crate::{
+    facilitated::requirements,
+    store,
+    world::{BEGIN, Ledger, Manner, ScriptedNode, World, draft, key_of, name},
+    x402::{id_of, op, payment_of, reason, request, settling, signed, until_handed_in},
+};
+
+/// A node that notes what it is asked, and can tell of other keys than it did.
+struct Noting {
+    node: ScriptedNode,
+    store: Arc<dyn Store>,
+    accounts_asked: AtomicU32,
+    keys_are_new: AtomicBool,
+    /// Whoever asks for accounts next waits for it.
+    gate: Mutex<Option<oneshot::Receiver<()>>>,
+    /// For each transaction handed in, whether its claim was stored by then.
+    claimed_before: Mutex<Vec<bool>>,
+}
+
+impl Node for Noting {
+    fn name(&self) -> &str {
+        self.node.name()
+    }
+
+    fn identity(&self) -> Answer<'_, Identity> {
+        self.node.identity()
+    }
+
+    fn head(&self) -> Answer<'_, Head> {
+        self.node.head()
+    }
+
+    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+        self.node.blocks(from, count)
+    }
+
+    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Vec<Transfer>> {
+        self.node.virtual_transfers(block_num)
+    }
+
+    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+        self.accounts_asked.fetch_add(1, Ordering::Relaxed);
+        let gate = self.gate.lock().unwrap().take();
+        Box::pin(async move {
+            if let Some(gate) = gate {
+                let _ = gate.await;
+            }
+            let mut accounts = self.node.accounts(names).await?;
+            if self.keys_are_new.load(Ordering::Relaxed) {
+                accounts.iter_mut().for_each(|account| account.active = Authority::of_key(key_of("new").public()));
+            }
+            Ok(accounts)
+        })
+    }
+
+    fn find_transaction(&self, tx_id: TxId, expiration: engine::time::Timestamp) -> Answer<'_, TxStatus> {
+        self.node.find_transaction(tx_id, expiration)
+    }
+
+    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let tx_id = Transaction::parse(signed_json.as_bytes()).unwrap().id(Pack::Legacy);
+            let claimed = self.store.claim(tx_id).await.unwrap();
+            self.claimed_before.lock().unwrap().push(claimed.is_some_and(|claimed| claimed.fate == Fate::Open));
+            self.node.broadcast(signed_json).await
+        })
+    }
+
+    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+        self.node.price()
+    }
+}
+
+/// A world whose one node notes what it is asked.
+async fn noting(finality: ClaimFinality) -> (World, Arc<Noting>) {
+    let mut world = World::prepared(store());
+    world.settings.x402.finality = finality;
+    let node = Arc::new(Noting {
+        node: ScriptedNode { name: "one", ledger: Arc::clone(&world.ledger), omits_transfers: false },
+        store: Arc::clone(&world.env.store),
+        accounts_asked: AtomicU32::new(0),
+        keys_are_new: AtomicBool::new(false),
+        gate: Mutex::default(),
+        claimed_before: Mutex::default(),
+    });
+    world.env.nodes = vec![Arc::clone(&node) as Arc<dyn Node>];
+    world.start().await;
+    (world, node)
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_01_a_claim_is_stored_before_its_transaction_is_handed_in_and_outlives_a_lost_reply() {
+    let (world, node) = noting(ClaimFinality::InBlock).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    world.ledger.set_manner(Manner::SwallowsEverything);
+    let first = settling(&world, request(payment.id, &transaction, "n-1"));
+    until_handed_in(&world, &transaction).await;
+    let foreign = X402Request {
+        target: Target::Requirements(requirements("/a")),
+        ..request(
+            PaymentId::from_bits(0),
+            &signed(vec![op("agent", "somebody", 1_000, "x402:n-2")], transaction.expiration, "agent"),
+            "n-2",
+        )
+    };
+    let second = settling(&world, foreign.clone());
+    until_handed_in(&world, &foreign.payload.transaction).await;
+    assert_eq!(reason(first.await.unwrap()), Reason::SettlementPending);
+    assert_eq!(reason(second.await.unwrap()), Reason::SettlementPending);
+    let claimed_before = node.claimed_before.lock().unwrap().clone();
+    assert!(claimed_before.len() >= 2 && claimed_before.iter().all(|claimed| *claimed), "{claimed_before:?}");
+    // The reply was lost: nobody may say that the transaction or its nonce is free again.
+    let other = payment_of(&world, &world.open(&merchant).await, "agent");
+    assert_eq!(
+        reason(world.gateway().x402_settle(&request(payment.id, &other, "n-1")).await),
+        Reason::DuplicateSettlement
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_02_a_request_that_looked_before_the_same_one_was_settled_is_told_the_same() {
+    let (world, node) = noting(ClaimFinality::Accepted).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    let (open, gate) = oneshot::channel();
+    *node.gate.lock().unwrap() = Some(gate);
+    let slow = settling(&world, request(payment.id, &transaction, "n-1"));
+    world.until("it looks", async || node.gate.lock().unwrap().is_none()).await;
+    let fast = world.gateway().x402_settle(&request(payment.id, &transaction, "n-1")).await.unwrap();
+    assert_eq!(world.state(payment.id).await, State::Completed);
+    open.send(()).unwrap();
+    assert_eq!(slow.await.unwrap(), Ok(fast));
+    assert_eq!(world.ledger.count_handed_in(id_of(&transaction)), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_10_a_session_whose_time_runs_out_while_it_is_settled_is_paid() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let draft = Draft { lifetime: Some(Duration::from_secs(60)), ..draft() };
+    let payment = world.gateway().open_payment(&merchant, draft, None).await.unwrap().payment;
+    let transfer = op("agent", "blue.mugs", 1_000, &memo_of(payment.id));
+    let transaction = signed(vec![transfer], world.gateway().now() + Duration::from_secs(600), "agent");
+    let ask = request(payment.id, &transaction, "n-1");
+    let answer = settling(&world, ask.clone());
+    until_handed_in(&world, &transaction).await;
+    // Final blocks pass the expiry, and the claimed transaction still waits for one.
+    world.ledger.produce_at(BEGIN + 300, Vec::new());
+    world.ledger.settle();
+    assert_eq!(reason(answer.await.unwrap()), Reason::SettlementPending);
+    assert!(matches!(world.state(payment.id).await, State::Pending | State::Processing));
+    world.ledger.produce_mempool();
+    world.ledger.settle();
+    world.until_state(payment.id, State::Completed).await;
+    assert_eq!(world.gateway().x402_settle(&ask).await.unwrap().tx_id, id_of(&transaction));
+    // Without a claim the same time ends a session.
+    let late = payment_of(&world, &payment, "other");
+    assert_eq!(
+        reason(world.gateway().x402_settle(&request(payment.id, &late, "n-2")).await),
+        Reason::SessionNotPending
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_11_what_is_switched_off_after_the_verdict_is_not_settled_and_after_the_claim_it_is() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let set = async |enabled| {
+        let raw = RawUpdate { x402_enabled: Some(enabled), ..RawUpdate::default() };
+        world.gateway().update_merchant(merchant.id, Update::check(raw, false).unwrap()).await.unwrap();
+    };
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    let ask = request(payment.id, &transaction, "n-1");
+    assert_eq!(world.gateway().x402_verify(&ask).await, Ok(name("agent")));
+    set(false).await;
+    assert_eq!(reason(world.gateway().x402_settle(&ask).await), Reason::X402Disabled);
+    assert_eq!(world.ledger.count_handed_in(id_of(&transaction)), 0);
+    set(true).await;
+    let answer = settling(&world, ask);
+    until_handed_in(&world, &transaction).await;
+    set(false).await;
+    world.ledger.produce_mempool();
+    assert_eq!(answer.await.unwrap().unwrap().tx_id, id_of(&transaction));
+    assert_eq!(world.state(payment.id).await, State::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_15_a_node_that_lies_about_blocks_completes_nothing() {
+    let mut world = World::prepared(store());
+    let liars = Ledger::new();
+    let node = |name, ledger: &Arc<Ledger>| {
+        Arc::new(ScriptedNode { name, ledger: Arc::clone(ledger), omits_transfers: false }) as Arc<dyn Node>
+    };
+    world.env.nodes = vec![node("liar", &liars), node("one", &world.ledger), node("two", &world.ledger)];
+    world.start().await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    let ask = request(payment.id, &transaction, "n-1");
+    let answer = settling(&world, ask.clone());
+    world.until("the liar has it", async || liars.count_handed_in(id_of(&transaction)) > 0).await;
+    // The liar puts it into a block that it calls final; nobody else has that block.
+    liars.produce_mempool();
+    liars.settle();
+    world.ledger.produce(Vec::new());
+    world.ledger.settle();
+    assert_eq!(reason(answer.await.unwrap()), Reason::SettlementPending);
+    world.until_state(payment.id, State::Processing).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.state(payment.id).await, State::Processing);
+    assert_eq!(world.receiver.statuses(), ["processing"]);
+    // What the others have in a block has happened.
+    if world.ledger.count_handed_in(id_of(&transaction)) == 0 {
+        world.env.nodes[1].broadcast(transaction.to_condenser_json()).await.unwrap();
+    }
+    world.ledger.produce_mempool();
+    world.ledger.settle();
+    world.until_state(payment.id, State::Completed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_16_keys_are_believed_for_thirty_seconds_and_complete_nothing() {
+    let (world, node) = noting(ClaimFinality::InBlock).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    let ask = request(payment.id, &transaction, "n-1");
+    let asked = || node.accounts_asked.load(Ordering::Relaxed);
+    let before = asked();
+    assert_eq!(world.gateway().x402_verify(&ask).await, Ok(name("agent")));
+    node.keys_are_new.store(true, Ordering::Relaxed);
+    assert_eq!(world.gateway().x402_verify(&ask).await, Ok(name("agent")));
+    assert_eq!(asked(), before + 1, "the second verdict cost no question");
+    // What was believed of the key does not settle: the chain has the last word.
+    world.ledger.set_manner(Manner::Refuses(3_010_000, "missing required active authority"));
+    assert_eq!(reason(world.gateway().x402_settle(&ask).await), Reason::Authority);
+    assert_eq!(world.state(payment.id).await, State::Pending);
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    let fresh = payment_of(&world, &payment, "agent");
+    assert_eq!(reason(world.gateway().x402_settle(&request(payment.id, &fresh, "n-2")).await), Reason::Authority);
+    assert_eq!(world.ledger.count_handed_in(id_of(&fresh)), 0, "the new key is known by now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_24_forged_requirements_can_only_pay_whom_the_payer_signed_for() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let soon = world.gateway().now() + Duration::from_secs(60);
+    let ask = |to: &str, memo: &str| X402Request {
+        target: Target::Requirements(requirements("/forged")),
+        ..request(PaymentId::from_bits(0), &signed(vec![op("agent", to, 1_000, memo)], soon, "agent"), "n-1")
+    };
+    let cases = [
+        (ask("blue.mugs", "x402:n-1"), Reason::RecipientMismatch),
+        (ask("somebody", &memo_of(payment.id)), Reason::MemoMismatch),
+        (ask("somebody", "x402:other"), Reason::MemoMismatch),
+    ];
+    for (ask, wanted) in cases {
+        assert_eq!(reason(world.gateway().x402_settle(&ask).await), wanted);
+        assert_eq!(world.ledger.count_handed_in(id_of(&ask.payload.transaction)), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_29_what_can_be_refused_without_a_node_costs_no_question() {
+    let (world, node) = noting(ClaimFinality::InBlock).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let soon = world.gateway().now() + Duration::from_secs(60);
+    let memo = memo_of(payment.id);
+    let before = node.accounts_asked.load(Ordering::Relaxed);
+    for (to, units, memo) in [("red.mugs", 1_000, &*memo), ("blue.mugs", 999, &memo), ("blue.mugs", 1_000, "x")] {
+        let transaction = signed(vec![op("agent", to, units, memo)], soon, "agent");
+        world.gateway().x402_verify(&request(payment.id, &transaction, "n-1")).await.unwrap_err();
+    }
+    let late = signed(vec![op("agent", "blue.mugs", 1_000, &memo)], world.gateway().now(), "agent");
+    world.gateway().x402_verify(&request(payment.id, &late, "n-1")).await.unwrap_err();
+    assert_eq!(node.accounts_asked.load(Ordering::Relaxed), before);
+    // An account that does not exist is asked for once, however often it is named in a moment.
+    for _ in 0..50 {
+        let transaction = signed(vec![op("nobody", "blue.mugs", 1_000, &memo)], soon, "nobody");
+        let refused = world.gateway().x402_settle(&request(payment.id, &transaction, "n-1")).await;
+        assert_eq!(reason(refused), Reason::AccountNotFound);
+    }
+    assert_eq!(node.accounts_asked.load(Ordering::Relaxed), before + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_32_a_clock_that_is_behind_the_ledger_lets_no_expired_payment_out() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    world.ledger.produce_at(BEGIN + 600, Vec::new());
+    world.until("the head is seen", async || world.gateway().now().seconds() >= BEGIN + 600).await;
+    assert!(world.env.clock.now().seconds() < BEGIN + 60, "our own clock says that there is time");
+    let refused = world.gateway().x402_settle(&request(payment.id, &transaction, "n-1")).await;
+    assert_eq!(reason(refused), Reason::PaymentExpired);
+    assert_eq!(world.ledger.count_handed_in(id_of(&transaction)), 0);
+}

@@ -1,0 +1,120 @@
+//! Payments that are settled for other people's servers: told of once, and again to who is known.
+
+use std::time::Duration;
+
+use actors::{Retry, Target, X402Error, X402Request};
+use engine::{
+    idempotency::IdempotencyKey,
+    ids::PaymentId,
+    money::{Currency, Money},
+    x402::{Reason, Requirements},
+};
+
+use crate::{
+    store,
+    world::{Manner, World, name},
+    x402::{id_of, op, reason, request, settling, signed, until_handed_in},
+};
+
+pub(crate) fn requirements(resource: &str) -> Requirements {
+    Requirements {
+        amount: Money::new(1_000, Currency::Hbd),
+        pay_to: name("somebody"),
+        resource: resource.to_owned(),
+        valid_before: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn for_other_servers_a_success_is_told_once() {
+    let world = World::started(store()).await;
+    let soon = world.gateway().now() + Duration::from_secs(60);
+    let transaction = signed(vec![op("agent", "somebody", 1_000, "x402:n-1")], soon, "agent");
+    let ask = |resource: &str| X402Request {
+        target: Target::Requirements(requirements(resource)),
+        ..request(PaymentId::from_bits(0), &transaction, "n-1")
+    };
+    assert_eq!(world.gateway().x402_verify(&ask("/a")).await, Ok(name("agent")));
+    let answers: Vec<_> = (0..20).map(|_| settling(&world, ask("/a"))).collect();
+    until_handed_in(&world, &transaction).await;
+    world.ledger.produce_mempool();
+    let mut told = Vec::new();
+    for answer in answers {
+        told.push(answer.await.unwrap());
+    }
+    assert_eq!(told.iter().filter(|answer| answer.is_ok()).count(), 1);
+    for refused in told.into_iter().filter(Result::is_err) {
+        let Err(X402Error::Refused(refused)) = refused else { panic!("{refused:?}") };
+        assert_eq!((refused.reason, refused.tx_id), (Reason::DuplicateSettlement, Some(id_of(&transaction))));
+    }
+    let Err(X402Error::Refused(other)) = world.gateway().x402_settle(&ask("/b")).await else { panic!() };
+    assert_eq!((other.reason, other.tx_id), (Reason::DuplicateSettlement, None), "not theirs to know");
+}
+
+#[tokio::test(start_paused = true)]
+async fn for_other_servers_a_known_caller_is_told_again_under_its_key() {
+    let mut world = World::started(store()).await;
+    let (merchant, other) = (world.merchant().await, world.merchant().await);
+    let soon = world.gateway().now() + Duration::from_secs(60);
+    let ask = |nonce: &str, resource: &str| X402Request {
+        target: Target::Requirements(requirements(resource)),
+        ..request(
+            PaymentId::from_bits(0),
+            &signed(vec![op("agent", "somebody", 1_000, &format!("x402:{nonce}"))], soon, "agent"),
+            nonce,
+        )
+    };
+    let under = |merchant: &engine::merchant::Merchant, key: &str| {
+        Some(Retry { merchant: merchant.id, key: IdempotencyKey::parse(key).unwrap() })
+    };
+    let first = ask("n-1", "/a");
+    let answers: Vec<_> = (0..20)
+        .map(|_| {
+            let (gateway, first, retry) = (world.gateway(), first.clone(), under(&merchant, "k-1"));
+            tokio::spawn(async move { gateway.x402_settle_under(&first, retry.as_ref()).await })
+        })
+        .collect();
+    until_handed_in(&world, &first.payload.transaction).await;
+    world.ledger.produce_mempool();
+    for answer in answers {
+        assert_eq!(answer.await.unwrap().unwrap().tx_id, id_of(&first.payload.transaction));
+    }
+    world.stop().await;
+    world.start().await;
+    let settled = world.gateway().x402_settle_under(&first, under(&merchant, "k-1").as_ref()).await.unwrap();
+    assert_eq!((settled.tx_id, settled.is_replay), (id_of(&first.payload.transaction), true));
+    // A payer that names its payments cannot have two things for one, nor pay twice for one.
+    let (again, elsewhere) = (ask("n-2", "/a"), ask("n-1", "/b"));
+    for other in [&again, &elsewhere] {
+        let answer = world.gateway().x402_settle_under(other, under(&merchant, "k-1").as_ref()).await;
+        assert_eq!(answer, Err(X402Error::Unavailable(actors::GatewayError::KeyReused)));
+    }
+    assert_eq!(world.ledger.count_handed_in(id_of(&again.payload.transaction)), 0);
+    // Nobody else is told, under whatever key, however often.
+    for retry in [None, under(&merchant, "k-2"), under(&other, "k-1"), under(&other, "k-1")] {
+        let answer = world.gateway().x402_settle_under(&first, retry.as_ref()).await;
+        assert_eq!(reason(answer), Reason::DuplicateSettlement, "{retry:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn for_other_servers_a_pending_payment_is_told_on_the_retry_across_a_restart() {
+    let mut world = World::started(store()).await;
+    let soon = world.gateway().now() + Duration::from_secs(120);
+    let transaction = signed(vec![op("agent", "somebody", 1_000, "x402:n-1")], soon, "agent");
+    let ask = X402Request {
+        target: Target::Requirements(requirements("/a")),
+        ..request(PaymentId::from_bits(0), &transaction, "n-1")
+    };
+    world.ledger.set_manner(Manner::SwallowsEverything);
+    assert_eq!(reason(world.gateway().x402_settle(&ask).await), Reason::SettlementPending);
+    world.stop().await;
+    world.ledger.set_manner(Manner::Honest);
+    world.start().await;
+    let handed_in = world.ledger.count_handed_in(id_of(&transaction));
+    world.until("it goes on", async || world.ledger.count_handed_in(id_of(&transaction)) > handed_in).await;
+    world.ledger.produce_mempool();
+    assert_eq!(world.gateway().x402_settle(&ask).await.unwrap().tx_id, id_of(&transaction));
+    assert_eq!(reason(world.gateway().x402_settle(&ask).await), Reason::DuplicateSettlement);
+    assert_eq!(world.ledger.count_on_chain(id_of(&transaction)), 1);
+}
