@@ -222,7 +222,8 @@ fn lanes(out: &mut String, shown: &[&Line], outcome: &Outcome) {
             x + 4
         );
     }
-    out.push_str("</svg></div>");
+    // What broke is at the end: begin there.
+    out.push_str("</svg></div><script>document.querySelector('.scroll').scrollLeft=1e6</script>");
 }
 
 /// Draws the state of the broken session, or of the first one, as a band.
