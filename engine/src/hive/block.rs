@@ -3,19 +3,16 @@
 //! A block is mostly operations that pay nobody: they are passed over without being kept. A transfer that cannot be
 //! read is an error of the whole block, because a payment passed over is money lost.
 
-use std::{borrow::Cow, fmt};
+mod paying;
 
-use serde::{
-    Deserialize,
-    de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor},
-};
+use std::borrow::Cow;
+
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use self::paying::{Operations, Paying, TransferJson};
 use crate::{
-    account::AccountName,
-    hive::Symbol,
     ledger::{Block, BlockId, Head, Place, Transfer, TxId},
-    money::{Currency, Money},
     time::Timestamp,
 };
 
@@ -231,224 +228,15 @@ impl BlockJson<'_> {
     }
 }
 
-#[derive(Deserialize)]
-struct TransferJson<'a> {
-    #[serde(borrow)]
-    from: Cow<'a, str>,
-    #[serde(borrow)]
-    to: Cow<'a, str>,
-    #[serde(borrow)]
-    amount: AmountJson<'a>,
-    #[serde(borrow)]
-    memo: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum AmountJson<'a> {
-    Condenser(#[serde(borrow)] Cow<'a, str>),
-    Hf26 {
-        #[serde(borrow)]
-        amount: Cow<'a, str>,
-        precision: usize,
-        #[serde(borrow)]
-        nai: Cow<'a, str>,
-    },
-}
-
-impl AmountJson<'_> {
-    fn read(&self) -> Option<Money> {
-        match self {
-            Self::Condenser(text) => Money::parse_ledger(text).ok(),
-            Self::Hf26 { amount, precision, nai } => {
-                let currencies = [(Symbol::Hive, Currency::Hive), (Symbol::Hbd, Currency::Hbd)];
-                let (symbol, currency) = currencies.into_iter().find(|(symbol, _)| symbol.nai() == nai)?;
-                let digits = amount.bytes().all(|b| b.is_ascii_digit());
-                let units = amount.parse().ok().filter(|units| digits && i64::try_from(*units).is_ok())?;
-                (*precision == symbol.precision()).then_some(Money::new(units, currency))
-            }
-        }
-    }
-}
-
-impl TransferJson<'_> {
-    fn read(&self, tx_id: TxId, place: Place, block_time: Timestamp) -> Result<Transfer, BlockError> {
-        let name = |field, text: &str| AccountName::parse(text).map_err(|_| BlockError::Transfer { place, field });
-        Ok(Transfer {
-            tx_id,
-            place,
-            block_time,
-            from: name("from", &self.from)?,
-            to: name("to", &self.to)?,
-            money: self.amount.read().ok_or(BlockError::Transfer { place, field: "amount" })?,
-            memo: self.memo.as_ref().to_owned(),
-        })
-    }
-}
-
-#[derive(Deserialize)]
-struct ReleaseJson<'a> {
-    #[serde(borrow)]
-    from: Cow<'a, str>,
-    #[serde(borrow)]
-    receiver: Cow<'a, str>,
-    #[serde(borrow, alias = "sbd_amount")]
-    hbd_amount: AmountJson<'a>,
-    #[serde(borrow, alias = "steem_amount")]
-    hive_amount: AmountJson<'a>,
-}
-
-/// What sets the place of an escrow's second currency apart from that of its first: both come by one operation.
-const SECOND_CURRENCY: u32 = 1 << 31;
-
-impl ReleaseJson<'_> {
-    /// Returns what is released in each currency, if anything.
-    fn read(&self, tx_id: TxId, place: Place, block_time: Timestamp) -> Result<Vec<Transfer>, BlockError> {
-        let name = |field, text: &str| AccountName::parse(text).map_err(|_| BlockError::Transfer { place, field });
-        let (from, to) = (name("from", &self.from)?, name("receiver", &self.receiver)?);
-        let hbd = self.hbd_amount.read().ok_or(BlockError::Transfer { place, field: "hbd_amount" })?;
-        let hive = self.hive_amount.read().ok_or(BlockError::Transfer { place, field: "hive_amount" })?;
-        let second = Place { op_in_tx: place.op_in_tx | SECOND_CURRENCY, ..place };
-        let parts = [(hbd, place), (hive, second)].into_iter().filter(|(money, _)| money.units > 0);
-        Ok(parts
-            .map(|(money, place)| Transfer {
-                tx_id,
-                place,
-                block_time,
-                from: from.clone(),
-                to: to.clone(),
-                money,
-                memo: String::new(),
-            })
-            .collect())
-    }
-}
-
-/// The paying ones among a transaction's operations, with their places.
-struct Operations<'a> {
-    paying: Vec<(u32, Paying<'a>)>,
-}
-
-enum Paying<'a> {
-    Transfer(TransferJson<'a>),
-    Release(ReleaseJson<'a>),
-}
-
-/// Which operation a name means, in either form.
-#[derive(Clone, Copy)]
-enum Kind {
-    Transfer,
-    Release,
-    Other,
-}
-
-impl Kind {
-    fn of(name: &str) -> Self {
-        match name {
-            "transfer" | "transfer_operation" => Self::Transfer,
-            "escrow_release" | "escrow_release_operation" => Self::Release,
-            _ => Self::Other,
-        }
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Operations<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Operations<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("operations")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-                let mut all = Vec::new();
-                let mut place = 0;
-                while let Some(OperationJson(paying)) = items.next_element()? {
-                    all.extend(paying.map(|paying| (place, paying)));
-                    place += 1;
-                }
-                Ok(Operations { paying: all })
-            }
-        }
-        deserializer.deserialize_seq(Each)
-    }
-}
-
-/// One operation: one that pays, or something else.
-struct OperationJson<'a>(Option<Paying<'a>>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for OperationJson<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(OneOperation)
-    }
-}
-
-struct OneOperation;
-
-impl<'de> Visitor<'de> for OneOperation {
-    type Value = OperationJson<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an operation")
-    }
-
-    /// `["transfer", {…}]`
-    fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<Self::Value, A::Error> {
-        use serde::de::Error;
-        let name: Text<'de> = pair.next_element()?.ok_or_else(|| A::Error::custom("an operation without a name"))?;
-        let missing = || A::Error::custom("an operation without members");
-        let paying = match Kind::of(&name.0) {
-            Kind::Transfer => Some(Paying::Transfer(pair.next_element()?.ok_or_else(missing)?)),
-            Kind::Release => Some(Paying::Release(pair.next_element()?.ok_or_else(missing)?)),
-            Kind::Other => pair.next_element::<IgnoredAny>()?.and(None),
-        };
-        match pair.next_element::<IgnoredAny>()? {
-            None => Ok(OperationJson(paying)),
-            Some(_) => Err(A::Error::custom("an operation of more than two parts")),
-        }
-    }
-
-    /// `{"type": "transfer_operation", "value": {…}}`, in either order.
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        use serde::de::Error;
-        let mut kind = None;
-        let mut paying = None;
-        let mut value_before_type: Option<&'de RawValue> = None;
-        while let Some(key) = members.next_key::<Text<'de>>()? {
-            match (&*key.0, kind) {
-                ("type", None) => kind = Some(Kind::of(&members.next_value::<Text<'de>>()?.0)),
-                ("type", Some(_)) => return Err(A::Error::custom("an operation of two types")),
-                ("value", Some(Kind::Transfer)) => paying = Some(Paying::Transfer(members.next_value()?)),
-                ("value", Some(Kind::Release)) => paying = Some(Paying::Release(members.next_value()?)),
-                ("value", None) => value_before_type = Some(members.next_value()?),
-                _ => drop(members.next_value::<IgnoredAny>()?),
-            }
-        }
-        if let Some(value) = value_before_type {
-            paying = match kind {
-                Some(Kind::Transfer) => Some(Paying::Transfer(read_value(value)?)),
-                Some(Kind::Release) => Some(Paying::Release(read_value(value)?)),
-                _ => None,
-            };
-        }
-        match (kind, &paying) {
-            (Some(Kind::Other), _) | (Some(_), Some(_)) => Ok(OperationJson(paying)),
-            _ => Err(A::Error::custom("an operation without its type or value")),
-        }
-    }
-}
-
-fn read_value<'a, T: Deserialize<'a>, E: serde::de::Error>(value: &'a RawValue) -> Result<T, E> {
-    serde_json::from_str(value.get()).map_err(E::custom)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{paying::SECOND_CURRENCY, *};
+    use crate::{
+        account::AccountName,
+        money::{Currency, Money},
+    };
 
     const ID: &str = "000f4240e8f91385f7bff8f5aeebddc9b14e4281";
     const HF26: &str = r#"{"type":"transfer_operation","value":{"from":"alice","to":"bob","amount":{"amount":"1000","precision":3,"nai":"@@000000021"},"memo":"a\u00e9\"b"}}"#;
