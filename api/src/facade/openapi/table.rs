@@ -297,7 +297,6 @@ const ABOUT: &[Route] = &[
     route(GET, "/openapi.json", "This description").answers(&[(200, Json("Any"))]),
     route(GET, "/docs", "This description to read").answers(&[(200, Text("text/html"))]),
     route(GET, "/llms.txt", "What an agent should know first").answers(&[(200, Text("text/plain"))]),
-    route(GET, "/favicon.ico", "The icon").answers(&[(200, Text("*/*"))]),
     route(GET, "/assets/{file}", "What the pages are made of").answers(&[(200, Text("*/*"))]),
 ];
 
