@@ -124,7 +124,7 @@ fn shown(outcome: &Outcome) -> Vec<&Line> {
     let mut shown: Vec<&Line> = Vec::new();
     for line in outcome.lines.iter().filter(is_wanted) {
         // The same again and again is one line.
-        if shown.last().is_none_or(|last| last.text != line.text) {
+        if shown.last().is_none_or(|last| (last.kind, &last.text) != (line.kind, &line.text)) {
             shown.push(line);
         }
     }
