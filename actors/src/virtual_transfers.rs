@@ -98,6 +98,10 @@ impl VirtualTransfers {
             position.read = position.stored;
         }
         let Some(read) = position.read else { return Ok(false) };
+        if scanned <= read {
+            // After a start the scanner may stand below us: it stores its place less often.
+            return Ok(false);
+        }
         let last = scanned.min(read.saturating_add(AT_ONCE));
         let asked = join_all((read + 1..=last).map(|number| self.context.nodes.virtual_transfers(number))).await;
         let mut kept = Vec::new();
