@@ -1,4 +1,4 @@
-//! What a person reads: one screen for a failure, a summary of a campaign; the pages to look at are in [`page`].
+//! What a person reads: one screen for a failure, a summary of a campaign; the pages to look at are in `page`.
 
 mod page;
 
