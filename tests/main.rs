@@ -22,6 +22,7 @@ mod limits;
 mod load;
 mod merchants;
 mod openapi;
+mod operations;
 mod payments;
 mod recovery;
 mod simulate;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         merchants::tests(),
         keys::tests(),
         openapi::tests(),
+        operations::all(),
         admin::tests(),
         payments::all(),
         astray::tests(),

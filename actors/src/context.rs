@@ -13,8 +13,8 @@ use storage::{CommitError, ReadError};
 use tokio::sync::Notify;
 
 use crate::{
-    accounts::Accounts, environment::Environment, events::EventBells, ledger_view::LedgerView, nodes::Nodes,
-    settings::Settings,
+    accounts::Accounts, environment::Environment, events::EventBells, ledger_view::LedgerView, metrics::Metrics,
+    nodes::Nodes, settings::Settings,
 };
 
 /// What the actors of one tree share.
@@ -34,12 +34,14 @@ pub(crate) struct Context {
     pub(crate) subscriptions: AtomicUsize,
     /// Payments opened through this engine.
     pub(crate) opened: AtomicU64,
+    pub(crate) metrics: Metrics,
     pub(crate) fatal: Fatal,
 }
 
 impl Context {
     pub(crate) fn new(env: Environment, settings: Settings) -> Arc<Self> {
-        let nodes = Nodes::new(&env, &settings);
+        let metrics = Metrics::default();
+        let nodes = Nodes::new(&env, &settings, &metrics);
         Arc::new(Self {
             env,
             settings,
@@ -52,6 +54,7 @@ impl Context {
             event_bells: EventBells::default(),
             subscriptions: AtomicUsize::new(0),
             opened: AtomicU64::new(0),
+            metrics,
             fatal: Fatal::default(),
         })
     }

@@ -18,6 +18,7 @@ use engine::{
     time::Timestamp,
     webhook::Secret,
 };
+use prometheus_client::registry::Registry;
 use ractor::ActorRef;
 use storage::{Batch, CommitError, MerchantQuery, Page, PaymentQuery, ReadError, Write};
 use tokio::sync::{Semaphore, oneshot};
@@ -27,6 +28,7 @@ use crate::{
     facilitator,
     ledger_view::LedgerStatus,
     merchants::{self, Change, MerchantError, Registered},
+    metrics::LedgerCollector,
     nodes::NodesError,
     payment::SessionError,
     sessions::{self, Watch},
@@ -339,6 +341,7 @@ impl Gateway {
             Err(error) => return Err(self.commit_failed(error)),
         }
         self.context.opened.fetch_add(1, Ordering::Relaxed);
+        self.context.metrics.created.inc();
         env.probe.reach("gateway: created, not adopted");
         self.tell_sessions(sessions::Msg::Adopt(Box::new(payment.clone())))?;
         Ok(Opened { payment, is_replay: false })
@@ -409,6 +412,13 @@ impl Gateway {
         self.tell_sessions(sessions::Msg::CountAwake(reply))?;
         let awake = answer.await.map_err(|_| GatewayError::StoreFailed)?;
         Ok(Health { ledger: self.context.ledger.status(), is_following: self.context.ledger.is_followed(), awake })
+    }
+
+    /// Shows what the engine counts under the registry's prefix.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        self.context.metrics.register(registry);
+        let (context, waiting) = (Arc::clone(&self.context), Arc::clone(&self.waiting));
+        registry.register_collector(Box::new(LedgerCollector { context, waiting }));
     }
 
     /// Returns how many deliveries of any merchant wait for the present moment, at most `limit`.

@@ -30,6 +30,7 @@ mod housekeeper;
 mod keys;
 mod ledger_view;
 mod merchants;
+mod metrics;
 mod nodes;
 mod payment;
 mod rates;

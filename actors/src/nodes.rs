@@ -14,9 +14,11 @@ use engine::{
     time::Timestamp,
 };
 use futures_util::future::{BoxFuture, join_all};
+use tokio::time::Instant;
 
 use crate::{
     environment::{Account, Answer, Clock, Environment, Node, NodeError, TxStatus},
+    metrics::{Metrics, NodeMetrics},
     settings::Settings,
 };
 
@@ -60,6 +62,7 @@ pub(crate) struct Nodes {
 struct Slot {
     node: Arc<dyn Node>,
     health: Mutex<Health>,
+    metrics: NodeMetrics,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -70,7 +73,7 @@ struct Health {
 }
 
 impl Nodes {
-    pub(crate) fn new(env: &Environment, settings: &Settings) -> Self {
+    pub(crate) fn new(env: &Environment, settings: &Settings, metrics: &Metrics) -> Self {
         let needed = match settings.min_agreeing_nodes {
             0 if env.nodes.len() > 2 => 2,
             0 => 1,
@@ -78,7 +81,7 @@ impl Nodes {
         };
         let needed = if mutant!("one-node-is-enough") { 1 } else { needed };
         Self {
-            slots: env.nodes.iter().map(|node| Slot { node: Arc::clone(node), health: Mutex::default() }).collect(),
+            slots: env.nodes.iter().map(|node| Slot::new(Arc::clone(node), metrics)).collect(),
             clock: Arc::clone(&env.clock),
             chain_id: settings.chain_id,
             development: settings.development,
@@ -134,8 +137,10 @@ impl Nodes {
 
     async fn ask_one<T>(&self, slot: &Slot, question: impl Fn(&dyn Node) -> Answer<'_, T>) -> Result<T, NodeError> {
         self.check(slot).await.inspect_err(|error| self.note_failure(slot, error))?;
+        let begun = Instant::now();
         match question(&*slot.node).await {
             Ok(answer) => {
+                slot.metrics.answered(begun.elapsed());
                 slot.with_health(|health| health.failures = 0);
                 Ok(answer)
             }
@@ -149,6 +154,7 @@ impl Nodes {
     }
 
     fn note_failure(&self, slot: &Slot, error: &NodeError) {
+        slot.metrics.failed();
         let now = self.clock.now();
         let failures = slot.with_health(|health| {
             let step = (health.failures as usize).min(COOLDOWNS.len() - 1);
@@ -185,7 +191,10 @@ impl Nodes {
                     self.note_failure(slot, &error);
                     last = format!("{}: {error}", slot.node.name());
                 }
-                Ok(head) => heads.push(head),
+                Ok(head) => {
+                    slot.metrics.told_head(head.block_id.number());
+                    heads.push(head);
+                }
                 Err(error) => last = format!("{}: {error}", slot.node.name()),
             }
             let fresh = heads.iter().any(|head| now.since(head.time) <= STALE_AFTER);
@@ -344,6 +353,11 @@ impl Nodes {
 }
 
 impl Slot {
+    fn new(node: Arc<dyn Node>, metrics: &Metrics) -> Self {
+        let metrics = metrics.node(node.name());
+        Self { node, health: Mutex::default(), metrics }
+    }
+
     fn health(&self) -> Health {
         *self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }

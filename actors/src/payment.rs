@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     context::Context,
-    sessions, settlement,
+    metrics, sessions, settlement,
     timer::{Task, Timer},
 };
 
@@ -135,6 +135,7 @@ impl PaymentActor {
             match self.context.env.store.commit(batch).await {
                 Ok(()) => {
                     self.context.env.probe.reach("payment: committed, effects not run");
+                    metrics::stepped(&self.context.metrics, &awake.payment, &step.payment);
                     awake.payment = step.payment;
                     self.act(awake, &step.effects);
                     return Ok(Box::new(awake.payment.clone()));

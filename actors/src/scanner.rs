@@ -261,13 +261,16 @@ impl Scanner {
         self.clear_doubts(position, newest.number()).await?;
         let cursor = Cursor { block_id: newest.id, time: newest.time };
         position.read = Some(cursor);
+        self.context.metrics.blocks.inc_by(blocks.len() as u64);
         let stored_num = position.stored.map_or(0, |stored| stored.block_id.number());
         let eventful = blocks.iter().any(|block| self.is_eventful(block));
         if eventful || cursor.block_id.number() - stored_num >= STORE_CURSOR_EVERY {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-forgotten"));
-            let writes = unmatched.map(Write::Unmatched).collect();
+            let writes: Vec<_> = unmatched.map(Write::Unmatched).collect();
+            let count = writes.len() as u64;
             self.context.env.probe.reach("scanner: credited, cursor not moved");
             self.store_cursor(position, cursor, Batch { writes }).await?;
+            self.context.metrics.unmatched.inc_by(count);
         }
         self.advanced(cursor.block_id.number(), cursor.time);
         Ok(())

@@ -187,11 +187,13 @@ impl Actor for Sessions {
         };
         let Some(id) = roster.by_pid.remove(&cell.get_id().pid()) else { return Ok(()) };
         let Some(session) = roster.forget(id) else { return Ok(()) };
+        self.context.metrics.awake.dec();
         let waiting = session.parking.unwrap_or_default();
         let reborn = match crash {
             None => !waiting.is_empty(),
             Some(error) => {
                 let calm = roster.crashed(id, self.context.now());
+                self.context.metrics.crashed("session");
                 tracing::error!(payment.id = %id, %error, "the session of payment {id} crashed");
                 calm || !waiting.is_empty()
             }
@@ -256,6 +258,7 @@ impl Sessions {
         roster.by_pid.insert(actor.get_id().pid(), id);
         roster.clock += 1;
         roster.awake.insert(id, Session { actor, last_spoken_to: roster.clock, stay, parking: None });
+        self.context.metrics.awake.inc();
         match stay {
             Stay::MayPark => drop(roster.idle_order.insert(roster.clock, id)),
             Stay::Awake => {}

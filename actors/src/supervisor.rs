@@ -132,6 +132,21 @@ enum Child {
     VirtualTransfers,
 }
 
+impl Child {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Merchants => "merchants",
+            Self::Sessions => "sessions",
+            Self::Facilitator => "facilitator",
+            Self::Scanner => "scanner",
+            Self::Webhooks => "webhooks",
+            Self::Rates => "rates",
+            Self::Housekeeper => "housekeeper",
+            Self::VirtualTransfers => "virtual transfers",
+        }
+    }
+}
+
 struct Handles {
     sessions: ActorRef<sessions::Msg>,
     merchants: ActorRef<merchants::Msg>,
@@ -204,6 +219,7 @@ impl Actor for Root {
             _ => return Ok(()),
         };
         let Some(child) = children.by_pid.remove(&cell.get_id().pid()) else { return Ok(()) };
+        self.context.metrics.crashed(child.word());
         tracing::error!(?child, %error, "{child:?} crashed: {error}");
         let now = self.context.env.clock.now();
         children.crashes.retain(|at| now.since(*at) < CRASH_WINDOW);

@@ -85,6 +85,15 @@ pub enum X402Error {
     Unavailable(#[from] GatewayError),
 }
 
+/// Returns the word under which a verdict is counted.
+fn verdict_word<T>(verdict: &Result<T, X402Error>) -> &'static str {
+    match verdict {
+        Ok(_) => "success",
+        Err(X402Error::Refused(refused)) => refused.reason.word(),
+        Err(X402Error::Unavailable(_)) => "unavailable",
+    }
+}
+
 /// A payment that passed every check.
 struct Checked {
     presented: Presented,
@@ -97,6 +106,12 @@ impl Gateway {
     /// # Errors
     /// [`X402Error::Refused`] by the first check that fails.
     pub async fn x402_verify(&self, request: &X402Request) -> Result<AccountName, X402Error> {
+        let verdict = self.verified(request).await;
+        self.context().metrics.judged("verify", verdict_word(&verdict));
+        verdict
+    }
+
+    async fn verified(&self, request: &X402Request) -> Result<AccountName, X402Error> {
         let payload = &request.payload;
         if let Some(claimed) = self.claimed_before(payload).await? {
             return Err(duplicate(&claimed, &request.target).into());
@@ -126,10 +141,12 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::x402_settle`], and [`GatewayError::KeyReused`] where the key stands for something else.
     pub async fn x402_settle_under(&self, request: &X402Request, retry: Option<&Retry>) -> Result<Settled, X402Error> {
-        match &request.target {
+        let verdict = match &request.target {
             Target::Session(id) => self.settle_session(*id, &request.payload).await,
             Target::Requirements(requirements) => self.settle_requirements(requirements, &request.payload, retry).await,
-        }
+        };
+        self.context().metrics.judged("settle", verdict_word(&verdict));
+        verdict
     }
 
     // ---- a session of ours ----------------------------------------------------------------------------------------

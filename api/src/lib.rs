@@ -3,4 +3,5 @@
 pub mod commands;
 pub mod config;
 pub mod facade;
+pub mod metrics;
 pub mod service;

@@ -11,9 +11,12 @@ use std::{
 
 use engine::mutant;
 use redb::{Database, Durability};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    time::Instant,
+};
 
-use crate::{apply::Group, batch::CommitError, fault::Fault, prepared::Prepared};
+use crate::{apply::Group, batch::CommitError, fault::Fault, figures::CommitMetrics, prepared::Prepared};
 
 /// Batches one transaction takes at most: bounds how long the first of them waits for the last.
 const GROUP_MAX: usize = 1_000;
@@ -46,6 +49,7 @@ impl Default for CommitMode {
 #[derive(Debug)]
 pub(crate) struct Committer {
     health: Arc<Health>,
+    metrics: CommitMetrics,
     route: Route,
 }
 
@@ -69,7 +73,8 @@ impl Committer {
     /// The operating system's, where it has no thread to give.
     pub(crate) fn start(database: Arc<Database>, search_cursor: u128, mode: CommitMode) -> std::io::Result<Self> {
         let health = Arc::new(Health::default());
-        let writer = Writer { database, health: Arc::clone(&health), search_cursor };
+        let metrics = CommitMetrics::default();
+        let writer = Writer { database, health: Arc::clone(&health), metrics: metrics.clone(), search_cursor };
         let route = match mode {
             CommitMode::Inline => Route::Inline(Mutex::new(Some(writer))),
             CommitMode::Thread { queue } => {
@@ -81,7 +86,7 @@ impl Committer {
                 Route::Thread { queue: Some(sender), thread: Mutex::new(Some(thread)) }
             }
         };
-        Ok(Self { health, route })
+        Ok(Self { health, metrics, route })
     }
 
     /// Makes a batch durable or refuses it.
@@ -126,6 +131,18 @@ impl Committer {
 
     pub(crate) fn health(&self) -> &Health {
         &self.health
+    }
+
+    pub(crate) fn metrics(&self) -> &CommitMetrics {
+        &self.metrics
+    }
+
+    /// Returns how many batches wait for the writer.
+    pub(crate) fn waiting(&self) -> usize {
+        match &self.route {
+            Route::Thread { queue: Some(queue), .. } => queue.max_capacity() - queue.capacity(),
+            Route::Thread { queue: None, .. } | Route::Inline(_) => 0,
+        }
     }
 }
 
@@ -192,6 +209,7 @@ impl Health {
 struct Writer {
     database: Arc<Database>,
     health: Arc<Health>,
+    metrics: CommitMetrics,
     /// The last payment that is indexed for search.
     search_cursor: u128,
 }
@@ -238,13 +256,19 @@ impl Writer {
         if self.health.failure().is_none() {
             match self.transact(batches) {
                 Ok(outcomes) => return outcomes,
-                Err(fault) => self.health.fail(fault.to_string()),
+                Err(fault) => {
+                    self.metrics.failed();
+                    self.health.fail(fault.to_string());
+                }
             }
         }
         (0..count).map(|_| Err(self.health.unknown())).collect()
     }
 
     fn transact(&mut self, batches: Vec<Prepared>) -> Result<Vec<Result<(), CommitError>>, Fault> {
+        // The runtime's clock where there is one, so that a simulation sees its own; else the machine's.
+        let begun = Instant::now();
+        let count = batches.len();
         let mut transaction = self.database.begin_write()?;
         let durability = if mutant!("commit-not-synced") { Durability::None } else { Durability::Immediate };
         transaction.set_durability(durability)?;
@@ -257,6 +281,7 @@ impl Writer {
             transaction.commit()?;
             self.search_cursor = finished.search_cursor;
         }
+        self.metrics.committed(count, finished.applied, begun.elapsed());
         // A refusal, too, is told only now: it may rest on what a neighbour has just made durable.
         Ok(outcomes)
     }

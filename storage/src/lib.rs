@@ -9,6 +9,7 @@ mod committer;
 mod deliveries;
 mod directory;
 mod fault;
+mod figures;
 mod outbox;
 mod prepared;
 mod queries;
@@ -41,6 +42,7 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
+pub use figures::{CommitMetrics, Figures};
 pub use query::{
     AuditQuery, DeliveryQuery, Due, DueWork, MerchantQuery, Page, PageAt, PaymentQuery, StrayKey, Vicinity,
 };

@@ -21,8 +21,8 @@ use futures_util::future::BoxFuture;
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend};
 
 use crate::{
-    AuditQuery, Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, MerchantQuery, Page,
-    PaymentQuery, Read, ReadError, Store, StrayKey, Unmatched, Vicinity,
+    AuditQuery, Batch, Claimed, CommitError, CommitMetrics, Cursor, DeliveryQuery, DueWork, EventRecord, Figures,
+    MerchantQuery, Page, PaymentQuery, Read, ReadError, Store, StrayKey, Unmatched, Vicinity,
     committer::{CommitMode, Committer},
     deliveries,
     directory::{self, DirectoryLock, OpenError},
@@ -109,6 +109,19 @@ impl RedbStore {
     pub async fn close(&self) {
         self.committer.close().await;
         drop(self.database.write().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    /// Returns how commits go.
+    pub fn commit_metrics(&self) -> &CommitMetrics {
+        self.committer.metrics()
+    }
+
+    /// Returns how much is stored, and how much waits.
+    ///
+    /// # Errors
+    /// [`ReadError::Failed`] when the disk fails or the store is closed.
+    pub fn figures(&self) -> Result<Figures, ReadError> {
+        Ok(Figures { queue: self.committer.waiting() as u64, ..self.ask(Figures::read)? })
     }
 
     /// Returns why nothing can be written any more, once the disk has failed.

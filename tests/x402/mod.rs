@@ -13,7 +13,7 @@ use engine::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Ledger, Shop};
+use crate::harness::{Answer, Api, Ledger, Payer, Shop};
 
 /// Every test of this room.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
@@ -67,6 +67,19 @@ fn sign(transaction: &mut Transaction, chain: ChainId, pack: Pack, keys: &[&str]
     for key in keys {
         transaction.sign(chain, pack, &PrivateKey::from_wif(key).expect("a key"));
     }
+}
+
+/// Pays a new session of the shop as an agent does: verified, settled, and refused a second time. Returns what was
+/// shown.
+#[track_caller]
+pub(crate) fn pay_once(shop: &Shop, ledger: &Ledger, agent: &Payer) -> Value {
+    let payment = shop.open_payment();
+    let signed = ledger.signed(agent, &[(&shop.account.name, PRICE, &payment.memo)]);
+    let (target, shown) = (session(&payment.id), v1(&json_of(&signed), &nonce()));
+    assert_eq!(verify(&shop.api, &target, &shown)["isValid"], true);
+    assert_eq!(settle(&shop.api, &target, &shown)["success"], true);
+    assert_eq!(verify(&shop.api, &target, &shown)["isValid"], false);
+    shown
 }
 
 /// Asks an address as a program does, showing a payment or nothing.

@@ -22,12 +22,13 @@ use super::{
     failure::of_ledger,
     files::{self, TemporaryDirectory},
     logs, master_key,
-    running::{Running, address_of, ended, listen, serve_grpc, serve_rest},
+    running::{Running, address_of, ended, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
     say,
     serve::required,
     settings::{SettingsArgs, push},
     stop::Stop,
 };
+use crate::metrics::Metrics;
 
 /// The demo's shop and its operator, both accounts of the demo ledger.
 const SHOP: (&str, &str) = ("Blue Mug Shop", "shop.demo");
@@ -104,6 +105,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 
     let rest = listen(required(&config, "listen"), "--listen").await?;
     let grpc = listen(required(&config, "grpc.listen"), "--grpc-listen").await?;
+    let exporter = listen_for_metrics(&config).await?;
     let ledger = start_ledger(&args, &data).await?;
     push(&mut flags, "ledger.nodes", Some(ledger.rpc_url(0)));
     let config = args.settings.clone().load_over(("dev", own), flags)?;
@@ -121,10 +123,14 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         control: ledger.control_addr.map(|address| format!("http://{address}")).unwrap_or_default(),
         grpc: format!("http://{}", address_of(&grpc)?),
     };
-    let ports = vec![
-        serve_rest(&config, rest, running.service().in_process(), Some(places.control.clone()), &stop)?,
+    let mut metrics = Metrics::default();
+    running.show(&mut metrics, &data);
+    let control = Some(places.control.clone());
+    let mut ports = vec![
+        serve_rest(&config, rest, running.service().in_process(), control, &stop, &mut metrics)?,
         serve_grpc(&config, &data, grpc, running.service(), &stop)?,
     ];
+    ports.extend(serve_metrics(exporter, metrics, &stop)?);
     let accounts = accounts(ledger.genesis());
     if args.json {
         say(&json_line(&places, &credentials, &accounts))?;

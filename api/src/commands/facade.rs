@@ -10,12 +10,12 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
 use super::{
     Failure, files, logs,
-    running::{ended, listen, pem, serve_rest},
+    running::{ended, listen, listen_for_metrics, pem, serve_metrics, serve_rest},
     serve::required,
     settings::{FacadeFlags, SettingsArgs, push},
     stop::{self, Stop},
 };
-use crate::config::Config;
+use crate::{config::Config, metrics::Metrics};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -42,11 +42,14 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let transport =
         remote(&config)?.ok_or_else(|| Failure::Other("say where the engine is: --engine-url URL".to_owned()))?;
     let rest = listen(required(&config, "listen"), "--listen").await?;
+    let exporter = listen_for_metrics(&config).await?;
     let stop = Stop::new();
-    let port = serve_rest(&config, rest, transport, None, &stop)?;
+    let mut metrics = Metrics::default();
+    let mut ports = vec![serve_rest(&config, rest, transport, None, &stop, &mut metrics)?];
+    ports.extend(serve_metrics(exporter, metrics, &stop)?);
     stop::asked().await;
     stop.tell();
-    ended(vec![port]).await;
+    ended(ports).await;
     Ok(())
 }
 

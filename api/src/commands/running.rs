@@ -24,6 +24,7 @@ use crate::{
         Desk, Facade,
         server::{self as http_server, Limits},
     },
+    metrics::Metrics,
     service::{
         Service,
         server::{self as grpc_server, Access},
@@ -69,6 +70,11 @@ impl Running {
         Service::new(self.gateway())
     }
 
+    /// Adds what the engine counts to the metrics.
+    pub(super) fn show(&self, metrics: &mut Metrics, data: &Path) {
+        metrics.add_engine(&self.gateway(), &self.store, data.to_owned());
+    }
+
     /// Waits until the process is asked to end, or the engine must not go on.
     pub(super) async fn until_end(&self) -> Result<(), Failure> {
         tokio::select! {
@@ -90,6 +96,25 @@ pub(super) async fn listen(address: SocketAddr, flag: &'static str) -> Result<Tc
     TcpListener::bind(address).await.map_err(|source| Failure::Listen { address, flag, source })
 }
 
+/// Takes the address of the metrics, where one is set.
+pub(super) async fn listen_for_metrics(config: &Config) -> Result<Option<TcpListener>, Failure> {
+    match config.address("metrics.listen") {
+        Some(address) => Ok(Some(listen(address, "the setting metrics.listen").await?)),
+        None => Ok(None),
+    }
+}
+
+/// Serves metrics where somebody may read them, until `stop`.
+pub(super) fn serve_metrics(
+    listener: Option<TcpListener>,
+    metrics: Metrics,
+    stop: &Stop,
+) -> Result<Option<JoinHandle<()>>, Failure> {
+    let Some(listener) = listener else { return Ok(None) };
+    info!("metrics are at http://{}/metrics", address_of(&listener)?);
+    Ok(Some(metrics.serve(listener, stop.heard())))
+}
+
 /// Returns the address that was taken.
 pub(super) fn address_of(listener: &TcpListener) -> Result<SocketAddr, Failure> {
     listener.local_addr().map_err(|error| Failure::Other(format!("a listener has no address: {error}")))
@@ -102,12 +127,14 @@ pub(super) fn serve_rest(
     transport: Transport,
     test_ledger: Option<String>,
     stop: &Stop,
+    metrics: &mut Metrics,
 ) -> Result<JoinHandle<()>, Failure> {
     let address = address_of(&listener)?;
     let base_url = config.optional("base_url").map_or_else(|| format!("http://{address}"), str::to_owned);
     let edge = config.edge(Arc::new(|| SystemClock.now()));
     let desk = Some(Desk::new(files::random(), test_ledger));
     let facade = Facade::behind(edge, desk, Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
+    metrics.add_facade(&facade);
     let limits = Limits {
         connections: config.count("limits.connections"),
         head_timeout: config.millis("limits.head_timeout_ms"),

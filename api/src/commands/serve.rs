@@ -4,11 +4,11 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use super::{
     Failure, logs,
-    running::{Running, ended, listen, serve_grpc, serve_rest},
+    running::{Running, ended, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
     settings::{EngineFlags, FacadeFlags, SettingsArgs},
     stop::Stop,
 };
-use crate::config::Config;
+use crate::{config::Config, metrics::Metrics};
 
 /// Where `engine` listens when nobody says.
 const GRPC_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8081);
@@ -35,13 +35,17 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         Some(address) => Some(listen(address, "--grpc-listen").await?),
         None => None,
     };
+    let exporter = listen_for_metrics(&config).await?;
     let data = PathBuf::from(config.text("data_dir"));
     let running = Running::start(&config, &data).await?;
     let stop = Stop::new();
-    let mut ports = vec![serve_rest(&config, rest, running.service().in_process(), None, &stop)?];
+    let mut metrics = Metrics::default();
+    running.show(&mut metrics, &data);
+    let mut ports = vec![serve_rest(&config, rest, running.service().in_process(), None, &stop, &mut metrics)?];
     if let Some(grpc) = grpc {
         ports.push(serve_grpc(&config, &data, grpc, running.service(), &stop)?);
     }
+    ports.extend(serve_metrics(exporter, metrics, &stop)?);
     let end = running.until_end().await;
     stop.tell();
     ended(ports).await;
@@ -63,13 +67,17 @@ pub(super) async fn run_engine(args: EngineArgs) -> Result<(), Failure> {
     let config = args.settings.load(args.engine.into_settings())?;
     logs::start(&config, color);
     let grpc = listen(config.address("grpc.listen").unwrap_or(GRPC_DEFAULT), "--grpc-listen").await?;
+    let exporter = listen_for_metrics(&config).await?;
     let data = PathBuf::from(config.text("data_dir"));
     let running = Running::start(&config, &data).await?;
     let stop = Stop::new();
-    let port = serve_grpc(&config, &data, grpc, running.service(), &stop)?;
+    let mut metrics = Metrics::default();
+    running.show(&mut metrics, &data);
+    let mut ports = vec![serve_grpc(&config, &data, grpc, running.service(), &stop)?];
+    ports.extend(serve_metrics(exporter, metrics, &stop)?);
     let end = running.until_end().await;
     stop.tell();
-    ended(vec![port]).await;
+    ended(ports).await;
     running.end().await;
     end
 }

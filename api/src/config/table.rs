@@ -304,6 +304,12 @@ pub static TABLE: &[Key] = &[
         "10000",
         "Commits that may wait for the disk; more are turned away with 503.",
     ),
+    key(
+        "metrics.listen",
+        Kind::OptionalListen,
+        "",
+        "Where Prometheus reads metrics (`GET /metrics`), apart from everything else: whoever reaches it may read them. Empty: nowhere.",
+    ),
     key("log.format", Kind::Word(&["text", "json"]), "text", "How log lines are written."),
     key("log.level", Kind::Word(&["error", "warn", "info", "debug", "trace"]), "info", "What is logged."),
 ];

@@ -27,6 +27,7 @@ mod health;
 mod keys;
 pub mod limits;
 mod merchants;
+mod metrics;
 mod openapi;
 mod pages;
 mod payments;
@@ -59,6 +60,7 @@ pub struct Facade {
     base_url: String,
     ids: RequestIds,
     body_timeout: Duration,
+    metrics: metrics::Metrics,
     closing: tokio::sync::watch::Sender<bool>,
 }
 
@@ -83,8 +85,14 @@ impl Facade {
             base_url,
             ids: RequestIds::new(seed),
             body_timeout: BODY_TIMEOUT,
+            metrics: metrics::Metrics::default(),
             closing: Default::default(),
         })
+    }
+
+    /// Shows what the facade counts under the registry's prefix.
+    pub fn register_metrics(&self, registry: &mut prometheus_client::registry::Registry) {
+        self.metrics.register(registry);
     }
 
     /// Ends the answers that have no end of their own.
@@ -230,6 +238,7 @@ impl Facade {
 
     /// Answers one request, whatever it is.
     async fn answer(self: Arc<Self>, head: Arc<Head>, body: Incoming) -> Response {
+        let begun = tokio::time::Instant::now();
         let path = head.uri.path();
         let mut call = Call::new(Arc::clone(&head), body);
         let id = self.ids.of(&head.headers);
@@ -285,6 +294,7 @@ impl Facade {
         }
         limits::write_headers(&standings, response.headers_mut());
         answer::finish(&mut response, id, is_api);
+        self.metrics.answered(response.status(), begun.elapsed());
         response
     }
 }

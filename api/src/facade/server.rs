@@ -60,11 +60,12 @@ pub async fn serve(listener: TcpListener, facade: Arc<Facade>, limits: Limits, s
         let io = TokioIo::new(PlainErrors::new(stream));
         let connection = http.serve_connection(io, TowerToHyperService::new(service));
         let connection = graceful.watch(connection);
+        let counted = Counted::new(&facade);
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 debug!("connection from {address} ended: {error}");
             }
-            drop(permit);
+            drop((permit, counted));
         });
     }
     drop(listener);
@@ -73,6 +74,22 @@ pub async fn serve(listener: TcpListener, facade: Arc<Facade>, limits: Limits, s
     info!("stopping: {open} open connections");
     if tokio::time::timeout(limits.drain_timeout, graceful.shutdown()).await.is_err() {
         warn!("some requests did not end in time and were cut off");
+    }
+}
+
+/// A connection that is open, as the metrics count it.
+struct Counted(Arc<Facade>);
+
+impl Counted {
+    fn new(facade: &Arc<Facade>) -> Self {
+        facade.metrics.connections.inc();
+        Self(Arc::clone(facade))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.metrics.connections.dec();
     }
 }
 

@@ -1,0 +1,212 @@
+//! What an engine counts: handles of atomics that are made once, and where the ledger stands when somebody asks.
+//!
+//! Nothing reads them back: a simulation with and without them is the same simulation.
+
+use std::{fmt, sync::Arc};
+
+use engine::payment::{Payment, State};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder},
+    metrics::{
+        MetricType, TypedMetric,
+        counter::Counter,
+        family::Family,
+        gauge::{ConstGauge, Gauge},
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::Registry,
+};
+use tokio::sync::Semaphore;
+
+use crate::context::Context;
+
+type Label = [(&'static str, &'static str); 1];
+type TwoLabels = [(&'static str, &'static str); 2];
+type NodeLabel = [(&'static str, String); 1];
+
+/// What an engine counts.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    pub(crate) created: Counter,
+    transitions: Family<Label, Counter>,
+    pub(crate) reversed: Counter,
+    pub(crate) unmatched: Counter,
+    pub(crate) awake: Gauge,
+    crashes: Family<Label, Counter>,
+    pub(crate) blocks: Counter,
+    webhooks: Family<Label, Counter>,
+    webhook_seconds: Family<Label, Seconds>,
+    x402: Family<TwoLabels, Counter>,
+    node_answers: Family<NodeLabel, Counter>,
+    node_failures: Family<NodeLabel, Counter>,
+    node_seconds: Family<NodeLabel, Seconds>,
+    node_up: Family<NodeLabel, Gauge>,
+    node_head: Family<NodeLabel, Gauge>,
+}
+
+/// How long something takes: 1 ms, 2 ms, … 16 s.
+#[derive(Debug, Clone)]
+struct Seconds(Histogram);
+
+impl Default for Seconds {
+    fn default() -> Self {
+        Self(Histogram::new(exponential_buckets(0.001, 2.0, 15)))
+    }
+}
+
+impl TypedMetric for Seconds {
+    const TYPE: MetricType = MetricType::Histogram;
+}
+
+impl EncodeMetric for Seconds {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
+        self.0.encode(encoder)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        Self::TYPE
+    }
+}
+
+impl Metrics {
+    /// Notes a state that a payment has come to.
+    pub(crate) fn reached(&self, state: State) {
+        self.transitions.get_or_create(&[("status", state.word())]).inc();
+    }
+
+    /// Notes how an attempt to deliver a webhook ended.
+    pub(crate) fn attempted(&self, outcome: &'static str, took: std::time::Duration) {
+        self.webhooks.get_or_create(&[("outcome", outcome)]).inc();
+        self.webhook_seconds.get_or_create(&[("outcome", outcome)]).0.observe(took.as_secs_f64());
+    }
+
+    /// Notes what was said of an agent's payment.
+    pub(crate) fn judged(&self, operation: &'static str, verdict: &'static str) {
+        self.x402.get_or_create(&[("operation", operation), ("verdict", verdict)]).inc();
+    }
+
+    /// Notes that an actor crashed.
+    pub(crate) fn crashed(&self, actor: &'static str) {
+        self.crashes.get_or_create(&[("actor", actor)]).inc();
+    }
+
+    /// Returns the handles of a node's figures.
+    pub(crate) fn node(&self, name: &str) -> NodeMetrics {
+        let label = [("node", name.to_owned())];
+        NodeMetrics {
+            answers: self.node_answers.get_or_create_owned(&label),
+            failures: self.node_failures.get_or_create_owned(&label),
+            seconds: self.node_seconds.get_or_create_owned(&label),
+            up: self.node_up.get_or_create_owned(&label),
+            head: self.node_head.get_or_create_owned(&label),
+        }
+    }
+
+    /// Shows everything under the registry's prefix.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let mut metric = Adder(registry);
+        metric.add("payments_created", "Payment sessions opened", &self.created);
+        metric.add("payment_transitions", "States that payments have come to", &self.transitions);
+        metric.add("settlements_reversed", "Completed payments whose transaction was lost", &self.reversed);
+        metric.add("unmatched_transfers", "Transfers that paid no session", &self.unmatched);
+        metric.add("sessions_awake", "Sessions held in memory", &self.awake);
+        metric.add("actor_crashes", "Actors that crashed and were brought back, or ended the engine", &self.crashes);
+        metric.add("scanner_blocks", "Irreversible blocks read", &self.blocks);
+        metric.add("webhook_attempts", "Attempts to deliver a webhook, by how they ended", &self.webhooks);
+        metric.add("webhook_seconds", "How long attempts took, in seconds", &self.webhook_seconds);
+        metric.add("x402_verdicts", "What was said of agents' payments", &self.x402);
+        metric.add("node_answers", "Questions that a ledger node answered", &self.node_answers);
+        metric.add("node_failures", "Questions that a ledger node failed", &self.node_failures);
+        metric.add("node_seconds", "How long a ledger node took to answer, in seconds", &self.node_seconds);
+        metric.add("node_up", "Whether the ledger node answered when last asked", &self.node_up);
+        metric.add("node_head_block", "The newest block a ledger node told of", &self.node_head);
+        // Every state is shown from the start: an alarm must not wait for the first one.
+        for state in State::ALL.into_iter().filter(|state| *state != State::Pending) {
+            drop(self.transitions.get_or_create(&[("status", state.word())]));
+        }
+        drop(self.webhooks.get_or_create(&[("outcome", "success")]));
+    }
+}
+
+struct Adder<'r>(&'r mut Registry);
+
+impl Adder<'_> {
+    fn add(&mut self, name: &str, help: &str, metric: &(impl prometheus_client::registry::Metric + Clone)) {
+        self.0.register(name, help, metric.clone());
+    }
+}
+
+/// A node's figures.
+#[derive(Debug)]
+pub(crate) struct NodeMetrics {
+    answers: Counter,
+    failures: Counter,
+    seconds: Seconds,
+    up: Gauge,
+    head: Gauge,
+}
+
+impl NodeMetrics {
+    pub(crate) fn answered(&self, took: std::time::Duration) {
+        self.answers.inc();
+        self.seconds.0.observe(took.as_secs_f64());
+        self.up.set(1);
+    }
+
+    pub(crate) fn failed(&self) {
+        self.failures.inc();
+        self.up.set(0);
+    }
+
+    pub(crate) fn told_head(&self, num: u32) {
+        self.head.set(num.into());
+    }
+}
+
+/// Notes what a step of a payment's state machine changed.
+pub(crate) fn stepped(metrics: &Metrics, before: &Payment, after: &Payment) {
+    if before.state != after.state {
+        metrics.reached(after.state);
+    }
+    if after.is_reversed && !before.is_reversed {
+        metrics.reversed.inc();
+    }
+}
+
+/// Tells where the ledger stands at the moment it is asked.
+pub(crate) struct LedgerCollector {
+    pub(crate) context: Arc<Context>,
+    /// What may wait at once, as far as nobody waits.
+    pub(crate) waiting: Arc<Semaphore>,
+}
+
+impl fmt::Debug for LedgerCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LedgerCollector")
+    }
+}
+
+impl Collector for LedgerCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (context, status) = (&self.context, self.context.ledger.status());
+        // The newest block there is may be unknown here; the clock is not.
+        let scanned = context.ledger.irreversible_time();
+        let lag = if context.ledger.is_followed() { context.env.clock.now().since(scanned).as_secs() } else { 0 };
+        let lag_blocks = status.irreversible_num.saturating_sub(status.scanned_num);
+        let waiting = context.settings.max_waiting_calls.saturating_sub(self.waiting.available_permits());
+        for (name, help, value) in [
+            ("ledger_reachable", "Whether the ledger answered when last asked", u64::from(status.is_reachable)),
+            ("ledger_head_block", "The newest block", status.head_num.into()),
+            ("ledger_irreversible_block", "The newest block that cannot change", status.irreversible_num.into()),
+            ("scanner_block", "The newest block whose transfers are all credited", status.scanned_num.into()),
+            ("scanner_lag_blocks", "Irreversible blocks not yet read", lag_blocks.into()),
+            ("scanner_lag_seconds", "How old the newest block is whose transfers are all credited", lag),
+            ("waiting_calls", "Changes that wait in the engine", waiting as u64),
+        ] {
+            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Metrics for Prometheus: one registry a process, shown at an address of its own, `GET /metrics`.
+
+use std::{fmt, fs, path::PathBuf, sync::Arc};
+
+use actors::Gateway;
+use http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric, text},
+    metrics::{MetricType, gauge::ConstGauge, info::Info},
+    registry::Registry,
+};
+use storage::RedbStore;
+use tokio::{net::TcpListener, task::JoinHandle};
+use warp::{Filter, path::FullPath, reply::Response};
+
+use crate::facade::Facade;
+
+/// What every name starts with.
+const PREFIX: &str = "hivetill";
+/// The format that Prometheus asks for first.
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// What a process shows of itself.
+#[derive(Debug)]
+pub struct Metrics(Registry);
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix(PREFIX);
+        let version = [("version", env!("CARGO_PKG_VERSION"))];
+        registry.register("build", "Which program this is", Info::new(version));
+        registry.register_collector(Box::new(Process));
+        Self(registry)
+    }
+}
+
+impl Metrics {
+    /// Adds an engine and its store, whose file is in `data`.
+    pub fn add_engine(&mut self, gateway: &Gateway, store: &Arc<RedbStore>, data: PathBuf) {
+        gateway.register_metrics(&mut self.0);
+        store.commit_metrics().register(&mut self.0);
+        self.0.register_collector(Box::new(StoreCollector { store: Arc::clone(store), data }));
+    }
+
+    /// Adds a facade.
+    pub fn add_facade(&mut self, facade: &Facade) {
+        facade.register_metrics(&mut self.0);
+    }
+
+    /// Serves them on `listener` until `stop` is done. A scrape that is under way then is cut off.
+    pub fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        let registry = Arc::new(self.0);
+        let show = warp::method().and(warp::path::full()).map(move |method: Method, path: FullPath| {
+            match (method, path.as_str()) {
+                (Method::GET | Method::HEAD, "/metrics") => page(&registry),
+                (_, "/metrics") => refusal(StatusCode::METHOD_NOT_ALLOWED),
+                _ => refusal(StatusCode::NOT_FOUND),
+            }
+        });
+        let served = warp::serve(show).incoming(listener).run();
+        tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                () = stop => {}
+                () = served => {}
+            }
+        })
+    }
+}
+
+fn page(registry: &Registry) -> Response {
+    let mut page = String::with_capacity(16 * 1024);
+    // A text in memory takes whatever is written.
+    let _ = text::encode(&mut page, registry);
+    let mut response = Response::new(page.into());
+    response.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS);
+    response
+}
+
+fn refusal(status: StatusCode) -> Response {
+    let mut response = Response::new("GET /metrics is all there is here\n".into());
+    *response.status_mut() = status;
+    response
+}
+
+/// Shows whole numbers as they are now.
+fn show(encoder: &mut DescriptorEncoder<'_>, figures: &[(&str, &str, Option<u64>)]) -> fmt::Result {
+    for (name, help, value) in figures {
+        if let Some(value) = value {
+            let gauge = ConstGauge::new(i64::try_from(*value).unwrap_or(i64::MAX));
+            gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// How much is stored, what waits, and the room on the disk.
+struct StoreCollector {
+    store: Arc<RedbStore>,
+    data: PathBuf,
+}
+
+impl fmt::Debug for StoreCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreCollector").field("data", &self.data).finish_non_exhaustive()
+    }
+}
+
+impl Collector for StoreCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        // A store that cannot be read shows nothing: its absence is the alarm, and `store_up` says so.
+        let figures = self.store.figures().ok();
+        let is_up = figures.is_some() && self.store.failure().is_none();
+        let of = |figure: fn(&storage::Figures) -> u64| figures.as_ref().map(figure);
+        let file_bytes = fs::metadata(self.data.join(storage::FILE_NAME)).ok().map(|file| file.len());
+        let free_bytes = disk_free_bytes(&self.data);
+        show(
+            &mut encoder,
+            &[
+                ("store_up", "Whether the store can be read and written", Some(is_up.into())),
+                ("payments", "Payments that are stored", of(|f| f.payments)),
+                ("sessions_open", "Payments that are pending, awake or parked", of(|f| f.open_payments)),
+                ("sessions_in_flight", "Payments of which the chain has something to decide", of(|f| f.in_flight)),
+                ("merchants", "Merchants that are registered", of(|f| f.merchants)),
+                ("events", "Events that are kept", of(|f| f.events)),
+                ("outbox_depth", "Webhooks to deliver, retries too", of(|f| f.outbox)),
+                ("unmatched_waiting", "Stray transfers that name an unknown session", of(|f| f.strays)),
+                ("commit_queue_depth", "Commits that wait for the disk", of(|f| f.queue)),
+                ("store_file_bytes", "How long the database file is", file_bytes),
+                ("disk_free_bytes", "Room on the disk of the data directory", free_bytes),
+            ],
+        )
+    }
+}
+
+/// Returns how many bytes more fit on the disk of a path; none where the system does not say.
+pub(crate) fn disk_free_bytes(path: &std::path::Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path).ok()?;
+    disk.f_bavail.checked_mul(disk.f_frsize)
+}
+
+/// What the process uses, read from `/proc` where there is one.
+#[derive(Debug)]
+struct Process;
+
+/// The size of a page on the machines this runs on; memory is a hint, not a book.
+const PAGE_BYTES: u64 = 4_096;
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let statm = fs::read_to_string("/proc/self/statm").ok();
+        let pages = statm.and_then(|statm| statm.split_whitespace().nth(1)?.parse::<u64>().ok());
+        let files = fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as u64);
+        show(
+            &mut encoder,
+            &[
+                ("process_resident_bytes", "Memory that is resident", pages.map(|pages| pages * PAGE_BYTES)),
+                ("process_open_files", "File descriptors that are open", files),
+            ],
+        )
+    }
+}

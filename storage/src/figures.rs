@@ -1,0 +1,101 @@
+//! What a store says of itself: how its commits go, how much it holds, how much waits for it.
+
+use prometheus_client::{
+    metrics::{
+        counter::Counter,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::Registry,
+};
+use redb::{ReadTransaction, ReadableTableMetadata};
+
+use crate::{
+    fault::Fault,
+    tables::{DEADLINES, EVENTS, IN_FLIGHT, MERCHANTS, OUTBOX, PAYMENTS, STRAYS, UNMATCHED},
+};
+
+/// How commits go. Handles of atomics: counting costs a few nanoseconds a commit, and a commit is a sync of the disk.
+#[derive(Debug, Clone)]
+pub struct CommitMetrics {
+    batches: Histogram,
+    seconds: Histogram,
+    refused: Counter,
+    failed: Counter,
+}
+
+impl Default for CommitMetrics {
+    fn default() -> Self {
+        Self {
+            // 1, 2, 4, … 1024 batches.
+            batches: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
+            // 50 us, 100 us, … 1.6 s.
+            seconds: Histogram::new(exponential_buckets(0.000_05, 2.0, 16)),
+            refused: Counter::default(),
+            failed: Counter::default(),
+        }
+    }
+}
+
+impl CommitMetrics {
+    /// Shows them under the registry's prefix.
+    pub fn register(&self, registry: &mut Registry) {
+        let batches = "Batches that were made durable by one commit";
+        registry.register("commit_batches", batches, self.batches.clone());
+        let seconds = "How long a commit took, from its beginning to the end of its sync, in seconds";
+        registry.register("commit_seconds", seconds, self.seconds.clone());
+        registry.register("commit_refusals", "Batches refused because of what is stored", self.refused.clone());
+        registry.register("commit_failures", "Commits that the disk or the database failed", self.failed.clone());
+    }
+
+    /// Notes a commit of `applied` of `count` batches.
+    pub(crate) fn committed(&self, count: usize, applied: usize, took: std::time::Duration) {
+        self.refused.inc_by((count - applied) as u64);
+        if applied > 0 {
+            self.batches.observe(f64::from(u32::try_from(applied).unwrap_or(u32::MAX)));
+            self.seconds.observe(took.as_secs_f64());
+        }
+    }
+
+    pub(crate) fn failed(&self) {
+        self.failed.inc();
+    }
+}
+
+/// How much a store holds. Every figure is kept by the database and costs one page to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Figures {
+    /// Payments.
+    pub payments: u64,
+    /// Payments that are pending, awake or parked.
+    pub open_payments: u64,
+    /// Payments of which the chain has something to decide.
+    pub in_flight: u64,
+    /// Merchants.
+    pub merchants: u64,
+    /// Events that are kept.
+    pub events: u64,
+    /// Webhooks to deliver.
+    pub outbox: u64,
+    /// Transfers that paid no session, handled ones too.
+    pub unmatched: u64,
+    /// Those of them that name a session nobody knew and about which nothing is done.
+    pub strays: u64,
+    /// Commits that wait for the writer.
+    pub queue: u64,
+}
+
+impl Figures {
+    pub(crate) fn read(snapshot: &ReadTransaction) -> Result<Self, Fault> {
+        Ok(Self {
+            payments: snapshot.open_table(PAYMENTS)?.len()?,
+            open_payments: snapshot.open_table(DEADLINES)?.len()?,
+            in_flight: snapshot.open_table(IN_FLIGHT)?.len()?,
+            merchants: snapshot.open_table(MERCHANTS)?.len()?,
+            events: snapshot.open_table(EVENTS)?.len()?,
+            outbox: snapshot.open_table(OUTBOX)?.len()?,
+            unmatched: snapshot.open_table(UNMATCHED)?.len()?,
+            strays: snapshot.open_table(STRAYS)?.len()?,
+            queue: 0,
+        })
+    }
+}

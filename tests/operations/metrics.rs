@@ -1,0 +1,156 @@
+//! Metrics: a payment and its webhook are counted, in one process and in two, and nowhere else than asked for.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    harness::{Api, Dev, LedgerHouse, Process, Receiver, Reply, Serve, Shop, folder, until, until_ready},
+    x402,
+};
+
+crate::tests!(
+    a_payment_is_counted_from_its_creation_to_its_webhook,
+    an_agents_payment_is_counted_by_its_verdict,
+    an_engine_and_a_facade_each_tell_of_their_own_half,
+    a_node_that_is_gone_and_a_scanner_that_waits_are_shown,
+    the_public_address_shows_no_metrics,
+);
+
+const LISTEN: &str = "--set=metrics.listen=127.0.0.1:0";
+
+/// What one scrape says: `name{labels}` and its value.
+pub(super) struct Scrape(BTreeMap<String, f64>);
+
+impl Scrape {
+    #[track_caller]
+    pub(super) fn of(api: &Api) -> Self {
+        let answer = api.get("/metrics").send();
+        assert_eq!(answer.status, 200);
+        assert!(answer.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text")));
+        let page = answer.text();
+        assert!(page.ends_with("# EOF\n"), "{page}");
+        let lines = page.lines().filter(|line| !line.starts_with('#'));
+        let values = lines.map(|line| {
+            let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("no value: {line}"));
+            (name.to_owned(), value.parse().unwrap_or_else(|_| panic!("no number: {line}")))
+        });
+        Self(values.collect())
+    }
+
+    #[track_caller]
+    pub(super) fn value(&self, name: &str) -> f64 {
+        *self.0.get(name).unwrap_or_else(|| panic!("no {name} among {:?}", self.0.keys()))
+    }
+
+    /// Returns the names without labels and without what histograms add.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.0.keys().map(|name| name.split('{').next().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+/// Waits for the address that a process tells of in its log.
+#[track_caller]
+pub(super) fn metrics_of(process: &mut Process) -> Api {
+    Api::new(process.log_after("metrics are at ").trim_end_matches("/metrics"))
+}
+
+fn dev() -> (Dev, Api) {
+    let mut dev = Dev::with(&[LISTEN, "--set=log.level=info"]);
+    let metrics = metrics_of(&mut dev.process);
+    (dev, metrics)
+}
+
+fn a_payment_is_counted_from_its_creation_to_its_webhook() {
+    let (dev, metrics) = dev();
+    let (shop, receiver) = (dev.shop(), Receiver::start());
+    receiver.reply(&[Reply::Status(500), Reply::Status(200)]);
+    shop.set_webhook(&receiver);
+    let before = Scrape::of(&metrics);
+    assert_eq!(before.value("hivetill_payments_created_total"), 0.0);
+    assert_eq!(before.value("hivetill_payment_transitions_total{status=\"completed\"}"), 0.0);
+    let payment = shop.open_payment();
+    let open = Scrape::of(&metrics);
+    assert_eq!(open.value("hivetill_payments_created_total"), 1.0);
+    assert_eq!(open.value("hivetill_sessions_open"), 1.0);
+    assert_eq!(open.value("hivetill_sessions_awake"), 1.0);
+    assert!(open.value("hivetill_commit_seconds_count") > before.value("hivetill_commit_seconds_count"));
+    assert!(open.value("hivetill_commit_batches_sum") >= open.value("hivetill_commit_batches_count"));
+    assert_eq!(open.value("hivetill_commit_queue_depth"), 0.0);
+    dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
+    shop.until_status(&payment.id, "completed");
+    receiver.hook(0);
+    let after = until("the failed attempt to be counted", || {
+        let scrape = Scrape::of(&metrics);
+        scrape.0.contains_key("hivetill_webhook_attempts_total{outcome=\"http_error\"}").then_some(scrape)
+    });
+    assert_eq!(after.value("hivetill_payment_transitions_total{status=\"completed\"}"), 1.0);
+    assert_eq!(after.value("hivetill_sessions_open"), 0.0);
+    assert_eq!(after.value("hivetill_outbox_depth"), 1.0, "the retry waits");
+    assert_eq!(after.value("hivetill_store_up"), 1.0);
+    assert_eq!(after.value("hivetill_ledger_reachable"), 1.0);
+    assert!(after.value("hivetill_scanner_blocks_total") > 0.0);
+    assert!(after.value("hivetill_disk_free_bytes") > 0.0);
+    assert!(after.value("hivetill_http_answers_total{status=\"2xx\"}") >= 3.0);
+    let node = dev.ledger.rpc.base.trim_start_matches("http://");
+    assert_eq!(after.value(&format!("hivetill_node_up{{node=\"{node}\"}}")), 1.0);
+    assert!(after.value(&format!("hivetill_node_answers_total{{node=\"{node}\"}}")) > 0.0);
+    assert!(!metrics.get("/metrics").send().text().contains(&shop.key));
+    assert_eq!(metrics.get("/").send().status, 404);
+    assert_eq!(metrics.ask("POST", "/metrics").send().status, 405);
+}
+
+fn an_agents_payment_is_counted_by_its_verdict() {
+    let (dev, metrics) = dev();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    x402::pay_once(&shop, &dev.ledger, &agent);
+    let scrape = Scrape::of(&metrics);
+    assert_eq!(scrape.value("hivetill_x402_verdicts_total{operation=\"verify\",verdict=\"success\"}"), 1.0);
+    assert_eq!(scrape.value("hivetill_x402_verdicts_total{operation=\"settle\",verdict=\"success\"}"), 1.0);
+    assert_eq!(
+        scrape.value("hivetill_x402_verdicts_total{operation=\"verify\",verdict=\"duplicate_settlement\"}"),
+        1.0
+    );
+}
+
+fn an_engine_and_a_facade_each_tell_of_their_own_half() {
+    let folder = folder("metrics");
+    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let data = folder.join("data");
+    let mut args = Serve::args(&data, &ledger.ledger, &["--grpc-listen", "127.0.0.1:0", LISTEN]);
+    args[0] = "engine".to_owned();
+    let listen = args.iter().position(|arg| arg == "--listen").expect("there");
+    args.drain(listen..listen + 2);
+    let mut engine = Process::start(&args);
+    let url = format!("--engine-url=http://{}", engine.log_after("gRPC port is "));
+    let token = std::fs::read_to_string(data.join("grpc-token")).expect("the engine's token");
+    let token = format!("--set=grpc.token={}", token.trim());
+    let mut facade = Process::start(&["facade", "--listen", "127.0.0.1:0", LISTEN, &url, &token]);
+    let api = Api::new(&format!("http://{}", facade.log_after("listening on ")));
+    until_ready(&api);
+    Shop::open(&api, &ledger.ledger).open_payment();
+    let (engine, facade) = (Scrape::of(&metrics_of(&mut engine)), Scrape::of(&metrics_of(&mut facade)));
+    assert_eq!(engine.value("hivetill_payments_created_total"), 1.0);
+    assert!(facade.value("hivetill_http_answers_total{status=\"2xx\"}") >= 2.0);
+    assert!(!engine.names().iter().any(|name| name.contains("http_answers")));
+    assert!(!facade.names().iter().any(|name| name.contains("payments_created")));
+}
+
+fn a_node_that_is_gone_and_a_scanner_that_waits_are_shown() {
+    let (dev, metrics) = dev();
+    let node = dev.ledger.rpc.base.trim_start_matches("http://").to_owned();
+    let up = format!("hivetill_node_up{{node=\"{node}\"}}");
+    until("the node to be up", || (Scrape::of(&metrics).value(&up) == 1.0).then_some(()));
+    dev.ledger.disconnect(true);
+    let gone = until("the node to be down", || {
+        let scrape = Scrape::of(&metrics);
+        (scrape.value(&up) == 0.0 && scrape.value("hivetill_ledger_reachable") == 0.0).then_some(scrape)
+    });
+    assert!(gone.value(&format!("hivetill_node_failures_total{{node=\"{node}\"}}")) >= 1.0);
+    until("the lag to grow", || (Scrape::of(&metrics).value("hivetill_scanner_lag_seconds") >= 3.0).then_some(()));
+    dev.ledger.disconnect(false);
+    until("the node to be back", || (Scrape::of(&metrics).value("hivetill_ledger_reachable") == 1.0).then_some(()));
+}
+
+fn the_public_address_shows_no_metrics() {
+    let (dev, _metrics) = dev();
+    assert_eq!(dev.api.get("/metrics").send().status, 404);
+}

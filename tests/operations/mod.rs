@@ -1,0 +1,8 @@
+//! What the person on call needs: metrics, copies of the data, ends that say why, logs without secrets.
+
+mod metrics;
+
+/// Every test of operations.
+pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
+    metrics::tests()
+}
