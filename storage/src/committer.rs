@@ -218,7 +218,7 @@ impl Writer {
     fn run(mut self, mut queue: mpsc::Receiver<Message>) {
         let _watch = Watch(Arc::clone(&self.health));
         let mut closing = Vec::new();
-        let mut naps = 0;
+        let (mut company, mut naps) = (0, 0);
         while let Some(first) = queue.blocking_recv() {
             let (mut batches, mut answers) = (Vec::new(), Vec::new());
             let mut next = Some(first);
@@ -236,13 +236,13 @@ impl Writer {
                     }
                 }
                 next = if batches.len() < GROUP_MAX { queue.try_recv().ok() } else { None };
-                if next.is_none() && naps > 0 && batches.len() < GROUP_MAX {
+                if next.is_none() && naps > 0 && batches.len() < company {
                     naps -= 1;
                     nap();
                     next = queue.try_recv().ok();
                 }
             }
-            naps = if batches.len() < CROWD { 0 } else { MAX_NAPS };
+            (company, naps) = if batches.len() < CROWD { (0, 0) } else { (batches.len(), MAX_NAPS) };
             for (answer, outcome) in answers.into_iter().zip(self.commit(batches)) {
                 // A caller who has gone away needs no answer.
                 let _ = answer.send(outcome);

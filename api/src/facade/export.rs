@@ -17,7 +17,7 @@ const CHUNK: usize = 100;
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+pub(super) enum Format {
     /// RFC 4180; with a byte order mark for programs that need one.
     Csv { bom: bool },
     /// One array.
@@ -74,7 +74,16 @@ pub(super) async fn payments(facade: &Facade, mut call: Call) -> Result<Response
     let format = Format::of(&mut query);
     let request = query.payments();
     query.finish()?;
-    let rows = facade.engine.exports().export_payments(call.caller.request(request)).await?.into_inner();
+    payments_file(facade, call.caller.request(request), format).await
+}
+
+/// Sends the payments of a request, however it was asked.
+pub(super) async fn payments_file(
+    facade: &Facade,
+    request: tonic::Request<v1::ListPaymentsRequest>,
+    format: Format,
+) -> Result<Response, Refusal> {
+    let rows = facade.engine.exports().export_payments(request).await?.into_inner();
     Ok(file(facade, "payments", format, rows))
 }
 

@@ -8,10 +8,9 @@ use http::{HeaderValue, Method, StatusCode, header};
 use proto::{ApiError, Reason, v1};
 use warp::reply::Response;
 
-use super::{Facade, Refusal, call::Call, pages, query::Query};
+use super::{Facade, Refusal, call::Call, export::Format, pages, query::Query};
 
 mod astray;
-mod export;
 mod ledger;
 mod merchants;
 mod overview;
@@ -107,8 +106,8 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
     match (is_post, path) {
         (false, []) => overview::page(&visit).await,
         (false, ["payments"]) => payments::page(&visit).await,
-        (false, ["payments.csv"]) => payments::export(&visit, export::Format::Csv).await,
-        (false, ["payments.json"]) => payments::export(&visit, export::Format::Json).await,
+        (false, ["payments.csv"]) => payments::export(&visit, Format::Csv { bom: false }).await,
+        (false, ["payments.json"]) => payments::export(&visit, Format::Json).await,
         (false, ["payments", "new"]) => Ok(payment::form(&visit, StatusCode::OK, Vec::new())),
         (true, ["payments", "new"]) => payment::create(&visit).await,
         (false, ["payments", id]) => payment::page(&visit, id, Vec::new()).await,

@@ -7,10 +7,14 @@ use proto::{ApiError, v1};
 use warp::reply::Response;
 
 use super::{
-    super::{Refusal, answer, pages, query::Query, record},
-    Frame, Visit,
-    export::{self, Format},
-    minute, problems,
+    super::{
+        Refusal,
+        export::{self, Format},
+        pages,
+        query::Query,
+        record,
+    },
+    Frame, Visit, minute, problems,
 };
 
 const STATUSES: [&str; 6] = ["pending", "processing", "completed", "failed", "user_cancelled", "system_cancelled"];
@@ -151,68 +155,8 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     Ok(pages::html(status, page.render(), None))
 }
 
-/// Answers with every payment of the filter as a file; no row is left out.
+/// Answers with every payment of the filter as a file, as the REST interface does.
 pub(super) async fn export(visit: &Visit<'_>, format: Format) -> Result<Response, Refusal> {
-    let filter = Filter::read(&visit.call.query());
-    let mut cursor: Option<String> = None;
-    let mut csv = String::from(
-        "id,createdAt,status,amount,amountUnits,currency,usdCents,fee,net,description,completedAt,payer,txId,exceptions,metadata\r\n",
-    );
-    let mut json: Vec<u8> = b"[".to_vec();
-    loop {
-        let found = list(visit, filter.request(100, cursor.as_deref())?).await?;
-        for payment in &found.payments {
-            match format {
-                Format::Csv => csv_row(&mut csv, payment),
-                Format::Json => {
-                    if json.len() > 1 {
-                        json.extend(b",\n");
-                    }
-                    json.extend(answer::to_json(&record::Payment::of(visit.facade, payment)));
-                }
-            }
-        }
-        cursor = found.next_cursor;
-        if cursor.is_none() {
-            break;
-        }
-    }
-    json.extend(b"]\n");
-    let body = if format == Format::Csv { csv.into_bytes() } else { json };
-    Ok(export::file("payments", format, body))
-}
-
-fn csv_row(out: &mut String, payment: &v1::Payment) {
-    use v1::metadata_value::Value;
-    let currency = record::currency(payment.currency);
-    let money = |units| super::decimal(units);
-    let mut pairs: Vec<String> = Vec::new();
-    for (key, value) in &payment.metadata {
-        let text = match &value.value {
-            Some(Value::Text(text)) => text.clone(),
-            Some(Value::List(list)) => list.items.join("|"),
-            None => String::new(),
-        };
-        pairs.push(format!("{key}={text}"));
-    }
-    pairs.sort();
-    let words: Vec<&str> = payment.exceptions.iter().map(|wire| record::exception_word(*wire)).collect();
-    let row = [
-        payment.id.as_str(),
-        &record::instant(payment.created_at_ms).to_string(),
-        record::status_word(payment.status),
-        &money(payment.amount_units),
-        &payment.amount_units.to_string(),
-        currency.code(),
-        &payment.usd_cents.to_string(),
-        &payment.fee_units.to_string(),
-        &payment.net_units.to_string(),
-        &payment.description,
-        &payment.completed_at_ms.map(|at| record::instant(at).to_string()).unwrap_or_default(),
-        payment.transfers.first().map_or("", |transfer| &transfer.from),
-        payment.tx_id.as_deref().unwrap_or_default(),
-        &words.join(" "),
-        &pairs.join("; "),
-    ];
-    export::row(out, &row);
+    let request = Filter::read(&visit.call.query()).request(100, None)?;
+    export::payments_file(visit.facade, visit.request(request), format).await
 }
