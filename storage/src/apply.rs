@@ -392,12 +392,15 @@ impl Group<'_> {
         let merchant = new.merchant.bits();
         self.tables.idempotency()?.insert((merchant, &new.key), record::remembered_to_bytes(new).as_slice())?;
         let times = self.tables.idempotency_times()?;
-        if let Some(before) = before {
-            times.remove((before.at.millis(), merchant, &new.key))?;
-        } else {
+        // An earlier step of the batch may have forgotten it, and counted that.
+        let is_replaced = match before {
+            Some(before) => times.remove((before.at.millis(), merchant, &new.key))?.is_some(),
+            None => false,
+        };
+        times.insert((new.at.millis(), merchant, &new.key), ())?;
+        if !is_replaced {
             *self.counts.entry((merchant, KEYS_COUNT)).or_default() += 1;
         }
-        times.insert((new.at.millis(), merchant, &new.key), ())?;
         Ok(())
     }
 

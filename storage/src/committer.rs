@@ -16,7 +16,9 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{apply::Group, batch::CommitError, fault::Fault, figures::CommitMetrics, prepared::Prepared};
+use crate::{
+    apply::Group, batch::CommitError, fault::Fault, figures::CommitMetrics, prepared::Prepared, snapshot::Newest,
+};
 
 /// Batches one transaction takes at most: bounds how long the first of them waits for the last.
 const GROUP_MAX: usize = 1_000;
@@ -71,10 +73,15 @@ impl Committer {
     ///
     /// # Errors
     /// The operating system's, where it has no thread to give.
-    pub(crate) fn start(database: Arc<Database>, search_cursor: u128, mode: CommitMode) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        database: Arc<Database>,
+        newest: Arc<Newest>,
+        search_cursor: u128,
+        mode: CommitMode,
+    ) -> std::io::Result<Self> {
         let health = Arc::new(Health::default());
         let metrics = CommitMetrics::default();
-        let writer = Writer { database, health: Arc::clone(&health), metrics: metrics.clone(), search_cursor };
+        let writer = Writer { database, newest, health: Arc::clone(&health), metrics: metrics.clone(), search_cursor };
         let route = match mode {
             CommitMode::Inline => Route::Inline(Mutex::new(Some(writer))),
             CommitMode::Thread { queue } => {
@@ -208,6 +215,7 @@ impl Health {
 #[derive(Debug)]
 struct Writer {
     database: Arc<Database>,
+    newest: Arc<Newest>,
     health: Arc<Health>,
     metrics: CommitMetrics,
     /// The last payment that is indexed for search.
@@ -279,6 +287,7 @@ impl Writer {
             transaction.abort()?;
         } else {
             transaction.commit()?;
+            self.newest.outdate();
             self.search_cursor = finished.search_cursor;
         }
         self.metrics.committed(count, finished.applied, begun.elapsed());

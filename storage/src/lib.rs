@@ -17,6 +17,7 @@ mod query;
 mod record;
 mod redb_store;
 mod search;
+mod snapshot;
 mod stray;
 mod tables;
 mod vault;

@@ -1,10 +1,6 @@
 //! The store in one file: how it is made so that no power cut can spoil it, how it is opened, and how it answers.
 
-use std::{
-    collections::BTreeSet,
-    path::Path,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use engine::{
     account::AccountName,
@@ -18,7 +14,7 @@ use engine::{
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
 use futures_util::future::BoxFuture;
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend};
+use redb::{Database, ReadableTable, StorageBackend};
 
 use crate::{
     AuditQuery, Batch, Claimed, CommitError, CommitMetrics, Cursor, DeliveryQuery, DueWork, EventRecord, Figures,
@@ -28,11 +24,10 @@ use crate::{
     directory::{self, DirectoryLock, OpenError},
     fault::Fault,
     prepared::{self, Prepared, Step},
-    queries, record, search, stray,
-    tables::{
-        API_KEYS, CLAIMS, EVENT_SEQS, FACILITATIONS, IDEMPOTENCY, IN_FLIGHT, MERCHANTS, META, NONCES, PAYMENTS, SLUGS,
-        meta,
-    },
+    queries, record, search,
+    snapshot::{Newest, Snapshot},
+    stray,
+    tables::{EVENT_SEQS, FACILITATIONS, IDEMPOTENCY, IN_FLIGHT, META, NONCES, meta},
     vault::Vault,
 };
 
@@ -54,8 +49,7 @@ impl Default for Options {
 /// A [`Store`] in one redb file.
 #[derive(Debug)]
 pub struct RedbStore {
-    /// None once closed.
-    database: RwLock<Option<Arc<Database>>>,
+    newest: Arc<Newest>,
     committer: Committer,
     vault: Vault,
     /// Let go of last: it keeps other processes out of the directory.
@@ -100,15 +94,16 @@ impl RedbStore {
         let database = Arc::new(database);
         let search_cursor = directory::check_schema(&database)?;
         vault.settle(&database)?;
-        let committer = Committer::start(Arc::clone(&database), search_cursor, mode)?;
-        Ok(Self { database: RwLock::new(Some(database)), committer, vault, _lock: lock })
+        let newest = Arc::new(Newest::of(Arc::clone(&database)));
+        let committer = Committer::start(database, Arc::clone(&newest), search_cursor, mode)?;
+        Ok(Self { newest, committer, vault, _lock: lock })
     }
 
     /// Writes what waits, then closes the file. Later commits are refused with [`CommitError::Overloaded`], later
     /// reads with [`ReadError::Failed`].
     pub async fn close(&self) {
         self.committer.close().await;
-        drop(self.database.write().unwrap_or_else(PoisonError::into_inner).take());
+        self.newest.close();
     }
 
     /// Returns how commits go.
@@ -134,19 +129,16 @@ impl RedbStore {
         self.committer.health().failed().await
     }
 
-    /// Answers from one snapshot, which is gone before anybody waits for anything: a snapshot that lives on keeps
-    /// every page since from being used again, and the file grows.
+    /// Answers from one snapshot, the newest, before anybody waits for anything.
     fn read<'a, T: Send + 'a>(
         &'a self,
-        question: impl FnOnce(&ReadTransaction) -> Result<T, Fault> + Send + 'a,
+        question: impl FnOnce(&Snapshot) -> Result<T, Fault> + Send + 'a,
     ) -> Read<'a, T> {
         Box::pin(async move { Ok(self.ask(question)?) })
     }
 
-    fn ask<T>(&self, question: impl FnOnce(&ReadTransaction) -> Result<T, Fault>) -> Result<T, Fault> {
-        let database = self.database.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let database = database.ok_or_else(|| Fault::Disk("it is closed".to_owned()))?;
-        question(&database.begin_read()?)
+    fn ask<T>(&self, question: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Fault> {
+        question(&*self.newest.get()?)
     }
 }
 
@@ -160,18 +152,18 @@ impl Store for RedbStore {
     }
 
     fn merchant_by_key(&self, digest: KeyDigest) -> Read<'_, Option<Merchant>> {
-        self.read(move |snapshot| match snapshot.open_table(API_KEYS)?.get(&digest.0)? {
+        self.read(move |snapshot| match snapshot.api_keys()?.get(&digest.0)? {
             Some(id) => merchant(snapshot, MerchantId::from_bits(id.value()), &self.vault),
             None => Ok(None),
         })
     }
 
     fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<Merchant>> {
-        self.read(move |snapshot| queries::merchants(snapshot, &query, &self.vault))
+        self.read(move |snapshot| queries::merchants(snapshot.transaction(), &query, &self.vault))
     }
 
     fn watched_accounts(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<AccountName>> {
-        self.read(move |snapshot| queries::accounts(snapshot, after.as_ref(), limit))
+        self.read(move |snapshot| queries::accounts(snapshot.transaction(), after.as_ref(), limit))
     }
 
     fn payment(&self, id: PaymentId) -> Read<'_, Option<Payment>> {
@@ -179,14 +171,14 @@ impl Store for RedbStore {
     }
 
     fn payment_by_slug(&self, slug: SlugToken) -> Read<'_, Option<Payment>> {
-        self.read(move |snapshot| match snapshot.open_table(SLUGS)?.get(slug.bits())? {
+        self.read(move |snapshot| match snapshot.slugs()?.get(slug.bits())? {
             Some(id) => payment(snapshot, PaymentId::from_bits(id.value())),
             None => Ok(None),
         })
     }
 
     fn payments(&self, query: PaymentQuery) -> Read<'_, Page<Payment>> {
-        self.read(move |snapshot| queries::payments(snapshot, &query))
+        self.read(move |snapshot| queries::payments(snapshot.transaction(), &query))
     }
 
     fn due(
@@ -195,12 +187,12 @@ impl Store for RedbStore {
         after: Option<(Timestamp, PaymentId)>,
         limit: usize,
     ) -> Read<'_, Vec<(Timestamp, PaymentId)>> {
-        self.read(move |snapshot| queries::due(snapshot, before, after, limit))
+        self.read(move |snapshot| queries::due(snapshot.transaction(), before, after, limit))
     }
 
     fn in_flight(&self) -> Read<'_, Vec<PaymentId>> {
         self.read(move |snapshot| {
-            let in_flight = snapshot.open_table(IN_FLIGHT)?;
+            let in_flight = snapshot.transaction().open_table(IN_FLIGHT)?;
             in_flight.iter()?.map(|entry| Ok(PaymentId::from_bits(entry?.0.value()))).collect()
         })
     }
@@ -208,7 +200,7 @@ impl Store for RedbStore {
     fn open_facilitations(&self) -> Read<'_, Vec<Claimed>> {
         self.read(|snapshot| {
             let mut open = Vec::new();
-            for entry in snapshot.open_table(FACILITATIONS)?.iter()? {
+            for entry in snapshot.transaction().open_table(FACILITATIONS)?.iter()? {
                 open.extend(claim(snapshot, TxId(*entry?.0.value()))?);
             }
             Ok(open)
@@ -220,18 +212,22 @@ impl Store for RedbStore {
     }
 
     fn claim_by_nonce(&self, nonce: String) -> Read<'_, Option<Claimed>> {
-        self.read(move |snapshot| match snapshot.open_table(NONCES)?.get(&prepared::nonce_digest(&nonce))? {
-            Some(tx_id) => claim(snapshot, TxId(*tx_id.value())),
-            None => Ok(None),
+        self.read(move |snapshot| {
+            match snapshot.transaction().open_table(NONCES)?.get(&prepared::nonce_digest(&nonce))? {
+                Some(tx_id) => claim(snapshot, TxId(*tx_id.value())),
+                None => Ok(None),
+            }
         })
     }
 
     fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>> {
-        self.read(move |snapshot| match snapshot.open_table(IDEMPOTENCY)?.get((merchant.bits(), &key))? {
-            Some(bytes) => record::remembered_from_bytes(merchant, key, bytes.value())
-                .map(Some)
-                .map_err(Fault::damaged("idempotency", merchant)),
-            None => Ok(None),
+        self.read(move |snapshot| {
+            match snapshot.transaction().open_table(IDEMPOTENCY)?.get((merchant.bits(), &key))? {
+                Some(bytes) => record::remembered_from_bytes(merchant, key, bytes.value())
+                    .map(Some)
+                    .map_err(Fault::damaged("idempotency", merchant)),
+                None => Ok(None),
+            }
         })
     }
 
@@ -244,7 +240,7 @@ impl Store for RedbStore {
     }
 
     fn due_deliveries(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Delivery>> {
-        self.read(move |snapshot| deliveries::due(snapshot, now, limit))
+        self.read(move |snapshot| deliveries::due(snapshot.transaction(), now, limit))
     }
 
     fn due_work(
@@ -254,96 +250,102 @@ impl Store for RedbStore {
         per_merchant: usize,
         skip: BTreeSet<MerchantId>,
     ) -> Read<'_, Vec<DueWork>> {
-        self.read(move |snapshot| deliveries::due_work(snapshot, now, merchants, per_merchant, &skip))
+        self.read(move |snapshot| deliveries::due_work(snapshot.transaction(), now, merchants, per_merchant, &skip))
     }
 
     fn endpoint(&self, merchant: MerchantId) -> Read<'_, Endpoint> {
-        self.read(move |snapshot| deliveries::endpoint(snapshot, merchant))
+        self.read(move |snapshot| deliveries::endpoint(snapshot.transaction(), merchant))
     }
 
     fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Read<'_, Option<Logged>> {
-        self.read(move |snapshot| deliveries::delivery(snapshot, merchant, id))
+        self.read(move |snapshot| deliveries::delivery(snapshot.transaction(), merchant, id))
     }
 
     fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Vec<Logged>> {
-        self.read(move |snapshot| deliveries::deliveries(snapshot, &query))
+        self.read(move |snapshot| deliveries::deliveries(snapshot.transaction(), &query))
     }
 
     fn replayable(&self, merchant: MerchantId, after: DeliveryId, limit: usize) -> Read<'_, Vec<Delivery>> {
-        self.read(move |snapshot| deliveries::replayable(snapshot, merchant, after, limit))
+        self.read(move |snapshot| deliveries::replayable(snapshot.transaction(), merchant, after, limit))
     }
 
     fn event_place(&self, event: EventId) -> Read<'_, Option<(MerchantId, u64)>> {
-        self.read(move |snapshot| deliveries::event_place(snapshot, event))
+        self.read(move |snapshot| deliveries::event_place(snapshot.transaction(), event))
     }
 
     fn oldest_event(&self) -> Read<'_, Option<Timestamp>> {
-        self.read(deliveries::oldest_event)
+        self.read(|snapshot| deliveries::oldest_event(snapshot.transaction()))
     }
 
     fn next_delivery_after(&self, now: Timestamp) -> Read<'_, Option<Timestamp>> {
-        self.read(move |snapshot| deliveries::next_due(snapshot, now))
+        self.read(move |snapshot| deliveries::next_due(snapshot.transaction(), now))
     }
 
     fn event(&self, merchant: MerchantId, seq: u64) -> Read<'_, Option<EventRecord>> {
         self.read(move |snapshot| {
             let Some(before) = seq.checked_sub(1) else { return Ok(None) };
-            Ok(deliveries::events(snapshot, merchant, before, 1)?.pop().filter(|event| event.seq == seq))
+            Ok(deliveries::events(snapshot.transaction(), merchant, before, 1)?.pop().filter(|event| event.seq == seq))
         })
     }
 
     fn events(&self, merchant: MerchantId, after: u64, limit: usize) -> Read<'_, Vec<EventRecord>> {
-        self.read(move |snapshot| deliveries::events(snapshot, merchant, after, limit))
+        self.read(move |snapshot| deliveries::events(snapshot.transaction(), merchant, after, limit))
     }
 
     fn last_event(&self, merchant: MerchantId) -> Read<'_, u64> {
         self.read(move |snapshot| {
-            let last = snapshot.open_table(EVENT_SEQS)?.get(merchant.bits())?;
+            let last = snapshot.transaction().open_table(EVENT_SEQS)?.get(merchant.bits())?;
             Ok(last.map_or(0, |last| last.value()))
         })
     }
 
     fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>> {
-        self.read(move |snapshot| deliveries::attempts(snapshot, event))
+        self.read(move |snapshot| deliveries::attempts(snapshot.transaction(), event))
     }
 
     fn unmatched(&self, account: AccountName, limit: usize) -> Read<'_, Vec<Unmatched>> {
         let newest = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
-        self.read(move |snapshot| stray::before(snapshot, &account, newest, limit))
+        self.read(move |snapshot| stray::before(snapshot.transaction(), &account, newest, limit))
     }
 
     fn unmatched_at(&self, account: AccountName, place: Place) -> Read<'_, Option<Unmatched>> {
-        self.read(move |snapshot| stray::at(snapshot, &account, place))
+        self.read(move |snapshot| stray::at(snapshot.transaction(), &account, place))
     }
 
     fn unmatched_before(&self, account: AccountName, before: Place, limit: usize) -> Read<'_, Vec<Unmatched>> {
-        self.read(move |snapshot| stray::before(snapshot, &account, before, limit))
+        self.read(move |snapshot| stray::before(snapshot.transaction(), &account, before, limit))
     }
 
     fn waiting_for_sessions(&self, after: Option<StrayKey>, limit: usize) -> Read<'_, Vec<StrayKey>> {
-        self.read(move |snapshot| stray::waiting(snapshot, after.as_ref(), limit))
+        self.read(move |snapshot| stray::waiting(snapshot.transaction(), after.as_ref(), limit))
     }
 
     fn payments_near(&self, vicinity: Vicinity) -> Read<'_, Vec<Payment>> {
         self.read(move |snapshot| {
-            let near = stray::payments_near(snapshot, &vicinity)?;
+            let near = stray::payments_near(snapshot.transaction(), &vicinity)?;
             near.into_iter().filter_map(|id| payment(snapshot, id).transpose()).collect()
         })
     }
 
     fn audit(&self, query: AuditQuery) -> Read<'_, Vec<Entry>> {
-        self.read(move |snapshot| queries::audit(snapshot, &query))
+        self.read(move |snapshot| queries::audit(snapshot.transaction(), &query))
     }
 
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>> {
         self.read(move |snapshot| {
-            Ok(snapshot.open_table(META)?.get(meta::note(name).as_str())?.map(|value| value.value().to_vec()))
+            Ok(snapshot
+                .transaction()
+                .open_table(META)?
+                .get(meta::note(name).as_str())?
+                .map(|value| value.value().to_vec()))
         })
     }
 
     fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
         Box::pin(async move {
-            let Some(indexed) = self.ask(|snapshot| search::gather(snapshot, now, max))? else { return Ok(0) };
+            let Some(indexed) = self.ask(|snapshot| search::gather(snapshot.transaction(), now, max))? else {
+                return Ok(0);
+            };
             let payments = usize::try_from(indexed.payments).unwrap_or(max);
             match self.committer.commit(Prepared { steps: vec![Step::Index(indexed)] }).await {
                 Ok(()) => Ok(payments),
@@ -355,15 +357,15 @@ impl Store for RedbStore {
     }
 }
 
-fn payment(snapshot: &ReadTransaction, id: PaymentId) -> Result<Option<Payment>, Fault> {
-    match snapshot.open_table(PAYMENTS)?.get(id.bits())? {
+fn payment(snapshot: &Snapshot, id: PaymentId) -> Result<Option<Payment>, Fault> {
+    match snapshot.payments()?.get(id.bits())? {
         Some(bytes) => record::payment_from_bytes(id, bytes.value()).map(Some).map_err(Fault::damaged("payments", id)),
         None => Ok(None),
     }
 }
 
-fn merchant(snapshot: &ReadTransaction, id: MerchantId, vault: &Vault) -> Result<Option<Merchant>, Fault> {
-    match snapshot.open_table(MERCHANTS)?.get(id.bits())? {
+fn merchant(snapshot: &Snapshot, id: MerchantId, vault: &Vault) -> Result<Option<Merchant>, Fault> {
+    match snapshot.merchants()?.get(id.bits())? {
         Some(bytes) => {
             record::merchant_from_bytes(id, bytes.value(), vault).map(Some).map_err(Fault::damaged("merchants", id))
         }
@@ -371,8 +373,8 @@ fn merchant(snapshot: &ReadTransaction, id: MerchantId, vault: &Vault) -> Result
     }
 }
 
-fn claim(snapshot: &ReadTransaction, tx_id: TxId) -> Result<Option<Claimed>, Fault> {
-    match snapshot.open_table(CLAIMS)?.get(&tx_id.0)? {
+fn claim(snapshot: &Snapshot, tx_id: TxId) -> Result<Option<Claimed>, Fault> {
+    match snapshot.claims()?.get(&tx_id.0)? {
         Some(bytes) => {
             record::claimed_from_bytes(tx_id, bytes.value()).map(Some).map_err(Fault::damaged("claims", tx_id))
         }
@@ -381,11 +383,11 @@ fn claim(snapshot: &ReadTransaction, tx_id: TxId) -> Result<Option<Claimed>, Fau
 }
 
 fn single<T>(
-    snapshot: &ReadTransaction,
+    snapshot: &Snapshot,
     name: &'static str,
     decode: impl FnOnce(&[u8]) -> Result<T, record::Damage>,
 ) -> Result<Option<T>, Fault> {
-    match snapshot.open_table(META)?.get(name)? {
+    match snapshot.transaction().open_table(META)?.get(name)? {
         Some(bytes) => decode(bytes.value()).map(Some).map_err(Fault::damaged("meta", name)),
         None => Ok(None),
     }

@@ -40,6 +40,23 @@ async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
 }
 
 #[tokio::test]
+async fn a_key_forgotten_and_kept_again_by_one_commit_is_counted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = RedbStore::open(folder.path(), Options::default()).unwrap();
+    let kept = Write::Remember(Remembered {
+        merchant: MerchantId::from_bits(1),
+        key: [2; 32],
+        fingerprint: [0; 32],
+        made: Made::Payment(PaymentId::from_bits(1)),
+        at: Timestamp::from_seconds(0),
+    });
+    let forget = Write::Forget { made_before: Timestamp::from_seconds(3_600) };
+    store.commit(Batch::of(kept.clone())).await.unwrap();
+    store.commit(Batch { writes: vec![forget.clone(), kept] }).await.unwrap();
+    store.commit(Batch::of(forget)).await.expect("one key is counted, and forgotten");
+}
+
+#[tokio::test]
 async fn the_audit_log_only_grows_and_is_read_from_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let store = RedbStore::open(folder.path(), Options::default()).unwrap();
