@@ -116,7 +116,10 @@ impl RedbStore {
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub fn figures(&self) -> Result<Figures, ReadError> {
-        Ok(Figures { queue: self.committer.waiting() as u64, ..self.ask(Figures::read)? })
+        Ok(Figures {
+            queue: self.committer.waiting() as u64,
+            ..self.ask(|snapshot| Figures::read(snapshot.transaction()))?
+        })
     }
 
     /// Returns why nothing can be written any more, once the disk has failed.
