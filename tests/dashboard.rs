@@ -28,9 +28,9 @@ crate::tests!(
 );
 
 /// Somebody who is logged in.
-struct Visitor {
+pub(crate) struct Visitor {
     api: Api,
-    cookie: String,
+    pub(crate) cookie: String,
     token: String,
 }
 
@@ -45,13 +45,13 @@ fn form(pairs: &[(&str, &str)]) -> String {
     url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
-fn cookie_of(answer: &Answer) -> String {
+pub(crate) fn cookie_of(answer: &Answer) -> String {
     let set = answer.header("set-cookie").expect("a cookie");
     set.split(';').next().expect("its value").to_owned()
 }
 
 impl Visitor {
-    fn log_in(api: &Api, key: &str) -> Self {
+    pub(crate) fn log_in(api: &Api, key: &str) -> Self {
         let answer = post_form(api, "/dashboard/login", None, &form(&[("key", key)]));
         assert_eq!((answer.status, answer.header("location")), (303, Some("/dashboard")), "{}", answer.text());
         let mut visitor = Self { api: api.clone(), cookie: cookie_of(&answer), token: String::new() };
@@ -61,29 +61,29 @@ impl Visitor {
         visitor
     }
 
-    fn of(shop: &Shop) -> Self {
+    pub(crate) fn of(shop: &Shop) -> Self {
         Self::log_in(&shop.api, &shop.key)
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.api.get(path).header("accept", "text/html").header("cookie", &self.cookie).send()
     }
 
     #[track_caller]
-    fn page(&self, path: &str) -> String {
+    pub(crate) fn page(&self, path: &str) -> String {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         answer.text()
     }
 
-    fn send(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
+    pub(crate) fn send(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
         let pairs: Vec<(&str, &str)> =
             [("token", self.token.as_str())].into_iter().chain(pairs.iter().copied()).collect();
         post_form(&self.api, path, Some(&self.cookie), &form(&pairs))
     }
 
     #[track_caller]
-    fn done(&self, path: &str, pairs: &[(&str, &str)]) -> String {
+    pub(crate) fn done(&self, path: &str, pairs: &[(&str, &str)]) -> String {
         let answer = self.send(path, pairs);
         assert_eq!(answer.status, 303, "{path}: {}", answer.text());
         answer.header("location").expect("a page").to_owned()

@@ -23,8 +23,10 @@ mod load;
 mod merchants;
 mod openapi;
 mod operations;
+mod operator;
 mod payments;
 mod recovery;
+mod shopkeeper;
 mod simulate;
 mod spec;
 mod split;
@@ -65,6 +67,8 @@ fn main() -> ExitCode {
         idempotency::tests(),
         checkout::tests(),
         dashboard::tests(),
+        operator::tests(),
+        shopkeeper::tests(),
         webhooks::tests(),
         deliveries::tests(),
         events::tests(),

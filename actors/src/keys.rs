@@ -52,6 +52,12 @@ impl Gateway {
         self.change(id, Change::RevokeKey(key)).await.map(drop)
     }
 
+    /// Says whether merchants may roll their keys by themselves.
+    #[must_use]
+    pub fn allows_key_roll(&self) -> bool {
+        self.context().settings.key_roll
+    }
+
     /// Gives one of a merchant's API keys a successor; the old one stops at once, or goes on for `overlap`.
     ///
     /// # Errors

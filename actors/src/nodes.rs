@@ -70,6 +70,20 @@ struct Health {
     failures: u32,
     asked_last_until: Timestamp,
     is_checked: bool,
+    answered_at: Option<Timestamp>,
+}
+
+/// How a ledger node is, as far as it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeState {
+    /// Its address.
+    pub name: String,
+    /// Questions in a row it did not answer.
+    pub failures: u32,
+    /// When it last answered; none if it never did since this process began.
+    pub answered_at: Option<Timestamp>,
+    /// Until then the others are asked first.
+    pub rests_until: Option<Timestamp>,
 }
 
 impl Nodes {
@@ -141,7 +155,8 @@ impl Nodes {
         match question(&*slot.node).await {
             Ok(answer) => {
                 slot.metrics.answered(begun.elapsed());
-                slot.with_health(|health| health.failures = 0);
+                let now = self.clock.now();
+                slot.with_health(|health| (health.failures, health.answered_at) = (0, Some(now)));
                 Ok(answer)
             }
             Err(error) => {
@@ -166,6 +181,27 @@ impl Nodes {
         if failures == 1 || failures.is_multiple_of(100) {
             tracing::warn!(node = slot.node.name(), failures, %error, "ledger node failed: {error}");
         }
+    }
+
+    /// Returns how every node is, in the order of the configuration.
+    pub(crate) fn states(&self) -> Vec<NodeState> {
+        let now = self.clock.now();
+        let state = |slot: &Slot| {
+            let health = slot.health();
+            let rests = health.failures > 0 && now < health.asked_last_until;
+            NodeState {
+                name: slot.node.name().to_owned(),
+                failures: health.failures,
+                answered_at: health.answered_at,
+                rests_until: rests.then_some(health.asked_last_until),
+            }
+        };
+        self.slots.iter().map(state).collect()
+    }
+
+    /// Returns how many nodes must agree on a block.
+    pub(crate) const fn needed(&self) -> usize {
+        self.needed
     }
 
     fn in_order(&self) -> Vec<&Slot> {

@@ -88,6 +88,7 @@ impl Store for SimStore {
         payment(id: PaymentId) -> Option<Payment>;
         payment_by_slug(slug: SlugToken) -> Option<Payment>;
         payments(query: PaymentQuery) -> Page<Payment>;
+        volume(query: storage::VolumeQuery) -> storage::Volume;
         due(before: Timestamp, after: Option<(Timestamp, PaymentId)>, limit: usize) -> Vec<(Timestamp, PaymentId)>;
         in_flight() -> Vec<PaymentId>;
         open_facilitations() -> Vec<Claimed>;

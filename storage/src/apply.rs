@@ -421,7 +421,7 @@ impl Group<'_> {
     }
 
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
-        let PaymentStep { id, facts, summary, record, before, .. } = step;
+        let PaymentStep { id, facts, summary, record, money_words, before, .. } = step;
         let bits = id.bits();
         self.tables.payments()?.insert(bits, record.as_slice())?;
         self.tables.payments_by_merchant()?.insert((facts.merchant, bits), &summary)?;
@@ -429,6 +429,12 @@ impl Group<'_> {
             self.tables.slugs()?.insert(facts.slug, bits)?;
             if bits <= self.search_cursor {
                 self.index_late(id, &record)?;
+            }
+        }
+        if facts.moves > before.map_or(0, |before| before.moves) {
+            let search = self.tables.search()?;
+            for word in &money_words {
+                search.insert((facts.merchant, word.as_str(), bits), ())?;
             }
         }
         let state_before = before.map(|before| before.state);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, ops::Bound};
 
 use engine::{
-    ids::{DeliveryId, EventId, MerchantId},
+    ids::{DeliveryId, EventId, MerchantId, PaymentId},
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged, Trigger},
 };
@@ -14,7 +14,10 @@ use crate::{
     fault::Fault,
     query::{DeliveryQuery, Due, DueWork},
     record,
-    tables::{ATTEMPTS, DELIVERIES, DeliveryKey, ENDPOINTS, EVENT_IDS, EVENTS, OUTBOX, OUTBOX_DUE, OutboxKey, UNTOLD},
+    tables::{
+        ATTEMPTS, DELIVERIES, DeliveryKey, ENDPOINTS, EVENT_IDS, EVENTS, OUTBOX, OUTBOX_DUE, OutboxKey,
+        PAYMENT_DELIVERIES, UNTOLD,
+    },
 };
 
 /// Queues with something due that are asked when the next delivery will be.
@@ -128,6 +131,9 @@ pub(crate) fn delivery(
 
 /// Lists a merchant's deliveries, newest first.
 pub(crate) fn deliveries(snapshot: &ReadTransaction, query: &DeliveryQuery) -> Result<Vec<Logged>, Fault> {
+    if let Some(payment) = query.payment {
+        return of_payment(snapshot, query, payment);
+    }
     let merchant = query.merchant.bits();
     let end = query.before.map_or(Bound::Included((merchant, u128::MAX)), |id| Bound::Excluded((merchant, id.bits())));
     let log = snapshot.open_table(DELIVERIES)?;
@@ -138,11 +144,30 @@ pub(crate) fn deliveries(snapshot: &ReadTransaction, query: &DeliveryQuery) -> R
         }
         let (key, bytes) = entry?;
         let logged = read(key.value(), bytes.value())?;
-        let is_wanted = (query.states.is_empty() || query.states.contains(&logged.state))
-            && query.event.is_none_or(|event| logged.delivery.event == event);
-        if is_wanted {
+        if is_wanted(query, &logged) {
             found.push(logged);
         }
+    }
+    Ok(found)
+}
+
+fn is_wanted(query: &DeliveryQuery, logged: &Logged) -> bool {
+    (query.states.is_empty() || query.states.contains(&logged.state))
+        && query.event.is_none_or(|event| logged.delivery.event == event)
+}
+
+/// Lists the deliveries of one payment's events, newest first; another merchant's payment has none.
+fn of_payment(snapshot: &ReadTransaction, query: &DeliveryQuery, payment: PaymentId) -> Result<Vec<Logged>, Fault> {
+    let payment = payment.bits();
+    let end = query.before.map_or(Bound::Included((payment, u128::MAX)), |id| Bound::Excluded((payment, id.bits())));
+    let mut found = Vec::new();
+    for entry in snapshot.open_table(PAYMENT_DELIVERIES)?.range((Bound::Included((payment, 0)), end))?.rev() {
+        if found.len() == query.limit {
+            break;
+        }
+        let (_, id) = entry?.0.value();
+        let logged = delivery(snapshot, query.merchant, DeliveryId::from_bits(id))?;
+        found.extend(logged.filter(|logged| is_wanted(query, logged)));
     }
     Ok(found)
 }

@@ -21,6 +21,7 @@ mod snapshot;
 mod stray;
 mod tables;
 mod vault;
+mod volume;
 
 use std::collections::BTreeSet;
 
@@ -45,7 +46,8 @@ use engine::{
 };
 pub use figures::{CommitMetrics, Figures};
 pub use query::{
-    AuditQuery, DeliveryQuery, Due, DueWork, MerchantQuery, Page, PageAt, PaymentQuery, StrayKey, Vicinity,
+    AuditQuery, DayVolume, DeliveryQuery, Due, DueWork, MerchantQuery, Page, PageAt, PaymentQuery, StrayKey, Vicinity,
+    Volume, VolumeQuery,
 };
 pub use redb_store::{Options, RedbStore};
 pub use vault::{MasterKey, Vault};
@@ -99,6 +101,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Lists a merchant's payments, newest first.
     fn payments(&self, query: PaymentQuery) -> Read<'_, Page<Payment>>;
+
+    /// Adds up a merchant's payments of some days.
+    fn volume(&self, query: VolumeQuery) -> Read<'_, Volume>;
 
     /// Returns pending payments whose deadline (expiry plus grace) is before `before`, earliest first, at most
     /// `limit`, after the entry `after`.

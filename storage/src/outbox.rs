@@ -106,7 +106,15 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
     group.event_seqs.insert(merchant, seq);
     group.tables.events()?.insert((merchant, seq), event.record.as_slice())?;
     group.tables.event_ids()?.insert(event.id.bits(), (merchant, seq))?;
-    put(group, &Logged::new(event.delivery(seq)))
+    let delivery = event.delivery(seq);
+    list_of_payment(group, &delivery)?;
+    put(group, &Logged::new(delivery))
+}
+
+/// Lists a new delivery beside its payment's others.
+fn list_of_payment(group: &mut Group<'_>, delivery: &Delivery) -> Result<(), Fault> {
+    group.tables.payment_deliveries()?.insert((delivery.payment.bits(), delivery.id.bits()), ())?;
+    Ok(())
 }
 
 /// Carries out a move.
@@ -116,6 +124,9 @@ pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault>
     if let Some(before) = before.as_ref().filter(|before| before.state == DeliveryState::Pending) {
         group.tables.outbox()?.remove(place_of(&before.delivery))?;
         group.queues.insert(before.delivery.merchant.bits());
+    }
+    if matches!(step, Move::Redeliver(_)) {
+        list_of_payment(group, delivery)?;
     }
     if let Move::Attempt { attempt, key, record, .. } = step {
         group.tables.attempts()?.insert(*key, record.as_slice())?;

@@ -1,5 +1,7 @@
 //! A batch made ready for the writer: everything that costs time and needs no lock is done in the caller's task.
 
+use std::collections::BTreeSet;
+
 use engine::{
     account::AccountName,
     idempotency::Remembered,
@@ -13,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     batch::{Batch, Claimed, Cursor, Fate, Handling, Write},
     record::{self, AttemptKey, MerchantFacts, PaymentFacts, SUMMARY_LEN, Summary},
-    search::Indexed,
+    search::{self, Indexed},
     stray,
     vault::Vault,
 };
@@ -106,6 +108,8 @@ pub(crate) struct PaymentStep {
     pub(crate) expected: Option<u64>,
     pub(crate) summary: [u8; SUMMARY_LEN],
     pub(crate) record: Vec<u8>,
+    /// What it is found by beside the words of its creation.
+    pub(crate) money_words: BTreeSet<String>,
     /// What the write replaces; filled in by the writer's check.
     pub(crate) before: Option<PaymentFacts>,
 }
@@ -191,6 +195,7 @@ impl Step {
                     facts: PaymentFacts::of(&payment),
                     expected,
                     summary: record::summary_to_bytes(&Summary::of(&payment)),
+                    money_words: search::money_words_of(&payment),
                     record: record::payment_to_bytes(*payment),
                     before: None,
                 })

@@ -21,7 +21,7 @@ use crate::{
     vault::Vault,
 };
 
-/// Lists a merchant's payments. Filters read summaries of 20 bytes; only what is on the page is loaded.
+/// Lists a merchant's payments. Filters read summaries of 36 bytes; only what is on the page is loaded.
 pub(crate) fn payments(snapshot: &ReadTransaction, query: &PaymentQuery) -> Result<Page<Payment>, Fault> {
     let merchant = query.merchant.bits();
     let list = snapshot.open_table(PAYMENTS_BY_MERCHANT)?;
@@ -90,7 +90,18 @@ fn chosen(snapshot: &ReadTransaction, query: &PaymentQuery) -> Result<Option<BTr
 
 /// Returns how many payments a list has, where the counts by state can tell.
 fn counted(snapshot: &ReadTransaction, query: &PaymentQuery) -> Result<Option<u64>, Fault> {
-    let PaymentQuery { merchant, states, from: None, to: None, currency: None, unusual: None, .. } = query else {
+    let PaymentQuery {
+        merchant,
+        states,
+        from: None,
+        to: None,
+        currency: None,
+        min_units: None,
+        max_units: None,
+        unusual: None,
+        ..
+    } = query
+    else {
         return Ok(None);
     };
     let counts = snapshot.open_table(PAYMENT_COUNTS)?;
@@ -108,6 +119,8 @@ fn matches(query: &PaymentQuery, summary: &Summary) -> bool {
         && query.from.is_none_or(|from| summary.created_at >= from)
         && query.to.is_none_or(|to| summary.created_at < to)
         && query.currency.is_none_or(|currency| summary.amount.currency == currency)
+        && query.min_units.is_none_or(|least| summary.amount.units >= least)
+        && query.max_units.is_none_or(|most| summary.amount.units <= most)
         && query.unusual.is_none_or(|unusual| summary.is_unusual == unusual)
 }
 

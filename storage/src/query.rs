@@ -1,5 +1,7 @@
 //! Lists: what can be asked for, and what a page is.
 
+use std::time::Duration;
+
 use engine::{
     account::AccountName,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
@@ -47,11 +49,16 @@ pub struct PaymentQuery {
     pub to: Option<Timestamp>,
     /// Only this currency.
     pub currency: Option<Currency>,
+    /// Only payments that ask for at least so many smallest units, of either currency.
+    pub min_units: Option<u64>,
+    /// Only payments that ask for at most so many smallest units, of either currency.
+    pub max_units: Option<u64>,
     /// Only payments that need (or do not need) attention.
     pub unusual: Option<bool>,
     /// Only these payments; at most 100.
     pub ids: Vec<PaymentId>,
-    /// Words that the id, the description or a metadata value contain; each must start a word of theirs.
+    /// Words that the id, the description, a metadata value, a payer or a transaction's id contain; each must start a
+    /// word of theirs.
     pub query: Option<String>,
 }
 
@@ -67,11 +74,52 @@ impl PaymentQuery {
             from: None,
             to: None,
             currency: None,
+            min_units: None,
+            max_units: None,
             unusual: None,
             ids: Vec::new(),
             query: None,
         }
     }
+}
+
+/// Some days of a merchant's payments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VolumeQuery {
+    /// Whose.
+    pub merchant: MerchantId,
+    /// The last day: whole days of UTC since 1970.
+    pub last_day: u64,
+    /// How many days, the last one among them.
+    pub days: u64,
+}
+
+/// What came in over some days. A payment counts for the day it was made; sessions that collect fees are no sales.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Volume {
+    /// Every day that was asked for, oldest first.
+    pub days: Vec<DayVolume>,
+    /// From creation to completion, the middle one of all that completed.
+    pub median_wait: Option<Duration>,
+}
+
+/// The sums of one day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DayVolume {
+    /// Whole days of UTC since 1970.
+    pub day: u64,
+    /// Payments that were made.
+    pub opened: u64,
+    /// Those of them that completed.
+    pub completed: u64,
+    /// Those that ended, completed or not.
+    pub ended: u64,
+    /// What completed in HIVE, smallest units.
+    pub hive_units: u64,
+    /// What completed in HBD, smallest units.
+    pub hbd_units: u64,
+    /// What completed, in US cents of its creation.
+    pub usd_cents: u64,
 }
 
 /// A list of merchants, newest first.
@@ -119,6 +167,8 @@ pub struct DeliveryQuery {
     pub states: Vec<DeliveryState>,
     /// Only of this event.
     pub event: Option<EventId>,
+    /// Only of this payment's events.
+    pub payment: Option<PaymentId>,
 }
 
 /// What is due of one merchant.

@@ -18,7 +18,7 @@ use redb::{Database, ReadableTable, StorageBackend};
 
 use crate::{
     AuditQuery, Batch, Claimed, CommitError, CommitMetrics, Cursor, DeliveryQuery, DueWork, EventRecord, Figures,
-    MerchantQuery, Page, PaymentQuery, Read, ReadError, Store, StrayKey, Unmatched, Vicinity,
+    MerchantQuery, Page, PaymentQuery, Read, ReadError, Store, StrayKey, Unmatched, Vicinity, Volume, VolumeQuery,
     committer::{CommitMode, Committer},
     deliveries,
     directory::{self, DirectoryLock, OpenError},
@@ -29,6 +29,7 @@ use crate::{
     stray,
     tables::{EVENT_SEQS, FACILITATIONS, IDEMPOTENCY, IN_FLIGHT, META, NONCES, meta},
     vault::Vault,
+    volume,
 };
 
 /// How a store is opened.
@@ -182,6 +183,10 @@ impl Store for RedbStore {
 
     fn payments(&self, query: PaymentQuery) -> Read<'_, Page<Payment>> {
         self.read(move |snapshot| queries::payments(snapshot.transaction(), &query))
+    }
+
+    fn volume(&self, query: VolumeQuery) -> Read<'_, Volume> {
+        self.read(move |snapshot| volume::volume(snapshot.transaction(), &query))
     }
 
     fn due(

@@ -1,8 +1,9 @@
 //! Search over payments: which words a payment has, the index over them, and what a query finds.
 //!
-//! A payment is found by a query if each word of the query starts a word of its description or of a metadata value, or
-//! its id. Ids need no index: the digits of an id are a number's, so their beginning is a range of the payment table.
-//! Words are indexed later than their payment; what the indexer has not read yet is searched by reading it.
+//! A payment is found by a query if each word of the query starts a word of its description, of a metadata value, of a
+//! payer's name or of a transaction's id, or its own id. Ids need no index: the digits of an id are a number's, so their
+//! beginning is a range of the payment table. Words are indexed later than their payment; what the indexer has not read
+//! yet is searched by reading it. What money adds is indexed by the commit that adds it: the indexer may have passed.
 
 use std::{
     collections::BTreeSet,
@@ -31,7 +32,7 @@ const INDEX_LAG: std::time::Duration = std::time::Duration::from_secs(10);
 /// Up to so many candidates it is cheaper to read them than to walk the index for the query's next word.
 const FEW: usize = 256;
 
-/// Returns the words a payment is found by, apart from its id.
+/// Returns the words a payment is found by from its creation on, apart from its id.
 pub(crate) fn words_of(payment: &Payment) -> BTreeSet<String> {
     let texts = payment.metadata.values().flat_map(|value| value.texts());
     let mut words = BTreeSet::new();
@@ -44,6 +45,13 @@ pub(crate) fn words_of(payment: &Payment) -> BTreeSet<String> {
         }
     }
     words
+}
+
+/// Returns the words that money has added: who paid, and the transactions' ids.
+pub(crate) fn money_words_of(payment: &Payment) -> BTreeSet<String> {
+    let credits = payment.transfers.iter().flat_map(|credit| [credit.from.to_string(), credit.tx_id.to_string()]);
+    let refunds = payment.refunds.iter().map(|refund| refund.tx_id.to_string());
+    credits.chain(refunds).flat_map(|text| words_in(&text).collect::<Vec<_>>()).collect()
 }
 
 /// Returns the words of a text: letters and digits in lower case, cut to [`WORD_MAX_BYTES`].
@@ -83,7 +91,8 @@ impl Wanted {
 
     /// Says whether a payment is what is asked for.
     pub(crate) fn finds(&self, payment: &Payment) -> bool {
-        let words = words_of(payment);
+        let mut words = words_of(payment);
+        words.extend(money_words_of(payment));
         !self.0.is_empty()
             && self.0.iter().all(|wanted| {
                 wanted.ids.as_ref().is_some_and(|ids| ids.contains(&payment.id.bits()))

@@ -4,7 +4,7 @@
 //! |---|---|---|---|---|---|
 //! | [`PAYMENTS`] | payment id: time | record, 250 B and up | every change of a payment | nothing: this is the truth | never |
 //! | [`SLUGS`] | slug token: **random** | payment id | creation | payments | never |
-//! | [`PAYMENTS_BY_MERCHANT`] | merchant id, payment id: time | 20 B summary that filters read | every change of a payment | payments | never |
+//! | [`PAYMENTS_BY_MERCHANT`] | merchant id, payment id: time | 36 B summary that filters and sums read | every change of a payment | payments | never |
 //! | [`PAYMENT_COUNTS`] | merchant id, state (or [`KEYS_COUNT`]) | how many | creation, change of state, a key kept or forgotten; once per group | payments | never |
 //! | [`DEADLINES`] | deadline ms, payment id: time | - | creation, leaving `pending` | payments | when a payment leaves `pending` |
 //! | [`IN_FLIGHT`] | payment id: time | - | claim or sighting, its decision | payments | when the chain has decided |
@@ -17,6 +17,7 @@
 //! | [`EVENT_IDS`] | event id: time | whose, place in the list | an announced change | events | with its event |
 //! | [`EVENT_SEQS`] | merchant id | the last place given | an announced change; once per group | events | never |
 //! | [`DELIVERIES`] | merchant id, delivery id: time | record, 100 B | an announced change, an attempt | nothing: this is the truth | never |
+//! | [`PAYMENT_DELIVERIES`] | payment id, delivery id: time | - | an announced change, a repeat that was asked for | deliveries | never |
 //! | [`OUTBOX`] | merchant id, due ms, place of the event, delivery id: time | - | an announced change, an attempt | deliveries | delivered, held or given up |
 //! | [`OUTBOX_HEADS`] | merchant id | due ms of its first delivery | a change of its queue; once per group | outbox | when its queue is empty |
 //! | [`OUTBOX_DUE`] | due ms, merchant id: time | - | a change of a queue's head; once per group | outbox | when its queue is empty |
@@ -28,14 +29,14 @@
 //! | [`NONCES`] | SHA-256 of the nonce: **random** | transaction id | an x402 claim | claims | never |
 //! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer, its handling | the chain, but for what was decided | never, so far |
 //! | [`STRAYS`] | payment id, account, block, transaction, operation | - | a stray transfer that names an unknown session, its handling | unmatched | when something is done about it |
-//! | [`SEARCH`] | merchant id, word, payment id | - | the indexer, in sorted batches | payments | never |
+//! | [`SEARCH`] | merchant id, word, payment id: transactions' ids are **random** | - | the indexer, in sorted batches; a payer and a transaction by the commit of their transfer | payments | never |
 //! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
 //! | [`META`] | name | schema, cursor, rate, search cursor, notes | each by its own write | - | never |
 //!
 //! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines (with an idempotency key two
 //! more); only the slug's place is
 //! random, and random places are what makes a commit slow. Announcing a change touches payments, payments by merchant,
-//! counts, deadlines, events, event ids and places, deliveries, and the outbox with its heads. Words for search are written later, many payments at once
+//! counts, deadlines, events, event ids and places, deliveries and those of the payment, and the outbox with its heads. Words for search are written later, many payments at once
 //! ([`crate::Store::index_search`]); a payment whose id is at or before the search cursor (a clock went back) is
 //! indexed by its own commit instead.
 //!
@@ -45,6 +46,7 @@
 //! | a page of payments | its records, and a summary for each payment passed on the way there: a page by number passes those before it, a page by cursor none |
 //! | ... with a filter | the summaries passed until the page is full; all of the merchant's, to count them, where the filter is more than states |
 //! | ... with words | the index entries of the longest word; if they are few, their records, else the entries of the other words; the records not indexed yet |
+//! | the sums of some days | the summaries of the payments made then |
 //! | merchants by words | all merchants |
 
 use redb::{Table, TableDefinition, TableError, WriteTransaction};
@@ -141,6 +143,8 @@ tables! {
     EVENT_IDS, event_ids: u128 => (u128, u64);
     /// Deliveries, whatever became of them.
     DELIVERIES, deliveries: DeliveryKey => &'static [u8];
+    /// Deliveries of a payment's events.
+    PAYMENT_DELIVERIES, payment_deliveries: (u128, u128) => ();
     /// Deliveries still to make.
     OUTBOX, outbox: OutboxKey => ();
     /// When a merchant's first delivery is due.

@@ -373,7 +373,14 @@ async fn old_events_go_and_their_deliveries_keep_all_but_the_answers() {
         attempts.iter().map(|attempt| attempt.response_snippet.clone()).collect::<Vec<_>>()
     };
     assert_eq!((snippets(100).await, snippets(300).await), (vec![String::new()], vec!["later".to_owned()]));
-    let query = DeliveryQuery { merchant: merchant_id(1), before: None, limit: 9, states: Vec::new(), event: None };
+    let query = DeliveryQuery {
+        merchant: merchant_id(1),
+        before: None,
+        limit: 9,
+        states: Vec::new(),
+        event: None,
+        payment: None,
+    };
     assert_eq!(store.deliveries(query).await.unwrap().len(), 3);
     store.commit(Batch::of(Write::Event(event(1, 400)))).await.unwrap();
     assert_eq!(store.last_event(merchant_id(1)).await.unwrap(), 4);

@@ -1,22 +1,24 @@
 //! Lists and filters against a naive list in memory.
 
+use std::time::Duration;
+
 use engine::{
-    ids::PaymentId,
+    ids::{PaymentId, SlugToken},
     money::{Currency, Money},
-    payment::{Payment, State},
+    payment::{Payment, Quote, State},
     time::Timestamp,
 };
 use proptest::prelude::*;
-use storage::{Page, PageAt, PaymentQuery, Store};
+use storage::{DayVolume, Page, PageAt, PaymentQuery, Store, VolumeQuery};
 
 use crate::samples::*;
 
 /// A payment of merchant 1 or 2 in any state; every third is unusual.
 fn any_payment(number: u64) -> impl Strategy<Value = Payment> {
-    (1..=2u8, 0..6usize, prop::bool::ANY, prop::bool::ANY, 0..5u64).prop_map(
-        move |(owner, state, hive, is_reversed, second)| Payment {
+    (1..=2u8, 0..6usize, prop::bool::ANY, prop::bool::ANY, 0..5u64, 0..4u64).prop_map(
+        move |(owner, state, hive, is_reversed, second, units)| Payment {
             state: State::ALL[state],
-            amount: Money::new(1_000, if hive { Currency::Hive } else { Currency::Hbd }),
+            amount: Money::new(1_000 + units, if hive { Currency::Hive } else { Currency::Hbd }),
             is_reversed,
             created_at: at(second),
             ..payment(owner, number)
@@ -35,14 +37,17 @@ fn queries() -> impl Strategy<Value = PaymentQuery> {
     let moment = || prop::option::weighted(0.3, (0..6u64).prop_map(at));
     let currency = prop::option::weighted(0.3, prop_oneof![Just(Currency::Hive), Just(Currency::Hbd)]);
     let unusual = prop::option::weighted(0.3, prop::bool::ANY);
+    let units = || prop::option::weighted(0.2, 999..1_005u64);
     let ids = prop_oneof![4 => Just(Vec::new()), 1 => prop::collection::vec((0..30u64).prop_map(payment_id), 1..9)];
-    (place, 1..8usize, states, moment(), moment(), currency, unusual, ids).prop_map(
-        |(at, limit, states, from, to, currency, unusual, ids)| PaymentQuery {
+    (place, 1..8usize, states, moment(), moment(), currency, (units(), units(), unusual), ids).prop_map(
+        |(at, limit, states, from, to, currency, (min_units, max_units, unusual), ids)| PaymentQuery {
             at,
             states,
             from,
             to,
             currency,
+            min_units,
+            max_units,
             unusual,
             ids,
             ..PaymentQuery::all(merchant_id(1), limit)
@@ -59,6 +64,8 @@ fn naive(payments: &[Payment], query: &PaymentQuery) -> Page<Payment> {
         .filter(|p| query.states.is_empty() || query.states.contains(&p.state))
         .filter(|p| in_time(p.created_at))
         .filter(|p| query.currency.is_none_or(|currency| p.amount.currency == currency))
+        .filter(|p| query.min_units.is_none_or(|least| p.amount.units >= least))
+        .filter(|p| query.max_units.is_none_or(|most| p.amount.units <= most))
         .filter(|p| query.unusual.is_none_or(|unusual| p.needs_attention() == unusual))
         .filter(|p| query.ids.is_empty() || query.ids.contains(&p.id))
         .collect();
@@ -89,6 +96,57 @@ proptest! {
             prop_assert_eq!(page, naive(&payments, &query), "{:?}", query);
         }
     }
+}
+
+#[tokio::test]
+async fn sums_of_days_hold_every_payment_of_theirs_and_no_invoice() {
+    const DAY: u64 = 86_400;
+    let store = in_memory();
+    let midnight = START.seconds() / DAY * DAY;
+    let made = |day: u64, number: u64, change: &dyn Fn(Payment) -> Payment| {
+        let created_at = Timestamp::from_seconds(midnight + day * DAY + number);
+        let id = PaymentId::new(created_at, [u8::try_from(number).unwrap(); 10]);
+        let slug = SlugToken::from_bits(id.bits());
+        change(Payment { id, slug, created_at, ..payment(1, number) })
+    };
+    let paid = |after: u64, currency| {
+        move |payment: Payment| Payment {
+            state: State::Completed,
+            completed_at: Some(payment.created_at + Duration::from_secs(after)),
+            amount: Money::new(1_000, currency),
+            quote: Quote { usd_cents: 70, ..payment.quote.clone() },
+            ..payment
+        }
+    };
+    let payments = [
+        made(0, 1, &paid(5, Currency::Hbd)),
+        made(1, 1, &paid(9, Currency::Hbd)),
+        made(1, 2, &paid(30, Currency::Hive)),
+        made(1, 3, &|payment| Payment { state: State::SystemCancelled, ..payment }),
+        made(1, 4, &|payment| payment),
+        made(1, 5, &|invoice| Payment { is_invoice: true, ..paid(1, Currency::Hbd)(invoice) }),
+        made(1, 6, &|foreign| Payment { merchant: merchant_id(2), ..paid(1, Currency::Hbd)(foreign) }),
+        made(3, 1, &paid(2, Currency::Hive)),
+    ];
+    for payment in &payments {
+        store.commit(create(payment)).await.unwrap();
+    }
+    let today = midnight / DAY + 2;
+    let query = VolumeQuery { merchant: merchant_id(1), last_day: today, days: 2 };
+    let volume = store.volume(query).await.unwrap();
+    let busy = DayVolume {
+        day: today - 1,
+        opened: 4,
+        completed: 2,
+        ended: 3,
+        hive_units: 1_000,
+        hbd_units: 1_000,
+        usd_cents: 140,
+    };
+    assert_eq!(volume.days, [busy, DayVolume { day: today, ..DayVolume::default() }]);
+    assert_eq!(volume.median_wait, Some(Duration::from_secs(30)));
+    let before_any = VolumeQuery { last_day: 3, days: 9, ..query };
+    assert_eq!(store.volume(before_any).await.unwrap().days.len(), 4, "time begins in 1970");
 }
 
 #[tokio::test]

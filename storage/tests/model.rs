@@ -456,8 +456,15 @@ async fn compare(store: &RedbStore, model: &Model) {
         let logged = model.deliveries.values().filter(|logged| logged.delivery.merchant == merchant);
         let mut newest_first: Vec<Logged> = logged.cloned().collect();
         newest_first.reverse();
-        let query = DeliveryQuery { merchant, before: None, limit: 1_000, states: Vec::new(), event: None };
-        assert_eq!(store.deliveries(query).await.unwrap(), newest_first);
+        let query =
+            DeliveryQuery { merchant, before: None, limit: 1_000, states: Vec::new(), event: None, payment: None };
+        assert_eq!(store.deliveries(query.clone()).await.unwrap(), newest_first);
+        for payment in newest_first.iter().map(|logged| logged.delivery.payment).collect::<BTreeSet<_>>() {
+            let of_payment = |logged: &&Logged| logged.delivery.payment == payment;
+            let wanted: Vec<Logged> = newest_first.iter().filter(of_payment).cloned().collect();
+            let query = DeliveryQuery { payment: Some(payment), ..query.clone() };
+            assert_eq!(store.deliveries(query).await.unwrap(), wanted);
+        }
         let replayable = newest_first.iter().rev().filter(|logged| logged.is_replayable());
         let replayable: Vec<Delivery> = replayable.map(|logged| logged.delivery.clone()).collect();
         assert_eq!(store.replayable(merchant, DeliveryId::from_bits(0), 1_000).await.unwrap(), replayable);

@@ -2,7 +2,8 @@
 
 use engine::{
     fields::{Metadata, MetadataValue},
-    payment::{Canceller, Command, Payment},
+    ledger::TxId,
+    payment::{Canceller, Command, Credit, Disposition, Finality, Payment, Route},
     time::Timestamp,
 };
 use proptest::prelude::*;
@@ -20,6 +21,24 @@ async fn found(store: &RedbStore, query: &str) -> Vec<u64> {
     let page = store.payments(query).await.unwrap();
     assert_eq!(page.total, page.items.len() as u64);
     page.items.iter().map(|payment| payment.id.made_at().since(START).as_millis().try_into().unwrap()).collect()
+}
+
+/// Returns the payment once somebody has sent it money.
+fn credited(payment: &Payment, payer: &str, tx: u8) -> Payment {
+    let credit = Credit {
+        tx_id: TxId([tx; 20]),
+        op_in_tx: 0,
+        block: None,
+        from: account(payer),
+        to: payment.pay_to.clone(),
+        money: payment.amount,
+        memo: String::new(),
+        finality: Finality::Reversible,
+        disposition: Disposition::Counted,
+        route: Route::Wallet,
+        memo_normalized: false,
+    };
+    Payment { version: payment.version + 1, transfers: vec![credit], ..payment.clone() }
 }
 
 fn described(number: u64, description: &str, order: &str) -> Payment {
@@ -100,6 +119,39 @@ async fn a_changed_payment_is_still_found_with_its_new_state() {
     let query = |states| PaymentQuery { states, query: Some("mug".to_owned()), ..PaymentQuery::all(merchant_id(1), 9) };
     assert_eq!(store.payments(query(vec![cancelled.state])).await.unwrap().items, [cancelled]);
     assert_eq!(store.payments(query(vec![opened.state])).await.unwrap().total, 0);
+}
+
+#[tokio::test]
+async fn payers_and_transactions_are_found_whenever_their_money_came() {
+    let store = in_memory();
+    let pay = async |number: u64, payer: &str, tx: u8| {
+        let opened = described(number, "Blue mug", "A");
+        store.commit(create(&opened)).await.unwrap();
+        // Odd ones are indexed before their money comes, even ones after.
+        if number % 2 == 1 {
+            store.index_search(later(), 9).await.unwrap();
+        }
+        let paid = credited(&opened, payer, tx);
+        store.commit(replace(&paid, opened.version)).await.unwrap();
+    };
+    pay(1, "alice.shop", 0xa1).await;
+    pay(2, "bob", 0xb2).await;
+    let tx = "a1".repeat(20);
+    for _ in 0..2 {
+        for (query, numbers) in [
+            ("alice", vec![1]),
+            ("@alice.shop mug", vec![1]),
+            ("bob", vec![2]),
+            (&tx, vec![1]),
+            (&tx[..12], vec![1]),
+            (&tx.to_uppercase(), vec![1]),
+            ("carol", vec![]),
+            ("alice bob", vec![]),
+        ] {
+            assert_eq!(found(&store, query).await, numbers, "{query:?}");
+        }
+        store.index_search(later(), 9).await.unwrap();
+    }
 }
 
 #[tokio::test]

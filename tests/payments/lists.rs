@@ -8,7 +8,7 @@ crate::tests!(
     a_list_is_newest_first_and_twenty_long,
     pages_and_cursors_walk_through_everything_once,
     filters_keep_what_they_name,
-    a_search_finds_ids_descriptions_and_metadata,
+    a_search_finds_ids_descriptions_metadata_payers_and_transactions,
     a_list_shows_ones_own_payments_only,
     page_and_limit_have_bounds_and_name_themselves,
 );
@@ -93,6 +93,9 @@ fn filters_keep_what_they_name() {
         (&format!("?from={from}"), vec![&hive.id, &over.id]),
         (&format!("?ids={},{},pay_00000000000000000000000000,junk", open.id, hive.id), vec![&hive.id, &open.id]),
         ("?ids=junk", vec![]),
+        ("?minAmount=1501", vec![]),
+        ("?minAmount=6&maxAmount=1500", vec![&over.id, &cancelled.id, &open.id]),
+        ("?maxAmount=5", vec![&hive.id]),
     ] {
         let page = list(&shop, query);
         assert_eq!(ids(&page).iter().collect::<Vec<_>>(), wanted, "{query}");
@@ -104,12 +107,14 @@ fn filters_keep_what_they_name() {
         ("from=yesterday", "from"),
         ("to=1", "to"),
         ("unusual=maybe", "unusual"),
+        ("minAmount=1.5", "minAmount"),
+        ("maxAmount=-1", "maxAmount"),
     ] {
         shop.get(&format!("/api/public/payments?{query}")).send().wrong(&[field]);
     }
 }
 
-fn a_search_finds_ids_descriptions_and_metadata() {
+fn a_search_finds_ids_descriptions_metadata_payers_and_transactions() {
     let shop = shared().shop();
     let mug = shop.open_with(&json!({
         "amount": "5", "currency": "HBD", "description": "Blue Mug, large", "metadata": { "orderId": "ord-4711" },
@@ -130,6 +135,13 @@ fn a_search_finds_ids_descriptions_and_metadata() {
             (found.iter().collect::<Vec<_>>() == wanted).then_some(found)
         });
         assert_eq!(found.len(), wanted.len());
+    }
+    let dev = shared();
+    let payer = dev.ledger.account("finder");
+    let tx_id = dev.ledger.transfer(&payer, &shop.account.name, "0.005 HBD", &pot.memo);
+    shop.until_status(&pot.id, "completed");
+    for query in [&payer.name, &tx_id] {
+        assert_eq!(ids(&list(&shop, &format!("?query={query}"))), [pot.id.as_str()], "{query}");
     }
     let long = "x".repeat(201);
     shop.get(&format!("/api/public/payments?query={long}")).send().wrong(&["query"]);

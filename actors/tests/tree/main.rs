@@ -413,6 +413,7 @@ async fn a_failed_write_ends_the_engine() {
             payment(id: PaymentId) -> Option<Payment>;
             payment_by_slug(slug: SlugToken) -> Option<Payment>;
             payments(query: PaymentQuery) -> Page<Payment>;
+            volume(query: VolumeQuery) -> Volume;
             due(before: Timestamp, after: Option<(Timestamp, PaymentId)>, limit: usize) -> Vec<(Timestamp, PaymentId)>;
             in_flight() -> Vec<PaymentId>;
             open_facilitations() -> Vec<Claimed>;

@@ -251,6 +251,7 @@ async fn a_redelivery_is_a_new_delivery_of_the_same_event_and_is_sent_once() {
         limit: 9,
         states: vec![DeliveryState::Delivered],
         event: None,
+        payment: None,
     };
     world
         .until("it is written down", async || world.gateway().deliveries(query.clone()).await.unwrap().len() == 1)

@@ -63,7 +63,16 @@ pub(super) async fn merchants(facade: &Facade, mut call: Call) -> Result<Respons
         ..v1::ListMerchantsRequest::default()
     };
     query.finish()?;
-    let rows = facade.engine.exports().export_merchants(call.caller.request(request)).await?.into_inner();
+    merchants_file(facade, call.caller.request(request), format).await
+}
+
+/// Sends the merchants of a request, however it was asked.
+pub(super) async fn merchants_file(
+    facade: &Facade,
+    request: tonic::Request<v1::ListMerchantsRequest>,
+    format: Format,
+) -> Result<Response, Refusal> {
+    let rows = facade.engine.exports().export_merchants(request).await?.into_inner();
     Ok(file(facade, "merchants", format, rows))
 }
 

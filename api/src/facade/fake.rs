@@ -205,6 +205,11 @@ impl payments_server::Payments for Fake {
         Ok(Response::new(answer))
     }
 
+    async fn get_volume(&self, request: Request<v1::GetVolumeRequest>) -> Result<Response<v1::Volume>, Status> {
+        self.keyed(&request)?;
+        Ok(Response::new(v1::Volume::default()))
+    }
+
     async fn cancel_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {
         self.keyed(&request)?;
         self.cancelled(self.known(&request.get_ref().payment_id)?)
@@ -341,6 +346,10 @@ impl fees_server::Fees for Fake {
 
 #[tonic::async_trait]
 impl system_server::System for Fake {
+    async fn list_nodes(&self, _: Request<v1::ListNodesRequest>) -> Result<Response<v1::ListNodesResponse>, Status> {
+        Ok(Response::new(v1::ListNodesResponse::default()))
+    }
+
     async fn get_health(&self, _: Request<v1::GetHealthRequest>) -> Result<Response<v1::GetHealthResponse>, Status> {
         self.open()?;
         let health = *self.health.lock().expect("one test");

@@ -1,11 +1,16 @@
 //! How we are: for people and load balancers.
 
+use engine::time::Timestamp;
 use http::StatusCode;
 use proto::v1::{self, Health};
 use serde::Serialize;
 use warp::reply::Response;
 
-use super::{Facade, Refusal, answer, call::Call};
+use super::{
+    Facade, Refusal, answer,
+    call::Call,
+    record::{self, Text},
+};
 
 #[derive(Serialize)]
 struct Status {
@@ -56,6 +61,42 @@ pub(super) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refus
         scanned_block: report.scanned_block,
     };
     Ok(answer::json(code, &body))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Nodes<'a> {
+    data: Vec<Node<'a>>,
+    needed: u32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Node<'a> {
+    name: &'a str,
+    failures: u32,
+    answered_at: Option<Text<Timestamp>>,
+    rests_until: Option<Text<Timestamp>>,
+}
+
+impl<'a> Node<'a> {
+    fn of(node: &'a v1::LedgerNode) -> Self {
+        let at = |ms: Option<i64>| ms.map(|ms| Text(record::instant(ms)));
+        Self {
+            name: &node.name,
+            failures: node.failures,
+            answered_at: at(node.answered_at_ms),
+            rests_until: at(node.rests_until_ms),
+        }
+    }
+}
+
+/// Answers with how the ledger's nodes are, to admins.
+pub(super) async fn nodes(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::ListNodesRequest {});
+    let found = facade.engine.system().list_nodes(request).await?.into_inner();
+    let body = Nodes { data: found.nodes.iter().map(Node::of).collect(), needed: found.needed };
+    Ok(answer::json(StatusCode::OK, &body))
 }
 
 async fn ask(facade: &Facade, call: &Call) -> Result<v1::GetHealthResponse, Refusal> {

@@ -141,6 +141,7 @@ impl Facade {
             ["api", "public", "payments", "list"] => on!(call, GET => payments::list(self, call)),
             ["api", "public", "payments", "export"] => on!(call, GET => export::payments(self, call)),
             ["api", "public", "payments", "fee-rate"] => on!(call, GET => payments::fee_rate(self, call)),
+            ["api", "public", "payments", "volume"] => on!(call, GET => payments::volume(self, call)),
             ["api", "public", "payments", id] => on!(call, GET => payments::get(self, call, id)),
             ["api", "public", "payments", id, "status"] => on!(call, GET => payments::status(self, call, id)),
             ["api", "public", "payments", id, "cancel"] => on!(call, POST => payments::cancel(self, call, id)),
@@ -193,6 +194,7 @@ impl Facade {
             }
 
             // Admins.
+            ["api", "admin", "nodes"] => on!(call, GET => health::nodes(self, call)),
             ["api", "admin", "audit"] => on!(call, GET => keys::audit(self, call)),
             ["api", "admin", "merchants", "export"] => on!(call, GET => export::merchants(self, call)),
             ["api", "admin", "merchants"] | ["api", "admin", "merchants", "list"] => {

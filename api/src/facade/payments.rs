@@ -100,6 +100,46 @@ pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     Ok(answer::json(StatusCode::OK, &Page::new(data, page.page, page.limit, page.total, page.next_cursor)))
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Volume {
+    days: Vec<Day>,
+    median_ms_to_pay: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Day {
+    day: String,
+    opened: u64,
+    completed: u64,
+    ended: u64,
+    hive: Text<u64>,
+    hbd: Text<u64>,
+    usd_cents: u64,
+}
+
+/// Answers with sums over the last days, today the last of them.
+pub(super) async fn volume(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let days = query.days();
+    query.finish()?;
+    let request = call.caller.request(v1::GetVolumeRequest { days });
+    let volume = facade.engine.payments().get_volume(request).await?.into_inner();
+    let day = |day: &v1::DayVolume| Day {
+        day: record::instant(day.day_ms).to_ledger().chars().take(10).collect(),
+        opened: day.opened,
+        completed: day.completed,
+        ended: day.ended,
+        hive: Text(day.hive_units),
+        hbd: Text(day.hbd_units),
+        usd_cents: day.usd_cents,
+    };
+    let body = Volume { days: volume.days.iter().map(day).collect(), median_ms_to_pay: volume.median_ms_to_pay };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
 /// Cancels for the merchant.
 pub(super) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });

@@ -8,6 +8,7 @@ use super::record;
 /// Page numbers beyond this are refused: nobody has so many payments.
 const PAGE_MAX: u32 = 1_000_000_000;
 const LIMIT_MAX: u32 = 100;
+const DAYS_MAX: u32 = 366;
 const IDS_MAX: usize = 100;
 const QUERY_MAX_CHARS: usize = 200;
 
@@ -49,6 +50,8 @@ impl Query {
             from_ms: self.instant("from"),
             to_ms: self.instant("to"),
             currency: self.currency(),
+            min_amount_units: self.units("minAmount"),
+            max_amount_units: self.units("maxAmount"),
             unusual: self.boolean("unusual"),
             ids: self.ids(),
             query: self.search(),
@@ -62,6 +65,21 @@ impl Query {
             return self.wrong("query", format!("must have at most {QUERY_MAX_CHARS} characters"));
         }
         Some(text)
+    }
+
+    /// Reads smallest units.
+    fn units(&mut self, name: &str) -> Option<u64> {
+        let text = self.get(name)?;
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        match text.parse().ok().filter(|_| digits) {
+            Some(units) => Some(units),
+            None => self.wrong(name, "must be a whole number of smallest units"),
+        }
+    }
+
+    /// Reads `days`, 1 to 366, 30 when missing.
+    pub(super) fn days(&mut self) -> u32 {
+        self.number("days", DAYS_MAX).unwrap_or(30)
     }
 
     /// Reads a truth value.
@@ -172,7 +190,7 @@ mod tests {
     #[test]
     fn every_filter_is_read_or_named() {
         let mut query = Query::parse(
-            "status=pending,completed&status=failed&currency=HIVE&from=2026-11-20T14:00:00Z&unusual=true&ids=a,b&query=blue%20mug",
+            "status=pending,completed&status=failed&currency=HIVE&from=2026-11-20T14:00:00Z&unusual=true&ids=a,b&query=blue%20mug&minAmount=1&maxAmount=2500",
         );
         let request = query.payments();
         query.finish().expect("good");
@@ -181,9 +199,10 @@ mod tests {
         assert_eq!(request.from_ms, Some(1_795_183_200_000));
         assert_eq!((request.unusual, request.query.as_deref()), (Some(true), Some("blue mug")));
         assert_eq!(request.ids, ["a", "b"]);
+        assert_eq!((request.min_amount_units, request.max_amount_units), (Some(1), Some(2_500)));
         assert_eq!(
-            named("status=paid&currency=hbd&from=yesterday&to=2026-11-20&unusual=maybe"),
-            ["status", "from", "to", "currency", "unusual"]
+            named("status=paid&currency=hbd&from=yesterday&to=2026-11-20&unusual=maybe&minAmount=-1&maxAmount=1.5"),
+            ["status", "from", "to", "currency", "minAmount", "maxAmount", "unusual"]
         );
         assert_eq!(named(&format!("ids={}", "x,".repeat(101))), ["ids"]);
     }

@@ -242,6 +242,7 @@ pub(super) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Res
         cursor: query.get("cursor").map(str::to_owned),
         states: states(&mut query),
         event_id: query.get("eventId").map(str::to_owned),
+        payment_id: query.get("paymentId").map(str::to_owned),
     };
     query.finish()?;
     let request = call.caller.request(request);

@@ -17,6 +17,7 @@ use proto::{
     ApiError, Reason,
     v1::{self, metadata_value::Value},
 };
+use storage::{DayVolume, Volume};
 
 /// Turns a refusal of the engine into the wire's.
 pub(super) fn error(error: GatewayError) -> ApiError {
@@ -304,6 +305,20 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
 }
 
 /// Writes a merchant without its secrets.
+pub(super) fn volume(volume: Volume) -> v1::Volume {
+    let day = |day: DayVolume| v1::DayVolume {
+        day_ms: i64::try_from(day.day.saturating_mul(86_400_000)).unwrap_or(i64::MAX),
+        opened: day.opened,
+        completed: day.completed,
+        ended: day.ended,
+        hive_units: day.hive_units,
+        hbd_units: day.hbd_units,
+        usd_cents: day.usd_cents,
+    };
+    let median = volume.median_wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+    v1::Volume { days: volume.days.into_iter().map(day).collect(), median_ms_to_pay: median }
+}
+
 pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
     let key = merchant.keys.first();
     v1::Merchant {

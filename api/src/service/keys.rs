@@ -48,7 +48,7 @@ impl Service {
     fn list_of(&self, merchant: &Merchant) -> Response<v1::ListApiKeysResponse> {
         let now = self.gateway.now();
         let keys = merchant.keys.iter().filter(|key| key.is_alive(now)).map(record).collect();
-        Response::new(v1::ListApiKeysResponse { keys })
+        Response::new(v1::ListApiKeysResponse { keys, may_roll: self.gateway.allows_key_roll() })
     }
 }
 
@@ -242,6 +242,8 @@ impl Exports for Service {
             from: asked.from_ms.map(convert::instant),
             to: asked.to_ms.map(convert::instant),
             currency: asked.currency.map(convert::read_currency).transpose()?,
+            min_units: asked.min_amount_units,
+            max_units: asked.max_amount_units,
             unusual: asked.unusual,
             ids,
             query: asked.query,

@@ -24,6 +24,10 @@ use super::{
 
 /// Items on a page where the caller does not say.
 pub(super) const DEFAULT_LIMIT: u32 = 20;
+/// Days that are added up where the caller does not say.
+const DEFAULT_DAYS: u32 = 30;
+/// Days that are added up at most.
+const MAX_DAYS: u32 = 366;
 /// Items on a page at most.
 pub(super) const MAX_LIMIT: u32 = 100;
 
@@ -145,6 +149,8 @@ impl Payments for Service {
             from: asked.from_ms.map(convert::instant),
             to: asked.to_ms.map(convert::instant),
             currency: asked.currency.map(convert::read_currency).transpose()?,
+            min_units: asked.min_amount_units,
+            max_units: asked.max_amount_units,
             unusual: asked.unusual,
             ids,
             query: asked.query,
@@ -162,6 +168,17 @@ impl Payments for Service {
         let now = self.gateway.now();
         let payments = found.items.into_iter().map(|payment| convert::payment(payment, &merchant, now)).collect();
         Ok(Response::new(v1::ListPaymentsResponse { payments, page, limit, total: found.total, next_cursor }))
+    }
+
+    async fn get_volume(&self, request: Request<v1::GetVolumeRequest>) -> Result<Response<v1::Volume>, Status> {
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
+        let days = match request.get_ref().days {
+            0 => DEFAULT_DAYS,
+            days if days <= MAX_DAYS => days,
+            _ => return Err(ApiError::field("days", format!("must be a whole number from 1 to {MAX_DAYS}")).into()),
+        };
+        let volume = self.gateway.volume(merchant.id, u64::from(days)).await.map_err(error)?;
+        Ok(Response::new(convert::volume(volume)))
     }
 
     async fn cancel_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {

@@ -4,7 +4,10 @@ use actors::GatewayError;
 use proto::v1::{self, Health, fees_server::Fees, system_server::System};
 use tonic::{Request, Response, Status};
 
-use super::{Service, convert::error};
+use super::{
+    Service,
+    convert::{error, millis},
+};
 
 #[tonic::async_trait]
 impl Fees for Service {
@@ -38,5 +41,21 @@ impl System for Service {
             scanned_block: report.ledger.scanned_num,
             awake_sessions: report.awake as u64,
         }))
+    }
+
+    async fn list_nodes(
+        &self,
+        request: Request<v1::ListNodesRequest>,
+    ) -> Result<Response<v1::ListNodesResponse>, Status> {
+        self.admin(&request).await?;
+        let (nodes, needed) = self.gateway.nodes();
+        let nodes = nodes.into_iter().map(|node| v1::LedgerNode {
+            name: node.name,
+            failures: node.failures,
+            answered_at_ms: node.answered_at.map(millis),
+            rests_until_ms: node.rests_until.map(millis),
+        });
+        let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+        Ok(Response::new(v1::ListNodesResponse { nodes: nodes.collect(), needed }))
     }
 }

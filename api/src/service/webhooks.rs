@@ -2,7 +2,7 @@
 
 use actors::{EndpointState, Replayed};
 use engine::{
-    ids::{DeliveryId, EventId},
+    ids::{DeliveryId, EventId, PaymentId},
     merchant::Scope,
     webhook::{Attempt, DeliveryState, Logged, Outcome, Trigger},
 };
@@ -82,11 +82,13 @@ impl WebhookEndpoints for Service {
         let (_, limit) = page_of(1, asked.limit)?;
         let before = asked.cursor.map(|cursor| cursor.parse::<DeliveryId>()).transpose();
         let event = asked.event_id.map(|event| event.parse::<EventId>()).transpose();
+        let payment = asked.payment_id.map(|payment| payment.parse::<PaymentId>()).transpose();
         let query = DeliveryQuery {
             merchant: merchant.id,
             before: before.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an answer"))?,
             limit: limit as usize + 1,
             states: asked.states.into_iter().map(read_state).collect::<Result<_, _>>()?,
+            payment: payment.map_err(|wrong| ApiError::field("paymentId", wrong.to_string()))?,
             event: event.map_err(|wrong| ApiError::field("eventId", wrong.to_string()))?,
         };
         let mut found = self.gateway.deliveries(query).await.map_err(error)?;

@@ -197,10 +197,12 @@ fn a_summary_has_these_bytes() {
         amount: Money::new(10_500, Currency::Hbd),
         created_at: at(1_763_647_200_007),
         is_unusual: true,
+        is_invoice: true,
+        completed_at: Some(at(1_763_647_260_007)),
+        usd_cents: 1_050,
     };
-    pinned(summary, &summary_to_bytes(&summary), "010602010000019aa1909b070000000000002904", |bytes| {
-        summary_from_bytes(bytes.try_into().unwrap())
-    });
+    let bytes = "010602030000019aa1909b0700000000000029040000019aa1918567000000000000041a";
+    pinned(summary, &summary_to_bytes(&summary), bytes, |bytes| summary_from_bytes(bytes.try_into().unwrap()));
     let newer = [2; SUMMARY_LEN];
     assert_eq!(summary_from_bytes(&newer), Err(Damage::Version { found: 2, known: 1 }));
 }

@@ -26,6 +26,8 @@ pub(crate) struct PaymentFacts {
     pub(crate) deadline_ms: Option<u64>,
     /// Whether the chain still has to decide something of it.
     pub(crate) is_in_flight: bool,
+    /// Transfers and refunds that are kept of it; their number only grows.
+    pub(crate) moves: usize,
 }
 
 impl PaymentFacts {
@@ -38,6 +40,7 @@ impl PaymentFacts {
             state: payment.state,
             deadline_ms: (payment.state == State::Pending).then(|| payment.deadline().millis()),
             is_in_flight: payment.is_undecided(),
+            moves: payment.transfers.len() + payment.refunds.len(),
         }
     }
 }
@@ -61,6 +64,8 @@ struct FactsRecord {
     transfers: Vec<CreditFacts>,
     #[prost(message, optional, tag = "22")]
     claim: Option<Skipped>,
+    #[prost(message, repeated, tag = "27")]
+    refunds: Vec<Skipped>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
@@ -85,6 +90,7 @@ pub(crate) fn payment_facts(bytes: &[u8]) -> Result<PaymentFacts, Damage> {
         deadline_ms: (state == State::Pending).then(|| deadline.millis()),
         is_in_flight: record.claim.is_some()
             || record.transfers.iter().any(|credit| credit.finality == Finality::Reversible.number()),
+        moves: record.transfers.len() + record.refunds.len(),
     })
 }
 
@@ -99,6 +105,12 @@ pub(crate) struct Summary {
     pub(crate) created_at: Timestamp,
     /// Whether the merchant should look at it.
     pub(crate) is_unusual: bool,
+    /// Whether it collects fees: no sale.
+    pub(crate) is_invoice: bool,
+    /// When it completed.
+    pub(crate) completed_at: Option<Timestamp>,
+    /// Its worth in US cents.
+    pub(crate) usd_cents: u64,
 }
 
 impl Summary {
@@ -109,15 +121,20 @@ impl Summary {
             amount: payment.amount,
             created_at: payment.created_at,
             is_unusual: payment.needs_attention(),
+            is_invoice: payment.is_invoice,
+            completed_at: payment.completed_at,
+            usd_cents: payment.quote.usd_cents,
         }
     }
 }
 
-/// Bytes of a summary: version, state, currency, flags, created at, amount; big endian.
-pub(crate) const SUMMARY_LEN: usize = 20;
+/// Bytes of a summary: version, state, currency, flags, created at, amount, completed at (0 before), US cents; big
+/// endian.
+pub(crate) const SUMMARY_LEN: usize = 36;
 
 const SUMMARY_VERSION: u8 = 1;
 const UNUSUAL: u8 = 1;
+const INVOICE: u8 = 2;
 
 /// Returns a summary's stored form.
 pub(crate) fn summary_to_bytes(summary: &Summary) -> [u8; SUMMARY_LEN] {
@@ -126,9 +143,11 @@ pub(crate) fn summary_to_bytes(summary: &Summary) -> [u8; SUMMARY_LEN] {
     bytes[0] = SUMMARY_VERSION;
     bytes[1] = small(summary.state.number());
     bytes[2] = small(summary.amount.currency.number());
-    bytes[3] = if summary.is_unusual { UNUSUAL } else { 0 };
+    bytes[3] = if summary.is_unusual { UNUSUAL } else { 0 } | if summary.is_invoice { INVOICE } else { 0 };
     bytes[4..12].copy_from_slice(&summary.created_at.millis().to_be_bytes());
-    bytes[12..].copy_from_slice(&summary.amount.units.to_be_bytes());
+    bytes[12..20].copy_from_slice(&summary.amount.units.to_be_bytes());
+    bytes[20..28].copy_from_slice(&summary.completed_at.map_or(0, Timestamp::millis).to_be_bytes());
+    bytes[28..].copy_from_slice(&summary.usd_cents.to_be_bytes());
     bytes
 }
 
@@ -145,5 +164,8 @@ pub(crate) fn summary_from_bytes(bytes: &[u8; SUMMARY_LEN]) -> Result<Summary, D
         amount: Money::new(word(8)?, currency),
         created_at: time(word(0)?),
         is_unusual: flags & UNUSUAL != 0,
+        is_invoice: flags & INVOICE != 0,
+        completed_at: Some(word(16)?).filter(|ms| *ms > 0).map(time),
+        usd_cents: word(24)?,
     })
 }

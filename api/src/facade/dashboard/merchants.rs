@@ -2,11 +2,16 @@
 
 use askama::Template;
 use http::StatusCode;
-use proto::{Reason, v1};
+use proto::v1;
 use warp::reply::Response;
 
 use super::{
-    super::{Refusal, pages},
+    super::{
+        Refusal,
+        export::{self, Format},
+        pages,
+        query::Query,
+    },
     Frame, Visit, minute, settings,
 };
 
@@ -21,8 +26,8 @@ struct MerchantsPage<'v> {
     total: u64,
     page: u32,
     pages: u64,
-    query: String,
-    active: String,
+    filter: Filter,
+    export_query: String,
     limit: u32,
     limits: [u32; 3],
     before: Option<String>,
@@ -38,34 +43,56 @@ struct Row {
     is_admin: bool,
 }
 
+/// What the visitor filters by.
+struct Filter {
+    query: String,
+    active: String,
+}
+
+impl Filter {
+    fn read(query: &Query) -> Self {
+        Self {
+            query: query.get("query").unwrap_or_default().chars().take(200).collect(),
+            active: query.get("active").unwrap_or("all").to_owned(),
+        }
+    }
+
+    /// Writes the filter into an address, and what else is to stand there.
+    fn write(&self, more: &[(&str, String)]) -> String {
+        let mut out = url::form_urlencoded::Serializer::new(String::new());
+        out.append_pair("query", &self.query).append_pair("active", &self.active);
+        out.extend_pairs(more);
+        out.finish()
+    }
+
+    fn request(&self, page: u32, limit: u32) -> v1::ListMerchantsRequest {
+        v1::ListMerchantsRequest {
+            page,
+            limit,
+            query: self.query.clone(),
+            active: match self.active.as_str() {
+                "active" => Some(true),
+                "inactive" => Some(false),
+                _ => None,
+            },
+        }
+    }
+}
+
 /// Answers with the merchants, to admins.
 pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
-    if !visit.merchant.admin {
-        return Err(Reason::AdminRequired.into());
-    }
+    visit.admin()?;
     let asked = visit.call.query();
     let number = |name: &str| asked.get(name).and_then(|text| text.parse::<u32>().ok());
     let limit = number("limit").filter(|limit| LIMITS.contains(limit)).unwrap_or(LIMITS[0]);
     let page = number("page").filter(|page| (1..=1_000_000).contains(page)).unwrap_or(1);
-    let query: String = asked.get("query").unwrap_or_default().chars().take(200).collect();
-    let active = asked.get("active").unwrap_or("all").to_owned();
-    let request = v1::ListMerchantsRequest {
-        page,
-        limit,
-        query: query.clone(),
-        active: match active.as_str() {
-            "active" => Some(true),
-            "inactive" => Some(false),
-            _ => None,
-        },
-    };
-    let found = visit.facade.engine.merchants().list_merchants(visit.request(request)).await?.into_inner();
+    let filter = Filter::read(&asked);
+    let request = visit.request(filter.request(page, limit));
+    let found = visit.facade.engine.merchants().list_merchants(request).await?.into_inner();
     let pages = found.total.div_ceil(u64::from(limit));
     let address = |page: u32| {
-        let mut out = url::form_urlencoded::Serializer::new(String::new());
-        out.append_pair("query", &query).append_pair("active", &active);
-        out.append_pair("limit", &limit.to_string()).append_pair("page", &page.to_string());
-        format!("/dashboard/merchants?{}", out.finish())
+        let place = [("limit", limit.to_string()), ("page", page.to_string())];
+        format!("/dashboard/merchants?{}", filter.write(&place))
     };
     let row = |merchant: &v1::Merchant| Row {
         id: merchant.id.clone(),
@@ -80,15 +107,22 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
         rows: found.merchants.iter().map(row).collect(),
         total: found.total,
         page,
-        pages,
+        pages: pages.max(1),
         before: (page > 1).then(|| address(page - 1)),
         after: (u64::from(page) < pages).then(|| address(page + 1)),
-        query: query.clone(),
-        active: active.clone(),
+        export_query: filter.write(&[]),
+        filter,
         limit,
         limits: LIMITS,
     };
     Ok(pages::html(StatusCode::OK, page.render(), None))
+}
+
+/// Answers with every merchant of the filter as a file, to admins.
+pub(super) async fn export(visit: &Visit<'_>, format: Format) -> Result<Response, Refusal> {
+    visit.admin()?;
+    let request = Filter::read(&visit.call.query()).request(1, 0);
+    export::merchants_file(visit.facade, visit.request(request), format).await
 }
 
 /// Switches a merchant on or off.

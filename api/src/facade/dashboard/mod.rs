@@ -11,8 +11,10 @@ use warp::reply::Response;
 use super::{Facade, Refusal, call::Call, export::Format, pages, query::Query};
 
 mod astray;
+mod audit;
 mod ledger;
 mod merchants;
+mod nodes;
 mod overview;
 mod payment;
 mod payments;
@@ -24,6 +26,8 @@ use sessions::{Session, Sessions};
 
 /// The session's cookie: the prefix makes browsers refuse it from anywhere but this host, over TLS.
 const COOKIE: &str = "__Host-hivetill";
+/// How long a browser keeps it: no session lives longer.
+const SESSION_SECONDS: u32 = 7 * 86_400;
 const LOGIN: &str = "/dashboard/login";
 
 /// What the dashboard needs.
@@ -40,6 +44,11 @@ impl Desk {
     #[must_use]
     pub fn new(secret: [u8; 32], test_ledger: Option<String>) -> Self {
         Self { sessions: Sessions::new(secret), test_ledger }
+    }
+
+    /// Opens a session, whose cookie goes with the answer.
+    fn logged_in(&self, answer: Response, key: HeaderValue, merchant_id: String) -> Response {
+        with_cookie(answer, &self.sessions.open(key, merchant_id), SESSION_SECONDS)
     }
 }
 
@@ -81,6 +90,10 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
     }
     let Some((token, session)) = visitor(desk, &call) else { return Ok(pages::see_other(LOGIN)) };
     call.caller.api_key = Some(session.key.clone());
+    if let Some(limits) = &facade.edge.limits {
+        let is_export = path.last().is_some_and(|last| last.ends_with(".csv") || last.ends_with(".json"));
+        limits.admit_visit(session.key.as_bytes(), !is_post, is_export)?;
+    }
     let form = if is_post { call.form().await? } else { Query::parse("") };
     if is_post && !desk.sessions.is_form_token(&token, form.get("token").unwrap_or_default()) {
         return Err(Reason::InvalidFormToken.into());
@@ -125,10 +138,15 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
         (true, ["webhooks", "replay"]) => webhooks::replay(&visit).await,
         (false, ["webhooks", id]) => webhooks::delivery(&visit, id).await,
         (true, ["webhooks", id, "redeliver"]) => webhooks::redeliver(&visit, id).await,
-        (false, ["settings"]) => Ok(settings::page(&visit, StatusCode::OK, Vec::new())),
+        (false, ["settings"]) => settings::page(&visit, StatusCode::OK, Vec::new()).await,
         (true, ["settings"]) => settings::save(&visit).await,
         (true, ["settings", "secret"]) => settings::new_secret(&visit).await,
+        (true, ["settings", "keys", id, "roll"]) => settings::roll_key(&visit, id).await,
         (false, ["merchants"]) => merchants::page(&visit).await,
+        (false, ["merchants.csv"]) => merchants::export(&visit, Format::Csv { bom: false }).await,
+        (false, ["merchants.json"]) => merchants::export(&visit, Format::Json).await,
+        (false, ["audit"]) => audit::page(&visit).await,
+        (false, ["nodes"]) => nodes::page(&visit).await,
         (true, ["merchants", id, "active"]) => merchants::set_active(&visit, id).await,
         (true, ["merchants", id, "key"]) => merchants::new_key(&visit, id).await,
         _ => Err(Reason::UnknownRoute.into()),
@@ -144,6 +162,16 @@ impl Visit<'_> {
             done: self.call.query().get("done").and_then(done),
             problems,
         }
+    }
+
+    /// Returns the text of the key the visitor logged in with.
+    fn key(&self) -> &str {
+        self.call.caller.api_key.as_ref().and_then(|key| key.to_str().ok()).unwrap_or_default()
+    }
+
+    /// Refuses whoever is no admin.
+    fn admin(&self) -> Result<(), Refusal> {
+        if self.merchant.admin { Ok(()) } else { Err(Reason::AdminRequired.into()) }
     }
 
     fn request<T>(&self, message: T) -> tonic::Request<T> {
@@ -236,6 +264,7 @@ pub(super) fn refusal(refused: &ApiError, request_id: &str) -> Response {
     let title = match refused.http() {
         403 => "Not allowed",
         404 => "Not found",
+        429 => "Too many requests",
         _ => "This did not work",
     };
     let message = match refused.reason {
@@ -294,8 +323,7 @@ async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response
             if let Some(old) = cookie(&call) {
                 desk.sessions.close(&old);
             }
-            let token = desk.sessions.open(key, merchant.id);
-            Ok(with_cookie(pages::see_other("/dashboard"), &token, 7 * 86_400))
+            Ok(desk.logged_in(pages::see_other("/dashboard"), key, merchant.id))
         }
         Err(refused) => {
             if let Some(limits) = facade.edge.limits.as_ref().filter(|_| refused.reason == Reason::InvalidApiKey) {

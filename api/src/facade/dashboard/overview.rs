@@ -1,23 +1,19 @@
 //! The overview: what came in over thirty days, what needs a look, and how everything is.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
 use askama::Template;
-use engine::money::Currency;
 use http::StatusCode;
-use proto::v1::{self, Health, PaymentStatus};
+use proto::v1::{self, Health};
 use warp::reply::Response;
 
 use super::{
     super::{Refusal, pages, record},
-    Frame, Visit, decimal,
+    Frame, Visit, decimal, minute,
 };
 
 /// The days of the chart.
-const DAYS: i64 = 30;
-const DAY_MS: i64 = 86_400_000;
-/// Payments that are read for the figures; beyond, the page says that they are of the newest only.
-const MAX_READ: usize = 5_000;
+const DAYS: u32 = 30;
 
 #[derive(Template)]
 #[template(path = "dashboard/overview.html")]
@@ -26,13 +22,19 @@ struct OverviewPage<'v> {
     periods: Vec<Period>,
     bars: Vec<Bar>,
     days: Vec<Day>,
+    since: String,
+    opened: u64,
     median: Option<String>,
     attention: u64,
-    is_capped: bool,
-    engine: &'static str,
-    head_block: u32,
-    behind: u32,
-    webhook: &'static str,
+    webhook: Wellness,
+    ledger: Wellness,
+}
+
+/// How something is: a word, whether it is as it should be, and what there is to say.
+pub(super) struct Wellness {
+    pub(super) word: &'static str,
+    pub(super) is_well: bool,
+    notes: Vec<String>,
 }
 
 /// The figures of some days up to today.
@@ -55,36 +57,10 @@ struct Bar {
 struct Day {
     date: String,
     count: u64,
+    success: String,
     hive: String,
     hbd: String,
     usd: String,
-}
-
-/// The sums of a day or of several.
-#[derive(Default, Clone, Copy)]
-struct Sums {
-    hive: u64,
-    hbd: u64,
-    cents: u64,
-    completed: u64,
-    ended: u64,
-}
-
-impl Sums {
-    fn add(&mut self, payment: &v1::Payment) {
-        let status = PaymentStatus::try_from(payment.status).unwrap_or_default();
-        let is_open = matches!(status, PaymentStatus::Pending | PaymentStatus::Processing | PaymentStatus::Unspecified);
-        self.ended += u64::from(!is_open);
-        if status != PaymentStatus::Completed {
-            return;
-        }
-        self.completed += 1;
-        self.cents += payment.usd_cents;
-        match record::currency(payment.currency) {
-            Currency::Hive => self.hive += payment.amount_units,
-            Currency::Hbd => self.hbd += payment.amount_units,
-        }
-    }
 }
 
 fn dollars(cents: u64) -> String {
@@ -99,115 +75,107 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let attention = engine.payments().list_payments(visit.request(unusual)).await?.into_inner().total;
     let endpoint = v1::GetWebhookEndpointRequest { merchant_id: visit.merchant.id.clone() };
     let endpoint = engine.webhook_endpoints().get_webhook_endpoint(visit.request(endpoint)).await?.into_inner();
-    let (payments, is_capped) = recent(visit).await?;
-
-    let mut days: BTreeMap<i64, Sums> = BTreeMap::new();
-    let mut waits: Vec<i64> = Vec::new();
-    let today = payments.iter().map(|payment| payment.read_at_ms).max().unwrap_or(0).div_euclid(DAY_MS);
-    for day in (today - DAYS + 1).max(0)..=today {
-        days.insert(day, Sums::default());
-    }
-    for payment in &payments {
-        if let Some(sums) = days.get_mut(&payment.created_at_ms.div_euclid(DAY_MS)) {
-            sums.add(payment);
-        }
-        waits.extend(payment.completed_at_ms.map(|at| (at - payment.created_at_ms).max(0)));
-    }
-    waits.sort_unstable();
+    let volume = engine.payments().get_volume(visit.request(v1::GetVolumeRequest { days: DAYS })).await?.into_inner();
     let page = OverviewPage {
         frame: visit.frame("overview", Vec::new()),
-        periods: [("Today", 1), ("7 days", 7), ("30 days", DAYS)]
-            .map(|(name, count)| period(name, &days, today, count))
+        periods: [("Today", 1), ("7 days", 7), ("30 days", DAYS as usize)]
+            .map(|(name, count)| period(name, &volume.days, count))
             .into(),
-        bars: bars(&days),
-        days: days.iter().rev().filter(|(_, sums)| sums.ended > 0).map(|(day, sums)| line(*day, sums)).collect(),
-        median: waits.get(waits.len() / 2).map(|ms| duration(*ms)),
+        bars: bars(&volume.days),
+        days: volume.days.iter().rev().filter(|day| day.opened > 0).map(line).collect(),
+        since: volume.days.first().map(|day| date(day.day_ms)).unwrap_or_default(),
+        opened: volume.days.iter().map(|day| day.opened).sum(),
+        median: volume.median_ms_to_pay.map(|ms| duration(Duration::from_millis(ms))),
         attention,
-        is_capped,
-        engine: match Health::try_from(health.health) {
-            Ok(Health::Ok) => "ok",
-            Ok(Health::Unavailable) => "unavailable",
-            _ => "degraded",
-        },
-        head_block: health.head_block,
-        behind: health.irreversible_block.saturating_sub(health.scanned_block),
-        webhook: match (endpoint.url.is_some(), endpoint.enabled) {
-            (false, _) => "not set",
-            (true, true) => "enabled",
-            (true, false) => "disabled",
-        },
+        webhook: webhook(&endpoint),
+        ledger: ledger(&health),
     };
     Ok(pages::html(StatusCode::OK, page.render(), None))
 }
 
-/// Reads the payments of the last days, newest first, and says whether there are more than are read.
-async fn recent(visit: &Visit<'_>) -> Result<(Vec<v1::Payment>, bool), Refusal> {
-    let mut payments: Vec<v1::Payment> = Vec::new();
-    let mut cursor = None;
-    loop {
-        let asked = v1::ListPaymentsRequest { limit: 100, cursor, ..Default::default() };
-        let found = visit.facade.engine.payments().list_payments(visit.request(asked)).await?.into_inner();
-        payments.extend(found.payments);
-        let now = payments.first().map_or(0, |payment| payment.read_at_ms);
-        let is_past = payments.last().is_none_or(|payment| payment.created_at_ms < now - (DAYS + 1) * DAY_MS);
-        match found.next_cursor {
-            Some(next) if !is_past && payments.len() < MAX_READ => cursor = Some(next),
-            more => return Ok((payments, more.is_some() && !is_past)),
-        }
-    }
+fn webhook(endpoint: &v1::WebhookEndpoint) -> Wellness {
+    let (word, is_well) = match (&endpoint.url, endpoint.enabled, endpoint.failing_since_ms) {
+        (None, ..) => ("not set", true),
+        (_, false, _) => ("disabled", false),
+        (.., Some(_)) => ("failing", false),
+        _ => ("working", true),
+    };
+    let told = [
+        ("disabled since", endpoint.disabled_at_ms),
+        ("failing since", endpoint.failing_since_ms),
+        ("last taken", endpoint.last_success_at_ms),
+    ];
+    let notes = told.into_iter().filter_map(|(what, at)| Some(format!("{what} {}", minute(at?)))).collect();
+    Wellness { word, is_well, notes }
 }
 
-fn period(name: &'static str, days: &BTreeMap<i64, Sums>, today: i64, count: i64) -> Period {
-    let mut all = Sums::default();
-    for sums in days.range(today - count + 1..=today).map(|(_, sums)| sums) {
-        all.hive += sums.hive;
-        all.hbd += sums.hbd;
-        all.cents += sums.cents;
-        all.completed += sums.completed;
-        all.ended += sums.ended;
-    }
-    let success =
-        (all.completed * 1_000).checked_div(all.ended).map(|mille| format!("{}.{} %", mille / 10, mille % 10));
+/// The scanner: whether the ledger answers, and how far it was read.
+pub(super) fn ledger(health: &v1::GetHealthResponse) -> Wellness {
+    let behind = health.irreversible_block.saturating_sub(health.scanned_block);
+    let word = match Health::try_from(health.health) {
+        Ok(Health::Ok) => "ok",
+        Ok(Health::Unavailable) => "unavailable",
+        _ if !health.ledger_reachable => "no node answers",
+        _ if !health.ledger_followed => "starting",
+        _ => "degraded",
+    };
+    let read = match behind {
+        0 => format!("every final block up to {} is read", health.scanned_block),
+        behind => format!("{behind} final blocks are still to read, the next after {}", health.scanned_block),
+    };
+    Wellness { word, is_well: word == "ok", notes: vec![read, format!("newest block {}", health.head_block)] }
+}
+
+fn success(completed: u64, ended: u64) -> Option<String> {
+    let mille = completed.saturating_mul(1_000).checked_div(ended)?;
+    Some(format!("{}.{} %", mille / 10, mille % 10))
+}
+
+fn period(name: &'static str, days: &[v1::DayVolume], count: usize) -> Period {
+    let newest = &days[days.len().saturating_sub(count)..];
+    let sum = |of: fn(&v1::DayVolume) -> u64| newest.iter().map(of).fold(0, u64::saturating_add);
     Period {
         name,
-        hive: decimal(all.hive),
-        hbd: decimal(all.hbd),
-        usd: dollars(all.cents),
-        completed: all.completed,
-        success,
+        hive: decimal(sum(|day| day.hive_units)),
+        hbd: decimal(sum(|day| day.hbd_units)),
+        usd: dollars(sum(|day| day.usd_cents)),
+        completed: sum(|day| day.completed),
+        success: success(sum(|day| day.completed), sum(|day| day.ended)),
     }
 }
 
 /// Height of the chart's area.
 const HEIGHT: u64 = 140;
 
-fn bars(days: &BTreeMap<i64, Sums>) -> Vec<Bar> {
-    let most = days.values().map(|sums| sums.cents).max().unwrap_or(0).max(1);
-    let bar = |(count, (day, sums)): (usize, (&i64, &Sums))| {
+fn bars(days: &[v1::DayVolume]) -> Vec<Bar> {
+    let most = days.iter().map(|day| day.usd_cents).max().unwrap_or(0).max(1);
+    let bar = |(count, day): (usize, &v1::DayVolume)| {
         // What came in is seen, however little it was.
-        let height = (sums.cents * HEIGHT / most).max(u64::from(sums.completed > 0) * 2);
-        let title = format!("{}: {} payments, ${}", date(*day), sums.completed, dollars(sums.cents));
+        let height = u128::from(day.usd_cents) * u128::from(HEIGHT) / u128::from(most);
+        let height = u64::try_from(height).unwrap_or(HEIGHT).max(u64::from(day.completed > 0) * 2);
+        let title = format!("{}: {} payments, ${}", date(day.day_ms), day.completed, dollars(day.usd_cents));
         Bar { x: i64::try_from(count).unwrap_or(0) * 20 + 2, y: HEIGHT - height, height, title }
     };
     days.iter().enumerate().map(bar).collect()
 }
 
-fn line(day: i64, sums: &Sums) -> Day {
+fn line(day: &v1::DayVolume) -> Day {
     Day {
-        date: date(day),
-        count: sums.completed,
-        hive: decimal(sums.hive),
-        hbd: decimal(sums.hbd),
-        usd: dollars(sums.cents),
+        date: date(day.day_ms),
+        count: day.completed,
+        success: success(day.completed, day.ended).unwrap_or_default(),
+        hive: decimal(day.hive_units),
+        hbd: decimal(day.hbd_units),
+        usd: dollars(day.usd_cents),
     }
 }
 
-fn date(day: i64) -> String {
-    record::instant(day * DAY_MS).to_ledger().chars().take(10).collect()
+fn date(day_ms: i64) -> String {
+    record::instant(day_ms).to_ledger().chars().take(10).collect()
 }
 
-fn duration(ms: i64) -> String {
-    match ms / 1_000 {
+fn duration(wait: Duration) -> String {
+    match wait.as_secs() {
         seconds @ 0..=119 => format!("{seconds} s"),
         seconds @ 120..=7_199 => format!("{} min", seconds / 60),
         seconds => format!("{} h", seconds / 3_600),
@@ -219,29 +187,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_payments_count_for_nothing_and_only_completed_ones_for_money() {
-        let mut sums = Sums::default();
-        for status in 1..=6 {
-            let payment = v1::Payment {
-                status,
-                amount_units: 1_500,
-                usd_cents: 150,
-                currency: v1::Currency::Hbd.into(),
-                ..Default::default()
-            };
-            sums.add(&payment);
-        }
-        assert_eq!((sums.completed, sums.ended, sums.hbd, sums.hive, sums.cents), (1, 4, 1_500, 0, 150));
-        let days = BTreeMap::from([(20_000, sums), (20_001, Sums::default())]);
-        let figures = period("7 days", &days, 20_001, 7);
-        assert_eq!((figures.success.as_deref(), figures.usd.as_str()), (Some("25.0 %"), "1.50"));
-        let bars = bars(&days);
-        assert_eq!((bars[0].height, bars[1].height, bars.len()), (HEIGHT, 0, 2));
-        assert!(period("Today", &days, 20_001, 1).success.is_none());
+    fn a_period_adds_up_its_own_days() {
+        let day = |number: i64, completed| v1::DayVolume {
+            day_ms: number * 86_400_000,
+            opened: 9,
+            completed,
+            ended: 4,
+            hbd_units: completed * 1_500,
+            usd_cents: completed * 150,
+            ..Default::default()
+        };
+        let days = [day(20_000, 1), day(20_001, 3), day(20_002, 0)];
+        let shown = |count| {
+            let period = period("", &days, count);
+            (period.completed, period.usd, period.success.unwrap_or_default())
+        };
+        assert_eq!(shown(1), (0, "0.00".to_owned(), "0.0 %".to_owned()));
+        assert_eq!(shown(2), (3, "4.50".to_owned(), "37.5 %".to_owned()));
+        assert_eq!(shown(30), (4, "6.00".to_owned(), "33.3 %".to_owned()));
+        assert!(success(0, 0).is_none());
+        let heights: Vec<u64> = bars(&days).iter().map(|bar| bar.height).collect();
+        assert_eq!(heights, [HEIGHT / 3, HEIGHT, 0]);
+        let tiny = [v1::DayVolume { completed: 1, ..day(1, 0) }, v1::DayVolume { usd_cents: u64::MAX, ..day(2, 1) }];
+        assert_eq!(bars(&tiny)[0].height, 2, "what came in is seen");
     }
 
     #[test]
     fn waiting_times_are_told_roughly() {
-        assert_eq!([9_000, 300_000, 86_400_000].map(duration), ["9 s", "5 min", "24 h"]);
+        assert_eq!([9, 300, 86_400].map(|seconds| duration(Duration::from_secs(seconds))), ["9 s", "5 min", "24 h"]);
+    }
+
+    #[test]
+    fn what_is_not_well_says_so() {
+        let url = Some("https://shop.example/hook".to_owned());
+        let endpoint = v1::WebhookEndpoint { url, enabled: true, ..Default::default() };
+        assert_eq!((webhook(&endpoint).word, webhook(&endpoint).is_well), ("working", true));
+        let failing = v1::WebhookEndpoint { failing_since_ms: Some(0), ..endpoint.clone() };
+        assert_eq!((webhook(&failing).word, webhook(&failing).is_well), ("failing", false));
+        let off = v1::WebhookEndpoint { enabled: false, ..failing };
+        assert_eq!(webhook(&off).word, "disabled");
+        let health = v1::GetHealthResponse { health: Health::Degraded.into(), ..Default::default() };
+        assert_eq!((ledger(&health).word, ledger(&health).is_well), ("no node answers", false));
     }
 }

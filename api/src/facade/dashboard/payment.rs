@@ -10,7 +10,7 @@ use warp::reply::Response;
 
 use super::{
     super::{Refusal, answer, pages, record},
-    Frame, Visit, ledger, minute, problems, units,
+    Frame, Visit, ledger, minute, problems, units, webhooks,
 };
 
 #[derive(Template)]
@@ -32,6 +32,7 @@ struct PaymentPage<'v> {
     can_refund: bool,
     resolution: Option<Resolved>,
     tests: Vec<(&'static str, &'static str)>,
+    deliveries: Vec<webhooks::Row>,
 }
 
 /// What the merchant decided.
@@ -60,6 +61,7 @@ async fn find(visit: &Visit<'_>, id: &str) -> Result<v1::Payment, ApiError> {
 /// Answers with a payment of the merchant's.
 pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Result<Response, Refusal> {
     let payment = find(visit, id).await?;
+    let deliveries = webhooks::of_payment(visit, id).await?;
     let currency = record::currency(payment.currency);
     let money = |units| Money::new(units, currency).to_string();
     let sums = [
@@ -99,6 +101,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
         }),
         can_cancel: is_pending && !payment.expired && payment.claim_tx_id.is_none(),
         tests: tests(visit, &payment, is_pending),
+        deliveries,
         payment: &payment,
     };
     Ok(pages::html(status, page.render(), None))

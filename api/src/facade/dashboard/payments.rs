@@ -14,7 +14,7 @@ use super::{
         query::Query,
         record,
     },
-    Frame, Visit, minute, problems,
+    Frame, Visit, minute, problems, units,
 };
 
 const STATUSES: [&str; 6] = ["pending", "processing", "completed", "failed", "user_cancelled", "system_cancelled"];
@@ -39,6 +39,8 @@ struct Filter {
     currency: String,
     from: String,
     to: String,
+    min: String,
+    max: String,
     unusual: bool,
 }
 
@@ -75,6 +77,8 @@ impl Filter {
             currency: text("currency"),
             from: text("from"),
             to: text("to"),
+            min: text("min"),
+            max: text("max"),
             unusual: query.get("unusual").is_some(),
         }
     }
@@ -88,13 +92,16 @@ impl Filter {
             ("currency", &self.currency),
             ("from", &self.from),
             ("to", &self.to),
+            ("min", &self.min),
+            ("max", &self.max),
             ("unusual", if self.unusual { "1" } else { "" }),
         ];
         out.extend_pairs(pairs.into_iter().filter(|(_, value)| !value.is_empty()));
         out.finish()
     }
 
-    /// Returns the request, which reads the same words as the REST interface; days are whole and of UTC.
+    /// Returns the request, which reads the same words as the REST interface; days are whole and of UTC, amounts as
+    /// people type them.
     fn request(&self, limit: u32, cursor: Option<&str>) -> Result<v1::ListPaymentsRequest, ApiError> {
         let mut out = url::form_urlencoded::Serializer::new(String::new());
         out.append_pair("limit", &limit.to_string());
@@ -108,6 +115,12 @@ impl Filter {
         }
         if !self.to.is_empty() {
             out.append_pair("to", &format!("{}T23:59:59.999Z", self.to));
+        }
+        for (name, typed) in [("minAmount", &self.min), ("maxAmount", &self.max)] {
+            if !typed.is_empty() {
+                let whole = units(typed).ok_or_else(|| ApiError::field(name, "must be a number such as 12.500"))?;
+                out.append_pair(name, &whole.to_string());
+            }
         }
         if self.unusual {
             out.append_pair("unusual", "true");

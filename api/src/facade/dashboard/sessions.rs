@@ -21,6 +21,8 @@ const IDLE: Duration = Duration::from_secs(12 * 3_600);
 const LIFE: Duration = Duration::from_secs(7 * 86_400);
 /// Sessions kept at once; the one unused for longest makes room.
 const MAX_SESSIONS: usize = 10_000;
+/// Sessions of one merchant kept at once: one merchant's logins end no other's sessions.
+const MAX_SESSIONS_OF_ONE: usize = 50;
 
 /// A session's name in our table: what its token hashes to, so that a memory dump opens no session.
 type Name = [u8; 32];
@@ -35,6 +37,18 @@ pub(in crate::facade) struct Sessions {
 struct Open {
     count: u64,
     sessions: BTreeMap<Name, Session>,
+}
+
+impl Open {
+    /// Ends those of the chosen sessions that were unused for longest, until there is room for one more.
+    fn make_room(&mut self, most: usize, is_chosen: impl Fn(&Session) -> bool) {
+        let mut chosen: Vec<(Instant, Name)> =
+            self.sessions.iter().filter(|(_, session)| is_chosen(session)).map(|(name, s)| (s.used, *name)).collect();
+        chosen.sort_unstable();
+        for (_, name) in chosen.iter().take((chosen.len() + 1).saturating_sub(most)) {
+            self.sessions.remove(name);
+        }
+    }
 }
 
 /// One login.
@@ -73,10 +87,8 @@ impl Sessions {
         open.count += 1;
         let token = hex::encode(self.mac(b"token", &open.count.to_be_bytes()));
         open.sessions.retain(|_, session| session.is_alive(now));
-        while open.sessions.len() >= MAX_SESSIONS {
-            let oldest = open.sessions.iter().min_by_key(|(_, session)| session.used).map(|(name, _)| *name);
-            oldest.map(|name| open.sessions.remove(&name));
-        }
+        open.make_room(MAX_SESSIONS_OF_ONE, |session| session.merchant_id == merchant_id);
+        open.make_room(MAX_SESSIONS, |_| true);
         open.sessions.insert(self.mac(b"name", token.as_bytes()), Session { key, merchant_id, opened: now, used: now });
         token
     }
@@ -175,6 +187,20 @@ mod tests {
         assert!(tokens.iter().all(|token| sessions.find(token).is_none()) && sessions.find(&other).is_some());
         sessions.close(&other);
         assert!(sessions.find(&other).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_logins_of_one_merchant_end_its_oldest_session_and_no_others() {
+        let sessions = sessions();
+        let other = sessions.open(key(), "mer_2".into());
+        let first = sessions.open(key(), "mer_1".into());
+        let mut last = String::new();
+        for _ in 0..MAX_SESSIONS_OF_ONE {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            last = sessions.open(key(), "mer_1".into());
+        }
+        assert_eq!(sessions.count("mer_1"), MAX_SESSIONS_OF_ONE);
+        assert!(sessions.find(&first).is_none() && sessions.find(&last).is_some() && sessions.find(&other).is_some());
     }
 
     #[tokio::test]

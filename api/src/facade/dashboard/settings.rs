@@ -1,8 +1,8 @@
 //! The merchant's own settings, its webhook secret, its key and its sessions.
 
 use askama::Template;
-use http::StatusCode;
-use proto::{ApiError, v1};
+use http::{HeaderValue, StatusCode};
+use proto::{ApiError, Reason, v1};
 use warp::reply::Response;
 
 use super::{
@@ -20,9 +20,50 @@ struct SettingsPage<'v> {
     webhook_url: String,
     support_url: String,
     x402: bool,
-    key_created: String,
-    key_used: String,
+    keys: Vec<Key>,
+    may_roll: bool,
     sessions: usize,
+}
+
+/// An API key as the page shows it.
+struct Key {
+    id: String,
+    name: String,
+    shape: String,
+    scopes: String,
+    created: String,
+    used: String,
+    expires: String,
+    is_this: bool,
+}
+
+impl Key {
+    fn of(key: &v1::ApiKey, shown: &str) -> Self {
+        Self {
+            id: key.id.clone(),
+            name: key.name.clone(),
+            shape: format!("{}…{}", key.prefix, key.last4),
+            scopes: key.scopes.join(", "),
+            created: minute(key.created_at_ms),
+            used: key.last_used_at_ms.map(minute).unwrap_or_default(),
+            expires: key.expires_at_ms.map(minute).unwrap_or_default(),
+            is_this: is_of(key, shown),
+        }
+    }
+}
+
+/// Says whether this is the key with that text, as far as is known of it.
+fn is_of(key: &v1::ApiKey, text: &str) -> bool {
+    text.starts_with(&key.prefix) && text.ends_with(&key.last4)
+}
+
+/// Returns the merchant's keys, and whether it may roll them; a key that may not see them sees none.
+async fn keys(visit: &Visit<'_>) -> Result<v1::ListApiKeysResponse, ApiError> {
+    let request = visit.request(v1::ListApiKeysRequest { merchant_id: visit.merchant.id.clone() });
+    match visit.facade.engine.api_keys().list_api_keys(request).await.map_err(ApiError::from) {
+        Err(refused) if refused.reason == Reason::InsufficientScope => Ok(v1::ListApiKeysResponse::default()),
+        found => found.map(tonic::Response::into_inner),
+    }
 }
 
 #[derive(Template)]
@@ -42,7 +83,8 @@ pub(super) fn shown_once(visit: &Visit<'_>, title: &str, secret: &str, note: Str
 }
 
 /// Answers with the settings; with what was sent, if that was wrong.
-pub(super) fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<String>) -> Response {
+pub(super) async fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<String>) -> Result<Response, Refusal> {
+    let found = keys(visit).await?;
     let merchant = &visit.merchant;
     let is_sent = !wrong.is_empty();
     let field = |name: &str, stored: &str| match visit.form.get(name) {
@@ -57,12 +99,41 @@ pub(super) fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<String>) ->
         webhook_url: field("webhookUrl", merchant.webhook_url.as_deref().unwrap_or_default()),
         support_url: field("supportUrl", merchant.support_url.as_deref().unwrap_or_default()),
         x402: if is_sent { visit.form.get("x402").is_some() } else { merchant.x402_enabled },
-        key_created: minute(merchant.api_key_created_at_ms),
-        key_used: merchant.api_key_last_used_at_ms.map(minute).unwrap_or_default(),
+        keys: found.keys.iter().map(|key| Key::of(key, visit.key())).collect(),
+        may_roll: found.may_roll,
         sessions: visit.desk.sessions.count(&merchant.id),
         frame: visit.frame("settings", wrong),
     };
-    pages::html(status, page.render(), None)
+    Ok(pages::html(status, page.render(), None))
+}
+
+/// Gives a key a successor and shows it this once. Who is logged in by the old one goes on with the new.
+pub(super) async fn roll_key(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
+    let overlap_hours = visit.form.get("overlapHours").unwrap_or("0").trim().parse().unwrap_or(u32::MAX);
+    let before = keys(visit).await?.keys.into_iter().find(|key| key.id == id);
+    let merchant_id = visit.merchant.id.clone();
+    let request = v1::RollApiKeyRequest { merchant_id: merchant_id.clone(), key_id: id.to_owned(), overlap_hours };
+    match visit.facade.engine.api_keys().roll_api_key(visit.request(request)).await.map_err(ApiError::from) {
+        Ok(made) => {
+            let made = made.into_inner();
+            let note = match made.previous_valid_until_ms {
+                Some(until) => format!("The old key goes on beside it until {} UTC.", minute(until)),
+                None => "The old key has stopped.".to_owned(),
+            };
+            let page = shown_once(visit, "Your new API key", &made.api_key, note, "/dashboard/settings");
+            let is_own = before.is_some_and(|key| is_of(&key, visit.key()));
+            let new = HeaderValue::from_str(&made.api_key).ok().filter(|_| is_own);
+            Ok(match new {
+                Some(key) => {
+                    visit.desk.sessions.close(&visit.token);
+                    visit.desk.logged_in(page, key, merchant_id)
+                }
+                None => page,
+            })
+        }
+        Err(refused) if refused.http() < 500 => page(visit, error::status(&refused), problems(&refused)).await,
+        Err(refused) => Err(refused.into()),
+    }
 }
 
 /// Changes what the form names: every field of it, so that an emptied one is cleared.
@@ -82,7 +153,7 @@ pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let saved = visit.facade.engine.merchants().update_merchant(visit.request(request)).await;
     match saved.map_err(ApiError::from) {
         Ok(_) => Ok(pages::see_other("/dashboard/settings?done=saved")),
-        Err(refused) => Ok(page(visit, error::status(&refused), problems(&refused))),
+        Err(refused) => page(visit, error::status(&refused), problems(&refused)).await,
     }
 }
 
@@ -100,6 +171,6 @@ pub(super) async fn new_secret(visit: &Visit<'_>) -> Result<Response, Refusal> {
             };
             Ok(shown_once(visit, "Your new webhook secret", &made.webhook_secret, note, "/dashboard/settings"))
         }
-        Err(refused) => Ok(page(visit, error::status(&refused), problems(&refused))),
+        Err(refused) => page(visit, error::status(&refused), problems(&refused)).await,
     }
 }

@@ -40,15 +40,15 @@ struct WebhooksPage<'v> {
 }
 
 /// A delivery as the pages show it.
-struct Row {
-    id: String,
-    event_id: String,
-    created: String,
-    state: &'static str,
-    trigger: &'static str,
-    attempts: u32,
-    last: String,
-    next: String,
+pub(super) struct Row {
+    pub(super) id: String,
+    pub(super) event_id: String,
+    pub(super) created: String,
+    pub(super) state: &'static str,
+    pub(super) trigger: &'static str,
+    pub(super) attempts: u32,
+    pub(super) last: String,
+    pub(super) next: String,
 }
 
 impl Row {
@@ -76,6 +76,18 @@ const fn trigger(trigger: WebhookTrigger) -> &'static str {
     }
 }
 
+/// Returns the newest deliveries of a payment's events.
+pub(super) async fn of_payment(visit: &Visit<'_>, id: &str) -> Result<Vec<Row>, Refusal> {
+    let request = v1::ListWebhookDeliveriesRequest {
+        merchant_id: visit.merchant.id.clone(),
+        limit: 100,
+        payment_id: Some(id.to_owned()),
+        ..Default::default()
+    };
+    let found = visit.facade.engine.webhook_endpoints().list_webhook_deliveries(visit.request(request)).await?;
+    Ok(found.into_inner().deliveries.iter().map(Row::of).collect())
+}
+
 /// Answers with the endpoint and its deliveries.
 pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Response, Refusal> {
     let service = visit.facade.engine.webhook_endpoints();
@@ -89,7 +101,7 @@ pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Respon
         limit: 20,
         cursor: query.get("cursor").map(str::to_owned),
         states: STATES.iter().filter(|(word, _)| *word == filter).map(|(_, state)| (*state).into()).collect(),
-        event_id: None,
+        ..Default::default()
     };
     let found = service.clone().list_webhook_deliveries(visit.request(request)).await?.into_inner();
     let next = found.next_cursor.map(|cursor| {
@@ -187,10 +199,15 @@ pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
     after(visit, made, "tested").await
 }
 
-/// Sends events to a disabled endpoint again.
+/// Sends events to a disabled endpoint again, and those that were held meanwhile if that is asked.
 pub(super) async fn enable(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let merchant_id = visit.merchant.id.clone();
-    let request = v1::EnableWebhookEndpointRequest { merchant_id, replay_since_ms: None };
+    let asked = visit.request(v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() });
+    let endpoint = visit.facade.engine.webhook_endpoints().get_webhook_endpoint(asked).await?.into_inner();
+    // What failed before it was disabled was not taken either.
+    let since_ms = endpoint.failing_since_ms.or(endpoint.disabled_at_ms);
+    let replay_since_ms = since_ms.filter(|_| visit.form.get("replay").is_some());
+    let request = v1::EnableWebhookEndpointRequest { merchant_id, replay_since_ms };
     let made = visit.facade.engine.webhook_endpoints().enable_webhook_endpoint(visit.request(request)).await;
     after(visit, made, "enabled").await
 }
@@ -199,7 +216,11 @@ pub(super) async fn enable(visit: &Visit<'_>) -> Result<Response, Refusal> {
 pub(super) async fn redeliver(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let request = v1::GetWebhookDeliveryRequest { merchant_id: visit.merchant.id.clone(), delivery_id: id.to_owned() };
     let made = visit.facade.engine.webhook_endpoints().redeliver_webhook(visit.request(request)).await;
-    after(visit, made, "redelivered").await
+    let payment = visit.form.get("payment").and_then(|id| id.parse::<engine::ids::PaymentId>().ok());
+    match (made.map_err(ApiError::from), payment) {
+        (Ok(_), Some(id)) => Ok(pages::see_other(&format!("/dashboard/payments/{id}?done=redelivered"))),
+        (made, _) => after(visit, made.map_err(tonic::Status::from), "redelivered").await,
+    }
 }
 
 /// Sends again what was not taken over some hours.

@@ -172,6 +172,16 @@ impl Limits {
         Ok(standings)
     }
 
+    /// Counts a visit of the dashboard as a request with the visitor's key.
+    pub(super) fn admit_visit(&self, key: &[u8], is_read: bool, is_export: bool) -> Result<(), ApiError> {
+        let who = digest(key);
+        let whats = [Some(if is_read { What::Reads } else { What::Writes }), is_export.then_some(What::Export)];
+        whats
+            .into_iter()
+            .flatten()
+            .try_for_each(|what| self.check(what, who).map(drop).map_err(|limited| limited.error))
+    }
+
     fn check(&self, what: What, who: u128) -> Result<Option<Standing>, Limited> {
         let Some(policy) = self.policies.get(&what) else { return Ok(None) };
         let standing = |remaining, reset| Standing {

@@ -150,9 +150,11 @@ const FILTERS: &[Parameter] = &[
     ("from", "time", "Created at or after."),
     ("to", "time", "Created before."),
     ("currency", "currency", "Only this currency."),
+    ("minAmount", "text", "Asking for at least so many smallest units, of either currency."),
+    ("maxAmount", "text", "Asking for at most so many smallest units, of either currency."),
     ("unusual", "boolean", "Only payments that need attention, or that do not."),
     ("ids", "text", "Only these payments, at most 100; commas between them."),
-    ("query", "text", "Words of the id, the description or metadata."),
+    ("query", "text", "Words of the id, the description, metadata, the payer or a transaction's id."),
 ];
 const EXPORT: &[Parameter] = &[
     ("format", "format", "csv when missing."),
@@ -161,8 +163,10 @@ const EXPORT: &[Parameter] = &[
     ("from", "time", "Created at or after."),
     ("to", "time", "Created before."),
     ("currency", "currency", "Only this currency."),
+    ("minAmount", "text", "Asking for at least so many smallest units, of either currency."),
+    ("maxAmount", "text", "Asking for at most so many smallest units, of either currency."),
     ("unusual", "boolean", "Only payments that need attention, or that do not."),
-    ("query", "text", "Words of the id, the description or metadata."),
+    ("query", "text", "Words of the id, the description, metadata, the payer or a transaction's id."),
 ];
 const MERCHANTS: &[Parameter] = &[
     ("page", "page", "From 1."),
@@ -199,6 +203,7 @@ const PAYMENTS: &[Route] = &[
     route(GET, "/api/public/payments", "List payments, newest first").key(READ).query(FILTERS).answers(&[(200, Json("PaymentPage"))]),
     route(GET, "/api/public/payments/list", "The same under its other name").key(READ).query(FILTERS).answers(&[(200, Json("PaymentPage"))]),
     route(GET, "/api/public/payments/export", "Every payment of the filter, as a file").key(READ).query(EXPORT).answers(&[(200, File("Payment"))]),
+    route(GET, "/api/public/payments/volume", "Sums over the last days").key(READ).query(&[("days", "text", "1 to 366, 30 when missing; today is the last.")]).answers(&[(200, Json("Any"))]),
     route(GET, "/api/public/payments/fee-rate", "The fee of payments created now").answers(&[(200, Json("FeeRate"))]),
     route(GET, "/api/public/payments/{id}", "One payment").key(READ).answers(&[(200, Json("Payment"))]),
     route(GET, "/api/public/payments/{id}/status", "Its state alone").key(READ).answers(&[(200, Json("Status"))]),
@@ -227,7 +232,7 @@ const OF_MERCHANTS: &[Route] = &[
     route(POST, "/api/public/merchants/{id}/webhook-replay", "Send again what was not taken since a time").key(MERCHANT).body("Any").answers(&[(200, Json("Any"))]).refuses(&[409]),
     route(POST, "/api/public/merchants/{id}/webhook-test", "Send a test event").key(MERCHANT).maybe_body("Any").answers(&[(200, Json("Any")), (202, Json("Any"))]).refuses(&[409]),
     route(GET, "/api/public/merchants/{id}/webhook-deliveries", "The log of deliveries, newest first").key(READ)
-        .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Deliveries at most, 20 when missing."), ("state", "text", "Only these states."), ("eventId", "text", "Only of this event.")])
+        .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Deliveries at most, 20 when missing."), ("state", "text", "Only these states."), ("eventId", "text", "Only of this event."), ("paymentId", "text", "Only of this payment's events.")])
         .answers(&[(200, Json("Any"))]),
     route(GET, "/api/public/merchants/{id}/webhook-deliveries/{delivery}", "One delivery with its attempts").key(READ).answers(&[(200, Json("Any"))]),
     route(POST, "/api/public/merchants/{id}/webhook-deliveries/{delivery}/redeliver", "Send it again").key(MERCHANT).maybe_body("Any").answers(&[(200, Json("Any")), (202, Json("Any"))]).refuses(&[409]),
@@ -260,6 +265,7 @@ const ADMIN: &[Route] = &[
     route(POST, "/api/admin/merchants/change-status", "Activate or deactivate a merchant").admin().query(&[("merchantId", "text", "Required. Which.")]).body("ChangeStatus").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
     route(POST, "/api/admin/merchants/{id}/active", "Activate or deactivate a merchant").admin().body("SetActive").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
     route(POST, "/api/admin/merchants/{id}/api-key", "A new key in place of all, shown this once").admin().answers(&[(200, Json("Reissued"))]).refuses(&[409]),
+    route(GET, "/api/admin/nodes", "How the ledger's nodes are").admin().answers(&[(200, Json("Any"))]),
     route(GET, "/api/admin/audit", "What admins and merchants did, newest first").admin()
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Entries at most, 20 when missing."), ("merchantId", "text", "Only what concerns this merchant.")])
         .answers(&[(200, Json("AuditPage"))]),

@@ -1,0 +1,96 @@
+//! The operator's pages of the dashboard: merchants, what was done, and how the ledger's nodes are.
+
+use serde_json::json;
+
+use crate::{
+    dashboard::Visitor,
+    harness::{Dev, shared},
+};
+
+crate::tests!(
+    merchants_are_filtered_and_exported_whole,
+    the_audit_log_is_read_and_filtered,
+    nodes_and_scanner_are_shown,
+    nobody_else_sees_the_operators_pages
+);
+
+fn admin() -> Visitor {
+    let dev = shared();
+    Visitor::log_in(&dev.api, dev.admin_key())
+}
+
+fn merchants_are_filtered_and_exported_whole() {
+    let dev = Dev::start();
+    let admin = Visitor::log_in(&dev.api, dev.admin_key());
+    let shops: Vec<_> = (0..22).map(|_| dev.shop()).collect();
+    shops[0].update(&json!({ "name": "=Formula, \"Ltd\"" })).ok(200);
+    admin.done(&format!("/dashboard/merchants/{}/active", shops[1].id), &[("active", "false")]);
+    let rows = |page: &str| page.matches("/active\"").count();
+    // The demo shop and the admin were there before.
+    for (filter, on_page, whole) in [
+        ("", 20, 24),
+        ("limit=50", 24, 24),
+        ("limit=100&active=active", 23, 23),
+        ("limit=7", 20, 24),
+        ("page=2", 4, 24),
+        ("active=inactive", 1, 1),
+        ("query=formula", 1, 1),
+        ("query=nobody-has-this", 0, 0),
+    ] {
+        let page = admin.page(&format!("/dashboard/merchants?{filter}"));
+        assert_eq!(rows(&page), on_page, "{filter}");
+        assert!(page.contains(&format!("{whole} merchants")), "{filter}: {page}");
+        let json = admin.get(&format!("/dashboard/merchants.json?{filter}")).json();
+        assert_eq!(json.as_array().map(Vec::len), Some(whole), "{filter}");
+    }
+    let csv = admin.get("/dashboard/merchants.csv?query=formula");
+    assert!(csv.header("content-disposition").is_some_and(|value| value.starts_with("attachment")));
+    assert!(csv.text().contains("\"'=Formula, \"\"Ltd\"\"\""), "{}", csv.text());
+    let visitor = Visitor::of(&shops[2]);
+    assert_eq!(
+        (visitor.get("/dashboard/merchants.csv").status, visitor.get("/dashboard/merchants.json").status),
+        (403, 403)
+    );
+}
+
+fn the_audit_log_is_read_and_filtered() {
+    let (shop, other) = (shared().shop(), shared().shop());
+    let admin = admin();
+    Visitor::of(&shop).done("/dashboard/settings", &[("name", "<b>Mugs</b>"), ("hiveAccount", &shop.account.name)]);
+    admin.done(&format!("/dashboard/merchants/{}/active", other.id), &[("active", "false")]);
+    let page = admin.page(&format!("/dashboard/audit?merchantId={}", shop.id));
+    assert!(page.contains("merchant updated") && page.contains("→ &#60;b&#62;Mugs&#60;/b&#62;"), "{page}");
+    assert!(page.contains("<td>itself") && !page.contains(&other.id), "{page}");
+    assert!(admin.page("/dashboard/audit").contains(&other.id));
+    let wrong = admin.get("/dashboard/audit?merchantId=nobody");
+    assert!(wrong.status == 400 && wrong.text().contains("merchantId must be"), "{}", wrong.text());
+    let mut seen = 0;
+    let mut next = Some("/dashboard/audit".to_owned());
+    while let Some(path) = next.filter(|_| seen < 500) {
+        let page = admin.page(&path);
+        seen += page.matches("<tr><td>").count();
+        let link = page.split("href=\"").find(|rest| rest.contains("cursor=")).and_then(|rest| rest.split('"').next());
+        next = link.map(|link| link.replace("&#38;", "&"));
+    }
+    assert!(seen >= 4, "every entry is on some page: {seen}");
+}
+
+fn nodes_and_scanner_are_shown() {
+    let dev = shared();
+    let page = admin().page("/dashboard/nodes");
+    assert!(page.contains("answers") && page.contains("Read up to") && page.contains("127.0.0.1"), "{page}");
+    let nodes = dev.api.get("/api/admin/nodes").bearer(dev.admin_key()).send().ok(200);
+    assert_eq!((&nodes["needed"], &nodes["data"][0]["failures"]), (&1.into(), &0.into()), "{nodes}");
+    assert!(nodes["data"][0]["answeredAt"].is_string());
+}
+
+fn nobody_else_sees_the_operators_pages() {
+    let shop = shared().shop();
+    let visitor = Visitor::of(&shop);
+    let front = visitor.page("/dashboard");
+    for path in ["/dashboard/merchants", "/dashboard/audit", "/dashboard/nodes"] {
+        assert!(!front.contains(path), "{path}");
+        assert_eq!(visitor.get(path).status, 403, "{path}");
+    }
+    shop.get("/api/admin/nodes").send().refused(403, "admin_required");
+}

@@ -1,0 +1,141 @@
+//! A merchant's day at the dashboard: money is found, webhooks are sent again, figures are read, keys are rolled.
+
+use serde_json::json;
+
+use crate::{
+    dashboard::{Visitor, cookie_of},
+    harness::{Dev, Receiver, shared, until},
+};
+
+crate::tests!(
+    money_is_found_by_payer_transaction_and_amount,
+    a_payments_deliveries_stand_on_its_page_and_are_sent_again,
+    the_overview_counts_every_payment_and_says_since_when,
+    a_key_is_rolled_where_the_operator_allows_it_and_the_login_goes_on,
+    pages_and_exports_are_limited_as_the_interface_is,
+);
+
+fn money_is_found_by_payer_transaction_and_amount() {
+    let dev = shared();
+    let (shop, payer) = (dev.shop(), dev.ledger.account("payer"));
+    let visitor = Visitor::of(&shop);
+    let (small, large) = (
+        shop.open_payment(),
+        shop.open_with(&json!({ "amount": "90000", "currency": "HIVE", "description": "A <b>desk</b>" })),
+    );
+    let tx_id = dev.ledger.transfer(&payer, &shop.account.name, "1.500 HBD", &small.memo);
+    shop.until_status(&small.id, "completed");
+    for (filter, wanted) in [
+        (format!("query={}", payer.name), vec![&small.id]),
+        (format!("query={tx_id}"), vec![&small.id]),
+        (format!("query={}", &tx_id[..10]), vec![&small.id]),
+        ("min=2".to_owned(), vec![&large.id]),
+        ("max=89.999".to_owned(), vec![&small.id]),
+        ("min=90&max=90&currency=HIVE".to_owned(), vec![&large.id]),
+        ("min=1&max=100".to_owned(), vec![&large.id, &small.id]),
+        ("min=91".to_owned(), vec![]),
+    ] {
+        let page = visitor.page(&format!("/dashboard/payments?{filter}"));
+        let found: Vec<&String> = [&large.id, &small.id].into_iter().filter(|id| page.contains(*id)).collect();
+        assert_eq!(found, wanted, "{filter}");
+        let rows = visitor.get(&format!("/dashboard/payments.json?{filter}")).json();
+        assert_eq!(rows.as_array().map(Vec::len), Some(wanted.len()), "{filter}");
+    }
+    let wrong = visitor.get("/dashboard/payments?min=much");
+    assert!(wrong.status == 400 && wrong.text().contains("minAmount must be a number"), "{}", wrong.text());
+}
+
+fn a_payments_deliveries_stand_on_its_page_and_are_sent_again() {
+    let (shop, other) = (shared().shop(), shared().shop());
+    let (visitor, receiver) = (Visitor::of(&shop), Receiver::start());
+    shop.set_webhook(&receiver);
+    let (payment, beside) = (shop.open_payment(), shop.open_payment());
+    let path = format!("/dashboard/payments/{}", payment.id);
+    assert!(visitor.page(&path).contains("Nothing was announced of it yet."));
+    for id in [&payment.id, &beside.id] {
+        shop.cancel(id).ok(200);
+    }
+    let sent = |count: usize| {
+        until(&format!("{count} deliveries"), || {
+            let page = visitor.page(&path);
+            (page.matches("success 200").count() == count).then_some(page)
+        })
+    };
+    let page = sent(1);
+    assert_eq!(page.matches(">Send again<").count(), 1, "only its own: {page}");
+    let again =
+        page.split("action=\"").find(|rest| rest.contains("/redeliver")).and_then(|rest| rest.split('"').next());
+    let again = again.expect("a way to send it again");
+    assert_eq!(Visitor::of(&other).send(again, &[("payment", &payment.id)]).status, 404);
+    let back = visitor.done(again, &[("payment", &payment.id)]);
+    assert!(back.starts_with(&path) && visitor.page(&back).contains("The event is sent once more."), "{back}");
+    assert!(sent(2).contains("<td>asked for</td>"));
+    let elsewhere = visitor.done(again, &[("payment", "//evil.example")]);
+    assert!(elsewhere.starts_with("/dashboard/webhooks?"), "{elsewhere}");
+}
+
+fn the_overview_counts_every_payment_and_says_since_when() {
+    let shop = shared().shop();
+    let visitor = Visitor::of(&shop);
+    let (paid, cancelled) = (shop.open_payment(), shop.open_payment());
+    shop.open_payment();
+    shop.cancel(&cancelled.id).ok(200);
+    visitor.done(&format!("/dashboard/payments/{}/pay", paid.id), &[("how", "full")]);
+    shop.until_status(&paid.id, "completed");
+    let page = visitor.page("/dashboard");
+    for part in ["$1.50", "1 completed, 50.0 % of those that ended", "to now: 3.", "every final block up to", "not set"]
+    {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let volume = shop.get("/api/public/payments/volume?days=2").send().ok(200);
+    let today = &volume["days"][1];
+    assert_eq!((&today["opened"], &today["completed"], &today["ended"]), (&json!(3), &json!(1), &json!(2)), "{volume}");
+    assert_eq!((&today["hbd"], &today["usdCents"]), (&json!("1500"), &json!(150)), "{volume}");
+    assert!(volume["medianMsToPay"].is_u64());
+    for wrong in ["0", "367", "x"] {
+        shop.get(&format!("/api/public/payments/volume?days={wrong}")).send().wrong(&["days"]);
+    }
+}
+
+fn a_key_is_rolled_where_the_operator_allows_it_and_the_login_goes_on() {
+    let dev = Dev::with(&["--set=keys.roll=true"]);
+    let shop = dev.shop();
+    let (visitor, elsewhere) = (Visitor::of(&shop), Visitor::of(&shop));
+    let page = visitor.page("/dashboard/settings");
+    assert!(page.contains("this login") && page.contains(&shop.key[shop.key.len() - 4..]), "{page}");
+    let roll = page.split("action=\"").find(|rest| rest.contains("/roll\"")).and_then(|rest| rest.split('"').next());
+    let roll = roll.expect("a way to roll the key").to_owned();
+    assert_eq!(visitor.send(&roll, &[("overlapHours", "73")]).status, 400);
+    let answer = visitor.send(&roll, &[("overlapHours", "0")]);
+    let text = answer.text();
+    let key = text.split("class=\"secret\">").nth(1).and_then(|rest| rest.split('<').next()).expect("a key").to_owned();
+    shop.get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
+    shop.api.get("/api/public/merchants/me").bearer(&key).send().ok(200);
+    let renewed = cookie_of(&answer);
+    assert_ne!(renewed, visitor.cookie, "the session is another one from now on");
+    assert_eq!(shop.api.get("/dashboard").header("cookie", &renewed).send().status, 200);
+    assert_eq!((visitor.get("/dashboard").status, elsewhere.get("/dashboard").status), (303, 303));
+    let forbidden = shared().shop();
+    let page = Visitor::of(&forbidden).page("/dashboard/settings");
+    assert!(page.contains("issued by the operator") && !page.contains("/roll\""), "{page}");
+}
+
+fn pages_and_exports_are_limited_as_the_interface_is() {
+    let dev = Dev::with(&[
+        "--limits",
+        "production",
+        "--set=limits.api_reads=1/min burst 6",
+        "--set=limits.api_writes=1/min burst 2",
+        "--set=limits.export=1/min burst 1",
+    ]);
+    let (shop, other) = (dev.shop(), dev.shop());
+    let visitor = Visitor::of(&shop);
+    assert_eq!(visitor.get("/dashboard/payments.csv").status, 200);
+    let refused = visitor.get("/dashboard/payments.json");
+    assert!(refused.status == 429 && refused.text().contains("Too many requests"), "{}", refused.text());
+    let reads = (0..6).map(|_| visitor.get("/dashboard/payments").status).collect::<Vec<_>>();
+    assert_eq!((reads.first(), reads.last()), (Some(&200), Some(&429)), "{reads:?}");
+    let writes = (0..3).map(|_| visitor.send("/dashboard/webhooks/test", &[]).status).collect::<Vec<_>>();
+    assert_eq!(writes.last(), Some(&429), "{writes:?}");
+    assert_eq!(Visitor::of(&other).get("/dashboard/payments").status, 200, "others go on");
+}
