@@ -2,8 +2,8 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-const FILES: [&str; 9] =
-    ["astray", "common", "events", "keys", "merchants", "payments", "services", "webhooks", "x402"];
+const FILES: [&str; 10] =
+    ["astray", "common", "compliance", "events", "keys", "merchants", "payments", "services", "webhooks", "x402"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let paths = FILES.map(|file| format!("hivetill/engine/v1/{file}.proto"));

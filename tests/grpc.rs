@@ -18,6 +18,7 @@ crate::tests!(
     health_and_reflection_are_served,
     a_service_reads_and_watches_a_merchants_events,
     a_signed_payment_for_nothing_is_refused_and_for_nobody_judged,
+    compliance_is_for_admins_and_names_what_is_wrong,
 );
 
 /// A gateway, the token of its port, and a runtime for its clients.
@@ -248,4 +249,38 @@ fn a_service_reads_and_watches_a_merchants_events() {
     assert_eq!(told.iter().map(|told| told.cursor.as_str()).collect::<Vec<_>>(), ["1", "2"]);
     let keyless = port.run(engine.events().watch_events(v1::WatchEventsRequest::default()));
     refused(keyless, Code::Unauthenticated, Reason::InvalidApiKey, &[]);
+}
+
+fn compliance_is_for_admins_and_names_what_is_wrong() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let get = v1::GetStandingRequest { merchant_id: shop.id.clone() };
+    let answer = port.run(engine.compliance().get_standing(with_key(&shop, get.clone())));
+    refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
+    let admin = Caller::with_key(port.dev.admin_key());
+    let limits = v1::Thresholds { single_cents: 5, daily_cents: 0, monthly_cents: 7 };
+    let set = |limits| v1::SetMerchantLimitsRequest { merchant_id: shop.id.clone(), limits };
+    let answer = port.run(engine.compliance().set_merchant_limits(with_key(&shop, set(None))));
+    refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
+    let wrong = set(Some(v1::Thresholds { daily_cents: u64::MAX, ..limits }));
+    let answer = port.run(engine.compliance().set_merchant_limits(admin.request(wrong)));
+    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["dailyCents"]);
+    let standing = port.run(engine.compliance().set_merchant_limits(admin.request(set(Some(limits)))));
+    assert_eq!(standing.expect("set").into_inner().limits, Some(limits));
+    let standing = port.run(engine.compliance().get_standing(admin.request(get))).expect("read").into_inner();
+    assert!(standing.own_limits && standing.hold.is_none() && standing.limits == Some(limits), "{standing:?}");
+    let clear = |merchant_id: &str, reason: &str| v1::ClearHoldRequest {
+        merchant_id: merchant_id.to_owned(),
+        reason: reason.to_owned(),
+        limits: None,
+    };
+    let answer = port.run(engine.compliance().clear_hold(with_key(&shop, clear(&shop.id, "me"))));
+    refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
+    let answer = port.run(engine.compliance().clear_hold(admin.request(clear(&shop.id, " "))));
+    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["reason"]);
+    let answer = port.run(engine.compliance().clear_hold(admin.request(clear("mer_nobody", "why"))));
+    refused(answer, Code::NotFound, Reason::NotFound, &[]);
+    let listed = v1::ListMerchantsRequest { flagged: Some(true), ..v1::ListMerchantsRequest::default() };
+    let listed = port.run(engine.merchants().list_merchants(admin.request(listed))).expect("listed").into_inner();
+    assert_eq!((listed.total, listed.merchants.len()), (0, 0));
 }

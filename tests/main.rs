@@ -8,6 +8,7 @@ mod agents;
 mod astray;
 mod browser;
 mod checkout;
+mod compliance;
 mod dashboard;
 mod deliveries;
 mod events;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         admin::tests(),
         payments::all(),
         astray::tests(),
+        compliance::tests(),
         idempotency::tests(),
         checkout::tests(),
         dashboard::tests(),

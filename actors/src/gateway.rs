@@ -20,7 +20,7 @@ use engine::{
 };
 use prometheus_client::registry::Registry;
 use ractor::ActorRef;
-use storage::{Batch, CommitError, MerchantQuery, Page, PaymentQuery, ReadError, Write};
+use storage::{Batch, CommitError, ListedMerchant, MerchantQuery, Page, PaymentQuery, ReadError, Write};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
@@ -49,6 +49,12 @@ pub enum GatewayError {
     /// The merchant is switched off.
     #[error("the merchant account is inactive")]
     InactiveMerchant,
+    /// The merchant is on hold until somebody has looked at it.
+    #[error("the merchant account is on hold")]
+    OnHold {
+        /// Whom to talk to.
+        contact: String,
+    },
     /// Fields break their rules.
     #[error("{} is invalid", .0.first().map_or("the request", |v| v.field.as_str()))]
     Invalid(Vec<Violation>),
@@ -228,7 +234,7 @@ impl Gateway {
     ///
     /// # Errors
     /// Store errors.
-    pub async fn merchants(&self, query: MerchantQuery) -> Result<Page<Merchant>, GatewayError> {
+    pub async fn merchants(&self, query: MerchantQuery) -> Result<Page<ListedMerchant>, GatewayError> {
         self.context.env.store.merchants(query).await.map_err(|e| self.read_failed(&e))
     }
 
@@ -281,7 +287,7 @@ impl Gateway {
     /// however often and from however many callers at once it comes.
     ///
     /// # Errors
-    /// [`GatewayError::InactiveMerchant`], [`GatewayError::KeyReused`], [`GatewayError::NoRate`], [`GatewayError::LedgerUnavailable`] before the
+    /// [`GatewayError::InactiveMerchant`], [`GatewayError::OnHold`], [`GatewayError::KeyReused`], [`GatewayError::NoRate`], [`GatewayError::LedgerUnavailable`] before the
     /// chain was ever reached, [`GatewayError::Overloaded`], store errors.
     pub async fn open_payment(
         &self,
@@ -322,6 +328,9 @@ impl Gateway {
         if let Some(remembered) = remembered.filter(|_| !mutant!("key-not-remembered")) {
             batch = batch.and(Write::Remember(remembered));
         }
+        if let Some(comply) = self.comply(&payment) {
+            batch = batch.and(comply);
+        }
         if mutant!("create-told-before-stored") {
             let store = Arc::clone(&env.store);
             tokio::spawn(async move { store.commit(batch).await });
@@ -338,6 +347,7 @@ impl Gateway {
                 let payment = self.payment(merchant.id, id).await?;
                 return Ok(Opened { payment, is_replay: true });
             }
+            Err(CommitError::OnHold(refusal)) => return Err(self.refused(merchant.id, refusal).await),
             Err(error) => return Err(self.commit_failed(error)),
         }
         self.context.opened.fetch_add(1, Ordering::Relaxed);
@@ -476,9 +486,10 @@ impl Gateway {
         match error {
             CommitError::Overloaded => GatewayError::Overloaded,
             CommitError::KeysFull => GatewayError::TooManyIdempotencyKeys,
-            CommitError::Conflict { .. } | CommitError::Claimed(_) | CommitError::Remembered(_) => {
-                GatewayError::Contended
-            }
+            CommitError::Conflict { .. }
+            | CommitError::Claimed(_)
+            | CommitError::Remembered(_)
+            | CommitError::OnHold(_) => GatewayError::Contended,
             CommitError::Unknown(_) => GatewayError::StoreFailed,
         }
     }

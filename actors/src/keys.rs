@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::{
-    audit::Entry,
+    audit::{self, Entry},
     ids::{KeyId, MerchantId},
     merchant::{ApiKey, Merchant, Scopes, api_key_text},
     time::Timestamp,
@@ -89,21 +89,31 @@ impl Gateway {
         self.context().env.store.audit(query).await.map_err(|e| self.read_failed(&e))
     }
 
-    /// Tells the audit log of a deed that is stored already.
-    ///
-    /// # Errors
-    /// Store errors.
-    pub async fn note_deed(&self, action: &str, merchant: MerchantId, subject: String) -> Result<(), GatewayError> {
-        let entry = Entry {
+    /// Returns the audit log's line of a deed, to be stored with the deed.
+    pub(crate) fn deed(
+        &self,
+        action: &str,
+        merchant: MerchantId,
+        subject: Option<String>,
+        changes: Vec<audit::Change>,
+    ) -> Write {
+        Write::Audit(Box::new(Entry {
             seq: 0,
             at: self.now(),
             actor: self.doer(),
             action: action.to_owned(),
             merchant,
-            subject: Some(subject),
-            changes: Vec::new(),
-        };
-        let batch = Batch::of(Write::Audit(Box::new(entry)));
+            subject,
+            changes,
+        }))
+    }
+
+    /// Tells the audit log of a deed that is stored already.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn note_deed(&self, action: &str, merchant: MerchantId, subject: String) -> Result<(), GatewayError> {
+        let batch = Batch::of(self.deed(action, merchant, Some(subject), Vec::new()));
         self.context().env.store.commit(batch).await.map_err(|error| self.commit_failed(error))
     }
 }

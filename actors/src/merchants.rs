@@ -235,6 +235,7 @@ impl Merchants {
                 CommitError::Conflict { .. }
                 | CommitError::Claimed(_)
                 | CommitError::Remembered(_)
+                | CommitError::OnHold(_)
                 | CommitError::KeysFull => MerchantError::Contended,
                 CommitError::Unknown(_) => MerchantError::Unknown,
             }

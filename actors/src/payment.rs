@@ -143,7 +143,9 @@ impl PaymentActor {
                 // Another writer was faster: what it left is the truth.
                 Err(CommitError::Conflict { .. }) => awake.payment = self.reload(id).await?,
                 Err(CommitError::Claimed(by)) => return Err(SessionError::Claimed(by)),
-                Err(CommitError::Remembered(_) | CommitError::KeysFull) => return Err(SessionError::Contended),
+                Err(CommitError::Remembered(_) | CommitError::OnHold(_) | CommitError::KeysFull) => {
+                    return Err(SessionError::Contended);
+                }
                 Err(CommitError::Overloaded) => return Err(SessionError::Overloaded),
                 Err(error @ CommitError::Unknown(_)) => {
                     self.context.give_up_on(&error);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use engine::{
+    compliance::Limits,
     hive::ChainId,
     money::FeePercent,
     payment::{ClaimFinality, FeeMode},
@@ -45,6 +46,8 @@ pub struct Settings {
     pub x402: X402Settings,
     /// Whether merchants may roll their own API keys; otherwise support re-issues them.
     pub key_roll: bool,
+    /// How much a merchant may take before somebody has to look; none where no limits hold.
+    pub compliance: Option<Compliance>,
     /// Calls that may wait at the handle at once; the rest are turned away.
     pub max_waiting_calls: usize,
 }
@@ -71,9 +74,19 @@ impl Settings {
             allow_insecure_webhooks: false,
             x402: X402Settings::default(),
             key_roll: false,
+            compliance: None,
             max_waiting_calls: 4_096,
         }
     }
+}
+
+/// How much a merchant may take before somebody has to look at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compliance {
+    /// The limits of a merchant without its own.
+    pub limits: Limits,
+    /// Whom a merchant on hold talks to.
+    pub contact: String,
 }
 
 /// How agents' payments are taken.

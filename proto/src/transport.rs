@@ -14,9 +14,10 @@ use tower::Service;
 
 use crate::v1::{
     api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient, checkout_client::CheckoutClient,
-    events_client::EventsClient, exports_client::ExportsClient, fees_client::FeesClient,
-    merchants_client::MerchantsClient, payments_client::PaymentsClient, reconciliation_client::ReconciliationClient,
-    system_client::SystemClient, webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
+    compliance_client::ComplianceClient, events_client::EventsClient, exports_client::ExportsClient,
+    fees_client::FeesClient, merchants_client::MerchantsClient, payments_client::PaymentsClient,
+    reconciliation_client::ReconciliationClient, system_client::SystemClient,
+    webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -69,6 +70,12 @@ impl Engine {
     #[must_use]
     pub fn reconciliation(&self) -> ReconciliationClient<Transport> {
         ReconciliationClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the compliance service.
+    #[must_use]
+    pub fn compliance(&self) -> ComplianceClient<Transport> {
+        ComplianceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the checkout's service.

@@ -191,6 +191,7 @@ impl Observer {
                 Write::Redeliver(_) | Write::Replay { .. } | Write::EnableEndpoint { .. } | Write::Prune { .. } => {}
                 Write::Audit(_) | Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {
                 }
+                Write::Comply(_) | Write::Standing { .. } => {}
             }
         }
     }

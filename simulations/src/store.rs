@@ -16,8 +16,8 @@ use engine::{
 };
 use futures_util::future::BoxFuture;
 use storage::{
-    AuditQuery, Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, MerchantQuery, Page,
-    PaymentQuery, Read, RedbStore, Store, Unmatched, Write,
+    AuditQuery, Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, ListedMerchant,
+    MerchantQuery, Page, PaymentQuery, Read, RedbStore, Store, Unmatched, Write,
 };
 
 use crate::{options::Fault, trace::Lane, world::World};
@@ -83,7 +83,7 @@ impl Store for SimStore {
     reads! {
         merchant(id: MerchantId) -> Option<Merchant>;
         merchant_by_key(digest: KeyDigest) -> Option<Merchant>;
-        merchants(query: MerchantQuery) -> Page<Merchant>;
+        merchants(query: MerchantQuery) -> Page<ListedMerchant>;
         watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
         payment(id: PaymentId) -> Option<Payment>;
         payment_by_slug(slug: SlugToken) -> Option<Payment>;
@@ -110,6 +110,7 @@ impl Store for SimStore {
         events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
         last_event(merchant: MerchantId) -> u64;
         attempts(event: EventId) -> Vec<Attempt>;
+        standing(merchant: MerchantId) -> engine::compliance::Standing;
         unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
         unmatched_at(account: AccountName, place: engine::ledger::Place) -> Option<Unmatched>;
         unmatched_before(account: AccountName, before: engine::ledger::Place, limit: usize) -> Vec<Unmatched>;
@@ -159,7 +160,7 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
                 let logged = store.delivery(delivery.merchant, delivery.id).await?;
                 logged.is_some_and(|logged| !logged.is_replayable())
             }
-            Write::EnableEndpoint { .. } | Write::Prune { .. } => continue,
+            Write::EnableEndpoint { .. } | Write::Prune { .. } | Write::Comply(_) | Write::Standing { .. } => continue,
             Write::Event(_)
             | Write::Audit(_)
             | Write::Unmatched(_)

@@ -18,7 +18,7 @@ use crate::{
     prepared::{MerchantStep, PaymentStep, Prepared, Step},
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
-    stray,
+    standings, stray,
     tables::{DeliveryKey, KEYS_COUNT, Tables, meta},
 };
 
@@ -36,6 +36,8 @@ pub(crate) struct Group<'t> {
     pub(crate) event_seqs: BTreeMap<u128, u64>,
     /// Merchants whose queues in the outbox changed; their heads are written once at the end.
     pub(crate) queues: outbox::Queues,
+    /// Where merchants stand, written once at the end.
+    pub(crate) standings: BTreeMap<u128, standings::Held>,
     search_cursor: u128,
     applied: usize,
 }
@@ -56,6 +58,7 @@ impl<'t> Group<'t> {
             counts: BTreeMap::new(),
             event_seqs: BTreeMap::new(),
             queues: outbox::Queues::new(),
+            standings: BTreeMap::new(),
             search_cursor,
             applied: 0,
         }
@@ -102,6 +105,7 @@ impl<'t> Group<'t> {
         for (merchant, seq) in std::mem::take(&mut self.event_seqs) {
             self.tables.event_seqs()?.insert(merchant, seq)?;
         }
+        standings::write_all(self)?;
         outbox::write_heads(self)
     }
 }
@@ -169,6 +173,8 @@ impl Group<'_> {
                 Ok(made.map(|made| (*record, *names) = made))
             }
             Step::Unmatched { account, place, record, .. } => stray::foresee(self, ahead, account, *place, record),
+            Step::Comply { check, noted } => standings::check(self, check, noted),
+            Step::Standing { merchant, change } => standings::check_change(self, *merchant, change),
             Step::Audit(_) | Step::Rate(_) | Step::Note { .. } | Step::EnableEndpoint(_) | Step::Prune { .. } => {
                 Ok(Ok(()))
             }
@@ -199,6 +205,10 @@ impl Group<'_> {
                 }
                 ahead.slugs.insert(slug, id);
             }
+        }
+        if step.turnover.is_some() && stored.is_none_or(|stored| stored.state != step.facts.state) {
+            let known = standings::foresee(self, step.facts.merchant)?;
+            debug_assert_eq!(known, Ok(()), "reading it refuses nothing");
         }
         step.before = stored;
         ahead.payments.insert(id, step.facts);
@@ -364,6 +374,8 @@ impl Group<'_> {
             Step::Unmatched { account, place, record, names } => stray::keep(self, &account, place, &record, names),
             Step::Handle { account, place, record, names, .. } => stray::handle(self, &account, place, &record, names),
             Step::Audit(record) => self.append_audit(&record),
+            Step::Comply { check, noted } => standings::note(self, &check, noted),
+            Step::Standing { merchant, change } => standings::change(self, merchant, change),
             Step::Rate(record) => self.set(meta::RATE, &record),
             Step::Note { name, value } => self.set(&meta::note(name), &value),
             Step::Index(indexed) => {
@@ -376,7 +388,7 @@ impl Group<'_> {
         }
     }
 
-    fn append_audit(&mut self, record: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn append_audit(&mut self, record: &[u8]) -> Result<(), Fault> {
         let log = self.tables.audit()?;
         let last = log.last()?.map_or(0, |(seq, _)| seq.value());
         log.insert(last + 1, record)?;
@@ -421,7 +433,7 @@ impl Group<'_> {
     }
 
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
-        let PaymentStep { id, facts, summary, record, money_words, before, .. } = step;
+        let PaymentStep { id, facts, summary, record, before, turnover, money_words, .. } = step;
         let bits = id.bits();
         self.tables.payments()?.insert(bits, record.as_slice())?;
         self.tables.payments_by_merchant()?.insert((facts.merchant, bits), &summary)?;
@@ -443,6 +455,10 @@ impl Group<'_> {
             if let Some(state) = state_before {
                 *self.counts.entry((facts.merchant, state.number())).or_default() -= 1;
             }
+        }
+        // Completed is for good: a payment counts when it gets there, once.
+        if let Some((at, usd_cents)) = turnover.filter(|_| state_before != Some(facts.state)) {
+            standings::count(self, facts.merchant, at, usd_cents)?;
         }
         let deadline_before = before.and_then(|before| before.deadline_ms);
         if deadline_before != facts.deadline_ms {

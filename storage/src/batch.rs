@@ -3,6 +3,7 @@
 use engine::{
     account::AccountName,
     audit::Entry,
+    compliance,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{BlockId, Place, Transfer, TxId},
@@ -127,6 +128,15 @@ pub enum Write {
     },
     /// A line of the audit log, appended.
     Audit(Box<Entry>),
+    /// A creation that must be within its merchant's limits, judged against everything committed before it.
+    Comply(compliance::Check),
+    /// A change of where a merchant stands with compliance, if it still starts from there.
+    Standing {
+        /// Whose.
+        merchant: MerchantId,
+        /// What changes.
+        change: compliance::Change,
+    },
     /// The newest price of HIVE.
     Rate(Rate),
     /// A small named value: what chain the store belongs to, keys of this installation.
@@ -332,6 +342,9 @@ pub enum CommitError {
     /// The merchant has as many idempotency keys as are remembered. Nothing was written.
     #[error("the merchant has too many idempotency keys")]
     KeysFull,
+    /// The merchant's limits refuse the creation. Nothing was written.
+    #[error("the merchant's limits refuse")]
+    OnHold(compliance::Refusal),
     /// The writer's queue is full. Nothing was written; come back later.
     #[error("the store has more to write than it can")]
     Overloaded,

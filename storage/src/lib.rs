@@ -18,6 +18,7 @@ mod record;
 mod redb_store;
 mod search;
 mod snapshot;
+mod standings;
 mod stray;
 mod tables;
 mod vault;
@@ -36,6 +37,7 @@ pub use directory::{FILE_NAME, OpenError};
 use engine::{
     account::AccountName,
     audit::Entry,
+    compliance::Standing,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
@@ -46,8 +48,8 @@ use engine::{
 };
 pub use figures::{CommitMetrics, Figures};
 pub use query::{
-    AuditQuery, DayVolume, DeliveryQuery, Due, DueWork, MerchantQuery, Page, PageAt, PaymentQuery, StrayKey, Vicinity,
-    Volume, VolumeQuery,
+    AuditQuery, DayVolume, DeliveryQuery, Due, DueWork, ListedMerchant, MerchantQuery, Page, PageAt, PaymentQuery,
+    StrayKey, Vicinity, Volume, VolumeQuery,
 };
 pub use redb_store::{Options, RedbStore};
 pub use vault::{MasterKey, Vault};
@@ -88,7 +90,7 @@ pub trait Store: Send + Sync + 'static {
     fn merchant_by_key(&self, digest: KeyDigest) -> Read<'_, Option<Merchant>>;
 
     /// Lists merchants, newest first.
-    fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<Merchant>>;
+    fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<ListedMerchant>>;
 
     /// Returns every account that ever was a merchant's, after `after` in order of name, at most `limit`.
     fn watched_accounts(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<AccountName>>;
@@ -202,6 +204,8 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns entries of the audit log, newest first.
     fn audit(&self, query: AuditQuery) -> Read<'_, Vec<Entry>>;
+    /// Returns where a merchant stands with compliance; one without a past stands well.
+    fn standing(&self, merchant: MerchantId) -> Read<'_, Standing>;
 
     /// Returns a small named value that was stored with [`Write::Note`].
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>>;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use engine::{
     account::AccountName,
+    compliance,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Place, TxId},
@@ -84,6 +85,15 @@ pub(crate) enum Step {
         name: &'static str,
         value: Vec<u8>,
     },
+    Comply {
+        check: compliance::Check,
+        /// What is to be noted; made by the writer's check.
+        noted: Option<Box<compliance::Noted>>,
+    },
+    Standing {
+        merchant: MerchantId,
+        change: compliance::Change,
+    },
     /// Words of payments, from the indexer.
     Index(Indexed),
 }
@@ -110,6 +120,8 @@ pub(crate) struct PaymentStep {
     pub(crate) record: Vec<u8>,
     /// What it is found by beside the words of its creation.
     pub(crate) money_words: BTreeSet<String>,
+    /// When it completed and its worth in US cents; none while it has not, and for invoices, which are no sales.
+    pub(crate) turnover: Option<(Timestamp, u64)>,
     /// What the write replaces; filled in by the writer's check.
     pub(crate) before: Option<PaymentFacts>,
 }
@@ -196,6 +208,7 @@ impl Step {
                     expected,
                     summary: record::summary_to_bytes(&Summary::of(&payment)),
                     money_words: search::money_words_of(&payment),
+                    turnover: payment.turnover(),
                     record: record::payment_to_bytes(*payment),
                     before: None,
                 })
@@ -245,6 +258,8 @@ impl Step {
                 Self::Handle { account, place, handling, record: Vec::new(), names: None }
             }
             Write::Audit(entry) => Self::Audit(record::audit_to_bytes(*entry)),
+            Write::Comply(check) => Self::Comply { check, noted: None },
+            Write::Standing { merchant, change } => Self::Standing { merchant, change },
             Write::Rate(rate) => Self::Rate(record::rate_to_bytes(rate)),
             Write::Note { name, value } => Self::Note { name, value },
         }

@@ -6,7 +6,6 @@ use engine::{
     account::AccountName,
     audit::Entry,
     ids::{MerchantId, PaymentId},
-    merchant::Merchant,
     payment::{Payment, State},
     time::Timestamp,
 };
@@ -14,10 +13,10 @@ use redb::{ReadTransaction, ReadableTableMetadata};
 
 use crate::{
     fault::Fault,
-    query::{AuditQuery, MerchantQuery, Page, PageAt, PaymentQuery},
+    query::{AuditQuery, ListedMerchant, MerchantQuery, Page, PageAt, PaymentQuery},
     record::{self, Code, SUMMARY_LEN, Summary},
     search::{self, Wanted},
-    tables::{ACCOUNTS, AUDIT, DEADLINES, MERCHANTS, PAYMENT_COUNTS, PAYMENTS, PAYMENTS_BY_MERCHANT},
+    tables::{ACCOUNTS, AUDIT, DEADLINES, MERCHANTS, ON_HOLD, PAYMENT_COUNTS, PAYMENTS, PAYMENTS_BY_MERCHANT},
     vault::Vault,
 };
 
@@ -170,10 +169,12 @@ pub(crate) fn merchants(
     snapshot: &ReadTransaction,
     query: &MerchantQuery,
     vault: &Vault,
-) -> Result<Page<Merchant>, Fault> {
+) -> Result<Page<ListedMerchant>, Fault> {
     let list = snapshot.open_table(MERCHANTS)?;
+    let on_hold = snapshot.open_table(ON_HOLD)?;
     let text = query.query.as_deref().map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty());
-    let is_counted = text.is_none() && query.active.is_none() && !matches!(query.at, PageAt::Following(_));
+    let is_unfiltered = text.is_none() && query.active.is_none() && query.on_hold.is_none();
+    let is_counted = is_unfiltered && !matches!(query.at, PageAt::Following(_));
     let known_total = if is_counted { Some(list.len()?) } else { None };
     let end = match query.at {
         PageAt::After(id) if known_total.is_some() => Bound::Excluded(id),
@@ -188,6 +189,10 @@ pub(crate) fn merchants(
         }
         let (key, bytes) = entry?;
         let id = MerchantId::from_bits(key.value());
+        let is_on_hold = on_hold.get(id.bits())?.is_some();
+        if query.on_hold.is_some_and(|wanted| is_on_hold != wanted) {
+            continue;
+        }
         let merchant =
             record::merchant_from_bytes(id, bytes.value(), vault).map_err(Fault::damaged("merchants", id))?;
         let is_found = text.as_ref().is_none_or(|text| {
@@ -196,7 +201,7 @@ pub(crate) fn merchants(
                 || merchant.hive_account.as_str().contains(text)
         });
         if is_found && query.active.is_none_or(|active| merchant.is_active == active) && page.offer(id.bits()) {
-            items.push(merchant);
+            items.push(ListedMerchant { merchant, is_on_hold });
         }
     }
     Ok(Page { items, total: known_total.unwrap_or(page.seen) })

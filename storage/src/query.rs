@@ -6,6 +6,7 @@ use engine::{
     account::AccountName,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::Place,
+    merchant::Merchant,
     money::{Currency, Money},
     payment::State,
     time::Timestamp,
@@ -133,6 +134,25 @@ pub struct MerchantQuery {
     pub query: Option<String>,
     /// Only active (or inactive) ones.
     pub active: Option<bool>,
+    /// Only those on hold for compliance (or not).
+    pub on_hold: Option<bool>,
+}
+
+impl MerchantQuery {
+    /// The first merchants of all.
+    #[must_use]
+    pub const fn all(limit: usize) -> Self {
+        Self { at: PageAt::Number(1), limit, query: None, active: None, on_hold: None }
+    }
+}
+
+/// A merchant in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedMerchant {
+    /// The merchant.
+    pub merchant: Merchant,
+    /// Whether it is on hold for compliance.
+    pub is_on_hold: bool,
 }
 
 /// A transfer that names a session nobody knew: the session, the account it went to, and where it stands.

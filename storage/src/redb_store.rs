@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use engine::{
     account::AccountName,
     audit::Entry,
+    compliance::Standing,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
@@ -18,7 +19,8 @@ use redb::{Database, ReadableTable, StorageBackend};
 
 use crate::{
     AuditQuery, Batch, Claimed, CommitError, CommitMetrics, Cursor, DeliveryQuery, DueWork, EventRecord, Figures,
-    MerchantQuery, Page, PaymentQuery, Read, ReadError, Store, StrayKey, Unmatched, Vicinity, Volume, VolumeQuery,
+    ListedMerchant, MerchantQuery, Page, PaymentQuery, Read, ReadError, Store, StrayKey, Unmatched, Vicinity, Volume,
+    VolumeQuery,
     committer::{CommitMode, Committer},
     deliveries,
     directory::{self, DirectoryLock, OpenError},
@@ -26,7 +28,7 @@ use crate::{
     prepared::{self, Prepared, Step},
     queries, record, search,
     snapshot::{Newest, Snapshot},
-    stray,
+    standings, stray,
     tables::{EVENT_SEQS, FACILITATIONS, IDEMPOTENCY, IN_FLIGHT, META, NONCES, meta},
     vault::Vault,
     volume,
@@ -162,7 +164,7 @@ impl Store for RedbStore {
         })
     }
 
-    fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<Merchant>> {
+    fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<ListedMerchant>> {
         self.read(move |snapshot| queries::merchants(snapshot.transaction(), &query, &self.vault))
     }
 
@@ -326,6 +328,10 @@ impl Store for RedbStore {
 
     fn waiting_for_sessions(&self, after: Option<StrayKey>, limit: usize) -> Read<'_, Vec<StrayKey>> {
         self.read(move |snapshot| stray::waiting(snapshot.transaction(), after.as_ref(), limit))
+    }
+
+    fn standing(&self, merchant: MerchantId) -> Read<'_, Standing> {
+        self.read(move |snapshot| standings::standing(snapshot.transaction(), merchant))
     }
 
     fn payments_near(&self, vicinity: Vicinity) -> Read<'_, Vec<Payment>> {

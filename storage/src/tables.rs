@@ -29,12 +29,14 @@
 //! | [`NONCES`] | SHA-256 of the nonce: **random** | transaction id | an x402 claim | claims | never |
 //! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer, its handling | the chain, but for what was decided | never, so far |
 //! | [`STRAYS`] | payment id, account, block, transaction, operation | - | a stray transfer that names an unknown session, its handling | unmatched | when something is done about it |
+//! | [`STANDINGS`] | merchant id | where it stands with compliance, up to 6 kB | a completion, a hold, a note; once per group | nothing: this is the truth | hours after 30 days |
+//! | [`ON_HOLD`] | merchant id | - | a hold, its end | standings | when the hold ends |
 //! | [`SEARCH`] | merchant id, word, payment id: transactions' ids are **random** | - | the indexer, in sorted batches; a payer and a transaction by the commit of their transfer | payments | never |
 //! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
 //! | [`META`] | name | schema, cursor, rate, search cursor, notes | each by its own write | - | never |
 //!
 //! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines (with an idempotency key two
-//! more); only the slug's place is
+//! more; with compliance limits it reads the merchant's standing, once per group); only the slug's place is
 //! random, and random places are what makes a commit slow. Announcing a change touches payments, payments by merchant,
 //! counts, deadlines, events, event ids and places, deliveries and those of the payment, and the outbox with its heads. Words for search are written later, many payments at once
 //! ([`crate::Store::index_search`]); a payment whose id is at or before the search cursor (a clock went back) is
@@ -167,6 +169,10 @@ tables! {
     UNMATCHED, unmatched: (&'static str, u32, u32, u32) => &'static [u8];
     /// Stray transfers by the unknown session they name.
     STRAYS, strays: (u128, &'static str, u32, u32, u32) => ();
+    /// Where merchants stand with compliance.
+    STANDINGS, standings: u128 => &'static [u8];
+    /// Merchants on hold.
+    ON_HOLD, on_hold: u128 => ();
     /// Words of payments.
     SEARCH, search: (u128, &'static str, u128) => ();
     /// The audit log.

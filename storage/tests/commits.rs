@@ -551,9 +551,9 @@ async fn merchants_are_listed_newest_first_and_filtered() {
     let asleep = merchant(2).set_active(false, at(9));
     store.commit(Batch::of(Write::Merchant { merchant: Box::new(asleep), expected: Some(1) })).await.unwrap();
     let list = async |query: Option<&str>, active, at, limit| {
-        let query = MerchantQuery { at, limit, query: query.map(str::to_owned), active };
+        let query = MerchantQuery { at, limit, query: query.map(str::to_owned), active, on_hold: None };
         let Page { items, total } = store.merchants(query).await.unwrap();
-        (items.into_iter().map(|merchant| merchant.name).collect::<Vec<_>>(), total)
+        (items.into_iter().map(|listed| listed.merchant.name).collect::<Vec<_>>(), total)
     };
     let names = |names: &[&str], total| (names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), total);
     let first = PageAt::Number(1);

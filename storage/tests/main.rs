@@ -11,3 +11,4 @@ mod model;
 mod opening;
 mod samples;
 mod search;
+mod standings;

@@ -18,8 +18,8 @@ use engine::{
 };
 use proptest::prelude::*;
 use storage::{
-    Batch, Claimed, CommitError, Cursor, DeliveryQuery, EventRecord, Fate, Handling, MerchantQuery, PageAt,
-    PaymentQuery, Purpose, RedbStore, Store, Unmatched, Write,
+    Batch, Claimed, CommitError, Cursor, DeliveryQuery, EventRecord, Fate, Handling, MerchantQuery, PaymentQuery,
+    Purpose, RedbStore, Store, Unmatched, Write,
 };
 
 use crate::{disk::Gate, samples::*};
@@ -167,6 +167,7 @@ impl Model {
                 stored.ok_or_else(conflict)?.handling = handling.clone();
             }
             Write::Audit(_) => {}
+            Write::Comply(_) | Write::Standing { .. } => unreachable!("not tried here; see `commits`"),
             Write::Rate(rate) => self.rate = Some(*rate),
             Write::Note { name, value } => drop(self.notes.insert(name, value.clone())),
         }
@@ -431,8 +432,8 @@ async fn compare(store: &RedbStore, model: &Model) {
 
     let mut merchants: Vec<_> = model.merchants.values().cloned().collect();
     merchants.reverse();
-    let query = MerchantQuery { at: PageAt::Number(1), limit: 100, query: None, active: None };
-    assert_eq!(store.merchants(query).await.unwrap().items, merchants);
+    let listed = store.merchants(MerchantQuery::all(100)).await.unwrap().items;
+    assert_eq!(listed.into_iter().map(|listed| listed.merchant).collect::<Vec<_>>(), merchants);
     for number in 1..4 {
         let digest = merchant(number).keys[0].digest;
         let by_key = model.merchants.values().find(|m| m.keys[0].digest == digest);

@@ -2,6 +2,7 @@
 
 mod astray;
 mod attacks;
+mod compliance;
 mod facilitated;
 mod nodes;
 mod webhooks;
@@ -408,7 +409,7 @@ async fn a_failed_write_ends_the_engine() {
         forward! {
             merchant(id: MerchantId) -> Option<Merchant>;
             merchant_by_key(digest: KeyDigest) -> Option<Merchant>;
-            merchants(query: MerchantQuery) -> Page<Merchant>;
+            merchants(query: MerchantQuery) -> Page<ListedMerchant>;
             watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
             payment(id: PaymentId) -> Option<Payment>;
             payment_by_slug(slug: SlugToken) -> Option<Payment>;
@@ -435,6 +436,7 @@ async fn a_failed_write_ends_the_engine() {
             events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
             last_event(merchant: MerchantId) -> u64;
             attempts(event: EventId) -> Vec<Attempt>;
+            standing(merchant: MerchantId) -> engine::compliance::Standing;
             unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
             unmatched_at(account: AccountName, place: engine::ledger::Place) -> Option<Unmatched>;
             unmatched_before(account: AccountName, before: engine::ledger::Place, limit: usize) -> Vec<Unmatched>;

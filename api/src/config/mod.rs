@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, path::Pat
 use actors::addresses::AllowedAddresses;
 use engine::{
     account::AccountName,
+    compliance::{Limits as ComplianceLimits, Thresholds},
     hive::ChainId,
     money::FeePercent,
     payment::{ClaimFinality, FeeMode},
@@ -364,9 +365,21 @@ impl Config {
             allow_insecure_webhooks: self.flag("webhooks.allow_insecure"),
             x402: self.x402(),
             key_roll: self.flag("keys.roll"),
+            compliance: self.compliance(),
             max_waiting_calls: self.count("limits.waiting_calls"),
             ..defaults
         }
+    }
+
+    fn compliance(&self) -> Option<actors::Compliance> {
+        let thresholds = |lead: &str| {
+            let cents = |window: &str| self.integer(&format!("limits.compliance_{lead}{window}_cents"));
+            Thresholds { single_cents: cents("single"), daily_cents: cents("daily"), monthly_cents: cents("monthly") }
+        };
+        (self.text("limits.profile") == "production").then(|| actors::Compliance {
+            limits: ComplianceLimits { hard: thresholds(""), soft: thresholds("soft_") },
+            contact: self.text("limits.compliance_contact").to_owned(),
+        })
     }
 
     fn x402(&self) -> actors::X402Settings {
@@ -442,7 +455,14 @@ mod tests {
     #[test]
     fn what_nobody_sets_is_what_the_engine_documents_and_every_row_of_x402_reaches_it() {
         let defaults = Config::default().engine();
-        let documented = actors::Settings::of(defaults.chain_id);
+        let cents = |single_cents, daily_cents, monthly_cents| Thresholds { single_cents, daily_cents, monthly_cents };
+        let limits = ComplianceLimits {
+            hard: cents(1_000_000, 2_500_000, 10_000_000),
+            soft: cents(100_000, 2_000_000, 8_000_000),
+        };
+        let contact = "the operator of this service".to_owned();
+        let compliance = Some(actors::Compliance { limits, contact });
+        let documented = actors::Settings { compliance, ..actors::Settings::of(defaults.chain_id) };
         assert_eq!(format!("{defaults:?}"), format!("{documented:?}"));
         for (word, finality) in [
             ("accepted", ClaimFinality::Accepted),

@@ -39,6 +39,8 @@ pub enum Kind {
     HeaderPrefix,
     /// How often something may happen, such as `25/s burst 50`, or nothing.
     Rate,
+    /// 1 to 200 characters on one line.
+    Text,
     /// Any text without control characters, or nothing. Never shown.
     Secret,
 }
@@ -268,7 +270,7 @@ pub static TABLE: &[Key] = &[
         "limits.profile",
         Kind::Word(&["production", "off"]),
         "production",
-        "Whether the rates and counts below hold. `dev` starts with `off`; `dev --limits production` turns them on.",
+        "Whether the rates and counts below hold, compliance among them. `dev` starts with `off`; `dev --limits production` turns them on.",
     ),
     key(
         "limits.api_writes",
@@ -297,6 +299,43 @@ pub static TABLE: &[Key] = &[
     key("limits.lockout_seconds", Kind::Integer(1, 86_400), "600", "How long an address stays locked out."),
     key("limits.streams_per_address", Kind::Integer(1, 1_000_000), "10", "Event streams open to one address at once."),
     key("limits.streams", Kind::Integer(1, 1_000_000), "2000", "Event streams open at once."),
+    key(
+        "limits.compliance_single_cents",
+        Kind::Integer(0, 1_000_000_000_000),
+        "1000000",
+        "Worth of one payment, in US cents, above which creation is refused and the merchant put on hold until an admin clears it. Here and below: 0 is no limit.",
+    ),
+    key(
+        "limits.compliance_daily_cents",
+        Kind::Integer(0, 1_000_000_000_000),
+        "2500000",
+        "The same for what completed within 24 hours together with the request.",
+    ),
+    key("limits.compliance_monthly_cents", Kind::Integer(0, 1_000_000_000_000), "10000000", "The same for 30 days."),
+    key(
+        "limits.compliance_soft_single_cents",
+        Kind::Integer(0, 1_000_000_000_000),
+        "100000",
+        "Worth of one payment, in US cents, from which it is noted for admins and nothing else happens.",
+    ),
+    key(
+        "limits.compliance_soft_daily_cents",
+        Kind::Integer(0, 1_000_000_000_000),
+        "2000000",
+        "The same for what completed within 24 hours together with the request.",
+    ),
+    key(
+        "limits.compliance_soft_monthly_cents",
+        Kind::Integer(0, 1_000_000_000_000),
+        "8000000",
+        "The same for 30 days.",
+    ),
+    key(
+        "limits.compliance_contact",
+        Kind::Text,
+        "the operator of this service",
+        "Whom a merchant on hold is told to contact.",
+    ),
     key("store.cache_bytes", Kind::Integer(1_048_576, 68_719_476_736), "67108864", "Memory for pages of the database."),
     key(
         "store.queue",
@@ -347,6 +386,9 @@ impl Key {
             Kind::OptionalUrl => is(text.is_empty() || is_url(text)),
             Kind::Urls => is(!text.is_empty() && text.split(',').all(is_url)),
             Kind::Networks => is(text.is_empty() || text.split(',').all(|part| part.trim().parse::<IpNet>().is_ok())),
+            Kind::Text => {
+                is(!text.trim().is_empty() && text.chars().count() <= 200 && !text.chars().any(char::is_control))
+            }
             Kind::Path | Kind::Secret => is(!text.chars().any(char::is_control)),
             Kind::Rate => is(text.is_empty() || text.parse::<Rate>().is_ok()),
             Kind::HeaderPrefix => is((1..=40).contains(&text.len())
@@ -382,6 +424,7 @@ impl fmt::Display for Kind {
             Self::Path => f.write_str("a path or empty"),
             Self::Rate => f.write_str("a rate such as 25/s burst 50, 2/min or 20/day, or empty"),
             Self::HeaderPrefix => f.write_str("1 to 40 letters, digits and hyphens, a letter first"),
+            Self::Text => f.write_str("1 to 200 characters on one line"),
             Self::Secret => f.write_str("a text without control characters, or empty"),
         }
     }
@@ -405,6 +448,7 @@ impl Kind {
             Self::Rate => ("rate", "`n/s`, `n/min`, `n/h`, `n/day`, and `burst m`, or empty".to_owned()),
             Self::Path => ("text", "a path or empty".to_owned()),
             Self::HeaderPrefix => ("text", "1 to 40 letters, digits, `-`".to_owned()),
+            Self::Text => ("text", "1 to 200 characters".to_owned()),
             Self::Secret => ("text", "secret, never shown".to_owned()),
         }
     }

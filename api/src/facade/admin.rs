@@ -20,6 +20,7 @@ pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
         limit: query.limit(),
         query: query.search().unwrap_or_default(),
         active: query.boolean("active"),
+        flagged: query.boolean("flagged"),
     };
     query.finish()?;
     let page = facade.engine.merchants().list_merchants(call.caller.request(request)).await?.into_inner();

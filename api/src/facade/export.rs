@@ -60,6 +60,7 @@ pub(super) async fn merchants(facade: &Facade, mut call: Call) -> Result<Respons
     let request = v1::ListMerchantsRequest {
         query: query.search().unwrap_or_default(),
         active: query.boolean("active"),
+        flagged: query.boolean("flagged"),
         ..v1::ListMerchantsRequest::default()
     };
     query.finish()?;
@@ -174,6 +175,7 @@ impl Row for v1::Merchant {
         "iconUrl",
         "webhookUrl",
         "isActive",
+        "flagged",
         "x402Enabled",
         "privileges",
         "createdAt",
@@ -190,6 +192,7 @@ impl Row for v1::Merchant {
             self.icon_url.clone().unwrap_or_default(),
             self.webhook_url.clone().unwrap_or_default(),
             self.active.to_string(),
+            self.flagged.unwrap_or_default().to_string(),
             self.x402_enabled.to_string(),
             if self.admin { "admin".to_owned() } else { String::new() },
             time(self.created_at_ms),

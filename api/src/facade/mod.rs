@@ -19,6 +19,7 @@ mod astray;
 mod auth;
 mod call;
 mod checkout;
+mod compliance;
 mod dashboard;
 mod error;
 mod events;
@@ -203,6 +204,13 @@ impl Facade {
             ["api", "admin", "merchants", "change-status"] => on!(call, POST => admin::change_status(self, call)),
             ["api", "admin", "merchants", id, "active"] => on!(call, POST => admin::set_active(self, call, id)),
             ["api", "admin", "merchants", id, "api-key"] => on!(call, POST => admin::reissue_key(self, call, id)),
+            ["api", "admin", "merchants", id, "compliance"] => on!(call, GET => compliance::get(self, call, id)),
+            ["api", "admin", "merchants", id, "compliance", "clear"] => {
+                on!(call, POST => compliance::clear(self, call, id))
+            }
+            ["api", "admin", "merchants", id, "compliance", "limits"] => {
+                on!(call, PUT => compliance::set_limits(self, call, id))
+            }
 
             // The customer's page. The slug is a secret, the id is public on the chain.
             ["for", slug] => on!(call, GET => checkout::by_slug(self, call, slug)),

@@ -111,6 +111,35 @@ impl Body {
         }
     }
 
+    /// Takes an object that may be missing or null, to be read like a body of its own.
+    pub(super) fn object(&mut self, field: &str) -> Option<Self> {
+        match self.fields.remove(field)? {
+            Value::Null => None,
+            Value::Object(fields) => Some(Self { fields, violations: Vec::new() }),
+            other => self
+                .wrong::<Option<()>>(field, format!("must be an object, not {}", kind(&other)))
+                .map(|()| Self::default()),
+        }
+    }
+
+    /// Takes a field that is null; says whether it was.
+    pub(super) fn takes_null(&mut self, field: &str) -> bool {
+        let is_null = self.fields.get(field).is_some_and(Value::is_null);
+        if is_null {
+            self.fields.remove(field);
+        }
+        is_null
+    }
+
+    /// Takes a number of US cents that must be there.
+    pub(super) fn cents(&mut self, field: &str, max: u64) -> u64 {
+        match self.fields.remove(field).map(|value| value.as_u64().filter(|cents| *cents <= max)) {
+            Some(Some(cents)) => cents,
+            Some(None) => self.wrong(field, format!("must be a whole number from 0 to {max}")),
+            None => self.wrong(field, "is required"),
+        }
+    }
+
     /// Takes `amount` and `currency`.
     pub(super) fn money(&mut self) -> Money {
         let code = self.text("currency");

@@ -482,6 +482,10 @@ pub(super) struct Merchant<'a> {
     hive_account_name: &'a str,
     active: bool,
     privileges: &'static [&'static str],
+
+    /// On hold for compliance; told to admins alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flagged: Option<bool>,
 }
 
 impl<'a> Merchant<'a> {
@@ -502,6 +506,7 @@ impl<'a> Merchant<'a> {
             hive_account_name: &merchant.hive_account,
             active: merchant.active,
             privileges: if merchant.admin { &["admin"] } else { &[] },
+            flagged: merchant.flagged,
         }
     }
 }

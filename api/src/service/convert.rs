@@ -17,7 +17,7 @@ use proto::{
     ApiError, Reason,
     v1::{self, metadata_value::Value},
 };
-use storage::{DayVolume, Volume};
+use storage::{DayVolume, ListedMerchant, Volume};
 
 /// Turns a refusal of the engine into the wire's.
 pub(super) fn error(error: GatewayError) -> ApiError {
@@ -26,6 +26,10 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::Forbidden => Reason::ForbiddenMerchant.into(),
         GatewayError::AdminOnly => Reason::AdminRequired.into(),
         GatewayError::InactiveMerchant => Reason::InactiveMerchant.into(),
+        GatewayError::OnHold { contact } => {
+            let message = format!("this account is on hold: please contact {contact} for identity verification");
+            ApiError::with_message(Reason::ComplianceHold, message)
+        }
         GatewayError::Invalid(violations) => invalid(violations),
         GatewayError::UnknownAccount(account) => ApiError::new(Reason::UnknownAccount)
             .and_field("hiveAccount", format!("the ledger has no account {account}")),
@@ -335,7 +339,13 @@ pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
         api_key_last4: key.map(|key| key.last4.clone()).unwrap_or_default(),
         api_key_created_at_ms: key.map(|key| millis(key.created_at)).unwrap_or_default(),
         api_key_last_used_at_ms: key.and_then(|key| key.last_used_at).map(millis),
+        flagged: None,
     }
+}
+
+/// Returns a merchant's wire form in an admin's list.
+pub(super) fn listed_merchant(listed: &ListedMerchant) -> v1::Merchant {
+    v1::Merchant { flagged: Some(listed.is_on_hold), ..merchant(&listed.merchant) }
 }
 
 /// Reads a payment's id; what is no id names no payment.

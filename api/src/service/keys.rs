@@ -15,7 +15,7 @@ use proto::{
     ApiError, Reason,
     v1::{self, api_keys_server::ApiKeys, audit_log_server::AuditLog, exports_server::Exports},
 };
-use storage::{AuditQuery, MerchantQuery, PageAt, PaymentQuery};
+use storage::{AuditQuery, ListedMerchant, MerchantQuery, PageAt, PaymentQuery};
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -188,9 +188,9 @@ trait Row: Send + 'static {
     fn place(&self) -> u128;
 }
 
-impl Row for Merchant {
+impl Row for ListedMerchant {
     fn place(&self) -> u128 {
-        self.id.bits()
+        self.merchant.id.bits()
     }
 }
 
@@ -215,13 +215,14 @@ impl Exports for Service {
             limit: CHUNK,
             query: Some(asked.query).filter(|query| !query.is_empty()),
             active: asked.active,
+            on_hold: asked.flagged,
         };
         let read = move |gateway: Gateway, at| {
             let query = MerchantQuery { at, ..query.clone() };
             async move { Ok(gateway.merchants(query).await?.items) }
         };
         let merchants = rows(self.gateway.clone(), read);
-        Ok(Response::new(merchants.map(|merchant| Ok(convert::merchant(&merchant?))).boxed()))
+        Ok(Response::new(merchants.map(|merchant| Ok(convert::listed_merchant(&merchant?))).boxed()))
     }
 
     type ExportPaymentsStream = BoxStream<'static, Result<v1::Payment, Status>>;

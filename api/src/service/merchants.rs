@@ -125,9 +125,10 @@ impl Merchants for Service {
             limit: limit as usize,
             query: Some(asked.query).filter(|query| !query.is_empty()),
             active: asked.active,
+            on_hold: asked.flagged,
         };
         let found = self.gateway.merchants(query).await.map_err(error)?;
-        let merchants = found.items.iter().map(convert::merchant).collect();
+        let merchants = found.items.iter().map(convert::listed_merchant).collect();
         Ok(Response::new(v1::ListMerchantsResponse { merchants, page, limit, total: found.total }))
     }
 

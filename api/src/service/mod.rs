@@ -14,8 +14,8 @@ use proto::{
     ApiError, Local, Reason, Transport,
     v1::{
         api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, checkout_server::CheckoutServer,
-        events_server::EventsServer, exports_server::ExportsServer, fees_server::FeesServer,
-        merchants_server::MerchantsServer, payments_server::PaymentsServer,
+        compliance_server::ComplianceServer, events_server::EventsServer, exports_server::ExportsServer,
+        fees_server::FeesServer, merchants_server::MerchantsServer, payments_server::PaymentsServer,
         reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
@@ -23,6 +23,7 @@ use proto::{
 use tonic::Request;
 
 mod astray;
+mod compliance;
 mod convert;
 mod events;
 mod keys;
@@ -60,6 +61,7 @@ impl Service {
                 .with(ExportsServer::new(self.clone()))
                 .with(EventsServer::new(self.clone()))
                 .with(ReconciliationServer::new(self.clone()))
+                .with(ComplianceServer::new(self.clone()))
                 .with(FeesServer::new(self.clone()))
                 .with(SystemServer::new(self.clone()))
                 .with(WebhookEndpointsServer::new(self.clone()))

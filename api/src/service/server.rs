@@ -6,8 +6,8 @@ use proto::{
     ApiError, DESCRIPTOR, Reason,
     v1::{
         api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, checkout_server::CheckoutServer,
-        events_server::EventsServer, exports_server::ExportsServer, fees_server::FeesServer,
-        merchants_server::MerchantsServer, payments_server::PaymentsServer,
+        compliance_server::ComplianceServer, events_server::EventsServer, exports_server::ExportsServer,
+        fees_server::FeesServer, merchants_server::MerchantsServer, payments_server::PaymentsServer,
         reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
@@ -69,6 +69,7 @@ pub async fn serve(
         .add_service(ExportsServer::new(service.clone()))
         .add_service(EventsServer::new(service.clone()))
         .add_service(ReconciliationServer::new(service.clone()))
+        .add_service(ComplianceServer::new(service.clone()))
         .add_service(FeesServer::new(service.clone()))
         .add_service(SystemServer::new(service.clone()))
         .add_service(WebhookEndpointsServer::new(service.clone()))

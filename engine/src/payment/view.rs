@@ -174,6 +174,14 @@ impl Payment {
         self.resolution.is_none() && !self.exceptions().is_empty()
     }
 
+    /// Returns when it completed and its worth in US cents: what it adds to its merchant's volume. A session that collects
+    /// fees for the operator adds nothing.
+    #[must_use]
+    pub fn turnover(&self) -> Option<(Timestamp, u64)> {
+        let at = self.completed_at.filter(|_| self.state == State::Completed && !self.is_invoice)?;
+        Some((at, self.quote.usd_cents))
+    }
+
     /// Returns the last instant that is on time.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {

@@ -1,6 +1,7 @@
 //! The numbers that stand for enums in stored bytes. A number is never given to another meaning; 0 stands for none.
 
 use engine::{
+    compliance::Window,
     money::Currency,
     payment::{Canceller, ClaimFinality, Disposition, Finality, ResolutionKind, Route, State},
     webhook::{DeliveryState, DisableReason, Trigger},
@@ -49,6 +50,7 @@ codes! {
         SelfTransfer = 7,
         Fee = 8,
     }
+    Window { Single = 1, Daily = 2, Monthly = 3, NearSingle = 4 }
     Route { Wallet = 1, X402 = 2, Manual = 3 }
     ClaimFinality { Accepted = 1, InBlock = 2, Irreversible = 3 }
     Canceller { Customer = 1, Merchant = 2 }

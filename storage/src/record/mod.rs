@@ -11,6 +11,7 @@ mod ledger;
 mod merchant;
 mod payment;
 mod remembered;
+mod standing;
 
 #[cfg(test)]
 mod golden_tests;
@@ -31,6 +32,7 @@ pub(crate) use merchant::{MerchantFacts, merchant_facts, merchant_from_bytes, me
 pub(crate) use payment::{payment_from_bytes, payment_to_bytes};
 use prost::Message;
 pub(crate) use remembered::{remembered_from_bytes, remembered_to_bytes};
+pub(crate) use standing::{standing_from_bytes, standing_to_bytes};
 
 /// What is wrong with stored bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

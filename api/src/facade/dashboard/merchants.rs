@@ -75,6 +75,7 @@ impl Filter {
                 "inactive" => Some(false),
                 _ => None,
             },
+            flagged: None,
         }
     }
 }

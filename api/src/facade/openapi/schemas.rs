@@ -106,6 +106,11 @@ pub(super) fn all() -> Value {
             "properties": { "paymentId": text(), "from": text(), "to": text(), "amount": reference("Sum"), "memo": text() },
         }),
     );
+    add("Thresholds", thresholds());
+    add("Crossing", crossing());
+    add("Standing", standing());
+    add("ClearHold", with(object(&[("reason", longest(500))]), &[("limits", nullable(reference("Thresholds")))]));
+    add("SetLimits", json!({ "oneOf": [reference("Thresholds"), object(&[("limits", json!({ "type": "null" }))])] }));
     Value::Object(schemas)
 }
 
@@ -310,6 +315,45 @@ fn payment() -> Value {
         members.push((name, units()));
     }
     object(&members)
+}
+
+/// US cents; 0 is no limit.
+fn thresholds() -> Value {
+    object(&["singleCents", "dailyCents", "monthlyCents"].map(|name| (name, cents())))
+}
+
+fn cents() -> Value {
+    json!({ "type": "integer", "minimum": 0, "maximum": 1_000_000_000_000u64 })
+}
+
+/// A sum has no greatest value.
+fn sum_of_cents() -> Value {
+    json!({ "type": "integer", "minimum": 0 })
+}
+
+fn crossing() -> Value {
+    object(&[
+        ("window", words(&["single", "24h", "30d", "near_single"])),
+        ("usdCents", sum_of_cents()),
+        ("limitCents", sum_of_cents()),
+        ("at", time()),
+    ])
+}
+
+fn standing() -> Value {
+    let clearance = object(&[("by", text()), ("reason", text()), ("at", time())]);
+    object(&[
+        ("merchantId", text()),
+        ("flagged", boolean()),
+        ("flag", nullable(reference("Crossing"))),
+        ("limits", nullable(reference("Thresholds"))),
+        ("ownLimits", boolean()),
+        ("softLimits", nullable(reference("Thresholds"))),
+        ("completedLast24hCents", sum_of_cents()),
+        ("completedLast30dCents", sum_of_cents()),
+        ("notices", list("Crossing")),
+        ("clearances", json!({ "type": "array", "items": clearance })),
+    ])
 }
 
 fn merchant() -> Value {

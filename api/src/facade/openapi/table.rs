@@ -173,12 +173,14 @@ const MERCHANTS: &[Parameter] = &[
     ("limit", "limit", "Items on a page, 20 when missing."),
     ("query", "text", "A part of the id, the name or the account."),
     ("active", "boolean", "Only active merchants, or only inactive ones."),
+    ("flagged", "boolean", "Only merchants on hold for compliance, or only others."),
 ];
 const MERCHANT_EXPORT: &[Parameter] = &[
     ("format", "format", "csv when missing."),
     ("bom", "boolean", "Whether the CSV begins with a byte order mark."),
     ("query", "text", "A part of the id, the name or the account."),
     ("active", "boolean", "Only active merchants, or only inactive ones."),
+    ("flagged", "boolean", "Only merchants on hold for compliance, or only others."),
 ];
 
 const GET: &str = "get";
@@ -265,6 +267,9 @@ const ADMIN: &[Route] = &[
     route(POST, "/api/admin/merchants/change-status", "Activate or deactivate a merchant").admin().query(&[("merchantId", "text", "Required. Which.")]).body("ChangeStatus").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
     route(POST, "/api/admin/merchants/{id}/active", "Activate or deactivate a merchant").admin().body("SetActive").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
     route(POST, "/api/admin/merchants/{id}/api-key", "A new key in place of all, shown this once").admin().answers(&[(200, Json("Reissued"))]).refuses(&[409]),
+    route(GET, "/api/admin/merchants/{id}/compliance", "Where a merchant stands with compliance").admin().answers(&[(200, Json("Standing"))]),
+    route(POST, "/api/admin/merchants/{id}/compliance/clear", "End a hold: somebody has looked").admin().body("ClearHold").answers(&[(200, Json("Standing"))]).refuses(&[409]),
+    route(PUT, "/api/admin/merchants/{id}/compliance/limits", "Give a merchant hard limits of its own; `{\"limits\": null}` takes them away").admin().body("SetLimits").answers(&[(200, Json("Standing"))]).refuses(&[409]),
     route(GET, "/api/admin/nodes", "How the ledger's nodes are").admin().answers(&[(200, Json("Any"))]),
     route(GET, "/api/admin/audit", "What admins and merchants did, newest first").admin()
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Entries at most, 20 when missing."), ("merchantId", "text", "Only what concerns this merchant.")])

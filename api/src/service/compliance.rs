@@ -1,0 +1,95 @@
+//! Compliance for admins: where a merchant stands, and how a hold ends.
+
+use actors::Report;
+use engine::{
+    compliance::{Crossing, Thresholds},
+    fields,
+    ids::MerchantId,
+    payment::NOTE_MAX_CHARS,
+};
+use proto::{
+    ApiError, Reason,
+    v1::{self, compliance_server::Compliance},
+};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Service,
+    convert::{self, error},
+};
+
+#[tonic::async_trait]
+impl Compliance for Service {
+    async fn get_standing(&self, request: Request<v1::GetStandingRequest>) -> Result<Response<v1::Standing>, Status> {
+        self.admin(&request).await?;
+        let id = merchant_id(&request.get_ref().merchant_id)?;
+        Ok(Response::new(standing(id, self.gateway.compliance(id).await.map_err(error)?)))
+    }
+
+    async fn clear_hold(&self, request: Request<v1::ClearHoldRequest>) -> Result<Response<v1::Standing>, Status> {
+        let admin = self.admin(&request).await?;
+        let asked = request.into_inner();
+        let id = merchant_id(&asked.merchant_id)?;
+        let reason = asked.reason.trim().to_owned();
+        fields::text("reason", &reason, NOTE_MAX_CHARS).map_err(|violation| convert::invalid(vec![violation]))?;
+        let by = admin.key.to_string();
+        let limits = asked.limits.map(read_thresholds).transpose()?;
+        let report = admin.gateway.clear_compliance(id, by, reason, limits).await.map_err(error)?;
+        Ok(Response::new(standing(id, report)))
+    }
+
+    async fn set_merchant_limits(
+        &self,
+        request: Request<v1::SetMerchantLimitsRequest>,
+    ) -> Result<Response<v1::Standing>, Status> {
+        let admin = self.admin(&request).await?;
+        let asked = request.into_inner();
+        let id = merchant_id(&asked.merchant_id)?;
+        let limits = asked.limits.map(read_thresholds).transpose()?;
+        let report = admin.gateway.limit_compliance(id, limits).await.map_err(error)?;
+        Ok(Response::new(standing(id, report)))
+    }
+}
+
+fn merchant_id(text: &str) -> Result<MerchantId, ApiError> {
+    text.parse().map_err(|_| ApiError::with_message(Reason::NotFound, "no such merchant"))
+}
+
+fn read_thresholds(wire: v1::Thresholds) -> Result<Thresholds, ApiError> {
+    let v1::Thresholds { single_cents, daily_cents, monthly_cents } = wire;
+    Thresholds { single_cents, daily_cents, monthly_cents }.check().map_err(convert::invalid)
+}
+
+const fn thresholds(limits: Thresholds) -> v1::Thresholds {
+    let Thresholds { single_cents, daily_cents, monthly_cents } = limits;
+    v1::Thresholds { single_cents, daily_cents, monthly_cents }
+}
+
+fn crossing(crossing: Crossing) -> v1::Crossing {
+    v1::Crossing {
+        window: crossing.window.word().to_owned(),
+        usd_cents: crossing.usd_cents,
+        limit_cents: crossing.limit_cents,
+        at_ms: convert::millis(crossing.at),
+    }
+}
+
+fn standing(id: MerchantId, report: Report) -> v1::Standing {
+    let own = report.standing.limits;
+    let clearances = report.standing.clearances.into_iter().map(|clearance| v1::Clearance {
+        by: clearance.by,
+        reason: clearance.reason,
+        at_ms: convert::millis(clearance.at),
+    });
+    v1::Standing {
+        merchant_id: id.to_string(),
+        hold: report.standing.hold.map(crossing),
+        limits: own.or(report.defaults.map(|limits| limits.hard)).map(thresholds),
+        own_limits: own.is_some(),
+        soft_limits: report.defaults.map(|limits| thresholds(limits.soft)),
+        daily_cents: report.daily_cents,
+        monthly_cents: report.monthly_cents,
+        notices: report.standing.notices.into_iter().map(crossing).collect(),
+        clearances: clearances.collect(),
+    }
+}

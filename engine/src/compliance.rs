@@ -1,0 +1,409 @@
+//! Compliance: how much a merchant may take in one payment, in a day and in a month before somebody has to look.
+//!
+//! Counted is what completed, in US cents at each payment's frozen rate. The gateway holds no money: a request that
+//! crosses a hard limit is refused and puts the merchant on hold; sessions that are open already still complete.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    fields::Violation,
+    ids::{MerchantId, PaymentId},
+    time::Timestamp,
+};
+
+const HOUR_MS: u64 = 3_600_000;
+const DAY_SECONDS: u64 = 86_400;
+/// Hours that are kept: 30 days, and the hour that is under way.
+const HOURS_KEPT: u64 = 30 * 24 + 1;
+/// Payments close below the single limit within a day that are worth a notice.
+const NEAR_LIMIT_COUNT: usize = 5;
+/// Notices and clearances kept, the newest.
+const MAX_KEPT: usize = 20;
+
+/// Limits in US cents; 0 is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Thresholds {
+    /// Of one payment.
+    pub single_cents: u64,
+    /// Of what completed within 24 hours, the request included.
+    pub daily_cents: u64,
+    /// Of what completed within 30 days, the request included.
+    pub monthly_cents: u64,
+}
+
+impl Thresholds {
+    /// The highest limit, US cents.
+    pub const MAX_CENTS: u64 = 1_000_000_000_000;
+
+    /// Returns the limits, if none of them is beyond all sense.
+    ///
+    /// # Errors
+    /// A [`Violation`] for each that is above [`Self::MAX_CENTS`], by its name of the REST interface.
+    pub fn check(self) -> Result<Self, Vec<Violation>> {
+        let fields = [
+            ("singleCents", self.single_cents),
+            ("dailyCents", self.daily_cents),
+            ("monthlyCents", self.monthly_cents),
+        ];
+        let message = format!("must be a whole number from 0 to {}", Self::MAX_CENTS);
+        let high = fields.into_iter().filter(|(_, cents)| *cents > Self::MAX_CENTS);
+        let violations: Vec<_> = high.map(|(field, _)| Violation::new(field, message.as_str())).collect();
+        if violations.is_empty() { Ok(self) } else { Err(violations) }
+    }
+
+    fn of(&self, window: Window) -> Option<u64> {
+        let cents = match window {
+            Window::Single => self.single_cents,
+            Window::Daily => self.daily_cents,
+            Window::Monthly => self.monthly_cents,
+            Window::NearSingle => 0,
+        };
+        (cents > 0).then_some(cents)
+    }
+}
+
+/// What is refused and what is only noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Beyond these a request is refused and its merchant put on hold.
+    pub hard: Thresholds,
+    /// From these on a request is noted.
+    pub soft: Thresholds,
+}
+
+/// What a limit is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// One payment.
+    Single,
+    /// 24 hours.
+    Daily,
+    /// 30 days.
+    Monthly,
+    /// Several payments of a day, each a little below the single limit.
+    NearSingle,
+}
+
+impl Window {
+    /// Every window, in the order they are judged.
+    pub const ALL: [Self; 4] = [Self::Single, Self::Daily, Self::Monthly, Self::NearSingle];
+
+    /// Returns the word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Single => "single",
+            Self::Daily => "24h",
+            Self::Monthly => "30d",
+            Self::NearSingle => "near_single",
+        }
+    }
+}
+
+/// A limit that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crossing {
+    /// Which limit.
+    pub window: Window,
+    /// What it is of, the request included, US cents.
+    pub usd_cents: u64,
+    /// The limit, US cents.
+    pub limit_cents: u64,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A hold that was lifted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clearance {
+    /// Who lifted it: the id of an admin's API key.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A payment that is about to be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Check {
+    /// Which.
+    pub payment: PaymentId,
+    /// Whose.
+    pub merchant: MerchantId,
+    /// Its worth.
+    pub usd_cents: u64,
+    /// When.
+    pub at: Timestamp,
+    /// The limits of a merchant without its own.
+    pub limits: Limits,
+}
+
+/// Why a payment is not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The merchant is on hold.
+    OnHold,
+    /// It would cross a hard limit.
+    Over(Crossing),
+}
+
+/// What is to be noted about a payment that may be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Noted {
+    /// Where its merchant stands then.
+    pub standing: Standing,
+    /// The soft limits it reached.
+    pub crossings: Vec<Crossing>,
+}
+
+/// A change of a merchant's standing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It is put on hold, unless it is already: the first reason stays.
+    Hold(Crossing),
+    /// It was looked at: its hold ends and counting begins anew.
+    Clear(Clearance),
+    /// Its own hard limits change.
+    Limit {
+        /// What they were.
+        from: Option<Thresholds>,
+        /// What they are; none for those of everybody.
+        to: Option<Thresholds>,
+    },
+}
+
+/// Where a merchant stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// Why it is on hold.
+    pub hold: Option<Crossing>,
+    /// Its own hard limits.
+    pub limits: Option<Thresholds>,
+    /// What completed, US cents by hour since the epoch.
+    pub hours: BTreeMap<u64, u64>,
+    /// When requests close below the single limit came, the newest few.
+    pub near_single: Vec<Timestamp>,
+    /// What was noted, oldest first.
+    pub notices: Vec<Crossing>,
+    /// When and why holds ended, oldest first.
+    pub clearances: Vec<Clearance>,
+}
+
+impl Standing {
+    /// Judges a payment that is about to be opened. Returns what is to be noted, if anything is.
+    ///
+    /// # Errors
+    /// [`Refusal`] where it must not be opened.
+    pub fn check(&self, check: &Check) -> Result<Option<Noted>, Refusal> {
+        if self.hold.is_some() {
+            return Err(Refusal::OnHold);
+        }
+        let (at, cents) = (check.at, check.usd_cents);
+        let hard = self.limits.unwrap_or(check.limits.hard);
+        let reached = |window| match window {
+            Window::Single | Window::NearSingle => cents,
+            Window::Daily => self.completed_cents(at, 24).saturating_add(cents),
+            Window::Monthly => self.completed_cents(at, 30 * 24).saturating_add(cents),
+        };
+        for window in Window::ALL {
+            if let Some(limit_cents) = hard.of(window).filter(|limit| reached(window) > *limit) {
+                return Err(Refusal::Over(Crossing { window, usd_cents: reached(window), limit_cents, at }));
+            }
+        }
+        let mut next = None;
+        let mut crossings = Vec::new();
+        for window in Window::ALL {
+            let Some(limit_cents) = check.limits.soft.of(window).filter(|limit| reached(window) >= *limit) else {
+                continue;
+            };
+            // A busy day is told once, not with each of its payments.
+            let is_told = |notice: &Crossing| notice.window == window && at.since(notice.at).as_secs() < DAY_SECONDS;
+            if window == Window::Single || !self.notices.iter().any(is_told) {
+                crossings.push(Crossing { window, usd_cents: reached(window), limit_cents, at });
+            }
+        }
+        if let Some(limit_cents) = hard.of(Window::Single).filter(|limit| cents >= limit - limit / 10) {
+            let next = next.get_or_insert_with(|| self.clone());
+            next.near_single.retain(|earlier| at.since(*earlier).as_secs() < DAY_SECONDS);
+            next.near_single.push(at);
+            if next.near_single.len() >= NEAR_LIMIT_COUNT {
+                next.near_single.drain(..next.near_single.len() - NEAR_LIMIT_COUNT);
+                crossings.push(Crossing { window: Window::NearSingle, usd_cents: cents, limit_cents, at });
+            }
+        }
+        if !crossings.is_empty() {
+            let next = next.get_or_insert_with(|| self.clone());
+            crossings.iter().for_each(|crossing| keep_newest(&mut next.notices, *crossing));
+        }
+        Ok(next.map(|standing| Noted { standing, crossings }))
+    }
+
+    /// Returns what completed within so many hours, exact to the hour and never less, US cents.
+    #[must_use]
+    pub fn completed_cents(&self, now: Timestamp, hours: u64) -> u64 {
+        let since = (now.millis() / HOUR_MS).saturating_sub(hours);
+        self.hours.range(since..).fold(0, |sum, (_, cents)| sum.saturating_add(*cents))
+    }
+
+    /// Counts a payment that completed.
+    pub fn count(&mut self, at: Timestamp, usd_cents: u64) {
+        let hour = at.millis() / HOUR_MS;
+        let sum = self.hours.entry(hour).or_default();
+        *sum = sum.saturating_add(usd_cents);
+        let newest = self.hours.last_key_value().map_or(hour, |(hour, _)| *hour);
+        self.hours = self.hours.split_off(&newest.saturating_sub(HOURS_KEPT));
+    }
+
+    /// Says whether a change starts from where the merchant stands.
+    #[must_use]
+    pub fn takes(&self, change: &Change) -> bool {
+        match change {
+            Change::Hold(_) => self.hold.is_none(),
+            Change::Clear(_) => self.hold.is_some(),
+            Change::Limit { from, .. } => self.limits == *from,
+        }
+    }
+
+    /// Makes a change that it [takes](Self::takes).
+    pub fn change(&mut self, change: Change) {
+        match change {
+            Change::Hold(crossing) => self.hold = Some(crossing),
+            Change::Clear(clearance) => {
+                self.hold = None;
+                self.hours.clear();
+                self.near_single.clear();
+                keep_newest(&mut self.clearances, clearance);
+            }
+            Change::Limit { to, .. } => self.limits = to,
+        }
+    }
+}
+
+fn keep_newest<T>(kept: &mut Vec<T>, new: T) {
+    kept.push(new);
+    kept.drain(..kept.len().saturating_sub(MAX_KEPT));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
+
+    fn hours(hours: u64) -> Timestamp {
+        START + Duration::from_secs(hours * 3_600)
+    }
+
+    fn check(usd_cents: u64, at: Timestamp) -> Check {
+        let limits = Limits {
+            hard: Thresholds { single_cents: 1_000, daily_cents: 2_500, monthly_cents: 10_000 },
+            soft: Thresholds { single_cents: 100, daily_cents: 2_000, monthly_cents: 8_000 },
+        };
+        Check { payment: PaymentId::from_bits(1), merchant: MerchantId::from_bits(1), usd_cents, at, limits }
+    }
+
+    fn windows(standing: &Standing) -> Vec<&'static str> {
+        standing.notices.iter().map(|notice| notice.window.word()).collect()
+    }
+
+    fn refused(standing: &Standing, usd_cents: u64, at: Timestamp) -> Option<(&'static str, u64, u64)> {
+        match standing.check(&check(usd_cents, at)) {
+            Err(Refusal::Over(over)) => Some((over.window.word(), over.usd_cents, over.limit_cents)),
+            Err(Refusal::OnHold) => Some(("hold", 0, 0)),
+            Ok(_) => None,
+        }
+    }
+
+    #[test]
+    fn a_request_is_judged_alone_and_with_what_completed_before_it() {
+        let mut standing = Standing::default();
+        assert_eq!(refused(&standing, 1_000, START), None);
+        assert_eq!(refused(&standing, 1_001, START), Some(("single", 1_001, 1_000)));
+        standing.count(START, 1_000);
+        standing.count(hours(1), 1_000);
+        assert_eq!(refused(&standing, 500, hours(2)), None);
+        assert_eq!(refused(&standing, 501, hours(2)), Some(("24h", 2_501, 2_500)));
+        assert_eq!(refused(&standing, 501, hours(24)), Some(("24h", 2_501, 2_500)), "to the hour, never less");
+        assert_eq!(refused(&standing, 501, hours(25)), None);
+        for day in 2..6 {
+            standing.count(hours(day * 24 + 1), 2_000);
+        }
+        assert_eq!(refused(&standing, 1, hours(8 * 24)), Some(("30d", 10_001, 10_000)));
+        assert_eq!(refused(&standing, 1, hours(30 * 24 + 2)), None);
+    }
+
+    #[test]
+    fn a_hold_refuses_everything_until_it_is_cleared_and_then_counting_begins_anew() {
+        let mut standing = Standing::default();
+        standing.count(START, 2_500);
+        let over = |cents| Crossing { window: Window::Daily, usd_cents: cents, limit_cents: 2_500, at: START };
+        assert!(standing.takes(&Change::Hold(over(2_600))));
+        standing.change(Change::Hold(over(2_600)));
+        assert!(!standing.takes(&Change::Hold(over(9_999))), "the first reason stays");
+        assert_eq!(refused(&standing, 1, START), Some(("hold", 0, 0)));
+        let clearance = Clearance { by: "key_1".to_owned(), reason: "verified".to_owned(), at: hours(1) };
+        assert!(standing.takes(&Change::Clear(clearance.clone())));
+        standing.change(Change::Clear(clearance.clone()));
+        assert!(!standing.takes(&Change::Clear(clearance.clone())), "it is told once");
+        assert_eq!((refused(&standing, 1_000, hours(1)), &standing.clearances[..]), (None, &[clearance][..]));
+        let own = Some(Thresholds { single_cents: 5_000, daily_cents: 0, monthly_cents: 0 });
+        standing.change(Change::Limit { from: None, to: own });
+        assert!(!standing.takes(&Change::Limit { from: None, to: None }), "somebody else was faster");
+        assert_eq!(refused(&standing, 5_000, hours(1)), None);
+        assert_eq!(refused(&standing, 5_001, hours(1)), Some(("single", 5_001, 5_000)));
+        standing.change(Change::Limit { from: own, to: None });
+        assert_eq!(refused(&standing, 5_000, hours(1)), Some(("single", 5_000, 1_000)));
+    }
+
+    #[test]
+    fn soft_limits_are_noted_and_refuse_nothing() {
+        let standing = Standing::default();
+        assert_eq!(standing.check(&check(99, START)), Ok(None));
+        let noted = standing.check(&check(100, START)).unwrap().unwrap();
+        assert_eq!((windows(&noted.standing), &noted.crossings), (vec!["single"], &noted.standing.notices));
+        let mut busy = Standing::default();
+        busy.count(START, 1_950);
+        let told = busy.check(&check(50, START)).unwrap().unwrap().standing;
+        assert_eq!(windows(&told), ["24h"]);
+        assert_eq!(told.check(&check(51, hours(23))), Ok(None), "a busy day is told once");
+        let mut many = standing;
+        for hour in 0..40 {
+            many = many.check(&check(100, hours(hour))).unwrap().unwrap().standing;
+        }
+        assert_eq!((many.notices.len(), many.notices[19].at), (MAX_KEPT, hours(39)), "the newest stay");
+    }
+
+    #[test]
+    fn five_payments_a_little_below_the_limit_within_a_day_are_noted() {
+        let mut standing = Standing::default();
+        for minute in 0..5 {
+            assert!(!windows(&standing).contains(&"near_single"), "{minute}");
+            let at = START + Duration::from_secs(minute * 60);
+            standing = standing.check(&check(900, at)).unwrap().unwrap().standing;
+        }
+        assert!(windows(&standing).contains(&"near_single"));
+        let mut slow = Standing::default();
+        for day in 0..9 {
+            slow = slow.check(&check(1_000, hours(day * 10))).unwrap().unwrap().standing;
+        }
+        assert!(!windows(&slow).contains(&"near_single"), "not within one day");
+        assert_eq!(Standing::default().check(&check(899, START)).unwrap().unwrap().standing.near_single, []);
+    }
+
+    #[test]
+    fn no_more_than_thirty_days_are_kept() {
+        let mut standing = Standing::default();
+        for hour in 0..2_000 {
+            standing.count(hours(hour), 1);
+        }
+        // A clock that went back counts all the same.
+        standing.count(hours(1_900), 1);
+        assert!(standing.hours.len() as u64 <= HOURS_KEPT + 1);
+        assert_eq!(standing.completed_cents(hours(1_999), 24), 25);
+        standing.count(hours(1_999), u64::MAX);
+        assert_eq!(standing.completed_cents(hours(1_999), 24), u64::MAX, "it never wraps");
+    }
+}

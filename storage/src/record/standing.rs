@@ -1,0 +1,160 @@
+//! The bytes of a merchant's standing.
+
+use engine::{
+    compliance::{Clearance, Crossing, Standing, Thresholds, Window},
+    time::Timestamp,
+};
+use prost::Message;
+
+use super::{Damage, code, seal, time, unseal};
+use crate::record::Code;
+
+const VERSION: u8 = 1;
+
+#[derive(Clone, PartialEq, Message)]
+struct StandingRecord {
+    #[prost(message, optional, tag = "1")]
+    hold: Option<CrossingRecord>,
+    #[prost(message, optional, tag = "2")]
+    limits: Option<ThresholdsRecord>,
+    /// The hours, each with its sum of US cents at the same place of the next list.
+    #[prost(uint64, repeated, tag = "3")]
+    hours: Vec<u64>,
+    #[prost(uint64, repeated, tag = "4")]
+    cents: Vec<u64>,
+    #[prost(uint64, repeated, tag = "5")]
+    near_single_ms: Vec<u64>,
+    #[prost(message, repeated, tag = "6")]
+    notices: Vec<CrossingRecord>,
+    #[prost(message, repeated, tag = "7")]
+    clearances: Vec<ClearanceRecord>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct CrossingRecord {
+    #[prost(uint32, tag = "1")]
+    window: u32,
+    #[prost(uint64, tag = "2")]
+    usd_cents: u64,
+    #[prost(uint64, tag = "3")]
+    limit_cents: u64,
+    #[prost(uint64, tag = "4")]
+    at_ms: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct ThresholdsRecord {
+    #[prost(uint64, tag = "1")]
+    single_cents: u64,
+    #[prost(uint64, tag = "2")]
+    daily_cents: u64,
+    #[prost(uint64, tag = "3")]
+    monthly_cents: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ClearanceRecord {
+    #[prost(string, tag = "1")]
+    by: String,
+    #[prost(string, tag = "2")]
+    reason: String,
+    #[prost(uint64, tag = "3")]
+    at_ms: u64,
+}
+
+/// Returns a standing's stored form. Its merchant is the key and not repeated.
+pub(crate) fn standing_to_bytes(standing: &Standing) -> Vec<u8> {
+    let Thresholds { single_cents, daily_cents, monthly_cents } = standing.limits.unwrap_or_default();
+    let record = StandingRecord {
+        hold: standing.hold.map(CrossingRecord::from),
+        limits: standing.limits.map(|_| ThresholdsRecord { single_cents, daily_cents, monthly_cents }),
+        hours: standing.hours.keys().copied().collect(),
+        cents: standing.hours.values().copied().collect(),
+        near_single_ms: standing.near_single.iter().map(|at| at.millis()).collect(),
+        notices: standing.notices.iter().copied().map(CrossingRecord::from).collect(),
+        clearances: standing
+            .clearances
+            .iter()
+            .map(|clearance| ClearanceRecord {
+                by: clearance.by.clone(),
+                reason: clearance.reason.clone(),
+                at_ms: clearance.at.millis(),
+            })
+            .collect(),
+    };
+    seal(VERSION, &record)
+}
+
+/// Reads a standing.
+pub(crate) fn standing_from_bytes(bytes: &[u8]) -> Result<Standing, Damage> {
+    let record: StandingRecord = unseal(VERSION, bytes)?;
+    if record.hours.len() != record.cents.len() {
+        return Err(Damage::Value { field: "cents", value: format!("{} long", record.cents.len()) });
+    }
+    let thresholds = |ThresholdsRecord { single_cents, daily_cents, monthly_cents }| Thresholds {
+        single_cents,
+        daily_cents,
+        monthly_cents,
+    };
+    Ok(Standing {
+        hold: record.hold.map(Crossing::try_from).transpose()?,
+        limits: record.limits.map(thresholds),
+        hours: record.hours.into_iter().zip(record.cents).collect(),
+        near_single: record.near_single_ms.into_iter().map(time).collect(),
+        notices: record.notices.into_iter().map(Crossing::try_from).collect::<Result<_, _>>()?,
+        clearances: record
+            .clearances
+            .into_iter()
+            .map(|clearance| Clearance { by: clearance.by, reason: clearance.reason, at: time(clearance.at_ms) })
+            .collect(),
+    })
+}
+
+impl From<Crossing> for CrossingRecord {
+    fn from(crossing: Crossing) -> Self {
+        Self {
+            window: crossing.window.number(),
+            usd_cents: crossing.usd_cents,
+            limit_cents: crossing.limit_cents,
+            at_ms: crossing.at.millis(),
+        }
+    }
+}
+
+impl TryFrom<CrossingRecord> for Crossing {
+    type Error = Damage;
+    fn try_from(record: CrossingRecord) -> Result<Self, Damage> {
+        let window: Window = code("window", record.window)?;
+        let at: Timestamp = time(record.at_ms);
+        Ok(Self { window, usd_cents: record.usd_cents, limit_cents: record.limit_cents, at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standing_reads_back_and_has_these_bytes() {
+        let at = Timestamp::from_millis(9_000);
+        let crossing = Crossing { window: Window::Monthly, usd_cents: 300, limit_cents: 200, at };
+        let standing = Standing {
+            hold: Some(crossing),
+            limits: Some(Thresholds { single_cents: 1, daily_cents: 0, monthly_cents: 3 }),
+            hours: [(500_000, 7), (500_001, 8)].into(),
+            near_single: vec![at],
+            notices: vec![crossing],
+            clearances: vec![Clearance { by: "key_1".to_owned(), reason: "verified".to_owned(), at }],
+        };
+        let bytes = standing_to_bytes(&standing);
+        assert_eq!(standing_from_bytes(&bytes), Ok(standing));
+        assert_eq!(standing_from_bytes(&standing_to_bytes(&Standing::default())), Ok(Standing::default()));
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(
+            hex,
+            "010a0b080310ac0218c80120a84612040801180\
+             31a06a0c21ea1c21e220207082a02a846320b080310ac0218c80120a8463a140a056b65795f31120876657269666965641\
+             8a846"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Where merchants stand with compliance: judged with every creation, counted with every completion, written once a
+//! group.
+
+use engine::{
+    audit::{self, Actor, Entry},
+    compliance::{Change, Check, Noted, Standing},
+    ids::MerchantId,
+    time::Timestamp,
+};
+use redb::{ReadTransaction, ReadableTable};
+
+use crate::{
+    apply::{Checked, Group, conflict},
+    batch::CommitError,
+    fault::Fault,
+    record,
+    tables::STANDINGS,
+};
+
+/// A standing as the group knows it.
+pub(crate) struct Held {
+    standing: Standing,
+    is_changed: bool,
+    /// As the store has it.
+    was_on_hold: bool,
+}
+
+/// Returns the standing of a merchant, earlier batches of the group included.
+fn held<'g>(group: &'g mut Group<'_>, merchant: u128) -> Result<&'g mut Held, Fault> {
+    if !group.standings.contains_key(&merchant) {
+        let stored = match group.tables.standings()?.get(merchant)? {
+            Some(bytes) => read(merchant, bytes.value())?,
+            None => Standing::default(),
+        };
+        let was_on_hold = stored.hold.is_some();
+        group.standings.insert(merchant, Held { standing: stored, is_changed: false, was_on_hold });
+    }
+    Ok(group.standings.get_mut(&merchant).expect("it was put there just now"))
+}
+
+fn read(merchant: u128, bytes: &[u8]) -> Result<Standing, Fault> {
+    record::standing_from_bytes(bytes).map_err(Fault::damaged("standings", MerchantId::from_bits(merchant)))
+}
+
+/// Reads a standing that a later write will change: what cannot be read refuses its batch alone.
+pub(crate) fn foresee(group: &mut Group<'_>, merchant: u128) -> Checked {
+    held(group, merchant)?;
+    Ok(Ok(()))
+}
+
+/// Refuses a change that starts from where the merchant no longer stands.
+pub(crate) fn check_change(group: &mut Group<'_>, merchant: MerchantId, change: &Change) -> Checked {
+    if held(group, merchant.bits())?.standing.takes(change) {
+        Ok(Ok(()))
+    } else {
+        conflict(format_args!("where merchant {merchant} stands"))
+    }
+}
+
+/// Judges a creation against everything that is committed before it; fills in what is to be noted.
+pub(crate) fn check(group: &mut Group<'_>, check: &Check, noted: &mut Option<Box<Noted>>) -> Checked {
+    match held(group, check.merchant.bits())?.standing.check(check) {
+        Ok(next) => {
+            *noted = next.map(Box::new);
+            Ok(Ok(()))
+        }
+        Err(refusal) => Ok(Err(CommitError::OnHold(refusal))),
+    }
+}
+
+/// Keeps what a check noted, and tells the audit log.
+pub(crate) fn note(group: &mut Group<'_>, check: &Check, noted: Option<Box<Noted>>) -> Result<(), Fault> {
+    let Some(noted) = noted else { return Ok(()) };
+    for crossing in &noted.crossings {
+        let entry = Entry {
+            seq: 0,
+            at: check.at,
+            actor: Actor::default(),
+            action: "compliance_noted".to_owned(),
+            merchant: check.merchant,
+            subject: Some(check.payment.to_string()),
+            changes: vec![audit::Change {
+                field: crossing.window.word().to_owned(),
+                before: Some(crossing.limit_cents.to_string()),
+                after: Some(crossing.usd_cents.to_string()),
+            }],
+        };
+        group.append_audit(&record::audit_to_bytes(entry))?;
+    }
+    let held = held(group, check.merchant.bits())?;
+    (held.standing, held.is_changed) = (noted.standing, true);
+    Ok(())
+}
+
+/// Makes a change.
+pub(crate) fn change(group: &mut Group<'_>, merchant: MerchantId, change: Change) -> Result<(), Fault> {
+    let held = held(group, merchant.bits())?;
+    held.standing.change(change);
+    held.is_changed = true;
+    Ok(())
+}
+
+/// Counts a payment that completed.
+pub(crate) fn count(group: &mut Group<'_>, merchant: u128, at: Timestamp, usd_cents: u64) -> Result<(), Fault> {
+    let held = held(group, merchant)?;
+    held.standing.count(at, usd_cents);
+    held.is_changed = true;
+    Ok(())
+}
+
+/// Writes what changed.
+pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
+    for (merchant, held) in std::mem::take(&mut group.standings) {
+        if held.is_changed {
+            group.tables.standings()?.insert(merchant, record::standing_to_bytes(&held.standing).as_slice())?;
+            match (held.was_on_hold, held.standing.hold.is_some()) {
+                (false, true) => drop(group.tables.on_hold()?.insert(merchant, ())?),
+                (true, false) => drop(group.tables.on_hold()?.remove(merchant)?),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns where a merchant stands.
+pub(crate) fn standing(snapshot: &ReadTransaction, merchant: MerchantId) -> Result<Standing, Fault> {
+    match snapshot.open_table(STANDINGS)?.get(merchant.bits())? {
+        Some(bytes) => read(merchant.bits(), bytes.value()),
+        None => Ok(Standing::default()),
+    }
+}
