@@ -10,9 +10,21 @@ use crate::{
 crate::tests!(
     merchants_are_filtered_and_exported_whole,
     the_audit_log_is_read_and_filtered,
+    a_flagged_merchant_is_found_cleared_with_a_reason_and_given_limits,
     nodes_and_scanner_are_shown,
     nobody_else_sees_the_operators_pages
 );
+
+/// Limits of compliance alone, ten dollars for one payment.
+pub(crate) const LIMITED: [&str; 7] = [
+    "--limits=production",
+    "--set=limits.register=",
+    "--set=limits.api_reads=",
+    "--set=limits.api_writes=",
+    "--set=limits.export=",
+    "--set=limits.compliance_single_cents=1000",
+    "--set=limits.compliance_contact=help@pay.example",
+];
 
 fn admin() -> Visitor {
     let dev = shared();
@@ -73,6 +85,43 @@ fn the_audit_log_is_read_and_filtered() {
         next = link.map(|link| link.replace("&#38;", "&"));
     }
     assert!(seen >= 4, "every entry is on some page: {seen}");
+}
+
+fn a_flagged_merchant_is_found_cleared_with_a_reason_and_given_limits() {
+    let dev = Dev::with(&LIMITED);
+    let (shop, other) = (dev.shop(), dev.shop());
+    let admin = Visitor::log_in(&dev.api, dev.admin_key());
+    let path = format!("/dashboard/merchants/{}", shop.id);
+    assert!(!admin.page("/dashboard/merchants?active=flagged").contains(&shop.id));
+    let large = [("amount", "10.010"), ("currency", "HBD"), ("description", "A desk")];
+    let refused = Visitor::of(&shop).send("/dashboard/payments/new", &large);
+    assert!(refused.status == 403 && refused.text().contains("help@pay.example"), "{}", refused.text());
+    let list = admin.page("/dashboard/merchants?active=flagged");
+    assert!(list.contains(&shop.id) && list.contains("1 merchants") && !list.contains(&other.id), "{list}");
+    assert_eq!(admin.get("/dashboard/merchants.json?active=flagged").json().as_array().map(Vec::len), Some(1));
+    let page = admin.page(&path);
+    assert!(page.contains("On hold: one payment: $10.01, the limit is $10.00"), "{page}");
+    assert_eq!(admin.send(&format!("{path}/clear"), &[("reason", " ")]).status, 400);
+    let wrong = admin.send(&format!("{path}/limits"), &[("single", "lots"), ("daily", "5")]);
+    assert!(wrong.status == 400 && wrong.text().contains("single must be dollars"), "{}", wrong.text());
+    assert!(wrong.text().contains("value=\"lots\""), "what was typed stays");
+    let done = admin.done(&format!("{path}/clear"), &[("reason", "Passport <b>seen</b>")]);
+    let page = admin.page(&done);
+    assert!(page.contains("The hold is ended.") && page.contains("Passport &#60;b&#62;seen"), "{page}");
+    admin.done(&format!("{path}/limits"), &[("single", "250"), ("daily", ""), ("monthly", "0")]);
+    assert!(admin.page(&path).contains("value=\"250.00\""));
+    Visitor::of(&shop).done("/dashboard/payments/new", &large);
+    admin.done(&format!("{path}/limits"), &[("own", "none")]);
+    assert!(admin.page(&path).contains("value=\"10.00\""));
+    let audit = admin.page(&format!("/dashboard/audit?merchantId={}", shop.id));
+    for deed in ["merchant flagged", "compliance cleared", "compliance limits set"] {
+        assert!(audit.contains(deed), "{deed}: {audit}");
+    }
+    let visitor = Visitor::of(&other);
+    for action in ["clear", "limits"] {
+        assert_eq!(visitor.send(&format!("{path}/{action}"), &[("reason", "me"), ("own", "none")]).status, 403);
+    }
+    assert_eq!((visitor.get(&path).status, admin.get("/dashboard/merchants/mer_x").status), (403, 404));
 }
 
 fn nodes_and_scanner_are_shown() {

@@ -15,6 +15,7 @@ super::journeys!(
     without_streams_the_page_asks_again_and_again,
     without_scripts_a_customer_reviews_pays_and_sees_it,
     a_page_expires_while_it_is_open,
+    the_countdown_is_quiet_until_five_minutes_are_left,
     a_customer_cancels_and_stays,
     the_keyboard_is_enough,
     what_a_merchant_writes_runs_nowhere,
@@ -236,6 +237,36 @@ async fn a_page_expires_while_it_is_open() {
     dev.ledger.hold_irreversibility(false);
     tab.shows("The time for this payment is over.").await;
     assert_eq!(shop.payment(&payment.id)["status"], "system_cancelled");
+    tab.is_clean();
+}
+
+async fn the_countdown_is_quiet_until_five_minutes_are_left() {
+    let shop = shared().shop();
+    let payment = shop.open_with(&json!({
+        "amount": "1500", "currency": "HBD", "description": "A blue mug", "expiresInSeconds": 1_800,
+    }));
+    let tab = Tab::open().await;
+    tab.with_a_clock_to_push().await;
+    tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
+    tab.shows("Choose how to pay").await;
+    let quiet = "(box => box.hidden && box.textContent === '')(document.getElementById('countdown'))";
+    let ticks = async |count: u32| {
+        tab.eval::<bool>("ticked = 0, true").await;
+        tab.until("the page to look at the clock", &format!("ticked >= {count}")).await;
+    };
+    ticks(2).await;
+    assert!(tab.eval::<bool>(quiet).await, "half an hour is left");
+    // The count ends 15 s early: five minutes are left to show when 315 s are left to pay.
+    tab.eval::<bool>("pushed = 1_400_000, true").await;
+    ticks(2).await;
+    assert!(tab.eval::<bool>(quiet).await, "more than five minutes are left");
+    tab.eval::<bool>("pushed = 1_600_000, true").await;
+    tab.until("the count", "/^[0-3]:[0-5][0-9] left$/.test(document.getElementById('countdown').textContent)").await;
+    assert_eq!(
+        tab.eval::<String>("document.getElementById('live').textContent").await,
+        "",
+        "nobody is told every second"
+    );
     tab.is_clean();
 }
 

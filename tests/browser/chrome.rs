@@ -168,6 +168,14 @@ impl Tab {
         self.page.evaluate_on_new_document(script).await.expect("a script");
     }
 
+    /// Gives the pages' scripts a clock: `pushed` milliseconds are added to it, `ticked` says how often it was read.
+    pub(super) async fn with_a_clock_to_push(&self) {
+        let script = AddScriptToEvaluateOnNewDocumentParams::new(
+            "var pushed = 0, ticked = 0; (now => { performance.now = () => { ticked += 1; return now() + pushed } })(performance.now.bind(performance));",
+        );
+        self.page.evaluate_on_new_document(script).await.expect("a script");
+    }
+
     /// Pictures the page as it is printed.
     pub(super) async fn print(&self, name: &str) {
         let paper = SetEmulatedMediaParams::builder().media("print").build();

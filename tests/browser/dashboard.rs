@@ -3,13 +3,15 @@
 use serde_json::json;
 
 use super::chrome::Tab;
-use crate::harness::{Dev, Receiver, shared};
+use crate::harness::{Dev, Receiver, Reply, shared};
 
 super::journeys!(
     a_merchant_logs_in_makes_a_test_payment_and_sees_it_paid,
     a_wrong_key_is_told_and_a_logout_ends,
     a_merchant_finds_and_changes_what_it_may,
     an_admin_looks_after_merchants,
+    a_merchant_rolls_its_key_and_stays_logged_in,
+    a_silent_endpoint_is_seen_and_what_it_missed_is_sent_again,
     a_merchant_sorts_out_what_went_astray,
 );
 
@@ -77,6 +79,9 @@ async fn a_merchant_finds_and_changes_what_it_may() {
     tab.look("desk-payments").await;
     tab.click("a[rel=next]").await;
     tab.shows("user_cancelled").await;
+    tab.fill("#min", "6").await;
+    tab.click("#filter").await;
+    tab.shows("2 payments").await;
     tab.fill("#query", "mug 21").await;
     tab.click("#filter").await;
     tab.shows("1 payments").await;
@@ -107,7 +112,7 @@ async fn a_merchant_finds_and_changes_what_it_may() {
 }
 
 async fn an_admin_looks_after_merchants() {
-    let dev = Dev::start();
+    let dev = Dev::with(&crate::operator::LIMITED);
     let shop = dev.shop();
     let tab = Tab::open().await;
     log_in(&tab, &dev.api.base, dev.admin_key()).await;
@@ -120,6 +125,84 @@ async fn an_admin_looks_after_merchants() {
     tab.click("button[name=active]").await;
     tab.shows("The merchant is inactive.").await;
     assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["isActive"], false);
+    tab.click("button[name=active]").await;
+    tab.shows("The merchant is active.").await;
+    let desk = json!({ "amount": "10010", "currency": "HBD", "description": "A desk" });
+    shop.post("/api/public/payments", &desk).send().refused(403, "compliance_hold");
+    tab.goto(&format!("{}/dashboard/merchants?active=flagged", dev.api.base)).await;
+    tab.click("tbody a").await;
+    tab.shows("On hold: one payment: $10.01").await;
+    tab.look("desk-merchant-flagged").await;
+    tab.fill("#reason", "Passport <i>seen</i>").await;
+    tab.click("#clear").await;
+    tab.shows("The hold is ended.").await;
+    tab.fill("#single", "250").await;
+    tab.click("#limits").await;
+    tab.shows("The merchant has limits of its own.").await;
+    tab.look("desk-merchant").await;
+    shop.post("/api/public/payments", &desk).send().ok(201);
+    tab.click("#audit").await;
+    tab.shows("compliance cleared").await;
+    tab.look("desk-audit").await;
+    tab.click("nav a[href='/dashboard/nodes']").await;
+    tab.shows("Nodes and scanner").await;
+    tab.look("desk-nodes").await;
+    tab.goto(&format!("{}/dashboard/merchants/{}", dev.api.base, shop.id)).await;
+    tab.click("#key").await;
+    tab.shows("sk_live_").await;
+    shop.get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
+    tab.is_clean();
+}
+
+async fn a_merchant_rolls_its_key_and_stays_logged_in() {
+    let dev = Dev::with(&["--set=keys.roll=true"]);
+    let shop = dev.shop();
+    let tab = Tab::open().await;
+    log_in(&tab, &dev.api.base, &shop.key).await;
+    tab.click("nav a[href='/dashboard/settings']").await;
+    tab.shows("this login").await;
+    tab.look("desk-settings-keys").await;
+    tab.click("button.roll").await;
+    tab.shows("Your new API key").await;
+    tab.click("main a.button").await;
+    tab.shows("this login").await;
+    shop.get("/api/public/merchants/me").send().refused(401, "invalid_api_key");
+    tab.is_clean();
+}
+
+async fn a_silent_endpoint_is_seen_and_what_it_missed_is_sent_again() {
+    let shop = shared().shop();
+    let receiver = Receiver::start();
+    receiver.reply(&[Reply::Status(410)]);
+    shop.set_webhook(&receiver);
+    let (first, second) = (shop.open_payment(), shop.open_payment());
+    shop.cancel(&first.id).ok(200);
+    let tab = Tab::open().await;
+    log_in(&tab, &shop.api.base, &shop.key).await;
+    crate::harness::until("the endpoint to be disabled", || {
+        let path = format!("/api/public/merchants/{}/webhook", shop.id);
+        (shop.get(&path).send().ok(200)["enabled"] == false).then_some(())
+    });
+    shop.cancel(&second.id).ok(200);
+    tab.goto(&format!("{}/dashboard", shop.api.base)).await;
+    tab.shows("disabled since").await;
+    tab.look("desk-overview-unwell").await;
+    tab.goto(&format!("{}/dashboard/webhooks?state=held", shop.api.base)).await;
+    tab.shows("Enable it and send what was held").await;
+    tab.look("desk-webhooks-disabled").await;
+    tab.click("#enable").await;
+    tab.shows("The endpoint is enabled.").await;
+    let sent = crate::harness::until("what it missed", || {
+        let page = shop.get(&format!("/api/public/merchants/{}/webhook-deliveries", shop.id)).send().ok(200);
+        let all = page["deliveries"].as_array().expect("a list").clone();
+        all.iter().all(|one| one["status"] == "delivered").then_some(all)
+    });
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    tab.goto(&format!("{}/dashboard/payments/{}", shop.api.base, second.id)).await;
+    tab.shows("Webhook deliveries").await;
+    tab.look("desk-payment-deliveries").await;
+    tab.click("main table button").await;
+    tab.shows("The event is sent once more.").await;
     tab.is_clean();
 }
 

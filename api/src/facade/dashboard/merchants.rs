@@ -41,6 +41,7 @@ struct Row {
     created: String,
     is_active: bool,
     is_admin: bool,
+    is_flagged: bool,
 }
 
 /// What the visitor filters by.
@@ -75,7 +76,7 @@ impl Filter {
                 "inactive" => Some(false),
                 _ => None,
             },
-            flagged: None,
+            flagged: (self.active == "flagged").then_some(true),
         }
     }
 }
@@ -102,6 +103,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
         created: minute(merchant.created_at_ms),
         is_active: merchant.active,
         is_admin: merchant.admin,
+        is_flagged: merchant.flagged.unwrap_or_default(),
     };
     let page = MerchantsPage {
         frame: visit.frame("merchants", Vec::new()),

@@ -13,6 +13,7 @@ use super::{Facade, Refusal, call::Call, export::Format, pages, query::Query};
 mod astray;
 mod audit;
 mod ledger;
+mod merchant;
 mod merchants;
 mod nodes;
 mod overview;
@@ -147,6 +148,9 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
         (false, ["merchants.json"]) => merchants::export(&visit, Format::Json).await,
         (false, ["audit"]) => audit::page(&visit).await,
         (false, ["nodes"]) => nodes::page(&visit).await,
+        (false, ["merchants", id]) => merchant::page(&visit, id, None).await,
+        (true, ["merchants", id, "clear"]) => merchant::clear(&visit, id).await,
+        (true, ["merchants", id, "limits"]) => merchant::set_limits(&visit, id).await,
         (true, ["merchants", id, "active"]) => merchants::set_active(&visit, id).await,
         (true, ["merchants", id, "key"]) => merchants::new_key(&visit, id).await,
         _ => Err(Reason::UnknownRoute.into()),
@@ -194,6 +198,9 @@ fn done(word: &str) -> Option<&'static str> {
         "replayed" => "What was not taken is sent again.",
         "active" => "The merchant is active.",
         "inactive" => "The merchant is inactive.",
+        "cleared" => "The hold is ended.",
+        "limited" => "The merchant has limits of its own.",
+        "unlimited" => "Everybody’s limits hold for the merchant.",
         _ => return None,
     })
 }
@@ -337,6 +344,11 @@ async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response
 /// Writes money without its currency, as people type it.
 fn decimal(units: u64) -> String {
     format!("{}.{:03}", units / 1_000, units % 1_000)
+}
+
+/// Writes US cents as dollars.
+fn dollars(cents: u64) -> String {
+    format!("{}.{:02}", cents / 100, cents % 100)
 }
 
 /// Reads money as people type it: at most three decimals.

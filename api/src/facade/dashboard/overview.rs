@@ -9,7 +9,7 @@ use warp::reply::Response;
 
 use super::{
     super::{Refusal, pages, record},
-    Frame, Visit, decimal, minute,
+    Frame, Visit, decimal, dollars, minute,
 };
 
 /// The days of the chart.
@@ -61,10 +61,6 @@ struct Day {
     hive: String,
     hbd: String,
     usd: String,
-}
-
-fn dollars(cents: u64) -> String {
-    format!("{}.{:02}", cents / 100, cents % 100)
 }
 
 /// Answers with the overview.

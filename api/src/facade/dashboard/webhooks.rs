@@ -204,9 +204,10 @@ pub(super) async fn enable(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let merchant_id = visit.merchant.id.clone();
     let asked = visit.request(v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() });
     let endpoint = visit.facade.engine.webhook_endpoints().get_webhook_endpoint(asked).await?.into_inner();
-    // What failed before it was disabled was not taken either.
-    let since_ms = endpoint.failing_since_ms.or(endpoint.disabled_at_ms);
-    let replay_since_ms = since_ms.filter(|_| visit.form.get("replay").is_some());
+    // What it last took is where its silence began.
+    let earliest = hours_ago(visit, REPLAY_MAX_HOURS);
+    let since_ms = endpoint.last_success_at_ms.map_or(earliest, |taken| taken.max(earliest));
+    let replay_since_ms = visit.form.get("replay").map(|_| since_ms);
     let request = v1::EnableWebhookEndpointRequest { merchant_id, replay_since_ms };
     let made = visit.facade.engine.webhook_endpoints().enable_webhook_endpoint(visit.request(request)).await;
     after(visit, made, "enabled").await
@@ -223,16 +224,20 @@ pub(super) async fn redeliver(visit: &Visit<'_>, id: &str) -> Result<Response, R
     }
 }
 
+/// Returns when it was so many hours ago. The key was used just now, which the engine noted to the minute: that is its
+/// clock. Two minutes are taken off, so that the longest replay does not reach further back than the engine allows.
+fn hours_ago(visit: &Visit<'_>, hours: u32) -> i64 {
+    let now = visit.merchant.api_key_last_used_at_ms.unwrap_or(visit.merchant.api_key_created_at_ms);
+    now - i64::from(hours) * HOUR_MS + 120_000
+}
+
 /// Sends again what was not taken over some hours.
 pub(super) async fn replay(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let hours = visit.form.get("hours").and_then(|text| text.trim().parse::<u32>().ok());
     let Some(hours) = hours.filter(|hours| (1..=REPLAY_MAX_HOURS).contains(hours)) else {
         return page(visit, vec![format!("hours must be a whole number from 1 to {REPLAY_MAX_HOURS}")]).await;
     };
-    // The key was used just now, which the engine noted to the minute: that is its clock. Two minutes are taken off, so
-    // that the longest replay does not reach further back than the engine allows.
-    let now = visit.merchant.api_key_last_used_at_ms.unwrap_or(visit.merchant.api_key_created_at_ms);
-    let since_ms = now - i64::from(hours) * HOUR_MS + 120_000;
+    let since_ms = hours_ago(visit, hours);
     let request = v1::ReplayWebhooksRequest { merchant_id: visit.merchant.id.clone(), since_ms };
     let made = visit.facade.engine.webhook_endpoints().replay_webhooks(visit.request(request)).await;
     after(visit, made, "replayed").await
