@@ -2,8 +2,19 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-const FILES: [&str; 10] =
-    ["astray", "common", "compliance", "events", "keys", "merchants", "payments", "services", "webhooks", "x402"];
+const FILES: [&str; 11] = [
+    "astray",
+    "common",
+    "compliance",
+    "events",
+    "keys",
+    "maintenance",
+    "merchants",
+    "payments",
+    "services",
+    "webhooks",
+    "x402",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let paths = FILES.map(|file| format!("hivetill/engine/v1/{file}.proto"));

@@ -15,8 +15,8 @@ use tower::Service;
 use crate::v1::{
     api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient, checkout_client::CheckoutClient,
     compliance_client::ComplianceClient, events_client::EventsClient, exports_client::ExportsClient,
-    fees_client::FeesClient, merchants_client::MerchantsClient, payments_client::PaymentsClient,
-    reconciliation_client::ReconciliationClient, system_client::SystemClient,
+    fees_client::FeesClient, maintenance_client::MaintenanceClient, merchants_client::MerchantsClient,
+    payments_client::PaymentsClient, reconciliation_client::ReconciliationClient, system_client::SystemClient,
     webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
 };
 
@@ -94,6 +94,12 @@ impl Engine {
     #[must_use]
     pub fn fees(&self) -> FeesClient<Transport> {
         FeesClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the service for operators. Engines have it at their own ports, not in process.
+    #[must_use]
+    pub fn maintenance(&self) -> MaintenanceClient<Transport> {
+        MaintenanceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the webhook endpoints' service.

@@ -178,14 +178,19 @@ fn unpoisoned<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Whether the disk has failed. Once it has, nothing is written any more: only reopening tells what is stored.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
-    failure: OnceLock<String>,
+    failure: OnceLock<(String, bool)>,
     failing: Notify,
 }
 
 impl Health {
     /// Returns why nothing can be written any more.
     pub(crate) fn failure(&self) -> Option<&str> {
-        self.failure.get().map(String::as_str)
+        self.failure.get().map(|(why, _)| why.as_str())
+    }
+
+    /// Says whether it is for want of room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.failure.get().is_some_and(|(_, is_full)| *is_full)
     }
 
     /// Waits until nothing can be written any more; returns why.
@@ -199,8 +204,8 @@ impl Health {
         }
     }
 
-    fn fail(&self, why: String) {
-        if self.failure.set(why).is_ok() {
+    fn fail(&self, why: String, is_full: bool) {
+        if self.failure.set((why, is_full)).is_ok() {
             tracing::error!(why = self.failure(), "the store failed: nothing more is written until it is reopened");
         }
         self.failing.notify_waiters();
@@ -266,7 +271,7 @@ impl Writer {
                 Ok(outcomes) => return outcomes,
                 Err(fault) => {
                     self.metrics.failed();
-                    self.health.fail(fault.to_string());
+                    self.health.fail(fault.to_string(), matches!(fault, Fault::Full(_)));
                 }
             }
         }
@@ -307,7 +312,7 @@ struct Watch(Arc<Health>);
 impl Drop for Watch {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail("the committer panicked".to_owned());
+            self.0.fail("the committer panicked".to_owned(), false);
         }
     }
 }

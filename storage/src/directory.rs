@@ -12,20 +12,21 @@ use std::{
 };
 
 use redb::{
-    BackendError, Builder, Database, DatabaseError, ReadableDatabase, StorageBackend, StorageError, TableError,
-    backends::InMemoryBackend,
+    BackendError, Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend, StorageError,
+    TableError, backends::InMemoryBackend,
 };
 
 use crate::{
-    fault::Fault,
+    fault::{Fault, is_full},
     search,
     tables::{META, SCHEMA_VERSION, Tables, meta},
+    verify::Report,
 };
 
 /// The database, under its directory.
 pub const FILE_NAME: &str = "hivetill.redb";
 /// What the database is called until it is whole.
-const UNFINISHED_NAME: &str = "hivetill.redb.tmp";
+pub(crate) const UNFINISHED_NAME: &str = "hivetill.redb.tmp";
 /// Held by the process that has the directory open.
 const LOCK_NAME: &str = "hivetill.lock";
 
@@ -52,6 +53,18 @@ pub enum OpenError {
         /// What this program knows.
         known: u32,
     },
+    /// There is no store.
+    #[error("there is no store at {}", .0.display())]
+    Missing(PathBuf),
+    /// There is a file already, which is not overwritten.
+    #[error("{} exists already", .0.display())]
+    Exists(PathBuf),
+    /// The disk has no room left.
+    #[error("no room is left on the disk of {}", .0.display())]
+    Full(PathBuf),
+    /// What is stored contradicts itself.
+    #[error("{} things are wrong with it, first: {}", .0.finding_count, .0.findings.first().map_or("?", String::as_str))]
+    Unsound(Box<Report>),
     /// Its secrets are sealed with a master key that was not given.
     #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key, and none is set" })]
     MasterKey {
@@ -78,14 +91,15 @@ impl From<io::Error> for OpenError {
 }
 
 impl OpenError {
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |error| match error.kind() {
             io::ErrorKind::PermissionDenied => Self::Permission(path.to_owned()),
+            kind if is_full(kind) => Self::Full(path.to_owned()),
             _ => Self::Io { path: path.to_owned(), error },
         }
     }
 
-    fn database(path: &Path) -> impl FnOnce(DatabaseError) -> Self {
+    pub(crate) fn database(path: &Path) -> impl FnOnce(DatabaseError) -> Self {
         move |error| match error {
             DatabaseError::DatabaseAlreadyOpen => Self::Locked(path.to_owned()),
             DatabaseError::UpgradeRequired(format) => Self::Corrupt(format!("file format {format} is too old")),
@@ -130,8 +144,7 @@ pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database
         Err(error) => return Err(OpenError::io(&unfinished)(error)),
     }
     if !path.try_exists().map_err(OpenError::io(&path))? {
-        let file = private_file().create_new(true).open(&unfinished).map_err(OpenError::io(&unfinished))?;
-        let database = builder(cache_bytes).create_file(file).map_err(OpenError::database(&unfinished))?;
+        let database = create_file(&unfinished, cache_bytes)?;
         create_schema(&database)?;
         drop(database);
         let whole = private_file().open(&unfinished).and_then(|file| file.sync_all());
@@ -142,6 +155,39 @@ pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database
         }
     }
     builder(cache_bytes).open(&path).map_err(OpenError::database(&path))
+}
+
+/// Creates an empty database that only its owner may read; it is not there yet.
+pub(crate) fn create_file(path: &Path, cache_bytes: usize) -> Result<Database, OpenError> {
+    let file = private_file().create_new(true).open(path).map_err(OpenError::io(path))?;
+    builder(cache_bytes).create_file(file).map_err(OpenError::database(path))
+}
+
+/// Brings a file's bytes to the disk.
+pub(crate) fn sync_file(path: &Path) -> Result<(), OpenError> {
+    private_file().open(path).and_then(|file| file.sync_all()).map_err(OpenError::io(path))
+}
+
+/// Makes a file's name durable.
+pub(crate) fn sync_parent(path: &Path) -> Result<(), OpenError> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if cfg!(unix) { sync_directory(parent).map_err(OpenError::io(parent)) } else { Ok(()) }
+}
+
+/// Gives a file another name beside its own, `<name>.<what>` or one with a number that is free: what takes its place
+/// by a rename leaves it there.
+pub(crate) fn keep_beside(path: &Path, what: &str) -> Result<PathBuf, OpenError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for number in 0_u32.. {
+        let suffix = if number == 0 { String::new() } else { format!(".{number}") };
+        let kept = path.with_file_name(format!("{name}.{what}{suffix}"));
+        match fs::hard_link(path, &kept) {
+            Ok(()) => return Ok(kept),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(OpenError::io(&kept)(error)),
+        }
+    }
+    Err(OpenError::Exists(path.to_owned()))
 }
 
 /// Makes a directory and those above it, durably.
@@ -235,7 +281,7 @@ impl StorageBackend for Memory {
     }
 }
 
-fn builder(cache_bytes: usize) -> Builder {
+pub(crate) fn builder(cache_bytes: usize) -> Builder {
     let mut builder = Builder::new();
     builder.set_cache_size(cache_bytes);
     builder
@@ -255,20 +301,31 @@ pub(crate) fn create_schema(database: &Database) -> Result<(), Fault> {
 /// Checks that a database is ours and that we know its schema; returns its search cursor.
 pub(crate) fn check_schema(database: &Database) -> Result<u128, OpenError> {
     let snapshot = database.begin_read().map_err(Fault::from)?;
+    schema_of(&snapshot)?;
+    let search_cursor = search::cursor(&snapshot)?;
+    drop(snapshot);
+    add_tables(database)?;
+    Ok(search_cursor)
+}
+
+/// Returns the version of a store's tables, which this program knows.
+pub(crate) fn schema_of(snapshot: &ReadTransaction) -> Result<u32, OpenError> {
+    let found = version_of(snapshot)?;
+    if found > SCHEMA_VERSION {
+        return Err(OpenError::SchemaNewer { found, known: SCHEMA_VERSION });
+    }
+    Ok(found)
+}
+
+/// Returns the version of a store's tables, whatever it is.
+pub(crate) fn version_of(snapshot: &ReadTransaction) -> Result<u32, OpenError> {
     let names = match snapshot.open_table(META) {
         Ok(names) => names,
         Err(TableError::Storage(error)) => return Err(Fault::from(error).into()),
         Err(_) => return Err(OpenError::Foreign),
     };
     let Some(bytes) = names.get(meta::SCHEMA).map_err(Fault::from)? else { return Err(OpenError::Foreign) };
-    let found = u32::from_be_bytes(bytes.value().try_into().map_err(|_| OpenError::Foreign)?);
-    if found > SCHEMA_VERSION {
-        return Err(OpenError::SchemaNewer { found, known: SCHEMA_VERSION });
-    }
-    let search_cursor = search::cursor(&snapshot)?;
-    drop((names, snapshot));
-    add_tables(database)?;
-    Ok(search_cursor)
+    Ok(u32::from_be_bytes(bytes.value().try_into().map_err(|_| OpenError::Foreign)?))
 }
 
 /// Creates the tables that came to the schema after the store was made. A new table needs no new version: an older

@@ -8,6 +8,9 @@ pub(crate) enum Fault {
     /// The database or its disk failed.
     #[error("{0}")]
     Disk(String),
+    /// The disk has no room left.
+    #[error("{0}")]
+    Full(String),
     /// A record does not decode, or contradicts another.
     #[error("the {table} record {key} is damaged: {why}")]
     Damaged {
@@ -32,22 +35,44 @@ impl Fault {
     }
 }
 
+impl Fault {
+    fn of(error: redb::Error) -> Self {
+        match error {
+            redb::Error::Io(error) if is_full(error.kind()) => Self::Full(error.to_string()),
+            other => Self::Disk(other.to_string()),
+        }
+    }
+}
+
+/// Says whether an error of the file system means that there is no room.
+pub(crate) const fn is_full(kind: std::io::ErrorKind) -> bool {
+    use std::io::ErrorKind;
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}
+
 macro_rules! from_redb {
     ($($error:ty),+) => {$(
         impl From<$error> for Fault {
             fn from(error: $error) -> Self {
-                Self::Disk(error.to_string())
+                Self::of(error.into())
             }
         }
     )+};
 }
 
-from_redb!(redb::StorageError, redb::TableError, redb::TransactionError, redb::CommitError, redb::SetDurabilityError);
+from_redb!(
+    redb::StorageError,
+    redb::TableError,
+    redb::TransactionError,
+    redb::CommitError,
+    redb::CompactionError,
+    redb::SetDurabilityError
+);
 
 impl From<Fault> for ReadError {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Disk(why) => Self::Failed(why),
+            Fault::Disk(why) | Fault::Full(why) => Self::Failed(why),
             Fault::Damaged { table, key, why } => Self::Damaged { table, key, why },
         }
     }

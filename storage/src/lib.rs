@@ -5,11 +5,15 @@
 
 mod apply;
 mod batch;
+mod books;
 mod committer;
+mod copying;
 mod deliveries;
 mod directory;
+mod export;
 mod fault;
 mod figures;
+mod migration;
 mod outbox;
 mod prepared;
 mod queries;
@@ -22,6 +26,7 @@ mod standings;
 mod stray;
 mod tables;
 mod vault;
+mod verify;
 mod volume;
 
 use std::collections::BTreeSet;
@@ -32,7 +37,9 @@ pub use batch::{
     Batch, Claimed, CommitError, Cursor, EventRecord, Facilitation, Fate, Handling, Purpose, Unmatched,
     UnmatchedReason, Write,
 };
+pub use books::{Books, Line};
 pub use committer::CommitMode;
+pub use copying::{Idle, NewStore, Row, Rows, read_file};
 pub use directory::{FILE_NAME, OpenError};
 use engine::{
     account::AccountName,
@@ -46,6 +53,7 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
+pub use export::record as export_record;
 pub use figures::{CommitMetrics, Figures};
 pub use query::{
     AuditQuery, DayVolume, DeliveryQuery, Due, DueWork, ListedMerchant, MerchantQuery, Page, PageAt, PaymentQuery,
@@ -53,6 +61,7 @@ pub use query::{
 };
 pub use redb_store::{Options, RedbStore};
 pub use vault::{MasterKey, Vault};
+pub use verify::{Report, file as verify_file};
 
 /// A read that failed. Nothing can be said of what is stored; the process should stop and reload.
 #[derive(Debug, thiserror::Error)]

@@ -22,9 +22,11 @@ use crate::{
     ListedMerchant, MerchantQuery, Page, PaymentQuery, Read, ReadError, Store, StrayKey, Unmatched, Vicinity, Volume,
     VolumeQuery,
     committer::{CommitMode, Committer},
+    copying::{self, Rows},
     deliveries,
     directory::{self, DirectoryLock, OpenError},
     fault::Fault,
+    migration,
     prepared::{self, Prepared, Step},
     queries, record, search,
     snapshot::{Newest, Snapshot},
@@ -74,7 +76,12 @@ impl RedbStore {
     /// See [`OpenError`]; [`OpenError::MasterKey`] where the store is sealed with a key that is not in the vault.
     pub fn open_sealed(data: &Path, options: Options, vault: Vault) -> Result<Self, OpenError> {
         let lock = DirectoryLock::take(data)?;
-        let database = directory::open_or_create(data, options.cache_bytes)?;
+        let mut database = directory::open_or_create(data, options.cache_bytes)?;
+        if migration::is_due(&database)? {
+            drop(database);
+            migration::migrate(data, &migration::STEPS)?;
+            database = directory::open_or_create(data, options.cache_bytes)?;
+        }
         Self::over(database, Some(lock), options.mode, vault)
     }
 
@@ -123,6 +130,20 @@ impl RedbStore {
             queue: self.committer.waiting() as u64,
             ..self.ask(|snapshot| Figures::read(snapshot.transaction()))?
         })
+    }
+
+    /// Reads every row of the store as it is now, while others write: what a backup is made of. Until the rows are all
+    /// taken, or the receiver is dropped, pages that are replaced are not used again and the file grows.
+    ///
+    /// # Errors
+    /// [`ReadError::Failed`] when the disk fails or the store is closed.
+    pub fn rows(&self) -> Result<Rows, ReadError> {
+        copying::stream(self.newest.get()?)
+    }
+
+    /// Says whether nothing can be written any more because the disk has no room left.
+    pub fn is_full(&self) -> bool {
+        self.committer.health().is_full()
     }
 
     /// Returns why nothing can be written any more, once the disk has failed.

@@ -51,9 +51,12 @@
 //! | the sums of some days | the summaries of the payments made then |
 //! | merchants by words | all merchants |
 
-use redb::{Table, TableDefinition, TableError, WriteTransaction};
+use redb::{
+    Key, ReadTransaction, ReadableTable, ReadableTableMetadata, Table, TableDefinition, TableError, Value,
+    WriteTransaction,
+};
 
-use crate::record::SUMMARY_LEN;
+use crate::{fault::Fault, record::SUMMARY_LEN};
 
 /// The version of everything on this page. A store of a newer version is refused; one of an older version is migrated
 /// (there is none yet).
@@ -105,13 +108,69 @@ macro_rules! tables {
                 names
             }
 
+            /// Puts a row into the table of this name, in the form of the database; says whether there is such a
+            /// table, and such a key in it.
+            pub(crate) fn put_row(&mut self, table: &str, key: &[u8], value: &[u8]) -> Result<bool, Fault> {
+                match table {
+                    $(stringify!($field) if fits::<$key>(key) && fits::<$value>(value) => {
+                        let (key, value) = (<$key as Value>::from_bytes(key), <$value as Value>::from_bytes(value));
+                        self.$field()?.insert(key, value)?;
+                        Ok(true)
+                    })+
+                    _ => Ok(false),
+                }
+            }
+
             /// Creates every table, so that reads need not ask whether there is one.
             pub(crate) fn create_all(&mut self) -> Result<(), TableError> {
                 $(self.$field()?;)+
                 Ok(())
             }
         }
+
+        /// Shows every row of a snapshot in the form of the database, table by table, in the order of their keys.
+        pub(crate) fn each_row(
+            snapshot: &ReadTransaction,
+            see: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
+        ) -> Result<(), Fault> {
+            $(rows_of(snapshot, $constant, stringify!($field), see)?;)+
+            Ok(())
+        }
+
+        /// Returns how many rows each table has; `None` for one that is not there.
+        pub(crate) fn lengths(snapshot: &ReadTransaction) -> Result<Vec<(&'static str, Option<u64>)>, Fault> {
+            Ok(vec![$((stringify!($field), existing(snapshot.open_table($constant))?.map(|t| t.len()).transpose()?),)+])
+        }
     };
+}
+
+/// Says whether bytes may be a value of a type: those of one length have it.
+fn fits<T: Value>(bytes: &[u8]) -> bool {
+    T::fixed_width().is_none_or(|width| width == bytes.len())
+}
+
+/// Returns a table, unless it came to the schema after the store.
+pub(crate) fn existing<T>(opened: Result<T, TableError>) -> Result<Option<T>, Fault> {
+    match opened {
+        Ok(table) => Ok(Some(table)),
+        Err(TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn rows_of<K: Key + 'static, V: Value + 'static>(
+    snapshot: &ReadTransaction,
+    definition: TableDefinition<'static, K, V>,
+    name: &'static str,
+    see: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let Some(table) = existing(snapshot.open_table(definition))? else { return Ok(()) };
+    for entry in table.iter()? {
+        let (key, value) = entry?;
+        let (key, value) = (key.value(), value.value());
+        see(name, K::as_bytes(&key).as_ref(), V::as_bytes(&value).as_ref())?;
+    }
+    Ok(())
 }
 
 tables! {

@@ -21,7 +21,7 @@ use super::{
     Failure,
     failure::of_ledger,
     files::{self, TemporaryDirectory},
-    logs, master_key,
+    local, logs, master_key,
     running::{Running, address_of, ended, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
     say,
     serve::required,
@@ -128,8 +128,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let control = Some(places.control.clone());
     let mut ports = vec![
         serve_rest(&config, rest, running.service().in_process(), control, &stop, &mut metrics)?,
-        serve_grpc(&config, &data, grpc, running.service(), &stop)?,
+        serve_grpc(&config, &data, grpc, &running, &stop)?,
     ];
+    ports.extend(local::serve(&config, &data, &running, &stop)?);
     ports.extend(serve_metrics(exporter, metrics, &stop)?);
     let accounts = accounts(ledger.genesis());
     if args.json {

@@ -11,7 +11,8 @@ use crate::config::ConfigError;
 /// The codes, as `--help` shows them.
 pub(super) const EXIT_CODES: &str = "Exit codes: 0 ended as asked, 1 failed, 2 wrong command line, 3 settings cannot be used, 4 an address \
      is in use, 5 the data directory is in use or cannot be opened, 6 the ledger or the data are of another chain, 7 the \
-     engine had to stop and should be started again. `pay` has codes of its own.";
+     engine had to stop and should be started again, 8 no room is left on the disk, 9 no permission, 10 the store is \
+     corrupt or contradicts itself, 11 the store is of a newer program, 12 the clock is wrong. `pay` has codes of its own.";
 
 /// Why a command ended without doing its work.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,20 @@ pub enum Failure {
         /// Why not.
         source: OpenError,
     },
+    /// A running engine has the data directory.
+    #[error("{} is in use by a running engine; {hint}", path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// What to do instead.
+        hint: &'static str,
+    },
+    /// A store contradicts itself.
+    #[error("{0}")]
+    Unsound(String),
+    /// The engine had to stop for want of room.
+    #[error("the engine had to stop, no room is left on the disk of {}: make some and start it again; what was acknowledged is stored", .0.display())]
+    Full(PathBuf),
     /// The dev ledger's own file cannot be used.
     #[error("the ledger does not start: {0}")]
     Ledger(String),
@@ -78,7 +93,16 @@ impl Failure {
             Self::Simulation(code) => *code,
             Self::Pay(failure) => failure.exit_code(),
             Self::Listen { .. } => 4,
-            Self::Store { .. } | Self::Ledger(_) | Self::Start(StartError::Read(_) | StartError::Write(_)) => 5,
+            Self::Store { source: OpenError::Full(_), .. } | Self::Full(_) => 8,
+            Self::Store { source: OpenError::Permission(_), .. } => 9,
+            Self::Store { source: OpenError::Corrupt(_) | OpenError::Foreign | OpenError::Unsound(_), .. }
+            | Self::Unsound(_)
+            | Self::Start(StartError::Read(storage::ReadError::Damaged { .. })) => 10,
+            Self::Store { source: OpenError::SchemaNewer { .. }, .. } => 11,
+            Self::Store { .. }
+            | Self::InUse { .. }
+            | Self::Ledger(_)
+            | Self::Start(StartError::Read(_) | StartError::Write(_)) => 5,
             Self::Start(StartError::WrongNode(_) | StartError::WrongStore { .. }) => 6,
             Self::Start(StartError::Actor(_)) | Self::Engine(_) => 7,
         }
@@ -122,4 +146,26 @@ fn refusal(error: &ApiError) -> String {
         text.push_str(&format!(" ({}: {})", field.field, field.message));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_that_asks_for_another_remedy_has_a_code_of_its_own() {
+        let of = |source| Failure::Store { path: PathBuf::from("data"), source }.exit_code();
+        let path = || PathBuf::from("data");
+        assert_eq!(of(OpenError::Locked(path())), 5);
+        assert_eq!(of(OpenError::Full(path())), 8);
+        assert_eq!(of(OpenError::Permission(path())), 9);
+        assert_eq!(of(OpenError::Corrupt(String::new())), 10);
+        assert_eq!(of(OpenError::Foreign), 10);
+        assert_eq!(of(OpenError::SchemaNewer { found: 2, known: 1 }), 11);
+        assert_eq!(Failure::Full(path()).exit_code(), 8);
+        assert_eq!(Failure::Engine(String::new()).exit_code(), 7);
+        for code in 0..=12 {
+            assert!(EXIT_CODES.contains(&format!(" {code} ")), "{code} is not explained");
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod failure;
 mod files;
 pub mod ledger;
 mod load;
+mod local;
 mod logs;
 mod master_key;
 mod pay;
@@ -22,6 +23,7 @@ mod show;
 mod signing;
 mod simulate;
 mod stop;
+mod store;
 pub mod transfer;
 pub mod tx;
 
@@ -61,6 +63,16 @@ enum Command {
     Simulate(simulate::Args),
     /// Changes the key that webhook secrets are encrypted with; the engine must not run
     RotateMasterKey(master_key::Args),
+    /// Copies the whole store into a file, while the engine runs or not
+    Backup(store::BackupArgs),
+    /// Puts a backup into a data directory
+    Restore(store::RestoreArgs),
+    /// Says whether anything is wrong in a store or a backup, and what its payments add up to
+    Verify(store::VerifyArgs),
+    /// Writes the store anew, without the room that was freed in it; the engine must not run
+    Compact(store::CompactArgs),
+    /// Writes every record as a line of JSON, without secrets
+    Export(store::ExportArgs),
     /// Shows the settings in force and where each is from, without secrets.
     Config(show::Args),
 }
@@ -101,6 +113,11 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Tx(args) => Box::pin(tx::run(args)).await.map_err(|e| Failure::Other(e.to_string())),
             Command::Simulate(args) => Box::pin(simulate::run(args)).await,
             Command::RotateMasterKey(args) => Box::pin(master_key::run(args)).await,
+            Command::Backup(args) => Box::pin(store::backup(args)).await,
+            Command::Restore(args) => Box::pin(store::restore(args)).await,
+            Command::Verify(args) => Box::pin(store::verify(args)).await,
+            Command::Compact(args) => Box::pin(store::compact(args)).await,
+            Command::Export(args) => Box::pin(store::export(args)).await,
             Command::Config(args) => show::run(args),
         }
     })
@@ -132,6 +149,11 @@ mod tests {
             "hivetill engine --grpc-listen 127.0.0.1:0 --data d",
             "hivetill facade --listen 127.0.0.1:0 --engine-url http://127.0.0.1:1 --base-url https://pay.example",
             "hivetill admin --name Operator --account alice --data d --json",
+            "hivetill backup --to b.redb --data d --json",
+            "hivetill restore --from b.redb --data d --replace",
+            "hivetill verify --file b.redb --json",
+            "hivetill compact --data d",
+            "hivetill export --data d --to e.jsonl",
             "hivetill config --reference",
             "hivetill load mixed --url http://127.0.0.1:1 --api-key k --connections 4 --duration 5s --rate 100 --json",
             "hivetill ledger --listen 127.0.0.1:0 --state f",

@@ -1,6 +1,10 @@
 //! A running engine: its store, its actors, the ports in front of it, and the order in which they start and end.
 
-use std::{net::SocketAddr, path::Path, sync::Arc};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use actors::{
     Environment, Gateway, Tree,
@@ -15,7 +19,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tracing::info;
 
 use super::{
-    Failure, files, master_key,
+    Failure, files, local, master_key,
     stop::{self, Stop},
 };
 use crate::{
@@ -26,7 +30,7 @@ use crate::{
     },
     metrics::Metrics,
     service::{
-        Service,
+        Maintenance, Service,
         server::{self as grpc_server, Access},
     },
 };
@@ -35,6 +39,7 @@ use crate::{
 pub(super) struct Running {
     tree: Tree,
     pub(super) store: Arc<RedbStore>,
+    data: PathBuf,
 }
 
 impl Running {
@@ -59,7 +64,7 @@ impl Running {
         };
         let tree = Tree::start(environment, config.engine()).await?;
         info!("the engine runs; its data are in {}", data.display());
-        Ok(Self { tree, store })
+        Ok(Self { tree, store, data: data.to_owned() })
     }
 
     pub(super) fn gateway(&self) -> Gateway {
@@ -68,6 +73,11 @@ impl Running {
 
     pub(super) fn service(&self) -> Service {
         Service::new(self.gateway())
+    }
+
+    /// Returns what an operator may ask of it.
+    pub(super) fn maintenance(&self) -> Maintenance {
+        Maintenance::new(Arc::clone(&self.store))
     }
 
     /// Adds what the engine counts to the metrics.
@@ -79,9 +89,13 @@ impl Running {
     pub(super) async fn until_end(&self) -> Result<(), Failure> {
         tokio::select! {
             biased;
-            why = self.tree.failed() => Err(Failure::Engine(why)),
+            why = self.tree.failed() => Err(self.failure(why)),
             () = stop::asked() => Ok(()),
         }
+    }
+
+    fn failure(&self, why: String) -> Failure {
+        if self.store.is_full() { Failure::Full(self.data.clone()) } else { Failure::Engine(why) }
     }
 
     /// Stops the actors, then closes the store: what was acknowledged is on disk already.
@@ -149,20 +163,18 @@ pub(super) fn serve_grpc(
     config: &Config,
     data: &Path,
     listener: TcpListener,
-    service: Service,
+    running: &Running,
     stop: &Stop,
 ) -> Result<JoinHandle<()>, Failure> {
     let address = address_of(&listener)?;
-    let token = match config.optional("grpc.token") {
-        Some(token) => token.to_owned(),
-        None => files::token(data)?,
-    };
+    let token = local::token(config, data)?;
     let tls = match (config.optional("grpc.tls_cert"), config.optional("grpc.tls_key")) {
         (Some(certificate), Some(key)) => Some((pem(certificate)?, pem(key)?)),
         _ => None,
     };
     info!("the engine's gRPC port is {address}");
-    let served = grpc_server::serve(listener, service, Access { token, tls }, stop.heard());
+    let served =
+        grpc_server::serve(listener, running.service(), running.maintenance(), Access { token, tls }, stop.heard());
     Ok(tokio::spawn(async move {
         if let Err(error) = served.await {
             tracing::error!("the gRPC port failed: {error}");

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use super::{
-    Failure, logs,
+    Failure, local, logs,
     running::{Running, ended, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
     settings::{EngineFlags, FacadeFlags, SettingsArgs},
     stop::Stop,
@@ -43,8 +43,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     running.show(&mut metrics, &data);
     let mut ports = vec![serve_rest(&config, rest, running.service().in_process(), None, &stop, &mut metrics)?];
     if let Some(grpc) = grpc {
-        ports.push(serve_grpc(&config, &data, grpc, running.service(), &stop)?);
+        ports.push(serve_grpc(&config, &data, grpc, &running, &stop)?);
     }
+    ports.extend(local::serve(&config, &data, &running, &stop)?);
     ports.extend(serve_metrics(exporter, metrics, &stop)?);
     let end = running.until_end().await;
     stop.tell();
@@ -73,7 +74,8 @@ pub(super) async fn run_engine(args: EngineArgs) -> Result<(), Failure> {
     let stop = Stop::new();
     let mut metrics = Metrics::default();
     running.show(&mut metrics, &data);
-    let mut ports = vec![serve_grpc(&config, &data, grpc, running.service(), &stop)?];
+    let mut ports = vec![serve_grpc(&config, &data, grpc, &running, &stop)?];
+    ports.extend(local::serve(&config, &data, &running, &stop)?);
     ports.extend(serve_metrics(exporter, metrics, &stop)?);
     let end = running.until_end().await;
     stop.tell();

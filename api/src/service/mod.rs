@@ -27,12 +27,15 @@ mod compliance;
 mod convert;
 mod events;
 mod keys;
+mod maintenance;
 mod merchants;
 mod payments;
 pub mod server;
 mod small;
 mod webhooks;
 mod x402;
+
+pub use maintenance::Maintenance;
 
 /// The engine behind the generated servers. Cheap to clone.
 #[derive(Clone)]

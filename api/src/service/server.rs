@@ -1,27 +1,30 @@
 //! The engine's network port: the services, health and reflection, behind one bearer token.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, io, time::Duration};
 
 use proto::{
     ApiError, DESCRIPTOR, Reason,
     v1::{
         api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, checkout_server::CheckoutServer,
         compliance_server::ComplianceServer, events_server::EventsServer, exports_server::ExportsServer,
-        fees_server::FeesServer, merchants_server::MerchantsServer, payments_server::PaymentsServer,
-        reconciliation_server::ReconciliationServer, system_server::SystemServer,
+        fees_server::FeesServer, maintenance_server::MaintenanceServer, merchants_server::MerchantsServer,
+        payments_server::PaymentsServer, reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
 use subtle::ConstantTimeEq;
-use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+};
+use tokio_stream::{Stream, wrappers::TcpListenerStream};
 use tonic::{
     Request, Status,
     service::{InterceptorLayer, Routes},
-    transport::{Identity, Server, ServerTlsConfig},
+    transport::{Identity, Server, ServerTlsConfig, server::Connected},
 };
 
-use super::Service;
+use super::{Maintenance, Service};
 
 /// Streams one connection may hold at once.
 const MAX_STREAMS: u32 = 1_024;
@@ -46,9 +49,27 @@ pub struct Access {
 pub async fn serve(
     listener: TcpListener,
     service: Service,
+    maintenance: Maintenance,
     access: Access,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), tonic::transport::Error> {
+    serve_on(TcpListenerStream::new(listener), service, maintenance, access, stop).await
+}
+
+/// The same for connections from anywhere.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_on<C>(
+    incoming: impl Stream<Item = io::Result<C>> + Send + 'static,
+    service: Service,
+    maintenance: Maintenance,
+    access: Access,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), tonic::transport::Error>
+where
+    C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+{
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_serving::<PaymentsServer<Service>>().await;
     health.set_serving::<MerchantsServer<Service>>().await;
@@ -73,6 +94,7 @@ pub async fn serve(
         .add_service(FeesServer::new(service.clone()))
         .add_service(SystemServer::new(service.clone()))
         .add_service(WebhookEndpointsServer::new(service.clone()))
+        .add_service(MaintenanceServer::new(maintenance))
         .add_service(X402Server::new(service));
     let mut server = Server::builder()
         .max_concurrent_streams(MAX_STREAMS)
@@ -87,7 +109,7 @@ pub async fn serve(
         stop.await;
         drop(stopping);
     };
-    let served = server.add_routes(routes).serve_with_incoming_shutdown(TcpListenerStream::new(listener), async move {
+    let served = server.add_routes(routes).serve_with_incoming_shutdown(incoming, async move {
         // The sender is dropped when it is time.
         while stopped.changed().await.is_ok() {}
     });

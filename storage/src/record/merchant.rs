@@ -171,6 +171,27 @@ fn key_from_record(key: KeyRecord) -> Result<ApiKey, Damage> {
     })
 }
 
+/// Returns a merchant as JSON, without its secrets, which need not be opened for it, and without what its keys hash to.
+pub(crate) fn merchant_to_json(key: MerchantId, bytes: &[u8]) -> Result<serde_json::Value, Damage> {
+    let record: MerchantRecord = unseal(VERSION, bytes)?;
+    let keys: Vec<ApiKey> = record.keys.into_iter().map(key_from_record).collect::<Result<_, _>>()?;
+    let keys = keys.iter().map(|key| {
+        serde_json::json!({
+            "id": key.id.to_string(), "name": key.name, "last4": key.last4, "createdAt": key.created_at.to_string(),
+            "lastUsedAt": key.last_used_at.map(|at| at.to_string()),
+            "expiresAt": key.expires_at.map(|at| at.to_string()),
+        })
+    });
+    Ok(serde_json::json!({
+        "record": "merchant", "id": key.to_string(), "version": record.version, "name": record.name,
+        "hiveAccount": account("hive_account", &record.hive_account)?.as_str(), "iconUrl": record.icon_url,
+        "webhookUrl": record.webhook_url, "supportUrl": record.support_url, "isActive": record.is_active,
+        "x402Enabled": record.x402_enabled, "isAdmin": record.is_admin,
+        "createdAt": time(record.created_at_ms).to_string(), "updatedAt": time(record.updated_at_ms).to_string(),
+        "keys": keys.collect::<Vec<_>>(),
+    }))
+}
+
 /// Reads a merchant.
 pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchant, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;

@@ -1,0 +1,297 @@
+//! The store as a file: `backup` while the engine runs, `restore`, `verify`, `compact`, `export`.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use proto::{Engine, Transport, v1};
+use serde_json::{Value, json};
+use storage::{Idle, NewStore, OpenError, Report, Row};
+
+use super::{
+    Failure,
+    facade::remote,
+    local, logs, say,
+    settings::{SettingsArgs, push},
+};
+use crate::config::Config;
+
+/// Which store a command is about.
+#[derive(Debug, clap::Args)]
+struct Which {
+    #[command(flatten)]
+    settings: SettingsArgs,
+    /// The data directory (setting data_dir)
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+impl Which {
+    fn load(self, engine_url: Option<String>) -> Result<(Config, PathBuf), Failure> {
+        let mut flags = Vec::new();
+        push(&mut flags, "data_dir", self.data.map(|path| path.display().to_string()));
+        push(&mut flags, "engine_url", engine_url);
+        let color = self.settings.color();
+        let config = self.settings.load(flags)?;
+        logs::start(&config, color);
+        let data = PathBuf::from(config.text("data_dir"));
+        Ok((config, data))
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct BackupArgs {
+    #[command(flatten)]
+    which: Which,
+    /// The file to make; it must not be there
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+    /// The running engine's gRPC port, where it is not on this machine (setting engine_url)
+    #[arg(long, value_name = "URL")]
+    engine_url: Option<String>,
+    /// Prints one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Copies the store of an engine, running or not, into a file that is verified before it has its name.
+pub(super) async fn backup(args: BackupArgs) -> Result<(), Failure> {
+    let (config, data) = args.which.load(args.engine_url)?;
+    let mut copy = NewStore::create(&args.to).map_err(of(&args.to))?;
+    read(&config, &data, |row| copy.put(row), &args.to).await?;
+    let report = copy.finish(false).map_err(of(&args.to))?;
+    tell(&report, args.json, &format!("The store is copied to {}", args.to.display()))
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct RestoreArgs {
+    #[command(flatten)]
+    which: Which,
+    /// The backup
+    #[arg(long, value_name = "FILE")]
+    from: PathBuf,
+    /// Puts it in the place of a store that is there; that one is kept beside it
+    #[arg(long)]
+    replace: bool,
+    /// Prints one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Puts a backup into a data directory that no engine has open.
+pub(super) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
+    let (_, data) = args.which.load(None)?;
+    let idle = Idle::take(&data).map_err(of(&data))?;
+    let (report, kept) = idle.restore(&args.from, args.replace).map_err(|error| match error {
+        OpenError::Exists(path) => Failure::Other(format!(
+            "{} is there: --replace puts the backup in its place and keeps it under another name",
+            path.display()
+        )),
+        error => of(&args.from)(error),
+    })?;
+    let kept = kept.map(|path| format!("; the store before it is {}", path.display())).unwrap_or_default();
+    tell(&report, args.json, &format!("The backup is in {}{kept}", data.display()))
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    which: Which,
+    /// A backup, instead of the data directory
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Prints one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads a whole store and says whether anything in it is wrong.
+pub(super) async fn verify(args: VerifyArgs) -> Result<(), Failure> {
+    let (_, data) = args.which.load(None)?;
+    let report = match &args.file {
+        Some(file) => storage::verify_file(file).map_err(of(file))?,
+        None => {
+            let idle = Idle::take_store(&data).map_err(of(&data)).map_err(|failure| match failure {
+                Failure::Store { path, source: OpenError::Locked(_) } => {
+                    Failure::InUse { path, hint: "make a backup and verify that: hivetill verify --file FILE" }
+                }
+                other => other,
+            })?;
+            idle.verify().map_err(of(&data))?
+        }
+    };
+    let what = args.file.unwrap_or(data);
+    tell(&report, args.json, &format!("{} is as it should be", what.display()))
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CompactArgs {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Writes the store anew, without the room that was freed in it.
+pub(super) async fn compact(args: CompactArgs) -> Result<(), Failure> {
+    let (_, data) = args.which.load(None)?;
+    let (before, after) = Idle::take_store(&data).and_then(|idle| idle.compact()).map_err(of(&data))?;
+    say(&format!("{before} bytes became {after}\n"))
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ExportArgs {
+    #[command(flatten)]
+    which: Which,
+    /// A backup, instead of the data directory or the engine that has it
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Where the lines go, a file that must not be there; otherwise to the standard output
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// The running engine's gRPC port, where it is not on this machine (setting engine_url)
+    #[arg(long, value_name = "URL")]
+    engine_url: Option<String>,
+}
+
+/// Writes every record as a line of JSON, without secrets.
+pub(super) async fn export(args: ExportArgs) -> Result<(), Failure> {
+    let (config, data) = args.which.load(args.engine_url)?;
+    let unwritable = |error: &std::io::Error| match &args.to {
+        Some(path) => Failure::File { path: path.clone(), why: error.to_string() },
+        None => Failure::Other(format!("cannot write to the standard output: {error}")),
+    };
+    let out: Box<dyn Write> = match &args.to {
+        Some(path) => Box::new(File::create_new(path).map_err(|error| unwritable(&error))?),
+        None => Box::new(std::io::stdout().lock()),
+    };
+    let mut out = BufWriter::new(out);
+    let mut damaged = 0_u64;
+    let mut broken = None;
+    let write = |row: Row| {
+        let line = match storage::export_record(&row) {
+            Ok(Some(record)) => format!("{record}\n"),
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                damaged += 1;
+                tracing::error!(%error, "{error}");
+                return Ok(());
+            }
+        };
+        out.write_all(line.as_bytes()).map_err(|error| {
+            let refused = OpenError::Failed(error.to_string());
+            broken = Some(error);
+            refused
+        })
+    };
+    let outcome = match &args.file {
+        Some(file) => storage::read_file(file, write).map_err(of(file)),
+        None => read(&config, &data, write, &data).await,
+    };
+    match broken {
+        Some(error) => return Err(unwritable(&error)),
+        None => outcome?,
+    }
+    out.flush().map_err(|error| unwritable(&error))?;
+    if damaged > 0 {
+        return Err(Failure::Unsound(format!("{damaged} records are damaged and were left out")));
+    }
+    Ok(())
+}
+
+/// Hands on every row: of the engine that is named, of the one that has the data directory open, or of the directory.
+async fn read(
+    config: &Config,
+    data: &Path,
+    take: impl FnMut(Row) -> Result<(), OpenError>,
+    what: &Path,
+) -> Result<(), Failure> {
+    if let Some(transport) = remote(config)? {
+        return copy(transport, take, what).await;
+    }
+    match Idle::take_store(data) {
+        Ok(idle) => idle.read(take).map_err(of(data)),
+        Err(OpenError::Locked(_)) => match local::running(config, data)? {
+            Some(transport) => copy(transport, take, what).await,
+            None => Err(Failure::InUse {
+                path: data.to_owned(),
+                hint: "it has no socket there: ask it with --engine-url URL",
+            }),
+        },
+        Err(error) => Err(of(data)(error)),
+    }
+}
+
+/// Takes the rows of a running engine. What ends too early ends with an error, never as a whole.
+async fn copy(
+    transport: Transport,
+    mut take: impl FnMut(Row) -> Result<(), OpenError>,
+    what: &Path,
+) -> Result<(), Failure> {
+    let mut client = Engine::new(transport).maintenance().max_decoding_message_size(usize::MAX);
+    let mut messages = client.copy_store(v1::CopyStoreRequest {}).await?.into_inner();
+    while let Some(message) = messages.message().await? {
+        for row in message.rows {
+            take(Row { table: row.table, key: row.key.into(), value: row.value.into() }).map_err(of(what))?;
+        }
+    }
+    Ok(())
+}
+
+fn of(path: &Path) -> impl FnOnce(OpenError) -> Failure {
+    move |source| Failure::Store { path: path.to_owned(), source }
+}
+
+/// Tells what a verification found; what is wrong is a failure.
+fn tell(report: &Report, as_json: bool, done: &str) -> Result<(), Failure> {
+    if as_json {
+        say(&format!("{}\n", report_json(report)))?;
+    } else {
+        let rows: u64 = report.tables.iter().map(|(_, rows)| rows).sum();
+        let mut text = String::new();
+        if report.is_sound() {
+            text = format!("{done}: {rows} rows in {} tables, schema {}\n", report.tables.len(), report.schema);
+        }
+        for ((currency, status), line) in &report.books.lines {
+            text.push_str(&format!(
+                "  {:>9} {currency:<4} {status:<16} asked {:>20}  paid {:>20}\n",
+                line.payments,
+                decimal(line.asked_units),
+                decimal(line.paid_units)
+            ));
+        }
+        for finding in &report.findings {
+            text.push_str(&format!("  wrong: {finding}\n"));
+        }
+        say(&text)?;
+    }
+    if report.is_sound() {
+        return Ok(());
+    }
+    Err(Failure::Unsound(format!("{} things are wrong with the store", report.finding_count)))
+}
+
+/// Writes thousandths as a decimal.
+fn decimal(units: u128) -> String {
+    format!("{}.{:03}", units / 1_000, units % 1_000)
+}
+
+fn report_json(report: &Report) -> Value {
+    let lines = report.books.lines.iter().map(|((currency, status), line)| {
+        json!({
+            "currency": currency, "status": status, "payments": line.payments,
+            "askedUnits": line.asked_units.to_string(), "paidUnits": line.paid_units.to_string(),
+            "receivedUnits": line.received_units.to_string(), "refundedUnits": line.refunded_units.to_string(),
+        })
+    });
+    let unmatched = report.books.unmatched.iter().map(
+        |(currency, (count, units))| json!({"currency": currency, "transfers": count, "units": units.to_string()}),
+    );
+    let tables: serde_json::Map<_, _> =
+        report.tables.iter().map(|(name, rows)| ((*name).to_owned(), json!(rows))).collect();
+    json!({
+        "sound": report.is_sound(), "schema": report.schema, "tables": tables, "findings": report.findings,
+        "findingCount": report.finding_count, "scannedBlock": report.scanned_block,
+        "books": lines.collect::<Vec<_>>(), "unmatched": unmatched.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,281 @@
+//! Whole copies of a store: one snapshot read row by row, and a new file made of such rows, which gets its name only
+//! when it is whole, sound and on disk.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use redb::{Database, Durability, ReadOnlyDatabase, ReadTransaction, ReadableDatabase};
+use tokio::sync::mpsc;
+
+use crate::{
+    ReadError,
+    directory::{self, DirectoryLock, FILE_NAME, OpenError, UNFINISHED_NAME},
+    fault::Fault,
+    snapshot::Snapshot,
+    tables::{self, Tables},
+    verify::{self, Report},
+};
+
+/// Bytes of rows that are handed on at once.
+const CHUNK_BYTES: usize = 256 * 1024;
+/// Chunks that wait for who takes them.
+const CHUNKS: usize = 4;
+/// Rows that one transaction of a new file holds.
+const ROWS_AT_ONCE: usize = 20_000;
+/// Memory for pages of a file that is read or written through once.
+const CACHE_BYTES: usize = 16 * 1024 * 1024;
+/// What a store that gave way to another is called after.
+const REPLACED: &str = "replaced";
+
+/// One row of a table, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The table.
+    pub table: String,
+    /// Its key, in the form of the database.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
+}
+
+/// The rows of one snapshot, some at a time; the last item is an error or the end.
+pub type Rows = mpsc::Receiver<Result<Vec<Row>, ReadError>>;
+
+/// Reads every row of a snapshot, on a thread of its own: whoever takes them may be slow. Who drops the receiver ends
+/// the reading.
+pub(crate) fn stream(snapshot: Arc<Snapshot>) -> Result<Rows, ReadError> {
+    let (sender, rows) = mpsc::channel(CHUNKS);
+    let read = move || {
+        let mut waiting = Vec::new();
+        let mut bytes = 0;
+        let outcome = tables::each_row(snapshot.transaction(), &mut |table, key, value| {
+            bytes += key.len() + value.len();
+            waiting.push(Row { table: table.to_owned(), key: key.to_vec(), value: value.to_vec() });
+            if bytes < CHUNK_BYTES {
+                return Ok(());
+            }
+            bytes = 0;
+            let gone = |_| Fault::Disk("nobody takes the rows any more".to_owned());
+            sender.blocking_send(Ok(std::mem::take(&mut waiting))).map_err(gone)
+        });
+        let last = outcome.map(|()| waiting).map_err(ReadError::from);
+        let _ = sender.blocking_send(last);
+    };
+    let spawned = std::thread::Builder::new().name("copier".to_owned()).spawn(read);
+    spawned.map_err(|error| ReadError::Failed(error.to_string()))?;
+    Ok(rows)
+}
+
+/// A store under construction. Dropped before [`NewStore::finish`] it leaves nothing behind; a process that dies leaves
+/// a file under another name, which the next attempt removes.
+#[derive(Debug)]
+pub struct NewStore {
+    path: PathBuf,
+    unfinished: PathBuf,
+    database: Option<Database>,
+    waiting: Vec<Row>,
+}
+
+impl NewStore {
+    /// Begins a file that will be called `path`.
+    ///
+    /// # Errors
+    /// [`OpenError::Exists`] where there is such a file; those of the file system.
+    pub fn create(path: &Path) -> Result<Self, OpenError> {
+        if path.try_exists().map_err(OpenError::io(path))? {
+            return Err(OpenError::Exists(path.to_owned()));
+        }
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".partial");
+        Self::create_as(path, path.with_file_name(name))
+    }
+
+    fn create_as(path: &Path, unfinished: PathBuf) -> Result<Self, OpenError> {
+        match fs::remove_file(&unfinished) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(OpenError::io(&unfinished)(error)),
+            _ => {}
+        }
+        let database = directory::create_file(&unfinished, CACHE_BYTES)?;
+        Ok(Self { path: path.to_owned(), unfinished, database: Some(database), waiting: Vec::new() })
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// [`OpenError::Corrupt`] for a table that this program does not know; those of the disk.
+    pub fn put(&mut self, row: Row) -> Result<(), OpenError> {
+        self.waiting.push(row);
+        if self.waiting.len() >= ROWS_AT_ONCE { self.write(Durability::None) } else { Ok(()) }
+    }
+
+    fn write(&mut self, durability: Durability) -> Result<(), OpenError> {
+        let database = self.database.as_ref().expect("it is taken only when the file is finished");
+        let mut transaction = database.begin_write().map_err(Fault::from)?;
+        transaction.set_durability(durability).map_err(Fault::from)?;
+        let mut tables = Tables::of(&transaction);
+        for row in self.waiting.drain(..) {
+            if !tables.put_row(&row.table, &row.key, &row.value)? {
+                return Err(OpenError::Corrupt(format!("there is no table {}, or no such key in it", row.table)));
+            }
+        }
+        // An older copy lacks the tables that came since.
+        tables.create_all().map_err(Fault::from)?;
+        drop(tables);
+        transaction.commit().map_err(Fault::from)?;
+        Ok(())
+    }
+
+    /// Ends the file: writes it to disk, verifies it, and gives it its name. What contradicts itself is kept all the same
+    /// unless it `must_be_sound`: a copy of a damaged store is better than none.
+    ///
+    /// # Errors
+    /// [`OpenError::Unsound`]; those of the disk. There is no file then.
+    pub fn finish(mut self, must_be_sound: bool) -> Result<Report, OpenError> {
+        self.write(Durability::Immediate)?;
+        if let Some(mut database) = self.database.take() {
+            // A file grows by leaps: what the last one left empty goes.
+            database.compact().map_err(Fault::from)?;
+        }
+        directory::sync_file(&self.unfinished)?;
+        let report = verify::file(&self.unfinished)?;
+        if must_be_sound && !report.is_sound() {
+            return Err(OpenError::Unsound(Box::new(report)));
+        }
+        fs::rename(&self.unfinished, &self.path).map_err(OpenError::io(&self.path))?;
+        directory::sync_parent(&self.path)?;
+        Ok(report)
+    }
+}
+
+impl Drop for NewStore {
+    fn drop(&mut self) {
+        drop(self.database.take());
+        // Finished, it has another name by now.
+        let _ = fs::remove_file(&self.unfinished);
+    }
+}
+
+/// Hands on every row of a store's file that nobody writes, such as a backup.
+///
+/// # Errors
+/// See [`OpenError`]; whatever `take` says.
+pub fn read_file(path: &Path, mut take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
+    if !path.try_exists().map_err(OpenError::io(path))? {
+        return Err(OpenError::Missing(path.to_owned()));
+    }
+    let database: ReadOnlyDatabase =
+        directory::builder(CACHE_BYTES).open_read_only(path).map_err(OpenError::database(path))?;
+    let snapshot = database.begin_read().map_err(Fault::from)?;
+    directory::schema_of(&snapshot)?;
+    all(&snapshot, &mut take)
+}
+
+fn all(snapshot: &ReadTransaction, take: &mut impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
+    let mut refused = None;
+    let read = tables::each_row(snapshot, &mut |table, key, value| {
+        let row = Row { table: table.to_owned(), key: key.to_vec(), value: value.to_vec() };
+        take(row).map_err(|error| {
+            refused = Some(error);
+            Fault::Disk("a row was refused".to_owned())
+        })
+    });
+    match (refused, read) {
+        (Some(error), _) => Err(error),
+        (None, read) => Ok(read?),
+    }
+}
+
+/// A data directory that no engine has open, for as long as this lives.
+#[derive(Debug)]
+pub struct Idle {
+    data: PathBuf,
+    _lock: DirectoryLock,
+}
+
+impl Idle {
+    /// Takes a data directory.
+    ///
+    /// # Errors
+    /// [`OpenError::Locked`] where an engine runs; those of the file system.
+    pub fn take(data: &Path) -> Result<Self, OpenError> {
+        Ok(Self { data: data.to_owned(), _lock: DirectoryLock::take(data)? })
+    }
+
+    /// The same for a directory that must be there.
+    ///
+    /// # Errors
+    /// [`OpenError::Missing`] where there is no store; as [`Idle::take`].
+    pub fn take_store(data: &Path) -> Result<Self, OpenError> {
+        let path = data.join(FILE_NAME);
+        if !path.try_exists().map_err(OpenError::io(&path))? {
+            return Err(OpenError::Missing(path));
+        }
+        Self::take(data)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.data.join(FILE_NAME)
+    }
+
+    /// Verifies the store.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; what is wrong inside stands in the report.
+    pub fn verify(&self) -> Result<Report, OpenError> {
+        verify::file(&self.path())
+    }
+
+    /// Hands on every row.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; whatever `take` says.
+    pub fn read(&self, mut take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
+        let path = self.path();
+        let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
+        let snapshot = database.begin_read().map_err(Fault::from)?;
+        directory::schema_of(&snapshot)?;
+        all(&snapshot, &mut take)
+    }
+
+    /// Writes the store anew without the room that was freed, verifies that, and puts it in the old one's place.
+    /// Returns how many bytes it was and is long.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; the store is as it was then.
+    pub fn compact(&self) -> Result<(u64, u64), OpenError> {
+        let path = self.path();
+        let length = |path: &Path| fs::metadata(path).map(|file| file.len()).map_err(OpenError::io(path));
+        let before = length(&path)?;
+        let mut copy = NewStore::create_as(&path, self.data.join(UNFINISHED_NAME))?;
+        self.read(|row| copy.put(row))?;
+        copy.finish(true)?;
+        Ok((before, length(&path)?))
+    }
+
+    /// Puts a copy of `backup` where the store is, once it is verified. A store that is there is kept beside it under
+    /// another name, which is returned; without `replace` it is left alone.
+    ///
+    /// # Errors
+    /// [`OpenError::Exists`] where there is a store and it is not to be replaced; see [`OpenError`].
+    pub fn restore(&self, backup: &Path, replace: bool) -> Result<(Report, Option<PathBuf>), OpenError> {
+        let path = self.path();
+        let is_there = path.try_exists().map_err(OpenError::io(&path))?;
+        if is_there && !replace {
+            return Err(OpenError::Exists(path));
+        }
+        let mut copy = NewStore::create_as(&path, self.data.join(UNFINISHED_NAME))?;
+        read_file(backup, |row| copy.put(row))?;
+        let kept = if is_there { Some(directory::keep_beside(&path, REPLACED)?) } else { None };
+        match copy.finish(true) {
+            Ok(report) => Ok((report, kept)),
+            Err(error) => {
+                // The store still has its own name.
+                let _ = kept.map(fs::remove_file);
+                Err(error)
+            }
+        }
+    }
+}

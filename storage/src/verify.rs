@@ -1,0 +1,383 @@
+//! Whether a store is what it should be: its pages, its records, its indexes, its books.
+//!
+//! Every record is read; every index is held against the records it is made of, row by row and by its length, so that
+//! nothing is missing in it and nothing is too much.
+
+use std::{collections::BTreeMap, path::Path};
+
+use engine::{
+    ids::{MerchantId, PaymentId},
+    ledger::TxId,
+    webhook::{DeliveryState, Trigger},
+};
+use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+
+use crate::{
+    Fate, Handling, Purpose,
+    books::Books,
+    directory::{self, OpenError},
+    fault::Fault,
+    prepared, record,
+    record::{Code, PaymentFacts, Summary},
+    stray,
+    tables::{
+        self, ACCOUNTS, API_KEYS, ATTEMPTS, AUDIT, CLAIMS, DEADLINES, DELIVERIES, ENDPOINTS, EVENT_IDS, EVENT_SEQS,
+        EVENTS, FACILITATIONS, IDEMPOTENCY, IDEMPOTENCY_TIMES, IN_FLIGHT, KEYS_COUNT, MERCHANTS, META, NONCES, ON_HOLD,
+        OUTBOX, OUTBOX_DUE, OUTBOX_HEADS, PAYMENT_COUNTS, PAYMENT_DELIVERIES, PAYMENTS, PAYMENTS_BY_MERCHANT,
+        SCHEMA_VERSION, SLUGS, STANDINGS, STRAYS, UNMATCHED, UNTOLD, meta,
+    },
+};
+
+/// Findings that are told in words; of the rest only their number.
+const TOLD: usize = 100;
+
+/// Memory for pages of the file.
+const CACHE_BYTES: usize = 64 * 1024 * 1024;
+
+/// What a verification found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// The version of the tables.
+    pub schema: u32,
+    /// The tables and how many rows each has.
+    pub tables: Vec<(&'static str, u64)>,
+    /// What is wrong, in words, as far as it is told.
+    pub findings: Vec<String>,
+    /// How many things are wrong.
+    pub finding_count: u64,
+    /// What the payments add up to.
+    pub books: Books,
+    /// The number of the newest block whose transfers are all credited.
+    pub scanned_block: Option<u32>,
+}
+
+impl Report {
+    /// Says whether nothing is wrong.
+    #[must_use]
+    pub const fn is_sound(&self) -> bool {
+        self.finding_count == 0
+    }
+
+    fn find(&mut self, table: &str, key: impl ToString, what: impl ToString) {
+        self.finding_count += 1;
+        if self.findings.len() < TOLD {
+            self.findings.push(format!("{table} {}: {}", key.to_string(), what.to_string()));
+        }
+    }
+
+    fn hold(&mut self, holds: bool, table: &str, key: impl ToString, what: &str) {
+        if !holds {
+            self.find(table, key, what);
+        }
+    }
+
+    /// Notes a record that does not decode.
+    fn read<T>(&mut self, table: &str, key: impl ToString, read: Result<T, record::Damage>) -> Option<T> {
+        read.map_err(|damage| self.find(table, key, damage)).ok()
+    }
+}
+
+/// Verifies a store's file that nobody has open. Secrets that are sealed stay sealed; everything else is read.
+///
+/// # Errors
+/// Where it cannot be opened at all; see [`OpenError`].
+pub fn file(path: &Path) -> Result<Report, OpenError> {
+    if !path.try_exists().map_err(OpenError::io(path))? {
+        return Err(OpenError::Missing(path.to_owned()));
+    }
+    let report = unversioned(path)?;
+    if report.schema > SCHEMA_VERSION {
+        return Err(OpenError::SchemaNewer { found: report.schema, known: SCHEMA_VERSION });
+    }
+    Ok(report)
+}
+
+/// The same for a store whose version this program need not know.
+pub(crate) fn unversioned(path: &Path) -> Result<Report, OpenError> {
+    let mut database = directory::builder(CACHE_BYTES).open(path).map_err(OpenError::database(path))?;
+    let are_pages_sound = database.check_integrity().map_err(OpenError::database(path))?;
+    let snapshot = database.begin_read().map_err(Fault::from)?;
+    let schema = directory::version_of(&snapshot)?;
+    let mut report = Report { schema, ..snapshot_report(&snapshot)? };
+    report.hold(are_pages_sound, "pages", path.display(), "their checksums did not agree and were repaired");
+    Ok(report)
+}
+
+fn snapshot_report(snapshot: &ReadTransaction) -> Result<Report, Fault> {
+    let mut report = Report::default();
+    for (name, rows) in tables::lengths(snapshot)? {
+        match rows {
+            Some(rows) => report.tables.push((name, rows)),
+            None => report.find("table", name, "it is missing"),
+        }
+    }
+    if !report.is_sound() {
+        return Ok(report);
+    }
+    let mut counts = BTreeMap::new();
+    payments(snapshot, &mut report, &mut counts)?;
+    merchants(snapshot, &mut report)?;
+    idempotency(snapshot, &mut report, &mut counts)?;
+    same_counts(snapshot, &mut report, &counts)?;
+    events(snapshot, &mut report)?;
+    deliveries(snapshot, &mut report)?;
+    claims(snapshot, &mut report)?;
+    strays(snapshot, &mut report)?;
+    singles(snapshot, &mut report)?;
+    Ok(report)
+}
+
+/// Holds an index's length against how many rows it should have.
+fn same_length(
+    report: &mut Report,
+    table: &'static str,
+    index: &impl ReadableTableMetadata,
+    wanted: u64,
+) -> Result<(), Fault> {
+    let rows = index.len()?;
+    report.hold(rows == wanted, table, rows, &format!("{wanted} rows were expected"));
+    Ok(())
+}
+
+type Counts = BTreeMap<(u128, u32), u64>;
+
+fn payments(snapshot: &ReadTransaction, report: &mut Report, counts: &mut Counts) -> Result<(), Fault> {
+    let (slugs, listed) = (snapshot.open_table(SLUGS)?, snapshot.open_table(PAYMENTS_BY_MERCHANT)?);
+    let (deadlines, in_flight) = (snapshot.open_table(DEADLINES)?, snapshot.open_table(IN_FLIGHT)?);
+    let (merchants, claims) = (snapshot.open_table(MERCHANTS)?, snapshot.open_table(CLAIMS)?);
+    let (mut rows, mut pending, mut undecided) = (0, 0, 0);
+    for entry in snapshot.open_table(PAYMENTS)?.iter()? {
+        let (key, bytes) = entry?;
+        let (bits, id) = (key.value(), PaymentId::from_bits(key.value()));
+        rows += 1;
+        let Some(payment) = report.read("payments", id, record::payment_from_bytes(id, bytes.value())) else {
+            continue;
+        };
+        let facts = PaymentFacts::of(&payment);
+        *counts.entry((facts.merchant, facts.state.number())).or_default() += 1;
+        let has_slug = slugs.get(facts.slug)?.is_some_and(|named| named.value() == bits);
+        report.hold(has_slug, "slugs", id, "the payment's checkout address does not lead to it");
+        let summary = record::summary_to_bytes(&Summary::of(&payment));
+        let is_listed = listed.get((facts.merchant, bits))?.is_some_and(|stored| *stored.value() == summary);
+        report.hold(is_listed, "payments_by_merchant", id, "the list does not say of it what its record says");
+        if let Some(deadline_ms) = facts.deadline_ms {
+            pending += 1;
+            let is_due = deadlines.get((deadline_ms, bits))?.is_some();
+            report.hold(is_due, "deadlines", id, "it is pending and would never expire");
+        }
+        if facts.is_in_flight {
+            undecided += 1;
+            let is_known = in_flight.get(bits)?.is_some();
+            report.hold(is_known, "in_flight", id, "the chain has something to decide and nobody would ask");
+        }
+        let has_merchant = merchants.get(facts.merchant)?.is_some();
+        report.hold(has_merchant, "payments", id, "there is no such merchant");
+        if let Some(claim) = &payment.claim {
+            report.hold(claims.get(&claim.tx_id.0)?.is_some(), "claims", id, "its claim is not claimed");
+        }
+        if let Some(contradiction) = report.books.enter(&payment) {
+            report.find("books", id, contradiction);
+        }
+    }
+    same_length(report, "slugs", &slugs, rows)?;
+    same_length(report, "payments_by_merchant", &listed, rows)?;
+    same_length(report, "deadlines", &deadlines, pending)?;
+    same_length(report, "in_flight", &in_flight, undecided)
+}
+
+/// Holds the counts against what was counted; a count of none may be stored or not.
+fn same_counts(snapshot: &ReadTransaction, report: &mut Report, counted: &Counts) -> Result<(), Fault> {
+    let stored = snapshot.open_table(PAYMENT_COUNTS)?;
+    for (key, count) in counted {
+        let says = stored.get(*key)?.map_or(0, |count| count.value());
+        let merchant = MerchantId::from_bits(key.0);
+        report.hold(says == *count, "payment_counts", merchant, &format!("code {}: {says} of {count}", key.1));
+    }
+    for entry in stored.iter()? {
+        let (key, count) = entry?;
+        let is_none = counted.contains_key(&key.value()) || count.value() == 0;
+        let merchant = MerchantId::from_bits(key.value().0);
+        report.hold(is_none, "payment_counts", merchant, &format!("code {}: {} of 0", key.value().1, count.value()));
+    }
+    Ok(())
+}
+
+fn merchants(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+    let (keys, accounts) = (snapshot.open_table(API_KEYS)?, snapshot.open_table(ACCOUNTS)?);
+    let mut digests = 0;
+    for entry in snapshot.open_table(MERCHANTS)?.iter()? {
+        let (key, bytes) = entry?;
+        let id = MerchantId::from_bits(key.value());
+        let facts = report.read("merchants", id, record::merchant_facts(bytes.value()));
+        for digest in facts.iter().flat_map(|facts| &facts.digests) {
+            digests += 1;
+            let is_its = keys.get(digest)?.is_some_and(|holder| holder.value() == id.bits());
+            report.hold(is_its, "api_keys", id, "one of its keys does not lead to it");
+        }
+        // What is sealed stays sealed: a backup can be verified without its master key.
+        if let Some(merchant) = report.read("merchants", id, record::merchant_to_json(id, bytes.value())) {
+            let account = merchant["hiveAccount"].as_str().unwrap_or_default();
+            report.hold(accounts.get(account)?.is_some(), "accounts", id, "its account is not watched");
+        }
+    }
+    for entry in snapshot.open_table(ENDPOINTS)?.iter()? {
+        let (key, bytes) = entry?;
+        report.read("endpoints", MerchantId::from_bits(key.value()), record::endpoint_from_bytes(bytes.value()));
+    }
+    same_length(report, "api_keys", &keys, digests)?;
+    let on_hold = snapshot.open_table(ON_HOLD)?;
+    let mut held = 0;
+    for entry in snapshot.open_table(STANDINGS)?.iter()? {
+        let (key, bytes) = entry?;
+        let id = MerchantId::from_bits(key.value());
+        let standing = report.read("standings", id, record::standing_from_bytes(bytes.value()));
+        if standing.is_some_and(|standing| standing.hold.is_some()) {
+            held += 1;
+            report.hold(on_hold.get(id.bits())?.is_some(), "on_hold", id, "nobody would look at its hold");
+        }
+    }
+    same_length(report, "on_hold", &on_hold, held)
+}
+
+fn idempotency(snapshot: &ReadTransaction, report: &mut Report, counts: &mut Counts) -> Result<(), Fault> {
+    let times = snapshot.open_table(IDEMPOTENCY_TIMES)?;
+    let mut rows = 0;
+    for entry in snapshot.open_table(IDEMPOTENCY)?.iter()? {
+        let (key, bytes) = entry?;
+        let (bits, digest) = key.value();
+        let merchant = MerchantId::from_bits(bits);
+        rows += 1;
+        *counts.entry((bits, KEYS_COUNT)).or_default() += 1;
+        let read = record::remembered_from_bytes(merchant, *digest, bytes.value());
+        if let Some(remembered) = report.read("idempotency", merchant, read) {
+            let is_timed = times.get((remembered.at.millis(), bits, digest))?.is_some();
+            report.hold(is_timed, "idempotency_times", merchant, "one of its keys would never be forgotten");
+        }
+    }
+    same_length(report, "idempotency_times", &times, rows)
+}
+
+fn events(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+    let (ids, seqs) = (snapshot.open_table(EVENT_IDS)?, snapshot.open_table(EVENT_SEQS)?);
+    let mut rows = 0;
+    for entry in snapshot.open_table(EVENTS)?.iter()? {
+        let (key, bytes) = entry?;
+        let place = key.value();
+        rows += 1;
+        let Some(event) = report.read("events", place.1, record::event_from_bytes(place, bytes.value())) else {
+            continue;
+        };
+        let is_found = ids.get(event.id.bits())?.is_some_and(|stored| stored.value() == place);
+        report.hold(is_found, "event_ids", event.id, "the event is not found by its id");
+        let is_counted = seqs.get(place.0)?.is_some_and(|last| last.value() >= place.1);
+        report.hold(is_counted, "event_seqs", event.id, "its place would be given again");
+    }
+    for entry in snapshot.open_table(ATTEMPTS)?.iter()? {
+        let (key, bytes) = entry?;
+        report.read("attempts", format!("{:?}", key.value()), record::attempt_from_bytes(key.value(), bytes.value()));
+    }
+    same_length(report, "event_ids", &ids, rows)
+}
+
+fn deliveries(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+    let (outbox, untold) = (snapshot.open_table(OUTBOX)?, snapshot.open_table(UNTOLD)?);
+    let listed = snapshot.open_table(PAYMENT_DELIVERIES)?;
+    let (mut rows, mut waiting, mut waiting_auto) = (0, 0, 0);
+    let mut heads = BTreeMap::new();
+    for entry in snapshot.open_table(DELIVERIES)?.iter()? {
+        let (key, bytes) = entry?;
+        let read = record::delivery_from_bytes(key.value(), bytes.value());
+        rows += 1;
+        let Some(logged) = report.read("deliveries", key.value().1, read) else { continue };
+        let of_payment = (logged.delivery.payment.bits(), logged.delivery.id.bits());
+        let is_listed = listed.get(of_payment)?.is_some();
+        report.hold(is_listed, "payment_deliveries", logged.delivery.id, "its payment does not list it");
+        if logged.state != DeliveryState::Pending {
+            continue;
+        }
+        let delivery = &logged.delivery;
+        waiting += 1;
+        let (merchant, due_ms) = (delivery.merchant.bits(), delivery.due_at.millis());
+        let place = (merchant, due_ms, delivery.event_seq, delivery.id.bits());
+        report.hold(outbox.get(place)?.is_some(), "outbox", delivery.id, "it waits and would never be sent");
+        let head = heads.entry(merchant).or_insert(due_ms);
+        *head = due_ms.min(*head);
+        if delivery.trigger == Trigger::Auto {
+            waiting_auto += 1;
+            let key = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
+            report.hold(untold.get(key)?.is_some(), "untold", delivery.id, "later events would not wait for it");
+        }
+    }
+    let (stored_heads, due) = (snapshot.open_table(OUTBOX_HEADS)?, snapshot.open_table(OUTBOX_DUE)?);
+    for (merchant, due_ms) in &heads {
+        let is_head = stored_heads.get(merchant)?.is_some_and(|stored| stored.value() == *due_ms);
+        let is_due = due.get((*due_ms, *merchant))?.is_some();
+        let id = MerchantId::from_bits(*merchant);
+        report.hold(is_head && is_due, "outbox_heads", id, "its queue would not be looked at in time");
+    }
+    same_length(report, "payment_deliveries", &listed, rows)?;
+    same_length(report, "outbox", &outbox, waiting)?;
+    same_length(report, "untold", &untold, waiting_auto)?;
+    same_length(report, "outbox_heads", &stored_heads, heads.len() as u64)?;
+    same_length(report, "outbox_due", &due, heads.len() as u64)
+}
+
+fn claims(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+    let (nonces, open) = (snapshot.open_table(NONCES)?, snapshot.open_table(FACILITATIONS)?);
+    let (mut rows, mut undecided) = (0, 0);
+    for entry in snapshot.open_table(CLAIMS)?.iter()? {
+        let (key, bytes) = entry?;
+        let tx_id = TxId(*key.value());
+        rows += 1;
+        let Some(claimed) = report.read("claims", tx_id, record::claimed_from_bytes(tx_id, bytes.value())) else {
+            continue;
+        };
+        let nonce = nonces.get(&prepared::nonce_digest(&claimed.nonce))?;
+        let is_its = nonce.is_some_and(|stored| *stored.value() == tx_id.0);
+        report.hold(is_its, "nonces", tx_id, "its nonce could be used again");
+        if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.fate == Fate::Open {
+            undecided += 1;
+            report.hold(open.get(&tx_id.0)?.is_some(), "facilitations", tx_id, "nobody would ask for its fate");
+        }
+    }
+    same_length(report, "nonces", &nonces, rows)?;
+    same_length(report, "facilitations", &open, undecided)
+}
+
+fn strays(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+    let waiting = snapshot.open_table(STRAYS)?;
+    let mut rows = 0;
+    for entry in snapshot.open_table(UNMATCHED)?.iter()? {
+        let (key, bytes) = entry?;
+        let (account, block_num, tx_in_block, op_in_tx) = key.value();
+        let name = format!("{:?}", key.value());
+        let Some(unmatched) = report.read("unmatched", &name, record::unmatched_from_bytes(key.value(), bytes.value()))
+        else {
+            continue;
+        };
+        report.books.enter_unmatched(unmatched.transfer.money);
+        if let (Some(id), Handling::Open) = (stray::named(&unmatched), &unmatched.handling) {
+            rows += 1;
+            let is_waiting = waiting.get((id.bits(), account, block_num, tx_in_block, op_in_tx))?.is_some();
+            report.hold(is_waiting, "strays", name, "it would not find its session");
+        }
+    }
+    same_length(report, "strays", &waiting, rows)
+}
+
+fn singles(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+    for (wanted, entry) in (1..).zip(snapshot.open_table(AUDIT)?.iter()?) {
+        let (seq, bytes) = entry?;
+        report.hold(seq.value() == wanted, "audit", seq.value(), "the log has a gap before it");
+        report.read("audit", seq.value(), record::audit_from_bytes(seq.value(), bytes.value()));
+    }
+    let names = snapshot.open_table(META)?;
+    if let Some(bytes) = names.get(meta::CURSOR)? {
+        let cursor = report.read("meta", meta::CURSOR, record::cursor_from_bytes(bytes.value()));
+        report.scanned_block = cursor.map(|cursor| cursor.block_id.number());
+    }
+    if let Some(bytes) = names.get(meta::RATE)? {
+        report.read("meta", meta::RATE, record::rate_from_bytes(bytes.value()));
+    }
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! Copies of the data: taken while the gateway works, put back, verified, and never half there.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::harness::{LedgerHouse, Process, Serve, Shop, Split, background, folder, order, pause, until};
+
+crate::tests!(
+    a_backup_restored_and_read_on_has_the_books_of_the_original,
+    a_backup_under_load_holds_everything_acknowledged_before_it,
+    a_backup_killed_at_any_moment_leaves_no_half_file,
+    a_backup_is_taken_over_the_network_and_of_a_stopped_gateway,
+    a_damaged_store_is_told_of_and_not_started,
+    an_export_holds_every_record_and_no_secret,
+    compaction_keeps_the_books,
+    nothing_is_overwritten_unasked,
+);
+
+const PRICE: &str = "1.500 HBD";
+
+struct House {
+    ledger: LedgerHouse,
+    folder: PathBuf,
+}
+
+impl House {
+    fn new() -> Self {
+        let folder = folder("copies");
+        Self { ledger: LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0"), folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    #[track_caller]
+    fn serve(&self, data: &str) -> Serve {
+        Serve::start(&self.path(data), &self.ledger.ledger)
+    }
+
+    #[track_caller]
+    fn pay(&self, shop: &Shop, memo: &str) {
+        let params = json!({ "from": "alice", "to": shop.account.name, "amount": PRICE, "memo": memo });
+        self.ledger.ledger.order("transfer", &params);
+    }
+}
+
+/// Runs a command about stores and returns its exit code and what it printed.
+#[track_caller]
+fn hivetill(command: &str, flags: &[(&str, &Path)], more: &[&str]) -> (i32, String, String) {
+    let mut args = vec![command.to_owned()];
+    args.extend(flags.iter().map(|(flag, path)| format!("--{flag}={}", path.to_str().expect("a path"))));
+    args.extend(more.iter().map(|more| (*more).to_owned()));
+    let ended = Process::start(&args).finish();
+    assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+    (ended.code.expect("it ended by itself"), ended.stdout, ended.stderr)
+}
+
+/// Expects success and returns the line of JSON.
+#[track_caller]
+fn said(command: &str, flags: &[(&str, &Path)], more: &[&str]) -> Value {
+    let more: Vec<&str> = more.iter().copied().chain(["--json"]).collect();
+    let (code, stdout, stderr) = hivetill(command, flags, &more);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    serde_json::from_str(&stdout).expect("a line of JSON")
+}
+
+#[track_caller]
+fn books(data: &Path) -> Value {
+    let report = said("verify", &[("data", data)], &[]);
+    assert_eq!((&report["sound"], &report["findings"]), (&json!(true), &json!([])), "{report}");
+    json!([report["books"], report["unmatched"]])
+}
+
+fn back(shop: &Shop, serve: &Serve) -> Shop {
+    Shop { api: serve.api.clone(), ..shop.clone() }
+}
+
+fn a_backup_restored_and_read_on_has_the_books_of_the_original() {
+    let house = House::new();
+    let mut serve = house.serve("data");
+    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+    let [paid, late, open, cancelled] = [(); 4].map(|()| shop.open_payment());
+    house.pay(&shop, &paid.memo);
+    shop.until_status(&paid.id, "completed");
+    shop.cancel(&cancelled.id).ok(200);
+    let report = said("backup", &[("data", &house.path("data")), ("to", &house.path("backup"))], &[]);
+    assert_eq!(report["tables"]["payments"], 4);
+    // What the chain brings after the backup is found by whoever reads on from it.
+    house.pay(&shop, &late.memo);
+    house.pay(&shop, "a memo that names nobody");
+    shop.until_status(&late.id, "completed");
+    until("the stray transfer", || {
+        let list = shop.get("/api/public/unmatched").send().ok(200);
+        (list["data"].as_array()?.len() == 1).then_some(())
+    });
+    assert!(serve.process.stop().success());
+    let original = books(&house.path("data"));
+
+    said("restore", &[("data", &house.path("again")), ("from", &house.path("backup"))], &[]);
+    assert_ne!(books(&house.path("again")), original, "the backup is older");
+    let mut serve = house.serve("again");
+    let shop = back(&shop, &serve);
+    shop.until_status(&late.id, "completed");
+    until("the stray transfer", || {
+        let list = shop.get("/api/public/unmatched").send().ok(200);
+        (list["data"].as_array()?.len() == 1).then_some(())
+    });
+    assert_eq!(shop.payment(&open.id)["status"], "pending");
+    assert!(serve.process.stop().success());
+    assert_eq!(books(&house.path("again")), original);
+}
+
+fn a_backup_under_load_holds_everything_acknowledged_before_it() {
+    let house = House::new();
+    let serve = house.serve("data");
+    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+    let stop = Arc::new(AtomicBool::new(false));
+    let before: Vec<String> = (0..50).map(|_| shop.open_payment().id).collect();
+    let busy = {
+        let (shop, stop) = (shop.clone(), Arc::clone(&stop));
+        background(move || {
+            let mut made = 0;
+            while !stop.load(Ordering::SeqCst) {
+                shop.post("/api/public/payments", &order()).send().ok(201);
+                made += 1;
+            }
+            made
+        })
+    };
+    let (data, backup) = (house.path("data"), house.path("backup"));
+    for number in 0..3 {
+        let to = backup.with_extension(number.to_string());
+        let report = said("backup", &[("data", &data), ("to", &to)], &[]);
+        assert!(report["tables"]["payments"].as_u64() >= Some(50), "{report}");
+    }
+    stop.store(true, Ordering::SeqCst);
+    assert!(busy.join().expect("it went on") > 0, "the gateway stood still meanwhile");
+    let (code, lines, stderr) = hivetill("export", &[("file", &backup.with_extension("0"))], &[]);
+    assert_eq!(code, 0, "{stderr}");
+    for id in before {
+        assert!(lines.contains(&id), "{id} is not in the backup");
+    }
+}
+
+fn a_backup_killed_at_any_moment_leaves_no_half_file() {
+    let house = House::new();
+    let serve = house.serve("data");
+    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+    for _ in 0..100 {
+        shop.open_payment();
+    }
+    let (data, to) = (house.path("data"), house.path("backup"));
+    let (mut cut, mut whole) = (0, 0);
+    for round in 0..24 {
+        let flags = [("data", data.as_path()), ("to", to.as_path())];
+        let args: Vec<String> =
+            ["backup".to_owned()].into_iter().chain(flags.map(|(f, p)| format!("--{f}={}", p.display()))).collect();
+        let mut process = Process::start(&args);
+        pause(Duration::from_millis(6 * round));
+        process.kill();
+        if to.exists() {
+            said("verify", &[("file", &to)], &[]);
+            fs::remove_file(&to).expect("ours");
+            whole += 1;
+        } else {
+            cut += 1;
+        }
+    }
+    assert!(cut > 0, "every backup was done before it was killed ({whole})");
+    said("backup", &[("data", &data), ("to", &to)], &[]);
+    assert!(!house.path("backup.partial").exists());
+    shop.open_payment();
+}
+
+fn a_backup_is_taken_over_the_network_and_of_a_stopped_gateway() {
+    let house = House::new();
+    let mut split = Split::start(&house.path("data"), &house.ledger.ledger);
+    let shop = Shop::open(&split.api, &house.ledger.ledger);
+    shop.open_payment();
+    let (remote, local) = (house.path("remote"), house.path("local"));
+    let url = format!("--engine-url={}", split.grpc);
+    let token = format!("--set=grpc.token={}", split.token());
+    let nowhere = house.path("nowhere");
+    let told = said("backup", &[("data", &nowhere), ("to", &remote)], &[&url, &token]);
+    let (code, _, stderr) = hivetill("backup", &[("data", &nowhere), ("to", &local)], &[&url, "--set=grpc.token=x"]);
+    assert!(code == 1 && !local.exists(), "{code} {stderr}");
+    assert!(split.engine.stop().success());
+    let stopped = said("backup", &[("data", &house.path("data")), ("to", &local)], &[]);
+    assert_eq!(told["books"], stopped["books"]);
+    let (code, _, stderr) = hivetill("backup", &[("data", &nowhere), ("to", &house.path("none"))], &[]);
+    assert!(code == 5 && stderr.contains("no store") && !nowhere.join("hivetill.redb").exists(), "{code} {stderr}");
+}
+
+fn a_damaged_store_is_told_of_and_not_started() {
+    let house = House::new();
+    let mut serve = house.serve("data");
+    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+    for _ in 0..20 {
+        shop.open_payment();
+    }
+    let (data, backup) = (house.path("data"), house.path("backup"));
+    said("backup", &[("data", &data), ("to", &backup)], &[]);
+    assert!(serve.process.stop().success());
+    let mut bytes = fs::read(&backup).expect("the backup");
+    // Every description: one letter of each changes, and nothing else.
+    let (word, wrong) = (b"A blue mug", b"A blue mud");
+    let places: Vec<usize> = (0..bytes.len() - word.len()).filter(|at| bytes[*at..].starts_with(word)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + word.len()].copy_from_slice(wrong);
+    }
+    let damaged = house.path("damaged");
+    fs::write(&damaged, &bytes).expect("written");
+    let (code, stdout, stderr) = hivetill("verify", &[("file", &damaged)], &[]);
+    assert_eq!(code, 10, "{stdout}{stderr}");
+    let (code, _, stderr) = hivetill("restore", &[("data", &house.path("again")), ("from", &damaged)], &[]);
+    assert!(code != 0 && !house.path("again").join("hivetill.redb").exists(), "{code} {stderr}");
+    for (name, bytes) in [("garbage", vec![7; 8_192]), ("cut", bytes[..6_000].to_vec())] {
+        let data = house.path(name);
+        fs::create_dir(&data).expect("made");
+        fs::write(data.join("hivetill.redb"), bytes).expect("written");
+        for command in ["verify", "compact"] {
+            let (code, stdout, stderr) = hivetill(command, &[("data", &data)], &[]);
+            assert_eq!(code, 10, "{command} {name}: {stdout}{stderr}");
+        }
+        let ended = Process::start(&Serve::args(&data, &house.ledger.ledger, &[])).finish();
+        assert_eq!(ended.code, Some(10), "{name}: {ended:?}");
+        assert!(ended.stderr.contains("corrupt"), "{name}: {ended:?}");
+    }
+}
+
+fn an_export_holds_every_record_and_no_secret() {
+    let house = House::new();
+    let serve = house.serve("data");
+    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+    let payment = shop.open_payment();
+    house.pay(&shop, &payment.memo);
+    shop.until_status(&payment.id, "completed");
+    let to = house.path("export.jsonl");
+    let (code, _, stderr) = hivetill("export", &[("data", &house.path("data")), ("to", &to)], &[]);
+    assert_eq!(code, 0, "{stderr}");
+    let text = fs::read_to_string(&to).expect("the export");
+    let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    let of = |kind: &str| records.iter().filter(|record| record["record"] == kind).collect::<Vec<_>>();
+    let paid = of("payment")[0];
+    assert_eq!((&paid["id"], &paid["status"]), (&json!(payment.id), &json!("completed")));
+    assert_eq!((&paid["paidUnits"], &paid["transfers"][0]["from"]), (&json!("1500"), &json!("alice")));
+    assert_eq!(of("merchant")[0]["hiveAccount"], shop.account.name);
+    assert_eq!(of("event")[0]["body"]["data"]["paymentId"], payment.id);
+    for kind in ["delivery", "cursor", "rate", "audit"] {
+        assert!(!of(kind).is_empty(), "no {kind}");
+    }
+    for secret in [&shop.key, &shop.secret, "whsec_", "sk_live_"] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    let (code, _, _) = hivetill("export", &[("data", &house.path("data")), ("to", &to)], &[]);
+    assert_eq!(code, 1, "the file is there");
+}
+
+fn compaction_keeps_the_books() {
+    let house = House::new();
+    let mut serve = house.serve("data");
+    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+    for _ in 0..50 {
+        shop.open_payment();
+    }
+    let data = house.path("data");
+    let (code, _, stderr) = hivetill("compact", &[("data", &data)], &[]);
+    assert_eq!(code, 5, "the gateway runs: {stderr}");
+    assert!(serve.process.stop().success());
+    let before = (books(&data), fs::metadata(data.join("hivetill.redb")).expect("there").len());
+    let (code, stdout, stderr) = hivetill("compact", &[("data", &data)], &[]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let after = (books(&data), fs::metadata(data.join("hivetill.redb")).expect("there").len());
+    assert_eq!(before.0, after.0);
+    assert!(after.1 <= before.1, "{} became {}", before.1, after.1);
+    let serve = house.serve("data");
+    back(&shop, &serve).open_payment();
+}
+
+fn nothing_is_overwritten_unasked() {
+    let house = House::new();
+    let mut serve = house.serve("data");
+    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+    shop.open_payment();
+    let (data, backup) = (house.path("data"), house.path("backup"));
+    said("backup", &[("data", &data), ("to", &backup)], &[]);
+    shop.open_payment();
+    let (code, _, stderr) = hivetill("backup", &[("data", &data), ("to", &backup)], &[]);
+    assert!(code == 5 && stderr.contains("exists"), "{code} {stderr}");
+    let (code, _, stderr) = hivetill("restore", &[("data", &data), ("from", &backup)], &["--replace"]);
+    assert!(code == 5 && stderr.contains("in use"), "{code} {stderr}");
+    let (code, _, stderr) = hivetill("verify", &[("data", &data)], &[]);
+    assert!(code == 5 && stderr.contains("--file"), "{code} {stderr}");
+    assert!(serve.process.stop().success());
+    let (code, _, stderr) = hivetill("restore", &[("data", &data), ("from", &backup)], &[]);
+    assert!(code == 1 && stderr.contains("--replace"), "{code} {stderr}");
+    let report = said("restore", &[("data", &data), ("from", &backup)], &["--replace"]);
+    assert_eq!(report["tables"]["payments"], 1);
+    let kept = said("verify", &[("file", &data.join("hivetill.redb.replaced"))], &[]);
+    assert_eq!(kept["tables"]["payments"], 2);
+}
