@@ -95,7 +95,9 @@ fn the_page_lets_nothing_else_in_and_tells_nothing_on() {
     let html = answer.text();
     assert!(!html.contains("<script>") && !html.contains(" style=") && !html.contains(" onclick="), "inline: {html}");
     let mut bytes = page(&shop.api, &format!("/for/{}?step=pay", payment.slug)).len();
-    for file in ["checkout.js", "checkout.css", "icon.svg"] {
+    assert!(html.contains("<style>") && !html.contains("stylesheet"), "nothing arrives before the first paint: {html}");
+    assert!(policy.contains("style-src 'self' 'sha256-"), "{policy}");
+    for file in ["checkout.js", "icon.svg"] {
         has(&html, &[&format!("/assets/{file}")]);
         let asset = shop.api.get(&format!("/assets/{file}")).send();
         assert_eq!(asset.status, 200);

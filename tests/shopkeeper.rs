@@ -8,6 +8,7 @@ use crate::{
 };
 
 crate::tests!(
+    what_anybody_writes_is_text_on_every_page,
     money_is_found_by_payer_transaction_and_amount,
     a_payments_deliveries_stand_on_its_page_and_are_sent_again,
     the_overview_counts_every_payment_and_says_since_when,
@@ -138,4 +139,47 @@ fn pages_and_exports_are_limited_as_the_interface_is() {
     let writes = (0..3).map(|_| visitor.send("/dashboard/webhooks/test", &[]).status).collect::<Vec<_>>();
     assert_eq!(writes.last(), Some(&429), "{writes:?}");
     assert_eq!(Visitor::of(&other).get("/dashboard/payments").status, 200, "others go on");
+}
+
+fn what_anybody_writes_is_text_on_every_page() {
+    const EVIL: &str = "<img src=x onerror=alert(1)>\"'";
+    let dev = shared();
+    let shop = dev.shop();
+    shop.update(&json!({ "name": EVIL, "supportUrl": "https://a.example/?<script>" })).ok(200);
+    let payment = shop.open_with(&json!({
+        "amount": "1500", "currency": "HBD", "description": EVIL, "metadata": { EVIL: EVIL, "list": [EVIL] },
+        "redirectUrl": "https://a.example/?\"><script>", "cancelUrl": "https://a.example/?'><script>",
+    }));
+    let bob = dev.demo_account("bob");
+    dev.ledger.transfer(&bob, &shop.account.name, "2.500 HBD", &payment.memo);
+    dev.ledger.transfer(&bob, &shop.account.name, "0.001 HBD", EVIL);
+    shop.until(&payment.id, "overpaid", |record| record["amountOverpaid"] == "1000");
+    let keys = format!("/api/public/merchants/{}/api-keys", shop.id);
+    shop.post(&keys, &json!({ "name": EVIL, "scopes": ["payments:read"] })).send().ok(201);
+    let visitor = Visitor::of(&shop);
+    let path = format!("/dashboard/payments/{}", payment.id);
+    visitor.done(&format!("{path}/resolve"), &[("kind", "accepted"), ("note", EVIL)]);
+    let stray = until("the stray transfer", || {
+        let page = visitor.page("/dashboard/unmatched");
+        let link = page.split("href=\"").find(|rest| rest.starts_with("/dashboard/unmatched/"))?;
+        Some(link.split('"').next()?.to_owned())
+    });
+    let admin = Visitor::log_in(&dev.api, dev.admin_key());
+    let pages = [
+        visitor.page("/dashboard"),
+        visitor.page(&format!("/dashboard/payments?query={}", "%3Cimg%20src=x%22")),
+        visitor.page(&path),
+        visitor.get(&format!("{path}/refund")).text(),
+        visitor.page(&stray),
+        visitor.page("/dashboard/settings"),
+        visitor.send("/dashboard/payments/new", &[("description", EVIL), ("metadata", EVIL), ("amount", EVIL)]).text(),
+        visitor.send("/dashboard/settings", &[("name", EVIL), ("iconUrl", EVIL), ("webhookUrl", EVIL)]).text(),
+        admin.page(&format!("/dashboard/merchants?query={}", shop.id)),
+        admin.page(&format!("/dashboard/merchants/{}", shop.id)),
+        admin.page(&format!("/dashboard/audit?merchantId={}", shop.id)),
+    ];
+    for page in pages {
+        assert!(page.contains("<h1>") && !page.contains("<img") && !page.contains("<script"), "{page}");
+        assert!(!page.contains("href=\"javascript:") && !page.contains("href=\"data:"), "{page}");
+    }
 }

@@ -19,6 +19,7 @@ super::journeys!(
     a_customer_cancels_and_stays,
     the_keyboard_is_enough,
     what_a_merchant_writes_runs_nowhere,
+    nothing_is_waited_for_before_the_first_paint,
     no_other_site_can_frame_the_page,
 );
 
@@ -337,6 +338,19 @@ async fn what_a_merchant_writes_runs_nowhere() {
     dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &payment.memo);
     tab.shows("Your payment is final.").await;
     assert!(tab.eval::<bool>("window.pwned === undefined && document.images.length === 0").await);
+    tab.is_clean();
+}
+
+async fn nothing_is_waited_for_before_the_first_paint() {
+    let shop = shared().shop();
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    for step in ["", "?step=pay"] {
+        tab.goto(&format!("{}{step}", address(&shop, &payment))).await;
+        tab.until("the first paint", "performance.getEntriesByName('first-contentful-paint').length").await;
+        let blocking = "performance.getEntriesByType('resource').filter(r => r.renderBlockingStatus === 'blocking').map(r => r.name)";
+        assert_eq!(tab.eval::<Vec<String>>(blocking).await, [""; 0]);
+    }
     tab.is_clean();
 }
 

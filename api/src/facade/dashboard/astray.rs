@@ -45,7 +45,7 @@ impl Row {
             from: transfer.from.clone(),
             amount: sum(transfer.amount.as_ref()),
             memo: transfer.memo.clone(),
-            reason: astray::reason_word(transfer.reason),
+            reason: why(transfer.reason),
             status: astray::status_word(transfer.status),
             payment_id: transfer.payment_id.clone(),
             note: transfer.note.clone().unwrap_or_default(),
@@ -55,6 +55,21 @@ impl Row {
 
     fn is_open(&self) -> bool {
         self.status == "open"
+    }
+}
+
+/// Says why a transfer paid no session.
+fn why(reason: i32) -> &'static str {
+    use v1::UnmatchedReason as Reason;
+    match Reason::try_from(reason).unwrap_or_default() {
+        Reason::Unspecified => "",
+        Reason::NoSession => "the memo names no payment",
+        Reason::AmbiguousMemo => "the memo names several payments",
+        Reason::EncryptedMemo => "the memo is encrypted",
+        Reason::UnknownSession => "the memo names a payment nobody knows",
+        Reason::OtherAccount => "the payment it names is paid to another account",
+        Reason::SessionFull => "the payment it names keeps no more transfers",
+        Reason::UnsupportedOperation => "it was no plain transfer",
     }
 }
 

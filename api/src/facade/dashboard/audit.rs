@@ -50,7 +50,7 @@ impl Row {
             actor: match &entry.actor_merchant_id {
                 Some(actor) if *actor == entry.merchant_id => "itself".to_owned(),
                 Some(actor) => actor.clone(),
-                None => "the operator".to_owned(),
+                None => "without a key".to_owned(),
             },
             key: entry.actor_key_id.clone().unwrap_or_default(),
             ip: entry.ip.clone().unwrap_or_default(),
