@@ -1,7 +1,10 @@
 //! The store between the actors and the real redb: commits take their time, are sometimes refused for want of room,
 //! and everybody who watches hears of them.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use engine::{
     account::AccountName,
@@ -20,44 +23,104 @@ use storage::{
     MerchantQuery, Page, PaymentQuery, Read, RedbStore, Store, Unmatched, Write,
 };
 
-use crate::{options::Fault, trace::Lane, world::World};
+use tokio::sync::oneshot;
 
-/// A real store in a simulated world.
+use crate::{
+    options::Fault,
+    trace::Lane,
+    world::{World, lock},
+};
+
+/// A real store in a simulated world. Commits come in groups, as they do on a real disk: while one is being synced the
+/// next gathers.
 pub(crate) struct SimStore {
-    pub(crate) world: Arc<World>,
-    pub(crate) inner: Arc<RedbStore>,
+    world: Arc<World>,
+    inner: Arc<RedbStore>,
+    queue: Arc<Mutex<Queue>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<Waiting>,
+    is_writing: bool,
+}
+
+struct Waiting {
+    batch: Batch,
+    answer: oneshot::Sender<Result<(), CommitError>>,
 }
 
 impl SimStore {
+    pub(crate) fn of(world: Arc<World>, inner: Arc<RedbStore>) -> Self {
+        Self { world, inner, queue: Arc::default() }
+    }
+
     async fn commit_in_time(&self, batch: Batch) -> Result<(), CommitError> {
         let world = &self.world;
         world.alive().await;
-        let (before_ms, after_ms, is_busy) = world.commit_fate();
-        if is_busy {
+        if world.is_store_busy() {
             world.fault(Lane::Disk, Fault::StoreBusy.word(), 0, || "the store's queue is full: refused".to_owned());
             return Err(CommitError::Overloaded);
         }
+        let (answer, answered) = oneshot::channel();
+        let begins = {
+            let mut queue = lock(&self.queue);
+            queue.waiting.push(Waiting { batch, answer });
+            !std::mem::replace(&mut queue.is_writing, true)
+        };
+        if begins {
+            tokio::spawn(write(Arc::clone(world), Arc::clone(&self.inner), Arc::clone(&self.queue)));
+        }
+        // Nobody answers when the process dies.
+        match answered.await {
+            Ok(outcome) => outcome,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// Writes groups until nobody waits.
+async fn write(world: Arc<World>, inner: Arc<RedbStore>, queue: Arc<Mutex<Queue>>) {
+    loop {
+        let (before_ms, after_ms) = world.commit_times();
         world.sleep(before_ms).await;
-        let seen = batch.clone();
-        let outcome = self.inner.commit(batch).await;
-        match &outcome {
-            Ok(()) => {
-                world.tell_commit(&seen);
-                world.observe(|observer| observer.committed(&seen));
+        world.alive().await;
+        let group = {
+            let mut queue = lock(&queue);
+            if queue.waiting.is_empty() {
+                queue.is_writing = false;
+                return;
             }
-            Err(CommitError::Unknown(why)) => {
-                world.event(Lane::Disk, "commit.unknown", None, 0, || format!("a commit's fate is unknown: {why}"));
-                world.observe(|observer| observer.maybe.push(seen));
-            }
-            Err(refused) => {
-                world.event(Lane::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
-                world.mark("a stale or doubled write is refused");
-            }
+            std::mem::take(&mut queue.waiting)
+        };
+        let outcomes = inner.commit_group(group.iter().map(|waiting| waiting.batch.clone()).collect()).await;
+        for (waiting, outcome) in group.iter().zip(&outcomes) {
+            watch(&world, &waiting.batch, outcome);
         }
         world.sleep(after_ms).await;
         // Power that went inside the commit: nobody is left to hear of its outcome.
         world.alive().await;
-        outcome
+        for (waiting, outcome) in group.into_iter().zip(outcomes) {
+            let _ = waiting.answer.send(outcome);
+        }
+    }
+}
+
+/// Tells everybody who watches what became of a batch.
+fn watch(world: &World, batch: &Batch, outcome: &Result<(), CommitError>) {
+    match outcome {
+        Ok(()) => {
+            world.tell_commit(batch);
+            world.observe(|observer| observer.committed(batch));
+        }
+        Err(CommitError::Unknown(why)) => {
+            world.event(Lane::Disk, "commit.unknown", None, 0, || format!("a commit's fate is unknown: {why}"));
+            world.observe(|observer| observer.maybe.push(batch.clone()));
+        }
+        Err(refused) => {
+            world.event(Lane::Disk, "commit.refused", None, 0, || format!("a commit is refused: {refused}"));
+            world.mark("a stale or doubled write is refused");
+        }
     }
 }
 

@@ -43,7 +43,8 @@ use crate::{
     trace::{Lane, Line, Trace},
 };
 
-use self::seams::{SimClock, SimEntropy, SimProbe, lock};
+pub(crate) use self::seams::lock;
+use self::seams::{SimClock, SimEntropy, SimProbe};
 
 /// When every world begins, seconds since 1970.
 pub const EPOCH_SECONDS: u64 = 1_800_000_000;
@@ -320,7 +321,7 @@ impl World {
         let env = Environment {
             clock: Arc::new(SimClock(Arc::clone(self))),
             entropy: Arc::new(SimEntropy(Arc::clone(self))),
-            store: Arc::new(SimStore { world: Arc::clone(self), inner: Arc::clone(&store) }),
+            store: Arc::new(SimStore::of(Arc::clone(self), Arc::clone(&store))),
             nodes: (0..self.script.setup.nodes)
                 .map(|index| {
                     let name = format!("node-{index}");

@@ -96,13 +96,27 @@ impl Committer {
         Ok(Self { health, metrics, route })
     }
 
+    /// Makes a group of batches durable, each whole or refused; answers in its order.
+    pub(crate) async fn commit_group(&self, group: Vec<Prepared>) -> Vec<Result<(), CommitError>> {
+        match &self.route {
+            Route::Inline(writer) => self.write(writer, group),
+            Route::Thread { .. } => {
+                futures_util::future::join_all(group.into_iter().map(|batch| self.commit(batch))).await
+            }
+        }
+    }
+
+    fn write(&self, writer: &Mutex<Option<Writer>>, group: Vec<Prepared>) -> Vec<Result<(), CommitError>> {
+        match unpoisoned(writer).as_mut() {
+            Some(writer) => writer.commit(group),
+            None => group.iter().map(|_| Err(self.closed())).collect(),
+        }
+    }
+
     /// Makes a batch durable or refuses it.
     pub(crate) async fn commit(&self, batch: Prepared) -> Result<(), CommitError> {
         match &self.route {
-            Route::Inline(writer) => match unpoisoned(writer).as_mut() {
-                Some(writer) => writer.commit(vec![batch]).pop().expect("a writer answers every batch"),
-                None => Err(self.closed()),
-            },
+            Route::Inline(writer) => self.write(writer, vec![batch]).pop().expect("a writer answers every batch"),
             Route::Thread { queue, .. } => {
                 let queue = queue.as_ref().expect("the queue is taken only when the store is dropped");
                 let (answer, answered) = oneshot::channel();

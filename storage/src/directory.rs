@@ -117,7 +117,7 @@ impl OpenError {
 /// Keeps every other process out of a data directory, for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct DirectoryLock {
-    _file: File,
+    file: File,
 }
 
 impl DirectoryLock {
@@ -127,10 +127,18 @@ impl DirectoryLock {
         let path = data.join(LOCK_NAME);
         let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(OpenError::Locked(data.to_owned())),
             Err(TryLockError::Error(error)) => Err(OpenError::io(&path)(error)),
         }
+    }
+}
+
+/// A process that was forked off meanwhile holds the file, too, until it becomes another program: closing alone would
+/// leave the lock to it.
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
     }
 }
 

@@ -146,6 +146,13 @@ impl RedbStore {
         self.committer.health().is_full()
     }
 
+    /// Makes a group of batches durable, each whole or refused, in one transaction where commits run in the caller's
+    /// task; answers in its order. Elsewhere they are handed to the writer one after the other.
+    pub async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<(), CommitError>> {
+        let prepared = batches.into_iter().map(|batch| Prepared::from_batch(batch, &self.vault)).collect();
+        self.committer.commit_group(prepared).await
+    }
+
     /// Returns why nothing can be written any more, once the disk has failed.
     pub fn failure(&self) -> Option<&str> {
         self.committer.health().failure()

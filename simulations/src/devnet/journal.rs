@@ -80,6 +80,14 @@ pub(super) struct Journal {
     path: PathBuf,
 }
 
+/// A process that was forked off meanwhile holds the file, too, until it becomes another program: closing alone would
+/// leave the lock to it.
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 impl Journal {
     /// Opens the file and replays it, or begins one.
     pub(super) fn open(path: &Path, genesis: &Genesis) -> Result<(Self, Genesis, Chain), JournalError> {

@@ -135,10 +135,18 @@ impl World {
     }
 
     /// Draws how long a commit waits before and after it is written, and whether it is turned away.
-    pub(crate) fn commit_fate(&self) -> (u64, u64, bool) {
-        let (busy, most) = (self.rate(Fault::StoreBusy), self.calmed(self.script.setup.commit_ms));
+    /// Draws how long a group of commits gathers, and how long its sync takes.
+    pub(crate) fn commit_times(&self) -> (u64, u64) {
+        let most = self.calmed(self.script.setup.commit_ms);
         let random = &mut lock(&self.streams).store;
-        (random.wait_ms(most), random.wait_ms(most), random.chance(busy))
+        // Whoever comes in the same moment is of the group.
+        (random.wait_ms(most).max(1), random.wait_ms(most))
+    }
+
+    /// Draws whether the store has no room for one more batch.
+    pub(crate) fn is_store_busy(&self) -> bool {
+        let busy = self.rate(Fault::StoreBusy);
+        lock(&self.streams).store.chance(busy)
     }
 
     /// Returns a session's number in the script.
