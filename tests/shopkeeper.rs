@@ -126,7 +126,7 @@ fn pages_and_exports_are_limited_as_the_interface_is() {
         "--limits",
         "production",
         "--set=limits.api_reads=1/min burst 6",
-        "--set=limits.api_writes=1/min burst 2",
+        "--set=limits.api_writes=1/min burst 3",
         "--set=limits.export=1/min burst 1",
     ]);
     let (shop, other) = (dev.shop(), dev.shop());
@@ -134,6 +134,7 @@ fn pages_and_exports_are_limited_as_the_interface_is() {
     assert_eq!(visitor.get("/dashboard/payments.csv").status, 200);
     let refused = visitor.get("/dashboard/payments.json");
     assert!(refused.status == 429 && refused.text().contains("Too many requests"), "{}", refused.text());
+    assert!(refused.header("retry-after").is_some());
     let reads = (0..6).map(|_| visitor.get("/dashboard/payments").status).collect::<Vec<_>>();
     assert_eq!((reads.first(), reads.last()), (Some(&200), Some(&429)), "{reads:?}");
     let writes = (0..3).map(|_| visitor.send("/dashboard/webhooks/test", &[]).status).collect::<Vec<_>>();

@@ -78,10 +78,10 @@ async fn a_merchant_finds_and_changes_what_it_may() {
     tab.shows("22 payments").await;
     tab.look("desk-payments").await;
     tab.click("a[rel=next]").await;
-    tab.shows("user_cancelled").await;
-    tab.fill("#min", "6").await;
+    tab.shows("Blue mug 0").await;
+    tab.fill("#min", "5.5").await;
     tab.click("#filter").await;
-    tab.shows("2 payments").await;
+    tab.shows("4 payments").await;
     tab.fill("#query", "mug 21").await;
     tab.click("#filter").await;
     tab.shows("1 payments").await;
@@ -236,11 +236,39 @@ async fn a_merchant_sorts_out_what_went_astray() {
     tab.click("#refund").await;
     tab.shows("1.000 HBD").await;
     tab.look("desk-refund").await;
+    tab.goto(&format!("{}/dashboard/payments/{}", shop.api.base, over.id)).await;
+    tab.fill("#note", "A <b>tip</b>").await;
+    tab.click("#resolve").await;
+    tab.shows("Noted.").await;
+    tab.shows("A <b>tip</b>").await;
+    tab.look("desk-payment-resolved").await;
     tab.goto(&format!("{}/dashboard/webhooks", shop.api.base)).await;
     tab.shows("success 200").await;
     tab.look("desk-webhooks").await;
     tab.click("tbody a").await;
     tab.shows("Attempt 1").await;
     tab.look("desk-delivery").await;
+    tab.click("#redeliver").await;
+    tab.shows("The event is sent once more.").await;
+    tab.click("#test").await;
+    tab.shows("A test event is sent.").await;
+    tab.click("#replay").await;
+    tab.shows("What was not taken is sent again.").await;
+    dev.ledger.transfer(&bob, &shop.account.name, "0.007 HBD", "thanks");
+    crate::harness::until("the tip", || {
+        let list = shop.get("/api/public/unmatched?status=open").send().ok(200);
+        list.to_string().contains("thanks").then_some(())
+    });
+    tab.click("nav a[href='/dashboard/unmatched']").await;
+    tab.click("tbody a").await;
+    tab.shows("Nothing to do").await;
+    tab.fill("#note", "A tip").await;
+    tab.click("#ignore").await;
+    tab.shows("The transfer is ignored.").await;
+    tab.shows("There are none.").await;
+    tab.look("desk-unmatched-none").await;
     tab.is_clean();
+    tab.goto(&format!("{}/dashboard/payments/pay_00000000000000000000000000", shop.api.base)).await;
+    tab.shows("There is nothing of yours by that name.").await;
+    tab.look("desk-refused").await;
 }

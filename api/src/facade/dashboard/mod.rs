@@ -282,7 +282,11 @@ pub(super) fn refusal(refused: &ApiError, request_id: &str) -> Response {
         _ => &refused.message,
     };
     let page = RefusalPage { w: pages::Words(pages::Lang::English), title, message, request_id };
-    pages::html(super::error::status(refused), page.render(), None)
+    let mut response = pages::html(super::error::status(refused), page.render(), None);
+    if let Some(seconds) = refused.retry_after_seconds {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 #[derive(Template)]
@@ -314,7 +318,10 @@ async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response
     }
     let form = call.form().await?;
     let key = HeaderValue::from_str(form.get("key").unwrap_or_default().trim());
-    let key = key.map_err(|_| ApiError::new(Reason::InvalidApiKey));
+    let key = key.map_err(|_| ApiError::new(Reason::InvalidApiKey)).and_then(|key| match &facade.edge.limits {
+        Some(limits) => limits.admit_visit(key.as_bytes(), false, false).map(|()| key),
+        None => Ok(key),
+    });
     let found = match key {
         Err(refused) => Err(refused),
         Ok(key) => {
