@@ -2,8 +2,9 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "astray",
+    "billing",
     "common",
     "compliance",
     "events",

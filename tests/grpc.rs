@@ -17,6 +17,7 @@ crate::tests!(
     a_refusal_carries_its_reason_and_fields,
     health_and_reflection_are_served,
     a_service_reads_and_watches_a_merchants_events,
+    a_service_reads_what_a_merchant_used_and_what_it_would_be_billed,
     a_signed_payment_for_nothing_is_refused_and_for_nobody_judged,
     compliance_is_for_admins_and_names_what_is_wrong,
 );
@@ -109,6 +110,39 @@ fn a_service_registers_creates_watches_and_lists() {
     let endpoint = v1::GetWebhookEndpointRequest { merchant_id: shop.id.clone() };
     let endpoint = port.run(engine.webhook_endpoints().get_webhook_endpoint(with_key(&shop, endpoint)));
     assert_eq!(endpoint.expect("read").into_inner().url, None);
+}
+
+fn a_service_reads_what_a_merchant_used_and_what_it_would_be_billed() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let payment = shop.open_payment();
+    port.dev.ledger.transfer(&port.dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
+    shop.until_status(&payment.id, "completed");
+    let mine = port.run(engine.billing().get_my_billing(with_key(&shop, v1::GetMyBillingRequest {})));
+    let mine = mine.expect("read").into_inner();
+    let current = mine.current.expect("a month");
+    assert_eq!((current.total_volume_cents, current.transaction_count, current.invoice_amount_cents), (150, 1, 2));
+    assert_eq!((current.status(), mine.fee_tiers[0].percent_ten_thousandths), (v1::BillingStatus::Open, 15_000));
+    let admin = |message| Caller::with_key(port.dev.admin_key()).request(message);
+    let request = v1::GenerateInvoicesRequest::default();
+    let refusal = port.run(engine.billing().generate_invoices(admin(request)));
+    refused(refusal, Code::FailedPrecondition, Reason::BillingNotConfigured, &[]);
+    let request = v1::GenerateInvoicesRequest { year: None, month: Some(1) };
+    refused(
+        port.run(engine.billing().generate_invoices(admin(request))),
+        Code::InvalidArgument,
+        Reason::ValidationFailed,
+        &["year"],
+    );
+    let tiers = |percent_ten_thousandths| v1::SetFeeTiersRequest {
+        tiers: vec![v1::FeeTier { min_volume_cents: 0, max_volume_cents: None, percent_ten_thousandths }],
+    };
+    let set =
+        |request| port.run(engine.billing().set_fee_tiers(Caller::with_key(port.dev.admin_key()).request(request)));
+    assert_eq!(set(tiers(20_000)).expect("set").into_inner().version, 1);
+    refused(set(tiers(2_000_000)), Code::InvalidArgument, Reason::ValidationFailed, &["tiers[0].percentFee"]);
+    let shops = with_key(&shop, tiers(0));
+    refused(port.run(engine.billing().set_fee_tiers(shops)), Code::PermissionDenied, Reason::AdminRequired, &[]);
 }
 
 fn every_call_needs_the_bearer_token() {

@@ -6,6 +6,7 @@
 mod admin;
 mod agents;
 mod astray;
+mod billing;
 mod browser;
 mod checkout;
 mod compliance;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         payments::all(),
         astray::tests(),
         compliance::tests(),
+        billing::tests(),
         idempotency::tests(),
         checkout::tests(),
         dashboard::tests(),

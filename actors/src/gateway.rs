@@ -76,6 +76,9 @@ pub enum GatewayError {
     /// There is no such merchant.
     #[error("no such merchant")]
     MerchantNotFound,
+    /// No merchant is set up to be paid by invoices.
+    #[error("no merchant is set up to be paid by invoices")]
+    NoOperator,
     /// No such transfer to an account of the caller's is unmatched.
     #[error("no such unmatched transfer")]
     TransferNotFound,
@@ -438,6 +441,10 @@ impl Gateway {
     pub async fn due_deliveries(&self, limit: usize) -> Result<usize, GatewayError> {
         let due = self.context.env.store.due_deliveries(self.now(), limit).await;
         due.map(|due| due.len()).map_err(|e| self.read_failed(&e))
+    }
+
+    pub(crate) fn sessions(&self) -> &ActorRef<sessions::Msg> {
+        &self.sessions
     }
 
     pub(crate) fn context(&self) -> &Context {

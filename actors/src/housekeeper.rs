@@ -1,16 +1,16 @@
 //! Work that waits for a quiet moment: words of new payments go into the search index, old idempotency keys and events
-//! go, and transfers that came before their session find it.
+//! go, transfers that came before their session find it, and a month that is over is billed.
 
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use engine::{idempotency::KEY_LIFETIME, time::Timestamp};
+use engine::{billing::Month, idempotency::KEY_LIFETIME, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, StrayKey, Write};
 
-use crate::{astray, context::Context, sessions, timer::Timer};
+use crate::{astray, billing, context::Context, sessions, timer::Timer};
 
 /// How often it looks whether the moment is quiet.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -24,6 +24,9 @@ const BATCH: usize = 500;
 const FORGET_INTERVAL: Duration = Duration::from_secs(300);
 /// How old a session may be that a transfer still waits for.
 const STRAYS_WAIT: Duration = Duration::from_secs(400 * 86_400);
+/// How often it looks for invoices whose session ended without its money, and how soon after a failure it tries again.
+const BILL_INTERVAL: Duration = Duration::from_secs(3_600);
+const BILL_RETRY: Duration = Duration::from_secs(60);
 /// Commits that forget old events, one after the other; what is left waits for the next time.
 const PRUNINGS: usize = 50;
 
@@ -41,6 +44,9 @@ pub(crate) struct Round {
     opened_before: u64,
     forget_at: Timestamp,
     waited: u32,
+    /// When it looks for what is to be billed, and up to which month it has.
+    bill_at: Timestamp,
+    billed: Option<Month>,
     /// Where the next look at waiting transfers begins.
     strays_after: Option<StrayKey>,
     next: Option<Timer>,
@@ -59,6 +65,18 @@ impl Housekeeper {
             self.context.give_up_on(&error);
         }
         self.forget_events(now).await;
+    }
+
+    /// A month is over when every block of it has been read and can no longer change: then its invoices are made.
+    async fn bill(&self, round: &mut Round) {
+        let (now, over) = (self.context.now(), Month::of(self.context.ledger.irreversible_time()));
+        let is_time = now >= round.bill_at || round.billed != Some(over);
+        if !is_time || self.context.settings.billing.merchant.is_none() || !self.context.ledger.is_followed() {
+            return;
+        }
+        round.billed = Some(over);
+        let done = billing::bill_what_is_over(&self.context, &self.sessions, over).await;
+        round.bill_at = now + if done.is_ok() { BILL_INTERVAL } else { BILL_RETRY };
     }
 
     /// Events are kept for so long; what receivers answered goes with them.
@@ -85,7 +103,7 @@ impl Actor for Housekeeper {
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Round, ActorProcessingErr> {
         let forget_at = self.context.now() + FORGET_INTERVAL;
         let next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
-        Ok(Round { opened_before: 0, forget_at, waited: 0, strays_after: None, next })
+        Ok(Round { opened_before: 0, forget_at, waited: 0, bill_at: forget_at, billed: None, strays_after: None, next })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, _look: Msg, round: &mut Round) -> Result<(), ActorProcessingErr> {
@@ -109,6 +127,7 @@ impl Actor for Housekeeper {
                 }
             }
             self.forget_keys(round).await;
+            self.bill(round).await;
             let not_before = self.context.now().minus(STRAYS_WAIT);
             let after = round.strays_after.take();
             round.strays_after = astray::attach_waiting(&self.context, &self.sessions, after, not_before).await;

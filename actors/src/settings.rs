@@ -5,6 +5,7 @@ use std::time::Duration;
 use engine::{
     compliance::Limits,
     hive::ChainId,
+    ids::MerchantId,
     money::FeePercent,
     payment::{ClaimFinality, FeeMode},
 };
@@ -48,6 +49,8 @@ pub struct Settings {
     pub key_roll: bool,
     /// How much a merchant may take before somebody has to look; none where no limits hold.
     pub compliance: Option<Compliance>,
+    /// How merchants are billed.
+    pub billing: BillingSettings,
     /// Calls that may wait at the handle at once; the rest are turned away.
     pub max_waiting_calls: usize,
 }
@@ -75,6 +78,7 @@ impl Settings {
             x402: X402Settings::default(),
             key_roll: false,
             compliance: None,
+            billing: BillingSettings::default(),
             max_waiting_calls: 4_096,
         }
     }
@@ -87,6 +91,21 @@ pub struct Compliance {
     pub limits: Limits,
     /// Whom a merchant on hold talks to.
     pub contact: String,
+}
+
+/// How merchants are billed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BillingSettings {
+    /// The merchant that invoices are paid to; none where nobody is billed.
+    pub merchant: Option<MerchantId>,
+    /// How long an invoice may wait before it is overdue.
+    pub due: Duration,
+}
+
+impl Default for BillingSettings {
+    fn default() -> Self {
+        Self { merchant: None, due: Duration::from_secs(14 * 86_400) }
+    }
 }
 
 /// How agents' payments are taken.

@@ -117,6 +117,8 @@ id!(/// One delivery of one event to one endpoint.
     DeliveryId, "whd_");
 id!(/// An API key's record (not the key).
     KeyId, "key_");
+id!(/// A merchant's month and its invoice.
+    InvoiceId, "inv_");
 
 /// The random half of a checkout address, 128 bits: who holds it may see and cancel the session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -77,7 +77,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 49] = [
+pub const TABLE: [Row; 50] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -148,6 +148,13 @@ pub const TABLE: [Row; 49] = [
         Code::PermissionDenied,
         403,
         "this account is on hold until its identity is verified",
+    ),
+    row(
+        Reason::BillingNotConfigured,
+        "billing_not_configured",
+        Code::FailedPrecondition,
+        409,
+        "no merchant is set up to be paid by invoices; set billing.merchant_id",
     ),
     row(Reason::NotFound, "not_found", Code::NotFound, 404, "not found"),
     row(Reason::UnknownRoute, "unknown_route", Code::NotFound, 404, "no such address"),

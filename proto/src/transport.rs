@@ -13,11 +13,11 @@ use tonic::{Status, body::Body, server::NamedService, transport::Channel};
 use tower::Service;
 
 use crate::v1::{
-    api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient, checkout_client::CheckoutClient,
-    compliance_client::ComplianceClient, events_client::EventsClient, exports_client::ExportsClient,
-    fees_client::FeesClient, maintenance_client::MaintenanceClient, merchants_client::MerchantsClient,
-    payments_client::PaymentsClient, reconciliation_client::ReconciliationClient, system_client::SystemClient,
-    webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
+    api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient, billing_client::BillingClient,
+    checkout_client::CheckoutClient, compliance_client::ComplianceClient, events_client::EventsClient,
+    exports_client::ExportsClient, fees_client::FeesClient, maintenance_client::MaintenanceClient,
+    merchants_client::MerchantsClient, payments_client::PaymentsClient, reconciliation_client::ReconciliationClient,
+    system_client::SystemClient, webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -76,6 +76,12 @@ impl Engine {
     #[must_use]
     pub fn compliance(&self) -> ComplianceClient<Transport> {
         ComplianceClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the billing service.
+    #[must_use]
+    pub fn billing(&self) -> BillingClient<Transport> {
+        BillingClient::new(self.transport.clone())
     }
 
     /// Returns the client of the checkout's service.

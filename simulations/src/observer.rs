@@ -189,6 +189,7 @@ impl Observer {
                 }
                 // Nobody in the simulation asks for a delivery or changes an endpoint.
                 Write::Redeliver(_) | Write::Replay { .. } | Write::EnableEndpoint { .. } | Write::Prune { .. } => {}
+                Write::Invoice(_) | Write::FeeTiers { .. } => {}
                 Write::Audit(_) | Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {
                 }
                 Write::Comply(_) | Write::Standing { .. } => {}

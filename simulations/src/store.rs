@@ -180,6 +180,16 @@ impl Store for SimStore {
         waiting_for_sessions(after: Option<storage::StrayKey>, limit: usize) -> Vec<storage::StrayKey>;
         payments_near(vicinity: storage::Vicinity) -> Vec<Payment>;
         audit(query: AuditQuery) -> Vec<Entry>;
+        period(merchant: MerchantId, month: engine::billing::Month) -> Option<engine::billing::Period>;
+        periods_of(merchant: MerchantId) -> Vec<engine::billing::Period>;
+        periods(query: storage::PeriodQuery) -> Page<engine::billing::Period>;
+        unsettled_periods(
+            before: engine::billing::Month,
+            after: Option<(engine::billing::Month, MerchantId)>,
+            limit: usize
+        ) -> Vec<engine::billing::Period>;
+        billing_accounts(now: Timestamp) -> Vec<engine::billing::Account>;
+        fee_schedule() -> Option<engine::billing::Schedule>;
         note(name: &'static str) -> Option<Vec<u8>>;
     }
 
@@ -218,6 +228,12 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
             Write::Handle { account, place, handling, .. } => {
                 store.unmatched_at(account.clone(), *place).await?.is_some_and(|stored| stored.handling == *handling)
             }
+            Write::Invoice(invoicing) => {
+                let (merchant, month) = (invoicing.period.merchant, invoicing.period.month);
+                let stored = store.period(merchant, month).await?;
+                stored.is_some_and(|stored| stored.invoice.as_ref() == Some(&invoicing.invoice))
+            }
+            Write::FeeTiers { schedule, .. } => store.fee_schedule().await?.as_ref() == Some(schedule),
             Write::Redeliver(delivery) => store.delivery(delivery.merchant, delivery.id).await?.is_some(),
             Write::Replay { delivery, .. } => {
                 let logged = store.delivery(delivery.merchant, delivery.id).await?;

@@ -13,6 +13,7 @@ use redb::{ReadableTable, WriteTransaction};
 
 use crate::{
     batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
+    billing,
     fault::Fault,
     outbox,
     prepared::{MerchantStep, PaymentStep, Prepared, Step},
@@ -38,6 +39,8 @@ pub(crate) struct Group<'t> {
     pub(crate) queues: outbox::Queues,
     /// Where merchants stand, written once at the end.
     pub(crate) standings: BTreeMap<u128, standings::Held>,
+    /// Periods of merchants, written once at the end.
+    pub(crate) periods: BTreeMap<billing::PeriodKey, billing::Held>,
     search_cursor: u128,
     applied: usize,
 }
@@ -59,6 +62,7 @@ impl<'t> Group<'t> {
             event_seqs: BTreeMap::new(),
             queues: outbox::Queues::new(),
             standings: BTreeMap::new(),
+            periods: BTreeMap::new(),
             search_cursor,
             applied: 0,
         }
@@ -106,6 +110,7 @@ impl<'t> Group<'t> {
             self.tables.event_seqs()?.insert(merchant, seq)?;
         }
         standings::write_all(self)?;
+        billing::write_all(self)?;
         outbox::write_heads(self)
     }
 }
@@ -126,6 +131,11 @@ pub(crate) struct Ahead {
     pub(crate) handled: BTreeMap<StrayPlace, Unmatched>,
     pub(crate) deliveries: BTreeMap<DeliveryKey, Logged>,
     pub(crate) events: BTreeSet<u128>,
+    /// Merchants of whose periods an earlier step changes one.
+    pub(crate) sold: BTreeSet<u128>,
+    /// Periods that an earlier step gives an invoice.
+    pub(crate) invoiced: BTreeSet<billing::PeriodKey>,
+    pub(crate) tiers_version: Option<u64>,
 }
 
 /// A stray transfer's account and place.
@@ -175,6 +185,8 @@ impl Group<'_> {
             Step::Unmatched { account, place, record, .. } => stray::foresee(self, ahead, account, *place, record),
             Step::Comply { check, noted } => standings::check(self, check, noted),
             Step::Standing { merchant, change } => standings::check_change(self, *merchant, change),
+            Step::Invoice(invoicing) => billing::check_invoice(self, ahead, invoicing),
+            Step::FeeTiers { schedule, expected } => billing::check_tiers(self, ahead, schedule, *expected),
             Step::Audit(_) | Step::Rate(_) | Step::Note { .. } | Step::EnableEndpoint(_) | Step::Prune { .. } => {
                 Ok(Ok(()))
             }
@@ -209,6 +221,9 @@ impl Group<'_> {
         if step.turnover.is_some() && stored.is_none_or(|stored| stored.state != step.facts.state) {
             let known = standings::foresee(self, step.facts.merchant)?;
             debug_assert_eq!(known, Ok(()), "reading it refuses nothing");
+        }
+        if let Some(change) = billing::Change::of(&step.facts, step.sale, stored.as_ref()) {
+            billing::foresee(self, ahead, step.id, step.facts.merchant, &change)?;
         }
         step.before = stored;
         ahead.payments.insert(id, step.facts);
@@ -373,6 +388,8 @@ impl Group<'_> {
             Step::Cursor { cursor, .. } => self.set(meta::CURSOR, &record::cursor_to_bytes(&cursor)),
             Step::Unmatched { account, place, record, names } => stray::keep(self, &account, place, &record, names),
             Step::Handle { account, place, record, names, .. } => stray::handle(self, &account, place, &record, names),
+            Step::Invoice(invoicing) => billing::invoice(self, *invoicing),
+            Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
             Step::Audit(record) => self.append_audit(&record),
             Step::Comply { check, noted } => standings::note(self, &check, noted),
             Step::Standing { merchant, change } => standings::change(self, merchant, change),
@@ -433,7 +450,7 @@ impl Group<'_> {
     }
 
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
-        let PaymentStep { id, facts, summary, record, before, turnover, money_words, .. } = step;
+        let PaymentStep { id, facts, summary, record, sale, updated_at, before, turnover, money_words, .. } = step;
         let bits = id.bits();
         self.tables.payments()?.insert(bits, record.as_slice())?;
         self.tables.payments_by_merchant()?.insert((facts.merchant, bits), &summary)?;
@@ -459,6 +476,9 @@ impl Group<'_> {
         // Completed is for good: a payment counts when it gets there, once.
         if let Some((at, usd_cents)) = turnover.filter(|_| state_before != Some(facts.state)) {
             standings::count(self, facts.merchant, at, usd_cents)?;
+        }
+        if let Some(change) = billing::Change::of(&facts, sale, before.as_ref()) {
+            billing::change(self, id, facts.merchant, &change, updated_at)?;
         }
         let deadline_before = before.and_then(|before| before.deadline_ms);
         if deadline_before != facts.deadline_ms {

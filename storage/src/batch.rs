@@ -3,6 +3,7 @@
 use engine::{
     account::AccountName,
     audit::Entry,
+    billing::{Invoice, Period, Schedule},
     compliance,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
@@ -126,6 +127,15 @@ pub enum Write {
         /// What is done about it.
         handling: Handling,
     },
+    /// The invoice of a merchant's month, or another session for it; refused unless the month is as it was read.
+    Invoice(Box<Invoicing>),
+    /// The fee tiers; refused unless the stored ones have the version `expected`, 0 where there are none.
+    FeeTiers {
+        /// The new ones.
+        schedule: Schedule,
+        /// The version they replace.
+        expected: u64,
+    },
     /// A line of the audit log, appended.
     Audit(Box<Entry>),
     /// A creation that must be within its merchant's limits, judged against everything committed before it.
@@ -146,6 +156,19 @@ pub enum Write {
         /// Its value.
         value: Vec<u8>,
     },
+}
+
+/// An invoice to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invoicing {
+    /// The month as it was read.
+    pub period: Period,
+    /// Its invoice.
+    pub invoice: Invoice,
+    /// What the next open month takes over, thousandths of a US cent.
+    pub carried_millicents: i64,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// An event as its merchant's list keeps it.

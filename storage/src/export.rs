@@ -1,6 +1,7 @@
 //! Records as JSON: one object a record, for other programs and for reading by eye. Secrets and digests are left out.
 
 use engine::{
+    billing::{Month, Period},
     fields::MetadataValue,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Transfer, TxId},
@@ -13,7 +14,10 @@ use redb::Value as _;
 use serde_json::{Value, json};
 
 use crate::{
-    Claimed, EventRecord, Fate, Handling, Purpose, ReadError, Row, Unmatched, fault::Fault, record, record::AttemptKey,
+    Claimed, EventRecord, Fate, Handling, Purpose, ReadError, Row, Unmatched,
+    fault::Fault,
+    record,
+    record::{AttemptKey, Damage},
     tables::meta,
 };
 
@@ -54,6 +58,13 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
                 "changes": changes.collect::<Vec<_>>(),
             })
         }),
+        "billing" => {
+            let (number, merchant) = <(u32, u128)>::from_bytes(key);
+            let month =
+                Month::from_number(number).ok_or_else(|| Damage::Value { field: "month", value: number.to_string() });
+            let merchant = MerchantId::from_bits(merchant);
+            month.and_then(|month| record::period_from_bytes(merchant, month, bytes)).map(|period| period_json(&period))
+        }
         "meta" if key == meta::CURSOR.as_bytes() => record::cursor_from_bytes(bytes).map(
             |cursor| json!({"record": "cursor", "block": cursor.block_id.number(), "time": cursor.time.to_string()}),
         ),
@@ -71,8 +82,35 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
 }
 
 /// The tables whose rows are records.
-const TABLES: [&str; 10] =
-    ["payments", "merchants", "events", "deliveries", "attempts", "endpoints", "claims", "unmatched", "audit", "meta"];
+const TABLES: [&str; 11] = [
+    "payments",
+    "merchants",
+    "events",
+    "deliveries",
+    "attempts",
+    "endpoints",
+    "claims",
+    "unmatched",
+    "audit",
+    "billing",
+    "meta",
+];
+
+fn period_json(period: &Period) -> Value {
+    let invoice = period.invoice.as_ref().map(|invoice| {
+        json!({
+            "cents": invoice.cents, "session": invoice.session.as_ref().map(|(id, _)| id.to_string()),
+            "createdAt": invoice.created_at.to_string(), "dueAt": invoice.due_at.to_string(),
+            "paidAt": invoice.paid_at.map(|at| at.to_string()), "tiersVersion": invoice.tiers_version,
+        })
+    });
+    json!({
+        "record": "period", "id": period.id().to_string(), "merchant": period.merchant.to_string(),
+        "month": period.month.to_string(), "volumeCents": period.usage.volume_cents, "payments": period.usage.payments,
+        "splitVolumeCents": period.usage.split_volume_cents,
+        "missingFeeMillicents": period.usage.missing_fee_millicents, "invoice": invoice,
+    })
+}
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -5,6 +5,7 @@
 
 mod apply;
 mod batch;
+mod billing;
 mod books;
 mod committer;
 mod copying;
@@ -34,7 +35,7 @@ use std::collections::BTreeSet;
 use futures_util::future::BoxFuture;
 
 pub use batch::{
-    Batch, Claimed, CommitError, Cursor, EventRecord, Facilitation, Fate, Handling, Purpose, Unmatched,
+    Batch, Claimed, CommitError, Cursor, EventRecord, Facilitation, Fate, Handling, Invoicing, Purpose, Unmatched,
     UnmatchedReason, Write,
 };
 pub use books::{Books, Line};
@@ -44,6 +45,7 @@ pub use directory::{FILE_NAME, OpenError};
 use engine::{
     account::AccountName,
     audit::Entry,
+    billing::{Account, Month, Period, Schedule},
     compliance::Standing,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
@@ -57,7 +59,7 @@ pub use export::record as export_record;
 pub use figures::{CommitMetrics, Figures};
 pub use query::{
     AuditQuery, DayVolume, DeliveryQuery, Due, DueWork, ListedMerchant, MerchantQuery, Page, PageAt, PaymentQuery,
-    StrayKey, Vicinity, Volume, VolumeQuery,
+    PeriodQuery, StrayKey, Vicinity, Volume, VolumeQuery,
 };
 pub use redb_store::{Options, RedbStore};
 pub use vault::{MasterKey, Vault};
@@ -215,6 +217,30 @@ pub trait Store: Send + Sync + 'static {
     fn audit(&self, query: AuditQuery) -> Read<'_, Vec<Entry>>;
     /// Returns where a merchant stands with compliance; one without a past stands well.
     fn standing(&self, merchant: MerchantId) -> Read<'_, Standing>;
+
+    /// Returns a merchant's month; none before anything completed in it.
+    fn period(&self, merchant: MerchantId, month: Month) -> Read<'_, Option<Period>>;
+
+    /// Returns a merchant's months, newest first.
+    fn periods_of(&self, merchant: MerchantId) -> Read<'_, Vec<Period>>;
+
+    /// Lists merchants' months, newest first.
+    fn periods(&self, query: PeriodQuery) -> Read<'_, Page<Period>>;
+
+    /// Returns months before `before` of which something is still to be billed or paid, oldest first, after the entry
+    /// `after`, at most `limit`.
+    fn unsettled_periods(
+        &self,
+        before: Month,
+        after: Option<(Month, MerchantId)>,
+        limit: usize,
+    ) -> Read<'_, Vec<Period>>;
+
+    /// Returns what each merchant's months come to at `now`.
+    fn billing_accounts(&self, now: Timestamp) -> Read<'_, Vec<Account>>;
+
+    /// Returns the stored fee tiers.
+    fn fee_schedule(&self) -> Read<'_, Option<Schedule>>;
 
     /// Returns a small named value that was stored with [`Write::Note`].
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>>;

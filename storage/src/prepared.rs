@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use engine::{
     account::AccountName,
+    billing::{Sale, Schedule},
     compliance,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
@@ -14,7 +15,7 @@ use engine::{
 use sha2::{Digest, Sha256};
 
 use crate::{
-    batch::{Batch, Claimed, Cursor, Fate, Handling, Write},
+    batch::{Batch, Claimed, Cursor, Fate, Handling, Invoicing, Write},
     record::{self, AttemptKey, MerchantFacts, PaymentFacts, SUMMARY_LEN, Summary},
     search::{self, Indexed},
     stray,
@@ -79,6 +80,11 @@ pub(crate) enum Step {
         /// The unknown session it names, from the stored one.
         names: Option<PaymentId>,
     },
+    Invoice(Box<Invoicing>),
+    FeeTiers {
+        schedule: Schedule,
+        expected: u64,
+    },
     Audit(Vec<u8>),
     Rate(Vec<u8>),
     Note {
@@ -122,6 +128,10 @@ pub(crate) struct PaymentStep {
     pub(crate) money_words: BTreeSet<String>,
     /// When it completed and its worth in US cents; none while it has not, and for invoices, which are no sales.
     pub(crate) turnover: Option<(Timestamp, u64)>,
+    /// What it adds to its merchant's usage, once it has completed.
+    pub(crate) sale: Option<Sale>,
+    /// When it is as it is.
+    pub(crate) updated_at: Timestamp,
     /// What the write replaces; filled in by the writer's check.
     pub(crate) before: Option<PaymentFacts>,
 }
@@ -209,6 +219,8 @@ impl Step {
                     summary: record::summary_to_bytes(&Summary::of(&payment)),
                     money_words: search::money_words_of(&payment),
                     turnover: payment.turnover(),
+                    sale: Sale::of(&payment),
+                    updated_at: payment.updated_at,
                     record: record::payment_to_bytes(*payment),
                     before: None,
                 })
@@ -256,6 +268,11 @@ impl Step {
             },
             Write::Handle { account, place, handling } => {
                 Self::Handle { account, place, handling, record: Vec::new(), names: None }
+            }
+            Write::Invoice(invoicing) => Self::Invoice(invoicing),
+            Write::FeeTiers { schedule, expected } => {
+                assert!(schedule.version > expected, "a version grows with every write");
+                Self::FeeTiers { schedule, expected }
             }
             Write::Audit(entry) => Self::Audit(record::audit_to_bytes(*entry)),
             Write::Comply(check) => Self::Comply { check, noted: None },

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use engine::{
     account::AccountName,
+    billing::Status,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::Place,
     merchant::Merchant,
@@ -220,4 +221,19 @@ pub struct AuditQuery {
     pub limit: usize,
     /// Only what this merchant did, or what concerns it.
     pub merchant: Option<MerchantId>,
+}
+
+/// A list of merchants' months, newest first. Filters combine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeriodQuery {
+    /// The page, from 1.
+    pub page: u64,
+    /// Items on a page, 1 to 100.
+    pub limit: usize,
+    /// Only this merchant's.
+    pub merchant: Option<MerchantId>,
+    /// Only those that stand so at `now`.
+    pub status: Option<Status>,
+    /// The present.
+    pub now: Timestamp,
 }

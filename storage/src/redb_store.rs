@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use engine::{
     account::AccountName,
     audit::Entry,
+    billing::{Account, Month, Period, Schedule},
     compliance::Standing,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
@@ -19,8 +20,8 @@ use redb::{Database, ReadableTable, StorageBackend};
 
 use crate::{
     AuditQuery, Batch, Claimed, CommitError, CommitMetrics, Cursor, DeliveryQuery, DueWork, EventRecord, Figures,
-    ListedMerchant, MerchantQuery, Page, PaymentQuery, Read, ReadError, Store, StrayKey, Unmatched, Vicinity, Volume,
-    VolumeQuery,
+    ListedMerchant, MerchantQuery, Page, PaymentQuery, PeriodQuery, Read, ReadError, Store, StrayKey, Unmatched,
+    Vicinity, Volume, VolumeQuery, billing,
     committer::{CommitMode, Committer},
     copying::{self, Rows},
     deliveries,
@@ -371,6 +372,35 @@ impl Store for RedbStore {
 
     fn audit(&self, query: AuditQuery) -> Read<'_, Vec<Entry>> {
         self.read(move |snapshot| queries::audit(snapshot.transaction(), &query))
+    }
+
+    fn period(&self, merchant: MerchantId, month: Month) -> Read<'_, Option<Period>> {
+        self.read(move |snapshot| billing::period(snapshot.transaction(), merchant, month))
+    }
+
+    fn periods_of(&self, merchant: MerchantId) -> Read<'_, Vec<Period>> {
+        self.read(move |snapshot| billing::periods_of(snapshot.transaction(), merchant))
+    }
+
+    fn periods(&self, query: PeriodQuery) -> Read<'_, Page<Period>> {
+        self.read(move |snapshot| billing::periods(snapshot.transaction(), &query))
+    }
+
+    fn unsettled_periods(
+        &self,
+        before: Month,
+        after: Option<(Month, MerchantId)>,
+        limit: usize,
+    ) -> Read<'_, Vec<Period>> {
+        self.read(move |snapshot| billing::unsettled(snapshot.transaction(), before, after, limit))
+    }
+
+    fn billing_accounts(&self, now: Timestamp) -> Read<'_, Vec<Account>> {
+        self.read(move |snapshot| billing::accounts(snapshot.transaction(), now))
+    }
+
+    fn fee_schedule(&self) -> Read<'_, Option<Schedule>> {
+        self.read(|snapshot| billing::schedule(snapshot.transaction()))
     }
 
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>> {

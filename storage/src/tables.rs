@@ -31,9 +31,12 @@
 //! | [`STRAYS`] | payment id, account, block, transaction, operation | - | a stray transfer that names an unknown session, its handling | unmatched | when something is done about it |
 //! | [`STANDINGS`] | merchant id | where it stands with compliance, up to 6 kB | a completion, a hold, a note; once per group | nothing: this is the truth | hours after 30 days |
 //! | [`ON_HOLD`] | merchant id | - | a hold, its end | standings | when the hold ends |
+//! | [`BILLING`] | month, merchant id | what completed in it and its invoice, 20 B and up | a completion, an invoice and its payment; once per group | payments, but for what was counted late | never |
+//! | [`UNSETTLED`] | month, merchant id | - | the first completion of a month, its payment | billing | when it is paid |
+//! | [`INVOICE_SESSIONS`] | payment id: time | the month and merchant it is for | an invoice | billing | never |
 //! | [`SEARCH`] | merchant id, word, payment id: transactions' ids are **random** | - | the indexer, in sorted batches; a payer and a transaction by the commit of their transfer | payments | never |
 //! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
-//! | [`META`] | name | schema, cursor, rate, search cursor, notes | each by its own write | - | never |
+//! | [`META`] | name | schema, cursor, rate, search cursor, fee tiers, notes | each by its own write | - | never |
 //!
 //! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines (with an idempotency key two
 //! more; with compliance limits it reads the merchant's standing, once per group); only the slug's place is
@@ -232,6 +235,12 @@ tables! {
     STANDINGS, standings: u128 => &'static [u8];
     /// Merchants on hold.
     ON_HOLD, on_hold: u128 => ();
+    /// Merchants' months.
+    BILLING, billing: (u32, u128) => &'static [u8];
+    /// Months that are not paid yet.
+    UNSETTLED, unsettled: (u32, u128) => ();
+    /// Which month a session is the invoice of.
+    INVOICE_SESSIONS, invoice_sessions: u128 => (u32, u128);
     /// Words of payments.
     SEARCH, search: (u128, &'static str, u128) => ();
     /// The audit log.
@@ -253,6 +262,8 @@ pub(crate) mod meta {
     pub(crate) const RATE: &str = "rate";
     /// What names the master key that secrets are sealed with.
     pub(crate) const MASTER_KEY: &str = "master key";
+    /// The fee tiers.
+    pub(crate) const FEE_TIERS: &str = "fee tiers";
     /// The last payment the indexer has read: 16 bytes, big endian.
     pub(crate) const SEARCH_CURSOR: &str = "search cursor";
 

@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use engine::{
+    billing::{Month, Sale},
     ids::{MerchantId, PaymentId},
     ledger::TxId,
     webhook::{DeliveryState, Trigger},
@@ -21,10 +22,10 @@ use crate::{
     record::{Code, PaymentFacts, Summary},
     stray,
     tables::{
-        self, ACCOUNTS, API_KEYS, ATTEMPTS, AUDIT, CLAIMS, DEADLINES, DELIVERIES, ENDPOINTS, EVENT_IDS, EVENT_SEQS,
-        EVENTS, FACILITATIONS, IDEMPOTENCY, IDEMPOTENCY_TIMES, IN_FLIGHT, KEYS_COUNT, MERCHANTS, META, NONCES, ON_HOLD,
-        OUTBOX, OUTBOX_DUE, OUTBOX_HEADS, PAYMENT_COUNTS, PAYMENT_DELIVERIES, PAYMENTS, PAYMENTS_BY_MERCHANT,
-        SCHEMA_VERSION, SLUGS, STANDINGS, STRAYS, UNMATCHED, UNTOLD, meta,
+        self, ACCOUNTS, API_KEYS, ATTEMPTS, AUDIT, BILLING, CLAIMS, DEADLINES, DELIVERIES, ENDPOINTS, EVENT_IDS,
+        EVENT_SEQS, EVENTS, FACILITATIONS, IDEMPOTENCY, IDEMPOTENCY_TIMES, IN_FLIGHT, INVOICE_SESSIONS, KEYS_COUNT,
+        MERCHANTS, META, NONCES, ON_HOLD, OUTBOX, OUTBOX_DUE, OUTBOX_HEADS, PAYMENT_COUNTS, PAYMENT_DELIVERIES,
+        PAYMENTS, PAYMENTS_BY_MERCHANT, SCHEMA_VERSION, SLUGS, STANDINGS, STRAYS, UNMATCHED, UNSETTLED, UNTOLD, meta,
     },
 };
 
@@ -114,8 +115,9 @@ fn snapshot_report(snapshot: &ReadTransaction) -> Result<Report, Fault> {
     if !report.is_sound() {
         return Ok(report);
     }
-    let mut counts = BTreeMap::new();
-    payments(snapshot, &mut report, &mut counts)?;
+    let (mut counts, mut sales) = (BTreeMap::new(), BTreeMap::new());
+    payments(snapshot, &mut report, &mut counts, &mut sales)?;
+    months(snapshot, &mut report, &sales)?;
     merchants(snapshot, &mut report)?;
     idempotency(snapshot, &mut report, &mut counts)?;
     same_counts(snapshot, &mut report, &counts)?;
@@ -141,7 +143,15 @@ fn same_length(
 
 type Counts = BTreeMap<(u128, u32), u64>;
 
-fn payments(snapshot: &ReadTransaction, report: &mut Report, counts: &mut Counts) -> Result<(), Fault> {
+/// How many payments of a merchant completed, and their worth in US cents.
+type Sales = BTreeMap<u128, (u64, u64)>;
+
+fn payments(
+    snapshot: &ReadTransaction,
+    report: &mut Report,
+    counts: &mut Counts,
+    sales: &mut Sales,
+) -> Result<(), Fault> {
     let (slugs, listed) = (snapshot.open_table(SLUGS)?, snapshot.open_table(PAYMENTS_BY_MERCHANT)?);
     let (deadlines, in_flight) = (snapshot.open_table(DEADLINES)?, snapshot.open_table(IN_FLIGHT)?);
     let (merchants, claims) = (snapshot.open_table(MERCHANTS)?, snapshot.open_table(CLAIMS)?);
@@ -155,6 +165,10 @@ fn payments(snapshot: &ReadTransaction, report: &mut Report, counts: &mut Counts
         };
         let facts = PaymentFacts::of(&payment);
         *counts.entry((facts.merchant, facts.state.number())).or_default() += 1;
+        if let Some(sale) = Sale::of(&payment) {
+            let (payments, cents) = sales.entry(facts.merchant).or_default();
+            (*payments, *cents) = (*payments + 1, cents.saturating_add(sale.usd_cents));
+        }
         let has_slug = slugs.get(facts.slug)?.is_some_and(|named| named.value() == bits);
         report.hold(has_slug, "slugs", id, "the payment's checkout address does not lead to it");
         let summary = record::summary_to_bytes(&Summary::of(&payment));
@@ -183,6 +197,46 @@ fn payments(snapshot: &ReadTransaction, report: &mut Report, counts: &mut Counts
     same_length(report, "payments_by_merchant", &listed, rows)?;
     same_length(report, "deadlines", &deadlines, pending)?;
     same_length(report, "in_flight", &in_flight, undecided)
+}
+
+/// Holds what was counted for billing against the payments that completed: each counts once, in whatever month.
+fn months(snapshot: &ReadTransaction, report: &mut Report, sales: &Sales) -> Result<(), Fault> {
+    let (unsettled, sessions) = (snapshot.open_table(UNSETTLED)?, snapshot.open_table(INVOICE_SESSIONS)?);
+    let mut counted = Sales::new();
+    let mut waiting = 0;
+    for entry in snapshot.open_table(BILLING)?.iter()? {
+        let (key, bytes) = entry?;
+        let (number, bits) = key.value();
+        let merchant = MerchantId::from_bits(bits);
+        let Some(month) = Month::from_number(number) else {
+            report.find("billing", merchant, format_args!("{number} is no month"));
+            continue;
+        };
+        let name = format!("{month} of {merchant}");
+        let Some(period) = report.read("billing", &name, record::period_from_bytes(merchant, month, bytes.value()))
+        else {
+            continue;
+        };
+        let (payments, cents) = counted.entry(bits).or_default();
+        *payments += period.usage.payments;
+        *cents = cents.saturating_add(period.usage.volume_cents);
+        if period.is_unsettled() {
+            waiting += 1;
+            report.hold(unsettled.get(key.value())?.is_some(), "unsettled", &name, "nobody would bill it");
+        }
+        if let Some((session, _)) = period.invoice.as_ref().and_then(|invoice| invoice.session.as_ref()) {
+            let is_its = sessions.get(session.bits())?.is_some_and(|found| found.value() == key.value());
+            report.hold(is_its, "invoice_sessions", &name, "its payment would not settle it");
+        }
+    }
+    for bits in sales.keys().chain(counted.keys().filter(|bits| !sales.contains_key(bits))) {
+        let (sold, billed) =
+            (sales.get(bits).copied().unwrap_or_default(), counted.get(bits).copied().unwrap_or_default());
+        let says =
+            format!("{} payments of {} cents completed, {} of {} are counted", sold.0, sold.1, billed.0, billed.1);
+        report.hold(sold == billed, "billing", MerchantId::from_bits(*bits), &says);
+    }
+    same_length(report, "unsettled", &unsettled, waiting)
 }
 
 /// Holds the counts against what was counted; a count of none may be stored or not.
@@ -378,6 +432,9 @@ fn singles(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault>
     }
     if let Some(bytes) = names.get(meta::RATE)? {
         report.read("meta", meta::RATE, record::rate_from_bytes(bytes.value()));
+    }
+    if let Some(bytes) = names.get(meta::FEE_TIERS)? {
+        report.read("meta", meta::FEE_TIERS, record::schedule_from_bytes(bytes.value()));
     }
     Ok(())
 }

@@ -7,22 +7,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     account::AccountName,
-    idempotency::{Made, Remembered},
+    billing::{Month, Period, Sale, Schedule},
+    idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     merchant::Merchant,
-    money::HivePrice,
-    payment::{Claim, ClaimFinality, Payment, Rate, State},
+    payment::{Payment, Rate, State},
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryState, Endpoint, Logged, Trigger},
-    x402::Reason,
 };
 use proptest::prelude::*;
 use storage::{
-    Batch, Claimed, CommitError, Cursor, DeliveryQuery, EventRecord, Fate, Handling, MerchantQuery, PaymentQuery,
-    Purpose, RedbStore, Store, Unmatched, Write,
+    Batch, Claimed, CommitError, Cursor, DeliveryQuery, EventRecord, Fate, Handling, Invoicing, MerchantQuery,
+    PaymentQuery, Purpose, RedbStore, Store, Unmatched, Write,
 };
 
 use crate::{disk::Gate, samples::*};
+
+mod tries;
+
+use tries::{Try, batch_of, tries};
 
 #[derive(Debug, Clone, Default)]
 struct Model {
@@ -39,6 +42,12 @@ struct Model {
     unmatched: Vec<Unmatched>,
     rate: Option<Rate>,
     notes: BTreeMap<&'static str, Vec<u8>>,
+    periods: BTreeMap<(Month, MerchantId), Period>,
+    invoice_sessions: BTreeMap<PaymentId, (Month, MerchantId)>,
+    tiers: Option<Schedule>,
+    /// Merchants whose periods the batch changes, which it can therefore not bill.
+    sold: BTreeSet<MerchantId>,
+    invoiced: BTreeSet<(Month, MerchantId)>,
 }
 
 fn conflict() -> CommitError {
@@ -48,6 +57,8 @@ fn conflict() -> CommitError {
 impl Model {
     fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
         let mut next = self.clone();
+        next.sold.clear();
+        next.invoiced.clear();
         for write in &batch.writes {
             next.apply(write)?;
         }
@@ -64,7 +75,8 @@ impl Model {
                 if stored.map(|p| p.version) != *expected || !keeps_identity || !slug_is_free {
                     return Err(conflict());
                 }
-                self.payments.insert(payment.id, (**payment).clone());
+                let before = self.payments.insert(payment.id, (**payment).clone());
+                self.count(before.as_ref(), payment);
             }
             Write::Merchant { merchant, expected } => {
                 let stored = self.merchants.get(&merchant.id);
@@ -168,10 +180,75 @@ impl Model {
             }
             Write::Audit(_) => {}
             Write::Comply(_) | Write::Standing { .. } => unreachable!("not tried here; see `commits`"),
+            Write::Invoice(invoicing) => {
+                let Invoicing { period, invoice, carried_millicents, at } = &**invoicing;
+                let key = (period.month, period.merchant);
+                let is_unsettled = period.invoice.as_ref().is_none_or(|invoice| invoice.paid_at.is_none());
+                let is_free = !self.sold.contains(&key.1) && self.invoiced.insert(key);
+                if self.periods.get(&key) != Some(period) || !is_unsettled || !is_free {
+                    return Err(conflict());
+                }
+                if let Some((session, _)) = &invoice.session {
+                    self.invoice_sessions.insert(*session, key);
+                }
+                let stored = self.periods.get_mut(&key).unwrap();
+                stored.updated_at = stored.updated_at.max(*at);
+                stored.invoice = Some(invoice.clone());
+                if *carried_millicents != 0 {
+                    self.sold.insert(key.1);
+                    self.open_period(key.1, key.0.next(), *at).usage.carry(*carried_millicents);
+                }
+            }
+            Write::FeeTiers { schedule, expected } => {
+                if self.tiers.as_ref().map_or(0, |tiers| tiers.version) != *expected {
+                    return Err(conflict());
+                }
+                self.tiers = Some(schedule.clone());
+            }
             Write::Rate(rate) => self.rate = Some(*rate),
             Write::Note { name, value } => drop(self.notes.insert(name, value.clone())),
         }
         Ok(())
+    }
+
+    fn open_period(&mut self, merchant: MerchantId, mut month: Month, now: Timestamp) -> &mut Period {
+        while self.periods.get(&(month, merchant)).is_some_and(|period| period.invoice.is_some()) {
+            month = month.next();
+        }
+        let period = self.periods.entry((month, merchant)).or_insert_with(|| Period::begin(merchant, month, now));
+        period.updated_at = period.updated_at.max(now);
+        period
+    }
+
+    /// A payment counts when it completes; later only its fee can come or go.
+    fn count(&mut self, before: Option<&Payment>, after: &Payment) {
+        let known = before.filter(|payment| payment.state == State::Completed);
+        let now = after.updated_at;
+        if after.state != State::Completed {
+            return;
+        }
+        match (Sale::of(after), known) {
+            (Some(sale), None) => {
+                self.sold.insert(after.merchant);
+                self.open_period(after.merchant, Month::of(sale.at), now).usage.add(&sale);
+            }
+            (Some(sale), Some(known)) => {
+                let missed = Sale::of(known).map_or(0, |sale| sale.missing_fee_millicents);
+                if missed != sale.missing_fee_millicents {
+                    self.sold.insert(after.merchant);
+                    let period = self.open_period(after.merchant, Month::of(sale.at), now);
+                    period.usage.owe(missed, sale.missing_fee_millicents);
+                }
+            }
+            (None, None) => {
+                let Some(key) = self.invoice_sessions.get(&after.id) else { return };
+                self.sold.insert(key.1);
+                let period = self.periods.get_mut(key).unwrap();
+                period.updated_at = period.updated_at.max(now);
+                period.invoice.as_mut().unwrap().paid_at.get_or_insert(now);
+            }
+            (None, Some(_)) => {}
+        }
     }
 
     fn waiting(&mut self, delivery: &Delivery) -> Result<&mut Logged, CommitError> {
@@ -188,205 +265,6 @@ impl Model {
         due.sort_by_key(|d| (d.due_at, d.event, d.id));
         due
     }
-}
-
-/// What to try next; made into a write when it is known what is stored.
-#[derive(Debug, Clone)]
-enum Try {
-    Payment { number: u64, state: usize, claim: bool, unusual: bool, wrong: u8 },
-    Merchant { number: u8, key: u8, moved: bool, wrong: u8 },
-    Event { owner: u8, number: u64 },
-    Attempt { which: usize, again_at: Option<u64>, wrong: u8 },
-    Undeliverable { which: usize, wrong: u8 },
-    Hold { which: usize, wrong: u8 },
-    Redeliver { which: usize, number: u64 },
-    Replay { which: usize, again_at: u64 },
-    Enable { owner: u8 },
-    Claim { number: u8, nonce: u8, facilitated: bool },
-    Fate { number: u8, from: usize, to: usize },
-    Remember { key: u8, print: u8, day: u64 },
-    Forget { day: u64 },
-    Cursor { wrong: u8, to: u32 },
-    Unmatched { to: bool, block: u32 },
-    Handle { to: bool, block: u32, assigned: bool, minute: u64 },
-    Rate { base: u64 },
-    Note { name: bool, value: u8 },
-}
-
-/// Mostly right: a tenth of the writes expect something stale.
-fn wrong() -> impl Strategy<Value = u8> {
-    prop_oneof![9 => Just(0u8), 1 => 1..4u8]
-}
-
-fn tries() -> impl Strategy<Value = Try> {
-    let flag = || prop::bool::ANY;
-    prop_oneof![
-        6 => (1..8u64, 0..6usize, flag(), flag(), wrong())
-            .prop_map(|(number, state, claim, unusual, wrong)| Try::Payment { number, state, claim, unusual, wrong }),
-        2 => (1..4u8, prop_oneof![4 => Just(0u8), 1 => 1..4u8], flag(), wrong())
-            .prop_map(|(number, key, moved, wrong)| Try::Merchant { number, key, moved, wrong }),
-        3 => (1..3u8, 0..40u64).prop_map(|(owner, number)| Try::Event { owner, number }),
-        3 => (0..5usize, prop::option::of(0..60u64), wrong())
-            .prop_map(|(which, again_at, wrong)| Try::Attempt { which, again_at, wrong }),
-        1 => (0..5usize, wrong()).prop_map(|(which, wrong)| Try::Undeliverable { which, wrong }),
-        1 => (0..5usize, wrong()).prop_map(|(which, wrong)| Try::Hold { which, wrong }),
-        1 => (0..5usize, 0..60u64).prop_map(|(which, number)| Try::Redeliver { which, number }),
-        1 => (0..9usize, 0..60u64).prop_map(|(which, again_at)| Try::Replay { which, again_at }),
-        1 => (1..3u8).prop_map(|owner| Try::Enable { owner }),
-        1 => (1..9u8, 1..9u8, flag())
-            .prop_map(|(number, nonce, facilitated)| Try::Claim { number, nonce, facilitated }),
-        1 => (1..9u8, 0..2usize, 0..4usize).prop_map(|(number, from, to)| Try::Fate { number, from, to }),
-        1 => (1..4u8, 1..3u8, 0..4u64).prop_map(|(key, print, day)| Try::Remember { key, print, day }),
-        1 => (0..4u64).prop_map(|day| Try::Forget { day }),
-        1 => (wrong(), 1..9u32).prop_map(|(wrong, to)| Try::Cursor { wrong, to }),
-        1 => (flag(), 1..4u32).prop_map(|(to, block)| Try::Unmatched { to, block }),
-        1 => (flag(), 1..4u32, flag(), 0..3u64)
-            .prop_map(|(to, block, assigned, minute)| Try::Handle { to, block, assigned, minute }),
-        1 => (1..9u64).prop_map(|base| Try::Rate { base }),
-        1 => (flag(), 0..9u8).prop_map(|(name, value)| Try::Note { name, value }),
-    ]
-}
-
-impl Try {
-    fn write(&self, model: &Model) -> Option<Write> {
-        Some(match *self {
-            Self::Payment { number, state, claim, unusual, wrong } => {
-                let stored = model.payments.get(&payment_id(number)).map(|p| p.version);
-                let expected = match wrong {
-                    0 => stored,
-                    1 => None,
-                    _ => Some(stored.unwrap_or(0) + 5),
-                };
-                let mut next = payment(u8::try_from(number % 2).unwrap() + 1, number);
-                next.version = expected.unwrap_or(0) + 1;
-                next.state = State::ALL[state];
-                next.is_reversed = unusual;
-                next.claim = claim.then(|| Claim {
-                    tx_id: tx_id(1),
-                    nonce: String::new(),
-                    payer: account("alice"),
-                    transfers: Vec::new(),
-                    signed_json: String::new(),
-                    expiration: START,
-                    claimed_at: START,
-                    finality: ClaimFinality::InBlock,
-                });
-                if wrong == 3 {
-                    // Somebody else's checkout address.
-                    next.slug = payment(1, number % 3 + 1).slug;
-                }
-                Write::Payment { payment: Box::new(next), expected }
-            }
-            Self::Merchant { number, key, moved, wrong } => {
-                let stored = model.merchants.get(&merchant_id(number)).map(|m| m.version);
-                let expected = if wrong == 0 { stored } else { Some(stored.unwrap_or(0) + 5) };
-                let mut next = merchant(number);
-                next.version = expected.unwrap_or(0) + 1;
-                if key > 0 {
-                    next.keys = merchant(key).keys;
-                }
-                if moved {
-                    next.hive_account = account("moved.shop");
-                }
-                Write::Merchant { merchant: Box::new(next), expected }
-            }
-            Self::Event { owner, number } => {
-                // Announced again it is refused.
-                Write::Event(event(owner, number))
-            }
-            Self::Attempt { which, again_at, wrong } => {
-                let delivery = delivery(model, which, wrong)?;
-                let attempt = attempt(&delivery, again_at.map(at));
-                Write::Attempt { delivery, attempt }
-            }
-            Self::Undeliverable { which, wrong } => Write::Undeliverable(delivery(model, which, wrong)?),
-            Self::Hold { which, wrong } => Write::Hold(delivery(model, which, wrong)?),
-            Self::Redeliver { which, number } => {
-                let (id, due_at) = (DeliveryId::new(at(number), [7; 10]), at(number));
-                let known = model.deliveries.values().nth(which)?.delivery.clone();
-                Write::Redeliver(Delivery {
-                    id,
-                    trigger: Trigger::Manual,
-                    attempts: 0,
-                    schedule_from: 0,
-                    due_at,
-                    ..known
-                })
-            }
-            Self::Replay { which, again_at } => {
-                let delivery = model.deliveries.values().nth(which)?.delivery.clone();
-                Write::Replay { delivery, at: at(again_at) }
-            }
-            Self::Enable { owner } => Write::EnableEndpoint { merchant: merchant_id(owner) },
-            Self::Claim { number, nonce, facilitated: for_others } => {
-                let nonce = format!("nonce {nonce}");
-                Write::Claim(if for_others { facilitated(number, &nonce) } else { claimed(number, &nonce) })
-            }
-            Self::Fate { number, from, to } => {
-                let [expected, fate] = [from, to].map(|at| fates()[at].clone());
-                Write::Fate { tx_id: tx_id(number), expected, fate }
-            }
-            Self::Remember { key, print, day } => Write::Remember(Remembered {
-                merchant: merchant_id(1),
-                key: [key; 32],
-                fingerprint: [print; 32],
-                made: Made::Payment(payment_id(1)),
-                at: at(day * 86_400),
-            }),
-            Self::Forget { day } => Write::Forget { made_before: at(day * 86_400) },
-            Self::Cursor { wrong, to } => {
-                let expected = if wrong == 0 { model.cursor } else { Some(cursor(u32::from(wrong))) };
-                Write::Cursor { cursor: cursor(to), expected }
-            }
-            Self::Unmatched { to, block } => {
-                Write::Unmatched(unmatched(if to { "shop" } else { "shop.two" }, block, 0))
-            }
-            Self::Handle { to, block, assigned, minute } => {
-                let kept = unmatched(if to { "shop" } else { "shop.two" }, block, 0);
-                let (by, at) = ("key".to_owned(), at(minute * 60));
-                let handling = if assigned {
-                    Handling::Assigned { payment: payment_id(1), by, at }
-                } else {
-                    Handling::Ignored { by, at, note: String::new() }
-                };
-                Write::Handle { account: kept.account().clone(), place: kept.transfer.place, handling }
-            }
-            Self::Rate { base } => {
-                Write::Rate(Rate { price: HivePrice { base_hbd_units: base, quote_hive_units: 9 }, at: START })
-            }
-            Self::Note { name, value } => Write::Note { name: if name { "a" } else { "b" }, value: vec![value] },
-        })
-    }
-}
-
-fn fates() -> [Fate; 4] {
-    let refused = Fate::Refused { reason: Reason::InsufficientFunds, message: "too little".to_owned() };
-    [Fate::Open, Fate::Settled { told: false }, Fate::Settled { told: true }, refused]
-}
-
-fn delivery(model: &Model, which: usize, wrong: u8) -> Option<Delivery> {
-    let due = model.due();
-    let mut delivery = due.get(which % due.len().max(1))?.clone();
-    match wrong {
-        0 => {}
-        1 => delivery.attempts += 1,
-        2 => delivery.due_at = delivery.due_at + std::time::Duration::from_secs(1_000),
-        _ => delivery.event = event(1, 99).id,
-    }
-    Some(delivery)
-}
-
-fn batch_of(tries: &[Try], model: &Model) -> Batch {
-    let mut batch = Batch::default();
-    // Later writes of a batch see what the earlier ones will have done.
-    let mut ahead = model.clone();
-    for attempt in tries {
-        let Some(write) = attempt.write(&ahead) else { continue };
-        // Once something is refused, so is the batch; what follows does not matter, but must do no harm either.
-        let _ = ahead.apply(&write);
-        batch.writes.push(write);
-    }
-    batch
 }
 
 fn outcome(result: &Result<(), CommitError>) -> String {
@@ -415,6 +293,9 @@ async fn compare(store: &RedbStore, model: &Model) {
             let unusual = store.payments(PaymentQuery { unusual: Some(true), ..query }).await.unwrap();
             assert_eq!(unusual.total, expected.iter().filter(|p| p.needs_attention()).count() as u64);
         }
+        let mut periods: Vec<_> = model.periods.values().filter(|p| p.merchant == owner).cloned().collect();
+        periods.reverse();
+        assert_eq!(store.periods_of(owner).await.unwrap(), periods);
         let events = model.events.get(&owner).cloned().unwrap_or_default();
         assert_eq!(store.events(owner, 0, 1_000).await.unwrap(), events);
         assert_eq!(store.event(owner, 1).await.unwrap().as_ref(), events.first());

@@ -9,7 +9,7 @@ use engine::{
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::{Credentials, Merchant, Registration},
     money::{Currency, FeePercent, Money},
-    payment::{ClaimFinality, Draft, FeeMode, Payment, Terms},
+    payment::{ClaimFinality, Credit, Disposition, Draft, FeeMode, Finality, Payment, Route, Terms},
     time::Timestamp,
     webhook::{Attempt, Delivery, Outcome, Secret},
 };
@@ -77,6 +77,23 @@ pub(crate) fn payment(owner: u8, number: u64) -> Payment {
     let now = START + Duration::from_millis(number);
     let slug = SlugToken::from_bits(u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
     Payment::open(draft("Blue mug"), terms(owner), payment_id(number), slug, now).unwrap()
+}
+
+/// The fee of a payment at `fee.taker`.
+pub(crate) fn fee_credit() -> Credit {
+    Credit {
+        tx_id: tx_id(8),
+        op_in_tx: 1,
+        block: None,
+        from: account("alice"),
+        to: account("fee.taker"),
+        money: Money::new(157, Currency::Hbd),
+        memo: String::new(),
+        finality: Finality::Irreversible,
+        disposition: Disposition::Fee,
+        route: Route::Wallet,
+        memo_normalized: false,
+    }
 }
 
 pub(crate) fn create(payment: &Payment) -> Batch {

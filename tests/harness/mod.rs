@@ -10,7 +10,7 @@ mod shop;
 mod wait;
 
 pub(crate) use gateway::{Dev, LedgerHouse, Serve, Split, shared, until_ready};
-pub(crate) use http::{Answer, Api};
+pub(crate) use http::{Answer, Api, Ask};
 pub(crate) use ledger::{Ledger, Payer};
 pub(crate) use process::{Process, end, folder};
 pub(crate) use raw::raw;

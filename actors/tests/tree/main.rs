@@ -2,6 +2,7 @@
 
 mod astray;
 mod attacks;
+mod billing;
 mod compliance;
 mod facilitated;
 mod nodes;
@@ -396,7 +397,16 @@ async fn a_failed_write_ends_the_engine() {
     }
     use std::collections::BTreeSet;
 
-    use engine::{account::AccountName, ids::*, ledger::TxId, merchant::*, payment::*, time::Timestamp, webhook::*};
+    use engine::{
+        account::AccountName,
+        billing::{Month, Period},
+        ids::*,
+        ledger::TxId,
+        merchant::*,
+        payment::*,
+        time::Timestamp,
+        webhook::*,
+    };
     use futures_util::future::BoxFuture;
     use storage::*;
     impl Store for Failing {
@@ -443,6 +453,12 @@ async fn a_failed_write_ends_the_engine() {
             waiting_for_sessions(after: Option<StrayKey>, limit: usize) -> Vec<StrayKey>;
             payments_near(vicinity: Vicinity) -> Vec<Payment>;
             audit(query: AuditQuery) -> Vec<engine::audit::Entry>;
+            period(merchant: MerchantId, month: Month) -> Option<Period>;
+            periods_of(merchant: MerchantId) -> Vec<Period>;
+            periods(query: PeriodQuery) -> Page<Period>;
+            unsettled_periods(before: Month, after: Option<(Month, MerchantId)>, limit: usize) -> Vec<Period>;
+            billing_accounts(now: Timestamp) -> Vec<engine::billing::Account>;
+            fee_schedule() -> Option<engine::billing::Schedule>;
             note(name: &'static str) -> Option<Vec<u8>>;
         }
     }

@@ -366,6 +366,10 @@ impl Config {
             x402: self.x402(),
             key_roll: self.flag("keys.roll"),
             compliance: self.compliance(),
+            billing: actors::BillingSettings {
+                merchant: self.optional("billing.merchant_id").and_then(|id| id.parse().ok()),
+                due: self.days("billing.due_days"),
+            },
             max_waiting_calls: self.count("limits.waiting_calls"),
             ..defaults
         }

@@ -4,7 +4,7 @@
 use std::{fmt, net::SocketAddr};
 
 use actors::addresses::IpNet;
-use engine::{account::AccountName, hive::ChainId, money::FeePercent};
+use engine::{account::AccountName, hive::ChainId, ids::MerchantId, money::FeePercent};
 
 use crate::facade::limits::Rate;
 
@@ -21,6 +21,8 @@ pub enum Kind {
     Percent,
     /// A ledger account, or nothing.
     Account,
+    /// The id of a merchant, or nothing.
+    Merchant,
     /// 64 hex characters.
     ChainId,
     /// An address to listen on, `host:port`.
@@ -187,6 +189,13 @@ pub static TABLE: &[Key] = &[
         "How the fee is taken: billed to the merchant, or as a second transfer to `fees.account`.",
     ),
     key("fees.account", Kind::Account, "", "The ledger account that collects fees when `fees.mode` is `split`."),
+    key(
+        "billing.merchant_id",
+        Kind::Merchant,
+        "",
+        "The merchant that monthly invoices are paid to: it owns their payments, and is not billed itself. Empty: usage is counted and nobody is billed.",
+    ),
+    key("billing.due_days", Kind::Integer(1, 365), "14", "Days after which an invoice that is not paid is overdue."),
     key(
         "x402.max_expiration_seconds",
         Kind::Integer(30, 86_400),
@@ -380,6 +389,7 @@ impl Key {
             Kind::Flag => is(matches!(text, "true" | "false")),
             Kind::Percent => is(FeePercent::parse(text).is_some()),
             Kind::Account => is(text.is_empty() || AccountName::parse(text).is_ok()),
+            Kind::Merchant => is(text.is_empty() || text.parse::<MerchantId>().is_ok()),
             Kind::ChainId => is(ChainId::parse(text).is_some()),
             Kind::Listen => is(text.parse::<SocketAddr>().is_ok()),
             Kind::OptionalListen => is(text.is_empty() || text.parse::<SocketAddr>().is_ok()),
@@ -415,6 +425,7 @@ impl fmt::Display for Kind {
             Self::Flag => f.write_str("true or false"),
             Self::Percent => f.write_str("a decimal from 0 to 100 with up to 4 places"),
             Self::Account => f.write_str("a ledger account or empty"),
+            Self::Merchant => f.write_str("a merchant's id or empty"),
             Self::ChainId => f.write_str("64 hex characters"),
             Self::Listen => f.write_str("an IP address and port such as 127.0.0.1:8080"),
             Self::OptionalListen => f.write_str("an IP address and port such as 127.0.0.1:8081, or empty"),
@@ -439,6 +450,7 @@ impl Kind {
             Self::Flag => ("boolean", "`true`, `false`".to_owned()),
             Self::Percent => ("decimal", "0 … 100, 4 places".to_owned()),
             Self::Account => ("text", "a ledger account or empty".to_owned()),
+            Self::Merchant => ("text", "`mer_` and 26 characters, or empty".to_owned()),
             Self::ChainId => ("text", "64 hex characters".to_owned()),
             Self::Listen => ("text", "`ip:port`".to_owned()),
             Self::OptionalListen => ("text", "`ip:port` or empty".to_owned()),
@@ -514,6 +526,8 @@ mod tests {
             ("fees.percent", "1.23456"),
             ("fees.percent", "101"),
             ("fees.account", "No"),
+            ("billing.merchant_id", "mer_1"),
+            ("billing.due_days", "0"),
             ("webhooks.allow_insecure", "yes"),
             ("webhooks.header_prefix", "X Hivetill"),
             ("log.level", "loud"),

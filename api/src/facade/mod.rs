@@ -17,6 +17,7 @@ mod admin;
 mod answer;
 mod astray;
 mod auth;
+mod billing;
 mod call;
 mod checkout;
 mod compliance;
@@ -153,6 +154,9 @@ impl Facade {
             ["api", "public", "events"] => on!(call, GET => events::list(self, call)),
             ["api", "public", "events", "stream"] => on!(call, GET => events::stream(self, call)),
 
+            // What the merchant used and owes.
+            ["api", "public", "billing", "me"] => on!(call, GET => billing::mine(self, call)),
+
             // Transfers that paid no session.
             ["api", "public", "unmatched"] => on!(call, GET => astray::list(self, call)),
             ["api", "public", "unmatched", id] => on!(call, GET => astray::get(self, call, id)),
@@ -211,6 +215,14 @@ impl Facade {
             ["api", "admin", "merchants", id, "compliance", "limits"] => {
                 on!(call, PUT => compliance::set_limits(self, call, id))
             }
+
+            ["api", "admin", "billing", "overview"] => on!(call, GET => billing::overview(self, call)),
+            ["api", "admin", "billing", "merchant", id] => on!(call, GET => billing::of_merchant(self, call, id)),
+            ["api", "admin", "billing", "periods"] => on!(call, GET => billing::periods(self, call)),
+            ["api", "admin", "billing", "tiers"] => {
+                on!(call, GET => billing::get_tiers(self, call), PUT => billing::set_tiers(self, call))
+            }
+            ["api", "admin", "billing", "generate-invoices"] => on!(call, POST => billing::generate(self, call)),
 
             // The customer's page. The slug is a secret, the id is public on the chain.
             ["for", slug] => on!(call, GET => checkout::by_slug(self, call, slug)),

@@ -178,6 +178,11 @@ impl Body {
         metadata
     }
 
+    /// Takes a field as it is, if it is there.
+    pub(super) fn take(&mut self, field: &str) -> Option<Value> {
+        self.fields.remove(field)
+    }
+
     /// Ends the reading.
     ///
     /// # Errors

@@ -35,6 +35,7 @@ pub(super) fn error(error: GatewayError) -> ApiError {
             .and_field("hiveAccount", format!("the ledger has no account {account}")),
         GatewayError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
         GatewayError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
+        GatewayError::NoOperator => Reason::BillingNotConfigured.into(),
         GatewayError::TransferNotFound => ApiError::with_message(Reason::NotFound, "no such unmatched transfer"),
         GatewayError::TransferAssigned(payment) => {
             ApiError::with_message(Reason::TransferAssigned, format!("the transfer is assigned to {payment} already"))

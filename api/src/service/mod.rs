@@ -13,16 +13,17 @@ use engine::{
 use proto::{
     ApiError, Local, Reason, Transport,
     v1::{
-        api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, checkout_server::CheckoutServer,
-        compliance_server::ComplianceServer, events_server::EventsServer, exports_server::ExportsServer,
-        fees_server::FeesServer, merchants_server::MerchantsServer, payments_server::PaymentsServer,
-        reconciliation_server::ReconciliationServer, system_server::SystemServer,
+        api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, billing_server::BillingServer,
+        checkout_server::CheckoutServer, compliance_server::ComplianceServer, events_server::EventsServer,
+        exports_server::ExportsServer, fees_server::FeesServer, merchants_server::MerchantsServer,
+        payments_server::PaymentsServer, reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
 use tonic::Request;
 
 mod astray;
+mod billing;
 mod compliance;
 mod convert;
 mod events;
@@ -65,6 +66,7 @@ impl Service {
                 .with(EventsServer::new(self.clone()))
                 .with(ReconciliationServer::new(self.clone()))
                 .with(ComplianceServer::new(self.clone()))
+                .with(BillingServer::new(self.clone()))
                 .with(FeesServer::new(self.clone()))
                 .with(SystemServer::new(self.clone()))
                 .with(WebhookEndpointsServer::new(self.clone()))

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use engine::{
+    billing::{self, Sale},
     money::{Currency, Money},
-    payment::{Finality, Payment, State},
+    payment::{Disposition, Finality, Payment, State},
     time::Timestamp,
 };
 use prost::Message;
@@ -28,6 +29,8 @@ pub(crate) struct PaymentFacts {
     pub(crate) is_in_flight: bool,
     /// Transfers and refunds that are kept of it; their number only grows.
     pub(crate) moves: usize,
+    /// The part of a split fee that is missing though the payment completed, thousandths of a US cent.
+    pub(crate) missing_fee_millicents: u64,
 }
 
 impl PaymentFacts {
@@ -41,6 +44,7 @@ impl PaymentFacts {
             deadline_ms: (payment.state == State::Pending).then(|| payment.deadline().millis()),
             is_in_flight: payment.is_undecided(),
             moves: payment.transfers.len() + payment.refunds.len(),
+            missing_fee_millicents: Sale::of(payment).map_or(0, |sale| sale.missing_fee_millicents),
         }
     }
 }
@@ -56,6 +60,10 @@ struct FactsRecord {
     state: u32,
     #[prost(message, optional, tag = "6")]
     slug: Option<Bits>,
+    #[prost(uint64, tag = "7")]
+    amount_units: u64,
+    #[prost(message, optional, tag = "9")]
+    quote: Option<QuoteFacts>,
     #[prost(uint64, tag = "17")]
     expires_at_ms: u64,
     #[prost(uint64, tag = "18")]
@@ -66,12 +74,43 @@ struct FactsRecord {
     claim: Option<Skipped>,
     #[prost(message, repeated, tag = "27")]
     refunds: Vec<Skipped>,
+    #[prost(bool, tag = "28")]
+    is_invoice: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct QuoteFacts {
+    #[prost(uint64, tag = "1")]
+    fee_units: u64,
+    #[prost(bytes = "vec", optional, tag = "2")]
+    split_account: Option<Vec<u8>>,
+    #[prost(uint64, tag = "3")]
+    usd_cents: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 struct CreditFacts {
+    #[prost(uint64, tag = "6")]
+    units: u64,
     #[prost(uint32, tag = "9")]
     finality: u32,
+    #[prost(uint32, tag = "10")]
+    disposition: u32,
+}
+
+impl FactsRecord {
+    /// Returns what [`Sale::of`] finds missing, without building the payment.
+    fn missing_fee_millicents(&self, state: State) -> u64 {
+        let Some(quote) = self.quote.as_ref().filter(|quote| quote.split_account.is_some()) else { return 0 };
+        if state != State::Completed || self.is_invoice {
+            return 0;
+        }
+        let fees = self.transfers.iter().filter(|credit| {
+            credit.disposition == Disposition::Fee.number() && credit.finality != Finality::Orphaned.number()
+        });
+        let collected = fees.fold(0u64, |sum, credit| sum.saturating_add(credit.units));
+        billing::missing_fee(quote.fee_units, collected, quote.usd_cents, self.amount_units)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
@@ -91,6 +130,7 @@ pub(crate) fn payment_facts(bytes: &[u8]) -> Result<PaymentFacts, Damage> {
         is_in_flight: record.claim.is_some()
             || record.transfers.iter().any(|credit| credit.finality == Finality::Reversible.number()),
         moves: record.transfers.len() + record.refunds.len(),
+        missing_fee_millicents: record.missing_fee_millicents(state),
     })
 }
 

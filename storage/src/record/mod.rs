@@ -4,6 +4,7 @@
 //! express takes a new version: this program refuses versions it does not know instead of guessing.
 
 mod audit;
+mod billing;
 mod codes;
 mod event;
 mod indexed;
@@ -17,6 +18,7 @@ mod standing;
 mod golden_tests;
 
 pub(crate) use audit::{audit_from_bytes, audit_to_bytes};
+pub(crate) use billing::{period_from_bytes, period_to_bytes, schedule_from_bytes, schedule_to_bytes};
 pub(crate) use codes::Code;
 use engine::{account::AccountName, time::Timestamp};
 pub(crate) use event::{

@@ -1,5 +1,6 @@
 //! The interface's description: OpenAPI 3.1 made from one table of routes, a page over it, and a word for agents.
 
+mod billing;
 mod schemas;
 mod table;
 

@@ -111,6 +111,7 @@ pub(super) fn all() -> Value {
     add("Standing", standing());
     add("ClearHold", with(object(&[("reason", longest(500))]), &[("limits", nullable(reference("Thresholds")))]));
     add("SetLimits", json!({ "oneOf": [reference("Thresholds"), object(&[("limits", json!({ "type": "null" }))])] }));
+    super::billing::add(&mut add);
     Value::Object(schemas)
 }
 
@@ -123,12 +124,13 @@ pub(super) fn parameter(name: &str) -> Value {
         "currency" => currency(),
         "boolean" => boolean(),
         "format" => words(&["csv", "json"]),
+        "billing" => super::billing::status(),
         "statuses" => json!({ "type": "string", "pattern": "^[a-z_, ]*$" }),
         _ => text(),
     }
 }
 
-fn text() -> Value {
+pub(super) fn text() -> Value {
     json!({ "type": "string" })
 }
 
@@ -136,19 +138,19 @@ fn longest(characters: u32) -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": characters })
 }
 
-fn url() -> Value {
+pub(super) fn url() -> Value {
     json!({ "type": "string", "format": "uri" })
 }
 
-fn time() -> Value {
+pub(super) fn time() -> Value {
     json!({ "type": "string", "format": "date-time" })
 }
 
-fn boolean() -> Value {
+pub(super) fn boolean() -> Value {
     json!({ "type": "boolean" })
 }
 
-fn integer(low: u32, high: u32) -> Value {
+pub(super) fn integer(low: u32, high: u32) -> Value {
     json!({ "type": "integer", "minimum": low, "maximum": high })
 }
 
@@ -157,7 +159,7 @@ fn units() -> Value {
     json!({ "type": "string", "pattern": "^[0-9]+$" })
 }
 
-fn words(words: &[&str]) -> Value {
+pub(super) fn words(words: &[&str]) -> Value {
     json!({ "type": "string", "enum": words })
 }
 
@@ -169,15 +171,15 @@ fn status() -> Value {
     words(&["pending", "processing", "completed", "failed", "user_cancelled", "system_cancelled"])
 }
 
-fn reference(name: &str) -> Value {
+pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-fn list(name: &str) -> Value {
+pub(super) fn list(name: &str) -> Value {
     json!({ "type": "array", "items": reference(name) })
 }
 
-fn nullable(schema: Value) -> Value {
+pub(super) fn nullable(schema: Value) -> Value {
     let mut schema = schema;
     if let Some(kind) = schema.get("type").cloned() {
         schema["type"] = json!([kind, "null"]);
@@ -187,24 +189,24 @@ fn nullable(schema: Value) -> Value {
 }
 
 /// An object that always has these members, and may have others.
-fn object(members: &[(&str, Value)]) -> Value {
+pub(super) fn object(members: &[(&str, Value)]) -> Value {
     let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
     with(json!({ "type": "object", "required": required, "properties": {} }), members)
 }
 
 /// An object that may have these members.
-fn optional(members: &[(&str, Value)]) -> Value {
+pub(super) fn optional(members: &[(&str, Value)]) -> Value {
     with(json!({ "type": "object", "properties": {} }), members)
 }
 
-fn with(mut object: Value, members: &[(&str, Value)]) -> Value {
+pub(super) fn with(mut object: Value, members: &[(&str, Value)]) -> Value {
     for (name, schema) in members {
         object["properties"][*name] = schema.clone();
     }
     object
 }
 
-fn page(name: &str) -> Value {
+pub(super) fn page(name: &str) -> Value {
     let number = || json!({ "type": "integer", "minimum": 0 });
     let pagination = object(&[("page", number()), ("limit", number()), ("total", number()), ("totalPages", number())]);
     with(object(&[("data", list(name)), ("pagination", pagination)]), &[("nextCursor", nullable(text()))])

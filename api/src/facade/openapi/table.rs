@@ -129,11 +129,12 @@ impl Route {
 }
 
 /// The groups, in the order of the page.
-pub(super) const TAGS: [(&str, &str); 8] = [
+pub(super) const TAGS: [(&str, &str); 9] = [
     ("Payments", "Create payments, and see what became of them."),
     ("Events", "What happened, in order."),
     ("Merchants", "Registration, the own record, keys and secrets."),
     ("Astray", "Money that came otherwise than planned."),
+    ("Billing", "What merchants used and owe, and the operator's invoices."),
     ("Admin", "The operator's work."),
     ("Checkout", "The customer's page, and payment by programs at the same address."),
     ("x402", "Verifying and settling payments of programs, for our sessions and for anybody's server."),
@@ -260,6 +261,19 @@ const ASTRAY: &[Route] = &[
 ];
 
 #[rustfmt::skip]
+const BILLING: &[Route] = &[
+    route(GET, "/api/public/billing/me", "What the merchant of the key used and owes").key(READ).answers(&[(200, Json("BillingSummary"))]),
+    route(GET, "/api/admin/billing/overview", "What everybody used and owes").admin().answers(&[(200, Json("BillingOverview"))]),
+    route(GET, "/api/admin/billing/merchant/{id}", "What a merchant used and owes").admin().answers(&[(200, Json("BillingSummary"))]),
+    route(GET, "/api/admin/billing/periods", "Merchants' months, newest first").admin()
+        .query(&[("page", "page", "From 1."), ("limit", "limit", "Items on a page, 20 when missing."), ("merchantId", "text", "Only this merchant's."), ("status", "billing", "Only those that stand so.")])
+        .answers(&[(200, Json("BillingPeriodPage"))]),
+    route(GET, "/api/admin/billing/tiers", "The fee tiers").admin().answers(&[(200, Json("FeeTiers"))]),
+    route(PUT, "/api/admin/billing/tiers", "Replace the fee tiers").admin().body("SetFeeTiers").answers(&[(200, Json("FeeTiers"))]).refuses(&[409]),
+    route(POST, "/api/admin/billing/generate-invoices", "Make the invoices that are missing, of one month or of all that are over").admin().maybe_body("GenerateInvoices").answers(&[(200, Json("GeneratedInvoices"))]).refuses(&[409]),
+];
+
+#[rustfmt::skip]
 const ADMIN: &[Route] = &[
     route(GET, "/api/admin/merchants", "List merchants, newest first").admin().query(MERCHANTS).answers(&[(200, Json("MerchantPage"))]),
     route(GET, "/api/admin/merchants/list", "The same under its other name").admin().query(MERCHANTS).answers(&[(200, Json("MerchantPage"))]),
@@ -313,7 +327,7 @@ const ABOUT: &[Route] = &[
 
 /// Returns every route.
 pub(in crate::facade) fn routes() -> impl Iterator<Item = Route> {
-    let groups = [PAYMENTS, EVENTS, OF_MERCHANTS, ASTRAY, ADMIN, CHECKOUT, X402, ABOUT];
+    let groups = [PAYMENTS, EVENTS, OF_MERCHANTS, ASTRAY, BILLING, ADMIN, CHECKOUT, X402, ABOUT];
     let tagged = TAGS.into_iter().zip(groups);
     tagged.flat_map(|((tag, _), routes)| routes.iter().map(move |route| Route { tag, ..*route }))
 }

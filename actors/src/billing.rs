@@ -1,0 +1,337 @@
+//! Billing through the handle: what merchants used and owe, the fee tiers, and the invoices of a month that is over.
+
+use std::sync::Arc;
+
+use engine::{
+    audit::{self, Actor, Entry},
+    billing::{Account, Invoice, Month, Period, Schedule, Status, Tiers, invoice_session},
+    fields::Violation,
+    ids::MerchantId,
+    merchant::Merchant,
+    payment::State,
+};
+use ractor::ActorRef;
+use storage::{Batch, CommitError, Invoicing, Page, PeriodQuery, Write};
+
+use crate::{Gateway, GatewayError, context::Context, sessions};
+
+/// Periods read at once.
+const AT_ONCE: usize = 100;
+/// How often an invoice is made anew when its month was counted on meanwhile.
+const MAX_CONFLICTS: usize = 5;
+
+/// What one merchant used and owes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BillingSummary {
+    /// The merchant.
+    pub merchant: Merchant,
+    /// The present month, as far as it has come.
+    pub current: Period,
+    /// Its months, newest first.
+    pub periods: Vec<Period>,
+    /// The tiers in force.
+    pub tiers: Tiers,
+}
+
+/// What every merchant used and owes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BillingOverview {
+    /// Each merchant with what its months come to, in order of registration.
+    pub accounts: Vec<(Merchant, Account)>,
+    /// The tiers in force.
+    pub tiers: Tiers,
+}
+
+/// Invoices of one round.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Invoiced {
+    /// The months that got theirs, and whose they are.
+    pub periods: Vec<(Period, Merchant)>,
+}
+
+impl Gateway {
+    /// Returns what a merchant used and owes.
+    ///
+    /// # Errors
+    /// [`GatewayError::MerchantNotFound`]; store errors.
+    pub async fn billing_summary(&self, id: MerchantId) -> Result<BillingSummary, GatewayError> {
+        let merchant = self.merchant(id).await?;
+        let now = self.now();
+        let periods = self.context().env.store.periods_of(id).await.map_err(|e| self.read_failed(&e))?;
+        let month = Month::of(now);
+        let current = periods.iter().find(|period| period.month == month).cloned();
+        let current = current.unwrap_or_else(|| Period::begin(id, month, now));
+        Ok(BillingSummary { merchant, current, periods, tiers: self.fee_tiers().await?.tiers })
+    }
+
+    /// Returns what every merchant with anything to bill used and owes.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn billing_overview(&self) -> Result<BillingOverview, GatewayError> {
+        let accounts = self.context().env.store.billing_accounts(self.now()).await.map_err(|e| self.read_failed(&e))?;
+        let mut named = Vec::new();
+        for account in accounts {
+            named.push((self.merchant(account.merchant).await?, account));
+        }
+        Ok(BillingOverview { accounts: named, tiers: self.fee_tiers().await?.tiers })
+    }
+
+    /// Lists merchants' months, newest first, each with its merchant.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn billing_periods(
+        &self,
+        page: u64,
+        limit: usize,
+        merchant: Option<MerchantId>,
+        status: Option<Status>,
+    ) -> Result<Page<(Period, Merchant)>, GatewayError> {
+        let query = PeriodQuery { page, limit, merchant, status, now: self.now() };
+        let found = self.context().env.store.periods(query).await.map_err(|e| self.read_failed(&e))?;
+        let mut items = Vec::new();
+        for period in found.items {
+            let merchant = self.merchant(period.merchant).await?;
+            items.push((period, merchant));
+        }
+        Ok(Page { items, total: found.total })
+    }
+
+    /// Returns the fee tiers in force; until an admin writes some, one tier at the fee of the settings, of version 0.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn fee_tiers(&self) -> Result<Schedule, GatewayError> {
+        schedule(self.context()).await.map_err(|e| self.read_failed(&e))
+    }
+
+    /// Replaces the fee tiers. Months that have their invoice keep it.
+    ///
+    /// # Errors
+    /// [`GatewayError::Contended`] where others write tiers all the time; store errors.
+    pub async fn set_fee_tiers(&self, tiers: Tiers) -> Result<Schedule, GatewayError> {
+        let doer = self.doer();
+        for _ in 0..MAX_CONFLICTS {
+            let (before, now) = (self.fee_tiers().await?, self.now());
+            let schedule = Schedule { version: before.version + 1, tiers: tiers.clone(), updated_at: now };
+            let change = audit::Change {
+                field: "tiers".to_owned(),
+                before: Some(before.tiers.to_string()),
+                after: Some(tiers.to_string()),
+            };
+            let entry = Entry {
+                seq: 0,
+                at: now,
+                actor: doer.clone(),
+                action: "fee_tiers_changed".to_owned(),
+                merchant: doer.merchant.unwrap_or(MerchantId::from_bits(0)),
+                subject: None,
+                changes: vec![change],
+            };
+            let batch = Batch::of(Write::FeeTiers { schedule: schedule.clone(), expected: before.version });
+            match self.context().env.store.commit(batch.and(Write::Audit(Box::new(entry)))).await {
+                Ok(()) => return Ok(schedule),
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => return Err(self.commit_failed(error)),
+            }
+        }
+        Err(GatewayError::Contended)
+    }
+
+    /// Makes the invoices that are missing: of one month, or of every month that is over. A month is over when every
+    /// block of it has been read and can no longer change. Repeating it makes no second invoice of any month.
+    ///
+    /// # Errors
+    /// [`GatewayError::NoOperator`] where no merchant is set up to be paid; [`GatewayError::Invalid`] for a month that
+    /// is not over; store errors, after which what was made stays made.
+    pub async fn generate_invoices(&self, month: Option<Month>) -> Result<Invoiced, GatewayError> {
+        let over = Month::of(self.context().ledger.irreversible_time());
+        if let Some(month) = month.filter(|month| *month >= over) {
+            let message = format!("{month} is not over yet: its last block must be irreversible");
+            return Err(GatewayError::Invalid(vec![Violation::new("month", message)]));
+        }
+        let biller = Biller { context: self.context(), sessions: self.sessions(), by: self.doer() };
+        biller.bill(month, over).await
+    }
+}
+
+async fn schedule(context: &Context) -> Result<Schedule, storage::ReadError> {
+    let stored = context.env.store.fee_schedule().await?;
+    let flat = || Tiers::flat(context.settings.fee_percent);
+    Ok(stored.unwrap_or_else(|| Schedule { version: 0, tiers: flat(), updated_at: engine::time::Timestamp::EPOCH }))
+}
+
+/// Who makes invoices: an admin, or the housekeeper.
+pub(crate) struct Biller<'c> {
+    pub(crate) context: &'c Context,
+    pub(crate) sessions: &'c ActorRef<sessions::Msg>,
+    pub(crate) by: Actor,
+}
+
+impl Biller<'_> {
+    /// Makes the missing invoices of months before `over`, all or one.
+    pub(crate) async fn bill(&self, month: Option<Month>, over: Month) -> Result<Invoiced, GatewayError> {
+        let store = &self.context.env.store;
+        let operator = self.context.settings.billing.merchant.ok_or(GatewayError::NoOperator)?;
+        let operator = self.merchant(operator).await?.ok_or(GatewayError::NoOperator)?;
+        let schedule = schedule(self.context).await.map_err(|e| self.read_failed(&e))?;
+        let mut made = Invoiced::default();
+        let mut after = None;
+        loop {
+            let read = store.unsettled_periods(over, after, AT_ONCE).await.map_err(|e| self.read_failed(&e))?;
+            let is_last = read.len() < AT_ONCE;
+            after = read.last().map(|period| (period.month, period.merchant)).or(after);
+            for period in read {
+                // The operator would have to pay itself.
+                if period.merchant == operator.id || month.is_some_and(|month| month != period.month) {
+                    continue;
+                }
+                made.periods.extend(self.invoice(period, &operator, &schedule).await?);
+            }
+            if is_last {
+                return Ok(made);
+            }
+        }
+    }
+
+    /// Makes an invoice, or another session for one whose session ended without its money; none where there is nothing
+    /// to do.
+    async fn invoice(
+        &self,
+        mut period: Period,
+        operator: &Merchant,
+        schedule: &Schedule,
+    ) -> Result<Option<(Period, Merchant)>, GatewayError> {
+        let store = &self.context.env.store;
+        let Some(billed) = self.merchant(period.merchant).await? else { return Ok(None) };
+        for _ in 0..MAX_CONFLICTS {
+            if !self.is_wanted(&period).await? {
+                return Ok(None);
+            }
+            let now = self.context.now();
+            let amount = period.usage.bill(&schedule.tiers);
+            let (cents, carried_millicents) = match &period.invoice {
+                Some(invoice) => (invoice.cents, 0),
+                None => (amount.cents, amount.carried_millicents),
+            };
+            let env = &self.context.env;
+            let parts = (env.entropy.payment_id(now), env.entropy.slug(), now);
+            let livemode = !self.context.settings.development;
+            let session = (cents > 0).then(|| invoice_session(operator, &period, &billed, cents, livemode, parts));
+            let named = session.as_ref().map(|session| (session.id, session.slug_text()));
+            let invoice = match period.invoice.clone() {
+                Some(known) => Invoice { session: named, ..known },
+                None => Invoice {
+                    cents,
+                    session: named,
+                    created_at: now,
+                    due_at: now + self.context.settings.billing.due,
+                    paid_at: (cents == 0).then_some(now),
+                    tiers_version: schedule.version,
+                },
+            };
+            let entry = self.told(&period, &invoice);
+            let mut batch = Batch::default();
+            if let Some(session) = &session {
+                batch = batch.and(Write::Payment { payment: Box::new(session.clone()), expected: None });
+            }
+            let invoicing = Invoicing { period: period.clone(), invoice: invoice.clone(), carried_millicents, at: now };
+            batch = batch.and(Write::Invoice(Box::new(invoicing))).and(Write::Audit(Box::new(entry)));
+            env.probe.reach("billing: invoice made, not stored");
+            match store.commit(batch).await {
+                Ok(()) => {
+                    env.probe.reach("billing: invoice stored, session not adopted");
+                    if let Some(session) = session {
+                        let adopt = sessions::Msg::Adopt(Box::new(session));
+                        self.sessions.cast(adopt).map_err(|_| GatewayError::StoreFailed)?;
+                    }
+                    tracing::info!(merchant.id = %billed.id, month = %period.month, cents, "invoice of {} for {}", billed.id, period.month);
+                    let period = Period { invoice: Some(invoice), updated_at: period.updated_at.max(now), ..period };
+                    return Ok(Some((period, billed)));
+                }
+                // Something was counted, or somebody else was faster.
+                Err(CommitError::Conflict { .. }) => {
+                    let read = store.period(period.merchant, period.month).await.map_err(|e| self.read_failed(&e))?;
+                    period = match read {
+                        Some(period) => period,
+                        None => return Ok(None),
+                    };
+                }
+                Err(error) => {
+                    self.context.give_up_on(&error);
+                    return Err(match error {
+                        CommitError::Overloaded => GatewayError::Overloaded,
+                        CommitError::Unknown(_) => GatewayError::StoreFailed,
+                        _ => GatewayError::Contended,
+                    });
+                }
+            }
+        }
+        Err(GatewayError::Contended)
+    }
+
+    /// Says whether a period needs an invoice or its invoice a session.
+    async fn is_wanted(&self, period: &Period) -> Result<bool, GatewayError> {
+        let session = match &period.invoice {
+            None => return Ok(true),
+            Some(Invoice { paid_at: Some(_), .. } | Invoice { session: None, .. }) => return Ok(false),
+            Some(Invoice { session: Some((session, _)), .. }) => *session,
+        };
+        let found = self.context.env.store.payment(session).await.map_err(|e| self.read_failed(&e))?;
+        Ok(found.is_none_or(|session| session.state.is_terminal() && session.state != State::Completed))
+    }
+
+    fn told(&self, period: &Period, invoice: &Invoice) -> Entry {
+        let change = |field: &str, before: Option<String>, after: Option<String>| audit::Change {
+            field: field.to_owned(),
+            before,
+            after,
+        };
+        let known = period.invoice.as_ref();
+        let session = |invoice: &Invoice| invoice.session.as_ref().map(|(id, _)| id.to_string());
+        let changes = [
+            change("invoiceAmountCents", known.map(|known| known.cents.to_string()), Some(invoice.cents.to_string())),
+            change("invoiceSessionId", known.and_then(session), session(invoice)),
+        ];
+        Entry {
+            seq: 0,
+            at: self.context.now(),
+            actor: self.by.clone(),
+            action: if known.is_some() { "invoice_renewed" } else { "invoice_generated" }.to_owned(),
+            merchant: period.merchant,
+            subject: Some(period.id().to_string()),
+            changes: changes.into_iter().filter(|change| change.before != change.after).collect(),
+        }
+    }
+
+    async fn merchant(&self, id: MerchantId) -> Result<Option<Merchant>, GatewayError> {
+        self.context.env.store.merchant(id).await.map_err(|e| self.read_failed(&e))
+    }
+
+    fn read_failed(&self, error: &storage::ReadError) -> GatewayError {
+        self.context.read_failed(error);
+        GatewayError::StoreFailed
+    }
+}
+
+/// Makes the invoices that are missing, by nobody's order.
+pub(crate) async fn bill_what_is_over(
+    context: &Arc<Context>,
+    sessions: &ActorRef<sessions::Msg>,
+    over: Month,
+) -> Result<(), GatewayError> {
+    let biller = Biller { context, sessions, by: Actor::default() };
+    match biller.bill(None, over).await {
+        Ok(made) if made.periods.is_empty() => Ok(()),
+        Ok(made) => {
+            let invoices = made.periods.len();
+            tracing::info!(invoices, "{invoices} invoices made");
+            Ok(())
+        }
+        Err(error) => {
+            tracing::warn!(%error, "invoices cannot be made: {error}");
+            Err(error)
+        }
+    }
+}

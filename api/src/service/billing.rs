@@ -1,0 +1,215 @@
+//! Billing: what merchants use and owe, the fee tiers, the invoices.
+
+use engine::{
+    billing::{Account, Month, Period, RawTier, Schedule, Status as Standing, Tiers},
+    ids::MerchantId,
+    merchant::{Merchant, Scope},
+    time::Timestamp,
+};
+use proto::{
+    ApiError, Reason,
+    v1::{self, billing_server::Billing},
+};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Service,
+    convert::{self, error, millis},
+    payments::page_of,
+};
+
+impl Service {
+    async fn billing_of(&self, id: MerchantId) -> Result<Response<v1::BillingSummary>, ApiError> {
+        let summary = self.gateway.billing_summary(id).await.map_err(error)?;
+        let now = self.gateway.now();
+        let shown = |wanted: &[Standing]| -> Vec<v1::BillingPeriod> {
+            let periods = summary.periods.iter().filter(|period| wanted.contains(&period.status(now)));
+            periods.map(|found| period(found, &summary.merchant, &summary.tiers, now)).collect()
+        };
+        let outstanding = shown(&[Standing::Invoiced, Standing::Overdue]);
+        let paid = shown(&[Standing::Paid]);
+        let sum = |periods: &[v1::BillingPeriod]| {
+            periods.iter().fold(0u64, |sum, period| sum.saturating_add(period.invoice_amount_cents))
+        };
+        Ok(Response::new(v1::BillingSummary {
+            merchant_id: id.to_string(),
+            merchant_name: summary.merchant.name.clone(),
+            current: Some(period(&summary.current, &summary.merchant, &summary.tiers, now)),
+            outstanding_amount_cents: sum(&outstanding),
+            total_paid_cents: sum(&paid),
+            outstanding,
+            paid,
+            fee_tiers: tiers(&summary.tiers),
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl Billing for Service {
+    async fn get_my_billing(
+        &self,
+        request: Request<v1::GetMyBillingRequest>,
+    ) -> Result<Response<v1::BillingSummary>, Status> {
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
+        Ok(self.billing_of(merchant.id).await?)
+    }
+
+    async fn get_merchant_billing(
+        &self,
+        request: Request<v1::GetMerchantBillingRequest>,
+    ) -> Result<Response<v1::BillingSummary>, Status> {
+        self.admin(&request).await?;
+        let id = request.get_ref().merchant_id.parse();
+        let id = id.map_err(|_| ApiError::with_message(Reason::NotFound, "no such merchant"))?;
+        Ok(self.billing_of(id).await?)
+    }
+
+    async fn get_billing_overview(
+        &self,
+        request: Request<v1::GetBillingOverviewRequest>,
+    ) -> Result<Response<v1::BillingOverview>, Status> {
+        self.admin(&request).await?;
+        let overview = self.gateway.billing_overview().await.map_err(error)?;
+        let accounts = overview.accounts.iter().map(|(merchant, found)| account(merchant, found, &overview.tiers));
+        Ok(Response::new(v1::BillingOverview { accounts: accounts.collect() }))
+    }
+
+    async fn list_billing_periods(
+        &self,
+        request: Request<v1::ListBillingPeriodsRequest>,
+    ) -> Result<Response<v1::ListBillingPeriodsResponse>, Status> {
+        self.admin(&request).await?;
+        let asked = request.into_inner();
+        let (page, limit) = page_of(asked.page, asked.limit)?;
+        let merchant = asked.merchant_id.map(|id| id.parse::<MerchantId>());
+        let merchant = merchant.transpose().map_err(|_| ApiError::field("merchantId", "must be a merchant's id"))?;
+        let status = match v1::BillingStatus::try_from(asked.status) {
+            Ok(v1::BillingStatus::Unspecified) => None,
+            Ok(wanted) => Standing::ALL.into_iter().find(|known| status(*known) == wanted),
+            Err(_) => return Err(ApiError::field("status", "must be open, invoiced, paid or overdue").into()),
+        };
+        let found = self.gateway.billing_periods(page.into(), limit as usize, merchant, status).await.map_err(error)?;
+        let (tiers, now) = (self.gateway.fee_tiers().await.map_err(error)?.tiers, self.gateway.now());
+        let periods = found.items.iter().map(|(found, merchant)| period(found, merchant, &tiers, now)).collect();
+        Ok(Response::new(v1::ListBillingPeriodsResponse { periods, page, limit, total: found.total }))
+    }
+
+    async fn get_fee_tiers(
+        &self,
+        request: Request<v1::GetFeeTiersRequest>,
+    ) -> Result<Response<v1::FeeSchedule>, Status> {
+        self.admin(&request).await?;
+        Ok(Response::new(schedule(&self.gateway.fee_tiers().await.map_err(error)?)))
+    }
+
+    async fn set_fee_tiers(
+        &self,
+        request: Request<v1::SetFeeTiersRequest>,
+    ) -> Result<Response<v1::FeeSchedule>, Status> {
+        let asking = self.admin(&request).await?;
+        let raw: Vec<RawTier> = request.get_ref().tiers.iter().map(read_tier).collect();
+        let tiers = Tiers::check(&raw).map_err(convert::invalid)?;
+        Ok(Response::new(schedule(&asking.gateway.set_fee_tiers(tiers).await.map_err(error)?)))
+    }
+
+    async fn generate_invoices(
+        &self,
+        request: Request<v1::GenerateInvoicesRequest>,
+    ) -> Result<Response<v1::GenerateInvoicesResponse>, Status> {
+        let asking = self.admin(&request).await?;
+        let month = match (request.get_ref().year, request.get_ref().month) {
+            (None, None) => None,
+            (None, Some(_)) => return Err(ApiError::field("year", "is required beside month").into()),
+            (Some(_), None) => return Err(ApiError::field("month", "is required beside year").into()),
+            (Some(year), Some(month)) => Some(month_of(year, month)?),
+        };
+        let made = asking.gateway.generate_invoices(month).await.map_err(error)?;
+        let (tiers, now) = (self.gateway.fee_tiers().await.map_err(error)?.tiers, self.gateway.now());
+        let periods = made.periods.iter().map(|(found, merchant)| period(found, merchant, &tiers, now)).collect();
+        Ok(Response::new(v1::GenerateInvoicesResponse { periods }))
+    }
+}
+
+fn month_of(year: u32, month: u32) -> Result<Month, ApiError> {
+    if !(1..=12).contains(&month) {
+        return Err(ApiError::field("month", "must be a whole number from 1 to 12"));
+    }
+    Month::new(year, month).ok_or_else(|| ApiError::field("year", "must be a whole number from 1970 to 9997"))
+}
+
+const fn status(standing: Standing) -> v1::BillingStatus {
+    match standing {
+        Standing::Open => v1::BillingStatus::Open,
+        Standing::Invoiced => v1::BillingStatus::Invoiced,
+        Standing::Paid => v1::BillingStatus::Paid,
+        Standing::Overdue => v1::BillingStatus::Overdue,
+    }
+}
+
+const fn read_tier(wire: &v1::FeeTier) -> RawTier {
+    RawTier {
+        min_cents: wire.min_volume_cents,
+        max_cents: wire.max_volume_cents,
+        percent_ten_thousandths: wire.percent_ten_thousandths,
+    }
+}
+
+fn tiers(tiers: &Tiers) -> Vec<v1::FeeTier> {
+    let tier = |tier: &engine::billing::Tier| v1::FeeTier {
+        min_volume_cents: tier.min_cents,
+        max_volume_cents: tier.max_cents,
+        percent_ten_thousandths: tier.percent.ten_thousandths(),
+    };
+    tiers.iter().map(tier).collect()
+}
+
+fn schedule(schedule: &Schedule) -> v1::FeeSchedule {
+    v1::FeeSchedule {
+        tiers: tiers(&schedule.tiers),
+        version: schedule.version,
+        updated_at_ms: (schedule.version > 0).then(|| millis(schedule.updated_at)),
+    }
+}
+
+fn period(period: &Period, merchant: &Merchant, tiers: &Tiers, now: Timestamp) -> v1::BillingPeriod {
+    let invoice = period.invoice.as_ref();
+    let session = invoice.and_then(|invoice| invoice.session.as_ref());
+    v1::BillingPeriod {
+        id: period.id().to_string(),
+        period_start_ms: millis(period.month.start()),
+        period_end_ms: millis(period.month.end()),
+        total_volume_cents: period.usage.volume_cents,
+        transaction_count: period.usage.payments,
+        invoice_amount_cents: period.cents(tiers),
+        status: status(period.status(now)).into(),
+        invoice_session_id: session.map(|(id, _)| id.to_string()),
+        invoice_slug: session.map(|(_, slug)| slug.clone()),
+        created_at_ms: millis(period.created_at),
+        updated_at_ms: millis(period.updated_at),
+        due_at_ms: invoice.map(|invoice| millis(invoice.due_at)),
+        paid_at_ms: invoice.and_then(|invoice| invoice.paid_at).map(millis),
+        split_volume_cents: period.usage.split_volume_cents,
+        missing_fee_millicents: period.usage.missing_fee_millicents,
+        merchant_id: merchant.id.to_string(),
+        merchant_name: merchant.name.clone(),
+        merchant_hive_account: merchant.hive_account.to_string(),
+        merchant_icon_url: merchant.icon_url.clone(),
+    }
+}
+
+fn account(merchant: &Merchant, account: &Account, tiers: &Tiers) -> v1::BillingAccount {
+    v1::BillingAccount {
+        merchant_id: merchant.id.to_string(),
+        merchant_name: merchant.name.clone(),
+        hive_account: merchant.hive_account.to_string(),
+        icon_url: merchant.icon_url.clone(),
+        current_month_volume_cents: account.current.volume_cents,
+        current_month_projected_cents: account.current.bill(tiers).cents,
+        outstanding_invoices: account.outstanding,
+        outstanding_amount_cents: account.outstanding_cents,
+        paid_invoices: account.paid,
+        paid_amount_cents: account.paid_cents,
+        oldest_unpaid_start_ms: account.oldest_unpaid.map(|month| millis(month.start())),
+        is_behind: account.is_behind(),
+    }
+}
