@@ -111,6 +111,7 @@ invariants! {
     "sightings-are-decided", "G10", Check::End(sightings_are_decided), "What was sighted in a block that is decided by now is final or gone.";
     "reversal-is-noticed", "S10", Check::End(reversal_is_noticed), "A completed session whose transaction is not on the chain says so.";
     "one-key-one-session", "G7", Check::World, "One idempotency key opens one session, however often and whenever it is asked.";
+    "usage-counts-once", "S2", Check::World, "What a merchant is billed for is the sum of its completed payments, each counted once, with the fees that are missing.";
     "boot-ends", "L5", Check::World, "The engine starts within a minute when nothing is wrong with disk and nodes.";
     "stop-ends", "L5", Check::World, "A stop in order ends, whatever goes wrong meanwhile.";
     "time-moves", "L6", Check::World, "Nothing spins while virtual time stands still.";

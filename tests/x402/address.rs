@@ -213,6 +213,9 @@ fn a_collected_fee_is_its_own_transfer() {
     let dispositions: Vec<_> = record["transfers"].as_array().unwrap().iter().map(|t| &t["disposition"]).collect();
     assert_eq!(dispositions, ["fee", "counted"]);
     assert_eq!((&record["exceptions"], &record["net"]), (&json!([]), &json!("10343")));
+    let month = shop.get("/api/public/billing/me").send().ok(200)["currentMonth"].clone();
+    let billed = (&month["totalVolumeCents"], &month["projectedInvoiceCents"]);
+    assert_eq!(billed, (&json!(1_050), &json!(0)), "it is not billed again");
 }
 
 fn a_closed_address_answers_in_its_order() {

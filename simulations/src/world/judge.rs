@@ -1,5 +1,7 @@
 //! The end of a world: faults are healed, the store is looked through, and what is left is judged.
 
+use engine::billing::{Sale, Usage};
+
 use super::*;
 
 impl World {
@@ -151,6 +153,7 @@ impl World {
         for account in accounts {
             stored_unmatched.extend(store.unmatched(account, usize::MAX).await.map_err(failed)?);
         }
+        self.look_at_usage(store, stored.values()).await.map_err(failed)?;
         let in_flight = store.in_flight().await.map_err(failed)?;
         let outbox = store.due_deliveries(Timestamp::MAX, usize::MAX).await.map_err(failed)?;
         let scanned_num = gateway.health().await.map_or(0, |health| health.ledger.scanned_num);
@@ -172,6 +175,40 @@ impl World {
             }
         });
         self.check_expectations();
+        Ok(())
+    }
+
+    /// Holds what was counted for billing against the payments that completed.
+    async fn look_at_usage<'p>(
+        &self,
+        store: &RedbStore,
+        payments: impl Iterator<Item = &'p engine::payment::Payment>,
+    ) -> Result<(), storage::ReadError> {
+        let mut sold: BTreeMap<_, Usage> = BTreeMap::new();
+        for payment in payments {
+            if let Some(sale) = Sale::of(payment) {
+                sold.entry(payment.merchant).or_default().add(&sale);
+            }
+        }
+        let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
+        for merchant in merchants {
+            let mut counted = Usage::default();
+            for period in store.periods_of(merchant).await? {
+                counted.volume_cents += period.usage.volume_cents;
+                counted.payments += period.usage.payments;
+                counted.split_volume_cents += period.usage.split_volume_cents;
+                counted.missing_fee_millicents += period.usage.missing_fee_millicents;
+            }
+            let wanted = sold.get(&merchant).copied().unwrap_or_default();
+            self.observe(|observer| {
+                if counted == wanted {
+                    observer.passes("usage-counts-once");
+                } else {
+                    let text = format!("{merchant} is billed for {counted:?} and sold {wanted:?}");
+                    observer.violate("usage-counts-once", text, None);
+                }
+            });
+        }
         Ok(())
     }
 
