@@ -231,7 +231,13 @@ pub(crate) async fn attach_waiting(
         let by = BY_MEMO.to_owned();
         let attachment = Attachment { transfer, route: Route::Wallet, memo_normalized, by };
         let (reply, answer) = tokio::sync::oneshot::channel();
-        let order = sessions::Msg::Order(id, Box::new(Command::Attach(attachment)), Some(reply), None);
+        let order = sessions::Msg::Order(
+            id,
+            Box::new(Command::Attach(attachment)),
+            Some(reply),
+            None,
+            tracing::Span::current(),
+        );
         if sessions.cast(order).is_err() {
             return None;
         }

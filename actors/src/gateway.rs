@@ -454,7 +454,7 @@ impl Gateway {
     pub(crate) async fn order(&self, id: PaymentId, command: Command) -> Result<Box<Payment>, SessionError> {
         let _place = self.waiting.try_acquire().map_err(|_| SessionError::Overloaded)?;
         let (reply, answer) = oneshot::channel();
-        let order = sessions::Msg::Order(id, Box::new(command), Some(reply), None);
+        let order = sessions::Msg::Order(id, Box::new(command), Some(reply), None, tracing::Span::current());
         self.sessions.cast(order).map_err(|_| SessionError::Unknown)?;
         answer.await.unwrap_or(Err(SessionError::Unknown))
     }

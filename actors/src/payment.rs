@@ -11,6 +11,7 @@ use engine::{
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, Claimed, CommitError, EventRecord, Fate, Handling, Purpose, ReadError, Write};
 use tokio::sync::oneshot;
+use tracing::{Instrument as _, Span};
 
 use crate::{
     context::Context,
@@ -53,8 +54,8 @@ pub enum SessionError {
 pub(crate) type Reply = oneshot::Sender<Result<Box<Payment>, SessionError>>;
 
 pub(crate) enum Msg {
-    /// An order, and who waits for it.
-    Order(Box<Command>, Option<Reply>, Option<sessions::Ticket>),
+    /// An order, who waits for it, and the span it is carried out in: log lines bear the request's name.
+    Order(Box<Command>, Option<Reply>, Option<sessions::Ticket>, Span),
     /// The session's time is over by our clock.
     TimeUp,
     /// Nothing more will be sent: stop when everything before this is done.
@@ -88,8 +89,8 @@ impl Actor for PaymentActor {
 
     async fn handle(&self, myself: ActorRef<Msg>, message: Msg, awake: &mut Awake) -> Result<(), ActorProcessingErr> {
         match message {
-            Msg::Order(command, reply, ticket) => {
-                let answer = self.carry_out(*command, awake).await;
+            Msg::Order(command, reply, ticket, span) => {
+                let answer = self.carry_out(*command, awake).instrument(span).await;
                 if let Some(reply) = reply {
                     // Who asked may have left; what was done stays done.
                     let _ = reply.send(answer);

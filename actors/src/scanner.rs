@@ -484,7 +484,7 @@ impl Scanner {
         command: Command,
     ) -> Result<oneshot::Receiver<Result<Box<engine::payment::Payment>, SessionError>>, SessionError> {
         let (reply, answer) = oneshot::channel();
-        let order = sessions::Msg::Order(id, Box::new(command), Some(reply), None);
+        let order = sessions::Msg::Order(id, Box::new(command), Some(reply), None, tracing::Span::current());
         self.sessions.cast(order).map_err(|_| SessionError::Unknown)?;
         Ok(answer)
     }

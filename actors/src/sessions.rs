@@ -17,6 +17,7 @@ use engine::{
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::sync::{mpsc, oneshot};
+use tracing::Span;
 
 use crate::{
     context::Context,
@@ -34,8 +35,8 @@ const CRASH_WINDOW: Duration = Duration::from_secs(60);
 pub(crate) enum Msg {
     /// A session was created: wake it.
     Adopt(Box<Payment>),
-    /// An order to a session.
-    Order(PaymentId, Box<Command>, Option<Reply>, Option<Ticket>),
+    /// An order to a session, and the span of whoever gives it.
+    Order(PaymentId, Box<Command>, Option<Reply>, Option<Ticket>, Span),
     /// Somebody wants to see a session now and after every change.
     Watch(PaymentId, oneshot::Sender<Result<Watch, SessionError>>),
     /// A session changed.
@@ -139,7 +140,9 @@ impl Actor for Sessions {
                     self.wake(&myself, roster, payment).await?;
                 }
             }
-            Msg::Order(id, command, reply, ticket) => self.order(&myself, roster, id, command, reply, ticket).await?,
+            Msg::Order(id, command, reply, ticket, span) => {
+                self.order(&myself, roster, id, payment::Msg::Order(command, reply, ticket, span)).await?;
+            }
             Msg::Watch(id, reply) => {
                 let _ = reply.send(self.watch(roster, id).await);
             }
@@ -213,14 +216,12 @@ impl Sessions {
         myself: &ActorRef<Msg>,
         roster: &mut Roster,
         id: PaymentId,
-        command: Box<Command>,
-        reply: Option<Reply>,
-        ticket: Option<Ticket>,
+        order: payment::Msg,
     ) -> Result<(), ActorProcessingErr> {
         match self.ensure_awake(myself, roster, id).await? {
-            Ok(()) => roster.forward(id, payment::Msg::Order(command, reply, ticket)),
+            Ok(()) => roster.forward(id, order),
             Err(error) => {
-                if let Some(reply) = reply {
+                if let payment::Msg::Order(_, Some(reply), ..) = order {
                     let _ = reply.send(Err(error));
                 }
             }
@@ -319,7 +320,8 @@ impl Sessions {
                 roster.expiry.under_way += 1;
                 let ticket = Ticket(myself.clone());
                 let expire = Box::new(Command::Expire { irreversible_time: to });
-                self.order(myself, roster, id, expire, None, Some(ticket)).await?;
+                let order = payment::Msg::Order(expire, None, Some(ticket), Span::none());
+                self.order(myself, roster, id, order).await?;
             }
         }
         Ok(())

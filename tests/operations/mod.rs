@@ -1,9 +1,12 @@
-//! What the person on call needs: metrics, copies of the data, ends that say why, logs without secrets.
+//! What the person on call needs: metrics, copies of the data, ends that say why, logs without secrets, a doctor.
 
 mod copies;
+mod doctor;
+mod ends;
+mod logs;
 mod metrics;
 
 /// Every test of operations.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [metrics::tests(), copies::tests()].into_iter().flatten().collect()
+    [metrics::tests(), copies::tests(), ends::all(), doctor::tests(), logs::tests()].into_iter().flatten().collect()
 }

@@ -82,6 +82,17 @@ pub(crate) fn pay_once(shop: &Shop, ledger: &Ledger, agent: &Payer) -> Value {
     shown
 }
 
+/// Pays a new session at its checkout address. Returns the header that was shown.
+#[track_caller]
+pub(crate) fn show_at_address(shop: &Shop, ledger: &Ledger, agent: &Payer) -> String {
+    let payment = shop.open_payment();
+    let signed = ledger.signed(agent, &[(&shop.account.name, PRICE, &payment.memo)]);
+    let header = encode(&v1(&json_of(&signed), &nonce()));
+    let answer = shop.api.get(&format!("/for/{}", payment.slug)).header("x-payment", &header).send();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    header
+}
+
 /// Asks an address as a program does, showing a payment or nothing.
 fn visit(api: &Api, path: &str, payment: Option<&Value>) -> Answer {
     let ask = api.get(path);

@@ -49,7 +49,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
             let data = PathBuf::from(config.text("data_dir"));
             let running = Running::start(&config, &data).await.map_err(explain)?;
             let made = register(&Engine::new(running.service().in_process()), request).await;
-            running.end().await;
+            running.end(Vec::new()).await;
             made?
         }
     };

@@ -22,7 +22,7 @@ use super::{
     failure::of_ledger,
     files::{self, TemporaryDirectory},
     local, logs, master_key,
-    running::{Running, address_of, ended, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
+    running::{Running, address_of, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
     say,
     serve::required,
     settings::{SettingsArgs, push},
@@ -141,8 +141,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 
     let end = running.until_end().await;
     stop.tell();
-    ended(ports).await;
-    running.end().await;
+    running.end(ports).await;
     ledger.shutdown().await;
     end
 }

@@ -1,6 +1,6 @@
 //! How a command fails: what to tell, and the exit code that scripts can tell apart.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 use actors::StartError;
 use proto::ApiError;
@@ -12,7 +12,8 @@ use crate::config::ConfigError;
 pub(super) const EXIT_CODES: &str = "Exit codes: 0 ended as asked, 1 failed, 2 wrong command line, 3 settings cannot be used, 4 an address \
      is in use, 5 the data directory is in use or cannot be opened, 6 the ledger or the data are of another chain, 7 the \
      engine had to stop and should be started again, 8 no room is left on the disk, 9 no permission, 10 the store is \
-     corrupt or contradicts itself, 11 the store is of a newer program, 12 the clock is wrong. `pay` has codes of its own.";
+     corrupt or contradicts itself, 11 the store is of a newer program, 12 the clock is wrong, 13 the \
+     doctor found something failing. `pay` has codes of its own.";
 
 /// Why a command ended without doing its work.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,15 @@ pub enum Failure {
     /// The engine had to stop for want of room.
     #[error("the engine had to stop, no room is left on the disk of {}: make some and start it again; what was acknowledged is stored", .0.display())]
     Full(PathBuf),
+    /// The clock is behind what every ledger node says.
+    #[error("the clock is wrong: the newest block of every node is {} s in its future; set it by NTP and start again", behind.as_secs())]
+    Clock {
+        /// By how much at least.
+        behind: Duration,
+    },
+    /// The doctor found what makes payments fail.
+    #[error("{0} things are failing")]
+    Unwell(usize),
     /// The dev ledger's own file cannot be used.
     #[error("the ledger does not start: {0}")]
     Ledger(String),
@@ -89,6 +99,8 @@ impl Failure {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Other(_) | Self::Refused(_) | Self::File { .. } => 1,
+            Self::Clock { .. } => 12,
+            Self::Unwell(_) => 13,
             Self::Config(_) => 3,
             Self::Simulation(code) => *code,
             Self::Pay(failure) => failure.exit_code(),
@@ -164,7 +176,8 @@ mod tests {
         assert_eq!(of(OpenError::SchemaNewer { found: 2, known: 1 }), 11);
         assert_eq!(Failure::Full(path()).exit_code(), 8);
         assert_eq!(Failure::Engine(String::new()).exit_code(), 7);
-        for code in 0..=12 {
+        assert_eq!(Failure::Clock { behind: Duration::from_secs(31) }.exit_code(), 12);
+        for code in 0..=13 {
             assert!(EXIT_CODES.contains(&format!(" {code} ")), "{code} is not explained");
         }
     }

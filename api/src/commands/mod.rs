@@ -5,7 +5,9 @@ use std::{io::Write as _, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 mod admin;
+mod clock;
 mod dev;
+mod doctor;
 mod duration;
 mod facade;
 mod failure;
@@ -73,6 +75,8 @@ enum Command {
     Compact(store::CompactArgs),
     /// Writes every record as a line of JSON, without secrets
     Export(store::ExportArgs),
+    /// Looks at settings, nodes, disk, clock and webhooks, and says what to do
+    Doctor(doctor::Args),
     /// Shows the settings in force and where each is from, without secrets.
     Config(show::Args),
 }
@@ -118,6 +122,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Verify(args) => Box::pin(store::verify(args)).await,
             Command::Compact(args) => Box::pin(store::compact(args)).await,
             Command::Export(args) => Box::pin(store::export(args)).await,
+            Command::Doctor(args) => Box::pin(doctor::run(args)).await,
             Command::Config(args) => show::run(args),
         }
     })
@@ -154,6 +159,7 @@ mod tests {
             "hivetill verify --file b.redb --json",
             "hivetill compact --data d",
             "hivetill export --data d --to e.jsonl",
+            "hivetill doctor --data d --node http://a --node http://b --network dev --webhook https://a --json",
             "hivetill config --reference",
             "hivetill load mixed --url http://127.0.0.1:1 --api-key k --connections 4 --duration 5s --rate 100 --json",
             "hivetill ledger --listen 127.0.0.1:0 --state f",

@@ -4,6 +4,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use actors::{
@@ -19,7 +20,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use tracing::info;
 
 use super::{
-    Failure, files, local, master_key,
+    Failure, clock, files, local, master_key,
     stop::{self, Stop},
 };
 use crate::{
@@ -34,6 +35,9 @@ use crate::{
         server::{self as grpc_server, Access},
     },
 };
+
+/// How long an orderly end may take: a little less than a service manager waits.
+const STOP_TIMEOUT: Duration = Duration::from_secs(24);
 
 /// An engine at work.
 pub(super) struct Running {
@@ -54,6 +58,9 @@ impl Running {
         }
         let webhooks = HttpWebhooks::new(config.webhook_addresses())
             .map_err(|error| Failure::Other(format!("cannot set up TLS: {error}")))?;
+        if config.text("network") == "mainnet" {
+            clock::check(&SystemClock, &nodes).await?;
+        }
         let environment = Environment {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
@@ -98,10 +105,20 @@ impl Running {
         if self.store.is_full() { Failure::Full(self.data.clone()) } else { Failure::Engine(why) }
     }
 
-    /// Stops the actors, then closes the store: what was acknowledged is on disk already.
-    pub(super) async fn end(self) {
-        self.tree.stop().await;
-        self.store.close().await;
+    /// Lets the ports end what they are doing, stops the actors, then closes the store. What takes too long is left
+    /// behind: what was acknowledged is on disk already.
+    pub(super) async fn end(self, ports: Vec<JoinHandle<()>>) {
+        let begun = tokio::time::Instant::now();
+        let in_order = async {
+            ended(ports).await;
+            self.tree.stop().await;
+            self.store.close().await;
+        };
+        if tokio::time::timeout(STOP_TIMEOUT, in_order).await.is_err() {
+            tracing::warn!("not everything ended within {STOP_TIMEOUT:?}; the rest is left as it is");
+        } else {
+            info!("stopped after {:.1?}", begun.elapsed());
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use super::{
     Failure, local, logs,
-    running::{Running, ended, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
+    running::{Running, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
     settings::{EngineFlags, FacadeFlags, SettingsArgs},
     stop::Stop,
 };
@@ -49,8 +49,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     ports.extend(serve_metrics(exporter, metrics, &stop)?);
     let end = running.until_end().await;
     stop.tell();
-    ended(ports).await;
-    running.end().await;
+    running.end(ports).await;
     end
 }
 
@@ -79,8 +78,7 @@ pub(super) async fn run_engine(args: EngineArgs) -> Result<(), Failure> {
     ports.extend(serve_metrics(exporter, metrics, &stop)?);
     let end = running.until_end().await;
     stop.tell();
-    ended(ports).await;
-    running.end().await;
+    running.end(ports).await;
     end
 }
 

@@ -292,7 +292,9 @@ impl Facade {
         if let Some(limits) = self.edge.limits.as_ref().filter(|_| is_bad_key && key.is_some()) {
             limits.note_bad_key(client);
         }
-        let name = id.to_str().unwrap_or_default();
+        let request_id = id.clone();
+        let request_id = request_id.to_str().unwrap_or_default();
+        let name = request_id;
         let mut response = match result {
             Ok(response) => response,
             Err(refusal) if path.starts_with("/dashboard") => dashboard::refusal(&refusal.error, name),
@@ -316,7 +318,12 @@ impl Facade {
         }
         limits::write_headers(&standings, response.headers_mut());
         answer::finish(&mut response, id, is_api);
-        self.metrics.answered(response.status(), begun.elapsed());
+        let took = begun.elapsed();
+        self.metrics.answered(response.status(), took);
+        // A checkout address is a secret of its customer's.
+        let shown = if path.starts_with("/for/") { "/for/…" } else { path };
+        let status = response.status().as_u16();
+        tracing::debug!(request.id = %request_id, method = %head.method, path = shown, status, ?took, "{status} {shown}");
         response
     }
 }

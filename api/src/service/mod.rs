@@ -33,10 +33,12 @@ mod merchants;
 mod payments;
 pub mod server;
 mod small;
+mod traced;
 mod webhooks;
 mod x402;
 
 pub use maintenance::Maintenance;
+use traced::Traced;
 
 /// The engine behind the generated servers. Cheap to clone.
 #[derive(Clone)]
@@ -57,20 +59,20 @@ impl Service {
     pub fn in_process(&self) -> Transport {
         Transport::local(
             Local::default()
-                .with(PaymentsServer::new(self.clone()))
-                .with(CheckoutServer::new(self.clone()))
-                .with(MerchantsServer::new(self.clone()))
-                .with(ApiKeysServer::new(self.clone()))
-                .with(AuditLogServer::new(self.clone()))
-                .with(ExportsServer::new(self.clone()))
-                .with(EventsServer::new(self.clone()))
-                .with(ReconciliationServer::new(self.clone()))
-                .with(ComplianceServer::new(self.clone()))
-                .with(BillingServer::new(self.clone()))
-                .with(FeesServer::new(self.clone()))
-                .with(SystemServer::new(self.clone()))
-                .with(WebhookEndpointsServer::new(self.clone()))
-                .with(X402Server::new(self.clone())),
+                .with(Traced(PaymentsServer::new(self.clone())))
+                .with(Traced(CheckoutServer::new(self.clone())))
+                .with(Traced(MerchantsServer::new(self.clone())))
+                .with(Traced(ApiKeysServer::new(self.clone())))
+                .with(Traced(AuditLogServer::new(self.clone())))
+                .with(Traced(ExportsServer::new(self.clone())))
+                .with(Traced(EventsServer::new(self.clone())))
+                .with(Traced(ReconciliationServer::new(self.clone())))
+                .with(Traced(ComplianceServer::new(self.clone())))
+                .with(Traced(BillingServer::new(self.clone())))
+                .with(Traced(FeesServer::new(self.clone())))
+                .with(Traced(SystemServer::new(self.clone())))
+                .with(Traced(WebhookEndpointsServer::new(self.clone())))
+                .with(Traced(X402Server::new(self.clone()))),
         )
     }
 

@@ -25,7 +25,7 @@ use tonic::{
     transport::{Identity, Server, ServerTlsConfig, server::Connected},
 };
 
-use super::{Maintenance, Service};
+use super::{Maintenance, Service, traced::Traced};
 
 /// Streams one connection may hold at once.
 const MAX_STREAMS: u32 = 1_024;
@@ -101,6 +101,7 @@ where
     let mut server = Server::builder()
         .max_concurrent_streams(MAX_STREAMS)
         .http2_keepalive_interval(Some(KEEPALIVE))
+        .layer(tower::layer::layer_fn(Traced))
         .layer(InterceptorLayer::new(Guard { token: access.token }));
     if let Some((certificate, key)) = access.tls {
         server = server.tls_config(ServerTlsConfig::new().identity(Identity::from_pem(certificate, key)))?;

@@ -1,0 +1,193 @@
+//! The ledger's nodes and the clock, as `doctor` sees them: chain, hard fork, lag, and whether they tell the same.
+
+use std::{sync::Arc, time::Duration};
+
+use actors::{
+    environment::{Clock as _, Node},
+    hive_rpc::HiveRpc,
+    system::SystemClock,
+};
+use engine::{hive::ChainId, ledger::Block, time::Timestamp};
+use serde_json::{Value, json};
+
+use super::{CLOCK_WARNS, Findings, host};
+use crate::{commands::clock, config::Config};
+
+/// How old a head may be before a node is behind, and before nobody should use it.
+const LAG_WARNS: Duration = Duration::from_secs(30);
+const LAG_FAILS: Duration = Duration::from_secs(300);
+/// Blocks that are held against those of other nodes.
+const COMPARED: u32 = 20;
+/// The hard forks this program knows: the packing of signed transactions changed with the first.
+const KNOWN_HARDFORKS: std::ops::RangeInclusive<u32> = 26..=28;
+
+/// What a node that answers told.
+struct Seen {
+    name: String,
+    node: Arc<HiveRpc>,
+    irreversible: u32,
+    head_time: Timestamp,
+    blocks: Vec<Block>,
+}
+
+/// Asks every node of the settings, then holds them and the clock against each other.
+pub(super) async fn look(config: &Config, findings: &mut Findings) {
+    let timeout = config.millis("ledger.request_timeout_ms");
+    let mut seen = Vec::new();
+    let mut dates = Vec::new();
+    for url in config.list("ledger.nodes") {
+        let what = format!("node {}", host(&url));
+        if let Some(node) = one(config, &what, &url, timeout, findings).await {
+            seen.push(node);
+        }
+        dates.extend(date_of(&url, timeout).await);
+    }
+    if seen.is_empty() {
+        let remedy = "check this machine's network, or name other nodes in ledger.nodes";
+        findings.fail("nodes", "none can be used: no payment is seen until one answers", remedy);
+    }
+    compare(&mut seen, findings).await;
+    the_clock(config, &seen, &mut dates, findings);
+}
+
+async fn one(config: &Config, what: &str, url: &str, timeout: Duration, findings: &mut Findings) -> Option<Seen> {
+    let node = match HiveRpc::new(url, timeout) {
+        Ok(node) => Arc::new(node),
+        Err(error) => {
+            findings.fail(what, error.without_url().to_string(), "this machine's TLS cannot be set up");
+            return None;
+        }
+    };
+    let identity = match node.identity().await {
+        Ok(identity) => identity,
+        Err(error) => {
+            findings.fail(what, error.to_string(), "if it stays so, name another node in ledger.nodes");
+            return None;
+        }
+    };
+    let wanted = ChainId::parse(config.text("chain_id"));
+    if wanted != Some(identity.chain_id) || identity.is_development != (config.text("network") == "dev") {
+        let seen = format!("it serves another chain: {} ({})", identity.chain_id, identity.version);
+        findings.fail(what, seen, "take it out of ledger.nodes; the engine refuses to start with it (exit code 6)");
+        return None;
+    }
+    let head = match node.head().await {
+        Ok(head) => head,
+        Err(error) => {
+            findings.fail(what, error.to_string(), "if it stays so, name another node in ledger.nodes");
+            return None;
+        }
+    };
+    let lag = SystemClock.now().since(head.time);
+    let told = format!("block {}, {} s old, {}", head.block_id.number(), lag.as_secs(), identity.version);
+    match lag {
+        lag if lag > LAG_FAILS => findings.fail(what, told, "it has stopped, or this machine's clock is ahead"),
+        lag if lag > LAG_WARNS => findings.warn(what, told, "it is behind; if it stays so, name another"),
+        _ => findings.well(what, told),
+    }
+    hard_fork(what, url, timeout, findings).await;
+    let name = what.to_owned();
+    Some(Seen { name, node, irreversible: head.irreversible_num, head_time: head.time, blocks: Vec::new() })
+}
+
+async fn hard_fork(what: &str, url: &str, timeout: Duration, findings: &mut Findings) {
+    let version = call(url, timeout, "database_api.get_hardfork_properties").await;
+    let version = version.as_ref().and_then(|result| result["current_hardfork_version"].as_str());
+    let number = version.and_then(|version| version.split('.').nth(1)?.parse::<u32>().ok());
+    match number {
+        None => findings.warn(what, "it does not tell its hard fork", "compare the chain's with docs/operations.md"),
+        Some(number) if number > *KNOWN_HARDFORKS.end() => findings.warn(
+            what,
+            format!("the chain is at hard fork {number}, newer than this program"),
+            "look for a newer Hivetill, and at what that hard fork changes",
+        ),
+        Some(number) if number < *KNOWN_HARDFORKS.start() => {
+            findings.fail(what, format!("it is at hard fork {number}"), "it is out of date: name another node");
+        }
+        Some(number) => findings.well(what, format!("hard fork {number}")),
+    }
+}
+
+/// Holds the newest blocks that every node calls irreversible against each other. With two that differ nobody can say
+/// which of them lies.
+async fn compare(seen: &mut [Seen], findings: &mut Findings) {
+    let Some(last) = seen.iter().map(|node| node.irreversible).min().filter(|last| *last > 0) else { return };
+    if seen.len() < 2 {
+        return;
+    }
+    let first = last.saturating_sub(COMPARED - 1).max(1);
+    for node in seen.iter_mut() {
+        match node.node.blocks(first, last - first + 1).await {
+            Ok(blocks) => node.blocks = blocks,
+            Err(error) => findings.fail(&node.name, format!("it gives no blocks: {error}"), "name another node"),
+        }
+    }
+    let told: Vec<&Seen> = seen.iter().filter(|node| !node.blocks.is_empty()).collect();
+    let like = |node: &Seen| told.iter().filter(|other| other.blocks == node.blocks).count();
+    let most = told.iter().map(|node| like(node)).max().unwrap_or(0);
+    for node in &told {
+        let agree = like(node);
+        if agree == told.len() {
+            continue;
+        }
+        let others = told.iter().filter(|other| other.blocks != node.blocks);
+        let first = others.flat_map(|other| other.blocks.iter().zip(&node.blocks)).find(|(theirs, its)| theirs != its);
+        let number = first.map_or(last, |(_, its)| its.number());
+        if agree < most {
+            let seen = format!("it tells block {number} otherwise than {} of {} nodes", most, told.len());
+            findings.fail(&node.name, seen, "do not believe it: take it out of ledger.nodes");
+        } else if most * 2 <= told.len() {
+            let seen = format!("it and another tell block {number} differently; nobody can say which is right");
+            findings.fail(&node.name, seen, "name a third node in ledger.nodes: two of three decide");
+        }
+    }
+    if most == told.len() && told.len() > 1 {
+        findings.well("nodes", format!("{} nodes tell the same of blocks {first} to {last}", told.len()));
+    }
+}
+
+/// Holds our clock against the nodes' heads, and against what their web servers say.
+fn the_clock(config: &Config, seen: &[Seen], dates: &mut [(Timestamp, Timestamp)], findings: &mut Findings) {
+    let what = "clock";
+    let remedy = "set it by NTP (chrony, systemd-timesyncd): sessions expire and webhooks are signed by it";
+    let now = SystemClock.now();
+    let heads: Vec<Timestamp> = seen.iter().map(|node| node.head_time).collect();
+    if config.text("network") == "mainnet"
+        && let Some(behind) = clock::behind(now, &heads)
+    {
+        return findings.fail(what, format!("it is at least {} s behind the chain", behind.as_secs()), remedy);
+    }
+    // The middle one: a single server with a wrong clock decides nothing.
+    dates.sort_by_key(|(theirs, ours)| theirs.since(*ours).as_millis().cmp(&ours.since(*theirs).as_millis()));
+    let Some((theirs, ours)) = dates.get(dates.len() / 2).copied() else {
+        return findings.warn(what, "nobody told the time to compare with", "look at timedatectl");
+    };
+    let off = theirs.since(ours).max(ours.since(theirs));
+    // A date in a header is cut to the second.
+    if off > clock::ALLOWANCE {
+        findings.fail(what, format!("it is {} s off", off.as_secs()), remedy);
+    } else if off > CLOCK_WARNS {
+        findings.warn(what, format!("it is {} s off", off.as_secs()), remedy);
+    } else {
+        findings.well(what, "it is right");
+    }
+}
+
+async fn call(url: &str, timeout: Duration, method: &str) -> Option<Value> {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}});
+    let answer = client(timeout)?.post(url).json(&body).send().await.ok()?;
+    let mut answer: Value = answer.json().await.ok()?;
+    Some(answer["result"].take())
+}
+
+/// Returns the time a node's web server tells, and ours.
+async fn date_of(url: &str, timeout: Duration) -> Option<(Timestamp, Timestamp)> {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "database_api.get_version", "params": {}});
+    let answer = client(timeout)?.post(url).json(&body).send().await.ok()?;
+    let date = answer.headers().get(http::header::DATE)?.to_str().ok()?;
+    Some((clock::http_date(date)?, SystemClock.now()))
+}
+
+fn client(timeout: Duration) -> Option<reqwest::Client> {
+    reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(timeout).build().ok()
+}

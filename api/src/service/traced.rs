@@ -1,0 +1,51 @@
+//! The name of a request, from the call that brings it to the log lines of whoever works on it.
+
+use std::task::{Context, Poll};
+
+use tonic::server::NamedService;
+use tower::Service;
+use tracing::{Instrument, Span, instrument::Instrumented};
+
+/// Works on each call within a span that bears the request's name. Reads are left alone: they change nothing that a log
+/// would tell of, and a span costs as much as a read.
+#[derive(Debug, Clone)]
+pub(super) struct Traced<S>(pub(super) S);
+
+/// What the methods that only read begin with.
+const READS: [&str; 5] = ["Get", "List", "Watch", "Find", "Export"];
+
+impl<S: NamedService> NamedService for Traced<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S, B> Service<http::Request<B>> for Traced<S>
+where
+    S: Service<http::Request<B>>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Instrumented<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let span = span_of(&request);
+        let _entered = span.enter();
+        self.0.call(request).instrument(span.clone())
+    }
+}
+
+fn span_of<B>(request: &http::Request<B>) -> Span {
+    let method = request.uri().path().rsplit('/').next().unwrap_or_default();
+    let name = request.headers().get(proto::caller::REQUEST_ID).and_then(|name| name.to_str().ok());
+    // Whoever calls over the network may send anything.
+    let name = name.filter(|name| name.len() <= 64 && name.bytes().all(|b| b.is_ascii_graphic()));
+    match name {
+        Some(name) if !READS.iter().any(|read| method.starts_with(read)) => {
+            tracing::info_span!("call", request.id = name)
+        }
+        _ => Span::none(),
+    }
+}

@@ -1,0 +1,132 @@
+//! The doctor: well is told as well, and what is wrong by its name and with what to do.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Dev, Ledger, LedgerHouse, Process, Receiver, Reply, Serve, folder};
+
+crate::tests!(
+    a_gateway_that_is_well_is_told_so,
+    a_dead_node_and_a_foreign_one_are_named,
+    a_lying_node_is_found_among_three,
+    an_endpoint_is_tried_and_a_readable_master_key_is_noticed,
+);
+
+/// Runs the doctor on a development ledger; returns its exit code and what it found.
+#[track_caller]
+fn doctor(data: &Path, more: &[&str]) -> (i32, Value) {
+    let data = format!("--data={}", data.display());
+    let mut args = vec!["doctor", "--json", "--network=dev", &data];
+    args.extend(more);
+    let ended = Process::start(&args).finish();
+    assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+    (ended.code.expect("it ended by itself"), serde_json::from_str(&ended.stdout).expect("a line of JSON"))
+}
+
+/// Returns what was found of a thing with this grade.
+fn found<'v>(said: &'v Value, grade: &str) -> Vec<&'v Value> {
+    said["findings"].as_array().expect("findings").iter().filter(|finding| finding["grade"] == grade).collect()
+}
+
+#[track_caller]
+fn failing<'v>(said: &'v Value, what: &str) -> &'v Value {
+    let failing = found(said, "failing");
+    let finding = failing.into_iter().find(|finding| finding["what"].as_str().is_some_and(|is| is.contains(what)));
+    let finding = finding.unwrap_or_else(|| panic!("nothing failing of {what}: {said}"));
+    assert!(finding["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{finding}");
+    finding
+}
+
+fn a_gateway_that_is_well_is_told_so() {
+    let folder = folder("doctor");
+    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let data = folder.join("data");
+    let node = format!("--node={}", ledger.ledger.rpc.base);
+    let (code, said) = doctor(&data, &[&node]);
+    assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
+    assert!(!data.join("hivetill.redb").exists(), "it looks and makes nothing");
+    let _serve = Serve::start(&data, &ledger.ledger);
+    let (code, said) = doctor(&data, &[&node]);
+    assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
+    let well: Vec<&str> = found(&said, "ok").iter().map(|finding| finding["what"].as_str().expect("a text")).collect();
+    for what in ["data directory", "disk", "engine", "clock"] {
+        assert!(well.contains(&what), "{what}: {said}");
+    }
+    let seen: Vec<String> = found(&said, "ok").iter().map(|finding| finding["seen"].to_string()).collect();
+    assert!(seen.iter().any(|seen| seen.contains("hard fork 28")), "{said}");
+    assert!(seen.iter().any(|seen| seen.contains("it runs well")), "{said}");
+    let text = Process::start(&["doctor", "--network=dev", &node, &format!("--data={}", data.display())]).finish();
+    assert!(text.success && text.stdout.contains("->") && text.stdout.contains("warning"), "{text:?}");
+}
+
+fn a_dead_node_and_a_foreign_one_are_named() {
+    let dev = Dev::start();
+    let data = folder("doctor");
+    let node = dev.ledger.rpc.base.as_str();
+    let (code, said) = doctor(&data, &["--node", node, "--node=http://127.0.0.1:1"]);
+    assert_eq!(code, 13, "{said}");
+    failing(&said, "node 127.0.0.1:1");
+    assert_eq!(found(&said, "failing").len(), 1, "{said}");
+    let zeros = format!("--set=chain_id={}", "0".repeat(64));
+    let (code, said) = doctor(&data, &["--node", node, &zeros]);
+    assert_eq!(code, 13, "{said}");
+    assert!(failing(&said, "node")["seen"].as_str().is_some_and(|seen| seen.contains("another chain")));
+    failing(&said, "nodes");
+    dev.ledger.disconnect(true);
+    let (code, said) = doctor(&data, &["--node", node]);
+    assert_eq!(code, 13, "{said}");
+}
+
+fn a_lying_node_is_found_among_three() {
+    let folder = folder("doctor");
+    let chain = folder.join("chain");
+    let listen = ["--listen", "127.0.0.1:0"].repeat(3);
+    let mut args = vec!["ledger", "--json", "--control-listen", "127.0.0.1:0", "--block-interval", "250ms"];
+    args.extend(listen);
+    args.extend(["--state", chain.to_str().expect("a path")]);
+    let mut process = Process::start(&args);
+    let said = process.ready();
+    let nodes: Vec<&str> = said["nodes"].as_array().expect("nodes").iter().filter_map(Value::as_str).collect();
+    let ledger = Ledger::new(nodes[0], said["control"].as_str().expect("control"));
+    let to = ledger.account("shop");
+    ledger.order("transfer", &json!({ "from": "alice", "to": to.name, "amount": "1.000 HBD", "memo": "x" }));
+    ledger.produce(4);
+    let flags: Vec<String> = nodes.iter().map(|node| format!("--node={node}")).collect();
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let (code, said) = doctor(&folder, &flags);
+    assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
+    ledger.order("node", &json!({ "node": 1, "lie": { "kind": "inflateTransfers" } }));
+    let (code, said) = doctor(&folder, &flags);
+    assert_eq!(code, 13, "{said}");
+    let liar = nodes[1].trim_start_matches("http://");
+    assert!(failing(&said, liar)["seen"].as_str().is_some_and(|seen| seen.contains("otherwise")), "{said}");
+    assert_eq!(found(&said, "failing").len(), 1, "only the liar: {said}");
+    let (code, said) = doctor(&folder, &flags[..2]);
+    assert_eq!((code, found(&said, "failing").len()), (13, 2), "of two nobody can say which: {said}");
+}
+
+fn an_endpoint_is_tried_and_a_readable_master_key_is_noticed() {
+    let dev = Dev::start();
+    let data = folder("doctor");
+    let node = format!("--node={}", dev.ledger.rpc.base);
+    let receiver = Receiver::start();
+    let plain = "--set=webhooks.allow_insecure=true";
+    let (code, said) = doctor(&data, &[&node, plain, "--webhook", &receiver.url()]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(receiver.hook(0).json()["from"], "hivetill doctor");
+    receiver.reply(&[Reply::Status(500)]);
+    let (code, said) = doctor(&data, &[&node, plain, "--webhook", &receiver.url()]);
+    assert_eq!(code, 13);
+    failing(&said, "webhooks");
+    let (code, said) = doctor(&data, &[&node, "--webhook", &receiver.url()]);
+    assert!(code == 13 && failing(&said, "webhooks")["seen"].as_str().is_some_and(|seen| seen.contains("https")));
+    let (code, said) = doctor(&data, &[&node, "--webhook", "https://10.0.0.1/hook"]);
+    assert!(code == 13 && failing(&said, "webhooks")["seen"].as_str().is_some_and(|seen| seen.contains("private")));
+    let key = data.join("key");
+    fs::write(&key, "00".repeat(32)).expect("written");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).expect("ours");
+    let (code, said) = doctor(&data, &[&node, &format!("--set=master_key_file={}", key.display())]);
+    assert!(code == 13 && failing(&said, "settings")["remedy"].as_str().is_some_and(|r| r.contains("600")), "{said}");
+    assert!(!said.to_string().contains("0000000000"), "{said}");
+}

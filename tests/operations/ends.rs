@@ -1,0 +1,227 @@
+//! How a gateway ends: in time when asked, with a reason and a code of its own when it must.
+
+use std::{
+    fs,
+    io::Write,
+    net::{TcpListener, TcpStream},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use serde_json::json;
+
+use crate::harness::{Api, LedgerHouse, Process, Serve, Shop, Stopwatch, folder, order, until, until_ready};
+
+crate::tests!(
+    a_file_that_may_not_grow_stops_the_gateway_and_loses_nothing,
+    a_gateway_whose_nodes_are_all_dead_starts_and_credits_later,
+    it_ends_in_time_though_streams_and_webhooks_are_under_way,
+);
+
+/// Every test of this room; what this machine does not allow counts as ignored.
+pub(super) fn all() -> Vec<libtest_mimic::Trial> {
+    let name = |name: &str| crate::title(module_path!(), name);
+    let full = libtest_mimic::Trial::test(name("a_full_file_system_stops_the_gateway_and_loses_nothing"), || {
+        a_full_file_system_stops_the_gateway_and_loses_nothing();
+        Ok(())
+    });
+    let denied = libtest_mimic::Trial::test(name("what_may_not_be_read_has_its_own_code"), || {
+        what_may_not_be_read_has_its_own_code();
+        Ok(())
+    });
+    let mut all = tests();
+    all.push(full.with_ignored_flag(!can_mount()));
+    all.push(denied.with_ignored_flag(stranger().is_none()));
+    all
+}
+
+const BINARY: &str = env!("CARGO_BIN_EXE_hivetill");
+const PRICE: &str = "1.500 HBD";
+
+fn sh(script: &str) -> bool {
+    Command::new("sh").args(["-c", script]).output().is_ok_and(|output| output.status.success())
+}
+
+fn can_mount() -> bool {
+    let place = folder("mount");
+    let place = place.display();
+    sh(&format!("mount -t tmpfs -o size=1m tmpfs {place} && umount {place}"))
+}
+
+/// Returns how to run the binary as somebody who may not read what we write.
+fn stranger() -> Option<String> {
+    let as_nobody = format!("setpriv --reuid 65534 --regid 65534 --clear-groups {BINARY}");
+    if !sh("test $(id -u) = 0") {
+        return Some(BINARY.to_owned());
+    }
+    sh(&format!("{as_nobody} --version")).then_some(as_nobody)
+}
+
+fn ledger() -> (LedgerHouse, PathBuf) {
+    let folder = folder("ends");
+    (LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0"), folder)
+}
+
+/// Starts `serve` from a shell that prepares for it.
+fn serve_after(prepare: &str, data: &Path, ledger: &LedgerHouse) -> Serve {
+    let args: Vec<String> = Serve::args(data, &ledger.ledger, &[]).into_iter().map(|arg| format!("'{arg}'")).collect();
+    let script = format!("{prepare}; exec {BINARY} {}", args.join(" "));
+    let mut process = Process::program("sh", &folder("cwd"), &["-c", &script]);
+    let api = Api::new(&format!("http://{}", process.log_after("listening on ")));
+    until_ready(&api);
+    Serve { api, process }
+}
+
+/// Creates payments until none is taken any more; returns the ids of those that were.
+#[track_caller]
+fn fill(shop: &Shop) -> Vec<String> {
+    let mut body = order();
+    body["description"] = json!("x".repeat(250));
+    let mut made = Vec::new();
+    until("the disk to be full", || {
+        for _ in 0..200 {
+            match shop.post("/api/public/payments", &body).try_send() {
+                Ok(answer) if answer.status == 201 => {
+                    made.push(answer.json()["id"].as_str().expect("an id").to_owned());
+                }
+                Ok(answer) => {
+                    answer.refused(503, "store_unavailable");
+                    return Some(());
+                }
+                Err(_) => return Some(()),
+            }
+        }
+        None
+    });
+    made
+}
+
+/// Expects that the gateway ends for want of room, and that the next one has every payment.
+#[track_caller]
+fn nothing_is_lost(mut full: Serve, shop: &Shop, made: &[String], restart: impl FnOnce() -> Serve) {
+    let status = full.process.wait();
+    assert_eq!(status.code(), Some(8), "{}", full.process.log());
+    assert!(full.process.log().contains("no room is left"), "{}", full.process.log());
+    assert!(!made.is_empty());
+    let serve = restart();
+    let shop = Shop { api: serve.api.clone(), ..shop.clone() };
+    for id in made {
+        assert_eq!(shop.payment(id)["status"], "pending");
+    }
+    shop.open_payment();
+}
+
+fn a_file_that_may_not_grow_stops_the_gateway_and_loses_nothing() {
+    let (ledger, folder) = ledger();
+    let data = folder.join("data");
+    // The signal would end the process before it could say why; a service manager sends none either.
+    let serve = serve_after("trap '' XFSZ; ulimit -f 4096", &data, &ledger);
+    let shop = Shop::open(&serve.api, &ledger.ledger);
+    let made = fill(&shop);
+    nothing_is_lost(serve, &shop, &made, || Serve::start(&data, &ledger.ledger));
+}
+
+/// Unmounts when the test is over, however it ends.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        sh(&format!("umount -l {}", self.0.display()));
+    }
+}
+
+fn a_full_file_system_stops_the_gateway_and_loses_nothing() {
+    let (ledger, folder) = ledger();
+    let disk = folder.join("disk");
+    fs::create_dir(&disk).expect("made");
+    assert!(sh(&format!("mount -t tmpfs -o size=4m,mode=0700 tmpfs {}", disk.display())));
+    let mounted = Mounted(disk.clone());
+    let data = disk.join("data");
+    let serve = serve_after("true", &data, &ledger);
+    let shop = Shop::open(&serve.api, &ledger.ledger);
+    let made = fill(&shop);
+    nothing_is_lost(serve, &shop, &made, || {
+        assert!(sh(&format!("mount -o remount,size=64m {}", disk.display())));
+        Serve::start(&data, &ledger.ledger)
+    });
+    drop(mounted);
+}
+
+fn what_may_not_be_read_has_its_own_code() {
+    let (ledger, folder) = ledger();
+    let data = folder.join("data");
+    let mut serve = Serve::start(&data, &ledger.ledger);
+    assert!(serve.process.stop().success());
+    let file = data.join("hivetill.redb");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("ours");
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o500)).expect("ours");
+    let run = stranger().expect("this test is ignored otherwise");
+    for command in ["verify", "serve --listen 127.0.0.1:0"] {
+        let script = format!("exec {run} {command} --data {}", data.display());
+        let ended = Process::program("sh", &folder, &["-c", &script]).finish();
+        assert_eq!(ended.code, Some(9), "{command}: {ended:?}");
+        assert!(ended.stderr.contains("no permission"), "{command}: {ended:?}");
+    }
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).expect("ours");
+}
+
+fn a_gateway_whose_nodes_are_all_dead_starts_and_credits_later() {
+    let (ledger, folder) = ledger();
+    let data = folder.join("data");
+    let mut serve = Serve::start(&data, &ledger.ledger);
+    let shop = Shop::open(&serve.api, &ledger.ledger);
+    let paid = shop.open_payment();
+    ledger.ledger.disconnect(true);
+    let params = json!({ "from": "alice", "to": shop.account.name, "amount": PRICE, "memo": paid.memo });
+    ledger.ledger.order("transfer", &params);
+    assert!(serve.process.stop().success());
+    let serve = Serve::start_unready(&data, &ledger.ledger);
+    let shop = Shop { api: serve.api.clone(), ..shop };
+    until("an answer", || serve.api.get("/livez").try_send().ok());
+    assert_eq!(serve.api.get("/api/health").send().ok(200), json!({ "status": "degraded" }));
+    assert_eq!(serve.api.get("/readyz").send().status, 503);
+    let blind = shop.open_payment();
+    assert_eq!(shop.payment(&paid.id)["status"], "pending", "nobody can know");
+    let params = json!({ "from": "alice", "to": shop.account.name, "amount": PRICE, "memo": blind.memo });
+    ledger.ledger.order("transfer", &params);
+    ledger.ledger.disconnect(false);
+    shop.until_status(&paid.id, "completed");
+    shop.until_status(&blind.id, "completed");
+    until_ready(&serve.api);
+}
+
+fn it_ends_in_time_though_streams_and_webhooks_are_under_way() {
+    let (ledger, folder) = ledger();
+    let data = folder.join("data");
+    let mut serve = Serve::start(&data, &ledger.ledger);
+    let shop = Shop::open(&serve.api, &ledger.ledger);
+    // It takes the connection and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/hook", silent.local_addr().expect("bound"));
+    shop.update(&json!({ "webhookUrl": url })).ok(200);
+    let address = serve.api.base.trim_start_matches("http://").to_owned();
+    let watched = shop.open_payment();
+    let paths = ["/api/public/events/stream".to_owned(), format!("/for/{}/events", watched.slug)];
+    let streams: Vec<TcpStream> = paths
+        .iter()
+        .map(|path| {
+            let mut stream = TcpStream::connect(&address).expect("it listens");
+            let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\r\n", shop.key);
+            stream.write_all(head.as_bytes()).expect("sent");
+            stream
+        })
+        .collect();
+    let mut half = TcpStream::connect(&address).expect("it listens");
+    half.write_all(b"POST /api/public/payments HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{").expect("sent");
+    shop.cancel(&shop.open_payment().id).ok(200);
+    let (_hook, _) = silent.accept().expect("the webhook comes");
+    let watch = Stopwatch::start();
+    let status = serve.process.stop();
+    assert!(status.success(), "{status:?}\n{}", serve.process.log());
+    assert!(watch.elapsed() < Duration::from_secs(25), "{:?}\n{}", watch.elapsed(), serve.process.log());
+    drop((streams, half));
+    let serve = Serve::start(&data, &ledger.ledger);
+    assert_eq!(Shop { api: serve.api.clone(), ..shop }.payment(&watched.id)["status"], "pending");
+}

@@ -1,0 +1,105 @@
+//! Logs: a request is followed by its name to whoever worked on it, and no secret is ever written.
+
+use serde_json::{Value, json};
+
+use crate::{
+    harness::{Dev, LedgerHouse, Process, Receiver, Shop, Split, folder, until},
+    x402,
+};
+
+crate::tests!(
+    a_rich_journey_leaves_no_secret_in_the_logs,
+    a_request_is_named_from_the_edge_to_the_actor,
+    two_processes_name_a_request_alike,
+);
+
+const LOUD: [&str; 2] = ["--set=log.level=trace", "--set=log.format=json"];
+
+fn lines(process: &Process) -> Vec<Value> {
+    let log = process.log();
+    log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Waits for a line with these words, and returns it.
+#[track_caller]
+fn line(process: &Process, words: &[&str]) -> Value {
+    until(&format!("a line with {words:?}"), || {
+        lines(process).into_iter().find(|line| words.iter().all(|word| line.to_string().contains(word)))
+    })
+}
+
+fn a_rich_journey_leaves_no_secret_in_the_logs() {
+    let dev = Dev::with(&LOUD);
+    let (shop, agent, receiver) = (dev.shop(), dev.ledger.account("agent"), Receiver::start());
+    shop.set_webhook(&receiver);
+    let paid = shop.open_payment();
+    let page = dev.api.get(&format!("/for/{}", paid.slug)).header("accept", "text/html").send();
+    assert_eq!(page.status, 200);
+    dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &paid.memo);
+    shop.until_status(&paid.id, "completed");
+    let shown = x402::pay_once(&shop, &dev.ledger, &agent);
+    let header = x402::show_at_address(&shop, &dev.ledger, &agent);
+    let path = format!("/api/public/merchants/{}/webhook-secret", shop.id);
+    let rotated = shop.post(&path, &json!({ "graceHours": 1 })).send();
+    let rotated = rotated.json()["webhookSecret"].as_str().expect("a secret").to_owned();
+    let wrong = "sk_live_wrongwrongwrongwrongwrongwrongwrong";
+    assert_eq!(dev.api.get("/api/public/payments").bearer(wrong).send().status, 401);
+    dev.api.get("/api/admin/merchants").bearer(dev.admin_key()).send().ok(200);
+    let login = dev.api.ask("POST", "/dashboard/login").header("content-type", "application/x-www-form-urlencoded");
+    login.body(format!("apiKey={}", shop.key)).send();
+    receiver.hook(1);
+    line(&dev.process, &[&paid.id, "completed"]);
+    let signature = shown["payload"]["signedTransaction"]["signatures"][0].as_str().expect("a signature").to_owned();
+    let secret_of = |text: &str| text.rsplit('-').next().unwrap_or_default().to_owned();
+    let log = dev.process.log();
+    assert!(lines(&dev.process).len() > 20, "the log is not as loud as it should be");
+    for (what, secret) in [
+        ("the API key", shop.key.clone()),
+        ("the webhook secret", shop.secret.clone()),
+        ("the new webhook secret", rotated),
+        ("the admin's key", dev.admin_key().to_owned()),
+        ("a wrong key", wrong.to_owned()),
+        ("the agent's key", agent.key.clone()),
+        ("alice's key", dev.demo_account("alice").key),
+        ("a signature", signature),
+        ("a payment header", header),
+        ("the secret half of a checkout address", secret_of(&paid.slug)),
+        ("any webhook secret", "whsec_".to_owned()),
+    ] {
+        assert!(secret.len() >= 6, "{what} is no secret: {secret}");
+        assert!(!log.contains(&secret), "{what} is in the log");
+    }
+}
+
+#[track_caller]
+fn named(process: &Process, words: &[&str], name: &str) {
+    let line = line(process, words);
+    assert_eq!(line["span"]["request.id"], name, "{line}");
+}
+
+fn a_request_is_named_from_the_edge_to_the_actor() {
+    let dev = Dev::with(&["--set=log.level=debug", "--set=log.format=json"]);
+    let shop = dev.shop();
+    let payment = shop.open_payment();
+    let path = format!("/api/public/payments/{}/cancel", payment.id);
+    let answer = dev.api.ask("POST", &path).bearer(&shop.key).header("x-request-id", "order-4711").send();
+    assert_eq!((answer.status, answer.header("x-request-id")), (200, Some("order-4711")));
+    named(&dev.process, &[&payment.id, "is user_cancelled"], "order-4711");
+    let edge = line(&dev.process, &["order-4711", "/cancel", "\"status\":200"]);
+    assert_eq!(edge["request.id"], "order-4711", "{edge}");
+}
+
+fn two_processes_name_a_request_alike() {
+    let folder = folder("logs");
+    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let split = Split::start(&folder.join("data"), &ledger.ledger);
+    let shop = Shop::open(&split.api, &ledger.ledger);
+    let payment = shop.open_payment();
+    let path = format!("/api/public/payments/{}/cancel", payment.id);
+    let answer = split.api.ask("POST", &path).bearer(&shop.key).header("x-request-id", "order-4712").send();
+    assert_eq!((answer.status, answer.header("x-request-id")), (200, Some("order-4712")));
+    until("the engine's line", || {
+        let log = split.engine.log();
+        log.lines().any(|line| line.contains("order-4712") && line.contains(&payment.id)).then_some(())
+    });
+}
