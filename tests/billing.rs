@@ -135,6 +135,10 @@ fn a_month_is_billed_once_and_paid_at_its_own_checkout() {
     assert_eq!((&paid["paidInvoices"][0]["status"], &paid["totalPaidCents"]), (&json!("paid"), &json!(150)));
     assert_eq!(paid["paidInvoices"][0]["invoicePaymentUrl"], Value::Null);
     assert_eq!(mine(&operator)["currentMonth"]["totalVolumeCents"], 0, "fees are no sales");
+    sell(&dev, &operator, 100_000);
+    let own = mine(&operator)["currentMonth"].clone();
+    assert_eq!((&own["totalVolumeCents"], &own["projectedInvoiceCents"]), (&json!(10_000), &json!(0)));
+    assert_eq!(ask(&dev, "overview")["totals"]["merchantsCount"], 1, "the operator is not billed");
     let of_shop = ask(&dev, &format!("merchant/{}", shop.id));
     assert_eq!(of_shop["paidInvoices"][0]["merchantHiveAccountName"], shop.account.name.as_str());
     let list = ask(&dev, &format!("periods?status=paid&merchantId={}", shop.id));
@@ -143,7 +147,7 @@ fn a_month_is_billed_once_and_paid_at_its_own_checkout() {
         &list["data"][0],
         &["merchantId", "merchantName", "merchantHiveAccountName", "merchantIconUrl", "invoiceAmountCents"],
     );
-    for query in ["status=open", "status=overdue", &format!("merchantId={}", operator.id), "page=2"] {
+    for query in ["status=invoiced", "status=overdue", &format!("status=paid&merchantId={}", operator.id), "page=2"] {
         assert_eq!(ask(&dev, &format!("periods?{query}"))["data"], json!([]), "{query}");
     }
     let log = dev.api.get(&format!("/api/admin/audit?merchantId={}", shop.id)).bearer(dev.admin_key()).send().ok(200);

@@ -64,6 +64,12 @@ impl Gateway {
         Ok(BillingSummary { merchant, current, periods, tiers: self.fee_tiers().await?.tiers })
     }
 
+    /// Says whether a merchant is billed: all are but the one that invoices are paid to.
+    #[must_use]
+    pub fn is_billed(&self, id: MerchantId) -> bool {
+        self.context().settings.billing.merchant != Some(id)
+    }
+
     /// Returns what every merchant with anything to bill used and owes.
     ///
     /// # Errors
@@ -71,7 +77,7 @@ impl Gateway {
     pub async fn billing_overview(&self) -> Result<BillingOverview, GatewayError> {
         let accounts = self.context().env.store.billing_accounts(self.now()).await.map_err(|e| self.read_failed(&e))?;
         let mut named = Vec::new();
-        for account in accounts {
+        for account in accounts.into_iter().filter(|account| self.is_billed(account.merchant)) {
             named.push((self.merchant(account.merchant).await?, account));
         }
         Ok(BillingOverview { accounts: named, tiers: self.fee_tiers().await?.tiers })

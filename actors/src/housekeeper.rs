@@ -10,7 +10,7 @@ use engine::{billing::Month, idempotency::KEY_LIFETIME, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, StrayKey, Write};
 
-use crate::{astray, billing, context::Context, sessions, timer::Timer};
+use crate::{GatewayError, astray, billing, context::Context, sessions, timer::Timer};
 
 /// How often it looks whether the moment is quiet.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -76,7 +76,9 @@ impl Housekeeper {
         }
         round.billed = Some(over);
         let done = billing::bill_what_is_over(&self.context, &self.sessions, over).await;
-        round.bill_at = now + if done.is_ok() { BILL_INTERVAL } else { BILL_RETRY };
+        // A setting that names nobody does not mend by itself.
+        let is_vain = matches!(done, Ok(()) | Err(GatewayError::NoOperator));
+        round.bill_at = now + if is_vain { BILL_INTERVAL } else { BILL_RETRY };
     }
 
     /// Events are kept for so long; what receivers answered goes with them.

@@ -19,12 +19,18 @@ use super::{
 };
 
 impl Service {
+    /// Shows a month; one of a merchant that is never billed comes to nothing.
+    fn period(&self, found: &Period, merchant: &Merchant, tiers: &Tiers, now: Timestamp) -> v1::BillingPeriod {
+        let shown = period(found, merchant, tiers, now);
+        if self.gateway.is_billed(merchant.id) { shown } else { v1::BillingPeriod { invoice_amount_cents: 0, ..shown } }
+    }
+
     async fn billing_of(&self, id: MerchantId) -> Result<Response<v1::BillingSummary>, ApiError> {
         let summary = self.gateway.billing_summary(id).await.map_err(error)?;
         let now = self.gateway.now();
         let shown = |wanted: &[Standing]| -> Vec<v1::BillingPeriod> {
             let periods = summary.periods.iter().filter(|period| wanted.contains(&period.status(now)));
-            periods.map(|found| period(found, &summary.merchant, &summary.tiers, now)).collect()
+            periods.map(|found| self.period(found, &summary.merchant, &summary.tiers, now)).collect()
         };
         let outstanding = shown(&[Standing::Invoiced, Standing::Overdue]);
         let paid = shown(&[Standing::Paid]);
@@ -34,7 +40,7 @@ impl Service {
         Ok(Response::new(v1::BillingSummary {
             merchant_id: id.to_string(),
             merchant_name: summary.merchant.name.clone(),
-            current: Some(period(&summary.current, &summary.merchant, &summary.tiers, now)),
+            current: Some(self.period(&summary.current, &summary.merchant, &summary.tiers, now)),
             outstanding_amount_cents: sum(&outstanding),
             total_paid_cents: sum(&paid),
             outstanding,
@@ -90,7 +96,7 @@ impl Billing for Service {
         };
         let found = self.gateway.billing_periods(page.into(), limit as usize, merchant, status).await.map_err(error)?;
         let (tiers, now) = (self.gateway.fee_tiers().await.map_err(error)?.tiers, self.gateway.now());
-        let periods = found.items.iter().map(|(found, merchant)| period(found, merchant, &tiers, now)).collect();
+        let periods = found.items.iter().map(|(found, merchant)| self.period(found, merchant, &tiers, now)).collect();
         Ok(Response::new(v1::ListBillingPeriodsResponse { periods, page, limit, total: found.total }))
     }
 
@@ -125,7 +131,7 @@ impl Billing for Service {
         };
         let made = asking.gateway.generate_invoices(month).await.map_err(error)?;
         let (tiers, now) = (self.gateway.fee_tiers().await.map_err(error)?.tiers, self.gateway.now());
-        let periods = made.periods.iter().map(|(found, merchant)| period(found, merchant, &tiers, now)).collect();
+        let periods = made.periods.iter().map(|(found, merchant)| self.period(found, merchant, &tiers, now)).collect();
         Ok(Response::new(v1::GenerateInvoicesResponse { periods }))
     }
 }
