@@ -271,4 +271,6 @@ async fn a_merchant_sorts_out_what_went_astray() {
     tab.goto(&format!("{}/dashboard/payments/pay_00000000000000000000000000", shop.api.base)).await;
     tab.shows("There is nothing of yours by that name.").await;
     tab.look("desk-refused").await;
+    tab.click("#back").await;
+    tab.shows("Overview").await;
 }

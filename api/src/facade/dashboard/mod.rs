@@ -258,7 +258,7 @@ fn is_safe(base_url: &str) -> bool {
 }
 
 #[derive(Template)]
-#[template(path = "message.html")]
+#[template(path = "refused.html")]
 struct RefusalPage<'a> {
     w: pages::Words,
     title: &'a str,
