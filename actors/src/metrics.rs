@@ -19,7 +19,7 @@ use prometheus_client::{
 };
 use tokio::sync::Semaphore;
 
-use crate::context::Context;
+use crate::{context::Context, supervisor::Child};
 
 type Label = [(&'static str, &'static str); 1];
 type TwoLabels = [(&'static str, &'static str); 2];
@@ -126,6 +126,14 @@ impl Metrics {
             drop(self.transitions.get_or_create(&[("status", state.word())]));
         }
         drop(self.webhooks.get_or_create(&[("outcome", "success")]));
+        drop(self.webhook_seconds.get_or_create(&[("outcome", "success")]));
+        drop(self.crashes.get_or_create(&[("actor", "session")]));
+        for operation in ["verify", "settle"] {
+            drop(self.x402.get_or_create(&[("operation", operation), ("verdict", "success")]));
+        }
+        for child in Child::ALL {
+            drop(self.crashes.get_or_create(&[("actor", child.word())]));
+        }
     }
 }
 

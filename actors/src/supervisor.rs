@@ -121,7 +121,7 @@ struct Root {
 enum Msg {}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Child {
+pub(crate) enum Child {
     Merchants,
     Sessions,
     Facilitator,
@@ -133,7 +133,19 @@ enum Child {
 }
 
 impl Child {
-    const fn word(self) -> &'static str {
+    /// Every child, in the order they are started.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Merchants,
+        Self::Sessions,
+        Self::Facilitator,
+        Self::Scanner,
+        Self::Webhooks,
+        Self::Rates,
+        Self::Housekeeper,
+        Self::VirtualTransfers,
+    ];
+
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Merchants => "merchants",
             Self::Sessions => "sessions",

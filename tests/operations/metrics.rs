@@ -1,6 +1,9 @@
 //! Metrics: a payment and its webhook are counted, in one process and in two, and nowhere else than asked for.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use crate::{
     harness::{Api, Dev, LedgerHouse, Process, Receiver, Reply, Serve, Shop, folder, until, until_ready},
@@ -13,6 +16,7 @@ crate::tests!(
     an_engine_and_a_facade_each_tell_of_their_own_half,
     a_node_that_is_gone_and_a_scanner_that_waits_are_shown,
     the_public_address_shows_no_metrics,
+    every_metric_that_an_alarm_or_the_dashboard_names_exists,
 );
 
 const LISTEN: &str = "--set=metrics.listen=127.0.0.1:0";
@@ -153,4 +157,44 @@ fn a_node_that_is_gone_and_a_scanner_that_waits_are_shown() {
 fn the_public_address_shows_no_metrics() {
     let (dev, _metrics) = dev();
     assert_eq!(dev.api.get("/metrics").send().status, 404);
+}
+
+/// Returns the names of our metrics that a text speaks of.
+fn named(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    // Files and programs are called so, too.
+    words.filter(|word| word.starts_with("hivetill_")).map(str::to_owned).collect()
+}
+
+fn every_metric_that_an_alarm_or_the_dashboard_names_exists() {
+    let (dev, metrics) = dev();
+    dev.shop().open_payment();
+    let page = metrics.get("/metrics").send().text();
+    let mut there = BTreeSet::new();
+    for line in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let (name, kind) = line.split_once(' ').expect("a name and a kind");
+        let endings: &[&str] = match kind {
+            "counter" => &["_total"],
+            "histogram" => &["_bucket", "_sum", "_count", ""],
+            "info" => &["_info"],
+            _ => &[""],
+        };
+        there.extend(endings.iter().map(|ending| format!("{name}{ending}")));
+    }
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    for file in ["deploy/grafana.json", "deploy/alarms.yml", "operations.md"] {
+        let text = std::fs::read_to_string(docs.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let unknown: Vec<_> = named(&text).difference(&there).cloned().collect();
+        assert!(unknown.is_empty(), "{file} names {unknown:?}, which nobody shows");
+        assert!(!named(&text).is_empty(), "{file} names none");
+    }
+    let board = std::fs::read_to_string(docs.join("deploy/grafana.json")).expect("read above");
+    let board: serde_json::Value = serde_json::from_str(&board).expect("JSON");
+    assert!(board["panels"].as_array().is_some_and(|panels| panels.len() > 20));
+    // What is shown is looked at: each has a place on the board.
+    let shown = named(&board.to_string());
+    for name in there.iter().filter(|name| !name.ends_with("_sum") && !name.ends_with("_count")) {
+        let seconds = name.ends_with("_seconds") || name.ends_with("_batches");
+        assert!(seconds || shown.contains(name), "{name} is on no panel");
+    }
 }

@@ -225,6 +225,11 @@ impl Config {
         if self.text("fees.mode") == "split" && self.text("fees.account").is_empty() {
             return Err(ConfigError::Together("`fees.mode` is split, and `fees.account` does not say where fees go"));
         }
+        if !cfg!(feature = "otlp") && !self.text("otlp.endpoint").is_empty() {
+            return Err(ConfigError::Together(
+                "`otlp.endpoint` is set, and this program is built without the feature otlp",
+            ));
+        }
         if self.text("data_dir").is_empty() {
             return Err(ConfigError::Together("`data_dir` must name a directory"));
         }

@@ -359,6 +359,12 @@ pub static TABLE: &[Key] = &[
         "Where Prometheus reads metrics (`GET /metrics`), apart from everything else: whoever reaches it may read them. Empty: nowhere.",
     ),
     key("log.format", Kind::Word(&["text", "json"]), "text", "How log lines are written."),
+    key(
+        "otlp.endpoint",
+        Kind::OptionalUrl,
+        "",
+        "Where spans are sent (OpenTelemetry, gRPC), such as `http://127.0.0.1:4317`. Only a build with the feature `otlp` sends any; another refuses to start with it.",
+    ),
     key("log.level", Kind::Word(&["error", "warn", "info", "debug", "trace"]), "info", "What is logged."),
 ];
 
