@@ -2,9 +2,10 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "astray",
     "billing",
+    "books",
     "common",
     "compliance",
     "events",

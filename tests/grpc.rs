@@ -19,7 +19,7 @@ crate::tests!(
     a_service_reads_and_watches_a_merchants_events,
     a_service_reads_what_a_merchant_used_and_what_it_would_be_billed,
     a_signed_payment_for_nothing_is_refused_and_for_nobody_judged,
-    compliance_is_for_admins_and_names_what_is_wrong,
+    compliance_and_books_are_for_admins_and_name_what_is_wrong,
 );
 
 /// A gateway, the token of its port, and a runtime for its clients.
@@ -285,7 +285,7 @@ fn a_service_reads_and_watches_a_merchants_events() {
     refused(keyless, Code::Unauthenticated, Reason::InvalidApiKey, &[]);
 }
 
-fn compliance_is_for_admins_and_names_what_is_wrong() {
+fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let get = v1::GetStandingRequest { merchant_id: shop.id.clone() };
@@ -314,6 +314,17 @@ fn compliance_is_for_admins_and_names_what_is_wrong() {
     refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["reason"]);
     let answer = port.run(engine.compliance().clear_hold(admin.request(clear("mer_nobody", "why"))));
     refused(answer, Code::NotFound, Reason::NotFound, &[]);
+    let answer = port.run(engine.books().list_books(with_key(&shop, v1::ListBooksRequest::default())));
+    refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
+    let wrong = v1::ListBooksRequest { before_ms: Some(-1), limit: 0 };
+    refused(
+        port.run(engine.books().list_books(admin.request(wrong))),
+        Code::InvalidArgument,
+        Reason::ValidationFailed,
+        &["cursor"],
+    );
+    let none = port.run(engine.books().list_books(admin.request(v1::ListBooksRequest::default())));
+    assert_eq!(none.expect("listed").into_inner(), v1::ListBooksResponse::default());
     let listed = v1::ListMerchantsRequest { flagged: Some(true), ..v1::ListMerchantsRequest::default() };
     let listed = port.run(engine.merchants().list_merchants(admin.request(listed))).expect("listed").into_inner();
     assert_eq!((listed.total, listed.merchants.len()), (0, 0));

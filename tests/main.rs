@@ -7,6 +7,7 @@ mod admin;
 mod agents;
 mod astray;
 mod billing;
+mod books;
 mod browser;
 mod checkout;
 mod compliance;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         admin::tests(),
         payments::all(),
         astray::tests(),
+        books::tests(),
         compliance::tests(),
         billing::tests(),
         idempotency::tests(),

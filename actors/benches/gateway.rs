@@ -74,6 +74,10 @@ impl Node for Still {
             Ok(blocks.filter(|block| (from..from + count).contains(&block.number())).collect())
         })
     }
+    fn history(&self, _account: AccountName, _span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     fn virtual_transfers(&self, _block_num: u32) -> Answer<'_, Vec<Transfer>> {
         Box::pin(async { Ok(Vec::new()) })
     }

@@ -132,6 +132,10 @@ pub trait Node: Send + Sync + 'static {
     /// that keeps no account history refuses.
     fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Vec<Transfer>>;
 
+    /// Returns the transfers from and to an account, and the releases from escrow to it, of irreversible blocks from
+    /// `span.0` up to but without `span.1`, in any order. A node that keeps no account history refuses.
+    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>>;
+
     /// Returns those of the accounts that exist.
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>>;
 

@@ -470,9 +470,12 @@ impl Gateway {
         match self.context.nodes.account(name).await {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(GatewayError::UnknownAccount(name.clone())),
-            Err(NodesError::Unavailable(_) | NodesError::Disagree { .. } | NodesError::Refused(_)) => {
-                Err(GatewayError::LedgerUnavailable)
-            }
+            Err(
+                NodesError::Unavailable(_)
+                | NodesError::Disagree { .. }
+                | NodesError::HistoryDisagrees { .. }
+                | NodesError::Refused(_),
+            ) => Err(GatewayError::LedgerUnavailable),
         }
     }
 

@@ -17,6 +17,10 @@ use crate::environment::{Account, Answer, Identity, Node, NodeError, TxStatus};
 
 /// Answers larger than this are not read: a hundred full blocks stay well below.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
+/// Entries of an account's history asked for at once; hived gives no more.
+const HISTORY_PAGE: u64 = 1_000;
+/// Pages of it that are read at most.
+const MAX_HISTORY_PAGES: u32 = 500;
 /// What a development ledger of ours calls itself.
 const DEVELOPMENT_VERSION: &str = "hivetill-dev";
 
@@ -88,6 +92,37 @@ impl HiveRpc {
         }
     }
 
+    /// Reads an account's history backwards, page by page, until it is older than the span. Unfiltered: a node that
+    /// filters gives up after a while without a hit.
+    async fn read_history(
+        &self,
+        account: AccountName,
+        (from, to): (Timestamp, Timestamp),
+    ) -> Result<Vec<Transfer>, NodeError> {
+        let mut transfers = Vec::new();
+        let mut newest: Option<u64> = None;
+        for _ in 0..MAX_HISTORY_PAGES {
+            // hived refuses a page that would begin before the first entry.
+            let limit = newest.map_or(HISTORY_PAGE, |newest| HISTORY_PAGE.min(newest + 1));
+            let start = newest.map_or_else(|| json!(-1), |newest| json!(newest));
+            let params = json!({ "account": account.as_str(), "start": start, "limit": limit });
+            let result = self.call("account_history_api.get_account_history", params).await?;
+            let page = block::parse_account_history(result.get()).map_err(unreadable)?;
+            let Some(oldest) = page.iter().min_by_key(|entry| entry.number) else { return Ok(transfers) };
+            let (number, time) = (oldest.number, oldest.time);
+            let within = page.into_iter().filter(|entry| from <= entry.time && entry.time < to);
+            transfers.extend(within.flat_map(|entry| entry.transfers));
+            if number == 0 || time < from {
+                return Ok(transfers);
+            }
+            if newest.is_some_and(|newest| number > newest) {
+                return Err(NodeError::Unreadable("a history that does not go back".to_owned()));
+            }
+            newest = Some(number - 1);
+        }
+        Err(NodeError::Unreadable(format!("more than {MAX_HISTORY_PAGES} pages of history")))
+    }
+
     async fn read_accounts(&self, names: Vec<AccountName>) -> Result<Vec<Account>, NodeError> {
         let names: Vec<_> = names.iter().map(AccountName::as_str).collect();
         let result = self.call("condenser_api.get_accounts", json!([names])).await?;
@@ -136,6 +171,10 @@ impl Node for HiveRpc {
             let result = self.call("account_history_api.get_ops_in_block", params).await?;
             block::parse_virtual_transfers(result.get()).map_err(unreadable)
         })
+    }
+
+    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+        Box::pin(self.read_history(account, span))
     }
 
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {

@@ -22,6 +22,7 @@ mod accounts;
 mod astray;
 mod attempt;
 mod billing;
+mod books;
 mod compliance;
 mod context;
 mod endpoints;

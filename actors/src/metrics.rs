@@ -4,7 +4,10 @@
 
 use std::{fmt, sync::Arc};
 
-use engine::payment::{Payment, State};
+use engine::{
+    books::Outcome,
+    payment::{Payment, State},
+};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder},
@@ -33,6 +36,8 @@ pub(crate) struct Metrics {
     pub(crate) reversed: Counter,
     pub(crate) unmatched: Counter,
     pub(crate) awake: Gauge,
+    books: Family<Label, Counter>,
+    pub(crate) book_differences: Counter,
     crashes: Family<Label, Counter>,
     pub(crate) blocks: Counter,
     webhooks: Family<Label, Counter>,
@@ -75,6 +80,11 @@ impl Metrics {
         self.transitions.get_or_create(&[("status", state.word())]).inc();
     }
 
+    /// Notes what the check of a day's books said.
+    pub(crate) fn checked_books(&self, outcome: Outcome) {
+        self.books.get_or_create(&[("outcome", outcome.word())]).inc();
+    }
+
     /// Notes how an attempt to deliver a webhook ended.
     pub(crate) fn attempted(&self, outcome: &'static str, took: std::time::Duration) {
         self.webhooks.get_or_create(&[("outcome", outcome)]).inc();
@@ -110,6 +120,12 @@ impl Metrics {
         metric.add("payment_transitions", "States that payments have come to", &self.transitions);
         metric.add("settlements_reversed", "Completed payments whose transaction was lost", &self.reversed);
         metric.add("unmatched_transfers", "Transfers that paid no session", &self.unmatched);
+        metric.add("books_checks", "Checks of a day's books, by what they said", &self.books);
+        metric.add(
+            "books_differences",
+            "Operations in which the books of a day and the chain differ",
+            &self.book_differences,
+        );
         metric.add("sessions_awake", "Sessions held in memory", &self.awake);
         metric.add("actor_crashes", "Actors that crashed and were brought back, or ended the engine", &self.crashes);
         metric.add("scanner_blocks", "Irreversible blocks read", &self.blocks);
@@ -124,6 +140,9 @@ impl Metrics {
         // Every state is shown from the start: an alarm must not wait for the first one.
         for state in State::ALL.into_iter().filter(|state| *state != State::Pending) {
             drop(self.transitions.get_or_create(&[("status", state.word())]));
+        }
+        for outcome in Outcome::ALL {
+            drop(self.books.get_or_create(&[("outcome", outcome.word())]));
         }
         drop(self.webhooks.get_or_create(&[("outcome", "success")]));
         drop(self.webhook_seconds.get_or_create(&[("outcome", "success")]));

@@ -9,7 +9,7 @@ use engine::{
     account::AccountName,
     hive::ChainId,
     ledger::{Block, Head, Transfer, TxId},
-    money::HivePrice,
+    money::{Currency, HivePrice},
     mutant,
     time::Timestamp,
 };
@@ -28,6 +28,15 @@ const COOLDOWNS: [Duration; 4] =
 /// How far behind the clock a head may be before another node is asked too.
 const STALE_AFTER: Duration = Duration::from_secs(30);
 
+/// How far behind the head of its node an account's history may be.
+const HISTORY_SETTLES: Duration = Duration::from_secs(120);
+
+/// What entries of histories are told apart by: nodes count an operation's place in ways of their own.
+fn told_apart(transfer: &Transfer) -> (TxId, u64, Currency, &str, &str) {
+    let Transfer { tx_id, money, from, to, .. } = transfer;
+    (*tx_id, money.units, money.currency, from.as_str(), to.as_str())
+}
+
 /// Why no node could answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NodesError {
@@ -39,6 +48,14 @@ pub(crate) enum NodesError {
     Disagree {
         /// The block.
         block_num: u32,
+        /// How many answered.
+        answered: usize,
+        /// How many must agree.
+        needed: usize,
+    },
+    /// Nodes tell different histories of an account.
+    #[error("{answered} nodes told an account's history and no {needed} of them agree")]
+    HistoryDisagrees {
         /// How many answered.
         answered: usize,
         /// How many must agree.
@@ -309,6 +326,44 @@ impl Nodes {
                 Ok(transfers) => return Ok(transfers),
                 Err(error) => last = format!("{}: {error}", slot.node.name()),
             }
+        }
+        Err(NodesError::Unavailable(last))
+    }
+
+    /// Returns an account's history as enough nodes tell it alike that are past the span's end. Many nodes keep none; that
+    /// is no fault of theirs, and leaves their place in the order alone.
+    pub(crate) async fn history(
+        &self,
+        account: &AccountName,
+        span: (Timestamp, Timestamp),
+    ) -> Result<Vec<Transfer>, NodesError> {
+        let mut last = "no node is configured".to_owned();
+        let mut answers: Vec<Vec<Transfer>> = Vec::new();
+        for slot in self.in_order() {
+            let asked = async {
+                self.check(slot).await?;
+                let head = slot.node.head().await?;
+                // What is older than this is irreversible long since.
+                if head.time < span.1 + HISTORY_SETTLES {
+                    return Err(NodeError::Unreadable("it is behind".to_owned()));
+                }
+                slot.node.history(account.clone(), span).await
+            };
+            match asked.await {
+                Ok(mut transfers) => {
+                    transfers.sort_by(|a, b| told_apart(a).cmp(&told_apart(b)));
+                    let is_same =
+                        |other: &&Vec<Transfer>| other.iter().map(told_apart).eq(transfers.iter().map(told_apart));
+                    if answers.iter().filter(is_same).count() + 1 >= self.needed {
+                        return Ok(transfers);
+                    }
+                    answers.push(transfers);
+                }
+                Err(error) => last = format!("{}: {error}", slot.node.name()),
+            }
+        }
+        if answers.len() >= self.needed {
+            return Err(NodesError::HistoryDisagrees { answered: answers.len(), needed: self.needed });
         }
         Err(NodesError::Unavailable(last))
     }

@@ -19,7 +19,9 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, CommitError, Cursor, ReadError, Unmatched, UnmatchedReason, Write};
 use tokio::sync::oneshot;
 
-use crate::{context::Context, nodes::NodesError, payment::SessionError, sessions, timer::Timer, virtual_transfers};
+use crate::{
+    books, context::Context, nodes::NodesError, payment::SessionError, sessions, timer::Timer, virtual_transfers,
+};
 
 /// Blocks asked for at once when catching up.
 const RANGE: u32 = 100;
@@ -231,7 +233,12 @@ impl Scanner {
         let blocks = self.context.nodes.agreed_blocks(wanted, 1).await?;
         let Some(block) = blocks.first() else { return Err(PollError::BrokenChain(wanted)) };
         let cursor = Cursor { block_id: block.id, time: block.time };
-        self.store_cursor(position, cursor, Batch::of(virtual_transfers::read_after(wanted))).await?;
+        self.store_cursor(
+            position,
+            cursor,
+            Batch::of(virtual_transfers::read_after(wanted)).and(books::begin_after(block.time)),
+        )
+        .await?;
         position.read = Some(cursor);
         tracing::info!(block_num = wanted, "reading the ledger from block {wanted} on");
         self.advanced(cursor.block_id.number(), cursor.time);

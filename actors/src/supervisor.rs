@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     Gateway,
+    books::Bookkeeper,
     context::Context,
     environment::{Environment, NodeError},
     facilitator::{self, Facilitator},
@@ -130,6 +131,7 @@ pub(crate) enum Child {
     Rates,
     Housekeeper,
     VirtualTransfers,
+    Bookkeeper,
 }
 
 impl Child {
@@ -155,6 +157,7 @@ impl Child {
             Self::Rates => "rates",
             Self::Housekeeper => "housekeeper",
             Self::VirtualTransfers => "virtual transfers",
+            Self::Bookkeeper => "bookkeeper",
         }
     }
 }
@@ -209,7 +212,14 @@ impl Actor for Root {
         if in_flight > 0 {
             tracing::info!(in_flight, "{in_flight} sessions have a transaction under way");
         }
-        for child in [Child::Scanner, Child::Webhooks, Child::Rates, Child::Housekeeper, Child::VirtualTransfers] {
+        for child in [
+            Child::Scanner,
+            Child::Webhooks,
+            Child::Rates,
+            Child::Housekeeper,
+            Child::VirtualTransfers,
+            Child::Bookkeeper,
+        ] {
             self.spawn(&myself, &mut children, child).await?;
         }
         let facilitator = Facilitator { context: context() };
@@ -282,6 +292,7 @@ impl Root {
             Child::VirtualTransfers => {
                 Actor::spawn_linked(None, VirtualTransfers { context }, (), me).await?.0.get_cell()
             }
+            Child::Bookkeeper => Actor::spawn_linked(None, Bookkeeper { context }, (), me).await?.0.get_cell(),
             Child::Merchants | Child::Sessions | Child::Facilitator => return Err("these are not restarted".into()),
         };
         children.add(child, cell);

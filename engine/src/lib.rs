@@ -7,6 +7,7 @@ pub mod account;
 pub mod api_key;
 pub mod audit;
 pub mod billing;
+pub mod books;
 pub mod compliance;
 pub mod fields;
 pub mod hive;

@@ -14,10 +14,11 @@ use tower::Service;
 
 use crate::v1::{
     api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient, billing_client::BillingClient,
-    checkout_client::CheckoutClient, compliance_client::ComplianceClient, events_client::EventsClient,
-    exports_client::ExportsClient, fees_client::FeesClient, maintenance_client::MaintenanceClient,
-    merchants_client::MerchantsClient, payments_client::PaymentsClient, reconciliation_client::ReconciliationClient,
-    system_client::SystemClient, webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
+    books_client::BooksClient, checkout_client::CheckoutClient, compliance_client::ComplianceClient,
+    events_client::EventsClient, exports_client::ExportsClient, fees_client::FeesClient,
+    maintenance_client::MaintenanceClient, merchants_client::MerchantsClient, payments_client::PaymentsClient,
+    reconciliation_client::ReconciliationClient, system_client::SystemClient,
+    webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -70,6 +71,12 @@ impl Engine {
     #[must_use]
     pub fn reconciliation(&self) -> ReconciliationClient<Transport> {
         ReconciliationClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the service of the books.
+    #[must_use]
+    pub fn books(&self) -> BooksClient<Transport> {
+        BooksClient::new(self.transport.clone())
     }
 
     /// Returns the client of the compliance service.

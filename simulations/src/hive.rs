@@ -406,6 +406,18 @@ impl Node for SimNode {
         Box::pin(std::future::ready(Ok(view(&self.world.hive()))))
     }
 
+    fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+        let told = |hive: &Hive| {
+            let view = hive.nodes[self.index].view.view(&hive.chain);
+            let blocks = (1..=view.irreversible_num()).filter_map(|number| view.block(number));
+            let within = blocks.filter(|block| from <= block.time() && block.time() < to).map(|block| block.neutral());
+            let all = within.flat_map(|block| block.transfers.into_iter().chain(block.escrow_releases));
+            all.filter(|transfer| transfer.to == account || transfer.from == account).collect()
+        };
+        // Nothing waits for it either.
+        Box::pin(std::future::ready(Ok(told(&self.world.hive()))))
+    }
+
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
         let index = self.index;
         Box::pin(self.call("get_accounts", false, move |hive| {

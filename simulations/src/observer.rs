@@ -192,7 +192,7 @@ impl Observer {
                 Write::Invoice(_) | Write::FeeTiers { .. } => {}
                 Write::Audit(_) | Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {
                 }
-                Write::Comply(_) | Write::Standing { .. } => {}
+                Write::Comply(_) | Write::Standing { .. } | Write::Books(_) => {}
             }
         }
     }

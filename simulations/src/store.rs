@@ -179,6 +179,9 @@ impl Store for SimStore {
         unmatched_before(account: AccountName, before: engine::ledger::Place, limit: usize) -> Vec<Unmatched>;
         waiting_for_sessions(after: Option<storage::StrayKey>, limit: usize) -> Vec<storage::StrayKey>;
         payments_near(vicinity: storage::Vicinity) -> Vec<Payment>;
+        accounts_since(after: Option<AccountName>, limit: usize) -> Vec<(AccountName, Timestamp)>;
+        booked(account: AccountName, span: (Timestamp, Timestamp), after: Option<storage::BookedPlace>, limit: usize) -> (Vec<engine::books::Booked>, Option<storage::BookedPlace>);
+        books(before: Option<Timestamp>, limit: usize) -> Vec<engine::books::Day>;
         audit(query: AuditQuery) -> Vec<Entry>;
         period(merchant: MerchantId, month: engine::billing::Month) -> Option<engine::billing::Period>;
         periods_of(merchant: MerchantId) -> Vec<engine::billing::Period>;
@@ -240,6 +243,7 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
                 logged.is_some_and(|logged| !logged.is_replayable())
             }
             Write::EnableEndpoint { .. } | Write::Prune { .. } | Write::Comply(_) | Write::Standing { .. } => continue,
+            Write::Books(day) => store.books(None, usize::MAX).await?.contains(day),
             Write::Event(_)
             | Write::Audit(_)
             | Write::Unmatched(_)

@@ -13,7 +13,7 @@ use redb::{ReadableTable, WriteTransaction};
 
 use crate::{
     batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
-    billing,
+    billing, booked,
     fault::Fault,
     outbox,
     prepared::{MerchantStep, PaymentStep, Prepared, Step},
@@ -187,9 +187,12 @@ impl Group<'_> {
             Step::Standing { merchant, change } => standings::check_change(self, *merchant, change),
             Step::Invoice(invoicing) => billing::check_invoice(self, ahead, invoicing),
             Step::FeeTiers { schedule, expected } => billing::check_tiers(self, ahead, schedule, *expected),
-            Step::Audit(_) | Step::Rate(_) | Step::Note { .. } | Step::EnableEndpoint(_) | Step::Prune { .. } => {
-                Ok(Ok(()))
-            }
+            Step::Audit(_)
+            | Step::Books { .. }
+            | Step::Rate(_)
+            | Step::Note { .. }
+            | Step::EnableEndpoint(_)
+            | Step::Prune { .. } => Ok(Ok(())),
         }
     }
 
@@ -386,13 +389,20 @@ impl Group<'_> {
             Step::EnableEndpoint(merchant) => outbox::enable(self, merchant),
             Step::Prune { happened_before } => outbox::prune(self, happened_before),
             Step::Cursor { cursor, .. } => self.set(meta::CURSOR, &record::cursor_to_bytes(&cursor)),
-            Step::Unmatched { account, place, record, names } => stray::keep(self, &account, place, &record, names),
+            Step::Unmatched { account, place, record, names, booked } => {
+                booked.iter().try_for_each(|line| booked::write(self, line))?;
+                stray::keep(self, &account, place, &record, names)
+            }
             Step::Handle { account, place, record, names, .. } => stray::handle(self, &account, place, &record, names),
             Step::Invoice(invoicing) => billing::invoice(self, *invoicing),
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
             Step::Audit(record) => self.append_audit(&record),
             Step::Comply { check, noted } => standings::note(self, &check, noted),
             Step::Standing { merchant, change } => standings::change(self, merchant, change),
+            Step::Books { from, record } => {
+                self.tables.books()?.insert(from.millis(), record.as_slice())?;
+                Ok(())
+            }
             Step::Rate(record) => self.set(meta::RATE, &record),
             Step::Note { name, value } => self.set(&meta::note(name), &value),
             Step::Index(indexed) => {
@@ -450,7 +460,8 @@ impl Group<'_> {
     }
 
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
-        let PaymentStep { id, facts, summary, record, sale, updated_at, before, turnover, money_words, .. } = step;
+        let PaymentStep { id, facts, summary, record, sale, updated_at, before, turnover, booked, money_words, .. } =
+            step;
         let bits = id.bits();
         self.tables.payments()?.insert(bits, record.as_slice())?;
         self.tables.payments_by_merchant()?.insert((facts.merchant, bits), &summary)?;
@@ -466,6 +477,7 @@ impl Group<'_> {
                 search.insert((facts.merchant, word.as_str(), bits), ())?;
             }
         }
+        booked.iter().try_for_each(|line| booked::write(self, line))?;
         let state_before = before.map(|before| before.state);
         if state_before != Some(facts.state) {
             *self.counts.entry((facts.merchant, facts.state.number())).or_default() += 1;
@@ -518,8 +530,7 @@ impl Group<'_> {
         for new in step.facts.digests.difference(before) {
             self.tables.api_keys()?.insert(new, id)?;
         }
-        self.tables.accounts()?.insert(step.account.as_str(), ())?;
-        Ok(())
+        booked::watch(self, &step.account, step.at)
     }
 }
 

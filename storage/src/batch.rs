@@ -4,7 +4,7 @@ use engine::{
     account::AccountName,
     audit::Entry,
     billing::{Invoice, Period, Schedule},
-    compliance,
+    books, compliance,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{BlockId, Place, Transfer, TxId},
@@ -147,6 +147,8 @@ pub enum Write {
         /// What changes.
         change: compliance::Change,
     },
+    /// What the check of a day's books said, in place of what was known of that day.
+    Books(Box<books::Day>),
     /// The newest price of HIVE.
     Rate(Rate),
     /// A small named value: what chain the store belongs to, keys of this installation.

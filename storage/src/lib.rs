@@ -6,6 +6,7 @@
 mod apply;
 mod batch;
 mod billing;
+mod booked;
 mod books;
 mod committer;
 mod copying;
@@ -38,6 +39,7 @@ pub use batch::{
     Batch, Claimed, CommitError, Cursor, EventRecord, Facilitation, Fate, Handling, Invoicing, Purpose, Unmatched,
     UnmatchedReason, Write,
 };
+pub use booked::BookedPlace;
 pub use books::{Books, Line};
 pub use committer::CommitMode;
 pub use copying::{Idle, NewStore, Row, Rows, read_file};
@@ -46,6 +48,7 @@ use engine::{
     account::AccountName,
     audit::Entry,
     billing::{Account, Month, Period, Schedule},
+    books::{Booked, Day},
     compliance::Standing,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
@@ -215,6 +218,24 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns entries of the audit log, newest first.
     fn audit(&self, query: AuditQuery) -> Read<'_, Vec<Entry>>;
+
+    /// Returns every account that ever was a merchant's and since when it is watched, after `after` in order of name, at
+    /// most `limit`.
+    fn accounts_since(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<(AccountName, Timestamp)>>;
+
+    /// Returns what was counted for an account in blocks from `span.0` up to but without `span.1`, after a place, at most
+    /// `limit`, and where the next page begins if there is one.
+    fn booked(
+        &self,
+        account: AccountName,
+        span: (Timestamp, Timestamp),
+        after: Option<BookedPlace>,
+        limit: usize,
+    ) -> Read<'_, (Vec<Booked>, Option<BookedPlace>)>;
+
+    /// Returns what the checks of days that began before `before` said, newest first, at most `limit`.
+    fn books(&self, before: Option<Timestamp>, limit: usize) -> Read<'_, Vec<Day>>;
+
     /// Returns where a merchant stands with compliance; one without a past stands well.
     fn standing(&self, merchant: MerchantId) -> Read<'_, Standing>;
 

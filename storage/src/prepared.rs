@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     batch::{Batch, Claimed, Cursor, Fate, Handling, Invoicing, Write},
+    booked,
     record::{self, AttemptKey, MerchantFacts, PaymentFacts, SUMMARY_LEN, Summary},
     search::{self, Indexed},
     stray,
@@ -70,6 +71,7 @@ pub(crate) enum Step {
         record: Vec<u8>,
         /// The unknown session it names.
         names: Option<PaymentId>,
+        booked: Option<booked::Line>,
     },
     Handle {
         account: AccountName,
@@ -100,6 +102,10 @@ pub(crate) enum Step {
         merchant: MerchantId,
         change: compliance::Change,
     },
+    Books {
+        from: Timestamp,
+        record: Vec<u8>,
+    },
     /// Words of payments, from the indexer.
     Index(Indexed),
 }
@@ -111,6 +117,8 @@ pub(crate) struct MerchantStep {
     pub(crate) facts: MerchantFacts,
     pub(crate) expected: Option<u64>,
     pub(crate) account: AccountName,
+    /// When this was decided.
+    pub(crate) at: Timestamp,
     pub(crate) record: Vec<u8>,
     /// What the write replaces; filled in by the writer's check.
     pub(crate) before: Option<MerchantFacts>,
@@ -132,6 +140,8 @@ pub(crate) struct PaymentStep {
     pub(crate) sale: Option<Sale>,
     /// When it is as it is.
     pub(crate) updated_at: Timestamp,
+    /// What of the chain it keeps.
+    pub(crate) booked: Vec<booked::Line>,
     /// What the write replaces; filled in by the writer's check.
     pub(crate) before: Option<PaymentFacts>,
 }
@@ -206,6 +216,7 @@ impl Step {
                     facts: MerchantFacts::of(&merchant),
                     expected,
                     account: merchant.hive_account.clone(),
+                    at: merchant.updated_at,
                     record: record::merchant_to_bytes(merchant, vault),
                     before: None,
                 })
@@ -221,6 +232,7 @@ impl Step {
                     turnover: payment.turnover(),
                     sale: Sale::of(&payment),
                     updated_at: payment.updated_at,
+                    booked: booked::of_payment(&payment),
                     record: record::payment_to_bytes(*payment),
                     before: None,
                 })
@@ -264,6 +276,7 @@ impl Step {
                 account: unmatched.account().clone(),
                 place: unmatched.transfer.place,
                 names: stray::named(&unmatched),
+                booked: booked::of_unmatched(&unmatched),
                 record: record::unmatched_to_bytes(unmatched),
             },
             Write::Handle { account, place, handling } => {
@@ -276,6 +289,7 @@ impl Step {
             }
             Write::Audit(entry) => Self::Audit(record::audit_to_bytes(*entry)),
             Write::Comply(check) => Self::Comply { check, noted: None },
+            Write::Books(day) => Self::Books { from: day.from, record: record::day_to_bytes(*day) },
             Write::Standing { merchant, change } => Self::Standing { merchant, change },
             Write::Rate(rate) => Self::Rate(record::rate_to_bytes(rate)),
             Write::Note { name, value } => Self::Note { name, value },

@@ -6,6 +6,7 @@ use engine::{
     account::AccountName,
     audit::Entry,
     billing::{Account, Month, Period, Schedule},
+    books::{Booked, Day},
     compliance::Standing,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
@@ -19,9 +20,9 @@ use futures_util::future::BoxFuture;
 use redb::{Database, ReadableTable, StorageBackend};
 
 use crate::{
-    AuditQuery, Batch, Claimed, CommitError, CommitMetrics, Cursor, DeliveryQuery, DueWork, EventRecord, Figures,
-    ListedMerchant, MerchantQuery, Page, PaymentQuery, PeriodQuery, Read, ReadError, Store, StrayKey, Unmatched,
-    Vicinity, Volume, VolumeQuery, billing,
+    AuditQuery, Batch, BookedPlace, Claimed, CommitError, CommitMetrics, Cursor, DeliveryQuery, DueWork, EventRecord,
+    Figures, ListedMerchant, MerchantQuery, Page, PaymentQuery, PeriodQuery, Read, ReadError, Store, StrayKey,
+    Unmatched, Vicinity, Volume, VolumeQuery, billing, booked,
     committer::{CommitMode, Committer},
     copying::{self, Rows},
     deliveries,
@@ -357,6 +358,24 @@ impl Store for RedbStore {
 
     fn waiting_for_sessions(&self, after: Option<StrayKey>, limit: usize) -> Read<'_, Vec<StrayKey>> {
         self.read(move |snapshot| stray::waiting(snapshot.transaction(), after.as_ref(), limit))
+    }
+
+    fn accounts_since(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<(AccountName, Timestamp)>> {
+        self.read(move |snapshot| booked::accounts(snapshot.transaction(), after.as_ref(), limit))
+    }
+
+    fn booked(
+        &self,
+        account: AccountName,
+        span: (Timestamp, Timestamp),
+        after: Option<BookedPlace>,
+        limit: usize,
+    ) -> Read<'_, (Vec<Booked>, Option<BookedPlace>)> {
+        self.read(move |snapshot| booked::booked(snapshot.transaction(), &account, span, after, limit))
+    }
+
+    fn books(&self, before: Option<Timestamp>, limit: usize) -> Read<'_, Vec<Day>> {
+        self.read(move |snapshot| booked::days(snapshot.transaction(), before, limit))
     }
 
     fn standing(&self, merchant: MerchantId) -> Read<'_, Standing> {

@@ -35,6 +35,8 @@
 //! | [`UNSETTLED`] | month, merchant id | - | the first completion of a month, its payment | billing | when it is paid |
 //! | [`INVOICE_SESSIONS`] | payment id: time | the month and merchant it is for | an invoice | billing | never |
 //! | [`SEARCH`] | merchant id, word, payment id: transactions' ids are **random** | - | the indexer, in sorted batches; a payer and a transaction by the commit of their transfer | payments | never |
+//! | [`BOOKED`] | account, time of the block, transaction, operation, kind, payment | units, currency | a transfer or refund that is final, a stray transfer | payments and unmatched | never |
+//! | [`BOOKS`] | beginning of a day | what its check said | the check of a day's books | nothing: this is the truth | never: one a day |
 //! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
 //! | [`META`] | name | schema, cursor, rate, search cursor, fee tiers, notes | each by its own write | - | never |
 //!
@@ -194,7 +196,7 @@ tables! {
     /// Whose an API key is.
     API_KEYS, api_keys: &'static [u8; 32] => u128;
     /// Watched accounts.
-    ACCOUNTS, accounts: &'static str => ();
+    ACCOUNTS, accounts: &'static str => u64;
     /// Idempotency keys.
     IDEMPOTENCY, idempotency: (u128, &'static [u8; 32]) => &'static [u8];
     /// Idempotency keys by the time they were made.
@@ -241,6 +243,11 @@ tables! {
     UNSETTLED, unsettled: (u32, u128) => ();
     /// Which month a session is the invoice of.
     INVOICE_SESSIONS, invoice_sessions: u128 => (u32, u128);
+    /// What was counted for accounts: the account, its block's time, transaction, operation, kind and payment; units and
+    /// currency.
+    BOOKED, booked: (&'static str, u64, &'static [u8; 20], u32, u32, u128) => (u64, u32);
+    /// What the checks of days said, by the day's beginning.
+    BOOKS, books: u64 => &'static [u8];
     /// Words of payments.
     SEARCH, search: (u128, &'static str, u128) => ();
     /// The audit log.

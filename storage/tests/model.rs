@@ -179,7 +179,9 @@ impl Model {
                 stored.ok_or_else(conflict)?.handling = handling.clone();
             }
             Write::Audit(_) => {}
-            Write::Comply(_) | Write::Standing { .. } => unreachable!("not tried here; see `commits`"),
+            Write::Books(_) | Write::Comply(_) | Write::Standing { .. } => {
+                unreachable!("not tried here; see `commits`")
+            }
             Write::Invoice(invoicing) => {
                 let Invoicing { period, invoice, carried_millicents, at } = &**invoicing;
                 let key = (period.month, period.merchant);

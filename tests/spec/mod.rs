@@ -73,6 +73,7 @@ fn addresses(payment: &str, slug: &str, merchant: &str) -> Vec<(String, Vec<&'st
         ("/api/admin/merchants/change-status".to_owned(), vec!["POST"]),
         (format!("/api/admin/merchants/{merchant}/active"), vec!["POST"]),
         (format!("/api/admin/merchants/{merchant}/api-key"), vec!["POST"]),
+        ("/api/admin/books".to_owned(), vec!["GET"]),
         (format!("/api/admin/merchants/{merchant}/compliance"), vec!["GET"]),
         (format!("/api/admin/merchants/{merchant}/compliance/clear"), vec!["POST"]),
         (format!("/api/admin/merchants/{merchant}/compliance/limits"), vec!["PUT"]),

@@ -65,6 +65,14 @@ impl Node for Noting {
         self.node.virtual_transfers(block_num)
     }
 
+    fn history(
+        &self,
+        account: AccountName,
+        span: (engine::time::Timestamp, engine::time::Timestamp),
+    ) -> Answer<'_, Vec<Transfer>> {
+        self.node.history(account, span)
+    }
+
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
         self.accounts_asked.fetch_add(1, Ordering::Relaxed);
         let gate = self.gate.lock().unwrap().take();

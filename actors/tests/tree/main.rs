@@ -3,6 +3,7 @@
 mod astray;
 mod attacks;
 mod billing;
+mod books;
 mod compliance;
 mod facilitated;
 mod nodes;
@@ -452,6 +453,9 @@ async fn a_failed_write_ends_the_engine() {
             unmatched_before(account: AccountName, before: engine::ledger::Place, limit: usize) -> Vec<Unmatched>;
             waiting_for_sessions(after: Option<StrayKey>, limit: usize) -> Vec<StrayKey>;
             payments_near(vicinity: Vicinity) -> Vec<Payment>;
+            accounts_since(after: Option<AccountName>, limit: usize) -> Vec<(AccountName, Timestamp)>;
+            booked(account: AccountName, span: (Timestamp, Timestamp), after: Option<BookedPlace>, limit: usize) -> (Vec<engine::books::Booked>, Option<BookedPlace>);
+            books(before: Option<Timestamp>, limit: usize) -> Vec<engine::books::Day>;
             audit(query: AuditQuery) -> Vec<engine::audit::Entry>;
             period(merchant: MerchantId, month: Month) -> Option<Period>;
             periods_of(merchant: MerchantId) -> Vec<Period>;

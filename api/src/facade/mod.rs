@@ -18,6 +18,7 @@ mod answer;
 mod astray;
 mod auth;
 mod billing;
+mod books;
 mod call;
 mod checkout;
 mod compliance;
@@ -200,6 +201,7 @@ impl Facade {
 
             // Admins.
             ["api", "admin", "nodes"] => on!(call, GET => health::nodes(self, call)),
+            ["api", "admin", "books"] => on!(call, GET => books::list(self, call)),
             ["api", "admin", "audit"] => on!(call, GET => keys::audit(self, call)),
             ["api", "admin", "merchants", "export"] => on!(call, GET => export::merchants(self, call)),
             ["api", "admin", "merchants"] | ["api", "admin", "merchants", "list"] => {

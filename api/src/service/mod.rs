@@ -14,9 +14,10 @@ use proto::{
     ApiError, Local, Reason, Transport,
     v1::{
         api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, billing_server::BillingServer,
-        checkout_server::CheckoutServer, compliance_server::ComplianceServer, events_server::EventsServer,
-        exports_server::ExportsServer, fees_server::FeesServer, merchants_server::MerchantsServer,
-        payments_server::PaymentsServer, reconciliation_server::ReconciliationServer, system_server::SystemServer,
+        books_server::BooksServer, checkout_server::CheckoutServer, compliance_server::ComplianceServer,
+        events_server::EventsServer, exports_server::ExportsServer, fees_server::FeesServer,
+        merchants_server::MerchantsServer, payments_server::PaymentsServer,
+        reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
@@ -24,6 +25,7 @@ use tonic::Request;
 
 mod astray;
 mod billing;
+mod books;
 mod compliance;
 mod convert;
 mod events;
@@ -67,6 +69,7 @@ impl Service {
                 .with(Traced(ExportsServer::new(self.clone())))
                 .with(Traced(EventsServer::new(self.clone())))
                 .with(Traced(ReconciliationServer::new(self.clone())))
+                .with(Traced(BooksServer::new(self.clone())))
                 .with(Traced(ComplianceServer::new(self.clone())))
                 .with(Traced(BillingServer::new(self.clone())))
                 .with(Traced(FeesServer::new(self.clone())))

@@ -6,9 +6,9 @@ use proto::{
     ApiError, DESCRIPTOR, Reason,
     v1::{
         api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, billing_server::BillingServer,
-        checkout_server::CheckoutServer, compliance_server::ComplianceServer, events_server::EventsServer,
-        exports_server::ExportsServer, fees_server::FeesServer, maintenance_server::MaintenanceServer,
-        merchants_server::MerchantsServer, payments_server::PaymentsServer,
+        books_server::BooksServer, checkout_server::CheckoutServer, compliance_server::ComplianceServer,
+        events_server::EventsServer, exports_server::ExportsServer, fees_server::FeesServer,
+        maintenance_server::MaintenanceServer, merchants_server::MerchantsServer, payments_server::PaymentsServer,
         reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
@@ -91,6 +91,7 @@ where
         .add_service(ExportsServer::new(service.clone()))
         .add_service(EventsServer::new(service.clone()))
         .add_service(ReconciliationServer::new(service.clone()))
+        .add_service(BooksServer::new(service.clone()))
         .add_service(ComplianceServer::new(service.clone()))
         .add_service(BillingServer::new(service.clone()))
         .add_service(FeesServer::new(service.clone()))

@@ -150,6 +150,63 @@ pub fn parse_virtual_transfers(result: &str) -> Result<Vec<Transfer>, BlockError
     Ok(transfers)
 }
 
+/// An entry of an account's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryEntry {
+    /// Its number in the account's history, from 0 without gaps.
+    pub number: u64,
+    /// The time of its block.
+    pub time: Timestamp,
+    /// The transfers that it is: none for what pays nobody, two for an escrow that releases both currencies.
+    pub transfers: Vec<Transfer>,
+}
+
+/// Reads the result of `account_history_api.get_account_history`: transfers and releases from escrow, which blocks hold;
+/// virtual operations are none of them.
+///
+/// # Errors
+/// [`BlockError`].
+pub fn parse_account_history(result: &str) -> Result<Vec<HistoryEntry>, BlockError> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        history: Vec<(u64, Happening<'a>)>,
+    }
+    #[derive(Deserialize)]
+    struct Happening<'a> {
+        #[serde(borrow)]
+        trx_id: Cow<'a, str>,
+        block: u32,
+        trx_in_block: u32,
+        op_in_trx: u32,
+        virtual_op: bool,
+        #[serde(borrow)]
+        timestamp: Cow<'a, str>,
+        #[serde(borrow)]
+        op: &'a RawValue,
+    }
+    let read = |(number, happened): (u64, Happening<'_>)| {
+        let time = Timestamp::parse_ledger(&happened.timestamp).ok_or(BlockError::Time)?;
+        let mut entry = HistoryEntry { number, time, transfers: Vec::new() };
+        if happened.virtual_op {
+            return Ok(entry);
+        }
+        let alone = format!("[{}]", happened.op.get());
+        let operations: Operations<'_> = serde_json::from_str(&alone)?;
+        for (_, paying) in &operations.paying {
+            let (block, tx_in_block) = (happened.block, happened.trx_in_block);
+            let tx_id = TxId::parse(&happened.trx_id).ok_or(BlockError::TxId { block, tx_in_block })?;
+            let place = Place { block_num: block, tx_in_block, op_in_tx: happened.op_in_trx };
+            match paying {
+                Paying::Transfer(transfer) => entry.transfers.push(transfer.read(tx_id, place, time)?),
+                Paying::Release(release) => entry.transfers.extend(release.read(tx_id, place, time)?),
+            }
+        }
+        Ok(entry)
+    };
+    serde_json::from_str::<Answer<'_>>(result)?.history.into_iter().map(read).collect()
+}
+
 fn without_transaction(block: u32) -> TxId {
     let mut id = TxId::default();
     id.0[..4].copy_from_slice(&block.to_be_bytes());
@@ -323,6 +380,33 @@ mod tests {
         }
         let hive_only = parse_condenser_block(&block(&legacy.replace("1.000 HBD", "0.000 HBD"))).unwrap().unwrap();
         assert_eq!(hive_only.escrow_releases.len(), 1);
+    }
+
+    #[test]
+    fn an_account_history_is_read_for_what_blocks_hold() {
+        let entry = |number: u64, is_virtual: bool, op: &str| {
+            format!(
+                r#"[{number},{{"trx_id":"292318c5bbd68dca097d7c91781d96f913bb5fef","block":7,"trx_in_block":1,
+                "op_in_trx":2,"virtual_op":{is_virtual},"timestamp":"2026-11-20T14:00:00","op":{op},"operation_id":0}}]"#
+            )
+        };
+        let vote = r#"{"type":"vote_operation","value":{"voter":"alice"}}"#;
+        let answer = format!(
+            r#"{{"history":[{},{},{}]}}"#,
+            entry(4, false, HF26),
+            entry(5, false, vote),
+            entry(6, true, r#"{"type":"producer_reward_operation","value":{}}"#)
+        );
+        let read = parse_account_history(&answer).unwrap();
+        let numbers: Vec<_> = read.iter().map(|entry| (entry.number, entry.transfers.len())).collect();
+        assert_eq!(numbers, [(4, 1), (5, 0), (6, 0)]);
+        let transfer = &read[0].transfers[0];
+        assert_eq!((transfer.from.as_str(), transfer.place.block_num, transfer.place.op_in_tx), ("alice", 7, 2));
+        assert_eq!(transfer.block_time, read[1].time);
+        assert_eq!(parse_account_history(r#"{"history":[]}"#), Ok(vec![]));
+        for broken in ["{}", r#"{"history":[[1]]}"#, &answer.replace("2026-11", "2026x11")] {
+            assert!(parse_account_history(broken).is_err(), "{broken}");
+        }
     }
 
     #[test]

@@ -130,6 +130,12 @@ impl Payment {
         Ok(Self { resolution: Some(resolution), ..self.next(now) }.still())
     }
 
+    /// Says whether a transfer that names this session in a refund's memo is kept as one.
+    #[must_use]
+    pub fn takes_refund(&self, transfer: &Transfer) -> bool {
+        transfer.from == self.pay_to && transfer.to != self.pay_to && self.refunds.len() < MAX_REFUNDS
+    }
+
     pub(super) fn take_refund(&self, transfer: Transfer, now: Timestamp) -> Result<Transition, Rejection> {
         // Only the account that was paid can pay back; to itself is nowhere.
         if transfer.from != self.pay_to || transfer.to == self.pay_to {

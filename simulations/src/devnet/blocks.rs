@@ -76,6 +76,38 @@ impl Desk<'_> {
         view.block(number).map(|block| shape.happenings(&block, only_virtual)).unwrap_or_default()
     }
 
+    /// Gives entries of an account's history, oldest first, up to `start` (-1: the newest), `limit` at most. An operation
+    /// is in the history of every account it names.
+    pub(super) fn account_history(&self, params: &Value) -> Answered {
+        let account = text(params, 0, "account")?;
+        let start = params.get("start").and_then(Value::as_i64).unwrap_or(-1);
+        let limit = params.get("limit").and_then(Value::as_u64).unwrap_or(1_000);
+        if !(1..=1_000).contains(&limit) {
+            return Err(Failure::assert("args.limit <= 1000", "limit of 1000 is exceeded, or there is none"));
+        }
+        let start = u64::try_from(start).ok();
+        if start.is_some_and(|start| start < limit - 1) {
+            return Err(Failure::assert(
+                "args.start >= args.limit-1",
+                "start must be greater than or equal to limit-1",
+            ));
+        }
+        let last = if flag(params, 3, "include_reversible") {
+            self.view().head().0.number()
+        } else {
+            self.view().irreversible_num()
+        };
+        let names = |happened: &Value| {
+            let members = happened["op"]["value"].as_object();
+            members.is_some_and(|members| members.values().any(|value| value.as_str() == Some(account)))
+        };
+        let all = (1..=last).flat_map(|number| self.happenings(number, false, true, Shape::Nai)).filter(names);
+        let numbered: Vec<_> =
+            (0u64..).zip(all).filter(|(number, _)| start.is_none_or(|start| *number <= start)).collect();
+        let skipped = numbered.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(json!({ "history": numbered[skipped..] }))
+    }
+
     pub(super) fn condenser_transaction(&self, params: &Value) -> Answered {
         self.find(text(params, 0, "id")?, Shape::Condenser)
     }

@@ -17,6 +17,7 @@ pub(super) type Answered = Result<Value, Failure>;
 /// Every method there is, as `jsonrpc.get_methods` lists them.
 pub(super) const METHODS: &[&str] = &[
     "account_by_key_api.get_key_references",
+    "account_history_api.get_account_history",
     "account_history_api.get_ops_in_block",
     "account_history_api.get_transaction",
     "block_api.get_block",
@@ -98,6 +99,7 @@ impl Desk<'_> {
             ("block_api", "get_block_header") => self.header(params),
             ("block_api", "get_block_range") => self.block_range(params),
             ("condenser_api", "get_ops_in_block") => self.condenser_operations(params),
+            ("account_history_api", "get_account_history") => self.account_history(params),
             ("account_history_api", "get_ops_in_block") => self.operations(params),
             ("condenser_api", "get_transaction") => self.condenser_transaction(params),
             ("account_history_api", "get_transaction") => self.transaction(params),

@@ -6,6 +6,7 @@
 mod audit;
 mod billing;
 mod codes;
+mod day;
 mod event;
 mod indexed;
 mod ledger;
@@ -20,6 +21,7 @@ mod golden_tests;
 pub(crate) use audit::{audit_from_bytes, audit_to_bytes};
 pub(crate) use billing::{period_from_bytes, period_to_bytes, schedule_from_bytes, schedule_to_bytes};
 pub(crate) use codes::Code;
+pub(crate) use day::{day_from_bytes, day_to_bytes};
 use engine::{account::AccountName, time::Timestamp};
 pub(crate) use event::{
     AttemptKey, attempt_from_bytes, attempt_to_bytes, delivery_from_bytes, delivery_to_bytes, endpoint_from_bytes,

@@ -106,6 +106,8 @@ pub(super) fn all() -> Value {
             "properties": { "paymentId": text(), "from": text(), "to": text(), "amount": reference("Sum"), "memo": text() },
         }),
     );
+    add("BooksDay", books_day());
+    add("BooksPage", object(&[("data", list("BooksDay")), ("nextCursor", nullable(text()))]));
     add("Thresholds", thresholds());
     add("Crossing", crossing());
     add("Standing", standing());
@@ -317,6 +319,32 @@ fn payment() -> Value {
         members.push((name, units()));
     }
     object(&members)
+}
+
+fn books_day() -> Value {
+    let number = || json!({ "type": "integer", "minimum": 0 });
+    let operation = object(&[("txId", text()), ("amount", reference("Sum"))]);
+    let operations = || json!({ "type": "array", "items": operation });
+    let finding = object(&[
+        ("account", text()),
+        ("merchantIds", json!({ "type": "array", "items": { "type": "string" } })),
+        ("missing", operations()),
+        ("missingCount", number()),
+        ("extra", operations()),
+        ("extraCount", number()),
+    ]);
+    object(&[
+        ("from", time()),
+        ("to", time()),
+        ("checkedAt", time()),
+        ("outcome", words(&["ok", "mismatch", "not_checked"])),
+        ("accounts", number()),
+        ("unchecked", number()),
+        ("obstacle", nullable(text())),
+        ("operations", number()),
+        ("mismatches", number()),
+        ("findings", json!({ "type": "array", "items": finding })),
+    ])
 }
 
 /// US cents; 0 is no limit.

@@ -285,6 +285,9 @@ const ADMIN: &[Route] = &[
     route(POST, "/api/admin/merchants/{id}/compliance/clear", "End a hold: somebody has looked").admin().body("ClearHold").answers(&[(200, Json("Standing"))]).refuses(&[409]),
     route(PUT, "/api/admin/merchants/{id}/compliance/limits", "Give a merchant hard limits of its own; `{\"limits\": null}` takes them away").admin().body("SetLimits").answers(&[(200, Json("Standing"))]).refuses(&[409]),
     route(GET, "/api/admin/nodes", "How the ledger's nodes are").admin().answers(&[(200, Json("Any"))]),
+    route(GET, "/api/admin/books", "What the daily checks of the books said, newest day first").admin()
+        .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Days at most, 20 when missing.")])
+        .answers(&[(200, Json("BooksPage"))]),
     route(GET, "/api/admin/audit", "What admins and merchants did, newest first").admin()
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Entries at most, 20 when missing."), ("merchantId", "text", "Only what concerns this merchant.")])
         .answers(&[(200, Json("AuditPage"))]),

@@ -1,0 +1,340 @@
+//! The daily check of the books: what was counted for every merchant's account on a day (UTC, by the chain's clock) is
+//! compared with the ledger's own history of the account.
+//!
+//! Nothing waits for it: it works one account after the other, beside everything else. Where no node tells a history, the
+//! day is `not_checked`, which is not `ok`; it is tried again every hour.
+
+use std::{sync::Arc, time::Duration};
+
+use engine::{
+    account::AccountName,
+    audit::{Actor as Doer, Entry},
+    books::{Booked, Day, Difference, Outcome, compare, end_of_day},
+    ids::MerchantId,
+    ledger::{Transfer, match_refund_memo},
+    payment::Payment,
+    time::Timestamp,
+};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use storage::{Batch, MerchantQuery, ReadError, Write};
+
+use crate::{Gateway, GatewayError, context::Context, nodes::NodesError, timer::Timer};
+
+/// The note that says up to which block time the books are checked: milliseconds, 8 bytes, big endian.
+const NOTE: &str = "books checked";
+/// How often it looks whether a day is over.
+const INTERVAL: Duration = Duration::from_secs(3);
+/// How long after a day's end it is checked: account history may come later than the blocks.
+const SETTLES: Duration = Duration::from_secs(600);
+/// How long after a difference was seen it is looked for again before anybody is alarmed.
+const RECHECK: Duration = Duration::from_secs(600);
+/// How long nodes that told no history are left alone.
+const AFTER_FAILURE: Duration = Duration::from_secs(3_600);
+/// How often a day is tried at most.
+const MAX_TRIES: u32 = 24;
+/// Accounts without an answer, one after the other, after which nobody is asked any more.
+const MAX_SILENCE: u32 = 3;
+/// How long after an account was first a merchant's it is surely watched.
+const WATCHED_AFTER: Duration = Duration::from_secs(60);
+/// Lines of the books read at once.
+const PAGE: usize = 500;
+
+#[derive(Debug)]
+pub(crate) enum Msg {
+    /// Look whether a day is over, or go on with the one that is checked.
+    Look,
+}
+
+/// Returns the write by which the books begin after a block: stored with the scanner's first place.
+pub(crate) fn begin_after(time: Timestamp) -> Write {
+    checked_up_to(time + Duration::from_secs(1))
+}
+
+fn checked_up_to(time: Timestamp) -> Write {
+    Write::Note { name: NOTE, value: time.millis().to_be_bytes().to_vec() }
+}
+
+pub(crate) struct Bookkeeper {
+    pub(crate) context: Arc<Context>,
+}
+
+pub(crate) struct Desk {
+    /// The first block time that is not checked; none before it is read.
+    from: Option<Timestamp>,
+    /// The check that is under way.
+    check: Option<Check>,
+    tries: u32,
+    not_before: Timestamp,
+    /// What is left to ask of a day on which a difference was seen.
+    again: Option<Again>,
+    next: Option<Timer>,
+}
+
+/// What is left to ask of a day.
+#[derive(Debug, Default)]
+struct Again {
+    /// Accounts that differed or were not told of; the others agreed.
+    accounts: Vec<AccountName>,
+    /// Operations of those that agreed.
+    operations: u64,
+}
+
+/// A check that is under way.
+struct Check {
+    day: Day,
+    /// The account that was compared last.
+    after: Option<AccountName>,
+    silence: u32,
+    differing: Vec<(AccountName, Difference)>,
+    again: Again,
+}
+
+/// Why an account was not compared.
+#[derive(Debug, thiserror::Error)]
+enum Unchecked {
+    #[error(transparent)]
+    Nodes(#[from] NodesError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl Actor for Bookkeeper {
+    type Msg = Msg;
+    type State = Desk;
+    type Arguments = ();
+
+    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Desk, ActorProcessingErr> {
+        let next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
+        let not_before = Timestamp::EPOCH;
+        Ok(Desk { from: None, check: None, tries: 0, not_before, again: None, next })
+    }
+
+    async fn handle(&self, myself: ActorRef<Msg>, _look: Msg, desk: &mut Desk) -> Result<(), ActorProcessingErr> {
+        // One account a message: whoever wants to stop this need not wait for a day's accounts.
+        let goes_on = match self.work(desk).await {
+            Ok(goes_on) => goes_on,
+            Err(error) => {
+                self.context.read_failed(&error);
+                desk.check = None;
+                false
+            }
+        };
+        if goes_on {
+            desk.next = None;
+            myself.cast(Msg::Look)?;
+        } else {
+            desk.next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
+        }
+        Ok(())
+    }
+}
+
+impl Bookkeeper {
+    /// Does the next piece of work; says whether there is more at once.
+    async fn work(&self, desk: &mut Desk) -> Result<bool, ReadError> {
+        if let Some(mut check) = desk.check.take() {
+            if self.next_account(&mut check, desk.again.as_ref()).await? {
+                desk.check = Some(check);
+            } else {
+                self.end(desk, check).await?;
+            }
+            return Ok(true);
+        }
+        if !self.context.ledger.is_followed() {
+            return Ok(false);
+        }
+        let from = match desk.from {
+            Some(from) => from,
+            None => self.begin().await?,
+        };
+        desk.from = Some(from);
+        let to = end_of_day(from);
+        if self.context.ledger.irreversible_time() < to + SETTLES || self.context.now() < desk.not_before {
+            return Ok(false);
+        }
+        desk.tries += 1;
+        let operations = desk.again.as_ref().map_or(0, |again| again.operations);
+        let day = Day { from, to, checked_at: self.context.now(), operations, ..Day::default() };
+        desk.check = Some(Check { day, after: None, silence: 0, differing: Vec::new(), again: Again::default() });
+        Ok(true)
+    }
+
+    /// Returns where the books are not checked yet: here and now, for a store that knows of no check.
+    async fn begin(&self) -> Result<Timestamp, ReadError> {
+        let note = self.context.env.store.note(NOTE).await?;
+        if let Some(bytes) = note.and_then(|bytes| bytes.try_into().ok()) {
+            return Ok(Timestamp::from_millis(u64::from_be_bytes(bytes)));
+        }
+        let time = self.context.ledger.irreversible_time();
+        if let Err(error) = self.context.env.store.commit(Batch::of(begin_after(time))).await {
+            self.context.give_up_on(&error);
+        }
+        Ok(time + Duration::from_secs(1))
+    }
+
+    /// Compares the next account; says whether there was one.
+    async fn next_account(&self, check: &mut Check, again: Option<&Again>) -> Result<bool, ReadError> {
+        let mut page = self.context.env.store.accounts_since(check.after.clone(), 1).await?;
+        let Some((account, since)) = page.pop() else { return Ok(false) };
+        check.after = Some(account.clone());
+        let span = (check.day.from.max(since + WATCHED_AFTER), check.day.to);
+        if span.0 >= span.1 {
+            return Ok(true);
+        }
+        if again.is_some_and(|again| !again.accounts.contains(&account)) {
+            check.day.accounts += 1;
+            return Ok(true);
+        }
+        if check.silence >= MAX_SILENCE {
+            check.day.unchecked += 1;
+            check.again.accounts.push(account);
+            return Ok(true);
+        }
+        match self.compare(&account, span).await {
+            Ok((operations, difference)) => {
+                check.silence = 0;
+                check.day.accounts += 1;
+                check.day.operations += operations;
+                if difference.is_none() {
+                    check.again.operations += operations;
+                } else {
+                    check.again.accounts.push(account.clone());
+                    check.differing.push((account, difference));
+                }
+            }
+            Err(Unchecked::Nodes(error)) => {
+                check.silence += 1;
+                check.day.unchecked += 1;
+                check.day.obstacle = Some(error.to_string());
+                check.again.accounts.push(account);
+            }
+            Err(Unchecked::Read(error)) => return Err(error),
+        }
+        Ok(true)
+    }
+
+    async fn compare(
+        &self,
+        account: &AccountName,
+        span: (Timestamp, Timestamp),
+    ) -> Result<(u64, Difference), Unchecked> {
+        let chain = self.context.nodes.history(account, span).await?;
+        let booked = self.booked(account, span).await?;
+        let mut refunds = Vec::new();
+        for transfer in chain.iter().filter(|transfer| transfer.from == *account) {
+            if self.is_refund(transfer).await? {
+                refunds.push(transfer.tx_id);
+            }
+        }
+        let is_refund =
+            |transfer: &Transfer| refunds.contains(&transfer.tx_id) && match_refund_memo(&transfer.memo).is_some();
+        Ok((chain.len() as u64, compare(account, &chain, &booked, is_refund)))
+    }
+
+    async fn booked(&self, account: &AccountName, span: (Timestamp, Timestamp)) -> Result<Vec<Booked>, ReadError> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let (page, next) = self.context.env.store.booked(account.clone(), span, after, PAGE).await?;
+            all.extend(page);
+            if next.is_none() {
+                return Ok(all);
+            }
+            after = next;
+        }
+    }
+
+    /// Says whether a transfer should have been noted as a refund.
+    async fn is_refund(&self, transfer: &Transfer) -> Result<bool, ReadError> {
+        let Some(id) = match_refund_memo(&transfer.memo) else { return Ok(false) };
+        let payment = self.context.env.store.payment(id).await?;
+        Ok(payment.is_some_and(|payment: Payment| payment.takes_refund(transfer)))
+    }
+
+    /// Ends a check: a difference is looked for again, silence is tried again, and the rest is stored.
+    async fn end(&self, desk: &mut Desk, check: Check) -> Result<(), ReadError> {
+        let Check { mut day, differing, again, .. } = check;
+        if !differing.is_empty() && desk.again.is_none() {
+            desk.again = Some(again);
+            desk.not_before = self.context.now() + RECHECK;
+            return Ok(());
+        }
+        let mut writes = Vec::new();
+        let mut differences = 0;
+        for (account, difference) in differing {
+            differences += (difference.missing.len() + difference.extra.len()) as u64;
+            let merchants = self.merchants_of(&account).await?;
+            writes.extend(merchants.iter().map(|merchant| self.told(*merchant, &account)));
+            let finding = day.found(account, merchants, difference);
+            let list = |moved: &[engine::books::Moved]| {
+                let texts: Vec<_> = moved.iter().map(|moved| format!("{} ({})", moved.tx_id, moved.money)).collect();
+                texts.join(", ")
+            };
+            let merchants = finding.merchants.iter().map(MerchantId::to_string).collect::<Vec<_>>().join(", ");
+            tracing::error!(
+                account = %finding.account,
+                %merchants,
+                missing = %list(&finding.missing),
+                extra = %list(&finding.extra),
+                "the books of {} and the chain differ on the day from {}: {} operations are missing, {} are too much",
+                finding.account, day.from, finding.missing_count, finding.extra_count,
+            );
+        }
+        let outcome = day.outcome();
+        // A day on which something differs is told at once; the accounts nobody told of may still be.
+        let is_done = day.unchecked == 0 || desk.tries >= MAX_TRIES || outcome == Outcome::Mismatch;
+        if outcome == Outcome::NotChecked && desk.tries == 1 {
+            let (unchecked, obstacle) = (day.unchecked, day.obstacle.clone().unwrap_or_default());
+            tracing::warn!(unchecked, obstacle, "the books of the day from {} cannot be checked: {obstacle}", day.from);
+        }
+        let to = day.to;
+        writes.push(Write::Books(Box::new(day)));
+        if is_done {
+            writes.push(checked_up_to(to));
+        }
+        self.context.env.probe.reach("books: checked, not stored");
+        if let Err(error) = self.context.env.store.commit(Batch { writes }).await {
+            self.context.give_up_on(&error);
+            return Ok(());
+        }
+        self.context.metrics.checked_books(outcome);
+        self.context.metrics.book_differences.inc_by(differences);
+        desk.again = None;
+        if is_done {
+            (desk.from, desk.tries, desk.not_before) = (Some(to), 0, Timestamp::EPOCH);
+        } else {
+            desk.not_before = self.context.now() + AFTER_FAILURE;
+        }
+        Ok(())
+    }
+
+    /// Returns the merchants whose account it is now.
+    async fn merchants_of(&self, account: &AccountName) -> Result<Vec<MerchantId>, ReadError> {
+        let query = MerchantQuery { query: Some(account.to_string()), ..MerchantQuery::all(100) };
+        let listed = self.context.env.store.merchants(query).await?.items.into_iter();
+        let theirs = listed.filter(|listed| listed.merchant.hive_account == *account);
+        Ok(theirs.map(|listed| listed.merchant.id).collect())
+    }
+
+    /// Returns the audit log's line of a difference: nobody's deed.
+    fn told(&self, merchant: MerchantId, account: &AccountName) -> Write {
+        Write::Audit(Box::new(Entry {
+            seq: 0,
+            at: self.context.now(),
+            actor: Doer::default(),
+            action: "books_differ".to_owned(),
+            merchant,
+            subject: Some(account.to_string()),
+            changes: Vec::new(),
+        }))
+    }
+}
+
+impl Gateway {
+    /// Returns what the checks of days that began before `before` said, newest first.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn books(&self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Day>, GatewayError> {
+        self.context().env.store.books(before, limit).await.map_err(|e| self.read_failed(&e))
+    }
+}

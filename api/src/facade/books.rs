@@ -1,0 +1,106 @@
+//! The daily check of the books, for admins.
+
+use engine::time::Timestamp;
+use http::StatusCode;
+use proto::v1;
+use serde::Serialize;
+use warp::reply::Response;
+
+use super::{
+    Facade, Refusal, answer,
+    call::Call,
+    record::{self, Text, instant},
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Day<'a> {
+    from: Text<Timestamp>,
+    to: Text<Timestamp>,
+    checked_at: Text<Timestamp>,
+    outcome: &'a str,
+    accounts: u32,
+    unchecked: u32,
+    obstacle: Option<&'a str>,
+    operations: u64,
+    mismatches: u32,
+    findings: Vec<Finding<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Finding<'a> {
+    account: &'a str,
+    merchant_ids: &'a [String],
+    missing: Vec<Operation<'a>>,
+    missing_count: u64,
+    extra: Vec<Operation<'a>>,
+    extra_count: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Operation<'a> {
+    tx_id: &'a str,
+    amount: record::Sum,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Days<'a> {
+    data: Vec<Day<'a>>,
+    next_cursor: Option<Text<i64>>,
+}
+
+impl<'a> Day<'a> {
+    fn of(day: &'a v1::BooksDay) -> Self {
+        Self {
+            from: Text(instant(day.from_ms)),
+            to: Text(instant(day.to_ms)),
+            checked_at: Text(instant(day.checked_at_ms)),
+            outcome: &day.outcome,
+            accounts: day.accounts,
+            unchecked: day.unchecked,
+            obstacle: day.obstacle.as_deref(),
+            operations: day.operations,
+            mismatches: day.mismatches,
+            findings: day.findings.iter().map(Finding::of).collect(),
+        }
+    }
+}
+
+impl<'a> Finding<'a> {
+    fn of(finding: &'a v1::BooksFinding) -> Self {
+        let list = |operations: &'a [v1::BooksOperation]| operations.iter().map(Operation::of).collect();
+        Self {
+            account: &finding.account,
+            merchant_ids: &finding.merchant_ids,
+            missing: list(&finding.missing),
+            missing_count: finding.missing_count,
+            extra: list(&finding.extra),
+            extra_count: finding.extra_count,
+        }
+    }
+}
+
+impl<'a> Operation<'a> {
+    fn of(operation: &'a v1::BooksOperation) -> Self {
+        Self { tx_id: &operation.tx_id, amount: record::Sum::of(operation.amount.as_ref()) }
+    }
+}
+
+/// Answers with what the checks of days said, newest first.
+pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let before_ms = match query.get("cursor").map(str::parse::<i64>) {
+        Some(Ok(before)) if before >= 0 => Some(before),
+        Some(_) => query.wrong("cursor", "must be the nextCursor of an answer"),
+        None => None,
+    };
+    let request = v1::ListBooksRequest { before_ms, limit: query.limit() };
+    query.finish()?;
+    let listed = facade.engine.books().list_books(call.caller.request(request)).await?.into_inner();
+    let data = listed.days.iter().map(Day::of).collect();
+    Ok(answer::json(StatusCode::OK, &Days { data, next_cursor: listed.next_before_ms.map(Text) }))
+}

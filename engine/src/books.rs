@@ -1,0 +1,336 @@
+//! The daily check of the books: what was counted for an account against what the chain's own history of it holds.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    account::AccountName,
+    ids::{MerchantId, PaymentId},
+    ledger::{Transfer, TxId},
+    money::{Currency, Money},
+    time::Timestamp,
+};
+
+/// Findings of a day that are kept, and transfers of a finding; their counts are kept whole.
+const MAX_KEPT: usize = 50;
+
+/// One operation of the chain that was counted for an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Booked {
+    /// The transaction.
+    pub tx_id: TxId,
+    /// The operation's index in it.
+    pub op_in_tx: u32,
+    /// The time of its block.
+    pub at: Timestamp,
+    /// How much.
+    pub money: Money,
+    /// As what it was counted.
+    pub entry: Entry,
+}
+
+/// As what an operation was counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Entry {
+    /// A transfer to the account that a payment keeps.
+    Credit(PaymentId),
+    /// A transfer to the account that pays no session. It stays when it is assigned to one.
+    Unmatched,
+    /// A refund the account got back.
+    RefundReceived(PaymentId),
+    /// A refund the account sent.
+    RefundSent(PaymentId),
+}
+
+/// Money that moved by one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    /// The transaction.
+    pub tx_id: TxId,
+    /// How much.
+    pub money: Money,
+}
+
+/// What operations are told apart by.
+type Key = (TxId, Currency, u64);
+
+impl Moved {
+    const fn key(self) -> Key {
+        (self.tx_id, self.money.currency, self.money.units)
+    }
+
+    const fn of((tx_id, currency, units): Key) -> Self {
+        Self { tx_id, money: Money::new(units, currency) }
+    }
+}
+
+/// Where the books and the chain differ.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Difference {
+    /// On the chain, and not in the books.
+    pub missing: Vec<Moved>,
+    /// In the books, and not on the chain, or oftener than there.
+    pub extra: Vec<Moved>,
+}
+
+impl Difference {
+    /// Says whether there is none.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.missing.is_empty() && self.extra.is_empty()
+    }
+}
+
+/// Compares what came to an account and what it sent back. Of what it sent, only refunds are booked: an outgoing
+/// transfer counts if `is_refund` says that it should be in the books.
+///
+/// Operations are told apart by transaction, amount and number: nodes do not agree on how they count an operation's place.
+#[must_use]
+pub fn compare(
+    account: &AccountName,
+    chain: &[Transfer],
+    booked: &[Booked],
+    is_refund: impl Fn(&Transfer) -> bool,
+) -> Difference {
+    let mut difference = Difference::default();
+    let mut received: BTreeMap<Key, i64> = BTreeMap::new();
+    let mut sent: BTreeMap<Key, i64> = BTreeMap::new();
+    for transfer in chain {
+        let moved = Moved { tx_id: transfer.tx_id, money: transfer.money }.key();
+        if transfer.to == *account {
+            *received.entry(moved).or_default() += 1;
+        }
+        if transfer.from == *account {
+            // Any transfer may turn out to be one that was booked; only some must.
+            *sent.entry(moved).or_default() += i64::from(is_refund(transfer));
+        }
+    }
+    // What was unmatched and then assigned is booked twice and came once.
+    let mut places: BTreeMap<(TxId, u32), (Key, i64, i64)> = BTreeMap::new();
+    for booking in booked {
+        let moved = Moved { tx_id: booking.tx_id, money: booking.money }.key();
+        if let Entry::RefundSent(_) = booking.entry {
+            match sent.get_mut(&moved) {
+                Some(count) => *count -= 1,
+                None => difference.extra.push(Moved::of(moved)),
+            }
+            continue;
+        }
+        let place = places.entry((booking.tx_id, booking.op_in_tx)).or_insert((moved, 0, 0));
+        if booking.entry == Entry::Unmatched {
+            place.1 += 1;
+        } else {
+            place.2 += 1;
+        }
+    }
+    for (moved, unmatched, kept) in places.into_values() {
+        *received.entry(moved).or_default() -= unmatched.max(kept);
+    }
+    for (moved, count) in received {
+        let times = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
+        let side = if count > 0 { &mut difference.missing } else { &mut difference.extra };
+        side.extend(std::iter::repeat_n(Moved::of(moved), times));
+    }
+    // A booked refund without a refund's memo is a refund all the same: less than none is missing.
+    difference.missing.extend(sent.into_iter().filter(|(_, count)| *count > 0).map(|(moved, _)| Moved::of(moved)));
+    difference
+}
+
+/// What the check of a day said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Everything agrees.
+    Ok,
+    /// Something does not.
+    Mismatch,
+    /// No node told the history of every account: nobody knows.
+    NotChecked,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 3] = [Self::Ok, Self::Mismatch, Self::NotChecked];
+
+    /// Returns the word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Mismatch => "mismatch",
+            Self::NotChecked => "not_checked",
+        }
+    }
+}
+
+/// The check of one day (UTC, by the chain's clock).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Day {
+    /// The first block time that belongs to it.
+    pub from: Timestamp,
+    /// The first that no longer does.
+    pub to: Timestamp,
+    /// When it was checked last.
+    pub checked_at: Timestamp,
+    /// Accounts that were compared.
+    pub accounts: u32,
+    /// Accounts whose history nobody told.
+    pub unchecked: u32,
+    /// Why not, in the words of the last refusal.
+    pub obstacle: Option<String>,
+    /// Operations of the chain that were compared.
+    pub operations: u64,
+    /// Where books and chain differ, by account; the first few.
+    pub findings: Vec<Finding>,
+    /// How many accounts differ.
+    pub mismatches: u32,
+}
+
+/// An account whose books differ from the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The account.
+    pub account: AccountName,
+    /// Whose it is now.
+    pub merchants: Vec<MerchantId>,
+    /// On the chain, and not in the books; the first few.
+    pub missing: Vec<Moved>,
+    /// How many are missing.
+    pub missing_count: u64,
+    /// In the books, and not on the chain; the first few.
+    pub extra: Vec<Moved>,
+    /// How many are too much.
+    pub extra_count: u64,
+}
+
+impl Day {
+    /// Returns what the check said.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        if self.mismatches > 0 {
+            Outcome::Mismatch
+        } else if self.unchecked > 0 {
+            Outcome::NotChecked
+        } else {
+            Outcome::Ok
+        }
+    }
+
+    /// Notes that an account's books differ from the chain; returns what is kept of it.
+    pub fn found(&mut self, account: AccountName, merchants: Vec<MerchantId>, difference: Difference) -> Finding {
+        let Difference { mut missing, mut extra } = difference;
+        let (missing_count, extra_count) = (missing.len() as u64, extra.len() as u64);
+        missing.truncate(MAX_KEPT);
+        extra.truncate(MAX_KEPT);
+        let finding = Finding { account, merchants, missing, missing_count, extra, extra_count };
+        self.mismatches += 1;
+        if self.findings.len() < MAX_KEPT {
+            self.findings.push(finding.clone());
+        }
+        finding
+    }
+}
+
+/// Returns the end of the day (UTC) that a time is in.
+#[must_use]
+pub const fn end_of_day(time: Timestamp) -> Timestamp {
+    const DAY_MS: u64 = 86_400_000;
+    Timestamp::from_millis((time.millis() / DAY_MS + 1) * DAY_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ledger::Place, money::Currency};
+
+    fn name(name: &str) -> AccountName {
+        AccountName::parse(name).unwrap()
+    }
+
+    fn tx(number: u8) -> TxId {
+        TxId([number; 20])
+    }
+
+    fn transfer(number: u8, from: &str, to: &str, units: u64) -> Transfer {
+        Transfer {
+            tx_id: tx(number),
+            place: Place { block_num: 1, tx_in_block: 0, op_in_tx: 0 },
+            block_time: Timestamp::EPOCH,
+            from: name(from),
+            to: name(to),
+            money: Money::new(units, Currency::Hbd),
+            memo: String::new(),
+        }
+    }
+
+    fn booked(number: u8, op_in_tx: u32, units: u64, entry: Entry) -> Booked {
+        Booked { tx_id: tx(number), op_in_tx, at: Timestamp::EPOCH, money: Money::new(units, Currency::Hbd), entry }
+    }
+
+    /// The transactions' numbers with their units.
+    type Numbers = Vec<(u8, u64)>;
+
+    fn numbers(moved: &[Moved]) -> Numbers {
+        moved.iter().map(|moved| (moved.tx_id.0[0], moved.money.units)).collect()
+    }
+
+    fn differ(chain: &[Transfer], books: &[Booked]) -> (Numbers, Numbers) {
+        let difference = compare(&name("shop"), chain, books, |transfer| transfer.memo == "refund");
+        (numbers(&difference.missing), numbers(&difference.extra))
+    }
+
+    const PAID: Entry = Entry::Credit(PaymentId::from_bits(1));
+
+    #[test]
+    fn books_that_hold_what_the_chain_holds_agree() {
+        let chain = [
+            transfer(1, "alice", "shop", 5),
+            transfer(1, "alice", "shop", 5),
+            transfer(2, "bob", "shop", 7),
+            transfer(3, "shop", "bob", 7),
+            transfer(4, "shop", "shop", 1),
+        ];
+        let other = Entry::Credit(PaymentId::from_bits(2));
+        let books =
+            [booked(1, 0, 5, PAID), booked(1, 1, 5, other), booked(2, 9, 7, Entry::Unmatched), booked(4, 0, 1, PAID)];
+        assert_eq!(differ(&chain, &books), (vec![], vec![]));
+        let assigned = [&books[..], &[booked(2, 9, 7, other)]].concat();
+        assert_eq!(differ(&chain, &assigned), (vec![], vec![]), "assigning one counts it no second time");
+        assert_eq!(differ(&[], &[]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_is_not_booked_is_missing_and_what_never_was_is_extra() {
+        let chain = [transfer(1, "alice", "shop", 5), transfer(2, "bob", "shop", 7)];
+        assert_eq!(differ(&chain, &[booked(2, 0, 7, PAID)]), (vec![(1, 5)], vec![]));
+        assert_eq!(differ(&chain[..1], &[booked(1, 0, 5, PAID), booked(9, 0, 3, PAID)]), (vec![], vec![(9, 3)]));
+        assert_eq!(differ(&chain[..1], &[booked(1, 0, 50, PAID)]), (vec![(1, 5)], vec![(1, 50)]), "another amount");
+        let twice = [booked(1, 0, 5, PAID), booked(1, 0, 5, Entry::Credit(PaymentId::from_bits(2)))];
+        assert_eq!(differ(&chain[..1], &twice), (vec![], vec![(1, 5)]), "one transfer pays one session");
+    }
+
+    #[test]
+    fn a_refund_is_in_the_books_of_both_sides_and_other_outgoing_money_in_none() {
+        let refund = Transfer { memo: "refund".to_owned(), ..transfer(3, "shop", "bob", 7) };
+        let sent = booked(3, 0, 7, Entry::RefundSent(PaymentId::from_bits(1)));
+        assert_eq!(differ(std::slice::from_ref(&refund), std::slice::from_ref(&sent)), (vec![], vec![]));
+        assert_eq!(differ(std::slice::from_ref(&refund), &[]), (vec![(3, 7)], vec![]));
+        assert_eq!(differ(&[], std::slice::from_ref(&sent)), (vec![], vec![(3, 7)]));
+        assert_eq!(differ(&[transfer(4, "shop", "bob", 7)], &[]), (vec![], vec![]));
+        let back = transfer(5, "bob", "shop", 7);
+        let received = booked(5, 0, 7, Entry::RefundReceived(PaymentId::from_bits(1)));
+        assert_eq!(differ(&[back], &[received]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_day_says_what_is_known_of_it_and_keeps_the_first_of_much() {
+        let mut day = Day::default();
+        assert_eq!(day.outcome(), Outcome::Ok);
+        day.unchecked = 1;
+        assert_eq!(day.outcome(), Outcome::NotChecked, "unknown is not well");
+        let moved = Moved { tx_id: tx(1), money: Money::new(1, Currency::Hbd) };
+        let much = Difference { missing: vec![moved; 70], extra: vec![] };
+        let finding = day.found(name("shop"), vec![], much);
+        assert_eq!((finding.missing.len(), finding.missing_count, day.outcome()), (50, 70, Outcome::Mismatch));
+        assert_eq!(end_of_day(Timestamp::from_seconds(86_399)), Timestamp::from_seconds(86_400));
+        assert_eq!(end_of_day(Timestamp::from_seconds(86_400)), Timestamp::from_seconds(172_800));
+    }
+}
