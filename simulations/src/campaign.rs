@@ -78,12 +78,13 @@ pub struct Summary {
 }
 
 /// Places that a campaign of [`ENOUGH`] lifecycles must reach, or its oracles have seen too little.
-pub const REQUIRED_MARKS: [&str; 22] = [
+pub const REQUIRED_MARKS: [&str; 23] = [
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
     "a cancel loses the race",
     "a delivery is given up",
     "a lost payment is found",
+    "a merchant assigns a transfer",
     "a payment for another server settles",
     "a reorg removes a sighted transfer",
     "a second settlement is refused",

@@ -16,6 +16,7 @@ use engine::{
     payment::{Canceller, Draft, FeeMode},
     x402::{PaymentPayload, Reason, Requirements, Version},
 };
+use storage::Handling;
 
 use crate::{
     hive::Hive,
@@ -132,6 +133,7 @@ fn call(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u3
                 create(&world, &gateway, *session, *merchant, money, *lifetime_seconds).await
             }
             Action::Cancel { session, by_merchant } => cancel(&world, &gateway, *session, *by_merchant).await,
+            Action::Assign { session } => assign(&world, &gateway, *session).await,
             Action::Settle { session, agent, trick } => settle(&world, &gateway, *session, *agent, *trick).await,
             Action::Facilitate { agent, resource, units } => {
                 facilitate(&world, &gateway, *agent, *resource, *units).await
@@ -328,6 +330,31 @@ async fn cancel(world: &Arc<World>, gateway: &Gateway, session: u32, by_merchant
             world.mark("a cancel loses the race");
             Again::No
         }
+        Err(_) => Again::In(1_000),
+    }
+}
+
+/// Puts the oldest transfer that paid no session to one.
+async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
+    let Some(known) = world.people().sessions.get(&session).cloned() else { return Again::In(1_000) };
+    let merchant = match gateway.payment_by_slug(known.slug).await {
+        Ok(payment) => gateway.merchant(payment.merchant).await,
+        Err(error) => Err(error),
+    };
+    let Ok(merchant) = merchant else { return Again::In(1_000) };
+    let Ok(unmatched) = gateway.unmatched(&merchant, None, 1_000).await else { return Again::In(1_000) };
+    let Some(oldest) = unmatched.iter().rfind(|unmatched| unmatched.handling == Handling::Open) else {
+        return Again::In(2_000);
+    };
+    match gateway.assign(&merchant, oldest.transfer.place, known.id, "merchant".to_owned()).await {
+        Ok(_) => {
+            world.event(Lane::Merchant, "assigned", Some(session), 0, || {
+                format!("{} is put to session {session}", oldest.transfer.money)
+            });
+            world.mark("a merchant assigns a transfer");
+            Again::No
+        }
+        Err(GatewayError::Rejected(_) | GatewayError::TransferAssigned(_)) => Again::No,
         Err(_) => Again::In(1_000),
     }
 }

@@ -9,13 +9,13 @@ use engine::{
     account::AccountName,
     idempotency::Made,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
-    ledger::{Transfer, TxId},
+    ledger::{Place, Transfer, TxId},
     merchant::Merchant,
     payment::{Finality, Payment, State},
     time::Timestamp,
     webhook::{Attempt, Delivery, Outcome},
 };
-use storage::{Batch, Claimed, Cursor, EventRecord, Fate, Purpose, Unmatched, Write};
+use storage::{Batch, Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, Write};
 
 use crate::oracles::{self, Check, INVARIANTS};
 
@@ -149,6 +149,11 @@ impl Observer {
 
     /// Notes that a batch is durable.
     pub fn committed(&mut self, batch: &Batch) {
+        for write in &batch.writes {
+            if let Write::Handle { account, place, handling: Handling::Assigned { payment, .. } } = write {
+                self.assigned(account, *place, *payment);
+            }
+        }
         for write in &batch.writes {
             match write {
                 Write::Payment { payment, .. } => self.payment_written(payment, batch),
@@ -308,6 +313,24 @@ impl Observer {
         }
         self.unmatched.insert(key, unmatched.clone());
         self.marks.push("a transfer matches no session");
+    }
+
+    /// From now on a merchant's word stands for the memo's: the transfer is meant for the session, and counts if that
+    /// still waits.
+    fn assigned(&mut self, account: &AccountName, place: Place, payment: PaymentId) {
+        let is_it = |kept: &&mut Unmatched| kept.transfer.to == *account && kept.transfer.place == place;
+        let Some(kept) = self.unmatched.values_mut().find(is_it) else {
+            self.violate("no-transfer-is-lost", "what was never kept is assigned".to_owned(), Some(payment));
+            return;
+        };
+        let key = (kept.transfer.tx_id, place.op_in_tx);
+        self.intents.insert(key.0, Some(payment));
+        if self.payments.get(&payment).is_some_and(|known| known.payment.state == State::Pending) {
+            let meant = self.truth_by_session.entry(payment).or_default();
+            if !meant.contains(&key) {
+                meant.push(key);
+            }
+        }
     }
 
     fn cursor_written(&mut self, to: Cursor) {

@@ -14,7 +14,7 @@ use engine::{
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Deserialize;
 use sha2::Sha256;
-use storage::{Fate, Purpose};
+use storage::{Fate, Handling, Purpose, Unmatched};
 
 use crate::observer::{Answer, Attempted, Broadcast, CursorWrite, End, Heard, Observer, PaymentWrite};
 
@@ -315,7 +315,8 @@ fn no_transfer_is_lost(end: &End<'_>) -> FinalVerdict {
         let credits = observer.credited.get(key).and_then(|id| end.stored.get(id)).map_or(0, |payment| {
             payment.transfers.iter().filter(|credit| (credit.tx_id, credit.op_in_tx) == *key).count()
         });
-        let kept = end.stored_unmatched.iter().filter(|kept| kept.transfer == *transfer).count();
+        let waits = |kept: &&Unmatched| kept.transfer == *transfer && !is_assigned(kept);
+        let kept = end.stored_unmatched.iter().filter(waits).count();
         let watched = observer.is_fee_account(&transfer.to) || observer.is_account_of_a_merchant(&transfer.to);
         if credits + kept != usize::from(watched) && (watched || kept > 0) {
             let text = format!(
@@ -328,8 +329,13 @@ fn no_transfer_is_lost(end: &End<'_>) -> FinalVerdict {
     Ok(())
 }
 
+/// Says whether a transfer that paid no session was put to one since.
+fn is_assigned(unmatched: &Unmatched) -> bool {
+    matches!(unmatched.handling, Handling::Assigned { .. })
+}
+
 fn unmatched_has_no_session(end: &End<'_>) -> FinalVerdict {
-    for unmatched in &end.stored_unmatched {
+    for unmatched in end.stored_unmatched.iter().filter(|unmatched| !is_assigned(unmatched)) {
         let target = end.observer.target(unmatched.transfer.tx_id);
         let payment = target.and_then(|id| end.stored.get(&id));
         if let Some(payment) = payment.filter(|payment| is_of(end.observer, payment, &unmatched.transfer)) {

@@ -182,6 +182,9 @@ impl Plan<'_> {
                 if self.random.chance(300_000) {
                     let at = soon + self.random.below(30_000);
                     self.pay(at, one, units);
+                } else if self.random.chance(500_000) {
+                    let at = soon + 60_000 + self.random.below(120_000);
+                    self.push(at, Action::Assign { session });
                 }
             }
             Customer::NoisyMemo => self.pay_with(soon, one, units, Memo::Noisy),

@@ -303,6 +303,7 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         ("merchant", "pay") => pay(raw, session(names)?, None, money()?),
         ("customer", "cancel") => Ok(Action::Cancel { session: session(names)?, by_merchant: false }),
         ("merchant", "cancel") => Ok(Action::Cancel { session: session(names)?, by_merchant: true }),
+        ("merchant", "assign") => Ok(Action::Assign { session: session(names)? }),
         ("agent", "settle") => {
             let agent = limit(plan::AGENTS)?;
             let trick = match raw.trick.as_deref() {

@@ -71,6 +71,11 @@ pub enum Action {
         /// Whether the merchant does.
         by_merchant: bool,
     },
+    /// The merchant puts its oldest unmatched transfer to a session.
+    Assign {
+        /// The session.
+        session: u32,
+    },
     /// An agent pays by x402, and keeps asking until it has an answer.
     Settle {
         /// The session it pays.
@@ -367,6 +372,7 @@ impl Action {
             Self::Create { session, .. }
             | Self::Pay { session, .. }
             | Self::Cancel { session, .. }
+            | Self::Assign { session }
             | Self::Settle { session, .. } => Some(*session),
             _ => None,
         }

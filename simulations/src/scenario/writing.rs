@@ -91,6 +91,7 @@ fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {
             let who = if *by_merchant { "merchant 0" } else { "customer" };
             format!("who = {who:?}, does = \"cancel\", {}", name(session)?)
         }
+        Action::Assign { session } => format!("who = \"merchant 0\", does = \"assign\", {}", name(session)?),
         Action::Settle { session, agent, trick } => {
             let trick = match trick {
                 Trick::None => String::new(),
