@@ -49,6 +49,7 @@ mutants! {
     "claims-not-recovered": "claims are not followed up after a restart";
     "expiry-not-swept": "nobody looks for sessions that are due";
     "key-not-remembered": "an idempotency key is not kept with its session";
+    "usage-counted-again": "a payment counts for billing whenever it is written after it completed";
     "amount-not-checked": "an agent may pay too little";
     "memo-not-checked": "an agent may pay one session with another's transaction";
     "forks-not-rolled-back": "a transfer that a fork removed stays sighted";

@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, ops::Bound};
 use engine::{
     billing::{Account, Month, Period, Sale, Schedule},
     ids::{MerchantId, PaymentId},
+    mutant,
     payment::State,
     time::Timestamp,
 };
@@ -53,7 +54,7 @@ impl Change {
         if after.state != State::Completed {
             return None;
         }
-        let known = before.filter(|before| before.state == State::Completed);
+        let known = before.filter(|before| before.state == State::Completed && !mutant!("usage-counted-again"));
         match (sale, known) {
             (Some(sale), None) => Some(Self::Sold(sale)),
             (Some(sale), Some(known)) => {
