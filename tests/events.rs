@@ -124,6 +124,12 @@ fn the_list_is_read_in_parts_without_a_gap_or_a_repeat() {
         }
     }
     assert_eq!(read, ids);
+    let whole = list(&shop, "");
+    let third = whole["events"][2]["id"].as_str().expect("an id");
+    assert!(third.starts_with("evt_"), "{third}");
+    assert_eq!(payments_of(&list(&shop, &format!("?after={third}"))), ids[3..], "an event's id is a cursor, too");
+    let foreign = list(&shared().shop(), "");
+    assert_eq!(payments_of(&foreign), [] as [String; 0]);
     let rest = list(&shop, &format!("?after={cursor}"));
     assert_eq!((payments_of(&rest).len(), &rest["nextCursor"]), (0, &Value::from(cursor.as_str())));
     let id = event(&shop);

@@ -20,6 +20,7 @@ crate::tests!(
     a_service_reads_what_a_merchant_used_and_what_it_would_be_billed,
     a_signed_payment_for_nothing_is_refused_and_for_nobody_judged,
     compliance_and_books_are_for_admins_and_name_what_is_wrong,
+    a_service_minds_a_merchants_webhooks,
 );
 
 /// A gateway, the token of its port, and a runtime for its clients.
@@ -328,4 +329,53 @@ fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
     let listed = v1::ListMerchantsRequest { flagged: Some(true), ..v1::ListMerchantsRequest::default() };
     let listed = port.run(engine.merchants().list_merchants(admin.request(listed))).expect("listed").into_inner();
     assert_eq!((listed.total, listed.merchants.len()), (0, 0));
+}
+
+fn a_service_minds_a_merchants_webhooks() {
+    let port = Port::open();
+    let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
+    let test = || v1::SendTestWebhookRequest { merchant_id: shop.id.clone() };
+    let answer = port.run(engine.webhook_endpoints().send_test_webhook(with_key(&shop, test())));
+    refused(answer, Code::FailedPrecondition, Reason::NoWebhookEndpoint, &[]);
+    let receiver = crate::harness::Receiver::start();
+    shop.set_webhook(&receiver);
+    let sent =
+        port.run(engine.webhook_endpoints().send_test_webhook(with_key(&shop, test()))).expect("sent").into_inner();
+    assert_eq!(sent.trigger(), v1::WebhookTrigger::Test);
+    receiver.hook(0);
+    let named = v1::GetWebhookDeliveryRequest { merchant_id: shop.id.clone(), delivery_id: sent.id.clone() };
+    let get = || port.run(engine.webhook_endpoints().get_webhook_delivery(with_key(&shop, named.clone())));
+    let delivered = crate::harness::until("it is delivered", || {
+        let logged = get().expect("read").into_inner();
+        (logged.state() == v1::WebhookDeliveryState::Delivered).then_some(logged)
+    });
+    assert_eq!((delivered.attempts, delivered.attempt_log.len(), delivered.last_http_status), (1, 1, Some(200)));
+    let again = port.run(engine.webhook_endpoints().redeliver_webhook(with_key(&shop, named.clone())));
+    let again = again.expect("sent again").into_inner();
+    assert_eq!((again.trigger(), &again.event_id), (v1::WebhookTrigger::Manual, &sent.event_id));
+    assert_ne!(again.id, sent.id);
+    let list = |limit, cursor| v1::ListWebhookDeliveriesRequest {
+        merchant_id: shop.id.clone(),
+        limit,
+        cursor,
+        ..v1::ListWebhookDeliveriesRequest::default()
+    };
+    let first = port.run(engine.webhook_endpoints().list_webhook_deliveries(with_key(&shop, list(1, None))));
+    let first = first.expect("listed").into_inner();
+    assert_eq!(first.deliveries[0].id, again.id);
+    let rest = list(1, first.next_cursor);
+    let rest = port.run(engine.webhook_endpoints().list_webhook_deliveries(with_key(&shop, rest))).expect("listed");
+    assert_eq!(rest.into_inner().deliveries[0].id, sent.id);
+    let enable = v1::EnableWebhookEndpointRequest { merchant_id: shop.id.clone(), replay_since_ms: None };
+    let enabled = port.run(engine.webhook_endpoints().enable_webhook_endpoint(with_key(&shop, enable)));
+    assert!(enabled.expect("enabled").into_inner().endpoint.is_some_and(|endpoint| endpoint.enabled));
+    let wrong = v1::ReplayWebhooksRequest { merchant_id: shop.id.clone(), since_ms: 1 };
+    let answer = port.run(engine.webhook_endpoints().replay_webhooks(with_key(&shop, wrong)));
+    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["since"]);
+    let answer = port.run(engine.webhook_endpoints().get_webhook_delivery(with_key(&other, named)));
+    refused(answer, Code::PermissionDenied, Reason::ForbiddenMerchant, &[]);
+    let log = v1::ListAuditRequest { merchant_id: Some(shop.id.clone()), ..v1::ListAuditRequest::default() };
+    let log = port.run(engine.audit_log().list_audit(Caller::with_key(port.dev.admin_key()).request(log)));
+    let told: Vec<_> = log.expect("listed").into_inner().entries.into_iter().map(|entry| entry.action).collect();
+    assert_eq!(told[..3], ["webhook_enabled", "webhook_redelivered", "webhook_tested"]);
 }

@@ -178,7 +178,10 @@ impl Gateway {
         }
         let handling = Handling::Ignored { by, at: self.now(), note };
         let write = Write::Handle { account: merchant.hive_account.clone(), place, handling: handling.clone() };
-        self.context().env.store.commit(Batch::of(write)).await.map_err(|error| self.commit_failed(error))?;
+        let Place { block_num, tx_in_block, op_in_tx } = place;
+        let subject = format!("{block_num}-{tx_in_block}-{op_in_tx}");
+        let batch = Batch::of(write).and(self.deed("transfer_ignored", merchant.id, Some(subject), Vec::new()));
+        self.context().env.store.commit(batch).await.map_err(|error| self.commit_failed(error))?;
         Ok(Unmatched { handling, ..unmatched })
     }
 

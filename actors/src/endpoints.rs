@@ -58,7 +58,8 @@ impl Gateway {
     /// [`GatewayError::NoEndpoint`]; store errors.
     pub async fn enable_endpoint(&self, merchant: MerchantId) -> Result<EndpointState, GatewayError> {
         self.with_endpoint(merchant).await?;
-        self.write(Batch::of(Write::EnableEndpoint { merchant })).await?;
+        let told = self.deed("webhook_enabled", merchant, Some(merchant.to_string()), Vec::new());
+        self.write(Batch::of(Write::EnableEndpoint { merchant }).and(told)).await?;
         self.context().outbox_bell.notify_one();
         self.endpoint(merchant).await
     }
@@ -79,13 +80,19 @@ impl Gateway {
         // Ids order by time; this one is before all of its millisecond.
         let mut after = DeliveryId::from_bits(u128::from(since.millis()) << 80);
         let mut replayed = Replayed { count: 0, has_more: false };
+        let mut told = Some(self.deed("webhooks_replayed", merchant, Some(since.to_string()), Vec::new()));
         for _ in 0..REPLAY_COMMITS {
             let found = store.replayable(merchant, after, REPLAYED_AT_ONCE).await.map_err(|e| self.read_failed(&e))?;
-            let Some(last) = found.last() else { return Ok(replayed) };
+            let Some(last) = found.last() else {
+                if let Some(told) = told {
+                    self.write(Batch::of(told)).await?;
+                }
+                return Ok(replayed);
+            };
             after = last.id;
             let count = found.len();
-            let writes = found.into_iter().map(|delivery| Write::Replay { delivery, at: now }).collect();
-            self.write(Batch { writes }).await?;
+            let replays = found.into_iter().map(|delivery| Write::Replay { delivery, at: now });
+            self.write(Batch { writes: replays.chain(told.take()).collect() }).await?;
             replayed.count += count;
             self.context().outbox_bell.notify_one();
         }
@@ -104,7 +111,8 @@ impl Gateway {
         let payment = PaymentId::new(at, env.entropy.bytes());
         let body = webhook::test_event(id, merchant, payment, at);
         let event = EventRecord { id, seq: 0, merchant, payment, delivery, at, body, is_test: true };
-        self.write(Batch::of(Write::Event(event))).await?;
+        let told = self.deed("webhook_tested", merchant, Some(delivery.to_string()), Vec::new());
+        self.write(Batch::of(Write::Event(event)).and(told)).await?;
         self.context().outbox_bell.notify_one();
         self.context().event_bells.ring(merchant);
         self.logged(merchant, delivery).await
@@ -122,9 +130,10 @@ impl Gateway {
         if event.is_none() {
             return Err(GatewayError::EventForgotten);
         }
+        let told = self.deed("webhook_redelivered", merchant, Some(id.to_string()), Vec::new());
         let id = env.entropy.delivery_id(due_at);
         let delivery = Delivery { id, trigger: Trigger::Manual, attempts: 0, schedule_from: 0, due_at, ..earlier };
-        self.write(Batch::of(Write::Redeliver(delivery))).await?;
+        self.write(Batch::of(Write::Redeliver(delivery)).and(told)).await?;
         self.context().outbox_bell.notify_one();
         self.logged(merchant, id).await
     }

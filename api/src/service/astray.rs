@@ -116,8 +116,7 @@ impl Reconciliation for Service {
         let asked = request.into_inner();
         let note = note(&asked.note)?;
         let place = read_place(&asked.id)?;
-        let ignored = self.gateway.ignore(merchant, place, asking.key.to_string(), note).await.map_err(error)?;
-        asking.tell("transfer_ignored", merchant.id, &asked.id).await?;
+        let ignored = asking.gateway.ignore(merchant, place, asking.key.to_string(), note).await.map_err(error)?;
         Ok(Response::new(transfer(ignored)))
     }
 

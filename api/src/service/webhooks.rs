@@ -40,11 +40,10 @@ impl WebhookEndpoints for Service {
         request: Request<v1::EnableWebhookEndpointRequest>,
     ) -> Result<Response<v1::EnableWebhookEndpointResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
-        let state = self.gateway.enable_endpoint(merchant.id).await.map_err(error)?;
-        asking.tell("webhook_enabled", merchant.id, &merchant.id.to_string()).await?;
+        let state = asking.gateway.enable_endpoint(merchant.id).await.map_err(error)?;
         let replayed = match request.get_ref().replay_since_ms {
             Some(since) => {
-                let replayed = self.gateway.replay(merchant.id, convert::instant(since)).await;
+                let replayed = asking.gateway.replay(merchant.id, convert::instant(since)).await;
                 Some(replay(replayed.map_err(error)?))
             }
             None => None,
@@ -58,8 +57,7 @@ impl WebhookEndpoints for Service {
     ) -> Result<Response<v1::ReplayWebhooksResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let since = convert::instant(request.get_ref().since_ms);
-        let replayed = self.gateway.replay(merchant.id, since).await.map_err(error)?;
-        asking.tell("webhooks_replayed", merchant.id, &since.to_string()).await?;
+        let replayed = asking.gateway.replay(merchant.id, since).await.map_err(error)?;
         Ok(Response::new(replay(replayed)))
     }
 
@@ -68,8 +66,7 @@ impl WebhookEndpoints for Service {
         request: Request<v1::SendTestWebhookRequest>,
     ) -> Result<Response<v1::WebhookDelivery>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
-        let sent = self.gateway.send_test(merchant.id).await.map_err(error)?;
-        asking.tell("webhook_tested", merchant.id, &sent.delivery.id.to_string()).await?;
+        let sent = asking.gateway.send_test(merchant.id).await.map_err(error)?;
         Ok(Response::new(delivery(sent)))
     }
 
@@ -116,8 +113,7 @@ impl WebhookEndpoints for Service {
     ) -> Result<Response<v1::WebhookDelivery>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let id = delivery_id(&request.get_ref().delivery_id)?;
-        let again = self.gateway.redeliver(merchant.id, id).await.map_err(error)?;
-        asking.tell("webhook_redelivered", merchant.id, &id.to_string()).await?;
+        let again = asking.gateway.redeliver(merchant.id, id).await.map_err(error)?;
         Ok(Response::new(delivery(again)))
     }
 }
