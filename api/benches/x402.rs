@@ -112,14 +112,17 @@ fn hivetill(core: Option<&str>) -> Command {
     let other = std::env::var("HIVETILL_PROGRAM");
     let program = other.as_deref().unwrap_or(env!("CARGO_BIN_EXE_hivetill"));
     let can_pin = Command::new("taskset").arg("--version").output().is_ok();
-    match core.filter(|_| can_pin) {
+    let mut command = match core.filter(|_| can_pin) {
         Some(core) => {
             let mut command = Command::new("taskset");
             command.args(["-c", core, program]);
             command
         }
         None => Command::new(program),
-    }
+    };
+    // The gateway would take it for a setting of its own.
+    command.env_remove("HIVETILL_PROGRAM");
+    command
 }
 
 async fn wait_for(address: SocketAddr) {

@@ -17,7 +17,7 @@ const TRANSITIONS: [(&str, &str, &str); 8] = [
 ];
 
 /// What customers do with transfers: the case, its scenario, the state it must end in and what must be noted.
-const CASES: [(&str, &str, &str, &[&str]); 24] = [
+const CASES: [(&str, &str, &str, &[&str]); 27] = [
     ("exact, on time", "exact", "completed", &[]),
     ("a part, on time", "part-then-expiry", "system_cancelled", &["underpaid"]),
     ("parts that add up", "parts-that-add-up", "completed", &[]),
@@ -41,6 +41,9 @@ const CASES: [(&str, &str, &str, &[&str]); 24] = [
     ("an agent pays what is partly paid", "agent-on-part-paid", "completed", &["overpaid"]),
     ("the merchant is switched off after creation", "switched-off-meanwhile", "completed", &[]),
     ("the merchant's account changes after creation", "account-changed-meanwhile", "completed", &[]),
+    ("assigned by hand", "assigned-by-hand", "completed", &["manual"]),
+    ("assigned by hand when it is over", "assigned-too-late", "system_cancelled", &["paid_late", "manual"]),
+    ("assigned by hand, and killed meanwhile", "assigned-and-killed", "completed", &["manual"]),
     ("paid after a failure", "paid-after-failure", "failed", &["paid_after_failure"]),
 ];
 
