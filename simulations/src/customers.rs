@@ -18,6 +18,7 @@ use engine::{
 };
 use storage::Handling;
 
+use self::agents::{facilitate, settle};
 use crate::{
     hive::Hive,
     observer::Answer,
@@ -26,6 +27,8 @@ use crate::{
     trace::Lane,
     world::World,
 };
+
+mod agents;
 
 /// How often a step is tried that somebody would try again.
 const MAX_TRIES: u32 = 25;
@@ -409,195 +412,6 @@ fn pay(world: &Arc<World>, session: u32, from: Option<usize>, money: Money, memo
         Err(refused) => world.event(Lane::Payer, "pay_refused", Some(session), money.units, || {
             format!("{from} pays {money} for session {session}: the chain refuses: {refused}")
         }),
-    }
-}
-
-// ---- agents ----------------------------------------------------------------------------------------------------------
-
-/// Returns an agent's payment for a session, which it makes once.
-fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Option<Payload> {
-    let (known, made) = {
-        let people = world.people();
-        (people.sessions.get(&session).cloned(), people.payloads.get(&(session, number)).cloned())
-    };
-    let known = known?;
-    if made.is_some() {
-        return made;
-    }
-    let from = if trick == Trick::Poor { POOR.to_owned() } else { agent(number) };
-    let nonce = format!("{:032x}", u128::from(session) << 32 | number as u128);
-    let memo = if trick == Trick::NonceMemo { format!("x402:{nonce}") } else { memo_of(known.id) };
-    let fee_units = known.fee.as_ref().map_or(0, |(_, units)| *units);
-    let mut units = known.amount.units - fee_units;
-    if trick == Trick::TooLittle {
-        units = (units / 2).max(1);
-    }
-    let lives = if trick == Trick::Expiring { Duration::from_secs(3) } else { Duration::from_secs(75) };
-    let mut transfers = vec![Hive::transfer(&from, known.pay_to.as_str(), units, known.amount.currency, &memo)];
-    if let Some((collector, units)) = &known.fee {
-        let memo = format!("fee-{}", known.id);
-        transfers.push(Hive::transfer(&from, collector, *units, known.amount.currency, &memo));
-    }
-    let transaction = world.hive().transaction(&from, transfers, lives);
-    let tx_id = world.hive().id_of(&transaction);
-    world.observe(|observer| {
-        let intent = (trick != Trick::NonceMemo).then_some(known.id);
-        observer.intents.insert(tx_id, intent);
-    });
-    let payload = PaymentPayload { version: Version::V1, transaction, nonce, accepted: None };
-    let made = Payload { payload, tx_id };
-    world.people().payloads.insert((session, number), made.clone());
-    Some(made)
-}
-
-async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, number: usize, trick: Trick) -> Again {
-    let for_session = match trick {
-        Trick::Replay { of } => of,
-        _ => session,
-    };
-    let target = world.people().sessions.get(&session).map(|known| known.id);
-    let Some((target, made)) = target.zip(payload(world, for_session, number, trick)) else { return Again::In(2_000) };
-    if trick == Trick::OwnBroadcast {
-        broadcast_oneself(world, session, &made.payload.transaction, made.tx_id);
-    }
-    let request = X402Request { target: Target::Session(target), payload: made.payload.clone() };
-    if trick == Trick::Twice {
-        let (world, gateway, request) = (Arc::clone(world), gateway.clone(), request.clone());
-        tokio::spawn(async move {
-            if let Ok(settled) = gateway.x402_settle(&request).await {
-                let answer = Answer::Settled { payment: target, tx_id: settled.tx_id };
-                world.observe(|observer| observer.answers(&answer));
-            }
-        });
-    }
-    if world.verifies_first() {
-        // Verifying changes nothing, whatever it says.
-        let verdict = gateway.x402_verify(&request).await.map(drop);
-        world.event(Lane::Payer, "verified", Some(session), u64::from(verdict.is_ok()), || {
-            format!("agent {number} asks whether it can pay session {session}: {}", shown(&verdict))
-        });
-    }
-    for ask in 0..MAX_ASKS {
-        let answer = gateway.x402_settle(&request).await;
-        if let Ok(settled) = &answer {
-            let answer = Answer::Settled { payment: target, tx_id: settled.tx_id };
-            world.observe(|observer| observer.answers(&answer));
-        }
-        if world.loses_reply() {
-            world.sleep(1_000).await;
-            continue;
-        }
-        let refusal = match &answer {
-            Ok(_) => None,
-            Err(X402Error::Unavailable(_)) => Some((Reason::UnexpectedSettleError, true)),
-            Err(X402Error::Refused(refused)) => Some((
-                refused.reason,
-                matches!(
-                    refused.reason,
-                    Reason::SettlementPending | Reason::UnexpectedSettleError | Reason::UnexpectedVerifyError
-                ),
-            )),
-        };
-        let told = refusal.map_or(0, |(reason, _)| reason as u64 + 1);
-        let verdict = answer.map(drop);
-        world.event(Lane::Payer, "settles", Some(session), told, || {
-            format!("agent {number} pays session {session}: {}", shown(&verdict))
-        });
-        match refusal {
-            None => {
-                world.people().settled += 1;
-                world.mark("an agent's payment settles");
-                return Again::No;
-            }
-            Some((Reason::SettlementPending, _)) if ask == 0 => world.mark("a settlement is pending"),
-            Some((_, true)) => {}
-            Some((reason, false)) => {
-                let is_own = !matches!(trick, Trick::Replay { .. });
-                if is_own && reason != Reason::DuplicateSettlement {
-                    world.observe(|observer| {
-                        observer.refused.insert(made.tx_id);
-                    });
-                }
-                if reason == Reason::DuplicateSettlement {
-                    world.mark("a second settlement is refused");
-                }
-                return Again::No;
-            }
-        }
-        world.sleep(2_000).await;
-    }
-    Again::No
-}
-
-fn broadcast_oneself(world: &Arc<World>, session: u32, transaction: &Transaction, tx_id: TxId) {
-    world.observe(|observer| {
-        observer.own_broadcasts.insert(tx_id);
-    });
-    let taken = world.hive().chain.broadcast(transaction.clone()).is_ok();
-    if taken {
-        world.observe(|observer| {
-            observer.ever_accepted.insert(tx_id);
-        });
-    }
-    world.event(Lane::Payer, "own_broadcast", Some(session), u64::from(taken), || {
-        format!("the agent of {} broadcasts {tx_id} itself", name_of(Some(session)))
-    });
-}
-
-async fn facilitate(world: &Arc<World>, gateway: &Gateway, number: usize, resource: u32, units: u64) -> Again {
-    let made = world.people().facilitated.get(&resource).cloned();
-    let payload = match made {
-        Some(payload) => payload,
-        None => {
-            let from = agent(number);
-            let nonce = format!("elsewhere-{resource}");
-            let transfer = Hive::transfer(&from, ELSEWHERE, units, Currency::Hbd, &format!("x402:{nonce}"));
-            let transaction = world.hive().transaction(&from, vec![transfer], Duration::from_secs(75));
-            let tx_id = world.hive().id_of(&transaction);
-            world.observe(|observer| {
-                observer.intents.insert(tx_id, None);
-            });
-            let payload = PaymentPayload { version: Version::V1, transaction, nonce, accepted: None };
-            world.people().facilitated.insert(resource, payload.clone());
-            payload
-        }
-    };
-    let requirements = Requirements {
-        amount: Money::new(units, Currency::Hbd),
-        pay_to: AccountName::parse(ELSEWHERE).expect("a name of ours"),
-        resource: format!("https://elsewhere.example/{resource}"),
-        valid_before: None,
-    };
-    let tx_id = world.hive().id_of(&payload.transaction);
-    let request = X402Request { target: Target::Requirements(requirements), payload };
-    for _ in 0..MAX_ASKS {
-        let answer = gateway.x402_settle(&request).await;
-        if answer.is_ok() {
-            world.observe(|observer| observer.answers(&Answer::Facilitated { tx_id }));
-            world.mark("a payment for another server settles");
-        }
-        let is_open = match &answer {
-            Ok(_) => false,
-            Err(X402Error::Unavailable(_)) => true,
-            Err(X402Error::Refused(refused)) => refused.reason == Reason::SettlementPending,
-        };
-        let verdict = answer.map(drop);
-        world.event(Lane::Payer, "facilitates", None, u64::from(resource), || {
-            format!("agent {number} pays elsewhere {resource}: {}", shown(&verdict))
-        });
-        if !is_open && !world.loses_reply() {
-            return Again::No;
-        }
-        world.sleep(2_000).await;
-    }
-    Again::No
-}
-
-fn shown(verdict: &Result<(), X402Error>) -> String {
-    match verdict {
-        Ok(()) => "yes".to_owned(),
-        Err(X402Error::Refused(refused)) => refused.reason.word().to_owned(),
-        Err(X402Error::Unavailable(error)) => error.to_string(),
     }
 }
 
