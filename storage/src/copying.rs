@@ -30,6 +30,9 @@ const CACHE_BYTES: usize = 16 * 1024 * 1024;
 /// What a store that gave way to another is called after.
 const REPLACED: &str = "replaced";
 
+/// What is wrong with a page that is not as it was written.
+const CHECKSUMS: &str = "the checksums of its pages do not agree";
+
 /// One row of a table, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
@@ -100,6 +103,22 @@ impl NewStore {
         }
         let database = directory::create_file(&unfinished, CACHE_BYTES)?;
         Ok(Self { path: path.to_owned(), unfinished, database: Some(database), waiting: Vec::new() })
+    }
+
+    fn copy_of(from: &Path, path: &Path, unfinished: PathBuf) -> Result<Self, OpenError> {
+        let mut source = fs::File::open(from).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => OpenError::Missing(from.to_owned()),
+            _ => OpenError::io(from)(error),
+        })?;
+        let mut copy = Self { path: path.to_owned(), unfinished, database: None, waiting: Vec::new() };
+        directory::write_file(&copy.unfinished, &mut source)?;
+        let mut database = directory::builder(CACHE_BYTES).open(&copy.unfinished).map_err(OpenError::database(from))?;
+        if !database.check_integrity().map_err(OpenError::database(from))? {
+            return Err(OpenError::Corrupt(CHECKSUMS.to_owned()));
+        }
+        directory::schema_of(&database.begin_read().map_err(Fault::from)?)?;
+        copy.database = Some(database);
+        Ok(copy)
     }
 
     /// Adds a row.
@@ -228,13 +247,17 @@ impl Idle {
         verify::file(&self.path())
     }
 
-    /// Hands on every row.
+    /// Hands on every row. Pages whose checksums do not agree are refused, for their rows would get new ones, unless it
+    /// is to `salvage` what can be read.
     ///
     /// # Errors
     /// See [`OpenError`]; whatever `take` says.
-    pub fn read(&self, mut take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
+    pub fn read(&self, salvage: bool, mut take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
         let path = self.path();
-        let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
+        let mut database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
+        if !salvage && !database.check_integrity().map_err(OpenError::database(&path))? {
+            return Err(OpenError::Corrupt(CHECKSUMS.to_owned()));
+        }
         let snapshot = database.begin_read().map_err(Fault::from)?;
         directory::schema_of(&snapshot)?;
         all(&snapshot, &mut take)
@@ -250,7 +273,7 @@ impl Idle {
         let length = |path: &Path| fs::metadata(path).map(|file| file.len()).map_err(OpenError::io(path));
         let before = length(&path)?;
         let mut copy = NewStore::create_as(&path, self.data.join(UNFINISHED_NAME))?;
-        self.read(|row| copy.put(row))?;
+        self.read(false, |row| copy.put(row))?;
         copy.finish(true)?;
         Ok((before, length(&path)?))
     }
@@ -266,8 +289,8 @@ impl Idle {
         if is_there && !replace {
             return Err(OpenError::Exists(path));
         }
-        let mut copy = NewStore::create_as(&path, self.data.join(UNFINISHED_NAME))?;
-        read_file(backup, |row| copy.put(row))?;
+        // Byte for byte: whatever is wrong with a page is still wrong with it, and is found.
+        let copy = NewStore::copy_of(backup, &path, self.data.join(UNFINISHED_NAME))?;
         let kept = if is_there { Some(directory::keep_beside(&path, REPLACED)?) } else { None };
         match copy.finish(true) {
             Ok(report) => Ok((report, kept)),

@@ -171,6 +171,16 @@ pub(crate) fn create_file(path: &Path, cache_bytes: usize) -> Result<Database, O
     builder(cache_bytes).create_file(file).map_err(OpenError::database(path))
 }
 
+/// Writes a file that only its owner may read, anew.
+pub(crate) fn write_file(path: &Path, from: &mut File) -> Result<(), OpenError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(OpenError::io(path)(error)),
+        _ => {}
+    }
+    let mut file = private_file().create_new(true).open(path).map_err(OpenError::io(path))?;
+    io::copy(from, &mut file).map(drop).map_err(OpenError::io(path))
+}
+
 /// Brings a file's bytes to the disk.
 pub(crate) fn sync_file(path: &Path) -> Result<(), OpenError> {
     private_file().open(path).and_then(|file| file.sync_all()).map_err(OpenError::io(path))

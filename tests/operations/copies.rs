@@ -224,7 +224,18 @@ fn a_damaged_store_is_told_of_and_not_started() {
     let (code, stdout, stderr) = hivetill("verify", &[("file", &damaged)], &[]);
     assert_eq!(code, 10, "{stdout}{stderr}");
     let (code, _, stderr) = hivetill("restore", &[("data", &house.path("again")), ("from", &damaged)], &[]);
-    assert!(code != 0 && !house.path("again").join("hivetill.redb").exists(), "{code} {stderr}");
+    assert!(code == 10 && !house.path("again").join("hivetill.redb").exists(), "{code} {stderr}");
+    let rotten = house.path("rotten");
+    fs::create_dir(&rotten).expect("made");
+    fs::write(rotten.join("hivetill.redb"), &bytes).expect("written");
+    // New checksums over wrong bytes would hide what happened.
+    let copy = house.path("copy");
+    for (command, flags) in [("compact", vec![]), ("backup", vec![("to", copy.as_path())])] {
+        let flags: Vec<_> = [("data", rotten.as_path())].into_iter().chain(flags).collect();
+        let (code, stdout, stderr) = hivetill(command, &flags, &[]);
+        assert_eq!(code, 10, "{command}: {stdout}{stderr}");
+    }
+    assert!(!copy.exists());
     for (name, bytes) in [("garbage", vec![7; 8_192]), ("cut", bytes[..6_000].to_vec())] {
         let data = house.path(name);
         fs::create_dir(&data).expect("made");

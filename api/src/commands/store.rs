@@ -60,7 +60,7 @@ pub(super) struct BackupArgs {
 pub(super) async fn backup(args: BackupArgs) -> Result<(), Failure> {
     let (config, data) = args.which.load(args.engine_url)?;
     let mut copy = NewStore::create(&args.to).map_err(of(&args.to))?;
-    read(&config, &data, |row| copy.put(row), &args.to).await?;
+    read(&config, &data, false, |row| copy.put(row), &args.to).await?;
     let report = copy.finish(false).map_err(of(&args.to))?;
     tell(&report, args.json, &format!("The store is copied to {}", args.to.display()))
 }
@@ -186,7 +186,7 @@ pub(super) async fn export(args: ExportArgs) -> Result<(), Failure> {
     };
     let outcome = match &args.file {
         Some(file) => storage::read_file(file, write).map_err(of(file)),
-        None => read(&config, &data, write, &data).await,
+        None => read(&config, &data, true, write, &data).await,
     };
     match broken {
         Some(error) => return Err(unwritable(&error)),
@@ -203,6 +203,7 @@ pub(super) async fn export(args: ExportArgs) -> Result<(), Failure> {
 async fn read(
     config: &Config,
     data: &Path,
+    salvage: bool,
     take: impl FnMut(Row) -> Result<(), OpenError>,
     what: &Path,
 ) -> Result<(), Failure> {
@@ -210,7 +211,7 @@ async fn read(
         return copy(transport, take, what).await;
     }
     match Idle::take_store(data) {
-        Ok(idle) => idle.read(take).map_err(of(data)),
+        Ok(idle) => idle.read(salvage, take).map_err(of(data)),
         Err(OpenError::Locked(_)) => match local::running(config, data)? {
             Some(transport) => copy(transport, take, what).await,
             None => Err(Failure::InUse {
