@@ -464,7 +464,12 @@ impl Group<'_> {
             step;
         let bits = id.bits();
         self.tables.payments()?.insert(bits, record.as_slice())?;
-        self.tables.payments_by_merchant()?.insert((facts.merchant, bits), &summary)?;
+        let listed = self.tables.payments_by_merchant()?;
+        // Most changes of a payment change nothing that lists filter by, and a page not touched is a page not written.
+        let may_stand = before.is_some_and(|before| before.state == facts.state);
+        if !may_stand || listed.get((facts.merchant, bits))?.is_none_or(|stored| *stored.value() != summary) {
+            listed.insert((facts.merchant, bits), &summary)?;
+        }
         if before.is_none() {
             self.tables.slugs()?.insert(facts.slug, bits)?;
             if bits <= self.search_cursor {
