@@ -133,8 +133,6 @@ pub(crate) struct Ahead {
     pub(crate) events: BTreeSet<u128>,
     /// Merchants of whose periods an earlier step changes one.
     pub(crate) sold: BTreeSet<u128>,
-    /// Periods that an earlier step gives an invoice.
-    pub(crate) invoiced: BTreeSet<billing::PeriodKey>,
     pub(crate) tiers_version: Option<u64>,
 }
 

@@ -107,6 +107,19 @@ async fn an_invoice_closes_its_month_and_two_of_them_cannot_be() {
 }
 
 #[tokio::test]
+async fn one_batch_bills_a_merchant_once() {
+    let store = in_memory();
+    sell(&store, 1, 1_000, at(10)).await;
+    sell(&store, 2, 500, november().end()).await;
+    let (first, second) = (only(&store, november()).await, only(&store, november().next()).await);
+    let both = Batch::of(bill(&first, Some(8))).and(bill(&second, Some(9)));
+    assert!(is_conflict(&store.commit(both).await));
+    assert_eq!(only(&store, november()).await, first, "nothing of it is written");
+    store.commit(Batch::of(bill(&first, Some(8)))).await.unwrap();
+    store.commit(Batch::of(bill(&second, Some(9)))).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_fee_that_comes_after_its_payment_is_taken_off_wherever_it_was_billed() {
     let store = in_memory();
     let split = |number| {

@@ -47,7 +47,6 @@ struct Model {
     tiers: Option<Schedule>,
     /// Merchants whose periods the batch changes, which it can therefore not bill.
     sold: BTreeSet<MerchantId>,
-    invoiced: BTreeSet<(Month, MerchantId)>,
 }
 
 fn conflict() -> CommitError {
@@ -58,7 +57,6 @@ impl Model {
     fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
         let mut next = self.clone();
         next.sold.clear();
-        next.invoiced.clear();
         for write in &batch.writes {
             next.apply(write)?;
         }
@@ -186,7 +184,7 @@ impl Model {
                 let Invoicing { period, invoice, carried_millicents, at } = &**invoicing;
                 let key = (period.month, period.merchant);
                 let is_unsettled = period.invoice.as_ref().is_none_or(|invoice| invoice.paid_at.is_none());
-                let is_free = !self.sold.contains(&key.1) && self.invoiced.insert(key);
+                let is_free = self.sold.insert(key.1);
                 if self.periods.get(&key) != Some(period) || !is_unsettled || !is_free {
                     return Err(conflict());
                 }
@@ -197,7 +195,6 @@ impl Model {
                 stored.updated_at = stored.updated_at.max(*at);
                 stored.invoice = Some(invoice.clone());
                 if *carried_millicents != 0 {
-                    self.sold.insert(key.1);
                     self.open_period(key.1, key.0.next(), *at).usage.carry(*carried_millicents);
                 }
             }
