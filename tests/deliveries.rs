@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Dev, Receiver, Reply, Shop, folder, shared, until};
+use crate::harness::{Answer, Dev, Receiver, Reply, Shop, folder, shared, until};
 
 crate::tests!(
     the_log_says_what_was_sent_and_what_was_answered,
     the_log_is_read_in_parts_and_filtered,
     an_event_is_delivered_again_when_its_merchant_asks,
     a_test_event_comes_as_any_other_and_is_told_apart,
+    what_is_asked_twice_under_one_key_is_sent_once,
+    every_delivery_is_exported,
     an_endpoint_that_is_gone_is_disabled_and_gets_everything_when_enabled,
     a_failing_endpoint_says_so,
     what_cannot_be_asked_is_refused_by_name,
@@ -163,6 +165,53 @@ fn a_test_event_comes_as_any_other_and_is_told_apart() {
     assert_eq!(endpoint(&shop)["status"], "active", "and says nothing of the endpoint");
 }
 
+fn what_is_asked_twice_under_one_key_is_sent_once() {
+    let (shop, receiver) = shop();
+    let events = [event(&shop), event(&shop)];
+    let all = settled(&shop, events.len());
+    let ask = |rest: &str, key: &str| shop.post(&path(&shop, rest), &json!({})).header("idempotency-key", key).send();
+    let again = |delivery: &Value, key: &str| ask(&format!("webhook-deliveries/{}/redeliver", id_of(delivery)), key);
+    let (test, redeliver) = (|| ask("webhook-test", "one"), || again(&all[0], "one"));
+    let asks: [&dyn Fn() -> Answer; 2] = [&test, &redeliver];
+    for ask in asks {
+        let first = ask();
+        assert_eq!(first.header("idempotent-replayed"), None);
+        let second = ask();
+        assert_eq!(second.header("idempotent-replayed"), Some("true"));
+        let (first, second) = (first.ok(200), second.ok(200));
+        assert_eq!(first["id"], second["id"]);
+        until_delivery(&shop, id_of(&first), "delivered");
+    }
+    again(&all[1], "one").refused(422, "idempotency_key_reused");
+    again(&all[1], "").wrong(&["Idempotency-Key"]);
+    again(&all[1], "two").ok(200);
+    let sent = settled(&shop, events.len() + 3);
+    assert_eq!(receiver.hooks().len(), sent.len(), "two events, one test, two once more");
+}
+
+fn every_delivery_is_exported() {
+    let (shop, _receiver) = shop();
+    for _ in 0..3 {
+        event(&shop);
+    }
+    let all = settled(&shop, 3);
+    let export = |query: &str| shop.get(&path(&shop, &format!("webhook-deliveries/export{query}"))).send();
+    let whole = export("?format=json").ok(200);
+    assert_eq!(whole.as_array(), Some(&all));
+    let csv = export("").text();
+    let rows: Vec<&str> = csv.lines().collect();
+    assert_eq!(rows.len(), 4, "{csv}");
+    assert!(rows[0].starts_with("id,eventId,trigger,status,"));
+    for (row, delivery) in rows[1..].iter().zip(&all) {
+        assert!(row.starts_with(&format!("{},", id_of(delivery))) && row.contains(",auto,delivered,1,"), "{row}");
+    }
+    let event = all[1]["eventId"].as_str().expect("an id");
+    assert_eq!(export(&format!("?format=json&eventId={event}")).ok(200), json!([all[1]]));
+    assert_eq!(export("?format=json&status=failed").ok(200), json!([]));
+    export("?format=xml").wrong(&["format"]);
+    export("?status=gone").wrong(&["status"]);
+}
+
 fn an_endpoint_that_is_gone_is_disabled_and_gets_everything_when_enabled() {
     let (shop, receiver) = shop();
     assert_eq!(endpoint(&shop)["status"], "active");
@@ -245,6 +294,7 @@ fn an_endpoint_is_ones_own() {
         ("POST", "webhook-replay"),
         ("POST", "webhook-test"),
         ("GET", "webhook-deliveries"),
+        ("GET", "webhook-deliveries/export"),
         ("GET", "webhook-deliveries/whd_00000000000000000000000001"),
         ("POST", "webhook-deliveries/whd_00000000000000000000000001/redeliver"),
     ];

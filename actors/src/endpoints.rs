@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use engine::{
     fields::Violation,
+    idempotency::{IdempotencyKey, Made, Remembered, redelivery_fingerprint},
     ids::{DeliveryId, MerchantId, PaymentId},
     time::Timestamp,
     webhook::{self, Attempt, Delivery, Endpoint, Logged, Trigger, Warning},
@@ -38,6 +39,15 @@ pub struct Replayed {
     pub count: usize,
     /// Whether there are more than one call takes; the same call goes on with them.
     pub has_more: bool,
+}
+
+/// A delivery that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// The delivery.
+    pub logged: Logged,
+    /// Whether the same was asked before under the same idempotency key, and nothing more is sent.
+    pub is_replay: bool,
 }
 
 impl Gateway {
@@ -100,11 +110,11 @@ impl Gateway {
         Ok(replayed)
     }
 
-    /// Sends a test event to a merchant's endpoint, once, as any other event is sent.
+    /// Sends a test event to a merchant's endpoint, once, as any other event is sent; under one idempotency key one.
     ///
     /// # Errors
-    /// [`GatewayError::NoEndpoint`]; store errors.
-    pub async fn send_test(&self, merchant: MerchantId) -> Result<Logged, GatewayError> {
+    /// [`GatewayError::NoEndpoint`]; [`GatewayError::KeyReused`]; store errors.
+    pub async fn send_test(&self, merchant: MerchantId, key: Option<&IdempotencyKey>) -> Result<Sent, GatewayError> {
         self.with_endpoint(merchant).await?;
         let (env, at) = (&self.context().env, self.now());
         let (id, delivery) = (env.entropy.event_id(at), env.entropy.delivery_id(at));
@@ -112,17 +122,26 @@ impl Gateway {
         let body = webhook::test_event(id, merchant, payment, at);
         let event = EventRecord { id, seq: 0, merchant, payment, delivery, at, body, is_test: true };
         let told = self.deed("webhook_tested", merchant, Some(delivery.to_string()), Vec::new());
-        self.write(Batch::of(Write::Event(event)).and(told)).await?;
-        self.context().outbox_bell.notify_one();
+        let made = Made::Delivery(delivery);
+        let remembered =
+            key.map(|key| Remembered { merchant, key: key.digest("test webhook"), fingerprint: [0; 32], made, at });
+        let sent = self.send(Batch::of(Write::Event(event)).and(told), merchant, delivery, remembered).await?;
         self.context().event_bells.ring(merchant);
-        self.logged(merchant, delivery).await
+        Ok(sent)
     }
 
-    /// Sends the event of a delivery once more: a new delivery of the same event, with the same body.
+    /// Sends the event of a delivery once more: a new delivery of the same event, with the same body; under one
+    /// idempotency key one.
     ///
     /// # Errors
-    /// [`GatewayError::DeliveryNotFound`]; [`GatewayError::EventForgotten`]; [`GatewayError::NoEndpoint`]; store errors.
-    pub async fn redeliver(&self, merchant: MerchantId, id: DeliveryId) -> Result<Logged, GatewayError> {
+    /// [`GatewayError::DeliveryNotFound`]; [`GatewayError::EventForgotten`]; [`GatewayError::NoEndpoint`];
+    /// [`GatewayError::KeyReused`]; store errors.
+    pub async fn redeliver(
+        &self,
+        merchant: MerchantId,
+        id: DeliveryId,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Sent, GatewayError> {
         let earlier = self.logged(merchant, id).await?.delivery;
         self.with_endpoint(merchant).await?;
         let (env, due_at) = (&self.context().env, self.now());
@@ -131,11 +150,42 @@ impl Gateway {
             return Err(GatewayError::EventForgotten);
         }
         let told = self.deed("webhook_redelivered", merchant, Some(id.to_string()), Vec::new());
+        let fingerprint = redelivery_fingerprint(id);
         let id = env.entropy.delivery_id(due_at);
         let delivery = Delivery { id, trigger: Trigger::Manual, attempts: 0, schedule_from: 0, due_at, ..earlier };
-        self.write(Batch::of(Write::Redeliver(delivery)).and(told)).await?;
+        let remembered = key.map(|key| Remembered {
+            merchant,
+            key: key.digest("redeliver webhook"),
+            fingerprint,
+            made: Made::Delivery(id),
+            at: due_at,
+        });
+        self.send(Batch::of(Write::Redeliver(delivery)).and(told), merchant, id, remembered).await
+    }
+
+    /// Writes a delivery that was asked for, or finds the one that was asked for before under its key.
+    async fn send(
+        &self,
+        mut batch: Batch,
+        merchant: MerchantId,
+        id: DeliveryId,
+        remembered: Option<Remembered>,
+    ) -> Result<Sent, GatewayError> {
+        if let Some(remembered) = remembered {
+            batch = batch.and(Write::Remember(remembered));
+        }
+        let (id, is_replay) = match self.context().env.store.commit(batch).await {
+            Ok(()) => (id, false),
+            Err(CommitError::Remembered(earlier)) => match earlier.made {
+                Made::Delivery(id) if remembered.is_some_and(|new| new.fingerprint == earlier.fingerprint) => {
+                    (id, true)
+                }
+                _ => return Err(GatewayError::KeyReused),
+            },
+            Err(error) => return Err(self.commit_failed(error)),
+        };
         self.context().outbox_bell.notify_one();
-        self.logged(merchant, id).await
+        Ok(Sent { logged: self.logged(merchant, id).await?, is_replay })
     }
 
     /// Lists a merchant's deliveries, newest first.

@@ -51,7 +51,7 @@ mod x402;
 pub use astray::Candidate;
 pub use billing::{BillingOverview, BillingSummary, Invoiced};
 pub use compliance::Report;
-pub use endpoints::{EndpointState, Replayed};
+pub use endpoints::{EndpointState, Replayed, Sent};
 pub use environment::Environment;
 pub use events::{EventPage, EventWatch};
 pub use gateway::{Gateway, GatewayError, Health, Opened};

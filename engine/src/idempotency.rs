@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     fields::{MetadataValue, Violation},
-    ids::{MerchantId, PaymentId},
+    ids::{DeliveryId, MerchantId, PaymentId},
     ledger::TxId,
     payment::Draft,
     time::Timestamp,
@@ -64,6 +64,8 @@ pub enum Made {
     Payment(PaymentId),
     /// The settlement of a transaction for somebody else's server.
     Settlement(TxId),
+    /// A webhook that was asked for: a test, or an event once more.
+    Delivery(DeliveryId),
 }
 
 impl Remembered {
@@ -83,6 +85,12 @@ pub fn settlement_fingerprint(requirements: &Requirements) -> [u8; 32] {
         add(&mut hash, part);
     }
     hash.finalize().into()
+}
+
+/// Returns what is the same for two requests to send the event of a delivery once more.
+#[must_use]
+pub fn redelivery_fingerprint(delivery: DeliveryId) -> [u8; 32] {
+    Sha256::digest(delivery.to_string()).into()
 }
 
 fn add(hash: &mut Sha256, text: &str) {

@@ -55,6 +55,7 @@ fn addresses(payment: &str, slug: &str, merchant: &str) -> Vec<(String, Vec<&'st
         (public(&format!("/merchants/{merchant}/webhook-replay")), vec!["POST"]),
         (public(&format!("/merchants/{merchant}/webhook-test")), vec!["POST"]),
         (public(&format!("/merchants/{merchant}/webhook-deliveries")), vec!["GET"]),
+        (public(&format!("/merchants/{merchant}/webhook-deliveries/export")), vec!["GET"]),
         (public("/payments/export"), vec!["GET"]),
         (public(&format!("/merchants/{merchant}/api-keys")), vec!["GET", "POST"]),
         (public(&format!("/merchants/{merchant}/api-keys/key_00000000000000000000000000")), vec!["DELETE"]),

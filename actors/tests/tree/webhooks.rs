@@ -186,7 +186,7 @@ async fn an_endpoint_that_is_gone_gets_no_more_and_what_happened_meanwhile_when_
     assert_eq!(held.len(), 4, "the one that was refused, too");
 
     // What the merchant tries out goes there all the same.
-    let tried = world.gateway().send_test(merchant.id).await.unwrap();
+    let tried = world.gateway().send_test(merchant.id, None).await.unwrap().logged;
     world.until("the test is told", async || world.receiver.count() == 2).await;
     let (tried, attempts) = world.gateway().delivery(merchant.id, tried.delivery.id).await.unwrap();
     assert_eq!((tried.delivery.trigger, attempts.len()), (Trigger::Test, 1));
@@ -258,7 +258,7 @@ async fn a_redelivery_is_a_new_delivery_of_the_same_event_and_is_sent_once() {
         .await;
     let first = world.gateway().deliveries(query).await.unwrap().remove(0).delivery;
     world.receiver.answers.lock().unwrap().push_back(FAILED);
-    let again = world.gateway().redeliver(merchant.id, first.id).await.unwrap().delivery;
+    let again = world.gateway().redeliver(merchant.id, first.id, None).await.unwrap().logged.delivery;
     assert!(again.id != first.id && again.event == first.event);
     tokio::time::sleep(Duration::from_secs(86_400)).await;
     let received = world.receiver.received.lock().unwrap().clone();
@@ -269,7 +269,7 @@ async fn a_redelivery_is_a_new_delivery_of_the_same_event_and_is_sent_once() {
     let (again, _) = world.gateway().delivery(merchant.id, again.id).await.unwrap();
     assert_eq!((again.state, again.delivery.trigger), (DeliveryState::Failed, Trigger::Manual));
     let stranger = world.merchant_of("red.mugs").await;
-    let refused = world.gateway().redeliver(stranger.id, first.id).await;
+    let refused = world.gateway().redeliver(stranger.id, first.id, None).await;
     assert_eq!(refused, Err(GatewayError::DeliveryNotFound), "another merchant's is none");
 }
 
@@ -287,7 +287,7 @@ async fn events_are_forgotten_after_the_retention_and_a_redelivery_says_so() {
     assert_eq!(world.gateway().events(merchant.id, 0, 9).await.unwrap().events.len(), 1);
     tokio::time::sleep(Duration::from_secs(10_000)).await;
     assert_eq!(world.gateway().events(merchant.id, 0, 9).await.unwrap().events, []);
-    assert_eq!(world.gateway().redeliver(merchant.id, delivery).await, Err(GatewayError::EventForgotten));
+    assert_eq!(world.gateway().redeliver(merchant.id, delivery, None).await, Err(GatewayError::EventForgotten));
     let (logged, attempts) = world.gateway().delivery(merchant.id, delivery).await.unwrap();
     assert_eq!((logged.state, attempts.len()), (DeliveryState::Delivered, 1), "the log keeps the rest");
 }

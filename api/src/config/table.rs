@@ -289,6 +289,8 @@ pub static TABLE: &[Key] = &[
     ),
     key("limits.api_reads", Kind::Rate, "100/s burst 200", "Reads with one API key."),
     key("limits.export", Kind::Rate, "6/min", "Exports with one API key."),
+    key("limits.webhook_test", Kind::Rate, "5/min", "Test webhooks asked for with one API key."),
+    key("limits.redeliver", Kind::Rate, "60/min", "Deliveries sent once more with one API key."),
     key("limits.register", Kind::Rate, "2/min", "Registrations from one address. An IPv6 address counts as its /64."),
     key("limits.register_daily", Kind::Rate, "20/day", "The same over a day."),
     key("limits.checkout", Kind::Rate, "60/min burst 30", "Requests for checkout addresses from one address."),

@@ -10,7 +10,7 @@ use proto::{ApiError, v1};
 use tonic::Status;
 use warp::reply::{Reply, Response};
 
-use super::{Facade, Refusal, answer, call::Call, checkout::Shared, query::Query, record};
+use super::{Facade, Refusal, answer, call::Call, checkout::Shared, query::Query, record, webhooks};
 
 /// Rows that are written at once where they are there already.
 const CHUNK: usize = 100;
@@ -95,6 +95,17 @@ pub(super) async fn payments_file(
 ) -> Result<Response, Refusal> {
     let rows = facade.engine.exports().export_payments(request).await?.into_inner();
     Ok(file(facade, "payments", format, rows))
+}
+
+/// Sends every webhook delivery of the filter.
+pub(super) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let format = Format::of(&mut query);
+    let request = webhooks::filter(&mut query, id);
+    query.finish()?;
+    let rows = facade.engine.exports().export_webhook_deliveries(call.caller.request(request)).await?.into_inner();
+    Ok(file(facade, "webhook-deliveries", format, rows))
 }
 
 fn file<R: Row>(
@@ -274,6 +285,41 @@ impl Row for v1::Payment {
     }
 }
 
+impl Row for v1::WebhookDelivery {
+    const COLUMNS: &'static [&'static str] = &[
+        "id",
+        "eventId",
+        "trigger",
+        "status",
+        "attempts",
+        "createdAt",
+        "nextAttemptAt",
+        "lastOutcome",
+        "lastHttpStatus",
+        "lastAttemptAt",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let (trigger, status) = webhooks::words(self);
+        vec![
+            self.id.clone(),
+            self.event_id.clone(),
+            trigger.to_owned(),
+            status.to_owned(),
+            self.attempts.to_string(),
+            time(self.created_at_ms),
+            self.next_attempt_at_ms.map(time).unwrap_or_default(),
+            self.last_outcome.clone().unwrap_or_default(),
+            self.last_http_status.map(|status| status.to_string()).unwrap_or_default(),
+            self.last_attempt_at_ms.map(time).unwrap_or_default(),
+        ]
+    }
+
+    fn json(&self, _: &Address) -> Vec<u8> {
+        answer::to_json(&webhooks::Delivery::of(self))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,6 +343,7 @@ mod tests {
         let read = reader.records().next().expect("a record").expect("readable");
         assert_eq!(read.iter().collect::<Vec<_>>(), cells);
         assert_eq!(v1::Payment::default().cells().len(), v1::Payment::COLUMNS.len());
+        assert_eq!(v1::WebhookDelivery::default().cells().len(), v1::WebhookDelivery::COLUMNS.len());
         assert_eq!(v1::Merchant::default().cells().len(), v1::Merchant::COLUMNS.len());
     }
 }

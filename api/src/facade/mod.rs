@@ -182,6 +182,9 @@ impl Facade {
             ["api", "public", "merchants", id, "webhook-deliveries"] => {
                 on!(call, GET => webhooks::deliveries(self, call, id))
             }
+            ["api", "public", "merchants", id, "webhook-deliveries", "export"] => {
+                on!(call, GET => export::deliveries(self, call, id))
+            }
             ["api", "public", "merchants", id, "webhook-deliveries", delivery] => {
                 on!(call, GET => webhooks::delivery(self, call, id, delivery))
             }

@@ -2,7 +2,10 @@
 
 use engine::time::Timestamp;
 use http::StatusCode;
-use proto::v1::{self, WebhookDeliveryState, WebhookTrigger};
+use proto::{
+    caller::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
+    v1::{self, WebhookDeliveryState, WebhookTrigger},
+};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -91,7 +94,7 @@ impl From<v1::ReplayWebhooksResponse> for Replayed {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Delivery<'a> {
+pub(super) struct Delivery<'a> {
     id: &'a str,
     event_id: &'a str,
     merchant_id: &'a str,
@@ -110,7 +113,7 @@ struct Delivery<'a> {
 }
 
 impl<'a> Delivery<'a> {
-    fn of(delivery: &'a v1::WebhookDelivery) -> Self {
+    pub(super) fn of(delivery: &'a v1::WebhookDelivery) -> Self {
         let status = STATES.iter().find(|(_, state)| *state == delivery.state());
         Self {
             id: &delivery.id,
@@ -164,6 +167,12 @@ impl<'a> Attempt<'a> {
             request_bytes_sha256: &attempt.body_sha256,
         }
     }
+}
+
+/// Returns the words of a delivery: why it was made, and how it stands.
+pub(super) fn words(delivery: &v1::WebhookDelivery) -> (&'static str, &'static str) {
+    let shown = Delivery::of(delivery);
+    (shown.trigger, shown.status)
 }
 
 const fn trigger(trigger: WebhookTrigger) -> &'static str {
@@ -227,28 +236,34 @@ fn since(body: &mut Body, field: &str) -> Option<i64> {
 
 /// Sends a test event and answers with its delivery.
 pub(super) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
-    let request = call.with_key()?.request(v1::SendTestWebhookRequest { merchant_id: id.to_owned() });
-    let sent = facade.engine.webhook_endpoints().send_test_webhook(request).await?.into_inner();
-    Ok(answer::json(StatusCode::OK, &Delivery::of(&sent)))
+    call.with_key()?;
+    call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
+    let request = call.caller.request(v1::SendTestWebhookRequest { merchant_id: id.to_owned() });
+    Ok(told(&facade.engine.webhook_endpoints().send_test_webhook(request).await?))
 }
 
 /// Lists deliveries, newest first.
 pub(super) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
-    let request = v1::ListWebhookDeliveriesRequest {
-        merchant_id: id.to_owned(),
-        limit: query.limit(),
-        cursor: query.get("cursor").map(str::to_owned),
-        states: states(&mut query),
-        event_id: query.get("eventId").map(str::to_owned),
-        payment_id: query.get("paymentId").map(str::to_owned),
-    };
+    let (limit, cursor) = (query.limit(), query.get("cursor").map(str::to_owned));
+    let request = v1::ListWebhookDeliveriesRequest { limit, cursor, ..filter(&mut query, id) };
     query.finish()?;
     let request = call.caller.request(request);
     let list = facade.engine.webhook_endpoints().list_webhook_deliveries(request).await?.into_inner();
     let deliveries = list.deliveries.iter().map(Delivery::of).collect();
     Ok(answer::json(StatusCode::OK, &List { deliveries, next_cursor: list.next_cursor.as_deref() }))
+}
+
+/// Reads which deliveries of a merchant are meant.
+pub(super) fn filter(query: &mut Query, id: &str) -> v1::ListWebhookDeliveriesRequest {
+    v1::ListWebhookDeliveriesRequest {
+        merchant_id: id.to_owned(),
+        states: states(query),
+        event_id: query.get("eventId").map(str::to_owned),
+        payment_id: query.get("paymentId").map(str::to_owned),
+        ..v1::ListWebhookDeliveriesRequest::default()
+    }
 }
 
 fn states(query: &mut Query) -> Vec<i32> {
@@ -272,9 +287,18 @@ pub(super) async fn delivery(facade: &Facade, mut call: Call, id: &str, delivery
 
 /// Sends the event of a delivery once more and answers with the new delivery.
 pub(super) async fn redeliver(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
+    call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
     let request = named(&mut call, id, delivery)?;
-    let again = facade.engine.webhook_endpoints().redeliver_webhook(request).await?.into_inner();
-    Ok(answer::json(StatusCode::OK, &Delivery::of(&again)))
+    Ok(told(&facade.engine.webhook_endpoints().redeliver_webhook(request).await?))
+}
+
+/// Answers with a delivery that was asked for, and a mark where it was asked for before under the same key.
+fn told(sent: &tonic::Response<v1::WebhookDelivery>) -> Response {
+    let mut response = answer::json(StatusCode::OK, &Delivery::of(sent.get_ref()));
+    if let Some(replayed) = sent.metadata().as_ref().get(IDEMPOTENT_REPLAYED) {
+        response.headers_mut().insert(IDEMPOTENT_REPLAYED, replayed.clone());
+    }
+    response
 }
 
 fn named(call: &mut Call, id: &str, delivery: &str) -> Result<tonic::Request<v1::GetWebhookDeliveryRequest>, Refusal> {

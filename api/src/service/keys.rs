@@ -225,6 +225,15 @@ impl Exports for Service {
         Ok(Response::new(merchants.map(|merchant| Ok(convert::listed_merchant(&merchant?))).boxed()))
     }
 
+    type ExportWebhookDeliveriesStream = BoxStream<'static, Result<v1::WebhookDelivery, Status>>;
+
+    async fn export_webhook_deliveries(
+        &self,
+        request: Request<v1::ListWebhookDeliveriesRequest>,
+    ) -> Result<Response<Self::ExportWebhookDeliveriesStream>, Status> {
+        Ok(Response::new(self.exported_deliveries(request).await?))
+    }
+
     type ExportPaymentsStream = BoxStream<'static, Result<v1::Payment, Status>>;
 
     async fn export_payments(

@@ -1,23 +1,31 @@
 //! A merchant's webhooks: how the endpoint is, what was sent, and to send it again.
 
-use actors::{EndpointState, Replayed};
+use actors::{EndpointState, Replayed, Sent};
 use engine::{
-    ids::{DeliveryId, EventId, PaymentId},
+    ids::{DeliveryId, EventId, MerchantId, PaymentId},
     merchant::Scope,
     webhook::{Attempt, DeliveryState, Logged, Outcome, Trigger},
 };
+use futures_util::{
+    StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
 use proto::{
     ApiError, Reason,
+    caller::IDEMPOTENT_REPLAYED,
     v1::{self, webhook_endpoints_server::WebhookEndpoints},
 };
 use storage::DeliveryQuery;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, metadata::MetadataValue};
 
 use super::{
     Service,
     convert::{self, error, millis},
-    payments::page_of,
+    payments::{idempotency_key, page_of},
 };
+
+/// Deliveries that an export reads with one snapshot.
+const EXPORTED_AT_ONCE: usize = 200;
 
 /// Reads a delivery's id; what is no id names no delivery.
 fn delivery_id(text: &str) -> Result<DeliveryId, ApiError> {
@@ -66,8 +74,9 @@ impl WebhookEndpoints for Service {
         request: Request<v1::SendTestWebhookRequest>,
     ) -> Result<Response<v1::WebhookDelivery>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
-        let sent = asking.gateway.send_test(merchant.id).await.map_err(error)?;
-        Ok(Response::new(delivery(sent)))
+        let key = idempotency_key(&request)?;
+        let sent = asking.gateway.send_test(merchant.id, key.as_ref()).await.map_err(error)?;
+        Ok(told(sent))
     }
 
     async fn list_webhook_deliveries(
@@ -77,17 +86,7 @@ impl WebhookEndpoints for Service {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
         let (_, limit) = page_of(1, asked.limit)?;
-        let before = asked.cursor.map(|cursor| cursor.parse::<DeliveryId>()).transpose();
-        let event = asked.event_id.map(|event| event.parse::<EventId>()).transpose();
-        let payment = asked.payment_id.map(|payment| payment.parse::<PaymentId>()).transpose();
-        let query = DeliveryQuery {
-            merchant: merchant.id,
-            before: before.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an answer"))?,
-            limit: limit as usize + 1,
-            states: asked.states.into_iter().map(read_state).collect::<Result<_, _>>()?,
-            payment: payment.map_err(|wrong| ApiError::field("paymentId", wrong.to_string()))?,
-            event: event.map_err(|wrong| ApiError::field("eventId", wrong.to_string()))?,
-        };
+        let query = delivery_query(merchant.id, asked, limit as usize + 1)?;
         let mut found = self.gateway.deliveries(query).await.map_err(error)?;
         let has_more = found.len() > limit as usize;
         found.truncate(limit as usize);
@@ -113,8 +112,59 @@ impl WebhookEndpoints for Service {
     ) -> Result<Response<v1::WebhookDelivery>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let id = delivery_id(&request.get_ref().delivery_id)?;
-        let again = asking.gateway.redeliver(merchant.id, id).await.map_err(error)?;
-        Ok(Response::new(delivery(again)))
+        let key = idempotency_key(&request)?;
+        let again = asking.gateway.redeliver(merchant.id, id, key.as_ref()).await.map_err(error)?;
+        Ok(told(again))
+    }
+}
+
+/// Answers with a delivery that was asked for, and a mark where it was asked for before.
+fn told(sent: Sent) -> Response<v1::WebhookDelivery> {
+    let mut answer = Response::new(delivery(sent.logged));
+    if sent.is_replay {
+        answer.metadata_mut().insert(IDEMPOTENT_REPLAYED, MetadataValue::from_static("true"));
+    }
+    answer
+}
+
+fn delivery_query(
+    merchant: MerchantId,
+    asked: v1::ListWebhookDeliveriesRequest,
+    limit: usize,
+) -> Result<DeliveryQuery, ApiError> {
+    let before = asked.cursor.map(|cursor| cursor.parse::<DeliveryId>()).transpose();
+    let event = asked.event_id.map(|event| event.parse::<EventId>()).transpose();
+    let payment = asked.payment_id.map(|payment| payment.parse::<PaymentId>()).transpose();
+    Ok(DeliveryQuery {
+        merchant,
+        before: before.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an answer"))?,
+        limit,
+        states: asked.states.into_iter().map(read_state).collect::<Result<_, _>>()?,
+        payment: payment.map_err(|wrong| ApiError::field("paymentId", wrong.to_string()))?,
+        event: event.map_err(|wrong| ApiError::field("eventId", wrong.to_string()))?,
+    })
+}
+
+impl Service {
+    /// Returns every delivery of a filter, newest first, read a few at a time.
+    pub(super) async fn exported_deliveries(
+        &self,
+        request: Request<v1::ListWebhookDeliveriesRequest>,
+    ) -> Result<BoxStream<'static, Result<v1::WebhookDelivery, Status>>, Status> {
+        let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
+        let first = delivery_query(merchant.id, request.into_inner(), EXPORTED_AT_ONCE)?;
+        let gateway = self.gateway.clone();
+        let chunks = stream::try_unfold(Some(first), move |query| {
+            let gateway = gateway.clone();
+            async move {
+                let Some(query) = query else { return Ok::<_, Status>(None) };
+                let found = gateway.deliveries(query.clone()).await.map_err(error)?;
+                let last = found.last().filter(|_| found.len() == query.limit).map(|logged| logged.delivery.id);
+                let next = last.map(|last| DeliveryQuery { before: Some(last), ..query });
+                Ok(Some((stream::iter(found.into_iter().map(|logged| Ok(delivery(logged)))), next)))
+            }
+        });
+        Ok(chunks.try_flatten().boxed())
     }
 }
 

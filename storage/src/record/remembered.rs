@@ -2,7 +2,7 @@
 
 use engine::{
     idempotency::{Made, Remembered},
-    ids::{MerchantId, PaymentId},
+    ids::{DeliveryId, MerchantId, PaymentId},
     ledger::TxId,
 };
 use prost::Message;
@@ -21,16 +21,19 @@ struct Record {
     at_ms: u64,
     #[prost(bytes = "vec", tag = "4")]
     settled: Vec<u8>,
+    #[prost(message, optional, tag = "5")]
+    delivery: Option<Bits>,
 }
 
 /// Returns a key's stored form. Whose it is and its digest are the table's key and not repeated.
 pub(crate) fn remembered_to_bytes(remembered: &Remembered) -> Vec<u8> {
-    let (payment, settled) = match remembered.made {
-        Made::Payment(id) => (Some(id.bits().into()), Vec::new()),
-        Made::Settlement(tx_id) => (None, tx_id.0.to_vec()),
-    };
-    let record =
-        Record { fingerprint: remembered.fingerprint.to_vec(), payment, at_ms: remembered.at.millis(), settled };
+    let mut record =
+        Record { fingerprint: remembered.fingerprint.to_vec(), at_ms: remembered.at.millis(), ..Record::default() };
+    match remembered.made {
+        Made::Payment(id) => record.payment = Some(id.bits().into()),
+        Made::Settlement(tx_id) => record.settled = tx_id.0.to_vec(),
+        Made::Delivery(id) => record.delivery = Some(id.bits().into()),
+    }
     seal(VERSION, &record)
 }
 
@@ -41,7 +44,9 @@ pub(crate) fn remembered_from_bytes(merchant: MerchantId, key: [u8; 32], bytes: 
         merchant,
         key,
         fingerprint: array("fingerprint", &record.fingerprint)?,
-        made: if record.settled.is_empty() {
+        made: if record.delivery.is_some() {
+            Made::Delivery(DeliveryId::from_bits(id("delivery", record.delivery)?))
+        } else if record.settled.is_empty() {
             Made::Payment(PaymentId::from_bits(id("payment", record.payment)?))
         } else {
             Made::Settlement(TxId(array("settled", &record.settled)?))

@@ -92,8 +92,7 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
     let Some((token, session)) = visitor(desk, &call) else { return Ok(pages::see_other(LOGIN)) };
     call.caller.api_key = Some(session.key.clone());
     if let Some(limits) = &facade.edge.limits {
-        let is_export = path.last().is_some_and(|last| last.ends_with(".csv") || last.ends_with(".json"));
-        limits.admit_visit(session.key.as_bytes(), !is_post, is_export)?;
+        limits.admit_visit(session.key.as_bytes(), !is_post, path)?;
     }
     let form = if is_post { call.form().await? } else { Query::parse("") };
     if is_post && !desk.sessions.is_form_token(&token, form.get("token").unwrap_or_default()) {
@@ -319,7 +318,7 @@ async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response
     let form = call.form().await?;
     let key = HeaderValue::from_str(form.get("key").unwrap_or_default().trim());
     let key = key.map_err(|_| ApiError::new(Reason::InvalidApiKey)).and_then(|key| match &facade.edge.limits {
-        Some(limits) => limits.admit_visit(key.as_bytes(), false, false).map(|()| key),
+        Some(limits) => limits.admit_visit(key.as_bytes(), false, &[]).map(|()| key),
         None => Ok(key),
     });
     let found = match key {

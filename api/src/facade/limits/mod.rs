@@ -66,11 +66,13 @@ enum What {
     X402,
     X402Session,
     Export,
+    WebhookTest,
+    Redeliver,
     BadKeys,
 }
 
 /// What is limited, the name of its policy in headers, and its setting.
-const POLICIES: [(What, &str, &str); 9] = [
+const POLICIES: [(What, &str, &str); 11] = [
     (What::Writes, "writes", "limits.api_writes"),
     (What::Reads, "reads", "limits.api_reads"),
     (What::Register, "register", "limits.register"),
@@ -79,6 +81,8 @@ const POLICIES: [(What, &str, &str); 9] = [
     (What::X402, "x402", "limits.x402"),
     (What::X402Session, "x402-session", "limits.x402_session"),
     (What::Export, "export", "limits.export"),
+    (What::WebhookTest, "webhook-test", "limits.webhook_test"),
+    (What::Redeliver, "redeliver", "limits.redeliver"),
     (What::BadKeys, "bad-keys", "limits.bad_keys"),
 ];
 
@@ -173,9 +177,15 @@ impl Limits {
     }
 
     /// Counts a visit of the dashboard as a request with the visitor's key.
-    pub(super) fn admit_visit(&self, key: &[u8], is_read: bool, is_export: bool) -> Result<(), ApiError> {
+    pub(super) fn admit_visit(&self, key: &[u8], is_read: bool, path: &[&str]) -> Result<(), ApiError> {
         let who = digest(key);
-        let whats = [Some(if is_read { What::Reads } else { What::Writes }), is_export.then_some(What::Export)];
+        let special = match path {
+            ["webhooks", "test"] => Some(What::WebhookTest),
+            [.., "redeliver"] => Some(What::Redeliver),
+            [.., file] if file.ends_with(".csv") || file.ends_with(".json") => Some(What::Export),
+            _ => None,
+        };
+        let whats = [Some(if is_read { What::Reads } else { What::Writes }), special];
         whats
             .into_iter()
             .flatten()
@@ -269,9 +279,13 @@ fn policies_of(asked: &Asked<'_>, client: u128) -> Vec<(What, u128)> {
     let Some(key) = asked.key.filter(|_| is_keyed(path)).map(digest) else { return Vec::new() };
     let is_read = matches!(*asked.method, Method::GET | Method::HEAD);
     let mut policies = vec![(if is_read { What::Reads } else { What::Writes }, key)];
-    if path.ends_with("/export") {
-        policies.push((What::Export, key));
-    }
+    let special = match path.rsplit('/').next() {
+        Some("export") => Some(What::Export),
+        Some("webhook-test") => Some(What::WebhookTest),
+        Some("redeliver") => Some(What::Redeliver),
+        _ => None,
+    };
+    policies.extend(special.map(|what| (what, key)));
     policies
 }
 

@@ -22,6 +22,8 @@ impl Desk {
                 "limits.register_daily" => "5/day",
                 "limits.x402_session" => return None,
                 "limits.bad_keys" => "10/min",
+                "limits.webhook_test" => "5/min",
+                "limits.export" => "6/min",
                 _ => "60/min burst 30",
             };
             Some(text.parse().expect("a rate"))
@@ -134,6 +136,59 @@ fn streams_are_counted_for_each_address_and_altogether() {
     assert_eq!(enter(3).expect_err("all places are taken").reason, Reason::RateLimited);
     drop(first);
     let _again = enter(3).expect("a place is free again");
+}
+
+#[test]
+fn what_costs_much_has_a_rate_of_its_own() {
+    const OF: &str = "/api/public/merchants/mer_1";
+    let desk = Desk::open();
+    let count = |method: &Method, rest: &str, key: &str| {
+        let mut allowed = 0;
+        while desk.ask(method, &format!("{OF}/{rest}"), "203.0.113.1", Some(key)).is_ok() {
+            allowed += 1;
+            // The rate of all writes is not what stops.
+            desk.clock.fetch_add(1_000, Ordering::Relaxed);
+            if allowed > 50 {
+                break;
+            }
+        }
+        allowed
+    };
+    assert_eq!(count(&Method::POST, "webhook-test", "a"), 5);
+    assert!(count(&Method::POST, "webhook-deliveries/whd_1/redeliver", "a") > 50, "one a second goes on for ever");
+    assert_eq!(count(&Method::GET, "webhook-deliveries/export", "a"), 6);
+    assert_eq!(retry_after(desk.ask(&Method::GET, "/api/public/payments/export", "203.0.113.1", Some("a"))), 4);
+    assert_eq!(count(&Method::POST, "webhook-test", "b"), 5, "another key has a quota of its own");
+}
+
+#[test]
+fn a_visit_of_the_dashboard_counts_as_the_request_it_stands_for() {
+    let desk = Desk::open();
+    let visit = |path: &[&str]| {
+        desk.pass(1);
+        desk.limits.admit_visit(b"a", false, path)
+    };
+    for _ in 0..5 {
+        visit(&["webhooks", "test"]).expect("five a minute");
+    }
+    assert_eq!(visit(&["webhooks", "test"]).expect_err("limited").reason, Reason::RateLimited);
+    visit(&["webhooks", "enable"]).expect("counted by itself");
+}
+
+#[test]
+fn one_session_is_shown_ten_payments_a_minute_whoever_shows_them() {
+    let rate = |setting: &str| (setting == "limits.x402_session").then(|| "10/min".parse().expect("a rate"));
+    let now: Now = Arc::new(|| Timestamp::from_millis(1_000_000));
+    let limits = Limits::new(now, rate, Duration::from_secs(600), StreamLimits { per_address: 2, total: 3 });
+    let show = |path: &str, client: &str| {
+        let client = client.parse().expect("an address");
+        limits.admit(&Asked { method: &Method::GET, path, client, key: None, pays: true })
+    };
+    for last in 0..10 {
+        show("/for/mug-1", &format!("203.0.113.{last}")).expect("ten");
+    }
+    retry_after(show("/for/mug-1", "203.0.113.99"));
+    show("/for/mug-2", "203.0.113.99").expect("another session");
 }
 
 #[test]

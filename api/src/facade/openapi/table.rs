@@ -176,6 +176,14 @@ const MERCHANTS: &[Parameter] = &[
     ("active", "boolean", "Only active merchants, or only inactive ones."),
     ("flagged", "boolean", "Only merchants on hold for compliance, or only others."),
 ];
+const DELIVERY_EXPORT: &[Parameter] = &[
+    ("format", "format", "csv when missing."),
+    ("bom", "boolean", "Whether the CSV begins with a byte order mark."),
+    ("status", "text", "Only these states: pending, held, delivered, failed; commas between them."),
+    ("eventId", "text", "Only of this event."),
+    ("paymentId", "text", "Only of this payment's events."),
+];
+
 const MERCHANT_EXPORT: &[Parameter] = &[
     ("format", "format", "csv when missing."),
     ("bom", "boolean", "Whether the CSV begins with a byte order mark."),
@@ -235,8 +243,9 @@ const OF_MERCHANTS: &[Route] = &[
     route(POST, "/api/public/merchants/{id}/webhook-replay", "Send again what was not taken since a time").key(MERCHANT).body("Any").answers(&[(200, Json("Any"))]).refuses(&[409]),
     route(POST, "/api/public/merchants/{id}/webhook-test", "Send a test event").key(MERCHANT).maybe_body("Any").answers(&[(200, Json("Any")), (202, Json("Any"))]).refuses(&[409]),
     route(GET, "/api/public/merchants/{id}/webhook-deliveries", "The log of deliveries, newest first").key(READ)
-        .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Deliveries at most, 20 when missing."), ("state", "text", "Only these states."), ("eventId", "text", "Only of this event."), ("paymentId", "text", "Only of this payment's events.")])
+        .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Deliveries at most, 20 when missing."), ("status", "text", "Only these states: pending, held, delivered, failed; commas between them."), ("eventId", "text", "Only of this event."), ("paymentId", "text", "Only of this payment's events.")])
         .answers(&[(200, Json("Any"))]),
+    route(GET, "/api/public/merchants/{id}/webhook-deliveries/export", "Every delivery of the filter, as a file").key(READ).query(DELIVERY_EXPORT).answers(&[(200, File("Any"))]),
     route(GET, "/api/public/merchants/{id}/webhook-deliveries/{delivery}", "One delivery with its attempts").key(READ).answers(&[(200, Json("Any"))]),
     route(POST, "/api/public/merchants/{id}/webhook-deliveries/{delivery}/redeliver", "Send it again").key(MERCHANT).maybe_body("Any").answers(&[(200, Json("Any")), (202, Json("Any"))]).refuses(&[409]),
     route(GET, "/api/public/merchants/{id}/api-keys", "What is known of the keys").key(MERCHANT).answers(&[(200, Json("ApiKeys"))]),
