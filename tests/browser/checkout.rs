@@ -221,17 +221,21 @@ async fn a_page_expires_while_it_is_open() {
     let dev = Dev::start();
     let shop = dev.shop();
     let payment = shop.open_with(&json!({
-        "amount": "1500", "currency": "HBD", "description": "A blue mug", "expiresInSeconds": 60,
+        "amount": "1500", "currency": "HBD", "description": "A blue mug", "expiresInSeconds": 240,
     }));
     let tab = Tab::open().await;
+    tab.with_a_clock_to_push().await;
     tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
     tab.until(
         "the countdown of the last minutes",
-        "/^0:[0-5][0-9] left$/.test(document.getElementById('countdown').textContent)",
+        "/^[0-3]:[0-5][0-9] left$/.test(document.getElementById('countdown').textContent)",
     )
     .await;
     tab.look("pay-countdown").await;
+    // Time passes for the ledger, which ends the payment, and for the page, which is to notice by itself.
     dev.ledger.hold_irreversibility(true);
+    dev.ledger.advance(241);
+    tab.eval::<bool>("pushed = 241_000, true").await;
     tab.shows("Please do not pay now.").await;
     assert!(!tab.text().await.contains("Choose how to pay"), "nothing is left to pay with");
     tab.look("checking").await;
