@@ -12,7 +12,12 @@ use engine::{
 };
 use storage::{Batch, Handling, StrayKey, Unmatched, Vicinity, Write};
 
-use crate::{Gateway, GatewayError, context::Context, payment::SessionError, sessions};
+use crate::{
+    Gateway, GatewayError,
+    context::Context,
+    payment::{Order, SessionError},
+    sessions,
+};
 
 /// How long before a transfer its session may have been opened: as long as a session lives, and a day for the late.
 const CANDIDATES_BEFORE: Duration = Duration::from_secs(2 * 86_400);
@@ -142,7 +147,8 @@ impl Gateway {
         let transfer = unmatched.transfer;
         let account = transfer.to.clone();
         let attachment = Attachment { transfer, route: Route::Manual, memo_normalized: false, by };
-        match self.order(payment.id, Command::Attach(attachment)).await.map_err(GatewayError::from) {
+        let told = self.entry("transfer_assigned", merchant.id, Some(name_of(place)), Vec::new());
+        match self.order(payment.id, Command::Attach(attachment), Some(told)).await.map_err(GatewayError::from) {
             Ok(payment) => {
                 tracing::info!(payment.id = %payment.id, %account, "a transfer is assigned to payment {}", payment.id);
                 Ok(*payment)
@@ -178,9 +184,8 @@ impl Gateway {
         }
         let handling = Handling::Ignored { by, at: self.now(), note };
         let write = Write::Handle { account: merchant.hive_account.clone(), place, handling: handling.clone() };
-        let Place { block_num, tx_in_block, op_in_tx } = place;
-        let subject = format!("{block_num}-{tx_in_block}-{op_in_tx}");
-        let batch = Batch::of(write).and(self.deed("transfer_ignored", merchant.id, Some(subject), Vec::new()));
+        let told = self.deed("transfer_ignored", merchant.id, Some(name_of(place)), Vec::new());
+        let batch = Batch::of(write).and(told);
         self.context().env.store.commit(batch).await.map_err(|error| self.commit_failed(error))?;
         Ok(Unmatched { handling, ..unmatched })
     }
@@ -196,10 +201,16 @@ impl Gateway {
         resolution: Resolution,
     ) -> Result<Payment, GatewayError> {
         self.payment(merchant.id, id).await?;
-        let payment = self.order(id, Command::Resolve(resolution)).await?;
+        let told = self.entry("payment_resolved", merchant.id, Some(id.to_string()), Vec::new());
+        let payment = self.order(id, Command::Resolve(resolution), Some(told)).await?;
         tracing::info!(payment.id = %id, "payment {id} is resolved");
         Ok(*payment)
     }
+}
+
+/// Names a transfer by its place on the chain.
+fn name_of(Place { block_num, tx_in_block, op_in_tx }: Place) -> String {
+    format!("{block_num}-{tx_in_block}-{op_in_tx}")
 }
 
 /// Puts transfers to the sessions they name that have appeared since: restored, or opened by another engine. Looks at
@@ -233,15 +244,8 @@ pub(crate) async fn attach_waiting(
         let memo_normalized = !matches!(match_memo(&transfer.memo), MemoMatch::Exact(_));
         let by = BY_MEMO.to_owned();
         let attachment = Attachment { transfer, route: Route::Wallet, memo_normalized, by };
-        let (reply, answer) = tokio::sync::oneshot::channel();
-        let order = sessions::Msg::Order(
-            id,
-            Box::new(Command::Attach(attachment)),
-            Some(reply),
-            None,
-            tracing::Span::current(),
-        );
-        if sessions.cast(order).is_err() {
+        let (order, answer) = Order::awaited(Command::Attach(attachment));
+        if sessions.cast(sessions::Msg::Order(id, order)).is_err() {
             return None;
         }
         match answer.await {

@@ -7,7 +7,7 @@ use std::{
 
 use engine::{
     account::AccountName,
-    audit::Actor,
+    audit::{self, Actor},
     fields::Violation,
     idempotency::{self, IdempotencyKey, Made, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
@@ -30,7 +30,7 @@ use crate::{
     merchants::{self, Change, MerchantError, Registered},
     metrics::LedgerCollector,
     nodes::NodesError,
-    payment::SessionError,
+    payment::{Order, SessionError},
     sessions::{self, Watch},
 };
 
@@ -395,12 +395,26 @@ impl Gateway {
         self.context.env.store.payments(query).await.map_err(|e| self.read_failed(&e))
     }
 
-    /// Cancels a payment; cancelling a cancelled one again returns it as it is.
+    /// Cancels a payment for a customer; cancelling a cancelled one again returns it as it is.
     ///
     /// # Errors
     /// [`GatewayError::Rejected`] where its state or money on its way refuses.
-    pub async fn cancel_payment(&self, id: PaymentId, by: Canceller) -> Result<Payment, GatewayError> {
-        match self.order(id, Command::Cancel(by)).await {
+    pub async fn cancel_checkout(&self, id: PaymentId) -> Result<Payment, GatewayError> {
+        self.cancel(id, Canceller::Customer, None).await
+    }
+
+    /// The same for its merchant; the audit log is told.
+    ///
+    /// # Errors
+    /// As [`Gateway::cancel_checkout`], and [`GatewayError::PaymentNotFound`], for another merchant's payment too.
+    pub async fn cancel_payment(&self, merchant: MerchantId, id: PaymentId) -> Result<Payment, GatewayError> {
+        self.payment(merchant, id).await?;
+        let told = self.entry("payment_cancelled", merchant, Some(id.to_string()), Vec::new());
+        self.cancel(id, Canceller::Merchant, Some(told)).await
+    }
+
+    async fn cancel(&self, id: PaymentId, by: Canceller, told: Option<audit::Entry>) -> Result<Payment, GatewayError> {
+        match self.order(id, Command::Cancel(by), told).await {
             Err(SessionError::Rejected { rejection: Rejection::AlreadyCancelled { .. }, payment }) => Ok(*payment),
             answer => answer.map(|payment| *payment).map_err(Into::into),
         }
@@ -451,11 +465,17 @@ impl Gateway {
         &self.context
     }
 
-    pub(crate) async fn order(&self, id: PaymentId, command: Command) -> Result<Box<Payment>, SessionError> {
+    /// Has a session carry out a command, which the audit log is told of in the same commit.
+    pub(crate) async fn order(
+        &self,
+        id: PaymentId,
+        command: Command,
+        told: Option<audit::Entry>,
+    ) -> Result<Box<Payment>, SessionError> {
         let _place = self.waiting.try_acquire().map_err(|_| SessionError::Overloaded)?;
-        let (reply, answer) = oneshot::channel();
-        let order = sessions::Msg::Order(id, Box::new(command), Some(reply), None, tracing::Span::current());
-        self.sessions.cast(order).map_err(|_| SessionError::Unknown)?;
+        let (mut order, answer) = Order::awaited(command);
+        order.told = told.map(Box::new);
+        self.sessions.cast(sessions::Msg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
         answer.await.unwrap_or(Err(SessionError::Unknown))
     }
 

@@ -8,7 +8,7 @@ use engine::{
     merchant::{ApiKey, Merchant, Scopes, api_key_text},
     time::Timestamp,
 };
-use storage::{AuditQuery, Batch, Write};
+use storage::{AuditQuery, Write};
 
 use crate::{
     gateway::{Gateway, GatewayError},
@@ -90,6 +90,18 @@ impl Gateway {
     }
 
     /// Returns the audit log's line of a deed, to be stored with the deed.
+    pub(crate) fn entry(
+        &self,
+        action: &str,
+        merchant: MerchantId,
+        subject: Option<String>,
+        changes: Vec<audit::Change>,
+    ) -> Entry {
+        let (at, actor, action) = (self.now(), self.doer(), action.to_owned());
+        Entry { seq: 0, at, actor, action, merchant, subject, changes }
+    }
+
+    /// The same as a write of the deed's batch.
     pub(crate) fn deed(
         &self,
         action: &str,
@@ -97,23 +109,6 @@ impl Gateway {
         subject: Option<String>,
         changes: Vec<audit::Change>,
     ) -> Write {
-        Write::Audit(Box::new(Entry {
-            seq: 0,
-            at: self.now(),
-            actor: self.doer(),
-            action: action.to_owned(),
-            merchant,
-            subject,
-            changes,
-        }))
-    }
-
-    /// Tells the audit log of a deed that is stored already.
-    ///
-    /// # Errors
-    /// Store errors.
-    pub async fn note_deed(&self, action: &str, merchant: MerchantId, subject: String) -> Result<(), GatewayError> {
-        let batch = Batch::of(self.deed(action, merchant, Some(subject), Vec::new()));
-        self.context().env.store.commit(batch).await.map_err(|error| self.commit_failed(error))
+        Write::Audit(Box::new(self.entry(action, merchant, subject, changes)))
     }
 }

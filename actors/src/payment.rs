@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use engine::{
+    audit::Entry,
     ids::PaymentId,
     mutant,
     payment::{Command, Effect, Payment, Rejection, State, Transition},
@@ -53,9 +54,34 @@ pub enum SessionError {
 /// Where the answer to an order goes.
 pub(crate) type Reply = oneshot::Sender<Result<Box<Payment>, SessionError>>;
 
+/// What somebody wants of a session.
+pub(crate) struct Order {
+    pub(crate) command: Command,
+    /// What the audit log is told in the same commit; a command that changes nothing is not told.
+    pub(crate) told: Option<Box<Entry>>,
+    /// Who waits for the answer.
+    pub(crate) reply: Option<Reply>,
+    pub(crate) ticket: Option<sessions::Ticket>,
+    /// What it is carried out in: log lines bear the request's name.
+    pub(crate) span: Span,
+}
+
+impl Order {
+    /// Wants `command` carried out in the span of whoever calls this; nobody waits for it.
+    pub(crate) fn new(command: Command) -> Box<Self> {
+        Box::new(Self { command, told: None, reply: None, ticket: None, span: Span::current() })
+    }
+
+    /// The same, and where its answer will come.
+    pub(crate) fn awaited(command: Command) -> (Box<Self>, oneshot::Receiver<Result<Box<Payment>, SessionError>>) {
+        let (reply, answer) = oneshot::channel();
+        (Box::new(Self { reply: Some(reply), ..*Self::new(command) }), answer)
+    }
+}
+
 pub(crate) enum Msg {
-    /// An order, who waits for it, and the span it is carried out in: log lines bear the request's name.
-    Order(Box<Command>, Option<Reply>, Option<sessions::Ticket>, Span),
+    /// Something is wanted of the session.
+    Order(Box<Order>),
     /// The session's time is over by our clock.
     TimeUp,
     /// Nothing more will be sent: stop when everything before this is done.
@@ -89,8 +115,9 @@ impl Actor for PaymentActor {
 
     async fn handle(&self, myself: ActorRef<Msg>, message: Msg, awake: &mut Awake) -> Result<(), ActorProcessingErr> {
         match message {
-            Msg::Order(command, reply, ticket, span) => {
-                let answer = self.carry_out(*command, awake).instrument(span).await;
+            Msg::Order(order) => {
+                let Order { command, told, reply, ticket, span } = *order;
+                let answer = self.carry_out(command, told, awake).instrument(span).await;
                 if let Some(reply) = reply {
                     // Who asked may have left; what was done stays done.
                     let _ = reply.send(answer);
@@ -103,10 +130,10 @@ impl Actor for PaymentActor {
                 let irreversible_time = self.context.ledger.irreversible_time();
                 if mutant!("expiry-by-our-clock") {
                     let irreversible_time = self.context.now() + std::time::Duration::from_secs(1);
-                    let _ = self.carry_out(Command::Expire { irreversible_time }, awake).await;
+                    let _ = self.carry_out(Command::Expire { irreversible_time }, None, awake).await;
                 }
                 if irreversible_time > awake.payment.deadline() {
-                    let _ = self.carry_out(Command::Expire { irreversible_time }, awake).await;
+                    let _ = self.carry_out(Command::Expire { irreversible_time }, None, awake).await;
                 }
             }
             Msg::Park => myself.stop(None),
@@ -117,7 +144,12 @@ impl Actor for PaymentActor {
 
 impl PaymentActor {
     /// Apply, commit, then act.
-    async fn carry_out(&self, command: Command, awake: &mut Awake) -> Result<Box<Payment>, SessionError> {
+    async fn carry_out(
+        &self,
+        command: Command,
+        told: Option<Box<Entry>>,
+        awake: &mut Awake,
+    ) -> Result<Box<Payment>, SessionError> {
         let id = awake.payment.id;
         for _ in 0..MAX_CONFLICTS {
             let now = self.context.now();
@@ -125,7 +157,10 @@ impl PaymentActor {
                 .payment
                 .apply(command.clone(), now)
                 .map_err(|rejection| SessionError::Rejected { rejection, payment: Box::new(awake.payment.clone()) })?;
-            let batch = self.batch(&step, &command, awake.payment.version);
+            let mut batch = self.batch(&step, &command, awake.payment.version);
+            if let Some(told) = &told {
+                batch = batch.and(Write::Audit(told.clone()));
+            }
             self.context.env.probe.reach("payment: applied, not committed");
             if mutant!("cancel-told-before-stored") && matches!(command, Command::Cancel(_)) {
                 let store = Arc::clone(&self.context.env.store);

@@ -20,7 +20,13 @@ use storage::{Batch, CommitError, Cursor, ReadError, Unmatched, UnmatchedReason,
 use tokio::sync::oneshot;
 
 use crate::{
-    books, context::Context, nodes::NodesError, payment::SessionError, sessions, timer::Timer, virtual_transfers,
+    books,
+    context::Context,
+    nodes::NodesError,
+    payment::{Order, SessionError},
+    sessions,
+    timer::Timer,
+    virtual_transfers,
 };
 
 /// Blocks asked for at once when catching up.
@@ -490,9 +496,8 @@ impl Scanner {
         id: PaymentId,
         command: Command,
     ) -> Result<oneshot::Receiver<Result<Box<engine::payment::Payment>, SessionError>>, SessionError> {
-        let (reply, answer) = oneshot::channel();
-        let order = sessions::Msg::Order(id, Box::new(command), Some(reply), None, tracing::Span::current());
-        self.sessions.cast(order).map_err(|_| SessionError::Unknown)?;
+        let (order, answer) = Order::awaited(command);
+        self.sessions.cast(sessions::Msg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
         Ok(answer)
     }
 }

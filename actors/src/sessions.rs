@@ -21,7 +21,7 @@ use tracing::Span;
 
 use crate::{
     context::Context,
-    payment::{self, PaymentActor, Reply, SessionError, read_failed},
+    payment::{self, Order, PaymentActor, SessionError, read_failed},
 };
 
 /// Expiries under way at once: each wakes an actor, and a million due at once must not be a million actors.
@@ -35,8 +35,8 @@ const CRASH_WINDOW: Duration = Duration::from_secs(60);
 pub(crate) enum Msg {
     /// A session was created: wake it.
     Adopt(Box<Payment>),
-    /// An order to a session, and the span of whoever gives it.
-    Order(PaymentId, Box<Command>, Option<Reply>, Option<Ticket>, Span),
+    /// An order to a session.
+    Order(PaymentId, Box<Order>),
     /// Somebody wants to see a session now and after every change.
     Watch(PaymentId, oneshot::Sender<Result<Watch, SessionError>>),
     /// A session changed.
@@ -140,9 +140,7 @@ impl Actor for Sessions {
                     self.wake(&myself, roster, payment).await?;
                 }
             }
-            Msg::Order(id, command, reply, ticket, span) => {
-                self.order(&myself, roster, id, payment::Msg::Order(command, reply, ticket, span)).await?;
-            }
+            Msg::Order(id, order) => self.order(&myself, roster, id, order).await?,
             Msg::Watch(id, reply) => {
                 let _ = reply.send(self.watch(roster, id).await);
             }
@@ -216,12 +214,12 @@ impl Sessions {
         myself: &ActorRef<Msg>,
         roster: &mut Roster,
         id: PaymentId,
-        order: payment::Msg,
+        order: Box<Order>,
     ) -> Result<(), ActorProcessingErr> {
         match self.ensure_awake(myself, roster, id).await? {
-            Ok(()) => roster.forward(id, order),
+            Ok(()) => roster.forward(id, payment::Msg::Order(order)),
             Err(error) => {
-                if let payment::Msg::Order(_, Some(reply), ..) = order {
+                if let Some(reply) = order.reply {
                     let _ = reply.send(Err(error));
                 }
             }
@@ -319,9 +317,9 @@ impl Sessions {
             for (_, id) in due {
                 roster.expiry.under_way += 1;
                 let ticket = Ticket(myself.clone());
-                let expire = Box::new(Command::Expire { irreversible_time: to });
-                let order = payment::Msg::Order(expire, None, Some(ticket), Span::none());
-                self.order(myself, roster, id, order).await?;
+                let command = Command::Expire { irreversible_time: to };
+                let order = Order { command, told: None, reply: None, ticket: Some(ticket), span: Span::none() };
+                self.order(myself, roster, id, Box::new(order)).await?;
             }
         }
         Ok(())

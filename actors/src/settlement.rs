@@ -19,6 +19,7 @@ use ractor::ActorRef;
 use crate::{
     context::Context,
     environment::{NodeError, TxStatus},
+    payment::Order,
     sessions,
 };
 
@@ -91,7 +92,7 @@ pub(crate) async fn settle(
     let tx_id = claim.tx_id;
     // The answer comes back as a change of the session, which may end this task.
     let order = |command| {
-        let _ = sessions.cast(sessions::Msg::Order(id, Box::new(command), None, None, tracing::Span::current()));
+        let _ = sessions.cast(sessions::Msg::Order(id, Order::new(command)));
     };
     let mut is_out = false;
     let mut is_lost = false;

@@ -188,7 +188,7 @@ impl Gateway {
         if mutant!("broadcast-before-claim") {
             let _ = self.context().nodes.broadcast(&claim.signed_json).await;
         }
-        match self.order(id, Command::Claim(claim)).await {
+        match self.order(id, Command::Claim(claim), None).await {
             Ok(_) => self.follow_session(id, &claimed, payload).await,
             Err(SessionError::Claimed(other)) if other.tx_id == tx_id && other.purpose == Purpose::Session(id) => {
                 self.follow_session(id, &other, payload).await

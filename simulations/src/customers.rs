@@ -13,7 +13,7 @@ use engine::{
     ledger::{TxId, memo_of},
     merchant::{Registration, Update},
     money::{Currency, Money},
-    payment::{Canceller, Draft, FeeMode},
+    payment::{Canceller, Draft, FeeMode, Payment},
     x402::{PaymentPayload, Reason, Requirements, Version},
 };
 use storage::Handling;
@@ -56,6 +56,7 @@ pub(crate) struct People {
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) id: PaymentId,
+    merchant: MerchantId,
     slug: SlugToken,
     pay_to: AccountName,
     amount: Money,
@@ -296,7 +297,8 @@ async fn create(
         FeeMode::Invoice => None,
         FeeMode::Split { account } => Some((account.to_string(), payment.quote.fee_units)),
     };
-    let known = Session { id: payment.id, slug: payment.slug, pay_to: payment.pay_to, amount, fee };
+    let Payment { id, merchant, slug, pay_to, .. } = payment;
+    let known = Session { id, merchant, slug, pay_to, amount, fee };
     world.observe(|observer| {
         if let Some(durable) = observer.payments.get_mut(&known.id) {
             durable.session = Some(session);
@@ -308,17 +310,16 @@ async fn create(
 
 async fn cancel(world: &Arc<World>, gateway: &Gateway, session: u32, by_merchant: bool) -> Again {
     let Some(known) = world.people().sessions.get(&session).cloned() else { return Again::In(1_000) };
-    let id = if by_merchant {
-        known.id
+    let (by, answer) = if by_merchant {
+        (Canceller::Merchant, gateway.cancel_payment(known.merchant, known.id).await)
     } else {
         // A customer comes by the checkout address.
         match gateway.payment_by_slug(known.slug).await {
-            Ok(payment) => payment.id,
+            Ok(payment) => (Canceller::Customer, gateway.cancel_checkout(payment.id).await),
             Err(_) => return Again::In(1_000),
         }
     };
-    let by = if by_merchant { Canceller::Merchant } else { Canceller::Customer };
-    match gateway.cancel_payment(id, by).await {
+    match answer {
         Ok(payment) => {
             world.observe(|observer| observer.answers(&Answer::Cancelled(&payment)));
             world.event(Lane::Payer, "cancelled", Some(session), 0, || {

@@ -226,7 +226,7 @@ async fn an_invoice_whose_session_was_cancelled_gets_another_one_for_the_same() 
     billed.turn(FEBRUARY + 1);
     let period = billed.until_billed(january()).await;
     let first = billed.session(&period).await;
-    billed.world.gateway().cancel_payment(first.id, Canceller::Merchant).await.unwrap();
+    billed.world.gateway().cancel_payment(first.merchant, first.id).await.unwrap();
     billed.turn(FEBRUARY + 7_200);
     let renewed = async || billed.session(&billed.period(january()).await.unwrap()).await.id != first.id;
     billed.world.until("it has another one", renewed).await;

@@ -2,6 +2,7 @@
 
 mod astray;
 mod attacks;
+mod audit;
 mod billing;
 mod books;
 mod compliance;
@@ -22,7 +23,7 @@ use engine::{
     idempotency::IdempotencyKey,
     ledger::memo_of,
     merchant::Registration,
-    payment::{Canceller, Draft, Finality, Rejection, State},
+    payment::{Draft, Finality, Rejection, State},
 };
 use redb::backends::InMemoryBackend;
 use storage::{Batch, CommitMode, Options, PaymentQuery, RedbStore, Store, UnmatchedReason, Write};
@@ -66,15 +67,15 @@ async fn a_reversible_transfer_is_shown_and_refuses_a_cancel_and_a_fork_takes_it
     };
     world.until("it is seen", async || seen(Finality::Reversible).await).await;
     assert_eq!(world.state(payment.id).await, State::Pending);
-    let refused = world.gateway().cancel_payment(payment.id, Canceller::Customer).await;
+    let refused = world.gateway().cancel_checkout(payment.id).await;
     assert_eq!(refused, Err(GatewayError::Rejected(Rejection::Detected { id: payment.id })));
     world.ledger.fork(1);
     world.ledger.produce(Vec::new());
     world.ledger.produce(Vec::new());
     world.until("it is gone", async || seen(Finality::Orphaned).await).await;
-    let cancelled = world.gateway().cancel_payment(payment.id, Canceller::Customer).await.unwrap();
+    let cancelled = world.gateway().cancel_checkout(payment.id).await.unwrap();
     assert_eq!(cancelled.state, State::UserCancelled);
-    let again = world.gateway().cancel_payment(payment.id, Canceller::Customer).await.unwrap();
+    let again = world.gateway().cancel_checkout(payment.id).await.unwrap();
     assert_eq!(again, cancelled, "cancelling twice is cancelling once");
 }
 
@@ -86,7 +87,7 @@ async fn a_session_expires_by_the_ledgers_time_not_by_ours() {
     tokio::time::sleep(Duration::from_secs(4_000)).await;
     assert_eq!(world.state(payment.id).await, State::Pending, "no block is later than the expiry");
     assert!(payment.is_expired(world.gateway().now()));
-    let refused = world.gateway().cancel_payment(payment.id, Canceller::Customer).await;
+    let refused = world.gateway().cancel_checkout(payment.id).await;
     assert_eq!(refused, Err(GatewayError::Rejected(Rejection::Expired { id: payment.id })));
     // The customer paid in time; the block comes to us late.
     world.ledger.produce_at(BEGIN + 1_799, vec![transfer("alice", "blue.mugs", 1_000, &memo_of(payment.id))]);
@@ -187,7 +188,7 @@ async fn parked_sessions_are_paid_expired_and_cancelled_like_any_other() {
     for payment in &payments[..20] {
         world.until_state(payment.id, State::Completed).await;
     }
-    world.gateway().cancel_payment(payments[20].id, Canceller::Merchant).await.unwrap();
+    world.gateway().cancel_payment(merchant.id, payments[20].id).await.unwrap();
     world.ledger.produce_at(BEGIN + 10_000, Vec::new());
     world.ledger.settle();
     for payment in &payments[21..] {
@@ -208,8 +209,8 @@ async fn orders_that_meet_a_session_on_its_way_to_sleep_wake_it_again() {
     let gateway = world.gateway();
     let mut answers = Vec::new();
     for n in 0..50 {
-        let (gateway, id) = (gateway.clone(), if n % 2 == 0 { a.id } else { b.id });
-        answers.push(tokio::spawn(async move { gateway.cancel_payment(id, Canceller::Merchant).await }));
+        let (gateway, merchant, id) = (gateway.clone(), merchant.id, if n % 2 == 0 { a.id } else { b.id });
+        answers.push(tokio::spawn(async move { gateway.cancel_payment(merchant, id).await }));
     }
     for answer in answers {
         assert_eq!(answer.await.unwrap().unwrap().state, State::UserCancelled);
@@ -493,7 +494,7 @@ async fn the_same_seed_lives_the_same_life() {
         for (n, payment) in payments.iter().enumerate() {
             match n % 3 {
                 0 => world.pay(payment.id),
-                1 => drop(world.gateway().cancel_payment(payment.id, Canceller::Customer).await),
+                1 => drop(world.gateway().cancel_checkout(payment.id).await),
                 _ => {}
             }
         }

@@ -6,7 +6,7 @@ use actors::GatewayError;
 use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     merchant::{Merchant, RawUpdate, Registration, Update},
-    payment::{Canceller, State},
+    payment::State,
     time::Timestamp,
     webhook::{DeliveryState, DisableReason, Outcome, Trigger, Warning},
 };
@@ -55,7 +55,7 @@ async fn merchant_at(world: &World, account: &str) -> (Merchant, String) {
 /// Makes a real event: a cancelled payment.
 async fn cancel(world: &World, merchant: &Merchant) -> PaymentId {
     let payment = world.gateway().open_payment(merchant, draft(), None).await.unwrap().payment;
-    world.gateway().cancel_payment(payment.id, Canceller::Merchant).await.unwrap();
+    world.gateway().cancel_payment(merchant.id, payment.id).await.unwrap();
     payment.id
 }
 

@@ -102,8 +102,7 @@ impl Reconciliation for Service {
         let merchant = &asking.merchant;
         let place = read_place(&request.get_ref().id)?;
         let payment = convert::payment_id(&request.get_ref().payment_id)?;
-        let payment = self.gateway.assign(merchant, place, payment, asking.key.to_string()).await.map_err(error)?;
-        asking.tell("transfer_assigned", merchant.id, &request.get_ref().id).await?;
+        let payment = asking.gateway.assign(merchant, place, payment, asking.key.to_string()).await.map_err(error)?;
         Ok(Response::new(self.shown(payment, merchant)))
     }
 
@@ -137,8 +136,7 @@ impl Reconciliation for Service {
             note: note(&asked.note)?,
             tx_id: asked.tx_id.map(tx_id).transpose()?,
         };
-        let payment = self.gateway.resolve(merchant, id, resolution).await.map_err(error)?;
-        asking.tell("payment_resolved", merchant.id, &asked.payment_id).await?;
+        let payment = asking.gateway.resolve(merchant, id, resolution).await.map_err(error)?;
         Ok(Response::new(self.shown(payment, merchant)))
     }
 

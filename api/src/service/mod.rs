@@ -131,12 +131,6 @@ struct Asking {
 }
 
 impl Asking {
-    /// Tells the audit log of a deed that is stored already.
-    async fn tell(&self, action: &str, merchant: MerchantId, subject: &str) -> Result<(), ApiError> {
-        let told = self.gateway.note_deed(action, merchant, subject.to_owned()).await;
-        told.map_err(convert::error)
-    }
-
     fn is_admin(&self) -> bool {
         self.merchant.is_admin && self.scopes.contains(Scope::Admin)
     }

@@ -6,7 +6,7 @@ use engine::{
     idempotency::IdempotencyKey,
     ids::{PaymentId, SlugToken, decode, encode},
     merchant::{Merchant, Scope},
-    payment::{Canceller, Draft, Payment, RawDraft},
+    payment::{Draft, Payment, RawDraft},
 };
 use futures_util::stream::{self, BoxStream, StreamExt};
 use proto::{
@@ -185,11 +185,7 @@ impl Payments for Service {
         let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
         let merchant = &asking.merchant;
         let id = convert::payment_id(&request.get_ref().payment_id)?;
-        let before = self.gateway.payment(merchant.id, id).await.map_err(error)?;
-        let payment = self.gateway.cancel_payment(id, Canceller::Merchant).await.map_err(error)?;
-        if before.state != payment.state {
-            asking.tell("payment_cancelled", merchant.id, &id.to_string()).await?;
-        }
+        let payment = asking.gateway.cancel_payment(merchant.id, id).await.map_err(error)?;
         Ok(self.record(payment, merchant))
     }
 
@@ -210,7 +206,7 @@ impl Checkout for Service {
 
     async fn cancel_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
         let (payment, merchant) = self.session(request.get_ref()).await?;
-        let payment = self.gateway.cancel_payment(payment.id, Canceller::Customer).await.map_err(error)?;
+        let payment = self.gateway.cancel_checkout(payment.id).await.map_err(error)?;
         Ok(self.record(payment, &merchant))
     }
 
