@@ -29,6 +29,7 @@ mod operations;
 mod operator;
 mod payments;
 mod recovery;
+mod reliability;
 mod shopkeeper;
 mod simulate;
 mod spec;
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         limits::tests(),
         load::tests(),
         recovery::tests(),
+        reliability::all(),
         simulate::tests(),
         split::tests(),
         grpc::tests(),

@@ -47,12 +47,12 @@ impl Ledger {
 
     #[track_caller]
     fn call_at(&self, api: &Api, method: &str, params: &Value) -> Result<Value, Value> {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let answer = api.post("/", &body).send().json();
-        match answer.get("error") {
-            Some(error) => Err(error.clone()),
-            None => Ok(answer["result"].clone()),
-        }
+        try_call(api, method, params).expect("the ledger answers")
+    }
+
+    /// Asks the node where nobody may answer.
+    pub(crate) fn try_call(&self, method: &str, params: &Value) -> Option<Result<Value, Value>> {
+        try_call(&self.rpc, method, params)
     }
 
     /// Makes blocks now.
@@ -113,6 +113,11 @@ impl Ledger {
     /// Signs without sending.
     #[track_caller]
     pub(crate) fn signed(&self, payer: &Payer, transfers: &[(&str, &str, &str)]) -> Transaction {
+        self.try_signed(payer, transfers).expect("the node is there")
+    }
+
+    /// Signs where the node, which tells the head to refer to, may be away.
+    pub(crate) fn try_signed(&self, payer: &Payer, transfers: &[(&str, &str, &str)]) -> Option<Transaction> {
         let operation = |(to, amount, memo): &(&str, &str, &str)| {
             Operation::Transfer(Transfer {
                 from: payer.name.clone(),
@@ -136,16 +141,16 @@ impl Ledger {
             executions: 2,
             extensions: Vec::new(),
         };
-        let transaction = self.signed_operations(payer, vec![Operation::RecurrentTransfer(agreement)]);
+        let agreed = self.signed_operations(payer, vec![Operation::RecurrentTransfer(agreement)]);
+        let transaction = agreed.expect("the node is there");
         self.broadcast(&transaction).expect("the node takes the agreement");
     }
 
-    #[track_caller]
-    fn signed_operations(&self, payer: &Payer, operations: Vec<Operation>) -> Transaction {
+    fn signed_operations(&self, payer: &Payer, operations: Vec<Operation>) -> Option<Transaction> {
         // Two equal transactions are two only if something in them differs.
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let spread = COUNT.fetch_add(1, Ordering::Relaxed) % 500;
-        let head = self.call("condenser_api.get_dynamic_global_properties", &json!([])).expect("the node is there");
+        let head = self.try_call("condenser_api.get_dynamic_global_properties", &json!([]))?.ok()?;
         let text = |member: &str| head[member].as_str().expect("a text").to_owned();
         let block = BlockId::parse(&text("head_block_id")).expect("a block's id");
         let (ref_block_num, ref_block_prefix) = tapos_of(block);
@@ -159,13 +164,27 @@ impl Ledger {
         };
         let key = PrivateKey::from_wif(&payer.key).expect("a key");
         transaction.sign(ChainId::MAINNET, Pack::Legacy, &key);
-        transaction
+        Some(transaction)
     }
 
     /// Hands a signed transaction to the node.
     #[track_caller]
     pub(crate) fn broadcast(&self, transaction: &Transaction) -> Result<(), Value> {
-        let json: Value = serde_json::from_str(&transaction.to_condenser_json()).expect("JSON");
-        self.call("condenser_api.broadcast_transaction", &json!([json])).map(|_| ())
+        self.try_broadcast(transaction).expect("the node answers")
     }
+
+    /// Hands it over where nobody may answer.
+    pub(crate) fn try_broadcast(&self, transaction: &Transaction) -> Option<Result<(), Value>> {
+        let json: Value = serde_json::from_str(&transaction.to_condenser_json()).expect("JSON");
+        Some(self.try_call("condenser_api.broadcast_transaction", &json!([json]))?.map(|_| ()))
+    }
+}
+
+fn try_call(api: &Api, method: &str, params: &Value) -> Option<Result<Value, Value>> {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let answer: Value = serde_json::from_slice(&api.post("/", &body).try_send().ok()?.body).ok()?;
+    Some(match answer.get("error") {
+        Some(error) => Err(error.clone()),
+        None => Ok(answer["result"].clone()),
+    })
 }

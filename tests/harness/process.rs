@@ -84,6 +84,11 @@ impl Process {
         })
     }
 
+    /// Says whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child of ours")
+    }
+
     /// Ends it as a power cut does: SIGKILL.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();

@@ -1,12 +1,12 @@
 //! A merchant's webhook endpoint: keeps every request as it came, answers as it is told.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -46,6 +46,13 @@ impl Hook {
         standard.verify(&self.body, &self.headers).expect("the standard's own library verifies it");
     }
 
+    /// Says whether both families of signatures are under this secret.
+    pub(crate) fn is_signed_by(&self, secret: &str) -> bool {
+        let standard = standardwebhooks::Webhook::new(secret).expect("a secret of the standard's form");
+        self.is_signed_by_legacy_rule("x-hivetill-signature", secret)
+            && standard.verify(&self.body, &self.headers).is_ok()
+    }
+
     /// Says whether a header is the hex HMAC-SHA256 over `{ms}.{raw body}` under the whole text of the secret.
     pub(crate) fn is_signed_by_legacy_rule(&self, header: &str, secret: &str) -> bool {
         let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key");
@@ -78,6 +85,17 @@ struct Shared {
     hooks: Mutex<Vec<Hook>>,
     replies: Mutex<VecDeque<Reply>>,
     closed: AtomicBool,
+    /// Every so manieth event is refused when it first comes; 0 is none.
+    stumbles_every: AtomicUsize,
+    known: Mutex<BTreeSet<String>>,
+}
+
+impl Shared {
+    fn stumbles_at(&self, hook: &Hook) -> bool {
+        let mut known = locked(&self.known);
+        let every = self.stumbles_every.load(Ordering::SeqCst);
+        known.insert(hook.header("webhook-id").to_owned()) && every > 0 && known.len().is_multiple_of(every)
+    }
 }
 
 impl Receiver {
@@ -119,9 +137,19 @@ impl Receiver {
         locked(&self.shared.replies).extend(replies);
     }
 
+    /// Answers 500 to the first attempt of every so manieth event: a second failure would have to be waited for.
+    pub(crate) fn stumble(&self, every: usize) {
+        self.shared.stumbles_every.store(every, Ordering::SeqCst);
+    }
+
     /// Returns what came so far.
     pub(crate) fn hooks(&self) -> Vec<Hook> {
         locked(&self.shared.hooks).clone()
+    }
+
+    /// Returns what came since so many requests.
+    pub(crate) fn hooks_after_the_first(&self, count: usize) -> Vec<Hook> {
+        locked(&self.shared.hooks).iter().skip(count).cloned().collect()
     }
 
     /// Waits for the n-th request, from 0.
@@ -148,7 +176,8 @@ impl Drop for Receiver {
 fn serve(stream: &TcpStream, shared: &Shared) {
     let _ = stream.set_read_timeout(Some(PATIENCE));
     let Some(hook) = read(stream) else { return };
-    let reply = locked(&shared.replies).pop_front().unwrap_or(Reply::Status(200));
+    let usual = if hook.headers.contains_key("webhook-id") && shared.stumbles_at(&hook) { 500 } else { 200 };
+    let reply = locked(&shared.replies).pop_front().unwrap_or(Reply::Status(usual));
     locked(&shared.hooks).push(hook);
     let answer = match reply {
         Reply::Status(status) => format!("HTTP/1.1 {status} Told\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"),
@@ -161,7 +190,8 @@ fn serve(stream: &TcpStream, shared: &Shared) {
     let _ = stream.write_all(answer.as_bytes());
 }
 
-fn read(stream: &TcpStream) -> Option<Hook> {
+/// Reads one request.
+pub(super) fn read(stream: &TcpStream) -> Option<Hook> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     reader.read_line(&mut head).ok()?;

@@ -28,7 +28,7 @@ const PRICE: &str = "1.500 HBD";
 const VERIFY: &str = "/api/public/x402/verify";
 const SETTLE: &str = "/api/public/x402/settle";
 
-fn encode(json: &Value) -> String {
+pub(crate) fn encode(json: &Value) -> String {
     BASE64_STANDARD.encode(json.to_string())
 }
 
@@ -39,18 +39,18 @@ fn decode(value: &str) -> Value {
 }
 
 /// Returns a nonce that nobody has used.
-fn nonce() -> String {
+pub(crate) fn nonce() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("{:032x}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-fn json_of(transaction: &Transaction) -> Value {
+pub(crate) fn json_of(transaction: &Transaction) -> Value {
     serde_json::from_str(&transaction.to_condenser_json()).expect("JSON")
 }
 
 /// A payment of version 1.
-fn v1(transaction: &Value, nonce: &str) -> Value {
+pub(crate) fn v1(transaction: &Value, nonce: &str) -> Value {
     let payload = json!({ "signedTransaction": transaction, "nonce": nonce });
     json!({ "x402Version": 1, "scheme": "exact", "network": "hive:mainnet", "payload": payload })
 }

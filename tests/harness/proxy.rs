@@ -1,0 +1,264 @@
+//! A proxy before a ledger node: hands on what it is asked, or does what nodes of strangers do, drawn from a seed.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::Value;
+use simulations::random::Random;
+
+use super::{
+    http::Api,
+    receiver,
+    wait::{background, pause, until},
+};
+
+/// Answers of the head kept to be told again when they are old.
+const OLD_HEADS: usize = 40;
+
+/// What a node does instead of answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    /// Closes without a word, and does not ask its ledger.
+    HangUp,
+    /// Breaks off in the middle of the answer.
+    BreakOff,
+    /// Takes the question and never answers.
+    Hang,
+    /// Answers late.
+    Slow,
+    /// Answers with a status of HTTP and no JSON-RPC.
+    Status(u16),
+    /// Half of the JSON, as if it were all.
+    HalfOfIt,
+    /// The answer to some other question, under that one's id.
+    WrongId,
+    /// Where the chain stood some time ago.
+    OldHead,
+    /// Blocks with other amounts and memos; no two proxies invent the same.
+    WrongBlocks,
+    /// Hands a broadcast on and keeps the answer to itself.
+    LostReply,
+}
+
+impl Fault {
+    /// Every fault.
+    pub(crate) const ALL: [Self; 12] = [
+        Self::HangUp,
+        Self::BreakOff,
+        Self::Hang,
+        Self::Slow,
+        Self::Status(500),
+        Self::Status(502),
+        Self::Status(429),
+        Self::HalfOfIt,
+        Self::WrongId,
+        Self::OldHead,
+        Self::WrongBlocks,
+        Self::LostReply,
+    ];
+}
+
+/// A listening proxy. It hands on faithfully unless told otherwise.
+pub(crate) struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    upstream: Mutex<Api>,
+    /// Which listener counts; one of another number ends.
+    listener: AtomicU64,
+    trouble: Mutex<Trouble>,
+    heads: Mutex<VecDeque<Value>>,
+    committed: Mutex<BTreeMap<Fault, u64>>,
+    /// Tells this proxy's inventions from another's.
+    number: u64,
+}
+
+/// What goes wrong, and how often.
+struct Trouble {
+    random: Random,
+    percent: u64,
+    faults: Vec<Fault>,
+}
+
+impl Proxy {
+    /// Listens before a node.
+    pub(crate) fn before(node: &Api) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(1);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let shared = Arc::new(Shared {
+            upstream: Mutex::new(node.clone()),
+            listener: AtomicU64::new(0),
+            trouble: Mutex::new(Trouble { random: Random::new(0), percent: 0, faults: Vec::new() }),
+            heads: Mutex::default(),
+            committed: Mutex::default(),
+            number: COUNT.fetch_add(1, Ordering::Relaxed),
+        });
+        listen(listener, 0, &shared);
+        Self { address, shared }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Hands on to another node from now on.
+    pub(crate) fn lead_to(&self, node: &Api) {
+        *locked(&self.shared.upstream) = node.clone();
+    }
+
+    /// Commits one of these faults at so many of a hundred questions.
+    pub(crate) fn trouble(&self, seed: u64, percent: u64, faults: &[Fault]) {
+        *locked(&self.shared.trouble) = Trouble { random: Random::new(seed), percent, faults: faults.to_vec() };
+    }
+
+    /// Nothing is wrong any more.
+    pub(crate) fn heal(&self) {
+        self.trouble(0, 0, &[]);
+    }
+
+    /// Refuses connections, as a machine does whose node is not running.
+    pub(crate) fn leave(&self) {
+        self.shared.listener.fetch_add(1, Ordering::SeqCst);
+        // The loop waits for a connection; this is one.
+        let _ = TcpStream::connect(self.address);
+        until("the port to be closed", || TcpStream::connect(self.address).is_err().then_some(()));
+    }
+
+    /// Listens again where it listened before.
+    pub(crate) fn come_back(&self) {
+        let listener = until("the port to be free", || TcpListener::bind(self.address).ok());
+        listen(listener, self.shared.listener.load(Ordering::SeqCst), &self.shared);
+    }
+
+    /// Says how often each fault was committed.
+    pub(crate) fn committed(&self) -> BTreeMap<Fault, u64> {
+        locked(&self.shared.committed).clone()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.listener.fetch_add(1, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn listen(listener: TcpListener, number: u64, shared: &Arc<Shared>) {
+    let shared = Arc::clone(shared);
+    background(move || {
+        for stream in listener.incoming() {
+            if shared.listener.load(Ordering::SeqCst) != number {
+                return;
+            }
+            let (Ok(stream), shared) = (stream, Arc::clone(&shared)) else { continue };
+            background(move || serve(&stream, &shared));
+        }
+    });
+}
+
+fn serve(stream: &TcpStream, shared: &Shared) {
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(10)));
+    let Some(asked) = receiver::read(stream) else { return };
+    let asked: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
+    let method = asked["method"].as_str().unwrap_or_default().to_owned();
+    let fault = shared.draw(&method);
+    match fault {
+        Some(Fault::HangUp) => return,
+        Some(Fault::Hang) => {
+            // Until who asked has lost patience.
+            let _ = (&mut &*stream).read(&mut [0]);
+            return;
+        }
+        Some(Fault::Status(status)) => return say(stream, status, b"{\"error\":\"try again later\"}"),
+        Some(Fault::WrongId) => return say(stream, 200, br#"{"jsonrpc":"2.0","result":{},"id":4711}"#),
+        Some(Fault::Slow) => pause(Duration::from_millis(300)),
+        _ => {}
+    }
+    let Some(mut answer) = shared.ask(&asked) else { return };
+    match fault {
+        Some(Fault::LostReply) => return,
+        Some(Fault::OldHead) => answer["result"] = shared.old_head().unwrap_or(answer["result"].take()),
+        _ => {}
+    }
+    if method.ends_with("get_dynamic_global_properties") && fault.is_none() {
+        shared.remember(&answer["result"]);
+    }
+    let mut text = answer.to_string();
+    if fault == Some(Fault::WrongBlocks) {
+        text = text.replace("\"pos-", &format!("\"pos-{}", shared.number));
+        text = text.replace("\"amount\":\"", &format!("\"amount\":\"{}", shared.number));
+    }
+    match fault {
+        Some(Fault::HalfOfIt) => say(stream, 200, &text.as_bytes()[..text.len() / 2]),
+        Some(Fault::BreakOff) => {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", text.len());
+            let _ = (&mut &*stream).write_all(&[head.as_bytes(), &text.as_bytes()[..text.len() / 2]].concat());
+        }
+        _ => say(stream, 200, text.as_bytes()),
+    }
+}
+
+fn say(mut stream: &TcpStream, status: u16, body: &[u8]) {
+    let head = format!(
+        "HTTP/1.1 {status} So\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    let _ = stream.write_all(&[head.as_bytes(), body].concat());
+}
+
+impl Shared {
+    /// Draws what happens to a question; a fault that does not fit it is none.
+    fn draw(&self, method: &str) -> Option<Fault> {
+        let fault = {
+            let mut trouble = locked(&self.trouble);
+            let percent = trouble.percent;
+            if trouble.faults.is_empty() || trouble.random.below(100) >= percent {
+                return None;
+            }
+            let faults = trouble.faults.clone();
+            *trouble.random.pick(&faults)
+        };
+        let fits = match fault {
+            Fault::OldHead => method.ends_with("get_dynamic_global_properties"),
+            Fault::WrongBlocks => method.starts_with("block_api"),
+            Fault::LostReply => method.contains("broadcast"),
+            _ => true,
+        };
+        if fits {
+            *locked(&self.committed).entry(fault).or_default() += 1;
+        }
+        fits.then_some(fault)
+    }
+
+    fn ask(&self, asked: &Value) -> Option<Value> {
+        let node = locked(&self.upstream).clone();
+        serde_json::from_slice(&node.post("/", asked).try_send().ok()?.body).ok()
+    }
+
+    fn remember(&self, head: &Value) {
+        let mut heads = locked(&self.heads);
+        heads.push_back(head.clone());
+        if heads.len() > OLD_HEADS {
+            heads.pop_front();
+        }
+    }
+
+    fn old_head(&self) -> Option<Value> {
+        locked(&self.heads).front().cloned()
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

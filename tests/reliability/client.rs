@@ -1,0 +1,239 @@
+//! A client under load: makes payments, pays, cancels, reads back, and tells the oracle whatever was acknowledged.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use simulations::random::Random;
+
+use super::{
+    memory::{Memory, Plan, Remembered, Shown},
+    world::{World, hbd},
+};
+use crate::{
+    harness::{PATIENCE, Payer, Shop, Stopwatch, pause},
+    x402::{encode, json_of, nonce, v1},
+};
+
+pub(super) const PAYMENTS: &str = "/api/public/payments";
+
+/// One client with a shop of its own.
+pub(super) struct Client {
+    pub(super) world: Arc<World>,
+    pub(super) memory: Arc<Memory>,
+    pub(super) random: Random,
+    /// Its shop's place among the shops.
+    pub(super) shop: usize,
+    pub(super) payer: Payer,
+    orders: u64,
+    /// What is to be paid when it is over.
+    overdue: VecDeque<Remembered>,
+}
+
+impl Client {
+    pub(super) fn new(world: &Arc<World>, memory: &Arc<Memory>, random: Random, shop: usize, payer: Payer) -> Self {
+        let (world, memory) = (Arc::clone(world), Arc::clone(memory));
+        Self { world, memory, random, shop, payer, orders: 0, overdue: VecDeque::new() }
+    }
+
+    fn shop(&self) -> &Shop {
+        &self.memory.shops[self.shop]
+    }
+
+    /// Goes on until the campaign ends; returns what is still to be paid too late.
+    pub(super) fn run(mut self) -> Self {
+        while !self.world.has_ended() {
+            let weights = Plan::ALL.map(|(_, weight)| weight);
+            let (plan, _) = Plan::ALL[self.random.weighted(&weights)];
+            self.go(plan);
+            if self.random.below(4) == 0 {
+                self.pay_overdue();
+            }
+            if self.random.below(3) == 0
+                && let Some(payment) = self.memory.any(&mut self.random)
+            {
+                look(&self.world, &self.memory, &payment);
+            }
+            pause(Duration::from_millis(self.random.between(5, 90)));
+        }
+        self
+    }
+
+    /// Carries one plan out.
+    pub(super) fn go(&mut self, plan: Plan) {
+        let units = self.random.between(1_000, 5_000);
+        let Some(payment) = self.order(plan, units) else { return };
+        match plan {
+            Plan::Exact => self.transfer(&payment, units),
+            Plan::Parts => {
+                let part = self.random.between(1, units - 1);
+                self.transfer(&payment, part);
+                self.transfer(&payment, units - part);
+            }
+            Plan::TooLittle => self.transfer(&payment, units / 2),
+            Plan::TooMuch => self.transfer(&payment, units + 500),
+            Plan::Twice => {
+                self.transfer(&payment, units);
+                self.transfer(&payment, units);
+            }
+            Plan::TooLate => self.overdue.push_back(payment),
+            Plan::Agent => self.show(&payment, units),
+            Plan::Facilitated => self.settle(&payment, units),
+            Plan::Cancel => self.cancel(&payment),
+            Plan::Race => {
+                self.transfer(&payment, units);
+                self.cancel(&payment);
+            }
+            Plan::Abandon => {}
+        }
+    }
+
+    fn order(&mut self, plan: Plan, units: u64) -> Option<Remembered> {
+        self.orders += 1;
+        let order = format!("order-{}-{}", self.shop, self.orders);
+        let body = json!({
+            "amount": units.to_string(), "currency": "HBD", "description": format!("Number {order}"),
+            "expiresInSeconds": if plan.is_short() { 60 } else { 86_400 }, "metadata": { "orderId": order },
+        });
+        let shop = self.shop();
+        let create = || {
+            let ask = |api: &crate::harness::Api| {
+                api.post(PAYMENTS, &body).bearer(&shop.key).header("idempotency-key", &order)
+            };
+            let answer = self.world.ask(ask)?;
+            if answer.status != 201 {
+                self.world.violated(format!("{order}: {} {}", answer.status, answer.text()));
+                return None;
+            }
+            Some(answer.json())
+        };
+        let made = create()?;
+        let id = self.memory.remember(&self.world, self.shop, plan, &made);
+        self.world.count("payments acknowledged");
+        // A shop that does not trust its own memory.
+        if self.orders.is_multiple_of(5) {
+            let again = create()?;
+            if again["id"] != made["id"] || again["slug"] != made["slug"] || again["createdAt"] != made["createdAt"] {
+                self.world.violated(format!("{order} made {id}, and again {}", again["id"]));
+            }
+        }
+        Some(Remembered { id, shop: self.shop, plan, made, end: None, shown: None })
+    }
+
+    fn transfer(&self, payment: &Remembered, units: u64) {
+        self.world.pay(&self.payer, &self.shop().account.name, units, &memo(payment));
+    }
+
+    fn cancel(&self, payment: &Remembered) {
+        let (path, key) = (format!("{PAYMENTS}/{}/cancel", payment.id), &self.shop().key);
+        let Some(answer) = self.world.ask(|api| api.ask("POST", &path).bearer(key)) else { return };
+        match (answer.status, payment.plan) {
+            (200, _) => {
+                self.world.count("cancels acknowledged");
+                self.memory.hold(&self.world, payment, &answer.json());
+            }
+            (409, Plan::Race) => {}
+            (status, _) => self.world.violated(format!("cancel of {}: {status} {}", payment.id, answer.text())),
+        }
+    }
+
+    /// Signs a payment by HTTP 402; returns it as it is shown.
+    fn sign(&self, payment: &Remembered, units: u64) -> Option<Value> {
+        let (memo, amount, watch) = (memo(payment), hbd(units), Stopwatch::start());
+        while watch.elapsed() < PATIENCE {
+            let transfer = (self.shop().account.name.as_str(), amount.as_str(), memo.as_str());
+            if let Some(signed) = self.world.ledger().try_signed(&self.payer, &[transfer]) {
+                return Some(v1(&json_of(&signed), &nonce()));
+            }
+            pause(Duration::from_millis(50));
+        }
+        None
+    }
+
+    /// Shows a signed payment at the checkout address until it is taken.
+    fn show(&self, payment: &Remembered, units: u64) {
+        let Some(shown) = self.sign(payment, units) else { return };
+        let header = encode(&shown);
+        let watch = Stopwatch::start();
+        while watch.elapsed() < PATIENCE {
+            let Some((status, body)) = visit(&self.world, payment, &header) else { return };
+            match status {
+                200 => {
+                    self.world.count("settlements acknowledged");
+                    return self.memory.settled(&payment.id, Shown { header, receipt: body });
+                }
+                402 if is_nobodys_fault(&body["error"]) => pause(Duration::from_millis(100)),
+                _ => return self.world.violated(format!("a good payment for {}: {status} {body}", payment.id)),
+            }
+        }
+        self.world.violated(format!("{} was not settled for {PATIENCE:?}", payment.id));
+    }
+
+    /// The same through the facilitator.
+    fn settle(&self, payment: &Remembered, units: u64) {
+        let Some(shown) = self.sign(payment, units) else { return };
+        let body = json!({ "paymentPayload": shown, "sessionId": payment.id });
+        let watch = Stopwatch::start();
+        while watch.elapsed() < PATIENCE {
+            let Some(answer) = self.world.ask(|api| api.post("/api/public/x402/settle", &body)) else { return };
+            let told = answer.json();
+            if told["success"] == true {
+                self.world.count("settlements acknowledged");
+                let receipt = json!({
+                    "success": true, "txId": told["transaction"], "payer": told["payer"], "sessionId": payment.id,
+                    "status": "completed",
+                });
+                return self.memory.settled(&payment.id, Shown { header: encode(&shown), receipt });
+            }
+            if !is_nobodys_fault(&told["errorReason"]) {
+                return self.world.violated(format!("a good settle for {}: {} {told}", payment.id, answer.status));
+            }
+            pause(Duration::from_millis(100));
+        }
+        self.world.violated(format!("{} was not settled for {PATIENCE:?}", payment.id));
+    }
+
+    /// Pays what has expired meanwhile.
+    pub(super) fn pay_overdue(&mut self) {
+        let Some(payment) = self.overdue.front().cloned() else { return };
+        let Some(record) = look(&self.world, &self.memory, &payment) else { return };
+        if record["status"] == "system_cancelled" {
+            self.transfer(&payment, payment.made["amount"]["value"].as_str().and_then(|u| u.parse().ok()).unwrap_or(1));
+            self.overdue.pop_front();
+        }
+    }
+}
+
+fn memo(payment: &Remembered) -> String {
+    format!("pos-{}", payment.id)
+}
+
+/// Says whether a program is told to ask again, not that its payment is wrong.
+pub(super) fn is_nobodys_fault(word: &Value) -> bool {
+    ["settlement_pending", "unexpected_settle_error", "unexpected_verify_error"].iter().any(|known| word == known)
+}
+
+/// Shows a payment by HTTP 402 at its address.
+fn visit(world: &World, payment: &Remembered, header: &str) -> Option<(u16, Value)> {
+    let path = format!("/for/{}", payment.made["slug"].as_str()?);
+    let answer = world.ask(|api| api.get(&path).header("x-payment", header))?;
+    Some((answer.status, serde_json::from_slice(&answer.body).unwrap_or(Value::Null)))
+}
+
+/// Reads a payment back and holds it against what was acknowledged; a receipt is asked for again, too.
+pub(super) fn look(world: &World, memory: &Memory, payment: &Remembered) -> Option<Value> {
+    let (path, key) = (format!("{PAYMENTS}/{}", payment.id), &memory.shops[payment.shop].key);
+    let answer = world.ask(|api| api.get(&path).bearer(key))?;
+    if answer.status != 200 {
+        world.violated(format!("{} was acknowledged and is {} {}", payment.id, answer.status, answer.text()));
+        return None;
+    }
+    let record = answer.json();
+    memory.hold(world, payment, &record);
+    if let Some(shown) = &payment.shown {
+        let (status, body) = visit(world, payment, &shown.header)?;
+        if status != 200 || body != shown.receipt {
+            world.violated(format!("{}: receipt was {} and is {status} {body}", payment.id, shown.receipt));
+        }
+    }
+    Some(record)
+}

@@ -1,0 +1,397 @@
+//! kill -9 in a loop under load: nothing acknowledged is lost, nothing happens twice, every webhook comes.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use simulations::random::Random;
+
+use super::{
+    client::{Client, look},
+    memory::Memory,
+    say, seconds,
+    settings::Shopkeeper,
+    settled::{Chain, Moved, Sums, differs, read_chain, read_events, untold},
+    switch,
+    world::World,
+};
+use crate::harness::{
+    Api, Ledger, LedgerHouse, PATIENCE, Process, Proxy, Receiver, Serve, Shop, Stopwatch, background, folder, pause,
+    until, until_ready,
+};
+
+crate::tests!(nothing_acknowledged_is_lost_however_often_it_is_killed);
+
+/// Clients that make payments, each with a shop of its own; the shopkeeper has one more.
+const CLIENTS: usize = 4;
+/// Every so manieth event is refused once by its endpoint.
+const STUMBLE: usize = 7;
+/// How far the ledger's clock may be moved in all: what it signs must not expire too far ahead of a gateway that has
+/// just begun and has not seen the ledger's head.
+const MOST_ADVANCES: u64 = 20;
+
+/// A campaign under way.
+struct Campaign {
+    seed: u64,
+    random: Random,
+    world: Arc<World>,
+    memory: Arc<Memory>,
+    receivers: Vec<Receiver>,
+    proxy: Proxy,
+    ledger: LedgerHouse,
+    chain: PathBuf,
+    data: PathBuf,
+    serve: Process,
+    /// Cursors and events of each shop, read on after each restart.
+    events: Vec<(String, Vec<Value>)>,
+    /// Webhooks of each shop whose signatures were checked.
+    checked: Vec<usize>,
+    /// Payments that were held against the gateway's answers once since they were made.
+    looked: usize,
+    /// When the gateway was last started, until it is ready.
+    started: Option<Stopwatch>,
+    ready_after: Vec<Duration>,
+    advances: u64,
+    kills: BTreeMap<&'static str, u64>,
+}
+
+fn nothing_acknowledged_is_lost_however_often_it_is_killed() {
+    let (kills, seed) = (switch("HIVETILL_KILLS", 6), switch("HIVETILL_SEED", 1));
+    say(&format!("reliability: {kills} kills; HIVETILL_KILLS={kills} HIVETILL_SEED={seed} does the same again"));
+    let watch = Stopwatch::start();
+    let mut campaign = Campaign::begin(seed);
+    let clients = campaign.clients();
+    let keeper = campaign.shopkeeper();
+    for kill in 1..=kills {
+        campaign.round(kill);
+        if kill.is_multiple_of(10) {
+            let violations = campaign.world.violations().len();
+            say(&format!(
+                "reliability: {kill} of {kills} kills, {} payments, {violations} violations, {:?}",
+                campaign.memory.len(),
+                watch.elapsed()
+            ));
+        }
+        if !campaign.world.violations().is_empty() {
+            break;
+        }
+    }
+    campaign.until_up();
+    campaign.world.end();
+    let clients: Vec<Client> = clients.into_iter().map(|client| client.join().expect("no panic")).collect();
+    let keeper = keeper.join().expect("no panic");
+    keeper.check();
+    campaign.settle(clients, &keeper);
+    campaign.report(&keeper, watch);
+}
+
+/// The gateway's command line: always the same.
+fn arguments(data: &Path, node: &str) -> Vec<String> {
+    let node = Ledger::new(node, "");
+    let more = ["--set=keys.roll=true", "--set=ledger.request_timeout_ms=2000"];
+    Serve::args(data, &node, &more)
+}
+
+impl Campaign {
+    fn begin(seed: u64) -> Self {
+        let folder = folder("reliability");
+        let (chain, data) = (folder.join("chain"), folder.join("data"));
+        let ledger = LedgerHouse::start(&chain, "127.0.0.1:0");
+        // The gateway's node stays at one address, wherever the ledger listens after a restart.
+        let proxy = Proxy::before(&ledger.ledger.rpc);
+        let mut serve = Process::start(&arguments(&data, &proxy.url()));
+        let api = Api::new(&format!("http://{}", serve.log_after("listening on ")));
+        until_ready(&api);
+        let shops: Vec<Shop> = (0..=CLIENTS).map(|_| Shop::open(&api, &ledger.ledger)).collect();
+        let receivers: Vec<Receiver> = shops.iter().map(|_| Receiver::start()).collect();
+        for (shop, receiver) in shops.iter().zip(&receivers) {
+            shop.set_webhook(receiver);
+            receiver.stumble(STUMBLE);
+        }
+        let world = Arc::new(World::new(&ledger.ledger));
+        world.move_gateway(Some(&api));
+        let events = shops.iter().map(|_| (String::new(), Vec::new())).collect();
+        Self {
+            seed,
+            random: Random::new(seed),
+            world,
+            checked: vec![0; shops.len()],
+            memory: Arc::new(Memory::new(shops)),
+            receivers,
+            proxy,
+            ledger,
+            chain,
+            data,
+            serve,
+            events,
+            looked: 0,
+            started: None,
+            ready_after: Vec::new(),
+            advances: 0,
+            kills: BTreeMap::new(),
+        }
+    }
+
+    fn client(&self, shop: usize) -> Client {
+        let random = self.random.fork(&format!("client {shop}"));
+        Client::new(&self.world, &self.memory, random, shop, self.ledger.ledger.account("payer"))
+    }
+
+    fn clients(&self) -> Vec<JoinHandle<Client>> {
+        let start = |shop| {
+            let client = self.client(shop);
+            background(move || client.run())
+        };
+        (0..CLIENTS).map(start).collect()
+    }
+
+    fn shopkeeper(&self) -> JoinHandle<Shopkeeper> {
+        let keeper = Shopkeeper::new(self.client(CLIENTS), &self.receivers[CLIENTS]);
+        background(move || keeper.run())
+    }
+
+    /// One kill: of the gateway, of its ledger, or of both, at a moment that is drawn.
+    fn round(&mut self, kill: u64) {
+        let is_early = kill % 5 == 2 || self.random.below(5) == 0;
+        let what = match (kill % 7, self.random.below(20)) {
+            (3, _) | (_, 0) => "both",
+            (5, _) | (_, 1) => "the ledger",
+            _ => "the gateway",
+        };
+        if is_early {
+            // While it starts: before the store is open, before it listens, before it has seen the ledger.
+            pause(Duration::from_millis(self.random.below(150)));
+        } else {
+            self.until_up();
+            self.audit();
+            if kill % 5 == 4 && self.advances < MOST_ADVANCES {
+                self.advances += 1;
+                self.ledger.ledger.advance(61);
+            }
+            pause(Duration::from_millis(self.random.below(900)));
+        }
+        *self.kills.entry(if is_early { "while it started" } else { what }).or_default() += 1;
+        if what != "the gateway" {
+            self.ledger.process.kill();
+        }
+        if what != "the ledger" || is_early {
+            self.kill_gateway();
+        }
+        if what != "the gateway" {
+            pause(Duration::from_millis(self.random.below(400)));
+            self.ledger = LedgerHouse::start(&self.chain, "127.0.0.1:0");
+            self.world.move_ledger(&self.ledger.ledger);
+            self.proxy.lead_to(&self.ledger.ledger.rpc);
+        }
+        if what != "the ledger" || is_early {
+            self.serve = Process::start(&arguments(&self.data, &self.proxy.url()));
+            self.started = Some(Stopwatch::start());
+        }
+    }
+
+    fn kill_gateway(&mut self) {
+        if let Some(status) = self.serve.has_ended() {
+            self.world.violated(format!("the gateway ended by itself: {status}\n{}", self.serve.log()));
+        }
+        self.serve.kill();
+        self.world.move_gateway(None);
+        self.read_log();
+    }
+
+    fn read_log(&self) {
+        for line in self.serve.log().lines().filter(|line| line.contains("panicked") || line.contains("ERROR")) {
+            self.world.violated(format!("the gateway's log says: {line}"));
+        }
+    }
+
+    /// Waits until the gateway follows the ledger, and notes how long that took since its start.
+    fn until_up(&mut self) {
+        let api = Api::new(&format!("http://{}", self.serve.log_after("listening on ")));
+        self.world.move_gateway(Some(&api));
+        until_ready(&api);
+        self.ready_after.extend(self.started.take().map(Stopwatch::elapsed));
+    }
+
+    /// Holds the gateway to what is new since the last time, and to some of what is old.
+    fn audit(&mut self) {
+        let new = self.memory.since(self.looked);
+        self.looked += new.len().saturating_sub(20);
+        let old: Vec<_> = (0..15).filter_map(|_| self.memory.any(&mut self.random)).collect();
+        for payment in new.iter().chain(&old) {
+            look(&self.world, &self.memory, payment);
+        }
+        for shop in 0..self.memory.shops.len() {
+            self.read_events(shop);
+            self.check_signatures(shop, None);
+        }
+    }
+
+    fn read_events(&mut self, shop: usize) {
+        let (cursor, events) = &mut self.events[shop];
+        events.extend(read_events(&self.world, &self.memory.shops[shop], cursor));
+    }
+
+    /// Checks while they are fresh: a receiver refuses signatures of long ago.
+    fn check_signatures(&mut self, shop: usize, keeper: Option<&Shopkeeper>) {
+        if shop == CLIENTS && keeper.is_none() {
+            return;
+        }
+        let hooks = self.receivers[shop].hooks_after_the_first(self.checked[shop]);
+        self.checked[shop] += hooks.len();
+        let secret = &self.memory.shops[shop].secret;
+        for hook in &hooks {
+            if !keeper.map_or_else(|| hook.is_signed_by(secret), |keeper| keeper.is_signed(hook)) {
+                self.world.violated(format!("a webhook is signed by nobody: {:?}", hook.headers));
+            }
+        }
+    }
+
+    /// Lets everything come to its end, and holds it against the ledger's own blocks.
+    fn settle(&mut self, mut clients: Vec<Client>, keeper: &Shopkeeper) {
+        // What was sent is in a block, and the block is final.
+        self.ledger.ledger.produce(10);
+        self.ledger.ledger.advance(61);
+        self.until_scanned();
+        for client in &mut clients {
+            for _ in 0..3 {
+                client.pay_overdue();
+            }
+        }
+        self.ledger.ledger.produce(10);
+        self.until_scanned();
+        // Nothing moves any more, and the books are compared.
+        let (chain, now) = (read_chain(&self.ledger.ledger), self.chain_time());
+        let mut open = self.memory.since(0);
+        let mut sums = Sums::default();
+        let mut late = Vec::new();
+        let watch = Stopwatch::start();
+        while !open.is_empty() && watch.elapsed() < PATIENCE * 3 {
+            late.clear();
+            open.retain(|payment| {
+                let differs = differs(&self.world, &self.memory, &chain, &now, payment, &mut sums);
+                late.extend(differs.clone());
+                differs.is_some()
+            });
+            if !open.is_empty() {
+                pause(Duration::from_millis(200));
+            }
+        }
+        late.iter().for_each(|late| self.world.violated(late));
+        let on_ledger: u64 = self.on_ledger(&chain);
+        if late.is_empty() && sums.units != on_ledger {
+            self.world.violated(format!("records hold {} units, the ledger moved {on_ledger}", sums.units));
+        }
+        say(&format!("reliability: {:?}; {} units in records and on the ledger", sums.by_status, sums.units));
+        for shop in 0..self.memory.shops.len() {
+            self.until_told(shop);
+            self.check_signatures(shop, (shop == CLIENTS).then_some(keeper));
+            self.count_payments(shop);
+        }
+    }
+
+    /// Sums what reached the shops.
+    fn on_ledger(&self, chain: &Chain) -> u64 {
+        let ids = self.memory.since(0).into_iter().map(|payment| format!("pos-{}", payment.id));
+        let known = ids.filter(|memo| chain.contains_key(memo)).count();
+        let named = chain.keys().filter(|memo| memo.starts_with("pos-")).count();
+        if known != named {
+            self.world.violated(format!("{named} payments were paid, {known} of them acknowledged"));
+        }
+        let ours = chain.iter().filter(|(memo, _)| memo.starts_with("pos-"));
+        ours.flat_map(|(_, moved)| moved).map(Moved::units).sum()
+    }
+
+    fn chain_time(&self) -> String {
+        let head = self.ledger.ledger.order("status", &json!({}))["head"].clone();
+        seconds(&head["time"]).to_owned()
+    }
+
+    fn until_scanned(&mut self) {
+        let head = self.ledger.ledger.order("status", &json!({}))["head"]["number"].as_u64().expect("a number");
+        let api = Api::new(&format!("http://{}", self.serve.log_after("listening on ")));
+        until("the scanner to catch up", || {
+            let ready = api.get("/readyz").try_send().ok()?.json();
+            (ready["scannedBlock"].as_u64()? >= head).then_some(())
+        });
+    }
+
+    /// Waits until every event was told, and the other way round.
+    fn until_told(&mut self, shop: usize) {
+        let ends: BTreeMap<String, String> = self
+            .memory
+            .since(0)
+            .into_iter()
+            .filter(|payment| payment.shop == shop)
+            .filter_map(|payment| Some((payment.id, payment.end?[0].as_str()?.to_owned())))
+            .collect();
+        let watch = Stopwatch::start();
+        loop {
+            self.read_events(shop);
+            let (events, hooks) = (&self.events[shop].1, self.receivers[shop].hooks());
+            let missing = untold(&self.memory.shops[shop], &ends, events, &hooks);
+            if missing.is_empty() {
+                break;
+            }
+            if watch.elapsed() > PATIENCE {
+                missing.iter().take(10).for_each(|missing| self.world.violated(missing));
+                break;
+            }
+            pause(Duration::from_millis(200));
+        }
+        // Read on over many lives, and read at once: the same list.
+        let whole = read_events(&self.world, &self.memory.shops[shop], &mut String::new());
+        if whole != self.events[shop].1 {
+            let read = self.events[shop].1.len();
+            self.world.violated(format!("{} events at once and {read} one after the other", whole.len()));
+        }
+    }
+
+    /// Counts: a payment that nobody was told of would be one that a key made twice.
+    fn count_payments(&self, shop: usize) {
+        let key = &self.memory.shops[shop].key;
+        let Some(answer) = self.world.ask(|api| api.get("/api/public/payments?limit=1").bearer(key)) else { return };
+        let (there, known) = (answer.json()["pagination"]["total"].clone(), self.memory.since(0));
+        let known = known.iter().filter(|payment| payment.shop == shop).count();
+        if there != known {
+            self.world.violated(format!("{known} payments were acknowledged and {there} are there"));
+        }
+    }
+
+    fn report(&mut self, keeper: &Shopkeeper, watch: Stopwatch) {
+        keeper.check();
+        let status = self.serve.stop();
+        if !status.success() {
+            self.world.violated(format!("told to stop, it ended with {status}"));
+        }
+        self.read_log();
+        let verified = Process::start(&["verify", "--data", self.data.to_str().expect("a path")]).finish();
+        if !verified.success {
+            self.world.violated(format!("verify: {verified:?}"));
+        }
+        let hooks: usize = self.receivers.iter().map(|receiver| receiver.hooks().len()).sum();
+        let events: usize = self.events.iter().map(|(_, events)| events.len()).sum();
+        let mut ready: Vec<Duration> = self.ready_after.iter().copied().filter(|took| *took != Duration::MAX).collect();
+        ready.sort();
+        let at = |place: usize| ready.get(place).copied().unwrap_or_default();
+        let violations = self.world.violations();
+        say(&format!(
+            "reliability: kills {:?}; {:?}; events {events}, webhooks {hooks} ({} more than events); restart to ready \
+             p50 {:?}, max {:?} of {}; violations {}; {:?}; seed {}",
+            self.kills,
+            self.world.counts(),
+            hooks - events.min(hooks),
+            at(ready.len() / 2),
+            at(ready.len().saturating_sub(1)),
+            ready.len(),
+            violations.len(),
+            watch.elapsed(),
+            self.seed,
+        ));
+        assert!(violations.is_empty(), "{} violations, the first: {}", violations.len(), violations[0]);
+    }
+}

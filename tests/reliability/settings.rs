@@ -1,0 +1,198 @@
+//! A shopkeeper under load: makes, rolls and revokes keys, renames, moves the endpoint, changes the webhook secret.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{client::Client, memory::Plan};
+use crate::harness::{Hook, Receiver, pause};
+
+/// Keys a merchant may have are few; beyond so many some go.
+const MANY_KEYS: usize = 6;
+
+/// What was acknowledged of a merchant's settings.
+pub(super) struct Shopkeeper {
+    client: Client,
+    url: String,
+    changes: u64,
+    /// Keys that must work, by their ids.
+    live: BTreeMap<String, String>,
+    /// Keys that must not.
+    dead: Vec<String>,
+    /// Members of the record and their values.
+    said: BTreeMap<&'static str, Value>,
+    secrets: Vec<String>,
+    /// Secrets whose answer was lost: what they sign, nobody can check.
+    lost_secrets: u64,
+}
+
+impl Shopkeeper {
+    pub(super) fn new(client: Client, receiver: &Receiver) -> Self {
+        let secrets = vec![client.memory.shops[client.shop].secret.clone()];
+        Self {
+            client,
+            url: receiver.url(),
+            changes: 0,
+            live: BTreeMap::new(),
+            dead: Vec::new(),
+            said: BTreeMap::new(),
+            secrets,
+            lost_secrets: 0,
+        }
+    }
+
+    /// Goes on until the campaign ends.
+    pub(super) fn run(mut self) -> Self {
+        while !self.client.world.has_ended() {
+            self.changes += 1;
+            match self.client.random.below(8) {
+                0 => self.make_key(),
+                1 => self.roll_key(),
+                2 => self.revoke_key(),
+                3 => {
+                    let name = json!(format!("Shop number {}", self.changes));
+                    self.say("name", name);
+                }
+                4 => {
+                    let url = json!(format!("{}&change={}", self.url, self.changes));
+                    self.say("webhookUrl", url);
+                }
+                5 => self.change_secret(),
+                _ => self.client.go(Plan::Cancel),
+            }
+            self.check();
+            pause(Duration::from_millis(self.client.random.between(50, 250)));
+        }
+        self
+    }
+
+    fn key(&self) -> String {
+        self.client.memory.shops[self.client.shop].key.clone()
+    }
+
+    fn place(&self, rest: &str) -> String {
+        format!("/api/public/merchants/{}{rest}", self.client.memory.shops[self.client.shop].id)
+    }
+
+    fn make_key(&mut self) {
+        let (path, key) = (self.place("/api-keys"), self.key());
+        let body = json!({ "name": "a till", "scopes": ["payments:read", "merchant:write"] });
+        let Some(answer) = self.client.world.ask_once(|api| api.post(&path, &body).bearer(&key)) else { return };
+        match answer.status {
+            201 => self.learn(&answer.json()),
+            // Keys whose answers were lost.
+            409 => self.tidy_keys(),
+            503 => {}
+            status => self.client.world.violated(format!("a key: {status} {}", answer.text())),
+        }
+    }
+
+    fn learn(&mut self, made: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        self.client.world.count("keys acknowledged");
+        self.live.insert(text(&made["key"]["id"]), text(&made["apiKey"]));
+    }
+
+    fn roll_key(&mut self) {
+        let Some(id) = self.live.keys().next().cloned() else { return };
+        let (path, key) = (self.place(&format!("/api-keys/{id}/roll")), self.key());
+        // From here on nobody knows which of the two works, until it is acknowledged.
+        let Some(old) = self.live.remove(&id) else { return };
+        let Some(answer) = self.client.world.ask_once(|api| api.post(&path, &json!({})).bearer(&key)) else { return };
+        match answer.status {
+            200 => {
+                self.dead.push(old);
+                self.learn(&answer.json());
+            }
+            503 => {}
+            status => self.client.world.violated(format!("rolling a key: {status} {}", answer.text())),
+        }
+    }
+
+    fn revoke_key(&mut self) {
+        if self.live.len() < MANY_KEYS {
+            return;
+        }
+        if let Some((id, key)) = self.live.pop_first() {
+            self.revoke(&id);
+            self.dead.push(key);
+        }
+    }
+
+    fn revoke(&self, id: &str) {
+        let (path, key) = (self.place(&format!("/api-keys/{id}")), self.key());
+        let Some(answer) = self.client.world.ask(|api| api.ask("DELETE", &path).bearer(&key)) else { return };
+        // The second time it is gone already.
+        if !matches!(answer.status, 200 | 404) {
+            self.client.world.violated(format!("revoking a key: {} {}", answer.status, answer.text()));
+        }
+    }
+
+    fn tidy_keys(&self) {
+        let (path, key) = (self.place("/api-keys"), self.key());
+        let Some(answer) = self.client.world.ask(|api| api.get(&path).bearer(&key)) else { return };
+        let keys = answer.json();
+        // The first is the one that we use.
+        for id in keys["data"].as_array().into_iter().flatten().skip(1).filter_map(|key| key["id"].as_str()) {
+            if !self.live.contains_key(id) {
+                self.revoke(id);
+            }
+        }
+    }
+
+    fn say(&mut self, member: &'static str, value: Value) {
+        let (path, key, body) = (self.place(""), self.key(), json!({ member: value }));
+        let Some(answer) = self.client.world.ask(|api| api.post(&path, &body).bearer(&key)) else { return };
+        if answer.status != 200 {
+            return self.client.world.violated(format!("{member}: {} {}", answer.status, answer.text()));
+        }
+        self.client.world.count("settings acknowledged");
+        self.said.insert(member, value);
+    }
+
+    fn change_secret(&mut self) {
+        let (path, key, body) = (self.place("/webhook-secret"), self.key(), json!({ "graceHours": 24 }));
+        let answer = self.client.world.ask_once(|api| api.post(&path, &body).bearer(&key));
+        match answer.filter(|answer| answer.status != 503) {
+            None => self.lost_secrets += 1,
+            Some(answer) if answer.status == 200 => {
+                self.client.world.count("settings acknowledged");
+                self.secrets.push(answer.json()["webhookSecret"].as_str().unwrap_or_default().to_owned());
+            }
+            Some(answer) => self.client.world.violated(format!("a secret: {} {}", answer.status, answer.text())),
+        }
+    }
+
+    /// Holds the gateway to what it acknowledged.
+    pub(super) fn check(&self) {
+        let me = |key: &str| self.client.world.ask(|api| api.get("/api/public/merchants/me").bearer(key));
+        let Some(answer) = me(&self.key()) else { return };
+        let record = answer.json();
+        for (member, value) in &self.said {
+            if record[*member] != *value {
+                let is = &record[*member];
+                self.client.world.violated(format!("{member} was acknowledged as {value} and is {is}"));
+            }
+        }
+        if let Some(answer) = self.live.values().next_back().and_then(|key| me(key))
+            && answer.status != 200
+        {
+            self.client.world.violated(format!("an acknowledged key: {} {}", answer.status, answer.text()));
+        }
+        if let Some(answer) = self.dead.last().and_then(|key| me(key))
+            && answer.status != 401
+        {
+            self.client.world.violated(format!("an ended key opens: {} {}", answer.status, answer.text()));
+        }
+    }
+
+    /// Says whether a webhook is signed under a secret that was acknowledged, or may be under one that was lost.
+    pub(super) fn is_signed(&self, hook: &Hook) -> bool {
+        let is_under = |secret: &String| {
+            hook.is_signed_by_legacy_rule("x-hivetill-signature", secret)
+                || (hook.headers.contains_key("x-hivetill-signature-previous")
+                    && hook.is_signed_by_legacy_rule("x-hivetill-signature-previous", secret))
+        };
+        self.secrets.iter().any(is_under) || self.lost_secrets > 1
+    }
+}

@@ -1,0 +1,180 @@
+//! The reckoning: the ledger's own blocks, the gateway's records, its events and the webhooks, held against each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{
+    client::look,
+    memory::{Memory, Remembered},
+    seconds,
+    world::World,
+};
+use crate::harness::{Hook, Ledger, Shop};
+
+/// One transfer as it stands in a block.
+#[derive(Debug, Clone)]
+pub(super) struct Moved {
+    tx_id: String,
+    units: u64,
+    block_time: String,
+}
+
+impl Moved {
+    pub(super) const fn units(&self) -> u64 {
+        self.units
+    }
+}
+
+/// What the blocks say, by memo.
+pub(super) type Chain = BTreeMap<String, Vec<Moved>>;
+
+/// Reads every block from the ledger itself.
+pub(super) fn read_chain(ledger: &Ledger) -> Chain {
+    let mut chain = Chain::new();
+    let mut next = 1;
+    loop {
+        let params = json!({ "starting_block_num": next, "count": 200 });
+        let range = ledger.call("block_api.get_block_range", &params).expect("blocks");
+        let blocks = range["blocks"].as_array().expect("a list");
+        if blocks.is_empty() {
+            return chain;
+        }
+        next += blocks.len();
+        for block in blocks {
+            let ids = block["transaction_ids"].as_array().into_iter().flatten();
+            for (id, transaction) in ids.zip(block["transactions"].as_array().into_iter().flatten()) {
+                for operation in transaction["operations"].as_array().into_iter().flatten() {
+                    let value = &operation["value"];
+                    let (Some(memo), Some(units)) = (value["memo"].as_str(), number(&value["amount"]["amount"])) else {
+                        continue;
+                    };
+                    chain.entry(memo.to_owned()).or_default().push(Moved {
+                        tx_id: id.as_str().unwrap_or_default().to_owned(),
+                        units,
+                        block_time: seconds(&block["timestamp"]).to_owned(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn number(value: &Value) -> Option<u64> {
+    value.as_str()?.parse().ok()
+}
+
+/// Sums for the report.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    pub(super) by_status: BTreeMap<String, u64>,
+    /// Units that records and blocks agree on.
+    pub(super) units: u64,
+}
+
+/// Holds one payment against the blocks. None if it agrees, else what does not, which may only be late.
+pub(super) fn differs(
+    world: &World,
+    memory: &Memory,
+    chain: &Chain,
+    now: &str,
+    payment: &Remembered,
+    sums: &mut Sums,
+) -> Option<String> {
+    let record = look(world, memory, payment)?;
+    let none = Vec::new();
+    let moved = chain.get(&format!("pos-{}", payment.id)).unwrap_or(&none);
+    let told: BTreeSet<_> = list(&record["transfers"]).iter().filter_map(|t| told_of(t)).collect();
+    let real: BTreeSet<_> = moved.iter().map(|moved| (moved.tx_id.as_str(), moved.units)).collect();
+    if told != real {
+        return Some(format!("{}: the blocks have {real:?}, the record has {told:?}", payment.id));
+    }
+    if payment.plan.is_x402() && payment.shown.is_some() && moved.len() != 1 {
+        return Some(format!("{}: settled once and {} times on the ledger", payment.id, moved.len()));
+    }
+    let (asked, expires) = (number(&record["amount"]["value"])?, seconds(&record["expiresAt"]));
+    let in_time: u64 = moved.iter().filter(|m| m.block_time.as_str() <= expires).map(|m| m.units).sum();
+    let is_paid = in_time >= asked;
+    let is_right = match record["status"].as_str()? {
+        "completed" => is_paid && number(&record["amountPaid"])? >= asked,
+        "user_cancelled" => payment.plan.may_be_cancelled(),
+        "system_cancelled" => !is_paid && expires < now,
+        "pending" => !is_paid && expires >= now,
+        _ => false,
+    };
+    if !is_right {
+        return Some(format!("{} ({:?}): {in_time} of {asked} came in time; {record}", payment.id, payment.plan));
+    }
+    *sums.by_status.entry(record["status"].as_str()?.to_owned()).or_default() += 1;
+    sums.units += moved.iter().map(|moved| moved.units).sum::<u64>();
+    None
+}
+
+fn told_of(transfer: &Value) -> Option<(&str, u64)> {
+    let is_final = transfer["finality"] == "irreversible";
+    Some((transfer["txId"].as_str()?, number(&transfer["amount"]["value"])?)).filter(|_| is_final)
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Reads a shop's events on from a cursor, which moves.
+pub(super) fn read_events(world: &World, shop: &Shop, cursor: &mut String) -> Vec<Value> {
+    let mut events = Vec::new();
+    loop {
+        let path = format!("/api/public/events?limit=100&after={cursor}");
+        let Some(answer) = world.ask(|api| api.get(&path).bearer(&shop.key)) else { return events };
+        if answer.status != 200 {
+            world.violated(format!("events after {cursor:?}: {} {}", answer.status, answer.text()));
+            return events;
+        }
+        let part = answer.json();
+        events.extend_from_slice(list(&part["events"]));
+        part["nextCursor"].as_str().unwrap_or_default().clone_into(cursor);
+        if part["hasMore"] != true {
+            return events;
+        }
+    }
+}
+
+/// Holds a shop's events against its payments and against what its endpoint received. Returns what is missing.
+pub(super) fn untold(shop: &Shop, ends: &BTreeMap<String, String>, events: &[Value], hooks: &[Hook]) -> Vec<String> {
+    let mut missing = Vec::new();
+    let mut told: BTreeMap<(&str, u64), BTreeSet<&str>> = BTreeMap::new();
+    let mut ended: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut bodies = BTreeMap::new();
+    for event in events {
+        let (data, id) = (&event["data"], event["id"].as_str().unwrap_or_default());
+        let of = data["id"].as_str().unwrap_or_default();
+        if bodies.insert(id, event).is_some() {
+            missing.push(format!("{id} stands twice in the list of {}", shop.id));
+        }
+        told.entry((of, data["sequence"].as_u64().unwrap_or_default())).or_default().insert(id);
+        if data["status"] != "processing" {
+            ended.entry(of).or_default().push(data["status"].as_str().unwrap_or_default());
+        }
+    }
+    for ((payment, sequence), ids) in &told {
+        if ids.len() != 1 {
+            missing.push(format!("{payment} has the events {ids:?} for its sequence {sequence}"));
+        }
+    }
+    for (payment, status) in ends {
+        if ended.get(payment.as_str()).map(Vec::as_slice) != Some(&[status.as_str()]) {
+            missing.push(format!("{payment} is {status} and its events say {:?}", ended.get(payment.as_str())));
+        }
+    }
+    let came: BTreeSet<String> = hooks.iter().map(|hook| hook.header("webhook-id").to_owned()).collect();
+    for id in bodies.keys().filter(|id| !came.contains(**id)) {
+        missing.push(format!("no webhook told {id}: {}", bodies[id]["data"]["id"]));
+    }
+    for hook in hooks {
+        match bodies.get(hook.header("webhook-id")) {
+            Some(event) if **event == hook.json() => {}
+            Some(event) => missing.push(format!("a webhook says {} where the list says {event}", hook.json())),
+            None => missing.push(format!("a webhook tells what the list does not: {}", hook.json())),
+        }
+    }
+    missing
+}

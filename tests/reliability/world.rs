@@ -1,0 +1,159 @@
+//! What every client of a campaign shares: where the gateway and its ledger are just now, counts, and broken promises.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use engine::hive::Pack;
+
+use super::say;
+use crate::harness::{Answer, Api, Ask, Ledger, PATIENCE, Payer, Stopwatch, pause};
+
+/// How long one waits before asking again.
+const AGAIN: Duration = Duration::from_millis(25);
+
+/// Where everything is, and what came of it so far.
+pub(super) struct World {
+    gateway: Mutex<Option<Api>>,
+    ledger: Mutex<Ledger>,
+    ended: AtomicBool,
+    counts: Mutex<BTreeMap<&'static str, u64>>,
+    violations: Mutex<Vec<String>>,
+}
+
+impl World {
+    pub(super) fn new(ledger: &Ledger) -> Self {
+        Self {
+            gateway: Mutex::default(),
+            ledger: Mutex::new(ledger.clone()),
+            ended: AtomicBool::new(false),
+            counts: Mutex::default(),
+            violations: Mutex::default(),
+        }
+    }
+
+    /// Tells where the gateway listens now; none while it is dead.
+    pub(super) fn move_gateway(&self, api: Option<&Api>) {
+        *locked(&self.gateway) = api.cloned();
+    }
+
+    /// Tells where the ledger listens now.
+    pub(super) fn move_ledger(&self, ledger: &Ledger) {
+        *locked(&self.ledger) = ledger.clone();
+    }
+
+    pub(super) fn ledger(&self) -> Ledger {
+        locked(&self.ledger).clone()
+    }
+
+    /// Lets the clients finish what they are doing.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn count(&self, what: &'static str) {
+        *locked(&self.counts).entry(what).or_default() += 1;
+    }
+
+    pub(super) fn counts(&self) -> BTreeMap<&'static str, u64> {
+        locked(&self.counts).clone()
+    }
+
+    /// Notes a promise that was broken.
+    pub(super) fn violated(&self, what: impl fmt::Display) {
+        say(&format!("VIOLATION: {what}"));
+        locked(&self.violations).push(what.to_string());
+    }
+
+    pub(super) fn violations(&self) -> Vec<String> {
+        locked(&self.violations).clone()
+    }
+
+    /// Asks the gateway once, as soon as there is one. None if no whole answer came: nobody knows what became of it.
+    pub(super) fn ask_once(&self, ask: impl Fn(&Api) -> Ask) -> Option<Answer> {
+        let watch = Stopwatch::start();
+        while watch.elapsed() < PATIENCE {
+            let Some(api) = locked(&self.gateway).clone() else {
+                pause(AGAIN);
+                continue;
+            };
+            let answer = ask(&api).try_send().ok();
+            match &answer {
+                None => self.count("answers broken off"),
+                Some(answer) if answer.status >= 500 && answer.status != 503 => {
+                    self.violated(format!("{} {}", answer.status, answer.text()));
+                }
+                Some(answer) if answer.status < 300 => self.count("answers acknowledged"),
+                Some(_) => {}
+            }
+            return answer;
+        }
+        self.violated(format!("no gateway for {PATIENCE:?}"));
+        None
+    }
+
+    /// Asks until there is an answer, as a client does that may ask the same twice: after a broken connection, after 503.
+    pub(super) fn ask(&self, ask: impl Fn(&Api) -> Ask) -> Option<Answer> {
+        let watch = Stopwatch::start();
+        while watch.elapsed() < PATIENCE {
+            if let Some(answer) = self.ask_once(&ask).filter(|answer| answer.status != 503) {
+                return Some(answer);
+            }
+            self.count("retries");
+            pause(AGAIN);
+        }
+        self.violated(format!("no answer for {PATIENCE:?}"));
+        None
+    }
+
+    /// Pays from a wallet: signs, and sends the same bytes until the node has them. Returns the transaction's id.
+    pub(super) fn pay(&self, payer: &Payer, to: &str, units: u64, memo: &str) -> Option<String> {
+        let amount = hbd(units);
+        let watch = Stopwatch::start();
+        let mut signed = None;
+        while watch.elapsed() < PATIENCE {
+            let ledger = self.ledger();
+            signed = signed.or_else(|| ledger.try_signed(payer, &[(to, &amount, memo)]));
+            let Some(transaction) = &signed else {
+                pause(AGAIN);
+                continue;
+            };
+            match ledger.try_broadcast(transaction) {
+                None => pause(AGAIN),
+                Some(Ok(())) => {
+                    self.count("transfers sent");
+                    return Some(transaction.id(Pack::Legacy).to_string());
+                }
+                // The answer to the first time was lost.
+                Some(Err(error)) if error.to_string().to_lowercase().contains("duplicate") => {
+                    return Some(transaction.id(Pack::Legacy).to_string());
+                }
+                Some(Err(error)) => {
+                    self.violated(format!("the ledger refuses a transfer: {error}"));
+                    return None;
+                }
+            }
+        }
+        self.violated(format!("no ledger for {PATIENCE:?}"));
+        None
+    }
+}
+
+/// Writes an amount as the ledger does.
+pub(super) fn hbd(units: u64) -> String {
+    format!("{}.{:03} HBD", units / 1000, units % 1000)
+}
+
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
