@@ -1,6 +1,10 @@
 //! A ledger node over Hive's JSON-RPC.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use engine::{
     account::AccountName,
@@ -29,6 +33,8 @@ pub struct HiveRpc {
     client: Client,
     url: Url,
     name: String,
+    /// How many questions were asked; the number of each is its id.
+    asked: AtomicU64,
 }
 
 impl fmt::Debug for HiveRpc {
@@ -53,11 +59,12 @@ impl HiveRpc {
                 format!("{host}{port}")
             },
         );
-        Ok(Self { client, url, name })
+        Ok(Self { client, url, name, asked: AtomicU64::new(0) })
     }
 
     async fn call(&self, method: &str, params: impl Serialize) -> Result<Box<RawValue>, NodeError> {
-        let request = serde_json::to_vec(&Call { jsonrpc: "2.0", id: 1, method, params }).map_err(unreadable)?;
+        let id = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let request = serde_json::to_vec(&Call { jsonrpc: "2.0", id, method, params }).map_err(unreadable)?;
         let unreachable = |error: reqwest::Error| {
             if error.is_connect() {
                 NodeError::Unreachable(error.without_url().to_string())
@@ -79,7 +86,11 @@ impl HiveRpc {
                 return Err(NodeError::Unreadable(format!("more than {MAX_ANSWER} bytes")));
             }
         }
-        let Envelope { result, error } = read(&body)?;
+        let Envelope { id: answered, result, error } = read(&body)?;
+        // Before many nodes stands a cache. What it mixes up would be a broadcast that was taken by nobody.
+        if answered != Some(id) && (answered.is_some() || error.is_none()) {
+            return Err(NodeError::Unreadable(format!("the answer to question {answered:?}, asked was {id}")));
+        }
         match (result, error) {
             (_, Some(error)) => Err(NodeError::Rpc {
                 code: error.code,
@@ -240,7 +251,7 @@ fn read<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, NodeError> {
 #[derive(Serialize)]
 struct Call<'a, P> {
     jsonrpc: &'static str,
-    id: u8,
+    id: u64,
     method: &'a str,
     params: P,
 }
@@ -252,6 +263,8 @@ struct Broadcast {
 
 #[derive(Deserialize)]
 struct Envelope {
+    /// None where a node could not read the question.
+    id: Option<u64>,
     result: Option<Box<RawValue>>,
     error: Option<RpcError>,
 }
@@ -313,4 +326,42 @@ struct Feed {
 struct Price {
     base: String,
     quote: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// Answers one question with these bytes; returns what the caller makes of it when it hands in a transaction.
+    async fn broadcast_to(answer: &'static str) -> Result<(), NodeError> {
+        // The binary does the same at its start; another test may have been first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let node = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut asked = [0; 4096];
+            let _ = stream.read(&mut asked).await.unwrap();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", answer.len());
+            stream.write_all([head.as_bytes(), answer.as_bytes()].concat().as_slice()).await.unwrap();
+        });
+        let told = HiveRpc::new(&url, Duration::from_secs(5)).unwrap().broadcast("{}".to_owned()).await;
+        node.await.unwrap();
+        told
+    }
+
+    #[tokio::test]
+    async fn only_the_answer_to_the_question_itself_is_believed() {
+        assert_eq!(broadcast_to(r#"{"jsonrpc":"2.0","result":{},"id":1}"#).await, Ok(()));
+        for other in [r#"{"jsonrpc":"2.0","result":{},"id":4711}"#, r#"{"jsonrpc":"2.0","result":{},"id":null}"#] {
+            assert!(matches!(broadcast_to(other).await, Err(NodeError::Unreadable(_))), "{other}");
+        }
+        let refused = r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}"#;
+        assert!(matches!(broadcast_to(refused).await, Err(NodeError::Rpc { .. })));
+    }
 }
