@@ -54,7 +54,7 @@ fn no_fault_of_a_node_is_a_payers_fault_or_a_loss() {
         let watch = Stopwatch::start();
         say(&format!("reliability: faults of nodes, HIVETILL_SEED={seed}"));
         let mut net = Net::start(seed);
-        for _ in 0..switch("HIVETILL_NODE_ROUNDS", 6) {
+        for _ in 0..switch("HIVETILL_NODE_ROUNDS", 3) {
             net.round();
         }
         net.without_any_node();
