@@ -111,17 +111,24 @@ pub(crate) struct Fatal {
 
 impl Fatal {
     pub(crate) fn raise(&self, why: String) {
-        tracing::error!(%why, "the engine cannot go on: {why}");
-        self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
-        self.raised.notify_one();
+        let mut first = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        // Everything that is under way fails for the same reason; it is said once.
+        if first.is_none() {
+            tracing::error!(%why, "the engine cannot go on: {why}");
+            *first = Some(why);
+        }
+        drop(first);
+        self.raised.notify_waiters();
     }
 
+    /// Waits until the engine cannot go on; any number may wait.
     pub(crate) async fn raised(&self) -> String {
         loop {
+            let raised = self.raised.notified();
             let seen = self.why.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match seen {
                 Some(why) => return why,
-                None => self.raised.notified().await,
+                None => raised.await,
             }
         }
     }

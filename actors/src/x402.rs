@@ -301,8 +301,13 @@ impl Gateway {
                 }
             }
         });
-        // Out of time is an outcome like any other: the last snapshot tells.
-        let _ = decided.await;
+        tokio::select! {
+            biased;
+            // Nothing can be decided any more in this life, and who waits would only delay the next.
+            _ = self.context().fatal.raised() => return Err(GatewayError::StoreFailed.into()),
+            // Out of time is an outcome like any other: the last snapshot tells.
+            _ = decided => {}
+        }
         let payment = match last {
             Some(payment) => payment,
             None => self.any_payment(id).await?,

@@ -89,7 +89,7 @@ impl Client {
 
     fn order(&mut self, plan: Plan, units: u64) -> Option<Remembered> {
         self.orders += 1;
-        let order = format!("order-{}-{}", self.shop, self.orders);
+        let order = format!("order-{}-{}", self.payer.name, self.orders);
         let body = json!({
             "amount": units.to_string(), "currency": "HBD", "description": format!("Number {order}"),
             "expiresInSeconds": if plan.is_short() { 60 } else { 86_400 }, "metadata": { "orderId": order },

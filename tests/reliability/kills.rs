@@ -36,11 +36,11 @@ const STUMBLE: usize = 7;
 const MOST_ADVANCES: u64 = 20;
 
 /// A campaign under way.
-struct Campaign {
+pub(super) struct Campaign {
     seed: u64,
-    random: Random,
-    world: Arc<World>,
-    memory: Arc<Memory>,
+    pub(super) random: Random,
+    pub(super) world: Arc<World>,
+    pub(super) memory: Arc<Memory>,
     receivers: Vec<Receiver>,
     proxy: Proxy,
     ledger: LedgerHouse,
@@ -64,7 +64,7 @@ fn nothing_acknowledged_is_lost_however_often_it_is_killed() {
     let (kills, seed) = (switch("HIVETILL_KILLS", 6), switch("HIVETILL_SEED", 1));
     say(&format!("reliability: {kills} kills; HIVETILL_KILLS={kills} HIVETILL_SEED={seed} does the same again"));
     let watch = Stopwatch::start();
-    let mut campaign = Campaign::begin(seed);
+    let mut campaign = Campaign::begin(seed, folder("reliability").join("data"));
     let clients = campaign.clients();
     let keeper = campaign.shopkeeper();
     for kill in 1..=kills {
@@ -81,30 +81,23 @@ fn nothing_acknowledged_is_lost_however_often_it_is_killed() {
             break;
         }
     }
-    campaign.until_up();
-    campaign.world.end();
-    let clients: Vec<Client> = clients.into_iter().map(|client| client.join().expect("no panic")).collect();
-    let keeper = keeper.join().expect("no panic");
-    keeper.check();
-    campaign.settle(clients, &keeper);
-    campaign.report(&keeper, watch);
+    campaign.finish(clients, keeper, watch);
 }
 
 /// The gateway's command line: always the same.
-fn arguments(data: &Path, node: &str) -> Vec<String> {
-    let node = Ledger::new(node, "");
+fn arguments(data: &Path, proxy: &Proxy) -> Vec<String> {
     let more = ["--set=keys.roll=true", "--set=ledger.request_timeout_ms=2000"];
-    Serve::args(data, &node, &more)
+    Serve::args(data, &Ledger::new(&proxy.url(), ""), &more)
 }
 
 impl Campaign {
-    fn begin(seed: u64) -> Self {
-        let folder = folder("reliability");
-        let (chain, data) = (folder.join("chain"), folder.join("data"));
+    /// Begins one whose gateway keeps its data there.
+    pub(super) fn begin(seed: u64, data: PathBuf) -> Self {
+        let chain = folder("chain").join("chain");
         let ledger = LedgerHouse::start(&chain, "127.0.0.1:0");
         // The gateway's node stays at one address, wherever the ledger listens after a restart.
         let proxy = Proxy::before(&ledger.ledger.rpc);
-        let mut serve = Process::start(&arguments(&data, &proxy.url()));
+        let mut serve = Process::start(&arguments(&data, &proxy));
         let api = Api::new(&format!("http://{}", serve.log_after("listening on ")));
         until_ready(&api);
         let shops: Vec<Shop> = (0..=CLIENTS).map(|_| Shop::open(&api, &ledger.ledger)).collect();
@@ -137,12 +130,12 @@ impl Campaign {
         }
     }
 
-    fn client(&self, shop: usize) -> Client {
+    pub(super) fn client(&self, shop: usize) -> Client {
         let random = self.random.fork(&format!("client {shop}"));
         Client::new(&self.world, &self.memory, random, shop, self.ledger.ledger.account("payer"))
     }
 
-    fn clients(&self) -> Vec<JoinHandle<Client>> {
+    pub(super) fn clients(&self) -> Vec<JoinHandle<Client>> {
         let start = |shop| {
             let client = self.client(shop);
             background(move || client.run())
@@ -150,7 +143,7 @@ impl Campaign {
         (0..CLIENTS).map(start).collect()
     }
 
-    fn shopkeeper(&self) -> JoinHandle<Shopkeeper> {
+    pub(super) fn shopkeeper(&self) -> JoinHandle<Shopkeeper> {
         let keeper = Shopkeeper::new(self.client(CLIENTS), &self.receivers[CLIENTS]);
         background(move || keeper.run())
     }
@@ -189,12 +182,31 @@ impl Campaign {
             self.proxy.lead_to(&self.ledger.ledger.rpc);
         }
         if what != "the ledger" || is_early {
-            self.serve = Process::start(&arguments(&self.data, &self.proxy.url()));
-            self.started = Some(Stopwatch::start());
+            self.start();
         }
     }
 
-    fn kill_gateway(&mut self) {
+    pub(super) fn arguments(&self) -> Vec<String> {
+        arguments(&self.data, &self.proxy)
+    }
+
+    /// Starts the gateway on what the last one left.
+    pub(super) fn start(&mut self) {
+        self.serve = Process::start(&self.arguments());
+        self.started = Some(Stopwatch::start());
+    }
+
+    /// Waits until the gateway ends by itself, as it should.
+    pub(super) fn ended(&mut self, code: i32, words: &str) {
+        let status = self.serve.wait();
+        self.world.move_gateway(None);
+        let log = self.serve.log();
+        if status.code() != Some(code) || !log.contains(words) || log.contains("panicked") {
+            self.world.violated(format!("it ended with {status}, wanted {code} and {words:?}:\n{log}"));
+        }
+    }
+
+    pub(super) fn kill_gateway(&mut self) {
         if let Some(status) = self.serve.has_ended() {
             self.world.violated(format!("the gateway ended by itself: {status}\n{}", self.serve.log()));
         }
@@ -210,7 +222,7 @@ impl Campaign {
     }
 
     /// Waits until the gateway follows the ledger, and notes how long that took since its start.
-    fn until_up(&mut self) {
+    pub(super) fn until_up(&mut self) {
         let api = Api::new(&format!("http://{}", self.serve.log_after("listening on ")));
         self.world.move_gateway(Some(&api));
         until_ready(&api);
@@ -218,7 +230,7 @@ impl Campaign {
     }
 
     /// Holds the gateway to what is new since the last time, and to some of what is old.
-    fn audit(&mut self) {
+    pub(super) fn audit(&mut self) {
         let new = self.memory.since(self.looked);
         self.looked += new.len().saturating_sub(20);
         let old: Vec<_> = (0..15).filter_map(|_| self.memory.any(&mut self.random)).collect();
@@ -249,6 +261,17 @@ impl Campaign {
                 self.world.violated(format!("a webhook is signed by nobody: {:?}", hook.headers));
             }
         }
+    }
+
+    /// Ends the load and reckons.
+    pub(super) fn finish(mut self, clients: Vec<JoinHandle<Client>>, keeper: JoinHandle<Shopkeeper>, watch: Stopwatch) {
+        self.until_up();
+        self.world.end();
+        let clients: Vec<Client> = clients.into_iter().map(|client| client.join().expect("no panic")).collect();
+        let keeper = keeper.join().expect("no panic");
+        keeper.check();
+        self.settle(clients, &keeper);
+        self.report(&keeper, watch);
     }
 
     /// Lets everything come to its end, and holds it against the ledger's own blocks.

@@ -3,6 +3,7 @@
 //! `HIVETILL_KILLS=200 cargo test -p api --test tests -- reliability` is the campaign; docs/reliability.md tells the rest.
 
 mod client;
+mod disk;
 mod kills;
 mod memory;
 mod nodes;
@@ -12,7 +13,7 @@ mod world;
 
 /// Every test of this room.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [kills::tests(), nodes::tests()].into_iter().flatten().collect()
+    [kills::tests(), nodes::tests(), disk::all()].into_iter().flatten().collect()
 }
 
 /// Reads a number from a variable: the arguments belong to the test runner.

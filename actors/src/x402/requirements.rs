@@ -199,8 +199,12 @@ impl Gateway {
         let left = (claimed.at + HOLD).since(self.now()).max(LEAST_WAIT);
         let (reply, decided) = oneshot::channel();
         self.tell_facilitator(facilitator::Msg::Follow(Box::new(claimed.clone()), reply))?;
-        // Out of time, or the task died: what is stored tells.
-        let _ = tokio::time::timeout(left, decided).await;
+        tokio::select! {
+            biased;
+            _ = self.context().fatal.raised() => return Err(GatewayError::StoreFailed.into()),
+            // Out of time, or the task died: what is stored tells.
+            _ = tokio::time::timeout(left, decided) => {}
+        }
         let (tx_id, payer) = (claimed.tx_id, &facilitation.payer);
         let refused = |reason, message: &str| Refused::new(reason, message).by(payer);
         let settled = |is_replay| {

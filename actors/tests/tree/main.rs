@@ -470,11 +470,19 @@ async fn a_failed_write_ends_the_engine() {
     let failing = Arc::new(Failing(store(), std::sync::atomic::AtomicBool::new(false)));
     let world = World::started(Arc::clone(&failing) as Arc<dyn Store>).await;
     let merchant = world.merchant().await;
-    let payment = world.open(&merchant).await;
+    let (payment, agents) = (world.open(&merchant).await, world.open(&merchant).await);
+    // An agent waits for an outcome that can come in no time of this life.
+    world.ledger.set_manner(world::Manner::SwallowsEverything);
+    let transaction = x402::payment_of(&world, &agents, "agent");
+    let waiting = x402::settling(&world, x402::request(agents.id, &transaction, "n-1"));
+    x402::until_handed_in(&world, &transaction).await;
     failing.1.store(true, Ordering::SeqCst);
     world.pay(payment.id);
     let why = world.tree.as_ref().unwrap().failed().await;
     assert!(why.contains("the disk is gone"), "{why}");
+    let since = tokio::time::Instant::now();
+    assert_eq!(waiting.await.unwrap(), Err(actors::X402Error::Unavailable(GatewayError::StoreFailed)));
+    assert!(since.elapsed() < Duration::from_secs(1), "who waits would hold up the next start: {:?}", since.elapsed());
     assert_eq!(world.state(payment.id).await, State::Pending, "nobody was told what is not on disk");
     assert_eq!(world.receiver.count(), 0);
 }

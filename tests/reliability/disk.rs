@@ -1,0 +1,175 @@
+//! Disks that fill up and disks that fail, under load: the gateway ends and says why, and the next one has everything.
+
+use std::{
+    fs::File,
+    io::{ErrorKind, Write},
+    path::PathBuf,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{kills::Campaign, memory::Plan, say, switch};
+use crate::harness::{Process, Stopwatch, background, folder, pause, until};
+
+/// Every test of this room; without the right to mount they count as ignored.
+pub(super) fn all() -> Vec<libtest_mimic::Trial> {
+    let name = crate::title(module_path!(), "a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged");
+    let trial = libtest_mimic::Trial::test(name, || {
+        a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged();
+        Ok(())
+    });
+    vec![match Disk::obstacle() {
+        None => trial,
+        Some(why) => trial.with_kind(why).with_ignored_flag(true),
+    }]
+}
+
+/// A file system of its own, in a file.
+struct Disk {
+    image: PathBuf,
+    place: PathBuf,
+}
+
+fn sh(script: &str) -> bool {
+    Command::new("sh").args(["-c", script]).output().is_ok_and(|output| output.status.success())
+}
+
+impl Disk {
+    /// Says what this machine lacks for it.
+    fn obstacle() -> Option<&'static str> {
+        if !sh("test $(id -u) = 0") {
+            return Some("needs root, to mount a file system in a file");
+        }
+        if !sh("command -v mkfs.ext4 && command -v e2fsck") {
+            return Some("needs mkfs.ext4 and e2fsck");
+        }
+        let folder = folder("mount");
+        let disk = Self { image: folder.join("image"), place: folder.join("place") };
+        (!disk.make()).then_some("needs the right to mount a file system in a file")
+    }
+
+    /// Makes it and mounts it; false if that is not allowed.
+    fn make(&self) -> bool {
+        let image = self.image.display();
+        std::fs::create_dir(&self.place).expect("made");
+        sh(&format!("truncate -s 16M {image} && mkfs.ext4 -q -F -m 0 {image}")) && self.mount()
+    }
+
+    fn mount(&self) -> bool {
+        sh(&format!("mount -o loop {} {}", self.image.display(), self.place.display()))
+    }
+
+    /// Fills what is left of it.
+    fn fill(&self) {
+        let mut ballast = File::create(self.ballast()).expect("created");
+        for size in [64 * 1024, 1024, 1] {
+            let chunk = vec![7; size];
+            loop {
+                match ballast.write_all(&chunk) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == ErrorKind::StorageFull => break,
+                    Err(error) => panic!("the ballast: {error}"),
+                }
+            }
+        }
+        // Room that was promised is taken.
+        let _ = ballast.sync_all();
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.place.join("ballast")
+    }
+
+    /// Fails from now on, as a disk does whose controller is gone: every write and every fsync.
+    fn fail(&self) {
+        assert!(sh(&format!("mount -o remount,abort {}", self.place.display())), "the disk does not fail");
+    }
+
+    /// Puts it in order again.
+    fn repair(&self) {
+        let (image, place) = (self.image.display(), self.place.display());
+        until("the disk to be free", || sh(&format!("umount {place}")).then_some(()));
+        // 1: it found errors and corrected them.
+        assert!(sh(&format!("e2fsck -f -y {image}; test $? -le 1")), "the disk is beyond repair");
+        assert!(self.mount(), "the disk is not mounted again");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        sh(&format!("umount -l {}", self.place.display()));
+    }
+}
+
+fn a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged() {
+    let (rounds, seed) = (switch("HIVETILL_DISK_ROUNDS", 2), switch("HIVETILL_SEED", 1));
+    say(&format!("reliability: {rounds} disks that fill or fail; HIVETILL_DISK_ROUNDS={rounds} HIVETILL_SEED={seed}"));
+    let folder = folder("disk");
+    let disk = Disk { image: folder.join("image"), place: folder.join("place") };
+    assert!(disk.make(), "it could be mounted a moment ago");
+    let watch = Stopwatch::start();
+    let mut campaign = Campaign::begin(seed, disk.place.join("data"));
+    let clients = campaign.clients();
+    let keeper = campaign.shopkeeper();
+    for round in 1..=rounds {
+        campaign.until_up();
+        campaign.audit();
+        pause(Duration::from_millis(campaign.random.below(900)));
+        let is_full = round % 2 == 1;
+        if is_full {
+            fill(&mut campaign, &disk)
+        } else {
+            fail(&mut campaign, &disk)
+        }
+        campaign.start();
+        let (made, broken) = (campaign.memory.len(), campaign.world.violations().len());
+        let what = if is_full { "full" } else { "failed" };
+        say(&format!("reliability: disk {round} {what}, {made} payments, {broken} violations, {:?}", watch.elapsed()));
+        if broken > 0 {
+            break;
+        }
+    }
+    campaign.finish(clients, keeper, watch);
+}
+
+/// Fills the disk while payments are made as fast as they can be, until the gateway ends for want of room.
+fn fill(campaign: &mut Campaign, disk: &Disk) {
+    let enough = Arc::new(AtomicBool::new(false));
+    let hoarder = {
+        let (mut client, enough) = (campaign.client(0), Arc::clone(&enough));
+        background(move || {
+            while !enough.load(Ordering::SeqCst) {
+                client.go(Plan::Abandon);
+            }
+        })
+    };
+    disk.fill();
+    campaign.ended(8, "no room is left");
+    enough.store(true, Ordering::SeqCst);
+    // There is still no room: the next one says so, or does what needs none until it does.
+    let mut blind = Process::start(&campaign.arguments());
+    until("the next one to listen or to end", || {
+        (blind.has_ended().is_some() || blind.log().contains("listening on ")).then_some(())
+    });
+    if let Some(status) = blind.has_ended() {
+        assert_eq!(status.code(), Some(8), "{}", blind.log());
+    }
+    assert!(!blind.log().contains("panicked"), "{}", blind.log());
+    blind.kill();
+    std::fs::remove_file(disk.ballast()).expect("removed");
+    campaign.start();
+    campaign.until_up();
+    hoarder.join().expect("no panic");
+    campaign.kill_gateway();
+}
+
+/// Lets the disk fail under load, until the gateway ends because of it.
+fn fail(campaign: &mut Campaign, disk: &Disk) {
+    disk.fail();
+    campaign.ended(7, "the store failed");
+    disk.repair();
+}
