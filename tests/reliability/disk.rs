@@ -121,9 +121,9 @@ fn a_disk_that_fills_or_fails_under_load_loses_nothing_acknowledged() {
         pause(Duration::from_millis(campaign.random.below(900)));
         let is_full = round % 2 == 1;
         if is_full {
-            fill(&mut campaign, &disk)
+            fill(&mut campaign, &disk);
         } else {
-            fail(&mut campaign, &disk)
+            fail(&mut campaign, &disk);
         }
         campaign.start();
         let (made, broken) = (campaign.memory.len(), campaign.world.violations().len());

@@ -90,8 +90,14 @@ pub(super) struct Remembered {
 /// Everything that was acknowledged.
 pub(super) struct Memory {
     pub(super) shops: Vec<Shop>,
-    payments: Mutex<Vec<Remembered>>,
-    places: Mutex<BTreeMap<String, usize>>,
+    payments: Mutex<Payments>,
+}
+
+/// In the order in which they were acknowledged, and where each is by its id.
+#[derive(Default)]
+struct Payments {
+    list: Vec<Remembered>,
+    places: BTreeMap<String, usize>,
 }
 
 /// What creation fixes for good.
@@ -100,39 +106,41 @@ const TERMS: [&str; 10] =
 
 impl Memory {
     pub(super) fn new(shops: Vec<Shop>) -> Self {
-        Self { shops, payments: Mutex::default(), places: Mutex::default() }
+        Self { shops, payments: Mutex::default() }
     }
 
     /// Remembers a payment whose creation was acknowledged. Another key that made the same one is a violation.
     pub(super) fn remember(&self, world: &World, shop: usize, plan: Plan, made: &Value) -> String {
         let id = made["id"].as_str().unwrap_or_default().to_owned();
         let mut payments = locked(&self.payments);
-        if locked(&self.places).insert(id.clone(), payments.len()).is_some() {
+        let place = payments.list.len();
+        if payments.places.insert(id.clone(), place).is_some() {
             world.violated(format!("{id} was made by two keys"));
         }
-        payments.push(Remembered { id: id.clone(), shop, plan, made: made.clone(), end: None, shown: None });
+        payments.list.push(Remembered { id: id.clone(), shop, plan, made: made.clone(), end: None, shown: None });
         id
     }
 
     /// Returns how many payments are remembered.
     pub(super) fn len(&self) -> usize {
-        locked(&self.payments).len()
+        locked(&self.payments).list.len()
     }
 
     /// Returns every payment since so many.
     pub(super) fn since(&self, count: usize) -> Vec<Remembered> {
-        locked(&self.payments).iter().skip(count).cloned().collect()
+        locked(&self.payments).list.iter().skip(count).cloned().collect()
     }
 
     /// Draws one of them.
     pub(super) fn any(&self, random: &mut Random) -> Option<Remembered> {
-        let payments = locked(&self.payments);
-        (!payments.is_empty()).then(|| payments[random.index(payments.len())].clone())
+        let list = &locked(&self.payments).list;
+        (!list.is_empty()).then(|| random.pick(list).clone())
     }
 
     fn change(&self, id: &str, change: impl FnOnce(&mut Remembered)) {
-        if let Some(place) = locked(&self.places).get(id) {
-            change(&mut locked(&self.payments)[*place]);
+        let mut payments = locked(&self.payments);
+        if let Some(place) = payments.places.get(id).copied() {
+            change(&mut payments.list[place]);
         }
     }
 
