@@ -33,8 +33,9 @@ use crate::{
 const RANGE: u32 = 100;
 /// Reversible blocks read above the irreversible one at most.
 const MAX_REVERSIBLE: u32 = 60;
-/// Uneventful blocks after which the cursor is stored all the same, so that a restart rereads little.
-const STORE_CURSOR_EVERY: u32 = 20;
+/// Uneventful blocks after which the cursor is stored all the same, so that a restart rereads little: five minutes of
+/// blocks, one call to a node.
+const STORE_CURSOR_EVERY: u32 = 100;
 /// Polls after which the list of watched accounts is read again: another engine may have added some.
 const REFRESH_WATCHED_EVERY: u64 = 60;
 /// Accounts read at once at start.

@@ -16,7 +16,11 @@ impl World {
 
     /// Returns the wall clock, right or wrong.
     pub(crate) fn wall(&self) -> Timestamp {
-        let true_ms = EPOCH_SECONDS * 1_000 + self.now_ms();
+        self.wall_at(self.now_ms())
+    }
+
+    pub(super) fn wall_at(&self, now_ms: u64) -> Timestamp {
+        let true_ms = EPOCH_SECONDS * 1_000 + now_ms;
         Timestamp::from_millis(true_ms.saturating_add_signed(self.time.skew_ms.load(Ordering::Relaxed)))
     }
 

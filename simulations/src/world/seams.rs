@@ -24,8 +24,9 @@ pub(super) struct SimClock(pub(super) Arc<World>);
 
 impl Clock for SimClock {
     fn now(&self) -> Timestamp {
-        self.0.count_spin();
-        self.0.wall()
+        let now_ms = self.0.now_ms();
+        self.0.count_spin(now_ms);
+        self.0.wall_at(now_ms)
     }
 }
 
@@ -45,7 +46,7 @@ pub(super) struct SimProbe(pub(super) Arc<World>);
 impl Probe for SimProbe {
     fn reach(&self, point: &'static str) {
         let world = &self.0;
-        world.count_spin();
+        world.count_spin(world.now_ms());
         if world.is_dead.load(Ordering::Relaxed) {
             return;
         }

@@ -180,14 +180,13 @@ impl World {
 
     /// Returns at once in a living process, and never in a dead one. Counts, to notice who spins.
     pub(crate) async fn alive(&self) {
-        self.count_spin();
+        self.count_spin(self.now_ms());
         if self.is_dead.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
     }
 
-    pub(super) fn count_spin(&self) {
-        let now_ms = self.now_ms();
+    pub(super) fn count_spin(&self, now_ms: u64) {
         if self.time.last_ms.swap(now_ms, Ordering::Relaxed) != now_ms {
             self.time.spins.store(0, Ordering::Relaxed);
         } else if self.time.spins.fetch_add(1, Ordering::Relaxed) == MAX_SPINS {
