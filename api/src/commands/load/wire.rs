@@ -1,13 +1,14 @@
 //! One connection of the load: one request at a time, over hyper's own HTTP/1.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, pin::pin};
 
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use tokio::{net::TcpStream, task::JoinHandle};
+use tokio::net::TcpStream;
 
 /// What is sent; cheap to send again.
 #[derive(Debug, Clone)]
@@ -47,10 +48,11 @@ pub(super) enum Lost {
     Request(#[from] http::Error),
 }
 
-/// An open connection.
+/// An open connection. Whoever sends drives it meanwhile: a task of its own would cost two switches a request.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    driver: JoinHandle<()>,
+    /// Nothing once the gateway has hung up.
+    driver: Option<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>,
     host: String,
     api_key: String,
 }
@@ -59,12 +61,8 @@ impl Connection {
     pub(super) async fn open(target: SocketAddr, api_key: &str) -> Result<Self, Lost> {
         let stream = TcpStream::connect(target).await?;
         stream.set_nodelay(true)?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let driver = tokio::spawn(async move {
-            // Its end shows at the next request.
-            let _ = connection.await;
-        });
-        Ok(Self { sender, driver, host: target.to_string(), api_key: api_key.to_owned() })
+        let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
+        Ok(Self { sender, driver: Some(driver), host: target.to_string(), api_key: api_key.to_owned() })
     }
 
     /// Sends a request and reads the whole answer.
@@ -78,14 +76,20 @@ impl Connection {
             .header(header::CONTENT_TYPE, "application/json")
             .header("x-api-key", &self.api_key)
             .body(Full::new(ask.body))?;
-        self.sender.ready().await?;
-        let (head, body) = self.sender.send_request(request).await?.into_parts();
-        Ok(Answer { status: head.status, headers: head.headers, body: body.collect().await?.to_bytes() })
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.driver.abort();
+        let sender = &mut self.sender;
+        let answer = async move {
+            sender.ready().await?;
+            let (head, body) = sender.send_request(request).await?.into_parts();
+            Ok(Answer { status: head.status, headers: head.headers, body: body.collect().await?.to_bytes() })
+        };
+        let Some(driver) = &mut self.driver else { return answer.await };
+        match select(pin!(answer), driver).await {
+            Either::Left((answer, _)) => answer,
+            // It may have hung up right behind its answer.
+            Either::Right((_, answer)) => {
+                self.driver = None;
+                answer.await
+            }
+        }
     }
 }
