@@ -1,10 +1,15 @@
-//! What an engine costs: durable creations through the handle, sessions in memory, expiries at once.
+//! What an engine costs: durable creations through the handle, sessions in memory, expiries at once, a million sessions.
 //!
-//! `cargo bench -p actors --bench gateway [-- creations|memory|expiry]`; medians of five runs, a fresh store each.
+//! `cargo bench -p actors --bench gateway [-- creations|memory|expiry|million]`; creations are medians of five runs, a
+//! fresh store each.
 
 #![expect(clippy::disallowed_methods, clippy::float_arithmetic, clippy::print_stdout, reason = "a benchmark measures")]
 
-use std::{path::Path, sync::Arc, time::Instant};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use actors::{
     Environment, Gateway, Settings, Tree,
@@ -113,7 +118,7 @@ struct World {
     merchant: Merchant,
 }
 
-async fn world(data: &Path, max_awake: usize) -> World {
+async fn engine(data: &Path, max_awake: usize) -> (Tree, Arc<Still>, Arc<RedbStore>) {
     let node = Arc::new(Still { now: std::sync::Mutex::new(Timestamp::EPOCH) });
     let store = Arc::new(RedbStore::open(data, Options::default()).expect("a store"));
     let env = Environment {
@@ -130,33 +135,47 @@ async fn world(data: &Path, max_awake: usize) -> World {
     while !gateway.health().await.expect("health").is_following {
         tokio::task::yield_now().await;
     }
+    (tree, node, store)
+}
+
+async fn world(data: &Path, max_awake: usize) -> World {
+    let (tree, node, store) = engine(data, max_awake).await;
     let registration = Registration::check("Mugs", "blue.mugs", None).expect("valid");
-    let merchant = gateway.register(registration, false).await.expect("registered").merchant;
+    let merchant = tree.gateway().register(registration, false).await.expect("registered").merchant;
     World { tree, node, store, merchant }
 }
 
+/// A session that lives for half an hour.
 fn draft() -> Draft {
+    living(None)
+}
+
+fn living(lifetime: Option<Duration>) -> Draft {
     Draft {
         amount: Money::new(1_000, Currency::Hbd),
         description: "A blue mug, hand made".to_owned(),
         metadata: Metadata::new(),
         redirect_url: None,
         cancel_url: None,
-        lifetime: None,
+        lifetime,
     }
 }
 
 /// Opens `count` sessions from `callers` at once; returns the seconds it took.
 async fn open(gateway: &Gateway, merchant: &Merchant, callers: usize, count: usize) -> f64 {
+    open_like(gateway, merchant, callers, count, &draft()).await
+}
+
+async fn open_like(gateway: &Gateway, merchant: &Merchant, callers: usize, count: usize, draft: &Draft) -> f64 {
     let merchant = Arc::new(merchant.clone());
     let begin = Instant::now();
     let each = count / callers;
     let work: Vec<_> = (0..callers)
         .map(|_| {
-            let (gateway, merchant) = (gateway.clone(), Arc::clone(&merchant));
+            let (gateway, merchant, draft) = (gateway.clone(), Arc::clone(&merchant), draft.clone());
             tokio::spawn(async move {
                 for _ in 0..each {
-                    gateway.open_payment(&merchant, draft(), None).await.expect("opened");
+                    gateway.open_payment(&merchant, draft.clone(), None).await.expect("opened");
                 }
             })
         })
@@ -234,22 +253,76 @@ fn expiry() {
     runtime().block_on(async {
         let world = world(data.path(), 5_000).await;
         open(&world.tree.gateway(), &world.merchant, 100, SESSIONS).await;
-        let later = world.tree.gateway().now() + std::time::Duration::from_secs(10_000);
-        let begin = Instant::now();
-        *world.node.now.lock().unwrap() = later;
-        let mut query = storage::PaymentQuery::all(world.merchant.id, 1);
-        query.states = vec![engine::payment::State::SystemCancelled];
-        loop {
-            let total = world.tree.gateway().payments(query.clone()).await.expect("a list").total;
-            if total == SESSIONS as u64 {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-        println!("{SESSIONS} expiries at once: {:.1} s until all are durable", begin.elapsed().as_secs_f64());
+        let seconds = expire(&world, SESSIONS).await;
+        println!("{SESSIONS} expiries at once: {seconds:.1} s until all are durable");
         world.tree.stop().await;
         world.store.close().await;
     });
+}
+
+/// Lets a block come by which so many sessions expire; returns the seconds until the last of them is durable.
+async fn expire(world: &World, sessions: usize) -> f64 {
+    let later = world.tree.gateway().now() + Duration::from_secs(10_000);
+    let begin = Instant::now();
+    *world.node.now.lock().unwrap() = later;
+    let mut query = storage::PaymentQuery::all(world.merchant.id, 1);
+    query.states = vec![engine::payment::State::SystemCancelled];
+    while world.tree.gateway().payments(query.clone()).await.expect("a list").total < sessions as u64 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    begin.elapsed().as_secs_f64()
+}
+
+/// A million open sessions: what creating costs among them, what a start costs, and how soon a tenth of them expires.
+fn million() {
+    const LASTING: usize = 900_000;
+    const EXPIRING: usize = 100_000;
+    const SAMPLE: usize = 50_000;
+    let data = tempfile::tempdir().expect("a folder");
+    let file_bytes = || {
+        let files = std::fs::read_dir(data.path()).expect("a folder").flatten();
+        files.map(|file| file.metadata().map_or(0, |about| about.len())).sum::<u64>()
+    };
+    let days = living(Some(Duration::from_secs(86_400)));
+    runtime().block_on(async {
+        let world = world(data.path(), 5_000).await;
+        let gateway = world.tree.gateway();
+        let empty = open_like(&gateway, &world.merchant, 100, SAMPLE, &days).await;
+        let rest = open_like(&gateway, &world.merchant, 100, LASTING - SAMPLE, &days).await;
+        open(&gateway, &world.merchant, 100, EXPIRING).await;
+        let full = open_like(&gateway, &world.merchant, 100, SAMPLE, &days).await;
+        let rate = |count: usize, seconds: f64| count as f64 / seconds;
+        println!(
+            "creations a second, 100 callers: {:.0} in an empty store, {:.0} on the way, {:.0} in one of a million ({:.0} %)",
+            rate(SAMPLE, empty),
+            rate(LASTING - SAMPLE, rest),
+            rate(SAMPLE, full),
+            100.0 * empty / full
+        );
+        println!("the store: {} MB", file_bytes() / 1_000_000);
+        world.tree.stop().await;
+        world.store.close().await;
+    });
+    let begin = Instant::now();
+    runtime().block_on(async {
+        let world = reopened(data.path()).await;
+        println!(
+            "a start with a million open sessions: {:.2} s until the ledger is followed",
+            begin.elapsed().as_secs_f64()
+        );
+        let seconds = expire(&world, EXPIRING).await;
+        println!("{EXPIRING} of a million sessions expire at once: {seconds:.1} s until all are durable");
+        world.tree.stop().await;
+        world.store.close().await;
+    });
+}
+
+/// The engine over a store that has its merchant already.
+async fn reopened(data: &Path) -> World {
+    let (tree, node, store) = engine(data, 5_000).await;
+    let query = storage::MerchantQuery::all(1);
+    let found = tree.gateway().merchants(query).await.expect("readable").items.remove(0);
+    World { tree, node, store, merchant: found.merchant }
 }
 
 fn main() {
@@ -263,5 +336,8 @@ fn main() {
     }
     if is_wanted("expiry") {
         expiry();
+    }
+    if is_wanted("million") {
+        million();
     }
 }

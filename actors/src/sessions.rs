@@ -136,7 +136,8 @@ impl Actor for Sessions {
         match message {
             Msg::Adopt(payment) => {
                 let id = payment.id;
-                if !roster.awake.contains_key(&id) {
+                // A full roster would park another for it: it sleeps until somebody speaks to it, as it would anyway.
+                if !roster.awake.contains_key(&id) && roster.idle_order.len() < self.context.settings.max_awake {
                     self.wake(&myself, roster, payment).await?;
                 }
             }

@@ -2,6 +2,9 @@
 //!
 //! `cargo bench -p storage --bench commit [-- DIRECTORY [SECONDS [CALLERS]]]`. The directory decides which disk is measured; by
 //! default it is the system's temporary one. Each caller creates a payment, waits until it is on disk, and goes on.
+//!
+//! `cargo bench -p storage --bench commit -- into DIRECTORY MERCHANT COUNT` writes so many open payments, a year old, into
+//! a store that is there, the same way: what a gateway costs over a store of millions is measured on it.
 
 use std::{
     path::PathBuf,
@@ -28,10 +31,15 @@ const START_MS: u64 = 1_763_647_200_000;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().expect("a runtime");
+    if arguments.first().is_some_and(|argument| argument == "into") {
+        let [_, data, merchant, count] = &arguments[..] else { panic!("into DIRECTORY MERCHANT COUNT") };
+        let merchant = merchant.parse().expect("a merchant's id");
+        return runtime.block_on(fill(data.as_ref(), merchant, count.parse().expect("a count")));
+    }
     let parent = arguments.first().map_or_else(std::env::temp_dir, PathBuf::from);
     let seconds = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(2);
     let callers = arguments.get(2).and_then(|text| text.parse().ok()).map_or(CALLERS.to_vec(), |callers| vec![callers]);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().expect("a runtime");
     runtime.block_on(measure(&parent, Duration::from_secs(seconds), &callers));
 }
 
@@ -64,10 +72,40 @@ async fn measure(parent: &std::path::Path, for_each: Duration, callers: &[usize]
     }
 }
 
+/// Writes open payments of one merchant, by a thousand callers at once.
+#[expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+async fn fill(data: &std::path::Path, merchant: MerchantId, count: u64) {
+    const CALLERS: u64 = 1_000;
+    const LIFETIME: Duration = Duration::from_secs(10 * 365 * 86_400);
+    let store = Arc::new(RedbStore::open(data, Options::default()).expect("a store"));
+    let next = Arc::new(AtomicU64::new(0));
+    let started = Instant::now();
+    let callers = (0..CALLERS).map(|_| {
+        let (store, next) = (Arc::clone(&store), Arc::clone(&next));
+        tokio::spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    break;
+                }
+                let payment = payment(number, merchant, Some(LIFETIME));
+                let batch = Batch::of(Write::Payment { payment: Box::new(payment), expected: None });
+                store.commit(batch).await.expect("a creation");
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.expect("a caller");
+    }
+    store.close().await;
+    println!("{count} payments in {:.1} s", started.elapsed().as_secs_f64());
+}
+
 async fn create_until(store: Arc<RedbStore>, next: Arc<AtomicU64>, until: Instant) -> Vec<Duration> {
     let mut waits = Vec::new();
     while Instant::now() < until {
-        let payment = payment(next.fetch_add(1, Ordering::Relaxed));
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let payment = payment(number, MerchantId::from_bits(u128::from(mixed(number) % 100) << 64), None);
         let asked = Instant::now();
         let batch = Batch::of(Write::Payment { payment: Box::new(payment), expected: None });
         store.commit(batch).await.expect("a creation");
@@ -76,8 +114,12 @@ async fn create_until(store: Arc<RedbStore>, next: Arc<AtomicU64>, until: Instan
     waits
 }
 
-fn payment(number: u64) -> Payment {
-    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+fn mixed(number: u64) -> u64 {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+fn payment(number: u64, merchant: MerchantId, lifetime: Option<Duration>) -> Payment {
+    let mixed = mixed(number);
     let now = Timestamp::from_millis(START_MS + number / 20);
     let mut random = [0; 10];
     random[2..].copy_from_slice(&mixed.to_be_bytes());
@@ -87,10 +129,10 @@ fn payment(number: u64) -> Payment {
         metadata: Metadata::from([("orderId".to_owned(), MetadataValue::Text(format!("A-{number}")))]),
         redirect_url: Some("https://shop.example/thanks".to_owned()),
         cancel_url: Some("https://shop.example/cancelled".to_owned()),
-        lifetime: None,
+        lifetime,
     };
     let terms = Terms {
-        merchant: MerchantId::from_bits(u128::from(mixed % 100) << 64),
+        merchant,
         pay_to: AccountName::parse("blue.mugs").expect("a name"),
         fee_percent: FeePercent::parse("1.5").expect("a percentage"),
         fee_mode: FeeMode::Invoice,

@@ -1,12 +1,11 @@
 //! Group commit: one writer takes whatever waits, writes it in one transaction, syncs once, and answers everybody.
 //!
-//! Nobody waits for a timer alone: while one sync runs the next group gathers, so the sync itself is the batching
-//! window. Only in a crowd does a group wait a moment for more: a commit costs about as much for few as for many.
+//! Nobody waits for company: while one group is written and synced the next gathers, so the commit itself is the batching
+//! window. Waiting for more, even half a millisecond and only in a crowd, left both cores of a small machine idle.
 
 use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
     thread::JoinHandle,
-    time::Duration,
 };
 
 use engine::mutant;
@@ -22,11 +21,6 @@ use crate::{
 
 /// Batches one transaction takes at most: bounds how long the first of them waits for the last.
 const GROUP_MAX: usize = 1_000;
-
-/// After a group of so many batches the next one waits for company: a nap, and another for as long as naps bring some.
-const CROWD: usize = 16;
-const NAP: Duration = Duration::from_micros(500);
-const MAX_NAPS: usize = 8;
 
 /// Where commits run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,7 +239,6 @@ impl Writer {
     fn run(mut self, mut queue: mpsc::Receiver<Message>) {
         let _watch = Watch(Arc::clone(&self.health));
         let mut closing = Vec::new();
-        let (mut company, mut naps) = (0, 0);
         while let Some(first) = queue.blocking_recv() {
             let (mut batches, mut answers) = (Vec::new(), Vec::new());
             let mut next = Some(first);
@@ -259,17 +252,10 @@ impl Writer {
                     Message::Close(done) => {
                         closing.push(done);
                         queue.close();
-                        naps = 0;
                     }
                 }
                 next = if batches.len() < GROUP_MAX { queue.try_recv().ok() } else { None };
-                if next.is_none() && naps > 0 && batches.len() < company {
-                    naps -= 1;
-                    nap();
-                    next = queue.try_recv().ok();
-                }
             }
-            (company, naps) = if batches.len() < CROWD { (0, 0) } else { (batches.len(), MAX_NAPS) };
             for (answer, outcome) in answers.into_iter().zip(self.commit(batches)) {
                 // A caller who has gone away needs no answer.
                 let _ = answer.send(outcome);
@@ -313,11 +299,6 @@ impl Writer {
         // A refusal, too, is told only now: it may rest on what a neighbour has just made durable.
         Ok(outcomes)
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the writer's own thread, below the Store seam; no runtime waits")]
-fn nap() {
-    std::thread::sleep(NAP);
 }
 
 /// Notices that the writer dies of a panic.

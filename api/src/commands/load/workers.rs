@@ -188,7 +188,9 @@ impl Worker {
                 continue;
             }
             let why = match asked {
-                Ok(Ok(answer)) if self.shared.workload.needs_signatures() && denies(&answer) => "a signed payment was denied".to_owned(),
+                Ok(Ok(answer)) if self.shared.workload.needs_signatures() && denies(&answer) => {
+                    "a signed payment was denied".to_owned()
+                }
                 Ok(Ok(answer)) => {
                     tally.answered(&answer, due.elapsed());
                     self.shared.answers.fetch_add(1, Ordering::Relaxed);
