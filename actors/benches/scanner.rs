@@ -236,8 +236,10 @@ async fn answer_all(mut stream: TcpStream, node: Arc<Static>) -> Option<()> {
         let request = serde_json::from_slice(&taken[end..end + length]).ok()?;
         let (begin, rest) = node.answer(&request);
         taken.drain(..end + length);
-        let head =
-            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", answer.len());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            begin.len() + rest.len()
+        );
         stream.write_all(&[head.as_bytes(), &begin].concat()).await.ok()?;
         stream.write_all(&rest).await.ok()?;
     }
