@@ -61,6 +61,8 @@ struct Static {
 }
 
 fn main() {
+    // Nobody else has chosen one in this process.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let node = Arc::new(Static::new());
     let mut rates = Vec::new();
     for _ in 0..ROUNDS {

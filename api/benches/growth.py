@@ -32,7 +32,7 @@ class Gateway:
         self.seconds_to_ready = time.monotonic() - begun
 
     def load(self, workload, *options):
-        command = [HIVETILL, "load", workload, "--url", self.url, "--json", "--sessions", "1", *map(str, options)]
+        command = [HIVETILL, "load", workload, "--url", self.url, "--json", *map(str, options)]
         told = subprocess.run(command, env={**os.environ, "HIVETILL_API_KEY": self.key}, capture_output=True, text=True)
         if told.returncode:
             sys.exit(told.stderr)
@@ -74,7 +74,7 @@ def measure(data, size, idle):
     row["residentIdleMB"] = round(gateway.resident_mb())
     row["diskMB"] = round(sum(os.path.getsize(os.path.join(data, name)) for name in os.listdir(data)) / 1e6)
     middle = lambda reports, figure: round(statistics.median(map(figure, reports)))
-    lists = [gateway.load("list", "--connections", 1, "--duration", "1s", "--warmup", "200ms") for _ in range(3)]
+    lists = [gateway.load("list", "--sessions", 1, "--connections", 1, "--duration", "1s", "--warmup", "200ms") for _ in range(3)]
     row["listP50Us"] = middle(lists, lambda report: report["waitsUs"]["p50"])
     ones = [gateway.load("create", "--connections", 1, "--duration", "1s", "--warmup", "200ms") for _ in range(3)]
     row["createP50Us"] = middle(ones, lambda report: report["waitsUs"]["p50"])
