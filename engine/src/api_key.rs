@@ -190,7 +190,13 @@ pub fn key_name(name: &str) -> Result<String, Violation> {
     fields::text("name", name, fields::NAME_MAX_CHARS).map(|()| name.to_owned())
 }
 
-/// What an API key hashes to. Keys carry 192 bits of randomness, so one round of a keyed hash is enough.
+/// What an API key hashes to: one round of a hash whose key is the same in every installation, and only keeps these
+/// digests apart from other hashes.
+///
+/// Slow hashes, salts and secret keys protect what can be guessed. Keys are made here alone, of 192 random bits: whoever
+/// has stolen the digests can neither guess one nor look it up in a table of guesses, and digests of two installations
+/// cannot be compared, as no key is in both. A secret key of the hash would buy nothing more, and changing it would need
+/// every key shown again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyDigest(pub [u8; 32]);
 

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use http::HeaderMap;
 use serde_json::Value;
 
-use super::wait::PATIENCE;
+use super::{described, wait::PATIENCE};
 
 /// Where requests go.
 #[derive(Clone, Debug)]
@@ -79,9 +79,12 @@ impl Ask {
     /// Sends it where an answer may fail to come.
     pub(crate) fn try_send(self) -> Result<Answer, ureq::Error> {
         let request = self.request.body(self.body).expect("a request");
+        let (method, path) = (request.method().as_str().to_lowercase(), request.uri().path().to_owned());
         let mut answer = agent().run(request)?;
         let body = answer.body_mut().with_config().limit(64 << 20).read_to_vec()?;
-        Ok(Answer { status: answer.status().as_u16(), headers: answer.headers().clone(), body })
+        let answer = Answer { status: answer.status().as_u16(), headers: answer.headers().clone(), body };
+        described::check(&method, &path, &answer);
+        Ok(answer)
     }
 }
 

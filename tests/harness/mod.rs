@@ -1,5 +1,6 @@
 //! What every journey needs: processes of the binary, clients, a ledger to command, a receiver of webhooks.
 
+mod described;
 mod gateway;
 mod http;
 mod ledger;

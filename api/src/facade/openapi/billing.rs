@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::schemas::{
-    boolean, integer, list, nullable, object, optional, page, reference, text, time, url, with, words,
+    boolean, given_url, integer, list, nullable, object, optional, page, reference, text, time, url, with, words,
 };
 
 /// Adds every schema of billing.
@@ -17,7 +17,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
         ("merchantId", text()),
         ("merchantName", text()),
         ("merchantHiveAccountName", text()),
-        ("merchantIconUrl", nullable(url())),
+        ("merchantIconUrl", nullable(given_url())),
     ];
     add("AdminBillingPeriod", with(period(), &merchant));
     add("BillingPeriodPage", page("AdminBillingPeriod"));
@@ -28,17 +28,20 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
         ("transactionCount", cents()),
         ("projectedInvoiceCents", cents()),
     ]);
-    let summary = object(&[
-        ("merchantId", text()),
-        ("merchantName", text()),
-        ("currentMonth", current),
-        ("outstandingInvoices", list("BillingPeriod")),
-        ("paidInvoices", list("BillingPeriod")),
-        ("outstandingAmountCents", cents()),
-        ("totalPaidCents", cents()),
-        ("feeTiers", list("FeeTier")),
-    ]);
-    add("BillingSummary", summary);
+    let summary = |period: &str| {
+        object(&[
+            ("merchantId", text()),
+            ("merchantName", text()),
+            ("currentMonth", current.clone()),
+            ("outstandingInvoices", list(period)),
+            ("paidInvoices", list(period)),
+            ("outstandingAmountCents", cents()),
+            ("totalPaidCents", cents()),
+            ("feeTiers", list("FeeTier")),
+        ])
+    };
+    add("BillingSummary", summary("BillingPeriod"));
+    add("AdminBillingSummary", summary("AdminBillingPeriod"));
     add("BillingOverview", overview());
     add(
         "GenerateInvoices",
@@ -107,7 +110,7 @@ fn overview() -> Value {
         ("merchantId", text()),
         ("merchantName", text()),
         ("hiveAccountName", text()),
-        ("iconUrl", nullable(url())),
+        ("iconUrl", nullable(given_url())),
         ("currentMonthVolumeCents", cents()),
         ("currentMonthProjectedCents", cents()),
         ("outstandingInvoices", cents()),

@@ -1,8 +1,12 @@
 //! The interface's description: OpenAPI 3.1 made from one table of routes, a page over it, and a word for agents.
 
+mod about;
 mod billing;
+mod payments;
 mod schemas;
 mod table;
+mod webhooks;
+mod x402;
 
 use askama::Template;
 use http::{HeaderValue, StatusCode, header};

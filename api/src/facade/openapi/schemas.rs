@@ -1,25 +1,13 @@
-//! The shapes of requests and answers, as the description tells them.
+//! The shapes of requests and answers, as the description tells them: what they are made of, merchants, admins' work.
 
 use serde_json::{Map, Value, json};
 
-/// Returns every schema by name.
+/// Returns every schema by name. What is answered has the members it is said to have and no others; what is asked may hold
+/// more than we read.
 pub(super) fn all() -> Value {
     let mut schemas = Map::new();
     let mut add = |name: &str, schema: Value| drop(schemas.insert(name.to_owned(), schema));
-    add("Any", json!({ "type": "object" }));
     add("Error", error());
-    add("Amount", amount(true));
-    add("Sum", amount(false));
-    add("Metadata", metadata());
-    add("CreatePayment", create_payment());
-    add("Created", created());
-    add("CreatedShort", object(&[("id", text()), ("slug", text()), ("redirectUrl", url()), ("checkoutUrl", url())]));
-    add("Payment", payment());
-    add("PaymentPage", page("Payment"));
-    add("Status", object(&[("id", text()), ("status", status()), ("completedAt", nullable(time()))]));
-    add("FeeRate", object(&[("feePercent", json!({ "type": "number", "minimum": 0, "maximum": 100 }))]));
-    add("Event", json!({ "type": "object", "required": ["type", "id", "createdAt", "data"] }));
-    add("EventList", object(&[("events", list("Event")), ("nextCursor", text()), ("hasMore", boolean())]));
     add("Merchant", merchant());
     add("MerchantPage", page("Merchant"));
     add("Register", register());
@@ -40,72 +28,6 @@ pub(super) fn all() -> Value {
     add("SetActive", object(&[("isActive", boolean())]));
     add("AuditEntry", audit_entry());
     add("AuditPage", object(&[("data", list("AuditEntry")), ("nextCursor", nullable(text()))]));
-    add("PaymentRequired", json!({ "type": "object", "required": ["x402Version", "accepts"] }));
-    add("Networks", json!({ "type": "array", "items": { "type": "string" } }));
-    add(
-        "X402Request",
-        json!({
-            "type": "object",
-            "description": "A payment for a session of ours (`sessionId`) or for another server (`paymentRequirements`).",
-            "required": ["paymentPayload"],
-            "properties": {
-                "sessionId": { "type": "string" },
-                "paymentPayload": { "type": "object" },
-                "paymentRequirements": { "type": "object" },
-            },
-        }),
-    );
-    add(
-        "Verified",
-        json!({
-            "type": "object", "required": ["isValid"],
-            "properties": {
-                "isValid": boolean(), "payer": text(), "invalidReason": text(), "invalidMessage": text(), "transaction": text(),
-            },
-        }),
-    );
-    add(
-        "Settled",
-        json!({
-            "type": "object", "required": ["success", "txId", "transaction", "network"],
-            "properties": {
-                "success": boolean(), "txId": text(), "transaction": text(), "network": text(), "payer": text(),
-                "errorReason": text(), "errorMessage": text(), "blockNum": { "type": "integer" }, "amount": units(),
-            },
-        }),
-    );
-    add("Health", object(&[("status", words(&["ok", "degraded"]))]));
-    add(
-        "Ready",
-        object(&[
-            ("status", text()),
-            ("ledgerReachable", boolean()),
-            ("ledgerFollowed", boolean()),
-            ("headBlock", json!({ "type": "integer" })),
-            ("irreversibleBlock", json!({ "type": "integer" })),
-            ("scannedBlock", json!({ "type": "integer" })),
-        ]),
-    );
-    add("Unmatched", unmatched());
-    add("UnmatchedList", object(&[("data", list("Unmatched")), ("nextCursor", nullable(text()))]));
-    add("Candidates", object(&[("data", json!({ "type": "array", "items": { "type": "object" } }))]));
-    add("Assign", object(&[("paymentId", text())]));
-    add("Ignore", optional(&[("note", nullable(text()))]));
-    add(
-        "Resolve",
-        with(
-            object(&[("kind", words(&["accepted", "refunded", "ignored"]))]),
-            &[("note", nullable(text())), ("txId", nullable(text()))],
-        ),
-    );
-    add(
-        "RefundPlan",
-        json!({
-            "type": "object",
-            "required": ["paymentId", "from", "to", "amount", "memo", "operation", "uri", "hivesignerUrl", "owed"],
-            "properties": { "paymentId": text(), "from": text(), "to": text(), "amount": reference("Sum"), "memo": text() },
-        }),
-    );
     add("BooksDay", books_day());
     add("BooksPage", object(&[("data", list("BooksDay")), ("nextCursor", nullable(text()))]));
     add("Thresholds", thresholds());
@@ -113,8 +35,36 @@ pub(super) fn all() -> Value {
     add("Standing", standing());
     add("ClearHold", with(object(&[("reason", longest(500))]), &[("limits", nullable(reference("Thresholds")))]));
     add("SetLimits", json!({ "oneOf": [reference("Thresholds"), object(&[("limits", json!({ "type": "null" }))])] }));
+    super::payments::add(&mut add);
     super::billing::add(&mut add);
+    super::webhooks::add(&mut add);
+    super::x402::add(&mut add);
+    super::about::add(&mut add);
+    let asked: Vec<&str> = super::routes().filter_map(|route| route.body).collect();
+    for (_, schema) in schemas.iter_mut().filter(|(name, _)| !asked.contains(&name.as_str())) {
+        close(schema);
+    }
     Value::Object(schemas)
+}
+
+/// Forbids further members to an object and all within it that do not say themselves what else they hold.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(close);
+            if members.contains_key("properties") {
+                members.entry("additionalProperties").or_insert(json!(false));
+            }
+        }
+        Value::Array(schemas) => schemas.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+/// Lets an object hold more than it is said to.
+pub(super) fn open(mut schema: Value) -> Value {
+    schema["additionalProperties"] = json!(true);
+    schema
 }
 
 /// Returns the schema of a query parameter.
@@ -136,12 +86,17 @@ pub(super) fn text() -> Value {
     json!({ "type": "string" })
 }
 
-fn longest(characters: u32) -> Value {
+pub(super) fn longest(characters: u32) -> Value {
     json!({ "type": "string", "minLength": 1, "maxLength": characters })
 }
 
 pub(super) fn url() -> Value {
     json!({ "type": "string", "format": "uri" })
+}
+
+/// A URL of a merchant's, which is told as it was given.
+pub(super) fn given_url() -> Value {
+    described(text(), "A URL, as it was given.")
 }
 
 pub(super) fn time() -> Value {
@@ -157,7 +112,7 @@ pub(super) fn integer(low: u32, high: u32) -> Value {
 }
 
 /// An amount of smallest units.
-fn units() -> Value {
+pub(super) fn units() -> Value {
     json!({ "type": "string", "pattern": "^[0-9]+$" })
 }
 
@@ -165,11 +120,11 @@ pub(super) fn words(words: &[&str]) -> Value {
     json!({ "type": "string", "enum": words })
 }
 
-fn currency() -> Value {
+pub(super) fn currency() -> Value {
     words(&["HIVE", "HBD"])
 }
 
-fn status() -> Value {
+pub(super) fn status() -> Value {
     words(&["pending", "processing", "completed", "failed", "user_cancelled", "system_cancelled"])
 }
 
@@ -181,10 +136,22 @@ pub(super) fn list(name: &str) -> Value {
     json!({ "type": "array", "items": reference(name) })
 }
 
+pub(super) fn array(items: Value) -> Value {
+    json!({ "type": "array", "items": items })
+}
+
+/// Counts something, or measures it.
+pub(super) fn count() -> Value {
+    json!({ "type": "integer", "minimum": 0 })
+}
+
 pub(super) fn nullable(schema: Value) -> Value {
     let mut schema = schema;
     if let Some(kind) = schema.get("type").cloned() {
         schema["type"] = json!([kind, "null"]);
+        if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+            words.push(Value::Null);
+        }
         return schema;
     }
     json!({ "oneOf": [schema, { "type": "null" }] })
@@ -214,9 +181,10 @@ pub(super) fn page(name: &str) -> Value {
     with(object(&[("data", list(name)), ("pagination", pagination)]), &[("nextCursor", nullable(text()))])
 }
 
+/// x402's own members stand beside these where a payment is asked for, verified or settled.
 fn error() -> Value {
     let detail = object(&[("field", text()), ("message", text())]);
-    with(
+    open(with(
         object(&[
             ("statusCode", integer(400, 599)),
             ("statusMessage", text()),
@@ -224,101 +192,8 @@ fn error() -> Value {
             ("reason", text()),
             ("requestId", text()),
         ]),
-        &[("details", json!({ "type": "array", "items": detail }))],
-    )
-}
-
-fn amount(has_worth: bool) -> Value {
-    let mut members = vec![("value", units()), ("formatted", text()), ("currency", currency())];
-    if has_worth {
-        members.push(("usdCents", json!({ "type": "integer", "minimum": 0 })));
-    }
-    object(&members)
-}
-
-fn metadata() -> Value {
-    let texts = json!({ "type": "array", "items": { "type": "string", "maxLength": 500 }, "maxItems": 20 });
-    let value = json!({ "oneOf": [{ "type": "string", "maxLength": 500 }, texts] });
-    json!({
-        "type": "object", "maxProperties": 50, "additionalProperties": value,
-        "propertyNames": { "type": "string", "minLength": 1, "maxLength": 40 },
-    })
-}
-
-fn create_payment() -> Value {
-    with(
-        object(&[
-            ("amount", json!({ "type": "string", "pattern": "^[1-9][0-9]{0,8}$", "examples": ["1500"] })),
-            ("currency", currency()),
-            ("description", longest(255)),
-        ]),
-        &[
-            ("redirectUrl", nullable(url())),
-            ("cancelUrl", nullable(url())),
-            ("metadata", reference("Metadata")),
-            ("expiresInSeconds", integer(60, 86_400)),
-        ],
-    )
-}
-
-fn created() -> Value {
-    let number = || json!({ "type": "integer" });
-    object(&[
-        ("id", text()),
-        ("slug", text()),
-        ("status", status()),
-        ("checkoutUrl", url()),
-        ("amount", reference("Amount")),
-        ("fee", units()),
-        ("net", units()),
-        ("description", text()),
-        ("expiresAt", time()),
-        ("createdAt", time()),
-        ("amountFormatted", text()),
-        ("currency", currency()),
-        ("precision", number()),
-        ("usdEquivalentCents", number()),
-    ])
-}
-
-fn payment() -> Value {
-    let number = || json!({ "type": "integer" });
-    let objects = || json!({ "type": "array", "items": { "type": "object" } });
-    let mut members = vec![
-        ("id", text()),
-        ("merchantId", text()),
-        ("status", status()),
-        ("checkoutUrl", url()),
-        ("slug", text()),
-        ("amount", reference("Amount")),
-        ("fee", units()),
-        ("net", units()),
-        ("description", text()),
-        ("metadata", reference("Metadata")),
-        ("redirectUrl", nullable(url())),
-        ("cancelUrl", nullable(url())),
-        ("expiresAt", time()),
-        ("completedAt", nullable(time())),
-        ("createdAt", time()),
-        ("updatedAt", time()),
-        ("payTo", text()),
-        ("memo", text()),
-        ("exceptions", json!({ "type": "array", "items": { "type": "string" } })),
-        ("transfers", objects()),
-        ("refunds", objects()),
-        ("needsAttention", boolean()),
-        ("txId", nullable(text())),
-        ("previousStatus", nullable(text())),
-        ("statusReason", nullable(text())),
-        ("cancelledBy", nullable(text())),
-        ("sequence", number()),
-        ("expired", boolean()),
-        ("livemode", boolean()),
-    ];
-    for name in ["amountPaid", "amountRemaining", "amountOverpaid", "amountLate", "amountRefunded"] {
-        members.push((name, units()));
-    }
-    object(&members)
+        &[("details", array(detail)), ("contact", text())],
+    ))
 }
 
 fn books_day() -> Value {
@@ -386,22 +261,6 @@ fn standing() -> Value {
     ])
 }
 
-fn merchant() -> Value {
-    object(&[
-        ("id", text()),
-        ("name", text()),
-        ("hiveAccount", text()),
-        ("iconUrl", nullable(url())),
-        ("webhookUrl", nullable(url())),
-        ("isActive", boolean()),
-        ("createdAt", time()),
-        ("x402Enabled", boolean()),
-        ("apiKeyLast4", text()),
-        ("apiKeyCreatedAt", time()),
-        ("apiKeyLastUsedAt", nullable(time())),
-    ])
-}
-
 fn register() -> Value {
     with(object(&[("name", longest(100)), ("hiveAccount", text())]), &[("iconUrl", nullable(url()))])
 }
@@ -449,17 +308,31 @@ fn audit_entry() -> Value {
     ])
 }
 
-fn unmatched() -> Value {
-    object(&[
-        ("id", text()),
-        ("status", words(&["open", "assigned", "ignored"])),
-        ("reason", text()),
-        ("txId", text()),
-        ("from", text()),
-        ("to", text()),
-        ("amount", reference("Sum")),
-        ("memo", text()),
-        ("paymentId", nullable(text())),
-        ("handledAt", nullable(time())),
-    ])
+fn merchant() -> Value {
+    with(
+        object(&[
+            ("id", text()),
+            ("name", text()),
+            ("hiveAccount", text()),
+            ("iconUrl", nullable(given_url())),
+            ("webhookUrl", nullable(given_url())),
+            ("supportUrl", nullable(given_url())),
+            ("isActive", boolean()),
+            ("createdAt", time()),
+            ("x402Enabled", boolean()),
+            ("apiKeyLast4", text()),
+            ("apiKeyCreatedAt", time()),
+            ("apiKeyLastUsedAt", nullable(time())),
+            ("hiveAccountName", text()),
+            ("active", boolean()),
+            ("privileges", array(words(&["admin"]))),
+        ]),
+        &[("flagged", described(boolean(), "Whether it is on hold for compliance; told to admins alone."))],
+    )
+}
+
+/// The same with a word on what it means.
+pub(super) fn described(mut schema: Value, description: &str) -> Value {
+    schema["description"] = json!(description);
+    schema
 }

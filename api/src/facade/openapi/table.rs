@@ -111,6 +111,9 @@ impl Route {
         if self.body.is_some() {
             all.extend([413, 415]);
         }
+        if self.is_idempotent {
+            all.push(422);
+        }
         all.sort_unstable();
         all.dedup();
         all.into_iter()
@@ -214,7 +217,7 @@ const PAYMENTS: &[Route] = &[
     route(GET, "/api/public/payments", "List payments, newest first").key(READ).query(FILTERS).answers(&[(200, Json("PaymentPage"))]),
     route(GET, "/api/public/payments/list", "The same under its other name").key(READ).query(FILTERS).answers(&[(200, Json("PaymentPage"))]),
     route(GET, "/api/public/payments/export", "Every payment of the filter, as a file").key(READ).query(EXPORT).answers(&[(200, File("Payment"))]),
-    route(GET, "/api/public/payments/volume", "Sums over the last days").key(READ).query(&[("days", "text", "1 to 366, 30 when missing; today is the last.")]).answers(&[(200, Json("Any"))]),
+    route(GET, "/api/public/payments/volume", "Sums over the last days").key(READ).query(&[("days", "text", "1 to 366, 30 when missing; today is the last.")]).answers(&[(200, Json("Volume"))]),
     route(GET, "/api/public/payments/fee-rate", "The fee of payments created now").answers(&[(200, Json("FeeRate"))]),
     route(GET, "/api/public/payments/{id}", "One payment").key(READ).answers(&[(200, Json("Payment"))]),
     route(GET, "/api/public/payments/{id}/status", "Its state alone").key(READ).answers(&[(200, Json("Status"))]),
@@ -238,16 +241,16 @@ const OF_MERCHANTS: &[Route] = &[
     route(POST, "/api/public/merchants/{id}", "Change what the body names").key(MERCHANT).body("UpdateMerchant").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
     route(PUT, "/api/public/merchants/{id}", "The same by its other method").key(MERCHANT).body("UpdateMerchant").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
     route(POST, "/api/public/merchants/{id}/webhook-secret", "A new webhook secret, shown this once").key(MERCHANT).maybe_body("RotateSecret").answers(&[(200, Json("Secret"))]).refuses(&[409]),
-    route(GET, "/api/public/merchants/{id}/webhook", "How the webhook endpoint is").key(READ).answers(&[(200, Json("Any"))]),
-    route(POST, "/api/public/merchants/{id}/webhook-enable", "Enable it again").key(MERCHANT).maybe_body("Any").answers(&[(200, Json("Any"))]).refuses(&[409]),
-    route(POST, "/api/public/merchants/{id}/webhook-replay", "Send again what was not taken since a time").key(MERCHANT).body("Any").answers(&[(200, Json("Any"))]).refuses(&[409]),
-    route(POST, "/api/public/merchants/{id}/webhook-test", "Send a test event").key(MERCHANT).maybe_body("Any").answers(&[(200, Json("Any")), (202, Json("Any"))]).refuses(&[409]),
+    route(GET, "/api/public/merchants/{id}/webhook", "How the webhook endpoint is").key(READ).answers(&[(200, Json("WebhookEndpoint"))]),
+    route(POST, "/api/public/merchants/{id}/webhook-enable", "Enable it again").key(MERCHANT).maybe_body("EnableWebhook").answers(&[(200, Json("EnabledWebhook"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/webhook-replay", "Send again what was not taken since a time").key(MERCHANT).body("ReplayWebhooks").answers(&[(200, Json("Replayed"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/webhook-test", "Send a test event").key(MERCHANT).idempotent().answers(&[(200, Json("Delivery"))]).refuses(&[409]),
     route(GET, "/api/public/merchants/{id}/webhook-deliveries", "The log of deliveries, newest first").key(READ)
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Deliveries at most, 20 when missing."), ("status", "text", "Only these states: pending, held, delivered, failed; commas between them."), ("eventId", "text", "Only of this event."), ("paymentId", "text", "Only of this payment's events.")])
-        .answers(&[(200, Json("Any"))]),
-    route(GET, "/api/public/merchants/{id}/webhook-deliveries/export", "Every delivery of the filter, as a file").key(READ).query(DELIVERY_EXPORT).answers(&[(200, File("Any"))]),
-    route(GET, "/api/public/merchants/{id}/webhook-deliveries/{delivery}", "One delivery with its attempts").key(READ).answers(&[(200, Json("Any"))]),
-    route(POST, "/api/public/merchants/{id}/webhook-deliveries/{delivery}/redeliver", "Send it again").key(MERCHANT).maybe_body("Any").answers(&[(200, Json("Any")), (202, Json("Any"))]).refuses(&[409]),
+        .answers(&[(200, Json("DeliveryList"))]),
+    route(GET, "/api/public/merchants/{id}/webhook-deliveries/export", "Every delivery of the filter, as a file").key(READ).query(DELIVERY_EXPORT).answers(&[(200, File("Delivery"))]),
+    route(GET, "/api/public/merchants/{id}/webhook-deliveries/{delivery}", "One delivery with its attempts").key(READ).answers(&[(200, Json("DeliveryWithAttempts"))]),
+    route(POST, "/api/public/merchants/{id}/webhook-deliveries/{delivery}/redeliver", "Send it again").key(MERCHANT).idempotent().answers(&[(200, Json("Delivery"))]).refuses(&[409]),
     route(GET, "/api/public/merchants/{id}/api-keys", "What is known of the keys").key(MERCHANT).answers(&[(200, Json("ApiKeys"))]),
     route(POST, "/api/public/merchants/{id}/api-keys", "A further key, shown this once").key(MERCHANT).body("CreateKey").answers(&[(201, Json("MadeKey"))]).refuses(&[409]),
     route(DELETE, "/api/public/merchants/{id}/api-keys/{key}", "Take a key back").key(MERCHANT).answers(&[(200, Json("ApiKeys"))]).refuses(&[409]),
@@ -273,7 +276,7 @@ const ASTRAY: &[Route] = &[
 const BILLING: &[Route] = &[
     route(GET, "/api/public/billing/me", "What the merchant of the key used and owes").key(READ).answers(&[(200, Json("BillingSummary"))]),
     route(GET, "/api/admin/billing/overview", "What everybody used and owes").admin().answers(&[(200, Json("BillingOverview"))]),
-    route(GET, "/api/admin/billing/merchant/{id}", "What a merchant used and owes").admin().answers(&[(200, Json("BillingSummary"))]),
+    route(GET, "/api/admin/billing/merchant/{id}", "What a merchant used and owes").admin().answers(&[(200, Json("AdminBillingSummary"))]),
     route(GET, "/api/admin/billing/periods", "Merchants' months, newest first").admin()
         .query(&[("page", "page", "From 1."), ("limit", "limit", "Items on a page, 20 when missing."), ("merchantId", "text", "Only this merchant's."), ("status", "billing", "Only those that stand so.")])
         .answers(&[(200, Json("BillingPeriodPage"))]),
@@ -293,7 +296,7 @@ const ADMIN: &[Route] = &[
     route(GET, "/api/admin/merchants/{id}/compliance", "Where a merchant stands with compliance").admin().answers(&[(200, Json("Standing"))]),
     route(POST, "/api/admin/merchants/{id}/compliance/clear", "End a hold: somebody has looked").admin().body("ClearHold").answers(&[(200, Json("Standing"))]).refuses(&[409]),
     route(PUT, "/api/admin/merchants/{id}/compliance/limits", "Give a merchant hard limits of its own; `{\"limits\": null}` takes them away").admin().body("SetLimits").answers(&[(200, Json("Standing"))]).refuses(&[409]),
-    route(GET, "/api/admin/nodes", "How the ledger's nodes are").admin().answers(&[(200, Json("Any"))]),
+    route(GET, "/api/admin/nodes", "How the ledger's nodes are").admin().answers(&[(200, Json("Nodes"))]),
     route(GET, "/api/admin/books", "What the daily checks of the books said, newest day first").admin()
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Days at most, 20 when missing.")])
         .answers(&[(200, Json("BooksPage"))]),
@@ -303,35 +306,35 @@ const ADMIN: &[Route] = &[
 ];
 
 /// How an address of a session answers programs and browsers.
-const AT_ADDRESS: &[(u16, Answer)] = &[(200, JsonOrPage("Any")), (402, Json("PaymentRequired"))];
+const AT_ADDRESS: &[(u16, Answer)] = &[(200, JsonOrPage("Paid")), (402, Json("PaymentRequired"))];
 
 #[rustfmt::skip]
 const CHECKOUT: &[Route] = &[
     route(GET, "/for/{slug}", "The checkout page; programs are asked for a payment by 402").page().answers(AT_ADDRESS).refuses(&[403, 409, 410]),
-    route(GET, "/for/{slug}/status", "The live status").page().answers(&[(200, Json("Any"))]),
+    route(GET, "/for/{slug}/status", "The live status").page().answers(&[(200, Json("LiveStatus"))]),
     route(GET, "/for/{slug}/events", "The live status as it changes (server-sent events)").page().answers(&[(200, Text("text/event-stream"))]),
     route(POST, "/for/{slug}/cancel", "Cancel for the customer").page().answers(&[(200, JsonOrPage("Payment")), (303, Empty)]).refuses(&[403, 409]),
     route(GET, "/checkout/{id}", "The same by the payment's public id").page().answers(AT_ADDRESS).refuses(&[403, 409, 410]),
-    route(GET, "/checkout/{id}/status", "The live status").page().answers(&[(200, Json("Any"))]),
+    route(GET, "/checkout/{id}/status", "The live status").page().answers(&[(200, Json("LiveStatus"))]),
     route(GET, "/checkout/{id}/events", "The live status as it changes (server-sent events)").page().answers(&[(200, Text("text/event-stream"))]),
     route(POST, "/checkout/{id}/cancel", "Cancel for the customer, with the page's token").page().query(&[("t", "text", "The page's token.")]).answers(&[(200, JsonOrPage("Payment")), (303, Empty)]).refuses(&[403, 409, 413]),
 ];
 
 #[rustfmt::skip]
 const X402: &[Route] = &[
-    route(GET, "/api/public/x402/health", "Whether payments can be verified and settled").answers(&[(200, Json("Any"))]),
+    route(GET, "/api/public/x402/health", "Whether payments can be verified and settled").answers(&[(200, Json("X402Health"))]),
     route(GET, "/api/public/x402/supported-networks", "The networks payments are taken on").answers(&[(200, Json("Networks"))]),
-    route(GET, "/api/public/x402/supported", "Every kind of payment that is taken").answers(&[(200, Json("Any"))]),
+    route(GET, "/api/public/x402/supported", "Every kind of payment that is taken").answers(&[(200, Json("Supported"))]),
     route(POST, "/api/public/x402/verify", "Check a payment; nothing is sent").body("X402Request").answers(&[(200, Json("Verified"))]),
-    route(POST, "/api/public/x402/settle", "Check a payment, and bring it onto the ledger").body("X402Request").answers(&[(200, Json("Settled"))]).refuses(&[409, 422]),
+    route(POST, "/api/public/x402/settle", "Check a payment, and bring it onto the ledger").body("X402Request").idempotent().answers(&[(200, Json("Settled"))]).refuses(&[401, 409]),
 ];
 
 #[rustfmt::skip]
 const ABOUT: &[Route] = &[
     route(GET, "/api/health", "Whether payments can be stored").answers(&[(200, Json("Health"))]),
     route(GET, "/livez", "The process runs").answers(&[(200, Json("Health"))]),
-    route(GET, "/readyz", "Whether everything works").answers(&[(200, Json("Ready")), (503, Json("Any"))]),
-    route(GET, "/openapi.json", "This description").answers(&[(200, Json("Any"))]),
+    route(GET, "/readyz", "Whether everything works").answers(&[(200, Json("Ready")), (503, Json("NotReady"))]),
+    route(GET, "/openapi.json", "This description").answers(&[(200, Json("Description"))]),
     route(GET, "/docs", "This description to read").answers(&[(200, Text("text/html"))]),
     route(GET, "/llms.txt", "What an agent should know first").answers(&[(200, Text("text/plain"))]),
     route(GET, "/assets/{file}", "What the pages are made of").answers(&[(200, Text("*/*"))]),

@@ -84,3 +84,58 @@ fn the_description_is_openapi_and_every_reference_leads_somewhere() {
     assert_eq!(ids.len(), count, "two operations have one name");
     assert!(routes().all(|route| !route.answers.is_empty() && !route.tag.is_empty()));
 }
+
+/// Follows a reference.
+fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    match schema["$ref"].as_str() {
+        Some(reference) => document.pointer(&reference[1..]).expect("it leads somewhere"),
+        None => schema,
+    }
+}
+
+/// Whether a schema says what may stand in its place.
+fn says_something(document: &Value, schema: &Value) -> bool {
+    let schema = resolved(document, schema);
+    let parts = ["anyOf", "oneOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+    let mut parts = parts.peekable();
+    if parts.peek().is_some() {
+        return parts.all(|part| says_something(document, part));
+    }
+    match schema["type"].as_str() {
+        Some("array") => says_something(document, &schema["items"]),
+        Some("object") => schema["properties"].as_object().is_some_and(|members| !members.is_empty()),
+        _ => schema["type"].is_string() || schema["type"].is_array(),
+    }
+}
+
+#[test]
+fn every_answer_and_every_body_says_what_it_holds() {
+    let document = describe("https://pay.example");
+    let mut operations = 0;
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in methods.as_object().expect("methods") {
+            operations += 1;
+            let answers = operation["responses"].as_object().expect("answers").iter();
+            let contents = answers.map(|(status, answer)| (status.as_str(), &answer["content"]));
+            for (what, content) in contents.chain([("body", &operation["requestBody"]["content"])]) {
+                let Some(schema) = content["application/json"].get("schema") else { continue };
+                assert!(says_something(&document, schema), "{method} {path} {what} says nothing: {schema}");
+            }
+        }
+    }
+    assert!(operations > 70, "{operations}");
+    let empty = [json!({}), json!({ "type": "object" }), json!({ "type": "array", "items": { "type": "object" } })];
+    assert!(empty.iter().all(|schema| !says_something(&document, schema)), "the test notices nothing");
+}
+
+#[test]
+fn what_is_answered_has_no_member_that_is_not_described() {
+    let document = describe("https://pay.example");
+    let schemas = document["components"]["schemas"].as_object().expect("schemas");
+    let open = |schema: &Value| schema["type"] == "object" && schema["additionalProperties"] != false;
+    let mut open: Vec<&str> = schemas.iter().filter(|(_, s)| open(s)).map(|(name, _)| name.as_str()).collect();
+    open.retain(|name| routes().all(|route| route.body != Some(name)));
+    assert_eq!(open, ["Error", "Metadata"], "x402 adds to the one, and merchants fill the other");
+    let with_null = schemas["Payment"]["properties"]["cancelledBy"]["enum"].as_array().expect("words");
+    assert!(with_null.contains(&Value::Null), "what may be null says so among its words");
+}

@@ -1,0 +1,41 @@
+//! The shapes of what the gateway says of itself and of its ledger.
+
+use serde_json::{Value, json};
+
+use super::schemas::{array, boolean, count, nullable, object, open, reference, text, time, words};
+
+/// Adds every schema of the gateway itself.
+pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
+    add("Health", object(&[("status", words(&["ok", "degraded"]))]));
+    add("Ready", ready(&["ok"]));
+    // Where the engine itself cannot be asked there is a refusal as everywhere.
+    add("NotReady", json!({ "anyOf": [ready(&["degraded", "unavailable"]), reference("Error")] }));
+    let node = object(&[
+        ("name", text()),
+        ("failures", count()),
+        ("answeredAt", nullable(time())),
+        ("restsUntil", nullable(time())),
+    ]);
+    add("Nodes", object(&[("data", array(node)), ("needed", count())]));
+    let anything = || open(object(&[]));
+    let description = object(&[
+        ("openapi", json!({ "type": "string", "const": "3.1.0" })),
+        ("info", anything()),
+        ("servers", array(anything())),
+        ("tags", array(anything())),
+        ("paths", anything()),
+        ("components", anything()),
+    ]);
+    add("Description", description);
+}
+
+fn ready(status: &[&str]) -> Value {
+    object(&[
+        ("status", words(status)),
+        ("ledgerReachable", boolean()),
+        ("ledgerFollowed", boolean()),
+        ("headBlock", count()),
+        ("irreversibleBlock", count()),
+        ("scannedBlock", count()),
+    ])
+}

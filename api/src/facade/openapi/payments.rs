@@ -1,0 +1,282 @@
+//! The shapes of payments, of what happened to them, and of money that went astray.
+
+use serde_json::{Value, json};
+
+use super::schemas::{
+    array, boolean, count, currency, described, given_url, integer, list, longest, nullable, object, optional, page,
+    reference, status, text, time, units, url, with, words,
+};
+
+/// Adds every schema of payments.
+pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
+    add("Amount", amount(true));
+    add("Sum", amount(false));
+    add("Metadata", metadata());
+    add("CreatePayment", create_payment());
+    add("Created", created());
+    add("CreatedShort", object(&[("id", text()), ("slug", text()), ("redirectUrl", url()), ("checkoutUrl", url())]));
+    add("Transfer", transfer());
+    add("Payment", payment());
+    add("PaymentPage", page("Payment"));
+    add("Status", object(&[("id", text()), ("status", status()), ("completedAt", nullable(time()))]));
+    add("LiveStatus", live_status());
+    add("Volume", volume());
+    add("FeeRate", object(&[("feePercent", json!({ "type": "number", "minimum": 0, "maximum": 100 }))]));
+    add("Event", event());
+    add("EventList", object(&[("events", list("Event")), ("nextCursor", text()), ("hasMore", boolean())]));
+    add("Unmatched", unmatched());
+    add("UnmatchedList", object(&[("data", list("Unmatched")), ("nextCursor", nullable(text()))]));
+    let candidate =
+        object(&[("payment", reference("Payment")), ("matches", array(words(&["amount", "time", "payer"])))]);
+    add("Candidates", object(&[("data", array(candidate))]));
+    add("Assign", object(&[("paymentId", text())]));
+    add("Ignore", optional(&[("note", nullable(text()))]));
+    let kind = words(&["accepted", "refunded", "ignored"]);
+    add("Resolve", with(object(&[("kind", kind)]), &[("note", nullable(text())), ("txId", nullable(text()))]));
+    add("RefundPlan", refund_plan());
+}
+
+fn amount(has_worth: bool) -> Value {
+    let mut members = vec![("value", units()), ("formatted", text()), ("currency", currency())];
+    if has_worth {
+        members.push(("usdCents", json!({ "type": "integer", "minimum": 0 })));
+    }
+    object(&members)
+}
+
+fn metadata() -> Value {
+    let texts = json!({ "type": "array", "items": { "type": "string", "maxLength": 500 }, "maxItems": 20 });
+    let value = json!({ "oneOf": [{ "type": "string", "maxLength": 500 }, texts] });
+    json!({
+        "type": "object", "maxProperties": 50, "additionalProperties": value,
+        "propertyNames": { "type": "string", "minLength": 1, "maxLength": 40 },
+    })
+}
+
+fn create_payment() -> Value {
+    with(
+        object(&[
+            ("amount", json!({ "type": "string", "pattern": "^[1-9][0-9]{0,8}$", "examples": ["1500"] })),
+            ("currency", currency()),
+            ("description", longest(255)),
+        ]),
+        &[
+            ("redirectUrl", nullable(url())),
+            ("cancelUrl", nullable(url())),
+            ("metadata", reference("Metadata")),
+            ("expiresInSeconds", integer(60, 86_400)),
+        ],
+    )
+}
+
+fn created() -> Value {
+    let number = || json!({ "type": "integer" });
+    object(&[
+        ("id", text()),
+        ("slug", text()),
+        ("status", status()),
+        ("checkoutUrl", url()),
+        ("amount", reference("Amount")),
+        ("fee", units()),
+        ("net", units()),
+        ("description", text()),
+        ("expiresAt", time()),
+        ("createdAt", time()),
+        ("amountFormatted", text()),
+        ("currency", currency()),
+        ("precision", number()),
+        ("usdEquivalentCents", number()),
+    ])
+}
+
+/// The exceptions of a payment, in the words of the interface.
+fn exceptions() -> Value {
+    array(words(&[
+        "underpaid",
+        "overpaid",
+        "paid_again",
+        "paid_late",
+        "paid_after_cancel",
+        "paid_after_failure",
+        "wrong_currency",
+        "self_transfer",
+        "settlement_reversed",
+        "manual",
+    ]))
+}
+
+fn transfer() -> Value {
+    let dispositions = ["counted", "surplus", "late", "after_cancel", "after_failure", "wrong_currency", "self", "fee"];
+    object(&[
+        ("txId", text()),
+        ("opIndex", count()),
+        ("blockNum", nullable(count())),
+        ("blockTime", nullable(time())),
+        ("from", text()),
+        ("to", text()),
+        ("amount", reference("Sum")),
+        ("memo", text()),
+        ("finality", words(&["reversible", "irreversible", "orphaned"])),
+        ("disposition", words(&dispositions)),
+        ("route", words(&["wallet", "x402", "manual"])),
+        ("memoNormalized", described(boolean(), "Whether the memo said more than its payment's name.")),
+    ])
+}
+
+fn payment() -> Value {
+    let refund = object(&[("txId", text()), ("opIndex", count()), ("amount", reference("Sum")), ("at", time())]);
+    let resolution = object(&[
+        ("kind", words(&["accepted", "refunded", "ignored"])),
+        ("by", text()),
+        ("at", time()),
+        ("note", text()),
+        ("txId", nullable(text())),
+    ]);
+    let mut members = vec![
+        ("id", text()),
+        ("merchantId", text()),
+        ("status", status()),
+        ("checkoutUrl", url()),
+        ("slug", text()),
+        ("amount", reference("Amount")),
+        ("fee", units()),
+        ("net", units()),
+        ("description", text()),
+        ("metadata", reference("Metadata")),
+        ("redirectUrl", nullable(given_url())),
+        ("cancelUrl", nullable(given_url())),
+        ("expiresAt", time()),
+        ("completedAt", nullable(time())),
+        ("createdAt", time()),
+        ("updatedAt", time()),
+        ("amountFormatted", text()),
+        ("currency", currency()),
+        ("precision", count()),
+        ("usdEquivalentCents", count()),
+        ("redirectionUrl", nullable(given_url())),
+        ("merchantName", text()),
+        ("merchantIconUrl", nullable(given_url())),
+        ("providerId", words(&["hive"])),
+        ("internalId", nullable(text())),
+        ("payTo", text()),
+        ("memo", text()),
+        ("exceptions", exceptions()),
+        ("transfers", list("Transfer")),
+        ("refunds", array(refund)),
+        ("resolution", nullable(resolution)),
+        ("needsAttention", boolean()),
+        ("txId", nullable(text())),
+        ("txHint", nullable(text())),
+        ("previousStatus", nullable(status())),
+        ("statusReason", nullable(text())),
+        ("cancelledBy", nullable(words(&["customer", "merchant"]))),
+        ("sequence", count()),
+        ("expired", boolean()),
+        ("rateAt", nullable(time())),
+        ("livemode", boolean()),
+    ];
+    for name in ["amountPaid", "amountRemaining", "amountOverpaid", "amountLate", "amountRefunded"] {
+        members.push((name, units()));
+    }
+    object(&members)
+}
+
+/// What a customer's page shows of a payment, and what follows it.
+fn live_status() -> Value {
+    let phases = ["waiting", "part", "seen", "checking", "processing", "completed", "cancelled", "expired", "failed"];
+    object(&[
+        ("id", text()),
+        ("status", status()),
+        ("completedAt", nullable(time())),
+        ("expired", boolean()),
+        ("sequence", count()),
+        ("phase", words(&phases)),
+        ("version", described(text(), "Another text whenever the page would look otherwise.")),
+        ("headline", described(text(), "In the language of the request.")),
+        ("message", described(text(), "In the language of the request.")),
+        ("amountRemaining", units()),
+    ])
+}
+
+fn volume() -> Value {
+    let day = object(&[
+        ("day", json!({ "type": "string", "format": "date" })),
+        ("opened", count()),
+        ("completed", count()),
+        ("ended", described(count(), "Payments that ended otherwise.")),
+        ("hive", units()),
+        ("hbd", units()),
+        ("usdCents", count()),
+    ]);
+    let median =
+        described(nullable(count()), "Milliseconds from creation to completion, of half of the payments at most.");
+    object(&[("days", array(day)), ("medianMsToPay", median)])
+}
+
+/// The body of a webhook: the same bytes in the list, in the stream and in what is sent.
+fn event() -> Value {
+    let data = object(&[
+        ("id", text()),
+        ("paymentId", text()),
+        ("merchantId", text()),
+        ("status", status()),
+        ("previousStatus", status()),
+        ("providerId", words(&["hive"])),
+        ("internalId", nullable(text())),
+        ("sequence", count()),
+        ("exceptions", exceptions()),
+        ("metadata", reference("Metadata")),
+        ("livemode", boolean()),
+    ]);
+    object(&[
+        ("type", words(&["payment.status_changed"])),
+        ("id", text()),
+        ("createdAt", time()),
+        ("timestamp", time()),
+        ("data", data),
+    ])
+}
+
+fn unmatched() -> Value {
+    let reasons = [
+        "no_session",
+        "ambiguous_memo",
+        "encrypted_memo",
+        "unknown_session",
+        "other_account",
+        "session_full",
+        "unsupported_operation",
+    ];
+    object(&[
+        ("id", text()),
+        ("status", words(&["open", "assigned", "ignored"])),
+        ("reason", words(&reasons)),
+        ("txId", text()),
+        ("opIndex", count()),
+        ("blockNum", count()),
+        ("blockTime", time()),
+        ("from", text()),
+        ("to", text()),
+        ("amount", reference("Sum")),
+        ("memo", text()),
+        ("paymentId", nullable(text())),
+        ("handledBy", nullable(text())),
+        ("handledAt", nullable(time())),
+        ("note", nullable(text())),
+    ])
+}
+
+fn refund_plan() -> Value {
+    let owed = object(&[("to", text()), ("amount", reference("Sum"))]);
+    object(&[
+        ("paymentId", text()),
+        ("from", text()),
+        ("to", text()),
+        ("amount", reference("Sum")),
+        ("memo", text()),
+        ("operation", json!({ "description": "The transfer as wallets take it.", "type": ["array", "object"] })),
+        ("uri", text()),
+        ("hivesignerUrl", url()),
+        ("owed", array(owed)),
+    ])
+}

@@ -1,0 +1,93 @@
+//! The shapes of payments by programs.
+
+use engine::x402::NETWORK;
+use serde_json::{Value, json};
+
+use super::schemas::{array, boolean, count, described, object, open, optional, text, time, units, with, words};
+
+/// Adds every schema of x402.
+pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
+    let network = || words(&[NETWORK]);
+    add("PaymentRequired", payment_required());
+    let paid = [
+        ("success", json!({ "type": "boolean", "const": true })),
+        ("txId", text()),
+        ("payer", text()),
+        ("sessionId", text()),
+        ("status", words(&["completed"])),
+    ];
+    add("Paid", object(&paid));
+    add("Networks", array(network()));
+    let whatever = || described(open(object(&[])), "Nothing yet.");
+    let kind = object(&[
+        ("x402Version", json!({ "type": "integer", "enum": [1, 2] })),
+        ("scheme", words(&["exact"])),
+        ("network", network()),
+        ("extra", whatever()),
+    ]);
+    add("Supported", object(&[("kinds", array(kind)), ("extensions", array(text())), ("signers", whatever())]));
+    add("X402Health", object(&[("status", words(&["ok"])), ("network", network()), ("headBlock", count())]));
+    add(
+        "X402Request",
+        json!({
+            "type": "object",
+            "description": "A payment for a session of ours (`sessionId`) or for another server (`paymentRequirements`).",
+            "required": ["paymentPayload"],
+            "properties": {
+                "sessionId": { "type": "string" },
+                "paymentPayload": { "type": "object" },
+                "paymentRequirements": { "type": "object" },
+            },
+        }),
+    );
+    let verdict = [("payer", text()), ("invalidReason", text()), ("invalidMessage", text()), ("transaction", text())];
+    add("Verified", with(object(&[("isValid", boolean())]), &verdict));
+    let outcome = [
+        ("payer", text()),
+        ("errorReason", text()),
+        ("errorMessage", text()),
+        ("blockNum", count()),
+        ("amount", units()),
+    ];
+    let settled = [("success", boolean()), ("txId", text()), ("transaction", text()), ("network", network())];
+    add("Settled", with(object(&settled), &outcome));
+}
+
+/// What is asked of a program, beside the members of every refusal. A payment whose outcome is open asks for nothing:
+/// then `accepts` is missing, and `txId` says what to look for.
+fn payment_required() -> Value {
+    let extra = with(
+        object(&[("sessionId", text()), ("memo", text())]),
+        &[("feeAccount", text()), ("feeAmount", text()), ("netAmount", text()), ("feeMemo", text())],
+    );
+    let accepted = object(&[
+        ("x402Version", json!({ "type": "integer", "const": 1 })),
+        ("scheme", words(&["exact"])),
+        ("network", words(&[NETWORK])),
+        ("maxAmountRequired", text()),
+        ("resource", text()),
+        ("description", text()),
+        ("mimeType", text()),
+        ("payTo", text()),
+        ("validBefore", time()),
+        ("asset", text()),
+        ("maxTimeoutSeconds", count()),
+        ("extra", extra),
+    ]);
+    let own = optional(&[
+        ("x402Version", json!({ "type": "integer", "const": 1 })),
+        ("accepts", array(accepted)),
+        ("success", boolean()),
+        ("errorReason", text()),
+        ("errorMessage", text()),
+        ("payer", text()),
+        ("sessionId", text()),
+        ("status", text()),
+        ("txId", text()),
+    ]);
+    let standard = [("statusCode", count()), ("statusMessage", text()), ("code", text()), ("reason", text())];
+    let mut schema = with(own, &standard);
+    schema = with(schema, &[("error", text()), ("requestId", text())]);
+    schema["required"] = json!(["error", "statusCode", "statusMessage", "code", "reason", "requestId"]);
+    schema
+}

@@ -1,0 +1,101 @@
+//! Every answer of every journey is held against the interface's description.
+
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use super::{http::Answer, shared};
+
+thread_local! {
+    /// The gateway that describes itself answers, too, while it starts.
+    static IS_ASKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The description, and what was made of its parts.
+struct Description {
+    document: Value,
+    validators: Mutex<BTreeMap<String, Arc<Validator>>>,
+}
+
+/// Panics when an answer has a status, a content type or a shape that its operation is not described with.
+#[track_caller]
+pub(super) fn check(method: &str, path: &str, answer: &Answer) {
+    if IS_ASKING.get() {
+        return;
+    }
+    let description = unjudged(description);
+    if let Err(why) = description.judge(method, path, answer) {
+        panic!("{method} {path} is not described so: {why}: {} {}", answer.status, answer.text());
+    }
+}
+
+/// Does something whose answers are not judged: what they would be judged by is only being fetched.
+pub(super) fn unjudged<T>(ask: impl FnOnce() -> T) -> T {
+    let before = IS_ASKING.replace(true);
+    let answer = ask();
+    IS_ASKING.set(before);
+    answer
+}
+
+fn description() -> &'static Description {
+    static DESCRIPTION: OnceLock<Description> = OnceLock::new();
+    DESCRIPTION.get_or_init(|| {
+        let document = shared().api.get("/openapi.json").send().ok(200);
+        Description { document, validators: Mutex::default() }
+    })
+}
+
+impl Description {
+    fn judge(&self, method: &str, path: &str, answer: &Answer) -> Result<(), String> {
+        let Some(operation) = self.operation(method, path) else { return Ok(()) };
+        let described = &operation["responses"][answer.status.to_string()];
+        if !described.is_object() {
+            return Err("no such status".to_owned());
+        }
+        let media_type = answer.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default();
+        let content = &described["content"];
+        if answer.body.is_empty() || content.get("*/*").is_some() {
+            return Ok(());
+        }
+        let schema = match content.get(media_type) {
+            Some(content) => &content["schema"],
+            None => return Err(format!("no such content type as {media_type:?}")),
+        };
+        if media_type != "application/json" {
+            return Ok(());
+        }
+        let body = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
+        let errors: Vec<String> =
+            self.validator(schema).iter_errors(&body).map(|e| format!("{}: {e}", e.instance_path)).collect();
+        if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+    }
+
+    /// Finds what an address does; one that is named goes before one with a placeholder.
+    fn operation(&self, method: &str, path: &str) -> Option<&Value> {
+        let paths = self.document["paths"].as_object()?;
+        let asked: Vec<&str> = path.split('/').collect();
+        let fits = |template: &str| {
+            let parts: Vec<&str> = template.split('/').collect();
+            let is_same = |(part, asked): (&&str, &&str)| part.starts_with('{') && !asked.is_empty() || part == asked;
+            parts.len() == asked.len() && parts.iter().zip(&asked).all(is_same)
+        };
+        let fitting = paths.iter().filter(|(template, _)| fits(template));
+        let (_, found) = fitting.min_by_key(|(template, _)| template.matches('{').count())?;
+        found.get(method)
+    }
+
+    fn validator(&self, schema: &Value) -> Arc<Validator> {
+        let mut validators = self.validators.lock().unwrap_or_else(|broken| broken.into_inner());
+        let made = validators.entry(schema.to_string()).or_insert_with(|| {
+            let whole = json!({ "allOf": [schema], "components": self.document["components"] });
+            let options = jsonschema::options().should_validate_formats(true);
+            Arc::new(options.build(&whole).expect("a schema"))
+        });
+        Arc::clone(made)
+    }
+}
