@@ -18,6 +18,9 @@ use crate::harness::{Answer, Api, Ask, Ledger, PATIENCE, Payer, Stopwatch, pause
 /// How long one waits before asking again.
 const AGAIN: Duration = Duration::from_millis(25);
 
+/// How long a kill waits for the answer that it wants to follow.
+const A_MOMENT: Duration = Duration::from_millis(800);
+
 /// Where everything is, and what came of it so far.
 pub(super) struct World {
     gateway: Mutex<Option<Api>>,
@@ -67,6 +70,15 @@ impl World {
 
     pub(super) fn counts(&self) -> BTreeMap<&'static str, u64> {
         locked(&self.counts).clone()
+    }
+
+    /// Waits until one more of these was counted, or not much longer.
+    pub(super) fn until_next(&self, what: &str) {
+        let counted = || locked(&self.counts).get(what).copied();
+        let (before, watch) = (counted(), Stopwatch::start());
+        while counted() == before && watch.elapsed() < A_MOMENT {
+            pause(Duration::from_micros(50));
+        }
     }
 
     /// Notes a promise that was broken.
