@@ -97,25 +97,28 @@ def plot(rows):
     names = {4: "10⁴", 5: "10⁵", 6: "10⁶", 7: "10⁷", 8: "10⁸"}
 
     def chart(at, title, unit, lines):
-        top = max(value for _, _, values in lines for value in values) * 1.15
+        highest = max(value for _, _, values in lines for value in values) * 1.1
+        step_of = 10 ** math.floor(math.log10(highest / 4))
+        top = 4 * step_of * math.ceil(highest / 4 / step_of)
         x = lambda count: at + left + (math.log10(count) - lows) / (highs - lows + 0.15) * (width - left - 20)
         y = lambda value: 40 + (height - 40 - bottom) * (1 - value / top)
         out = [f'<text x="{at + left}" y="22" class="title">{title}</text>']
         for step in range(5):
             value = top * step / 4
-            label = f"{value / 1000:.1f}k" if top >= 10_000 else f"{value:.0f}"
+            label = f"{value:,.0f}"
             out.append(f'<path class="grid" d="M{at + left} {y(value):.1f}H{at + width - 10}"/>')
             out.append(f'<text x="{at + left - 6}" y="{y(value) + 4:.1f}" class="end">{label}</text>')
         for power in range(lows, highs + 1):
             out.append(f'<text x="{x(10 ** power):.1f}" y="{height - bottom + 18}" class="mid">{names.get(power, power)}</text>')
         out.append(f'<text x="{at + (left + width) / 2:.1f}" y="{height - 8}" class="mid">open payments in the store</text>')
         out.append(f'<text transform="translate({at + 14} {(40 + height - bottom) / 2:.1f}) rotate(-90)" class="mid">{unit}</text>')
-        for number, (name, colour, values) in enumerate(lines):
+        for name, colour, values in lines:
             points = [(x(row["payments"]), y(value)) for row, value in zip(rows, values)]
             path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
             out.append(f'<polyline points="{path}" stroke="{colour}" class="line"/>')
             out += [f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3.5" fill="{colour}"/>' for px, py in points]
-            out.append(f'<text x="{at + width - 14}" y="{52 + 16 * number}" class="end" style="fill:{colour}">{name}</text>')
+            middle = len(points) // 2
+            out.append(f'<text x="{points[middle][0]:.1f}" y="{points[middle][1] - 10:.1f}" class="mid" style="fill:{colour}">{name}</text>')
         return out
 
     of = lambda figure: [row[figure] for row in rows]
