@@ -134,7 +134,7 @@ pub struct Layers {
 }
 
 /// Variables that commands read themselves, and that are no settings.
-const NO_SETTINGS: [&str; 1] = ["HIVETILL_KEY"];
+const NO_SETTINGS: [&str; 2] = ["HIVETILL_KEY", "HIVETILL_API_KEY"];
 
 /// Returns the process's variables. This is the only place that reads them.
 #[must_use]
@@ -552,6 +552,8 @@ mod tests {
         let variables = vec![("HIVETILL_LISEN".to_owned(), "x".to_owned())];
         let error = Config::load(Layers { variables, ..Layers::default() }).expect_err("unknown").to_string();
         assert!(error.contains("HIVETILL_LISEN"), "{error}");
+        let variables = NO_SETTINGS.map(|name| (name.to_owned(), "x".to_owned())).to_vec();
+        Config::load(Layers { variables, ..Layers::default() }).expect("what a command reads itself is no setting");
         let pairs = vec!["max_awake=1".to_owned()];
         let error = Config::load(Layers { pairs, ..Layers::default() }).expect_err("unknown").to_string();
         assert!(error.contains("did you mean `session.max_awake`?"), "{error}");
