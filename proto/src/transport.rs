@@ -85,10 +85,11 @@ impl Engine {
         ComplianceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the billing service.
+    /// Returns the client of the billing service. Its overview names every merchant in one message: of twenty thousand it
+    /// is larger than the 4 MB that are read of others.
     #[must_use]
     pub fn billing(&self) -> BillingClient<Transport> {
-        BillingClient::new(self.transport.clone())
+        BillingClient::new(self.transport.clone()).max_decoding_message_size(64 * 1024 * 1024)
     }
 
     /// Returns the client of the checkout's service.
