@@ -1,9 +1,9 @@
 //! The one table of errors: reason, gRPC code, HTTP status, code of the REST interface.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, error::Error};
 
 use prost::Message;
-use tonic::{Code, Status};
+use tonic::{Code, Status, TimeoutExpired};
 
 pub use crate::v1::Reason;
 use crate::v1::{ErrorDetails, FieldViolation};
@@ -383,8 +383,13 @@ impl From<ApiError> for Status {
 impl From<Status> for ApiError {
     fn from(status: Status) -> Self {
         let details = (!status.details().is_empty()).then(|| ErrorDetails::decode(status.details()).ok()).flatten();
+        // A call that its connection dropped before it was sent is cancelled, too: the engine has gone.
+        let code = match status.code() {
+            Code::Cancelled if !is_out_of_time(&status) => Code::Unavailable,
+            code => code,
+        };
         let Some(details) = details else {
-            return Self::new(reason_of_bare(status.code()));
+            return Self::new(reason_of_bare(code));
         };
         match Reason::try_from(details.reason) {
             Ok(reason) if reason != Reason::Unspecified => Self {
@@ -394,9 +399,14 @@ impl From<Status> for ApiError {
                 retry_after_seconds: details.retry_after_seconds,
             },
             // A newer engine's word that we do not know: its code still says what kind it is.
-            _ => Self { retry_after_seconds: details.retry_after_seconds, ..Self::new(reason_of_bare(status.code())) },
+            _ => Self { retry_after_seconds: details.retry_after_seconds, ..Self::new(reason_of_bare(code)) },
         }
     }
+}
+
+/// Says whether our own end gave up waiting.
+fn is_out_of_time(status: &Status) -> bool {
+    std::iter::successors(status.source(), |&error| error.source()).any(|error| error.is::<TimeoutExpired>())
 }
 
 /// What a status without details means: it comes from the transport or from tonic itself, not from our engine.
@@ -482,6 +492,14 @@ mod tests {
             assert!(error.http() >= 500, "{code:?}");
             assert!(!error.message.contains("10.0.0.7"), "{code:?}");
         }
+    }
+
+    #[test]
+    fn a_call_that_was_never_sent_did_not_run_out_of_time() {
+        let reason = |status| ApiError::from(status).reason;
+        assert_eq!(reason(Status::cancelled("operation was canceled")), Reason::EngineUnavailable);
+        assert_eq!(reason(Status::from_error(Box::new(TimeoutExpired(())))), Reason::Timeout);
+        assert_eq!(reason(Status::deadline_exceeded("too late")), Reason::Timeout);
     }
 
     #[test]
