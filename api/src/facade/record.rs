@@ -80,11 +80,11 @@ pub(super) fn word<T: Copy, E>(
     words.words.iter().find(|word| word.eq_ignore_ascii_case(bare)).copied().unwrap_or("unknown")
 }
 
-static STATUS_WORDS: Words = Words {
+pub(super) static STATUS_WORDS: Words = Words {
     prefix: "PAYMENT_STATUS_",
     words: &["pending", "processing", "completed", "failed", "user_cancelled", "system_cancelled"],
 };
-static EXCEPTION_WORDS: Words = Words {
+pub(super) static EXCEPTION_WORDS: Words = Words {
     prefix: "PAYMENT_EXCEPTION_",
     words: &[
         "underpaid",
@@ -99,14 +99,16 @@ static EXCEPTION_WORDS: Words = Words {
         "manual",
     ],
 };
-static FINALITY_WORDS: Words = Words { prefix: "FINALITY_", words: &["reversible", "irreversible", "orphaned"] };
-static DISPOSITION_WORDS: Words = Words {
+pub(super) static FINALITY_WORDS: Words =
+    Words { prefix: "FINALITY_", words: &["reversible", "irreversible", "orphaned"] };
+pub(super) static DISPOSITION_WORDS: Words = Words {
     prefix: "DISPOSITION_",
     words: &["counted", "surplus", "late", "after_cancel", "after_failure", "wrong_currency", "self", "fee"],
 };
-static ROUTE_WORDS: Words = Words { prefix: "ROUTE_", words: &["wallet", "x402", "manual"] };
-static CANCELLED_BY_WORDS: Words = Words { prefix: "CANCELLED_BY_", words: &["customer", "merchant"] };
-static RESOLUTION_WORDS: Words = Words { prefix: "RESOLUTION_KIND_", words: &["accepted", "refunded", "ignored"] };
+pub(super) static ROUTE_WORDS: Words = Words { prefix: "ROUTE_", words: &["wallet", "x402", "manual"] };
+pub(super) static CANCELLED_BY_WORDS: Words = Words { prefix: "CANCELLED_BY_", words: &["customer", "merchant"] };
+pub(super) static RESOLUTION_WORDS: Words =
+    Words { prefix: "RESOLUTION_KIND_", words: &["accepted", "refunded", "ignored"] };
 
 pub(super) fn exception_word(wire: i32) -> &'static str {
     let read = PaymentException::try_from(wire);

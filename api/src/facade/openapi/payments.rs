@@ -6,6 +6,7 @@ use super::schemas::{
     array, boolean, count, currency, described, given_url, integer, list, longest, nullable, object, optional, page,
     reference, status, text, time, units, url, with, words,
 };
+use crate::facade::{astray, record};
 
 /// Adds every schema of payments.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
@@ -31,7 +32,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("Candidates", object(&[("data", array(candidate))]));
     add("Assign", object(&[("paymentId", text())]));
     add("Ignore", optional(&[("note", nullable(text()))]));
-    let kind = words(&["accepted", "refunded", "ignored"]);
+    let kind = words(record::RESOLUTION_WORDS.words);
     add("Resolve", with(object(&[("kind", kind)]), &[("note", nullable(text())), ("txId", nullable(text()))]));
     add("RefundPlan", refund_plan());
 }
@@ -91,22 +92,10 @@ fn created() -> Value {
 
 /// The exceptions of a payment, in the words of the interface.
 fn exceptions() -> Value {
-    array(words(&[
-        "underpaid",
-        "overpaid",
-        "paid_again",
-        "paid_late",
-        "paid_after_cancel",
-        "paid_after_failure",
-        "wrong_currency",
-        "self_transfer",
-        "settlement_reversed",
-        "manual",
-    ]))
+    array(words(record::EXCEPTION_WORDS.words))
 }
 
 fn transfer() -> Value {
-    let dispositions = ["counted", "surplus", "late", "after_cancel", "after_failure", "wrong_currency", "self", "fee"];
     object(&[
         ("txId", text()),
         ("opIndex", count()),
@@ -116,9 +105,9 @@ fn transfer() -> Value {
         ("to", text()),
         ("amount", reference("Sum")),
         ("memo", text()),
-        ("finality", words(&["reversible", "irreversible", "orphaned"])),
-        ("disposition", words(&dispositions)),
-        ("route", words(&["wallet", "x402", "manual"])),
+        ("finality", words(record::FINALITY_WORDS.words)),
+        ("disposition", words(record::DISPOSITION_WORDS.words)),
+        ("route", words(record::ROUTE_WORDS.words)),
         ("memoNormalized", described(boolean(), "Whether the memo said more than its payment's name.")),
     ])
 }
@@ -126,7 +115,7 @@ fn transfer() -> Value {
 fn payment() -> Value {
     let refund = object(&[("txId", text()), ("opIndex", count()), ("amount", reference("Sum")), ("at", time())]);
     let resolution = object(&[
-        ("kind", words(&["accepted", "refunded", "ignored"])),
+        ("kind", words(record::RESOLUTION_WORDS.words)),
         ("by", text()),
         ("at", time()),
         ("note", text()),
@@ -169,7 +158,7 @@ fn payment() -> Value {
         ("txHint", nullable(text())),
         ("previousStatus", nullable(status())),
         ("statusReason", nullable(text())),
-        ("cancelledBy", nullable(words(&["customer", "merchant"]))),
+        ("cancelledBy", nullable(words(record::CANCELLED_BY_WORDS.words))),
         ("sequence", count()),
         ("expired", boolean()),
         ("rateAt", nullable(time())),
@@ -238,19 +227,10 @@ fn event() -> Value {
 }
 
 fn unmatched() -> Value {
-    let reasons = [
-        "no_session",
-        "ambiguous_memo",
-        "encrypted_memo",
-        "unknown_session",
-        "other_account",
-        "session_full",
-        "unsupported_operation",
-    ];
     object(&[
         ("id", text()),
-        ("status", words(&["open", "assigned", "ignored"])),
-        ("reason", words(&reasons)),
+        ("status", words(astray::STATUS_WORDS.words)),
+        ("reason", words(astray::REASON_WORDS.words)),
         ("txId", text()),
         ("opIndex", count()),
         ("blockNum", count()),

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::facade::record;
+
 /// Returns every schema by name. What is answered has the members it is said to have and no others; what is asked may hold
 /// more than we read.
 pub(super) fn all() -> Value {
@@ -125,7 +127,7 @@ pub(super) fn currency() -> Value {
 }
 
 pub(super) fn status() -> Value {
-    words(&["pending", "processing", "completed", "failed", "user_cancelled", "system_cancelled"])
+    words(record::STATUS_WORDS.words)
 }
 
 pub(super) fn reference(name: &str) -> Value {
