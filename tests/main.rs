@@ -38,7 +38,7 @@ mod tidy;
 mod webhooks;
 mod x402;
 
-use std::process::ExitCode;
+use std::{num::NonZero, process::ExitCode};
 
 /// Gathers the tests of a module under their full names; a test that is written and not listed is unused code.
 macro_rules! tests {
@@ -57,7 +57,10 @@ fn title(module: &str, name: &str) -> String {
 }
 
 fn main() -> ExitCode {
-    let arguments = libtest_mimic::Arguments::from_args();
+    let mut arguments = libtest_mimic::Arguments::from_args();
+    // Tests wait for processes, blocks and deadlines more than they compute: two to a core.
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    arguments.test_threads.get_or_insert(cores * 2);
     let all = [
         tidy::tests(),
         spec::all(),
