@@ -1,6 +1,6 @@
 //! What merchants ask about money that went astray: their unmatched transfers, decisions about payments, refunds.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use engine::{
     account::AccountName,
@@ -8,9 +8,8 @@ use engine::{
     ledger::{MemoMatch, Place, match_memo},
     merchant::Merchant,
     payment::{Attachment, Command, Payment, Rejection, Resolution, Route},
-    time::Timestamp,
 };
-use storage::{Batch, Handling, StrayKey, Unmatched, Vicinity, Write};
+use storage::{Batch, Handling, ReadError, StrayKey, Unmatched, Vicinity, Write};
 
 use crate::{
     Gateway, GatewayError,
@@ -27,6 +26,8 @@ const CANDIDATES_AFTER: Duration = Duration::from_secs(60);
 const MAX_CANDIDATES: usize = 20;
 /// Payments looked at for candidates.
 const LOOKED_AT: usize = 200;
+/// How old a session may be that a transfer still waits for.
+const WAITS: Duration = Duration::from_secs(400 * 86_400);
 /// Who puts a transfer to a session where its own memo says so.
 pub(crate) const BY_MEMO: &str = "memo";
 
@@ -213,15 +214,39 @@ fn name_of(Place { block_num, tx_in_block, op_in_tx }: Place) -> String {
     format!("{block_num}-{tx_in_block}-{op_in_tx}")
 }
 
+/// Returns those of some sessions that a transfer waits for: it came before them, and is theirs before they expire.
+pub(crate) async fn awaited(
+    context: &Context,
+    sessions: impl Iterator<Item = PaymentId>,
+) -> Result<BTreeSet<PaymentId>, ReadError> {
+    let store = &context.env.store;
+    let mut awaited = BTreeSet::new();
+    // Hardly ever does anything wait for anybody.
+    if store.waiting_for_sessions(None, 1).await?.is_empty() {
+        return Ok(awaited);
+    }
+    let not_before = context.now().minus(WAITS);
+    let last_account = AccountName::parse("zzzzzzzzzzzzzzzz").expect("a name of sixteen letters");
+    let last_place = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
+    for id in sessions.filter(|id| id.made_at() >= not_before) {
+        let just_before = (PaymentId::from_bits(id.bits().wrapping_sub(1)), last_account.clone(), last_place);
+        let first = store.waiting_for_sessions(Some(just_before), 1).await?.pop();
+        if first.is_some_and(|(waits_for, ..)| waits_for == id) {
+            awaited.insert(id);
+        }
+    }
+    Ok(awaited)
+}
+
 /// Puts transfers to the sessions they name that have appeared since: restored, or opened by another engine. Looks at
 /// a few at a time, from `after` on; returns where the next look begins.
 pub(crate) async fn attach_waiting(
     context: &Context,
     sessions: &ractor::ActorRef<sessions::Msg>,
     after: Option<StrayKey>,
-    not_before: Timestamp,
 ) -> Option<StrayKey> {
     const AT_ONCE: usize = 100;
+    let not_before = context.now().minus(WAITS);
     let waiting = match context.env.store.waiting_for_sessions(after, AT_ONCE).await {
         Ok(waiting) => waiting,
         Err(error) => {
@@ -250,9 +275,15 @@ pub(crate) async fn attach_waiting(
         }
         match answer.await {
             Ok(Ok(_)) => tracing::info!(payment.id = %id, "payment {id} has appeared; its transfer is attached"),
-            // The chain was read again meanwhile, and the session has it.
-            Ok(Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, .. })) => {
-                let handling = Handling::Assigned { payment: id, by: BY_MEMO.to_owned(), at: context.now() };
+            Ok(Err(SessionError::Rejected { rejection, .. })) => {
+                let handling = match rejection {
+                    // The chain was read again meanwhile, and the session has it.
+                    Rejection::Unchanged { .. } => {
+                        Handling::Assigned { payment: id, by: BY_MEMO.to_owned(), at: context.now() }
+                    }
+                    // It never will be the session's. The merchant still has it; the session waits for it no more.
+                    _ => Handling::Open,
+                };
                 let write = Write::Handle { account, place, handling };
                 if let Err(error) = context.env.store.commit(Batch::of(write)).await {
                     context.give_up_on(&error);

@@ -22,8 +22,6 @@ const MAX_PATIENCE: u32 = 150;
 const BATCH: usize = 500;
 /// How often dead idempotency keys are forgotten.
 const FORGET_INTERVAL: Duration = Duration::from_secs(300);
-/// How old a session may be that a transfer still waits for.
-const STRAYS_WAIT: Duration = Duration::from_secs(400 * 86_400);
 /// How often it looks for invoices whose session ended without its money, and how soon after a failure it tries again.
 const BILL_INTERVAL: Duration = Duration::from_secs(3_600);
 const BILL_RETRY: Duration = Duration::from_secs(60);
@@ -130,9 +128,8 @@ impl Actor for Housekeeper {
             }
             self.forget_keys(round).await;
             self.bill(round).await;
-            let not_before = self.context.now().minus(STRAYS_WAIT);
             let after = round.strays_after.take();
-            round.strays_after = astray::attach_waiting(&self.context, &self.sessions, after, not_before).await;
+            round.strays_after = astray::attach_waiting(&self.context, &self.sessions, after).await;
         }
         round.next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
         Ok(())

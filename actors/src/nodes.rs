@@ -88,6 +88,8 @@ struct Health {
     asked_last_until: Timestamp,
     is_checked: bool,
     answered_at: Option<Timestamp>,
+    /// The newest irreversible block it told of.
+    irreversible_num: u32,
 }
 
 /// How a ledger node is, as far as it was asked.
@@ -246,6 +248,7 @@ impl Nodes {
                 }
                 Ok(head) => {
                     slot.metrics.told_head(head.block_id.number());
+                    slot.with_health(|health| health.irreversible_num = head.irreversible_num);
                     heads.push(head);
                 }
                 Err(error) => last = format!("{}: {error}", slot.node.name()),
@@ -313,16 +316,24 @@ impl Nodes {
         self.ask(|node| node.blocks(from, count)).await
     }
 
-    /// Returns what was paid by itself in an irreversible block, as the first node that knows tells it. Many nodes keep
-    /// no account history; that is no fault of theirs, and leaves their place in the order alone.
+    /// Returns what was paid by itself in an irreversible block, as the first node that has the block tells it: of one
+    /// that it does not have, a node tells nothing, which reads as if nothing had happened. Many nodes keep no account
+    /// history; that is no fault of theirs, and leaves their place in the order alone.
     pub(crate) async fn virtual_transfers(&self, block_num: u32) -> Result<Vec<Transfer>, NodesError> {
         let mut last = "no node is configured".to_owned();
         for slot in self.in_order() {
-            let asked = match self.check(slot).await {
-                Ok(()) => slot.node.virtual_transfers(block_num).await,
-                Err(error) => Err(error),
+            let asked = async {
+                self.check(slot).await?;
+                if slot.health().irreversible_num < block_num {
+                    let head = slot.node.head().await?;
+                    slot.with_health(|health| health.irreversible_num = head.irreversible_num);
+                    if head.irreversible_num < block_num {
+                        return Err(NodeError::Unreadable("it is behind".to_owned()));
+                    }
+                }
+                slot.node.virtual_transfers(block_num).await
             };
-            match asked {
+            match asked.await {
                 Ok(transfers) => return Ok(transfers),
                 Err(error) => last = format!("{}: {error}", slot.node.name()),
             }

@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 
 use crate::{
+    astray,
     context::Context,
     payment::{self, Order, PaymentActor, SessionError, read_failed},
 };
@@ -315,7 +316,15 @@ impl Sessions {
                 return Ok(());
             }
             roster.expiry.after = due.last().copied();
-            for (_, id) in due {
+            let awaited = match astray::awaited(&self.context, due.iter().map(|(_, id)| *id)).await {
+                Ok(awaited) => awaited,
+                Err(error) => {
+                    read_failed(&self.context, &error);
+                    return Ok(());
+                }
+            };
+            // What its money came before takes that first; a later sweep sees what became of it.
+            for (_, id) in due.into_iter().filter(|(_, id)| !awaited.contains(id)) {
                 roster.expiry.under_way += 1;
                 let ticket = Ticket(myself.clone());
                 let command = Command::Expire { irreversible_time: to };

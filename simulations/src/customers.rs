@@ -18,7 +18,11 @@ use engine::{
 };
 use storage::Handling;
 
-use self::agents::{facilitate, settle};
+use self::{
+    agents::{facilitate, settle},
+    elsewhere::{hand_over, open_elsewhere},
+    wallets::{Agreement, pay, pay_again},
+};
 use crate::{
     hive::Hive,
     observer::Answer,
@@ -29,6 +33,8 @@ use crate::{
 };
 
 mod agents;
+mod elsewhere;
+mod wallets;
 
 /// How often a step is tried that somebody would try again.
 const MAX_TRIES: u32 = 25;
@@ -46,6 +52,8 @@ pub(crate) struct People {
     pub(crate) merchants: BTreeMap<usize, Shop>,
     payloads: BTreeMap<(u32, usize), Payload>,
     facilitated: BTreeMap<u32, PaymentPayload>,
+    /// Sessions of another engine that are not in the store here.
+    elsewhere: BTreeMap<u32, Payment>,
     /// Calls that have not been answered.
     calls: BTreeMap<u64, (Action, u32)>,
     next_call: u64,
@@ -93,6 +101,17 @@ pub(crate) fn account(merchant: usize, other: bool) -> String {
     format!("{}-{}", if other { "else" } else { "shop" }, char::from(b'a' + u8::try_from(merchant % 26).unwrap_or(0)))
 }
 
+impl Session {
+    fn of(payment: Payment) -> Self {
+        let fee = match &payment.quote.fee_mode {
+            FeeMode::Invoice => None,
+            FeeMode::Split { account } => Some((account.to_string(), payment.quote.fee_units)),
+        };
+        let Payment { id, merchant, slug, pay_to, amount, .. } = payment;
+        Self { id, merchant, slug, pay_to, amount, fee }
+    }
+}
+
 impl People {
     /// Takes the calls that a dead process will never answer.
     pub(crate) fn take_unanswered(&mut self) -> Vec<(Action, u32)> {
@@ -109,6 +128,15 @@ pub(crate) fn act(world: &Arc<World>, gateway: Option<&Gateway>, action: Action,
     match &action {
         Action::Pay { session, payer, units, currency, memo } => {
             pay(world, *session, *payer, Money::new(*units, *currency), *memo, &action, tries);
+        }
+        Action::PayAgain { session, payer, units, currency, every_hours, times } => {
+            let agreement = Agreement {
+                payer: *payer,
+                money: Money::new(*units, *currency),
+                every_hours: *every_hours,
+                times: *times,
+            };
+            pay_again(world, *session, &agreement, &action, tries);
         }
         Action::Trouble(trouble) => world.suffer(trouble),
         _ => call(world, gateway, action, tries),
@@ -143,7 +171,12 @@ fn call(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u3
                 facilitate(&world, &gateway, *agent, *resource, *units).await
             }
             Action::Merchant { merchant, change } => change_merchant(&world, &gateway, *merchant, *change).await,
-            Action::Pay { .. } | Action::Trouble(_) => Again::No,
+            Action::OpenElsewhere { session, merchant, units, lifetime_seconds } => {
+                let money = Money::new(*units, Currency::Hbd);
+                open_elsewhere(&world, &gateway, *session, *merchant, money, *lifetime_seconds).await
+            }
+            Action::HandOver { session } => hand_over(&world, *session).await,
+            Action::Pay { .. } | Action::PayAgain { .. } | Action::Trouble(_) => Again::No,
         };
         world.people().calls.remove(&number);
         if let Again::In(ms) = again {
@@ -239,6 +272,17 @@ async fn change_merchant(world: &Arc<World>, gateway: &Gateway, merchant: usize,
     }
 }
 
+fn draft(amount: Money, lifetime_seconds: Option<u64>) -> Draft {
+    Draft {
+        amount,
+        description: "A blue mug".to_owned(),
+        metadata: Metadata::new(),
+        redirect_url: None,
+        cancel_url: None,
+        lifetime: lifetime_seconds.map(Duration::from_secs),
+    }
+}
+
 async fn create(
     world: &Arc<World>,
     gateway: &Gateway,
@@ -254,14 +298,7 @@ async fn create(
         found => found,
     };
     let Ok(record) = record else { return Again::In(1_000) };
-    let draft = Draft {
-        amount,
-        description: "A blue mug".to_owned(),
-        metadata: Metadata::new(),
-        redirect_url: None,
-        cancel_url: None,
-        lifetime: lifetime_seconds.map(Duration::from_secs),
-    };
+    let draft = draft(amount, lifetime_seconds);
     // Every other shop program sends a key with its order, so that asking again opens nothing new.
     let key = session.is_multiple_of(2).then(|| format!("order-{session}"));
     let key = key.and_then(|key| IdempotencyKey::parse(&key).ok());
@@ -293,12 +330,7 @@ async fn create(
     world.event(Lane::Merchant, "created", Some(session), payment.amount.units, || {
         format!("shop {merchant} opens session {session} over {} until {}", payment.amount, payment.expires_at)
     });
-    let fee = match &payment.quote.fee_mode {
-        FeeMode::Invoice => None,
-        FeeMode::Split { account } => Some((account.to_string(), payment.quote.fee_units)),
-    };
-    let Payment { id, merchant, slug, pay_to, .. } = payment;
-    let known = Session { id, merchant, slug, pay_to, amount, fee };
+    let known = Session::of(payment);
     world.observe(|observer| {
         if let Some(durable) = observer.payments.get_mut(&known.id) {
             durable.session = Some(session);
@@ -360,59 +392,6 @@ async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
         }
         Err(GatewayError::Rejected(_) | GatewayError::TransferAssigned(_)) => Again::No,
         Err(_) => Again::In(1_000),
-    }
-}
-
-// ---- wallets ---------------------------------------------------------------------------------------------------------
-
-fn pay(world: &Arc<World>, session: u32, from: Option<usize>, money: Money, memo: Memo, action: &Action, tries: u32) {
-    let (known, other) = {
-        let people = world.people();
-        let other = people.sessions.range(..session).next_back().map(|(_, other)| other.id);
-        (people.sessions.get(&session).cloned(), other)
-    };
-    let Some(known) = known else {
-        if tries < 5 {
-            world.act_later(2_000, action.clone(), tries + 1);
-        }
-        return;
-    };
-    let from = from.map_or_else(|| known.pay_to.to_string(), payer);
-    let plain = memo_of(known.id);
-    let text = match memo {
-        Memo::Exact | Memo::TwoTransfers => plain,
-        Memo::Noisy => format!("Order 7: {} thank you", plain.to_uppercase()),
-        Memo::Empty => String::new(),
-        Memo::Words => "for the mug".to_owned(),
-        Memo::Encrypted => format!("#{plain}"),
-        Memo::Two => match other {
-            Some(other) => format!("{plain} {}", memo_of(other)),
-            None => "for two mugs".to_owned(),
-        },
-        Memo::Unknown => memo_of(PaymentId::from_bits(known.id.bits() ^ (1 << 5))),
-    };
-    let outcome = {
-        let mut hive = world.hive();
-        let first = if memo == Memo::TwoTransfers { money.units / 2 } else { 0 };
-        let parts = [first, money.units - first].into_iter().filter(|units| *units > 0);
-        let transfer = |units| Hive::transfer(&from, known.pay_to.as_str(), units, money.currency, &text);
-        let transaction = hive.transaction(&from, parts.map(transfer).collect(), Duration::from_secs(60));
-        (hive.id_of(&transaction), hive.chain.broadcast(transaction))
-    };
-    let (tx_id, sent) = outcome;
-    let intent = memo.names_session().then_some(known.id);
-    world.observe(|observer| {
-        observer.intents.insert(tx_id, intent);
-        observer.own_broadcasts.insert(tx_id);
-        observer.ever_accepted.insert(tx_id);
-    });
-    match sent {
-        Ok(_) => world.event(Lane::Payer, "pays", Some(session), money.units, || {
-            format!("{from} pays {money} for session {session} ({memo:?} memo)")
-        }),
-        Err(refused) => world.event(Lane::Payer, "pay_refused", Some(session), money.units, || {
-            format!("{from} pays {money} for session {session}: the chain refuses: {refused}")
-        }),
     }
 }
 

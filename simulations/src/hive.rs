@@ -55,6 +55,8 @@ struct NodeState {
 pub(crate) struct Produced {
     pub(crate) included: Vec<TxId>,
     pub(crate) finalized: Vec<Block>,
+    /// What the finalized blocks paid by themselves.
+    pub(crate) by_itself: Vec<Transfer>,
     pub(crate) number: u32,
     pub(crate) forked: Option<u32>,
 }
@@ -114,6 +116,11 @@ impl Hive {
 
     /// Builds a transaction of transfers; every one is different, even if its transfers are alike.
     pub(crate) fn transaction(&mut self, from: &str, transfers: Vec<TransferOp>, lives: Duration) -> Transaction {
+        self.operations(from, transfers.into_iter().map(Operation::Transfer).collect(), lives)
+    }
+
+    /// Builds a transaction; every one is different, even if its operations are alike.
+    pub(crate) fn operations(&mut self, from: &str, operations: Vec<Operation>, lives: Duration) -> Transaction {
         self.salt += 1;
         // As a wallet does: a reference to a block that will not fork away.
         let reference =
@@ -123,7 +130,7 @@ impl Hive {
             ref_block_num,
             ref_block_prefix,
             expiration: Timestamp::from_seconds((self.chain.head_time() + lives).seconds() + self.salt % 30),
-            operations: transfers.into_iter().map(Operation::Transfer).collect(),
+            operations,
             signatures: Vec::new(),
         };
         if self.signs {
@@ -158,8 +165,8 @@ impl Hive {
         }
         if now_ms < self.blocks_held_until {
             // Finality that was let go catches up without a new block.
-            let (finalized, number) = (self.take_finalized(), self.chain.head().number());
-            return Produced { included: Vec::new(), finalized, number, forked: None };
+            let ((finalized, by_itself), number) = (self.take_finalized(), self.chain.head().number());
+            return Produced { included: Vec::new(), finalized, by_itself, number, forked: None };
         }
         let mut forked = None;
         let before = self.chain.head().number();
@@ -182,15 +189,16 @@ impl Hive {
             .filter_map(|number| self.chain.block(number))
             .flat_map(|block| block.transactions.iter().map(|included| included.id))
             .collect();
-        Produced { included, finalized: self.take_finalized(), number: head, forked }
+        let (finalized, by_itself) = self.take_finalized();
+        Produced { included, finalized, by_itself, number: head, forked }
     }
 
-    fn take_finalized(&mut self) -> Vec<Block> {
+    fn take_finalized(&mut self) -> (Vec<Block>, Vec<Transfer>) {
         let last = self.chain.irreversible_num();
         let blocks = (self.finalized + 1..=last).filter_map(|number| self.chain.block(number));
-        let blocks = blocks.map(crate::ledger::Block::neutral).collect();
+        let told = blocks.map(|block| (block.neutral(), block.virtual_transfers())).unzip::<_, _, Vec<_>, Vec<_>>();
         self.finalized = last;
-        blocks
+        (told.0, told.1.concat())
     }
 
     /// Draws what befalls chain and nodes at a block.
@@ -396,14 +404,18 @@ impl Node for SimNode {
     }
 
     fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Vec<Transfer>> {
-        let view = |hive: &Hive| {
-            let block = hive.nodes[self.index].view.view(&hive.chain).block(block_num);
-            let happened = block.as_ref().map(|block| (0..).zip(&block.virtual_operations).collect::<Vec<_>>());
-            let happened = happened.unwrap_or_default().into_iter();
-            block.iter().flat_map(|block| happened.clone().filter_map(|(at, op)| op.transfer(block, at))).collect()
+        let now_ms = self.world.now_ms();
+        let told = |hive: &Hive| {
+            let node = &hive.nodes[self.index];
+            if now_ms < node.down_until {
+                return Err(NodeError::Unreachable("connection refused".to_owned()));
+            }
+            // As hived: of a block that it does not have it knows nothing, and says so in the same words.
+            let block = node.view.view(&hive.chain).block(block_num);
+            Ok(block.map(|block| block.virtual_transfers()).unwrap_or_default())
         };
-        // Nothing waits for these and nothing goes wrong with them: no customer of a world pays by them.
-        Box::pin(std::future::ready(Ok(view(&self.world.hive()))))
+        // Nothing waits for these: each block is asked for once, and they are rare.
+        Box::pin(std::future::ready(told(&self.world.hive())))
     }
 
     fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {

@@ -359,6 +359,15 @@ impl Observer {
         }
     }
 
+    /// Notes what irreversible blocks paid by themselves: no transaction holds it, and the cursor does not wait for it.
+    pub fn paid_by_itself(&mut self, transfers: Vec<Transfer>) {
+        for transfer in transfers {
+            self.marks.push("a recurrent transfer is executed");
+            self.ever_included.insert(transfer.tx_id);
+            self.truth.insert((transfer.tx_id, transfer.place.op_in_tx), transfer);
+        }
+    }
+
     /// Notes that a receiver heard a webhook.
     pub fn hears(
         &mut self,

@@ -79,6 +79,8 @@ struct RawStep {
     session: Option<String>,
     amount: Option<String>,
     lifetime: Option<String>,
+    every: Option<String>,
+    times: Option<u16>,
     memo: Option<String>,
     trick: Option<String>,
     of: Option<String>,
@@ -267,6 +269,7 @@ impl Names {
 
 fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Problem> {
     let (who, number) = match raw.who.split_once(' ') {
+        Some(("other", "engine")) => ("other engine", 0),
         Some((who, digits)) => {
             let number = digits.parse::<usize>().map_err(|_| format!("`who` {:?} ends in no number", raw.who))?;
             (who, number)
@@ -286,19 +289,35 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
     let trouble = |trouble| Ok(Action::Trouble(trouble));
     match (who, raw.does.as_str()) {
         ("merchant", "create") => {
-            let merchant = limit(setup.merchants)?;
-            let money = money()?;
-            let lifetime = raw.lifetime.as_deref().map(|text| duration("lifetime", text)).transpose()?;
-            let lifetime_seconds = lifetime.map(|ms| ms / 1_000);
-            if lifetime_seconds.is_some_and(|seconds| !(60..=86_400).contains(&seconds)) {
-                return Err("`lifetime` must be from 60s to 24h".to_owned());
-            }
+            let (merchant, money, lifetime_seconds) = (limit(setup.merchants)?, money()?, lifetime(raw)?);
             let session = names.create(required("session", &raw.session)?);
             Ok(Action::Create { session, merchant, units: money.units, currency: money.currency, lifetime_seconds })
         }
+        ("merchant", "create elsewhere") => {
+            let (merchant, money, lifetime_seconds) = (limit(setup.merchants)?, money()?, lifetime(raw)?);
+            if money.currency != Currency::Hbd {
+                return Err("`amount` of a session of another engine must be in HBD".to_owned());
+            }
+            let session = names.create(required("session", &raw.session)?);
+            Ok(Action::OpenElsewhere { session, merchant, units: money.units, lifetime_seconds })
+        }
+        ("other engine", "hand over") => Ok(Action::HandOver { session: session(names)? }),
         ("payer", "pay") => {
             let (payer, money) = (Some(limit(plan::PAYERS)?), money()?);
             pay(raw, session(names)?, payer, money)
+        }
+        ("payer", "pay again and again") => {
+            let (payer, money, session) = (limit(plan::PAYERS)?, money()?, session(names)?);
+            let hours = duration("every", required("every", &raw.every)?)? / 3_600_000;
+            let (every_hours, times) =
+                (u16::try_from(hours).unwrap_or(u16::MAX), raw.times.ok_or("`times` is missing")?);
+            if every_hours < 24 {
+                return Err("`every` must be at least 24h, and counts in hours".to_owned());
+            }
+            if times < 2 || u32::from(every_hours) * u32::from(times) > 730 * 24 {
+                return Err("`times` must be at least 2, and the last within 730 days".to_owned());
+            }
+            Ok(Action::PayAgain { session, payer, units: money.units, currency: money.currency, every_hours, times })
         }
         ("merchant", "pay") => pay(raw, session(names)?, None, money()?),
         ("customer", "cancel") => Ok(Action::Cancel { session: session(names)?, by_merchant: false }),
@@ -415,6 +434,14 @@ const CHANGES: [(Change, &str); 7] = [
     (Change::NoX402, "refuse agents"),
     (Change::NewKey, "roll its key"),
 ];
+
+fn lifetime(raw: &RawStep) -> Result<Option<u64>, Problem> {
+    let lifetime = raw.lifetime.as_deref().map(|text| duration("lifetime", text)).transpose()?;
+    match lifetime.map(|ms| ms / 1_000) {
+        Some(seconds) if !(60..=86_400).contains(&seconds) => Err("`lifetime` must be from 60s to 24h".to_owned()),
+        seconds => Ok(seconds),
+    }
+}
 
 fn pay(raw: &RawStep, session: u32, payer: Option<usize>, money: Money) -> Result<Action, Problem> {
     let memo = match raw.memo.as_deref() {

@@ -64,6 +64,37 @@ pub enum Action {
         /// What the memo says.
         memo: Memo,
     },
+    /// A payer sets up a recurrent transfer that names the session. It is not what a session is paid with.
+    PayAgain {
+        /// The session it is meant for.
+        session: u32,
+        /// Who pays.
+        payer: usize,
+        /// How much each time, in 1/1000.
+        units: u64,
+        /// Of what.
+        currency: Currency,
+        /// Hours between two payments, at least 24; the first comes at once.
+        every_hours: u16,
+        /// How many payments, at least 2.
+        times: u16,
+    },
+    /// Another engine on the same records opens a session, which nobody here knows yet.
+    OpenElsewhere {
+        /// The session's number.
+        session: u32,
+        /// Whose.
+        merchant: usize,
+        /// How much, in 1/1000 HBD.
+        units: u64,
+        /// How long it lives, seconds; none for the setup's.
+        lifetime_seconds: Option<u64>,
+    },
+    /// What another engine opened gets into the store here.
+    HandOver {
+        /// The session.
+        session: u32,
+    },
     /// Customer or merchant cancels.
     Cancel {
         /// The session.
@@ -342,11 +373,7 @@ impl Script {
     /// Returns how many sessions it speaks of.
     #[must_use]
     pub fn sessions(&self) -> u32 {
-        let created = |step: &Step| match step.action {
-            Action::Create { session, .. } => Some(session + 1),
-            _ => None,
-        };
-        self.steps.iter().filter_map(created).max().unwrap_or(0)
+        self.steps.iter().filter_map(|step| step.action.opens()).map(|session| session + 1).max().unwrap_or(0)
     }
 
     /// Returns what tells two scripts apart in a report: the same for the same story, seed, world and faults.
@@ -365,12 +392,24 @@ impl Script {
 }
 
 impl Action {
+    /// Returns the session that it opens.
+    #[must_use]
+    pub const fn opens(&self) -> Option<u32> {
+        match self {
+            Self::Create { session, .. } | Self::OpenElsewhere { session, .. } => Some(*session),
+            _ => None,
+        }
+    }
+
     /// Returns the session it is about.
     #[must_use]
     pub const fn session(&self) -> Option<u32> {
         match self {
             Self::Create { session, .. }
             | Self::Pay { session, .. }
+            | Self::PayAgain { session, .. }
+            | Self::OpenElsewhere { session, .. }
+            | Self::HandOver { session }
             | Self::Cancel { session, .. }
             | Self::Assign { session }
             | Self::Settle { session, .. } => Some(*session),

@@ -127,7 +127,7 @@ impl Search<'_> {
                 if at < script.steps.len() {
                     let step = script.steps.remove(at);
                     // A session that is not opened has no story.
-                    if let Action::Create { session, .. } = step.action {
+                    if let Some(session) = step.action.opens() {
                         script.steps.retain(|step| step.action.session() != Some(session));
                     }
                 }
@@ -159,7 +159,9 @@ impl Search<'_> {
 
 fn most_merchant(script: &Script) -> usize {
     let merchants = script.steps.iter().filter_map(|step| match step.action {
-        Action::Create { merchant, .. } | Action::Merchant { merchant, .. } => Some(merchant),
+        Action::Create { merchant, .. }
+        | Action::OpenElsewhere { merchant, .. }
+        | Action::Merchant { merchant, .. } => Some(merchant),
         _ => None,
     });
     merchants.max().unwrap_or(0)

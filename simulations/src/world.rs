@@ -110,6 +110,8 @@ pub struct World {
     trace: Mutex<Trace>,
     people: Mutex<People>,
     receivers: Mutex<Receivers>,
+    /// The running process's.
+    store: Mutex<Option<Arc<SimStore>>>,
     entropy: Mutex<Random>,
     streams: Mutex<Streams>,
     agenda: Mutex<Agenda>,
@@ -196,6 +198,7 @@ pub fn run(script: &Script, keeps_lines: bool) -> Outcome {
             // The power goes first: what a dropped task still wants to write must not arrive.
             world.disk.detach();
             world.time.stop();
+            *lock(&world.store) = None;
             death
         });
         drop(runtime);
@@ -219,6 +222,7 @@ impl World {
             trace: Mutex::new(Trace::new(keeps_lines)),
             people: Mutex::default(),
             receivers: Mutex::new(Receivers::new(&root, setup.merchants)),
+            store: Mutex::default(),
             entropy: Mutex::new(root.fork("entropy")),
             streams: Mutex::new(Streams {
                 store: root.fork("store"),
@@ -318,10 +322,12 @@ impl World {
         let store = RedbStore::open_backend(self.disk.attach(told), options).map_err(|error| error.to_string())?;
         let store = Arc::new(store);
         self.compare(&store).await?;
+        let shared = Arc::new(SimStore::of(Arc::clone(self), Arc::clone(&store)));
+        *lock(&self.store) = Some(Arc::clone(&shared));
         let env = Environment {
             clock: Arc::new(SimClock(Arc::clone(self))),
             entropy: Arc::new(SimEntropy(Arc::clone(self))),
-            store: Arc::new(SimStore::of(Arc::clone(self), Arc::clone(&store))),
+            store: shared,
             nodes: (0..self.script.setup.nodes)
                 .map(|index| {
                     let name = format!("node-{index}");

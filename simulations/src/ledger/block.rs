@@ -110,6 +110,14 @@ impl Block {
     }
 }
 
+impl Block {
+    /// Returns the money that the block moved by itself.
+    #[must_use]
+    pub fn virtual_transfers(&self) -> Vec<ledger::Transfer> {
+        (0..).zip(&self.virtual_operations).filter_map(|(at, operation)| operation.transfer(self, at)).collect()
+    }
+}
+
 impl VirtualOperation {
     /// Returns the money it moves, if it does: `at` is its place among the block's.
     #[must_use]

@@ -17,7 +17,7 @@ pub fn write(script: &Script) -> String {
     let mut order = BTreeMap::new();
     let _ = writeln!(out, "steps = [");
     for step in &script.steps {
-        if let Action::Create { session, .. } = step.action {
+        if let Some(session) = step.action.opens() {
             let next = order.len();
             order.entry(session).or_insert_with(|| letter(next));
         }
@@ -72,16 +72,29 @@ fn write_world(out: &mut String, setup: &Setup) {
 
 fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {
     let name = |session: &u32| names.get(session).map(|name| format!("session = {name:?}"));
+    let lifetime = |seconds: &Option<u64>| {
+        seconds.map_or(String::new(), |seconds| format!(", lifetime = {:?}", show(seconds * 1_000)))
+    };
     let money = |units: u64, currency: Currency| format!("amount = {:?}", Money::new(units, currency).to_string());
     Some(match &step.action {
-        Action::Create { session, merchant, units, currency, lifetime_seconds } => {
-            let lifetime = lifetime_seconds.map_or(String::new(), |s| format!(", lifetime = {:?}", show(s * 1_000)));
-            format!(
-                "who = \"merchant {merchant}\", does = \"create\", {}, {}{lifetime}",
-                name(session)?,
-                money(*units, *currency)
-            )
-        }
+        Action::Create { session, merchant, units, currency, lifetime_seconds } => format!(
+            "who = \"merchant {merchant}\", does = \"create\", {}, {}{}",
+            name(session)?,
+            money(*units, *currency),
+            lifetime(lifetime_seconds)
+        ),
+        Action::OpenElsewhere { session, merchant, units, lifetime_seconds } => format!(
+            "who = \"merchant {merchant}\", does = \"create elsewhere\", {}, {}{}",
+            name(session)?,
+            money(*units, Currency::Hbd),
+            lifetime(lifetime_seconds)
+        ),
+        Action::HandOver { session } => format!("who = \"other engine\", does = \"hand over\", {}", name(session)?),
+        Action::PayAgain { session, payer, units, currency, every_hours, times } => format!(
+            "who = \"payer {payer}\", does = \"pay again and again\", {}, {}, every = \"{every_hours}h\", times = {times}",
+            name(session)?,
+            money(*units, *currency)
+        ),
         Action::Pay { session, payer, units, currency, memo } => {
             let who = payer.map_or("merchant 0".to_owned(), |payer| format!("payer {payer}"));
             let word = Memo::ALL.iter().find(|(known, _)| known == memo).map_or("exact", |(_, word)| word);

@@ -41,6 +41,16 @@ impl World {
         lock(&self.hive)
     }
 
+    /// Returns the store of the running process.
+    pub(crate) fn store(&self) -> Option<Arc<SimStore>> {
+        lock(&self.store).clone()
+    }
+
+    /// Fills bytes as the engine's own would be filled.
+    pub(crate) fn draw(&self, out: &mut [u8]) {
+        lock(&self.entropy).fill(out);
+    }
+
     pub(crate) fn people(&self) -> MutexGuard<'_, People> {
         lock(&self.people)
     }

@@ -38,6 +38,7 @@ impl World {
             for block in produced.finalized {
                 observer.finalized(block.number(), block.time, block.transfers);
             }
+            observer.paid_by_itself(produced.by_itself);
         });
     }
 

@@ -1,0 +1,74 @@
+//! Another engine on the same records: it opens a session, and what it knows of it comes here later, or never.
+
+use engine::{
+    ids::{PaymentId, SlugToken},
+    payment::Terms,
+};
+use storage::{Batch, CommitError, Store, Write};
+
+use super::*;
+
+/// Opens a session that nobody here knows yet; its customers do.
+pub(super) async fn open_elsewhere(
+    world: &Arc<World>,
+    gateway: &Gateway,
+    session: u32,
+    merchant: usize,
+    amount: Money,
+    lifetime_seconds: Option<u64>,
+) -> Again {
+    let Some(shop) = world.people().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
+    let Ok(record) = gateway.merchant(shop.id).await else { return Again::In(1_000) };
+    let settings = world.script.setup.settings();
+    let terms = Terms {
+        merchant: record.id,
+        pay_to: record.hive_account,
+        fee_percent: settings.fee_percent,
+        fee_mode: settings.fee_mode,
+        rate: None,
+        default_lifetime: settings.session_lifetime,
+        grace: settings.session_grace,
+        livemode: true,
+    };
+    let now = world.wall();
+    let (mut random, mut slug) = ([0; 10], [0; 16]);
+    world.draw(&mut random);
+    world.draw(&mut slug);
+    let (id, slug) = (PaymentId::new(now, random), SlugToken::from_bits(u128::from_be_bytes(slug)));
+    let payment =
+        Payment::open(draft(amount, lifetime_seconds), terms, id, slug, now).expect("a price of HBD is known");
+    world.event(Lane::Merchant, "created_elsewhere", Some(session), payment.amount.units, || {
+        format!("another engine opens session {session} over {} until {}", payment.amount, payment.expires_at)
+    });
+    let mut people = world.people();
+    people.sessions.insert(session, Session::of(payment.clone()));
+    people.elsewhere.insert(session, payment);
+    Again::No
+}
+
+/// Puts the session into the store, as it was when it was opened.
+pub(super) async fn hand_over(world: &Arc<World>, session: u32) -> Again {
+    let Some(payment) = world.people().elsewhere.get(&session).cloned() else { return Again::In(1_000) };
+    let Some(store) = world.store() else { return Again::In(1_000) };
+    let id = payment.id;
+    let write = Write::Payment { payment: Box::new(payment), expected: None };
+    match store.commit(Batch::of(write)).await {
+        // It got here before, and nobody heard of it.
+        Ok(()) | Err(CommitError::Conflict { .. }) => {}
+        Err(_) => return Again::In(1_500),
+    }
+    world.people().elsewhere.remove(&session);
+    let came_before = world.observe(|observer| {
+        if let Some(durable) = observer.payments.get_mut(&id) {
+            durable.session = Some(session);
+        }
+        observer.unmatched.keys().any(|(tx_id, _)| observer.target(*tx_id) == Some(id))
+    });
+    if came_before {
+        world.mark("a session appears after its money");
+    }
+    world.event(Lane::Merchant, "handed_over", Some(session), 0, || {
+        format!("session {session} gets into the store here")
+    });
+    Again::No
+}

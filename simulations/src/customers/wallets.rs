@@ -1,0 +1,114 @@
+//! Wallets at work: transfers of every kind toward a session.
+
+use engine::hive::{Asset, Operation, PairId, RecurrentTransfer};
+
+use super::*;
+
+pub(super) fn pay(
+    world: &Arc<World>,
+    session: u32,
+    from: Option<usize>,
+    money: Money,
+    memo: Memo,
+    action: &Action,
+    tries: u32,
+) {
+    let (known, other) = {
+        let people = world.people();
+        let other = people.sessions.range(..session).next_back().map(|(_, other)| other.id);
+        (people.sessions.get(&session).cloned(), other)
+    };
+    let Some(known) = known else {
+        if tries < 5 {
+            world.act_later(2_000, action.clone(), tries + 1);
+        }
+        return;
+    };
+    let from = from.map_or_else(|| known.pay_to.to_string(), payer);
+    let plain = memo_of(known.id);
+    let text = match memo {
+        Memo::Exact | Memo::TwoTransfers => plain,
+        Memo::Noisy => format!("Order 7: {} thank you", plain.to_uppercase()),
+        Memo::Empty => String::new(),
+        Memo::Words => "for the mug".to_owned(),
+        Memo::Encrypted => format!("#{plain}"),
+        Memo::Two => match other {
+            Some(other) => format!("{plain} {}", memo_of(other)),
+            None => "for two mugs".to_owned(),
+        },
+        Memo::Unknown => memo_of(PaymentId::from_bits(known.id.bits() ^ (1 << 5))),
+    };
+    let outcome = {
+        let mut hive = world.hive();
+        let first = if memo == Memo::TwoTransfers { money.units / 2 } else { 0 };
+        let parts = [first, money.units - first].into_iter().filter(|units| *units > 0);
+        let transfer = |units| Hive::transfer(&from, known.pay_to.as_str(), units, money.currency, &text);
+        let transaction = hive.transaction(&from, parts.map(transfer).collect(), Duration::from_secs(60));
+        (hive.id_of(&transaction), hive.chain.broadcast(transaction))
+    };
+    let (tx_id, sent) = outcome;
+    let intent = memo.names_session().then_some(known.id);
+    world.observe(|observer| {
+        observer.intents.insert(tx_id, intent);
+        observer.own_broadcasts.insert(tx_id);
+        observer.ever_accepted.insert(tx_id);
+    });
+    match sent {
+        Ok(_) => world.event(Lane::Payer, "pays", Some(session), money.units, || {
+            format!("{from} pays {money} for session {session} ({memo:?} memo)")
+        }),
+        Err(refused) => world.event(Lane::Payer, "pay_refused", Some(session), money.units, || {
+            format!("{from} pays {money} for session {session}: the chain refuses: {refused}")
+        }),
+    }
+}
+
+/// What a payer agrees to pay by a recurrent transfer.
+pub(super) struct Agreement {
+    pub(super) payer: usize,
+    pub(super) money: Money,
+    pub(super) every_hours: u16,
+    pub(super) times: u16,
+}
+
+pub(super) fn pay_again(world: &Arc<World>, session: u32, agreement: &Agreement, action: &Action, tries: u32) {
+    let known = world.people().sessions.get(&session).cloned();
+    let Some(known) = known else {
+        if tries < 5 {
+            world.act_later(2_000, action.clone(), tries + 1);
+        }
+        return;
+    };
+    let Agreement { payer: number, money, every_hours, times } = *agreement;
+    let from = payer(number);
+    let operation = Operation::RecurrentTransfer(RecurrentTransfer {
+        from: from.clone(),
+        to: known.pay_to.to_string(),
+        amount: Asset::from(money),
+        memo: memo_of(known.id),
+        recurrence: every_hours,
+        executions: times,
+        // One payer may have such an agreement for each of many sessions.
+        extensions: vec![PairId(u8::try_from(session % 256).unwrap_or(0))],
+    });
+    let sent = {
+        let mut hive = world.hive();
+        let transaction = hive.operations(&from, vec![operation], Duration::from_secs(60));
+        let tx_id = hive.id_of(&transaction);
+        hive.chain.broadcast(transaction).map(|_| tx_id)
+    };
+    match sent {
+        Ok(tx_id) => {
+            world.observe(|observer| {
+                observer.own_broadcasts.insert(tx_id);
+                observer.ever_accepted.insert(tx_id);
+            });
+            world.event(Lane::Payer, "agrees", Some(session), money.units, || {
+                format!("{from} agrees to pay {money} every {every_hours} hours, {times} times, for session {session}")
+            });
+        }
+        Err(refused) => world.event(Lane::Payer, "pay_refused", Some(session), money.units, || {
+            format!("{from} agrees to pay {money} for session {session}: the chain refuses: {refused}")
+        }),
+    }
+}
