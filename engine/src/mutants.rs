@@ -55,6 +55,10 @@ mutants! {
     "forks-not-rolled-back": "a transfer that a fork removed stays sighted";
     "ambiguous-takes-the-first": "a memo that names two sessions pays the first";
     "encrypted-is-read": "a memo that starts with # is read as if it did not";
+    "unmatched-not-booked": "a transfer without a session is kept and not entered in the books";
+    "books-skip-accounts": "the check of a day's books ends with the first account";
+    "silence-is-agreement": "an account of which no node tells the history counts as checked";
+    "books-closed-early": "a day's books are checked before its history is final";
     "only-exact-memos": "a memo with words around the id names nobody";
 }
 

@@ -78,10 +78,11 @@ pub struct Summary {
 }
 
 /// Places that a campaign of [`ENOUGH`] lifecycles must reach, or its oracles have seen too little.
-pub const REQUIRED_MARKS: [&str; 23] = [
+pub const REQUIRED_MARKS: [&str; 24] = [
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
     "a cancel loses the race",
+    "a day's books are checked",
     "a delivery is given up",
     "a lost payment is found",
     "a merchant assigns a transfer",

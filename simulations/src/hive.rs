@@ -419,15 +419,21 @@ impl Node for SimNode {
     }
 
     fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+        let now_ms = self.world.now_ms();
         let told = |hive: &Hive| {
-            let view = hive.nodes[self.index].view.view(&hive.chain);
+            let node = &hive.nodes[self.index];
+            if now_ms < node.down_until {
+                return Err(NodeError::Unreachable("connection refused".to_owned()));
+            }
+            let view = node.view.view(&hive.chain);
             let blocks = (1..=view.irreversible_num()).filter_map(|number| view.block(number));
-            let within = blocks.filter(|block| from <= block.time() && block.time() < to).map(|block| block.neutral());
-            let all = within.flat_map(|block| block.transfers.into_iter().chain(block.escrow_releases));
-            all.filter(|transfer| transfer.to == account || transfer.from == account).collect()
+            let within = blocks.filter(|block| from <= block.time() && block.time() < to);
+            let all = within.filter(|block| !block.transactions.is_empty()).map(|block| block.neutral());
+            let all = all.flat_map(|block| block.transfers.into_iter().chain(block.escrow_releases));
+            Ok(all.filter(|transfer| transfer.to == account || transfer.from == account).collect())
         };
         // Nothing waits for it either.
-        Box::pin(std::future::ready(Ok(told(&self.world.hive()))))
+        Box::pin(std::future::ready(told(&self.world.hive())))
     }
 
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {

@@ -70,6 +70,11 @@ pub fn planted() -> Option<&'static [(&'static str, &'static str)]> {
     engine::mutants::planted()
 }
 
+/// Plants a bug in this thread: every world that runs in it has it.
+pub fn plant(name: &str) {
+    engine::mutants::plant(Some(name));
+}
+
 /// Plants the bugs one after the other, runs seeds until an invariant breaks, and tells of each. `stop` ends it after
 /// the bugs under way. Returns what came of each, in the order given.
 pub fn hunt_all(

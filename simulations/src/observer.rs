@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     account::AccountName,
+    books::Day,
     idempotency::Made,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Place, Transfer, TxId},
@@ -41,8 +42,10 @@ pub struct Observer {
     pub payments: BTreeMap<PaymentId, Known>,
     /// Merchants as they are durable.
     pub merchants: BTreeMap<MerchantId, Merchant>,
-    /// Every account a merchant ever had.
-    pub accounts: BTreeSet<AccountName>,
+    /// Every account a merchant ever had, and since when.
+    pub accounts: BTreeMap<AccountName, Timestamp>,
+    /// What the checks of the books said, by the time the day ends.
+    pub books: BTreeMap<Timestamp, Day>,
     /// Announced events.
     pub events: BTreeMap<EventId, EventRecord>,
     /// How far each merchant's list of events goes.
@@ -158,7 +161,7 @@ impl Observer {
             match write {
                 Write::Payment { payment, .. } => self.payment_written(payment, batch),
                 Write::Merchant { merchant, .. } => {
-                    self.accounts.insert(merchant.hive_account.clone());
+                    self.accounts.entry(merchant.hive_account.clone()).or_insert(merchant.updated_at);
                     self.merchants.insert(merchant.id, (**merchant).clone());
                 }
                 Write::Event(record) => self.event_written(record),
@@ -197,7 +200,8 @@ impl Observer {
                 Write::Invoice(_) | Write::FeeTiers { .. } => {}
                 Write::Audit(_) | Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {
                 }
-                Write::Comply(_) | Write::Standing { .. } | Write::Books(_) => {}
+                Write::Books(day) => self.books_written(day),
+                Write::Comply(_) | Write::Standing { .. } => {}
             }
         }
     }
@@ -331,6 +335,19 @@ impl Observer {
                 meant.push(key);
             }
         }
+    }
+
+    fn books_written(&mut self, day: &Day) {
+        self.ask(None, |observer, check| match check {
+            Check::Books(check) => Some(check(&BooksWrite { day, observer })),
+            _ => None,
+        });
+        self.marks.push(if day.unchecked == 0 {
+            "a day's books are checked"
+        } else {
+            "a day's books cannot be checked"
+        });
+        self.books.insert(day.to, day.clone());
     }
 
     fn cursor_written(&mut self, to: Cursor) {

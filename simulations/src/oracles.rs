@@ -1,5 +1,6 @@
 //! The invariants: each a named function, all in one list. They are asked at the moment something is seen.
 
+mod books;
 mod payments;
 mod webhooks;
 
@@ -16,9 +17,9 @@ use serde::Deserialize;
 use sha2::Sha256;
 use storage::{Fate, Handling, Purpose, Unmatched};
 
-use crate::observer::{Answer, Attempted, Broadcast, CursorWrite, End, Heard, Observer, PaymentWrite};
+use crate::observer::{Answer, Attempted, BooksWrite, Broadcast, CursorWrite, End, Heard, Observer, PaymentWrite};
 
-use self::{payments::*, webhooks::*};
+use self::{books::*, payments::*, webhooks::*};
 
 /// What an invariant says: it holds, or what was seen instead.
 pub type Verdict = Result<(), String>;
@@ -43,6 +44,8 @@ pub enum Check {
     Payment(fn(&PaymentWrite<'_>) -> Verdict),
     /// When the scanner's cursor became durable.
     Cursor(fn(&CursorWrite<'_>) -> Verdict),
+    /// When the check of a day's books is written.
+    Books(fn(&BooksWrite<'_>) -> Verdict),
     /// When a receiver hears a webhook.
     Webhook(fn(&Heard<'_>) -> Verdict),
     /// When an attempt is recorded.
@@ -84,6 +87,9 @@ invariants! {
     "cursor-goes-forward", "S7", Check::Cursor(cursor_goes_forward), "The cursor moves up, over irreversible blocks only.";
     "no-transfer-is-lost", "G5 S11", Check::End(no_transfer_is_lost), "Every transfer to a watched account is credited once or kept as unmatched once.";
     "unmatched-has-no-session", "G4", Check::End(unmatched_has_no_session), "A transfer kept as unmatched names no session it could pay.";
+    "books-tell-the-truth", "G4 G5", Check::Books(books_tell_the_truth), "The check of a day's books compares every account's whole day with the ledger, once it is final, and finds no difference where there is none.";
+    "days-follow-each-other", "G5", Check::Books(days_follow_each_other), "No day of the books is left out; one is told of again only if it was not checked.";
+    "every-day-is-told-of", "L4", Check::End(every_day_is_told_of), "The books of a day that is over are checked, or are said not to be.";
     "one-event-per-transition", "G6", Check::Payment(one_event_per_transition), "Every transition announces one event, in the same commit, that says what happened.";
     "sequence-has-no-gap", "S8", Check::Payment(sequence_has_no_gap), "A session's sequence counts its states without gaps.";
     "webhook-is-readable", "S8", Check::World, "A webhook has the headers and the body of the interface.";
@@ -387,7 +393,7 @@ impl PaymentWrite<'_> {
 
 impl Observer {
     fn is_account_of_a_merchant(&self, account: &engine::account::AccountName) -> bool {
-        self.accounts.contains(account)
+        self.accounts.contains_key(account)
     }
 }
 

@@ -111,7 +111,7 @@ struct RawExpect {
 type Problem = String;
 
 /// Points of the code that can be named.
-pub const POINTS: [&str; 7] = [
+pub const POINTS: [&str; 8] = [
     "payment: applied, not committed",
     "payment: committed, effects not run",
     "gateway: created, not adopted",
@@ -119,6 +119,7 @@ pub const POINTS: [&str; 7] = [
     "settlement: claimed, not broadcast",
     "settlement: broadcast, not recorded",
     "webhook: signed, not sent",
+    "books: checked, not stored",
 ];
 
 /// Reads a scenario.

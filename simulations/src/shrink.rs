@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    options::{Fault, Faults, Setup},
+    options::{Fault, Setup},
     script::{Action, Script, Step},
     world,
 };
@@ -22,15 +22,19 @@ pub struct Shrunk {
     pub runs: u32,
 }
 
+/// Steps up to which other dice are tried, too: larger worlds take long, and lose no bug by dice alone.
+const FEW_STEPS: usize = 60;
+/// The longest wait between two steps of a story that tells of nothing else.
+const LONG_WAIT_MS: u64 = 120_000;
+
 /// Shrinks a script in at most `max_runs` runs, or until `stop`; none if it does not fail.
 #[must_use]
 pub fn shrink(script: &Script, max_runs: u32, stop: &AtomicBool) -> Option<Shrunk> {
     let first = world::run(script, false).violation?;
-    let mut search = Search { best: script.clone(), invariant: first.invariant, runs: 1, max_runs, stop };
-    // What happens after the failure is not part of the story.
-    let ends_at = first.at_ms;
+    let (invariant, broken_at_ms) = (first.invariant, first.at_ms);
+    let mut search = Search { best: script.clone(), broken_at_ms, invariant, runs: 1, max_runs, stop };
     search.attempt(|script| {
-        script.steps.retain(|step| step.at_ms <= ends_at);
+        script.steps.retain(|step| step.at_ms <= broken_at_ms);
         script.heal_at_ms = None;
     });
     if let Some(session) = first.session {
@@ -38,9 +42,10 @@ pub fn shrink(script: &Script, max_runs: u32, stop: &AtomicBool) -> Option<Shrun
     }
     loop {
         let before = search.size();
-        search.faults();
         search.sessions();
+        search.faults();
         search.steps();
+        search.times();
         search.setup();
         if search.size() == before || search.is_over() {
             break;
@@ -53,6 +58,8 @@ pub fn shrink(script: &Script, max_runs: u32, stop: &AtomicBool) -> Option<Shrun
 
 struct Search<'a> {
     best: Script,
+    /// When the invariant breaks in it.
+    broken_at_ms: u64,
     invariant: &'static str,
     runs: u32,
     max_runs: u32,
@@ -76,50 +83,51 @@ impl Search<'_> {
             return false;
         }
         let seed = self.best.seed;
-        for other in [seed, seed.wrapping_add(1_000_003), seed.wrapping_add(2_000_029), seed.wrapping_add(3_000_017)] {
+        let others = [seed, seed.wrapping_add(1_000_003), seed.wrapping_add(2_000_029), seed.wrapping_add(3_000_017)];
+        let dice = if candidate.steps.len() > FEW_STEPS { 1 } else { others.len() };
+        for other in &others[..dice] {
             if self.is_over() {
                 return false;
             }
-            candidate.seed = other;
+            candidate.seed = *other;
             self.runs += 1;
             let broken = world::run(&candidate, false).violation;
-            if broken.is_some_and(|violation| violation.invariant == self.invariant) {
-                self.best = candidate;
+            if let Some(broken) = broken.filter(|broken| broken.invariant == self.invariant) {
+                (self.best, self.broken_at_ms) = (candidate, broken.at_ms);
                 return true;
             }
         }
         false
     }
 
-    fn faults(&mut self) {
-        if self.attempt(|script| script.faults = Faults::default()) {
-            return;
-        }
-        for fault in Fault::ALL {
-            if self.best.faults.ppm(*fault) > 0 {
-                self.attempt(|script| script.faults.set(*fault, 0));
+    /// Leaves out all of some things, then halves, quarters, and single ones.
+    fn without<T: Copy>(&mut self, list: impl Fn(&Script) -> Vec<T>, leave_out: impl Fn(&mut Script, &[T])) {
+        let mut chunk = list(&self.best).len();
+        while chunk > 0 {
+            for part in list(&self.best).chunks(chunk) {
+                self.attempt(|script| leave_out(script, part));
             }
+            chunk = if chunk == 1 { 0 } else { chunk.div_ceil(2) };
         }
     }
 
-    /// Drops halves, then quarters, then single sessions.
+    fn faults(&mut self) {
+        let on = |script: &Script| script.faults.on().map(|(fault, _)| fault).collect::<Vec<Fault>>();
+        self.without(on, |script, part| part.iter().for_each(|fault| script.faults.set(*fault, 0)));
+    }
+
     fn sessions(&mut self) {
         let of = |step: &Step| step.action.session();
-        let mut chunk = self.best.steps.iter().filter_map(of).collect::<BTreeSet<_>>().len().div_ceil(2);
-        while chunk > 0 {
-            let sessions: Vec<u32> =
-                self.best.steps.iter().filter_map(of).collect::<BTreeSet<_>>().into_iter().collect();
-            for part in sessions.chunks(chunk) {
-                let part: BTreeSet<u32> = part.iter().copied().collect();
-                self.attempt(|script| {
-                    script.steps.retain(|step| of(step).is_none_or(|session| !part.contains(&session)));
-                });
-            }
-            chunk /= 2;
-        }
+        let all = |script: &Script| script.steps.iter().filter_map(of).collect::<BTreeSet<_>>().into_iter().collect();
+        self.without(all, |script, part: &[u32]| {
+            script.steps.retain(|step| of(step).is_none_or(|session| part.binary_search(&session).is_err()));
+        });
     }
 
     fn steps(&mut self) {
+        // What happens after the failure is not part of the story.
+        let broken_at_ms = self.broken_at_ms;
+        self.attempt(|script| script.steps.retain(|step| step.at_ms <= broken_at_ms));
         let mut at = self.best.steps.len();
         while at > 0 {
             at -= 1;
@@ -136,7 +144,10 @@ impl Search<'_> {
                 at = at.min(self.best.steps.len());
             }
         }
-        // Nobody reads of an hour in which nothing happens.
+    }
+
+    /// Nobody reads of an hour in which nothing happens.
+    fn times(&mut self) {
         let first = self.best.steps.iter().map(|step| step.at_ms).min().unwrap_or(0);
         if first > 60_000 {
             self.attempt(|script| {
@@ -145,6 +156,14 @@ impl Search<'_> {
                 }
             });
         }
+        self.attempt(|script| {
+            let (mut before, mut cut) = (0, 0);
+            for step in &mut script.steps {
+                cut += (step.at_ms - before).saturating_sub(LONG_WAIT_MS);
+                before = step.at_ms;
+                step.at_ms -= cut;
+            }
+        });
     }
 
     fn setup(&mut self) {

@@ -46,8 +46,8 @@ use crate::{
 pub(crate) use self::seams::lock;
 use self::seams::{SimClock, SimEntropy, SimProbe};
 
-/// When every world begins, seconds since 1970.
-pub const EPOCH_SECONDS: u64 = 1_800_000_000;
+/// When every world begins, seconds since 1970: an hour before the end of a day (UTC), so that most worlds see one end.
+pub const EPOCH_SECONDS: u64 = 1_800_054_000;
 /// Calls of the world by the engine while virtual time stands still, above which it spins.
 const MAX_SPINS: u64 = 3_000_000;
 /// How long a boot may take when nothing is wrong.

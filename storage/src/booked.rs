@@ -9,6 +9,7 @@ use engine::{
     ids::PaymentId,
     ledger::{Place, TxId},
     money::Money,
+    mutant,
     payment::{Finality, Payment},
     time::Timestamp,
 };
@@ -85,7 +86,7 @@ pub(crate) fn of_payment(payment: &Payment) -> Vec<Line> {
 /// Returns the line of a transfer that pays no session.
 pub(crate) fn of_unmatched(unmatched: &Unmatched) -> Option<Line> {
     let transfer = &unmatched.transfer;
-    is_in_block(transfer.place).then(|| {
+    (is_in_block(transfer.place) && !mutant!("unmatched-not-booked")).then(|| {
         let (tx_id, op, at) = (transfer.tx_id, transfer.place.op_in_tx, transfer.block_time);
         Line::new(&transfer.to, tx_id, op, at, transfer.money, Entry::Unmatched)
     })

@@ -62,6 +62,15 @@ struct RunArgs {
     /// Prints everything that happened
     #[arg(long)]
     trace: bool,
+    #[command(flatten)]
+    planted: Planted,
+}
+
+#[derive(Debug, clap::Args)]
+struct Planted {
+    /// Plants this known bug first: a failure to look at, in a build with mutants
+    #[arg(long)]
+    plant: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
@@ -144,6 +153,8 @@ struct ReplayArgs {
     /// Prints only the hash of the story
     #[arg(long, hide = true)]
     hash: bool,
+    #[command(flatten)]
+    planted: Planted,
 }
 
 #[derive(Debug, clap::Args)]
@@ -162,6 +173,8 @@ struct ShrinkArgs {
     /// The most runs it may take
     #[arg(long, default_value_t = 2_000)]
     max_runs: u32,
+    #[command(flatten)]
+    planted: Planted,
 }
 
 #[derive(Debug, clap::Args)]
@@ -243,6 +256,7 @@ fn simulate(what: &What, stop: &AtomicBool) -> Result<u8, Failure> {
 }
 
 fn run_scenarios(args: &RunArgs, stop: &AtomicBool) -> Result<u8, Failure> {
+    args.planted.plant()?;
     let mut page = args.html.as_deref().map(Page::create).transpose()?;
     // All are read before any is run: a slip of the pen shows at once.
     let mut scripts = Vec::new();
@@ -347,6 +361,7 @@ fn progress(summary: &Summary, campaign: &Campaign) {
 }
 
 fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
+    args.planted.plant()?;
     let script = plan::of_seed(args.seed, args.seeded.payments, args.seeded.mix());
     if args.hash {
         say(&format!("{:016x}\n", world::run(&script, false).hash))?;
@@ -362,6 +377,7 @@ fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
 }
 
 fn shrink_one(args: &ShrinkArgs, stop: &AtomicBool) -> Result<u8, Failure> {
+    args.planted.plant()?;
     let mut page = Page::create(&args.output)?;
     let script = match (&args.scenario, args.seed) {
         (Some(path), _) => read_scenario(path)?,
@@ -449,14 +465,30 @@ fn difference(script: &Script) -> String {
     }
 }
 
-fn mutants(args: &MutantArgs, stop: &AtomicBool) -> Result<u8, Failure> {
-    let Some(planted) = simulations::mutants::planted() else {
-        return Err(Failure::Other(
+fn known_bugs() -> Result<&'static [(&'static str, &'static str)], Failure> {
+    simulations::mutants::planted().ok_or_else(|| {
+        Failure::Other(
             "built without mutants; build a binary for it in a folder of its own:\n  cargo run --release -p api --features \
              mutants --target-dir target/mutants -- simulate mutants"
                 .to_owned(),
-        ));
-    };
+        )
+    })
+}
+
+impl Planted {
+    /// Plants the bug in this thread, whose worlds all have it then.
+    fn plant(&self) -> Result<(), Failure> {
+        let Some(name) = self.plant.as_deref() else { return Ok(()) };
+        if !known_bugs()?.iter().any(|(known, _)| *known == name) {
+            return Err(Failure::Other(format!("there is no planted bug {name:?}; `simulate mutants` lists them")));
+        }
+        simulations::mutants::plant(name);
+        Ok(())
+    }
+}
+
+fn mutants(args: &MutantArgs, stop: &AtomicBool) -> Result<u8, Failure> {
+    let planted = known_bugs()?;
     if let Some(unknown) = args.names.iter().find(|wanted| !planted.iter().any(|(name, _)| name == wanted)) {
         return Err(Failure::Other(format!("there is no planted bug {unknown:?}; without names all are hunted")));
     }

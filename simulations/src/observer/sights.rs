@@ -53,6 +53,14 @@ pub struct CursorWrite<'a> {
     pub observer: &'a Observer,
 }
 
+/// What the check of a day's books said, being written.
+pub struct BooksWrite<'a> {
+    /// The day.
+    pub day: &'a Day,
+    /// Everything else; of this day perhaps what an earlier check said.
+    pub observer: &'a Observer,
+}
+
 /// A webhook being heard.
 pub struct Heard<'a> {
     /// Header names and values.

@@ -148,7 +148,7 @@ impl World {
             }
         }
         let accounts: Vec<_> =
-            self.observe(|observer| observer.accounts.iter().cloned().chain(observer.fee_account.clone()).collect());
+            self.observe(|observer| observer.accounts.keys().cloned().chain(observer.fee_account.clone()).collect());
         let mut stored_unmatched = Vec::new();
         for account in accounts {
             stored_unmatched.extend(store.unmatched(account, usize::MAX).await.map_err(failed)?);

@@ -215,6 +215,18 @@ impl World {
                         format!("attempt {} is recorded as {}, {next}", attempt.number, attempt.outcome.word())
                     });
                 }
+                Write::Books(day) => {
+                    self.event(Lane::Scanner, "books", None, day.operations, || {
+                        format!(
+                            "the books of the day to {} are {}: {} accounts with {} operations, {} untold",
+                            day.to,
+                            day.outcome().word(),
+                            day.accounts,
+                            day.operations,
+                            day.unchecked
+                        )
+                    });
+                }
                 Write::Unmatched(unmatched) => {
                     self.event(Lane::Scanner, "unmatched", None, unmatched.transfer.money.units, || {
                         format!(
