@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
 use crate::{
+    astray,
     context::Context,
     metrics, sessions, settlement,
     timer::{Task, Timer},
@@ -132,7 +133,10 @@ impl Actor for PaymentActor {
                     let irreversible_time = self.context.now() + std::time::Duration::from_secs(1);
                     let _ = self.carry_out(Command::Expire { irreversible_time }, None, awake).await;
                 }
-                if irreversible_time > awake.payment.deadline() {
+                let is_over = irreversible_time > awake.payment.deadline();
+                // Money that came before the session is put to it first; the sweep expires it then, if it is not enough.
+                let id = awake.payment.id;
+                if is_over && astray::awaited(&self.context, [id].into_iter()).await.is_ok_and(|them| them.is_empty()) {
                     let _ = self.carry_out(Command::Expire { irreversible_time }, None, awake).await;
                 }
             }

@@ -68,6 +68,8 @@ customers! {
     AgentNonce = 3, "An agent's memo is its nonce.";
     AgentCancel = 4, "An agent pays while somebody cancels.";
     AgentAtExpiry = 3, "An agent pays at the last moment.";
+    Recurrent = 2, "Sets up a recurrent transfer, then perhaps pays.";
+    Early = 3, "Pays a session of another engine before it is known here.";
 }
 
 /// Writes the script of a seed.
@@ -132,10 +134,15 @@ impl Plan<'_> {
             2 => 2_000_000,
             _ => self.random.between(100, 50_000),
         };
-        let currency = if self.random.chance(300_000) { Currency::Hive } else { Currency::Hbd };
+        let is_hive = self.random.chance(300_000) && kind != Customer::Early;
+        let currency = if is_hive { Currency::Hive } else { Currency::Hbd };
         let lifetime_seconds = self.random.chance(200_000).then(|| self.random.between(60, 600));
         let lives_ms = lifetime_seconds.unwrap_or(self.setup.lifetime_seconds) * 1_000;
-        self.push(start, Action::Create { session, merchant, units, currency, lifetime_seconds });
+        let opened = match kind {
+            Customer::Early => Action::OpenElsewhere { session, merchant, units, lifetime_seconds },
+            _ => Action::Create { session, merchant, units, currency, lifetime_seconds },
+        };
+        self.push(start, opened);
         let mut customer = One { session, start, lives_ms, units, currency, payer: self.random.index(PAYERS) };
         let soon = start + 500 + self.random.below(lives_ms / 2);
         let end = start + lives_ms + self.setup.grace_seconds * 1_000;
@@ -271,6 +278,29 @@ impl Plan<'_> {
             Customer::AgentAtExpiry => {
                 let at = near(&mut self.random, end, 5_000);
                 self.settle(at, session, agent, Trick::None);
+            }
+            Customer::Recurrent => {
+                let (payer, currency) = (one.payer, one.currency);
+                self.push(soon, Action::PayAgain { session, payer, units, currency, every_hours: 24, times: 2 });
+                if self.random.chance(300_000) {
+                    let at = soon + self.random.below(60_000);
+                    self.pay(at, one, units);
+                } else if self.random.chance(500_000) {
+                    let at = soon + 60_000 + self.random.below(120_000);
+                    self.push(at, Action::Assign { session });
+                }
+            }
+            Customer::Early => {
+                let first = self.random.between(1, units);
+                self.pay(soon, one, first);
+                if first < units {
+                    let at = soon + self.random.below(one.lives_ms);
+                    self.pay(at, one, units - first);
+                }
+                // Records get here in a moment, in a while, or when the session's time is over.
+                let late = *self.random.pick(&[2_000, 30_000, one.lives_ms, 2 * one.lives_ms]);
+                let at = soon + self.random.below(late);
+                self.push(at, Action::HandOver { session });
             }
         }
     }
