@@ -23,8 +23,6 @@ use crate::{Gateway, GatewayError, context::Context, nodes::NodesError, timer::T
 
 /// The note that says up to which block time the books are checked: milliseconds, 8 bytes, big endian.
 const NOTE: &str = "books checked";
-/// How often it looks whether a day is over.
-const INTERVAL: Duration = Duration::from_secs(3);
 /// How long after a day's end it is checked: account history may come later than the blocks.
 const SETTLES: Duration = Duration::from_secs(600);
 /// How long after a difference was seen it is looked for again before anybody is alarmed.
@@ -105,7 +103,7 @@ impl Actor for Bookkeeper {
     type Arguments = ();
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Desk, ActorProcessingErr> {
-        let next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
+        let next = Some(Timer::send(&myself, self.context.settings.unhurried(), Msg::Look));
         let not_before = Timestamp::EPOCH;
         Ok(Desk { from: None, check: None, tries: 0, not_before, again: None, next })
     }
@@ -124,7 +122,7 @@ impl Actor for Bookkeeper {
             desk.next = None;
             myself.cast(Msg::Look)?;
         } else {
-            desk.next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
+            desk.next = Some(Timer::send(&myself, self.context.settings.unhurried(), Msg::Look));
         }
         Ok(())
     }

@@ -12,14 +12,16 @@ use storage::{Batch, StrayKey, Write};
 
 use crate::{GatewayError, astray, billing, context::Context, sessions, timer::Timer};
 
-/// How often it looks whether the moment is quiet.
-const INTERVAL: Duration = Duration::from_secs(2);
-/// Payments opened within an interval above which it is not.
-const BUSY: u64 = 1_000;
-/// How often it lets a busy moment pass before it works all the same: search has to read what is not indexed.
-const MAX_PATIENCE: u32 = 150;
+/// Payments opened in a second above which the moment is not quiet.
+const BUSY_PER_SECOND: u128 = 500;
+/// How long it lets busy moments pass before it works all the same: search has to read what is not indexed.
+const MAX_PATIENCE: Duration = Duration::from_secs(300);
 /// Payments indexed in one commit.
 const BATCH: usize = 500;
+/// Payments not indexed that are worth a commit: to read fewer costs a search little.
+const ENOUGH: u64 = 50;
+/// How long fewer wait at most.
+const INDEX_INTERVAL: Duration = Duration::from_secs(300);
 /// How often dead idempotency keys are forgotten.
 const FORGET_INTERVAL: Duration = Duration::from_secs(300);
 /// How often it looks for invoices whose session ended without its money, and how soon after a failure it tries again.
@@ -40,8 +42,12 @@ pub(crate) struct Housekeeper {
 
 pub(crate) struct Round {
     opened_before: u64,
+    /// How long busy moments have been let pass.
+    waited: Duration,
+    /// Payments that were opened when everything was indexed last, and when the next few are, however few.
+    indexed_up_to: u64,
+    index_at: Timestamp,
     forget_at: Timestamp,
-    waited: u32,
     /// When it looks for what is to be billed, and up to which month it has.
     bill_at: Timestamp,
     billed: Option<Month>,
@@ -51,6 +57,23 @@ pub(crate) struct Round {
 }
 
 impl Housekeeper {
+    /// Puts words of new payments into the search index; says whether there are more.
+    async fn index(&self, round: &mut Round, opened: u64) -> bool {
+        let now = self.context.now();
+        if opened - round.indexed_up_to < ENOUGH && now < round.index_at {
+            return false;
+        }
+        match self.context.env.store.index_search(now, BATCH).await {
+            Ok(BATCH) => return true,
+            Ok(_) => (round.indexed_up_to, round.index_at) = (opened, now + INDEX_INTERVAL),
+            Err(error) => {
+                self.context.give_up_on(&error);
+                tracing::warn!(%error, "the search index could not be extended: {error}");
+            }
+        }
+        false
+    }
+
     /// Idempotency keys are dead after a day; now and then their rows go, too.
     async fn forget_keys(&self, round: &mut Round) {
         let now = self.context.now();
@@ -101,37 +124,41 @@ impl Actor for Housekeeper {
     type Arguments = ();
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Round, ActorProcessingErr> {
-        let forget_at = self.context.now() + FORGET_INTERVAL;
-        let next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
-        Ok(Round { opened_before: 0, forget_at, waited: 0, bill_at: forget_at, billed: None, strays_after: None, next })
+        let now = self.context.now();
+        let next = Some(Timer::send(&myself, self.context.settings.unhurried(), Msg::Look));
+        Ok(Round {
+            opened_before: 0,
+            waited: Duration::ZERO,
+            indexed_up_to: 0,
+            index_at: now,
+            forget_at: now + FORGET_INTERVAL,
+            bill_at: now + FORGET_INTERVAL,
+            billed: None,
+            strays_after: None,
+            next,
+        })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, _look: Msg, round: &mut Round) -> Result<(), ActorProcessingErr> {
         let opened = self.context.opened.load(Ordering::Relaxed);
-        let is_busy = opened - round.opened_before > BUSY;
+        let interval = self.context.settings.unhurried();
+        let is_busy = u128::from(opened - round.opened_before) * 1_000 > BUSY_PER_SECOND * interval.as_millis();
         round.opened_before = opened;
         if is_busy && round.waited < MAX_PATIENCE {
-            round.waited += 1;
+            round.waited += interval;
         } else {
-            round.waited = 0;
-            match self.context.env.store.index_search(self.context.now(), BATCH).await {
-                Ok(BATCH) => {
-                    round.next = None;
-                    myself.cast(Msg::Look)?;
-                    return Ok(());
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    self.context.give_up_on(&error);
-                    tracing::warn!(%error, "the search index could not be extended: {error}");
-                }
+            round.waited = Duration::ZERO;
+            if self.index(round, opened).await {
+                round.next = None;
+                myself.cast(Msg::Look)?;
+                return Ok(());
             }
             self.forget_keys(round).await;
             self.bill(round).await;
             let after = round.strays_after.take();
             round.strays_after = astray::attach_waiting(&self.context, &self.sessions, after).await;
         }
-        round.next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
+        round.next = Some(Timer::send(&myself, interval, Msg::Look));
         Ok(())
     }
 }

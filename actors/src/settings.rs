@@ -55,7 +55,18 @@ pub struct Settings {
     pub max_waiting_calls: usize,
 }
 
+/// Polls of the nodes after which those look who follow the ledger and whom nobody waits for.
+const POLLS_TO_A_LOOK: u32 = 10;
+/// How long they wait at most.
+const MAX_UNHURRIED: Duration = Duration::from_secs(30);
+
 impl Settings {
+    /// Returns how often those look who follow the ledger and whom nobody waits for. All of them wait alike, so that an
+    /// idle engine wakes seldom.
+    pub(crate) fn unhurried(&self) -> Duration {
+        (self.poll_interval * POLLS_TO_A_LOOK).min(MAX_UNHURRIED)
+    }
+
     /// Returns the settings of a chain, everything else as documented.
     #[must_use]
     pub fn of(chain_id: ChainId) -> Self {

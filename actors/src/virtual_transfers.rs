@@ -18,8 +18,6 @@ const NOTE: &str = "virtual transfers";
 const AT_ONCE: u32 = 16;
 /// Uneventful blocks after which the place is stored all the same.
 const STORE_EVERY: u32 = 100;
-/// How often the scanner's place is looked at.
-const INTERVAL: Duration = Duration::from_secs(3);
 /// How long nodes that keep no account history are left alone.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
@@ -53,7 +51,7 @@ impl Actor for VirtualTransfers {
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Position, ActorProcessingErr> {
         let stored = self.stored().await?;
-        let next = Some(Timer::send(&myself, INTERVAL, Msg::Look));
+        let next = Some(Timer::send(&myself, self.context.settings.unhurried(), Msg::Look));
         Ok(Position { read: stored, stored, was_answered: true, next })
     }
 
@@ -66,7 +64,7 @@ impl Actor for VirtualTransfers {
         let wait = match self.read_on(position).await {
             Ok(more) => {
                 position.was_answered = true;
-                if more { Duration::ZERO } else { INTERVAL }
+                if more { Duration::ZERO } else { self.context.settings.unhurried() }
             }
             Err(error) => {
                 if position.was_answered {
