@@ -138,6 +138,9 @@ struct Time {
     base_ms: AtomicU64,
     /// The runtime's clock then; none between two processes.
     started: Mutex<Option<Instant>>,
+    /// What the two made together, and whether it still holds: everybody asks for the time all the time.
+    read_ms: AtomicU64,
+    is_read: AtomicBool,
     skew_ms: AtomicI64,
     last_ms: AtomicU64,
     spins: AtomicU64,
@@ -191,7 +194,12 @@ pub fn run(script: &Script, keeps_lines: bool) -> Outcome {
     let _watch = crate::panics::watch();
     let world = World::new(script.clone(), keeps_lines);
     loop {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let sleeper = Arc::clone(&world);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .on_thread_unpark(move || sleeper.time.moved())
+            .build();
         let runtime = runtime.expect("a runtime without sockets needs only memory");
         let death = runtime.block_on(async {
             let death = world.clone().live().await;
@@ -271,7 +279,7 @@ impl World {
 
     /// Boots, and lives until something ends it.
     async fn live(self: Arc<Self>) -> Death {
-        *lock(&self.time.started) = Some(Instant::now());
+        self.time.start();
         self.is_dead.store(false, Ordering::Relaxed);
         *lock(&self.death) = None;
         self.catch_up();
@@ -453,7 +461,7 @@ impl World {
         if lock(&self.observer).violation().is_some() {
             return;
         }
-        self.time.base_ms.fetch_add(downtime_ms, Ordering::Relaxed);
+        self.time.pass(downtime_ms);
         let unanswered = self.people().take_unanswered();
         for (action, tries) in unanswered {
             self.mark("a caller is left without an answer");

@@ -3,16 +3,36 @@
 use super::*;
 
 impl Time {
+    /// Goes with the runtime's clock from now on.
+    pub(super) fn start(&self) {
+        *lock(&self.started) = Some(Instant::now());
+    }
+
     /// Stands still until the next process starts.
     pub(super) fn stop(&self) {
         self.base_ms.store(self.now_ms(), Ordering::Relaxed);
         *lock(&self.started) = None;
     }
 
+    /// Goes on between two processes.
+    pub(super) fn pass(&self, ms: u64) {
+        self.base_ms.fetch_add(ms, Ordering::Relaxed);
+        self.moved();
+    }
+
+    /// Notes that the runtime slept: only then does its clock move on.
+    pub(super) fn moved(&self) {
+        self.is_read.store(false, Ordering::Relaxed);
+    }
+
     pub(super) fn now_ms(&self) -> u64 {
-        let started = *lock(&self.started);
-        let elapsed = started.map_or(0, |started| u64::try_from(started.elapsed().as_millis()).unwrap_or(0));
-        self.base_ms.load(Ordering::Relaxed) + elapsed
+        if !self.is_read.load(Ordering::Relaxed) {
+            let started = *lock(&self.started);
+            let elapsed = started.map_or(0, |started| u64::try_from(started.elapsed().as_millis()).unwrap_or(0));
+            self.read_ms.store(self.base_ms.load(Ordering::Relaxed) + elapsed, Ordering::Relaxed);
+            self.is_read.store(true, Ordering::Relaxed);
+        }
+        self.read_ms.load(Ordering::Relaxed)
     }
 }
 
