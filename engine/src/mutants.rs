@@ -31,6 +31,8 @@ mutants! {
     "gives-up-after-four": "a delivery is given up after four attempts";
     "timeout-is-success": "a receiver that did not answer in time counts as told";
     "commit-not-synced": "a commit is acknowledged before it is on disk";
+    "log-not-replayed": "what was synced to the log is forgotten when the process starts again";
+    "log-chain-not-stored": "a checkpoint does not say where the log begins anew";
     "event-without-delivery": "an event is kept and never put into the outbox";
     "deadline-not-indexed": "sessions are not found when they are due";
     "claim-not-indexed": "sessions with a claim are not found at start";

@@ -1,4 +1,4 @@
-//! A disk in memory under the real redb: it forgets what was not synced, tears sectors, fails, fills up, and loses power
+//! A disk in memory under the real redb and its log: it forgets what was not synced, tears sectors, fails, fills up, and loses power
 //! at any operation.
 
 use std::{
@@ -40,19 +40,17 @@ pub enum Incident {
 #[derive(Clone)]
 pub struct SimDisk(Arc<Mutex<State>>);
 
-/// A process's hold on the disk.
+/// A process's hold on one file of the disk.
 pub struct Handle {
     disk: SimDisk,
+    file: usize,
     boot: u64,
     told: Arc<dyn Fn(Incident) + Send + Sync>,
 }
 
 struct State {
-    bytes: Vec<u8>,
-    /// What undoes the unsynced changes, oldest first.
-    undo: Vec<Undo>,
-    /// What they replaced.
-    replaced: Vec<u8>,
+    /// The database and its log.
+    files: [File; 2],
     /// Which process may use it.
     boot: u64,
     operations: u64,
@@ -64,6 +62,15 @@ struct State {
     cut_in: Option<u64>,
     fail_in: Option<u64>,
     random: Random,
+}
+
+#[derive(Default)]
+struct File {
+    bytes: Vec<u8>,
+    /// What undoes the unsynced changes, oldest first.
+    undo: Vec<Undo>,
+    /// What they replaced.
+    replaced: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -79,9 +86,7 @@ impl SimDisk {
     #[must_use]
     pub fn new(random: Random) -> Self {
         Self(Arc::new(Mutex::new(State {
-            bytes: Vec::new(),
-            undo: Vec::new(),
-            replaced: Vec::new(),
+            files: Default::default(),
             boot: 0,
             operations: 0,
             syncs: 0,
@@ -94,12 +99,13 @@ impl SimDisk {
         })))
     }
 
-    /// Gives the disk to a new process; who held it before finds it gone. `told` hears of what goes wrong.
+    /// Gives the disk's two files, the database and its log, to a new process; who held them before finds them gone.
+    /// `told` hears of what goes wrong.
     #[must_use]
-    pub fn attach(&self, told: Arc<dyn Fn(Incident) + Send + Sync>) -> Handle {
+    pub fn attach(&self, told: &Arc<dyn Fn(Incident) + Send + Sync>) -> [Handle; 2] {
         let mut state = self.state();
         state.boot += 1;
-        Handle { disk: self.clone(), boot: state.boot, told }
+        [0, 1].map(|file| Handle { disk: self.clone(), file, boot: state.boot, told: Arc::clone(told) })
     }
 
     /// Takes the disk from the process that holds it: from now on its every operation fails and changes nothing.
@@ -111,58 +117,10 @@ impl SimDisk {
     /// sector was torn.
     pub fn lose_unsynced(&self) -> bool {
         let mut state = self.state();
-        let state = &mut *state;
-        let undo = std::mem::take(&mut state.undo);
-        let mut redo = Vec::with_capacity(undo.len());
-        for step in undo.iter().rev() {
-            match *step {
-                Undo::Write { offset, len, from } => {
-                    let end = (offset + len).min(state.bytes.len());
-                    let start = offset.min(end);
-                    redo.push((offset, Some(state.bytes[start..end].to_vec()), 0));
-                    state.bytes[start..end].copy_from_slice(&state.replaced[from..from + (end - start)]);
-                }
-                Undo::Length { before, gone, from } => {
-                    redo.push((0, None, state.bytes.len()));
-                    state.bytes.resize(before, 0);
-                    state.bytes[before - gone..].copy_from_slice(&state.replaced[from..from + gone]);
-                }
-            }
-        }
-        state.replaced.clear();
-        // All, nothing, or a bit of each: whole outcomes are as real as torn ones.
-        let manner = state.random.below(4);
+        let State { files, random, .. } = &mut *state;
         let mut torn = false;
-        for (offset, data, len) in redo.into_iter().rev() {
-            let Some(data) = data else {
-                if manner == 0 || (manner > 1 && state.random.below(2) == 0) {
-                    state.bytes.resize(len, 0);
-                }
-                continue;
-            };
-            let (mut at, end) = (offset, offset + data.len());
-            while at < end {
-                let sector_end = ((at / SECTOR_LEN + 1) * SECTOR_LEN).min(end);
-                let kept = match manner {
-                    0 => sector_end,
-                    1 => at,
-                    _ => match state.random.below(8) {
-                        0..4 => sector_end,
-                        4 => {
-                            torn = true;
-                            at + state.random.index(sector_end - at)
-                        }
-                        _ => at,
-                    },
-                };
-                if kept > at {
-                    if state.bytes.len() < kept {
-                        state.bytes.resize(kept, 0);
-                    }
-                    state.bytes[at..kept].copy_from_slice(&data[at - offset..kept - offset]);
-                }
-                at = sector_end;
-            }
+        for file in files {
+            torn |= file.lose_unsynced(random);
         }
         torn
     }
@@ -170,7 +128,7 @@ impl SimDisk {
     /// Says whether something waits to be synced.
     #[must_use]
     pub fn has_unsynced(&self) -> bool {
-        !self.state().undo.is_empty()
+        self.state().files.iter().any(|file| !file.undo.is_empty())
     }
 
     /// Sets how often it fails.
@@ -186,7 +144,7 @@ impl SimDisk {
     /// Lets it grow by at most `spare` bytes more; none for as much as it likes.
     pub fn set_spare(&self, spare: Option<u64>) {
         let mut state = self.state();
-        state.capacity = spare.map_or(u64::MAX, |spare| state.bytes.len() as u64 + spare);
+        state.capacity = spare.map_or(u64::MAX, |spare| state.used() + spare);
     }
 
     /// Cuts the power at the `n`th write or sync from now.
@@ -216,7 +174,8 @@ impl SimDisk {
     #[must_use]
     pub fn digest(&self) -> (u64, u64) {
         let state = self.state();
-        (crate::trace::digest(&state.bytes), state.bytes.len() as u64)
+        let [database, log] = state.files.each_ref().map(|file| crate::trace::digest(&file.bytes));
+        (database.rotate_left(1) ^ log, state.used())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -301,21 +260,87 @@ impl State {
         (kind != Kind::Read && self.random.chance(self.faults.power_cut)).then_some(Incident::PowerCut)
     }
 
-    fn room_for(&self, end: usize) -> io::Result<()> {
-        if end as u64 > self.capacity && end > self.bytes.len() {
+    /// Returns how long its files are together, bytes.
+    fn used(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes.len() as u64).sum()
+    }
+
+    fn room_for(&self, file: usize, end: usize) -> io::Result<()> {
+        let growth = end.saturating_sub(self.files[file].bytes.len());
+        if growth > 0 && self.used() + growth as u64 > self.capacity {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "no space left on device"));
         }
         Ok(())
     }
 
-    fn resize(&mut self, len: usize) -> io::Result<()> {
-        self.room_for(len)?;
-        let (before, from) = (self.bytes.len(), self.replaced.len());
+    fn resize(&mut self, file: usize, len: usize) -> io::Result<()> {
+        self.room_for(file, len)?;
+        let File { bytes, undo, replaced } = &mut self.files[file];
+        let (before, from) = (bytes.len(), replaced.len());
         // What is cut off is kept, so that a power cut may bring it back.
-        self.replaced.extend_from_slice(self.bytes.get(len..).unwrap_or_default());
-        self.undo.push(Undo::Length { before, gone: before.saturating_sub(len), from });
-        self.bytes.resize(len, 0);
+        replaced.extend_from_slice(bytes.get(len..).unwrap_or_default());
+        undo.push(Undo::Length { before, gone: before.saturating_sub(len), from });
+        bytes.resize(len, 0);
         Ok(())
+    }
+}
+
+impl File {
+    /// Each sector of each unsynced write is kept, lost or torn; says whether one was torn.
+    fn lose_unsynced(&mut self, random: &mut Random) -> bool {
+        let undo = std::mem::take(&mut self.undo);
+        let mut redo = Vec::with_capacity(undo.len());
+        for step in undo.iter().rev() {
+            match *step {
+                Undo::Write { offset, len, from } => {
+                    let end = (offset + len).min(self.bytes.len());
+                    let start = offset.min(end);
+                    redo.push((offset, Some(self.bytes[start..end].to_vec()), 0));
+                    self.bytes[start..end].copy_from_slice(&self.replaced[from..from + (end - start)]);
+                }
+                Undo::Length { before, gone, from } => {
+                    redo.push((0, None, self.bytes.len()));
+                    self.bytes.resize(before, 0);
+                    self.bytes[before - gone..].copy_from_slice(&self.replaced[from..from + gone]);
+                }
+            }
+        }
+        self.replaced.clear();
+        // All, nothing, or a bit of each: whole outcomes are as real as torn ones.
+        let manner = random.below(4);
+        let mut torn = false;
+        for (offset, data, len) in redo.into_iter().rev() {
+            let Some(data) = data else {
+                if manner == 0 || (manner > 1 && random.below(2) == 0) {
+                    self.bytes.resize(len, 0);
+                }
+                continue;
+            };
+            let (mut at, end) = (offset, offset + data.len());
+            while at < end {
+                let sector_end = ((at / SECTOR_LEN + 1) * SECTOR_LEN).min(end);
+                let kept = match manner {
+                    0 => sector_end,
+                    1 => at,
+                    _ => match random.below(8) {
+                        0..4 => sector_end,
+                        4 => {
+                            torn = true;
+                            at + random.index(sector_end - at)
+                        }
+                        _ => at,
+                    },
+                };
+                if kept > at {
+                    if self.bytes.len() < kept {
+                        self.bytes.resize(kept, 0);
+                    }
+                    self.bytes[at..kept].copy_from_slice(&data[at - offset..kept - offset]);
+                }
+                at = sector_end;
+            }
+        }
+        torn
     }
 }
 
@@ -325,26 +350,27 @@ fn place(offset: u64) -> io::Result<usize> {
 
 impl StorageBackend for Handle {
     fn len(&self) -> io::Result<u64> {
-        self.operate(Kind::Read, |state| Ok(state.bytes.len() as u64))
+        self.operate(Kind::Read, |state| Ok(state.files[self.file].bytes.len() as u64))
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.operate(Kind::Read, |state| {
             let offset = place(offset)?;
-            let bytes = state.bytes.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+            let bytes = state.files[self.file].bytes.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
             out.copy_from_slice(bytes);
             Ok(())
         })
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.operate(Kind::Write, |state| state.resize(place(len)?))
+        self.operate(Kind::Write, |state| state.resize(self.file, place(len)?))
     }
 
     fn sync_data(&self) -> io::Result<()> {
         self.operate(Kind::Sync, |state| {
-            state.undo.clear();
-            state.replaced.clear();
+            let file = &mut state.files[self.file];
+            file.undo.clear();
+            file.replaced.clear();
             state.syncs += 1;
             Ok(())
         })
@@ -354,13 +380,13 @@ impl StorageBackend for Handle {
         self.operate(Kind::Write, |state| {
             let offset = place(offset)?;
             let end = offset + data.len();
-            if end > state.bytes.len() {
-                state.resize(end)?;
+            if end > state.files[self.file].bytes.len() {
+                state.resize(self.file, end)?;
             }
-            let from = state.replaced.len();
-            state.replaced.extend_from_slice(&state.bytes[offset..end]);
-            state.undo.push(Undo::Write { offset, len: data.len(), from });
-            state.bytes[offset..end].copy_from_slice(data);
+            let File { bytes, undo, replaced } = &mut state.files[self.file];
+            undo.push(Undo::Write { offset, len: data.len(), from: replaced.len() });
+            replaced.extend_from_slice(&bytes[offset..end]);
+            bytes[offset..end].copy_from_slice(data);
             Ok(())
         })
     }
@@ -371,14 +397,14 @@ mod tests {
     use super::*;
 
     fn bytes(disk: &SimDisk) -> Vec<u8> {
-        disk.state().bytes.clone()
+        disk.state().files[0].bytes.clone()
     }
 
     #[test]
     fn what_was_synced_survives_every_power_cut() {
         for seed in 0..50 {
             let disk = SimDisk::new(Random::new(seed));
-            let handle = disk.attach(Arc::new(|_| {}));
+            let [handle, _] = disk.attach(&(Arc::new(|_| {}) as Arc<dyn Fn(Incident) + Send + Sync>));
             handle.set_len(2_000).unwrap();
             handle.write(0, &[1; 2_000]).unwrap();
             handle.sync_data().unwrap();
@@ -400,7 +426,8 @@ mod tests {
         let disk = SimDisk::new(Random::new(1));
         let cut = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&cut);
-        let handle = disk.attach(Arc::new(move |incident| heard.lock().unwrap().push(incident)));
+        let told: Arc<dyn Fn(Incident) + Send + Sync> = Arc::new(move |incident| heard.lock().unwrap().push(incident));
+        let [handle, _] = disk.attach(&told);
         disk.cut_in(3);
         handle.set_len(10).unwrap();
         handle.write(0, &[1; 10]).unwrap();
@@ -412,7 +439,7 @@ mod tests {
     #[test]
     fn a_full_disk_takes_changes_and_no_growth() {
         let disk = SimDisk::new(Random::new(1));
-        let handle = disk.attach(Arc::new(|_| {}));
+        let [handle, _] = disk.attach(&(Arc::new(|_| {}) as Arc<dyn Fn(Incident) + Send + Sync>));
         handle.set_len(100).unwrap();
         disk.set_spare(Some(50));
         assert_eq!(handle.set_len(151).unwrap_err().kind(), io::ErrorKind::StorageFull);

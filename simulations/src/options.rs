@@ -165,6 +165,8 @@ pub struct Setup {
     pub x402_finality: ClaimFinality,
     /// Memory for redb's pages, bytes.
     pub cache_bytes: usize,
+    /// How long the store's log gets before a checkpoint, bytes.
+    pub log_bytes: u64,
     /// Whether payers sign and the chain checks signatures; otherwise their accounts ask for none.
     pub signatures: bool,
     /// Whether faults end without a restart of the process.
@@ -191,6 +193,7 @@ impl Default for Setup {
             split_fee: false,
             x402_finality: ClaimFinality::InBlock,
             cache_bytes: 4 * 1024 * 1024,
+            log_bytes: 64 * 1024,
             signatures: false,
             heal_without_restart: true,
         }
@@ -223,6 +226,7 @@ impl Setup {
             cache_bytes: *random.pick(&[64 * 1024, 1024 * 1024, 8 * 1024 * 1024]),
             signatures: random.chance(60_000),
             heal_without_restart: random.chance(700_000),
+            log_bytes: *random.pick(&[4 * 1024, 32 * 1024, 32 * 1024, 256 * 1024]),
         }
     }
 

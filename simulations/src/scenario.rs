@@ -66,6 +66,7 @@ struct World {
     split_fee: Option<bool>,
     x402_finality: Option<String>,
     cache_bytes: Option<usize>,
+    log_bytes: Option<u64>,
     signatures: Option<bool>,
     heal_without_restart: Option<bool>,
 }
@@ -239,6 +240,7 @@ fn read_world(world: &World, setup: &mut Setup) -> Result<(), Problem> {
     setup.max_awake = world.max_awake.unwrap_or(setup.max_awake);
     setup.split_fee = world.split_fee.unwrap_or(setup.split_fee);
     setup.cache_bytes = world.cache_bytes.unwrap_or(setup.cache_bytes);
+    setup.log_bytes = world.log_bytes.unwrap_or(setup.log_bytes);
     setup.signatures = world.signatures.unwrap_or(setup.signatures);
     setup.heal_without_restart = world.heal_without_restart.unwrap_or(setup.heal_without_restart);
     if let Some(word) = &world.x402_finality {

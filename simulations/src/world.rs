@@ -35,7 +35,7 @@ use crate::{
     disk::{DiskFaults, Incident, SimDisk},
     hive::{Hive, SimNode},
     observer::{End, Observer, Violation},
-    options::{FEE_ACCOUNT, Fault},
+    options::{FEE_ACCOUNT, Fault, Setup},
     random::Random,
     receivers::{Receivers, SimWebhooks, name_of},
     script::{Action, Lying, Script, Trouble},
@@ -320,14 +320,17 @@ impl World {
         self.trace_boot();
         let told = {
             let world = Arc::downgrade(self);
-            Arc::new(move |incident| {
+            let told = move |incident| {
                 if let Some(world) = world.upgrade() {
                     world.disk_tells(incident);
                 }
-            })
+            };
+            Arc::new(told) as Arc<dyn Fn(Incident) + Send + Sync>
         };
-        let options = Options { cache_bytes: self.script.setup.cache_bytes, mode: CommitMode::Inline };
-        let store = RedbStore::open_backend(self.disk.attach(told), options).map_err(|error| error.to_string())?;
+        let Setup { cache_bytes, log_bytes, .. } = self.script.setup;
+        let options = Options { cache_bytes, log_bytes, mode: CommitMode::Inline };
+        let [database, log] = self.disk.attach(&told);
+        let store = RedbStore::open_backends(database, log, options).map_err(|error| error.to_string())?;
         let store = Arc::new(store);
         self.compare(&store).await?;
         let shared = Arc::new(SimStore::of(Arc::clone(self), Arc::clone(&store)));

@@ -15,6 +15,7 @@ use crate::{
     batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
     billing, booked,
     fault::Fault,
+    log::Changes,
     outbox,
     prepared::{MerchantStep, PaymentStep, Prepared, Step},
     record::{self, Code, MerchantFacts, PaymentFacts},
@@ -54,10 +55,10 @@ pub(crate) struct Finished {
 }
 
 impl<'t> Group<'t> {
-    /// Starts with nothing written.
-    pub(crate) fn of(transaction: &'t WriteTransaction, search_cursor: u128) -> Self {
+    /// Starts with nothing written; what it will change is noted.
+    pub(crate) fn of(transaction: &'t WriteTransaction, changes: &'t Changes, search_cursor: u128) -> Self {
         Self {
-            tables: Tables::of(transaction),
+            tables: Tables::logged(transaction, changes),
             counts: BTreeMap::new(),
             event_seqs: BTreeMap::new(),
             queues: outbox::Queues::new(),
@@ -580,7 +581,8 @@ mod tests {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         directory::create_schema(&database).unwrap();
         let transaction = database.begin_write().unwrap();
-        let mut group = Group::of(&transaction, 0);
+        let changes = Changes::default();
+        let mut group = Group::of(&transaction, &changes, 0);
         let create = |payment: Payment| Batch::of(Write::Payment { payment: Box::new(payment), expected: None });
         group.apply(Prepared::from_batch(create(payment()), &crate::Vault::default())).unwrap().unwrap();
         group.write_gathered().unwrap();

@@ -1,4 +1,4 @@
-//! Group commit: one writer takes whatever waits, writes it in one transaction, syncs once, and answers everybody.
+//! Group commit: one writer takes whatever waits, writes it in one transaction, syncs the log once, and answers everybody.
 //!
 //! Nobody waits for company: while one group is written and synced the next gathers, so the commit itself is the batching
 //! window. Waiting for more, even half a millisecond and only in a crowd, left both cores of a small machine idle.
@@ -8,15 +8,20 @@ use std::{
     thread::JoinHandle,
 };
 
-use engine::mutant;
-use redb::{Database, Durability};
+use redb::Database;
 use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::Instant,
 };
 
 use crate::{
-    apply::Group, batch::CommitError, fault::Fault, figures::CommitMetrics, prepared::Prepared, snapshot::Newest,
+    apply::Group,
+    batch::CommitError,
+    fault::Fault,
+    figures::CommitMetrics,
+    log::{Changes, Log},
+    prepared::Prepared,
+    snapshot::Newest,
 };
 
 /// Batches one transaction takes at most: bounds how long the first of them waits for the last.
@@ -69,13 +74,15 @@ impl Committer {
     /// The operating system's, where it has no thread to give.
     pub(crate) fn start(
         database: Arc<Database>,
+        log: Log,
         newest: Arc<Newest>,
         search_cursor: u128,
         mode: CommitMode,
     ) -> std::io::Result<Self> {
         let health = Arc::new(Health::default());
         let metrics = CommitMetrics::default();
-        let writer = Writer { database, newest, health: Arc::clone(&health), metrics: metrics.clone(), search_cursor };
+        let writer =
+            Writer { database, log, newest, health: Arc::clone(&health), metrics: metrics.clone(), search_cursor };
         let route = match mode {
             CommitMode::Inline => Route::Inline(Mutex::new(Some(writer))),
             CommitMode::Thread { queue } => {
@@ -131,7 +138,11 @@ impl Committer {
     /// Writes what waits, then stops the writer. Later commits are refused with [`CommitError::Overloaded`].
     pub(crate) async fn close(&self) {
         match &self.route {
-            Route::Inline(writer) => drop(unpoisoned(writer).take()),
+            Route::Inline(writer) => {
+                if let Some(mut writer) = unpoisoned(writer).take() {
+                    writer.finish();
+                }
+            }
             Route::Thread { queue, thread } => {
                 let queue = queue.as_ref().expect("the queue is taken only when the store is dropped");
                 let (done, is_done) = oneshot::channel();
@@ -228,6 +239,7 @@ impl Health {
 #[derive(Debug)]
 struct Writer {
     database: Arc<Database>,
+    log: Log,
     newest: Arc<Newest>,
     health: Arc<Health>,
     metrics: CommitMetrics,
@@ -261,6 +273,16 @@ impl Writer {
                 let _ = answer.send(outcome);
             }
         }
+        self.finish();
+    }
+
+    /// Leaves the whole store in the database, so that the next start has nothing to put right.
+    fn finish(&mut self) {
+        if self.health.failure().is_none()
+            && let Err(fault) = self.log.fold(&self.database)
+        {
+            tracing::warn!(%fault, "the log was left as it is: the next start reads it");
+        }
     }
 
     /// Writes a group; answers in its order.
@@ -282,16 +304,15 @@ impl Writer {
         // The runtime's clock where there is one, so that a simulation sees its own; else the machine's.
         let begun = Instant::now();
         let count = batches.len();
-        let mut transaction = self.database.begin_write()?;
-        let durability = if mutant!("commit-not-synced") { Durability::None } else { Durability::Immediate };
-        transaction.set_durability(durability)?;
-        let mut group = Group::of(&transaction, self.search_cursor);
+        let transaction = self.database.begin_write()?;
+        let changes = Changes::default();
+        let mut group = Group::of(&transaction, &changes, self.search_cursor);
         let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
         let finished = group.finish()?;
-        if finished.applied == 0 {
+        if changes.is_empty() {
             transaction.abort()?;
         } else {
-            transaction.commit()?;
+            self.log.commit(transaction, changes)?;
             self.newest.outdate();
             self.search_cursor = finished.search_cursor;
         }

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     ReadError,
-    directory::{self, DirectoryLock, FILE_NAME, OpenError, UNFINISHED_NAME},
+    directory::{self, DirectoryLock, FILE_NAME, LOG_NAME, OpenError, UNFINISHED_NAME},
     fault::Fault,
     snapshot::Snapshot,
     tables::{self, Tables},
@@ -239,11 +239,19 @@ impl Idle {
         self.data.join(FILE_NAME)
     }
 
+    /// Puts what the log holds into the database, whose file is the whole store then.
+    fn fold_log(&self) -> Result<(), OpenError> {
+        let path = self.path();
+        let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
+        Ok(directory::recover_log(&self.data, 0, &database)?.fold(&database)?)
+    }
+
     /// Verifies the store.
     ///
     /// # Errors
     /// See [`OpenError`]; what is wrong inside stands in the report.
     pub fn verify(&self) -> Result<Report, OpenError> {
+        self.fold_log()?;
         verify::file(&self.path())
     }
 
@@ -254,6 +262,11 @@ impl Idle {
     /// See [`OpenError`]; whatever `take` says.
     pub fn read(&self, salvage: bool, mut take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
         let path = self.path();
+        match self.fold_log() {
+            Err(error) if !salvage => return Err(error),
+            Err(error) => tracing::warn!(%error, "what the log holds cannot be read with the rest"),
+            Ok(()) => {}
+        }
         let mut database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
         if !salvage && !database.check_integrity().map_err(OpenError::database(&path))? {
             return Err(OpenError::Corrupt(CHECKSUMS.to_owned()));
@@ -291,7 +304,13 @@ impl Idle {
         }
         // Byte for byte: whatever is wrong with a page is still wrong with it, and is found.
         let copy = NewStore::copy_of(backup, &path, self.data.join(UNFINISHED_NAME))?;
+        if is_there && let Err(error) = self.fold_log() {
+            // A store that cannot be opened is kept as it is, and its log with it.
+            tracing::warn!(%error, "the log of the store that is replaced is kept beside it");
+            directory::keep_beside(&self.data.join(LOG_NAME), REPLACED)?;
+        }
         let kept = if is_there { Some(directory::keep_beside(&path, REPLACED)?) } else { None };
+        directory::remove_log(&self.data)?;
         match copy.finish(true) {
             Ok(report) => Ok((report, kept)),
             Err(error) => {

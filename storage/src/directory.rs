@@ -13,11 +13,13 @@ use std::{
 
 use redb::{
     BackendError, Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend, StorageError,
-    TableError, backends::InMemoryBackend,
+    TableError,
+    backends::{FileBackend, InMemoryBackend},
 };
 
 use crate::{
     fault::{Fault, is_full},
+    log::Log,
     search,
     tables::{META, SCHEMA_VERSION, Tables, meta},
     verify::Report,
@@ -27,6 +29,8 @@ use crate::{
 pub const FILE_NAME: &str = "hivetill.redb";
 /// What the database is called until it is whole.
 pub(crate) const UNFINISHED_NAME: &str = "hivetill.redb.tmp";
+/// The log in front of the database, under its directory.
+pub(crate) const LOG_NAME: &str = "hivetill.wal";
 /// Held by the process that has the directory open.
 const LOCK_NAME: &str = "hivetill.lock";
 
@@ -152,6 +156,8 @@ pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database
         Err(error) => return Err(OpenError::io(&unfinished)(error)),
     }
     if !path.try_exists().map_err(OpenError::io(&path))? {
+        // A log whose database is gone belongs to nothing any more.
+        remove_log(data)?;
         let database = create_file(&unfinished, cache_bytes)?;
         create_schema(&database)?;
         drop(database);
@@ -163,6 +169,34 @@ pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database
         }
     }
     builder(cache_bytes).open(&path).map_err(OpenError::database(&path))
+}
+
+/// Opens the log of a directory whose lock is held, or creates it, and puts what it holds into its database.
+pub(crate) fn recover_log(data: &Path, limit: u64, database: &Database) -> Result<Log, OpenError> {
+    let path = data.join(LOG_NAME);
+    let is_new = !path.try_exists().map_err(OpenError::io(&path))?;
+    let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
+    if is_new {
+        sync_parent(&path)?;
+    }
+    let file = FileBackend::new(file).map_err(OpenError::database(&path))?;
+    recover(file, limit, database)
+}
+
+/// The same for a log that a backend keeps. A store of a newer program keeps its log for that one.
+pub(crate) fn recover(file: impl StorageBackend, limit: u64, database: &Database) -> Result<Log, OpenError> {
+    schema_of(&database.begin_read().map_err(Fault::from)?)?;
+    Ok(Log::recover(file, limit, database)?)
+}
+
+/// Removes the log of a directory whose lock is held, durably.
+pub(crate) fn remove_log(data: &Path) -> Result<(), OpenError> {
+    let path = data.join(LOG_NAME);
+    match fs::remove_file(&path) {
+        Ok(()) => sync_parent(&path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(OpenError::io(&path)(error)),
+    }
 }
 
 /// Creates an empty database that only its owner may read; it is not there yet.
@@ -224,9 +258,15 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Opens the database a backend keeps, or creates it there.
-pub(crate) fn open_backend(backend: impl StorageBackend, cache_bytes: usize) -> Result<Database, OpenError> {
+/// Opens the database a backend keeps, or creates it there. The log of a store that is not there yet is emptied.
+pub(crate) fn open_backend(
+    backend: impl StorageBackend,
+    log: &impl StorageBackend,
+    cache_bytes: usize,
+) -> Result<Database, OpenError> {
     if is_unfinished(&backend)? {
+        log.set_len(0)?;
+        log.sync_data()?;
         copy_in(&new_image()?, &backend)?;
     }
     builder(cache_bytes).create_with_backend(backend).map_err(OpenError::database(Path::new("the backend")))

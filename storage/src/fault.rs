@@ -60,6 +60,12 @@ macro_rules! from_redb {
     )+};
 }
 
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Self {
+        Self::of(redb::Error::Io(error))
+    }
+}
+
 from_redb!(
     redb::StorageError,
     redb::TableError,

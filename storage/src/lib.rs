@@ -15,6 +15,8 @@ mod directory;
 mod export;
 mod fault;
 mod figures;
+mod log;
+mod logged;
 mod migration;
 mod outbox;
 mod prepared;

@@ -8,6 +8,7 @@ use redb::{Database, ReadableDatabase, WriteTransaction};
 use crate::{
     directory::{self, FILE_NAME, OpenError},
     fault::Fault,
+    log,
     tables::{META, SCHEMA_VERSION, meta},
     verify,
 };
@@ -66,6 +67,8 @@ fn copy_and_change(path: &Path, copy: &Path, steps: &[Step]) -> Result<u32, Open
         let mut names = transaction.open_table(META).map_err(Fault::from)?;
         names.insert(meta::SCHEMA, to.to_be_bytes().as_slice()).map_err(Fault::from)?;
         drop(names);
+        // Who goes back to the older store must not meet what the newer one logged.
+        log::part_ways(&transaction, format!("schema {to}").as_bytes())?;
         transaction.commit().map_err(Fault::from)?;
     }
     drop(database);
@@ -93,7 +96,7 @@ mod tests {
     }
 
     fn options() -> Options {
-        Options { cache_bytes: 1 << 20, mode: CommitMode::Inline }
+        Options { cache_bytes: 1 << 20, mode: CommitMode::Inline, ..Options::default() }
     }
 
     fn note(transaction: &WriteTransaction) -> Result<(), Fault> {
@@ -126,7 +129,7 @@ mod tests {
         let _lock = DirectoryLock::take(data.path()).unwrap();
         let before = fs::read(&path).unwrap();
         migrate(data.path(), &[note]).unwrap();
-        assert_eq!(names(data.path()), ["hivetill.lock", "hivetill.redb", "hivetill.redb.schema-1"]);
+        assert_eq!(names(data.path()), ["hivetill.lock", "hivetill.redb", "hivetill.redb.schema-1", "hivetill.wal"]);
         assert_eq!(fs::read(data.path().join("hivetill.redb.schema-1")).unwrap(), before);
         let database = directory::builder(0).open(&path).unwrap();
         let names = database.begin_read().unwrap().open_table(META).unwrap();
@@ -149,7 +152,7 @@ mod tests {
             let refusal = migrate(data.path(), &steps).unwrap_err();
             assert_eq!(matches!(refusal, OpenError::Unsound(_)), is_unsound, "{refusal}");
             assert_eq!(fs::read(&path).unwrap(), before);
-            assert_eq!(names(data.path()), ["hivetill.lock", "hivetill.redb"]);
+            assert_eq!(names(data.path()), ["hivetill.lock", "hivetill.redb", "hivetill.wal"]);
         }
     }
 }

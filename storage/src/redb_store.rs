@@ -1,4 +1,4 @@
-//! The store in one file: how it is made so that no power cut can spoil it, how it is opened, and how it answers.
+//! The store in a database and its log: how it is made so that no power cut can spoil it, how it is opened, and how it answers.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -28,6 +28,7 @@ use crate::{
     deliveries,
     directory::{self, DirectoryLock, OpenError},
     fault::Fault,
+    log::Log,
     migration,
     prepared::{self, Prepared, Step},
     queries, record, search,
@@ -43,17 +44,20 @@ use crate::{
 pub struct Options {
     /// Memory for pages of the database, bytes.
     pub cache_bytes: usize,
+    /// Bytes the log in front of the database gets long before its rows are written where they belong. A longer one
+    /// costs less writing and, after a crash, more reading.
+    pub log_bytes: u64,
     /// Where commits run.
     pub mode: CommitMode,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 64 * 1024 * 1024, mode: CommitMode::default() }
+        Self { cache_bytes: 64 * 1024 * 1024, log_bytes: 4 * 1024 * 1024, mode: CommitMode::default() }
     }
 }
 
-/// A [`Store`] in one redb file.
+/// A [`Store`] in one redb file and the log in front of it.
 #[derive(Debug)]
 pub struct RedbStore {
     newest: Arc<Newest>,
@@ -78,27 +82,38 @@ impl RedbStore {
     /// See [`OpenError`]; [`OpenError::MasterKey`] where the store is sealed with a key that is not in the vault.
     pub fn open_sealed(data: &Path, options: Options, vault: Vault) -> Result<Self, OpenError> {
         let lock = DirectoryLock::take(data)?;
-        let mut database = directory::open_or_create(data, options.cache_bytes)?;
+        let open = || {
+            let database = directory::open_or_create(data, options.cache_bytes)?;
+            let log = directory::recover_log(data, options.log_bytes, &database)?;
+            Ok::<_, OpenError>((database, log))
+        };
+        let (mut database, mut log) = open()?;
         if migration::is_due(&database)? {
-            drop(database);
+            drop((database, log));
             migration::migrate(data, &migration::STEPS)?;
-            database = directory::open_or_create(data, options.cache_bytes)?;
+            (database, log) = open()?;
         }
-        Self::over(database, Some(lock), options.mode, vault)
+        Self::over(database, log, Some(lock), options.mode, vault)
     }
 
-    /// Opens the store kept by a backend, such as a simulated disk; an empty one becomes a new store. A creation that
-    /// was cut short leaves a backend that counts as empty.
+    /// Opens the store kept by two backends, such as the files of a simulated disk; empty ones become a new store. A
+    /// creation that was cut short leaves backends that count as empty.
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open_backend(backend: impl StorageBackend, options: Options) -> Result<Self, OpenError> {
-        let database = directory::open_backend(backend, options.cache_bytes)?;
-        Self::over(database, None, options.mode, Vault::default())
+    pub fn open_backends(
+        database: impl StorageBackend,
+        log: impl StorageBackend,
+        options: Options,
+    ) -> Result<Self, OpenError> {
+        let database = directory::open_backend(database, &log, options.cache_bytes)?;
+        let log = directory::recover(log, options.log_bytes, &database)?;
+        Self::over(database, log, None, options.mode, Vault::default())
     }
 
     fn over(
         database: Database,
+        log: Log,
         lock: Option<DirectoryLock>,
         mode: CommitMode,
         vault: Vault,
@@ -107,7 +122,7 @@ impl RedbStore {
         let search_cursor = directory::check_schema(&database)?;
         vault.settle(&database)?;
         let newest = Arc::new(Newest::of(Arc::clone(&database)));
-        let committer = Committer::start(database, Arc::clone(&newest), search_cursor, mode)?;
+        let committer = Committer::start(database, log, Arc::clone(&newest), search_cursor, mode)?;
         Ok(Self { newest, committer, vault, _lock: lock })
     }
 

@@ -38,7 +38,7 @@
 //! | [`BOOKED`] | account, time of the block, transaction, operation, kind, payment | units, currency | a transfer or refund that is final, a stray transfer | payments and unmatched | never |
 //! | [`BOOKS`] | beginning of a day | what its check said | the check of a day's books | nothing: this is the truth | never: one a day |
 //! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
-//! | [`META`] | name | schema, cursor, rate, search cursor, fee tiers, notes | each by its own write | - | never |
+//! | [`META`] | name | schema, cursor, rate, search cursor, fee tiers, notes, where the log begins | each by its own write | - | never |
 //!
 //! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines (with an idempotency key two
 //! more; with compliance limits it reads the merchant's standing, once per group); only the slug's place is
@@ -57,11 +57,10 @@
 //! | merchants by words | all merchants |
 
 use redb::{
-    Key, ReadTransaction, ReadableTable, ReadableTableMetadata, Table, TableDefinition, TableError, Value,
-    WriteTransaction,
+    Key, ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition, TableError, Value, WriteTransaction,
 };
 
-use crate::{fault::Fault, record::SUMMARY_LEN};
+use crate::{fault::Fault, log::Changes, logged::Logged, record::SUMMARY_LEN};
 
 /// The version of everything on this page. A store of a newer version is refused; one of an older version is migrated
 /// (there is none yet).
@@ -84,20 +83,27 @@ macro_rules! tables {
         /// The tables a write transaction has opened so far: a table that is not needed costs nothing.
         pub(crate) struct Tables<'t> {
             transaction: &'t WriteTransaction,
-            $($field: Option<Table<'t, $key, $value>>,)+
+            changes: Option<&'t Changes>,
+            $($field: Option<Logged<'t, $key, $value>>,)+
         }
 
         impl<'t> Tables<'t> {
             /// Returns the tables of a transaction, none of them open.
             pub(crate) fn of(transaction: &'t WriteTransaction) -> Self {
-                Self { transaction, $($field: None,)+ }
+                Self { transaction, changes: None, $($field: None,)+ }
+            }
+
+            /// The same; what changes is noted.
+            pub(crate) fn logged(transaction: &'t WriteTransaction, changes: &'t Changes) -> Self {
+                Self { changes: Some(changes), ..Self::of(transaction) }
             }
 
             $(
                 /// Opens the table of this name, once.
-                pub(crate) fn $field(&mut self) -> Result<&mut Table<'t, $key, $value>, TableError> {
+                pub(crate) fn $field(&mut self) -> Result<&mut Logged<'t, $key, $value>, TableError> {
                     if self.$field.is_none() {
-                        self.$field = Some(self.transaction.open_table($constant)?);
+                        let table = self.transaction.open_table($constant)?;
+                        self.$field = Some(Logged::of(table, stringify!($field), self.changes));
                     }
                     Ok(self.$field.as_mut().expect("it was opened two lines above"))
                 }
@@ -120,6 +126,17 @@ macro_rules! tables {
                     $(stringify!($field) if fits::<$key>(key) && fits::<$value>(value) => {
                         let (key, value) = (<$key as Value>::from_bytes(key), <$value as Value>::from_bytes(value));
                         self.$field()?.insert(key, value)?;
+                        Ok(true)
+                    })+
+                    _ => Ok(false),
+                }
+            }
+
+            /// Takes a row out of the table of this name; says whether there is such a table, and can be such a key.
+            pub(crate) fn remove_row(&mut self, table: &str, key: &[u8]) -> Result<bool, Fault> {
+                match table {
+                    $(stringify!($field) if fits::<$key>(key) => {
+                        self.$field()?.remove(<$key as Value>::from_bytes(key))?;
                         Ok(true)
                     })+
                     _ => Ok(false),
@@ -271,6 +288,8 @@ pub(crate) mod meta {
     pub(crate) const MASTER_KEY: &str = "master key";
     /// The fee tiers.
     pub(crate) const FEE_TIERS: &str = "fee tiers";
+    /// The checksum that the log's first entry builds on: 16 bytes.
+    pub(crate) const LOG: &str = "log";
     /// The last payment the indexer has read: 16 bytes, big endian.
     pub(crate) const SEARCH_CURSOR: &str = "search cursor";
 

@@ -5,7 +5,7 @@ use engine::{ids::PaymentId, webhook::DeliveryState};
 use storage::{Batch, CommitError, PaymentQuery, RedbStore, Store, Write};
 
 use crate::{
-    disk::{Disk, Trouble},
+    disk::{Disk, Image, Trouble},
     samples::*,
 };
 
@@ -51,7 +51,7 @@ async fn commits_in(store: &RedbStore) -> u32 {
 }
 
 /// Opens what is left of a disk and checks that no acknowledged commit is lost and that work can go on.
-async fn check(image: Vec<u8>, acknowledged: u32, story: &str) {
+async fn check(image: Image, acknowledged: u32, story: &str) {
     let store = Disk::of(image, Trouble::None).open().unwrap_or_else(|error| panic!("{story}: {error}"));
     let count = commits_in(&store).await;
     let is_whole = count == acknowledged || (count == acknowledged + 1 && count <= COMMITS);
@@ -125,7 +125,7 @@ async fn a_power_cut_under_many_writers_leaves_every_batch_whole() {
         let disk = Disk::new(Trouble::PowerCut { at });
         let options = storage::Options { mode: storage::CommitMode::default(), ..INLINE };
         let mut acknowledged = Vec::new();
-        if let Ok(store) = RedbStore::open_backend(disk.clone(), options) {
+        if let Ok(store) = disk.open_with(options) {
             for round in 0..5u64 {
                 let numbers: Vec<u64> = (round * 10 + 1..=round * 10 + 10).collect();
                 let pair = |number| create(&payment(1, number)).and(Write::Event(event(1, number)));

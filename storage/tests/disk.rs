@@ -27,20 +27,35 @@ pub(crate) enum Trouble {
     None,
 }
 
-/// A disk that forgets what was not synced.
+/// A disk that forgets what was not synced. It holds the two files of a store.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk(Arc<Mutex<State>>);
 
+/// The bytes of both files: the database, the log.
+pub(crate) type Image = [Vec<u8>; 2];
+
+/// One of the files.
+#[derive(Debug)]
+struct File {
+    disk: Disk,
+    index: usize,
+}
+
 #[derive(Debug)]
 struct State {
+    files: [Contents; 2],
+    operations: u64,
+    trouble: Trouble,
+}
+
+#[derive(Debug)]
+struct Contents {
     /// What the process sees.
     live: Vec<u8>,
     /// What a power cut leaves for sure.
     durable: Vec<u8>,
     /// What it may leave, in part.
     pending: Vec<Change>,
-    operations: u64,
-    trouble: Trouble,
 }
 
 #[derive(Debug)]
@@ -51,16 +66,21 @@ enum Change {
 
 impl Disk {
     pub(crate) fn new(trouble: Trouble) -> Self {
-        Self::of(Vec::new(), trouble)
+        Self::of(Image::default(), trouble)
     }
 
-    pub(crate) fn of(image: Vec<u8>, trouble: Trouble) -> Self {
-        let state = State { live: image.clone(), durable: image, pending: Vec::new(), operations: 0, trouble };
-        Self(Arc::new(Mutex::new(state)))
+    pub(crate) fn of(image: Image, trouble: Trouble) -> Self {
+        let files = image.map(|bytes| Contents { live: bytes.clone(), durable: bytes, pending: Vec::new() });
+        Self(Arc::new(Mutex::new(State { files, operations: 0, trouble })))
     }
 
     pub(crate) fn open(&self) -> Result<RedbStore, OpenError> {
-        RedbStore::open_backend(self.clone(), INLINE)
+        self.open_with(INLINE)
+    }
+
+    pub(crate) fn open_with(&self, options: Options) -> Result<RedbStore, OpenError> {
+        let [database, log] = [0, 1].map(|index| File { disk: self.clone(), index });
+        RedbStore::open_backends(database, log, options)
     }
 
     pub(crate) fn operations(&self) -> u64 {
@@ -68,17 +88,37 @@ impl Disk {
     }
 
     /// Returns what the process saw last: what is there after the process dies and the machine does not.
-    pub(crate) fn seen(&self) -> Vec<u8> {
-        self.state().live.clone()
+    pub(crate) fn seen(&self) -> Image {
+        self.state().files.each_ref().map(|file| file.live.clone())
     }
 
     /// Returns what a power cut leaves: what was synced, and of the rest, sector by sector, what the seed says. Seed 0
     /// loses all of it, seed 1 keeps all of it, others keep some and tear some.
-    pub(crate) fn after_power_cut(&self, seed: u64) -> Vec<u8> {
-        let state = self.state();
-        let mut image = state.durable.clone();
+    pub(crate) fn after_power_cut(&self, seed: u64) -> Image {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        for change in &state.pending {
+        self.state().files.each_ref().map(|file| file.after_power_cut(seed, &mut dice))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    fn operate<T>(&self, operation: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
+        let mut state = self.state();
+        state.operations += 1;
+        let fails = match state.trouble {
+            Trouble::PowerCut { at } => state.operations >= at,
+            Trouble::Error { at } => state.operations == at,
+            Trouble::None => false,
+        };
+        if fails { Err(io::Error::other("the disk failed")) } else { operation(&mut state) }
+    }
+}
+
+impl Contents {
+    fn after_power_cut(&self, seed: u64, dice: &mut Dice) -> Vec<u8> {
+        let mut image = self.durable.clone();
+        for change in &self.pending {
             match change {
                 Change::Length(length) => {
                     if seed == 1 || (seed > 1 && dice.roll(2) == 0) {
@@ -110,63 +150,54 @@ impl Disk {
         }
         image
     }
+}
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
-    }
-
-    fn operate<T>(&self, operation: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
-        let mut state = self.state();
-        state.operations += 1;
-        let fails = match state.trouble {
-            Trouble::PowerCut { at } => state.operations >= at,
-            Trouble::Error { at } => state.operations == at,
-            Trouble::None => false,
-        };
-        if fails { Err(io::Error::other("the disk failed")) } else { operation(&mut state) }
+impl File {
+    fn operate<T>(&self, operation: impl FnOnce(&mut Contents) -> io::Result<T>) -> io::Result<T> {
+        self.disk.operate(|state| operation(&mut state.files[self.index]))
     }
 }
 
-impl StorageBackend for Disk {
+impl StorageBackend for File {
     fn len(&self) -> io::Result<u64> {
-        self.operate(|state| Ok(state.live.len() as u64))
+        self.operate(|file| Ok(file.live.len() as u64))
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.operate(|state| {
+        self.operate(|file| {
             let offset = usize::try_from(offset).unwrap();
-            let bytes = state.live.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+            let bytes = file.live.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
             out.copy_from_slice(bytes);
             Ok(())
         })
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.operate(|state| {
+        self.operate(|file| {
             let len = usize::try_from(len).unwrap();
-            state.live.resize(len, 0);
-            state.pending.push(Change::Length(len));
+            file.live.resize(len, 0);
+            file.pending.push(Change::Length(len));
             Ok(())
         })
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.operate(|state| {
-            state.durable = state.live.clone();
-            state.pending.clear();
+        self.operate(|file| {
+            file.durable = file.live.clone();
+            file.pending.clear();
             Ok(())
         })
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.operate(|state| {
+        self.operate(|file| {
             let offset = usize::try_from(offset).unwrap();
             let end = offset + data.len();
-            if end > state.live.len() {
-                state.live.resize(end, 0);
+            if end > file.live.len() {
+                file.live.resize(end, 0);
             }
-            state.live[offset..end].copy_from_slice(data);
-            state.pending.push(Change::Write(offset, data.to_vec()));
+            file.live[offset..end].copy_from_slice(data);
+            file.pending.push(Change::Write(offset, data.to_vec()));
             Ok(())
         })
     }
@@ -198,9 +229,9 @@ struct GateState {
 impl Gate {
     /// Opens a store behind the gate, which has a writer thread and room for `queue` batches.
     pub(crate) fn open(&self, queue: usize) -> RedbStore {
-        let backend = Gated { memory: InMemoryBackend::new(), gate: self.clone() };
-        let options = Options { mode: CommitMode::Thread { queue }, ..INLINE };
-        RedbStore::open_backend(backend, options).unwrap()
+        let [database, log] = [0, 1].map(|_| Gated { memory: InMemoryBackend::new(), gate: self.clone() });
+        let options = Options { mode: CommitMode::Thread { queue }, ..Options::default() };
+        RedbStore::open_backends(database, log, options).unwrap()
     }
 
     pub(crate) fn shut(&self) {

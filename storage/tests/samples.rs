@@ -191,9 +191,10 @@ pub(crate) fn open(data: &Path) -> RedbStore {
 }
 
 /// Options of a store that commits in the caller's task.
-pub(crate) const INLINE: Options = Options { cache_bytes: 1 << 20, mode: CommitMode::Inline };
+pub(crate) const INLINE: Options = Options { cache_bytes: 1 << 20, log_bytes: 4096, mode: CommitMode::Inline };
 
 /// A store in memory that commits in the caller's task.
 pub(crate) fn in_memory() -> RedbStore {
-    RedbStore::open_backend(redb::backends::InMemoryBackend::new(), INLINE).unwrap()
+    let [database, log] = [0, 1].map(|_| redb::backends::InMemoryBackend::new());
+    RedbStore::open_backends(database, log, INLINE).unwrap()
 }

@@ -31,7 +31,7 @@ use world::{BEGIN, World, draft, name, transfer};
 
 pub(crate) fn store() -> Arc<dyn Store> {
     let options = Options { mode: CommitMode::Inline, ..Options::default() };
-    Arc::new(RedbStore::open_backend(InMemoryBackend::new(), options).unwrap())
+    Arc::new(RedbStore::open_backends(InMemoryBackend::new(), InMemoryBackend::new(), options).unwrap())
 }
 
 #[tokio::test(start_paused = true)]

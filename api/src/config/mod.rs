@@ -419,6 +419,7 @@ impl Config {
         storage::Options {
             cache_bytes: self.count("store.cache_bytes"),
             mode: storage::CommitMode::Thread { queue: self.count("store.queue") },
+            ..storage::Options::default()
         }
     }
 }

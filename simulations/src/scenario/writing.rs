@@ -66,7 +66,8 @@ fn write_world(out: &mut String, setup: &Setup) {
     let _ = writeln!(out, "node_delay = {:?}\ncommit_delay = {:?}", show(setup.rpc_ms), show(setup.commit_ms));
     let _ = writeln!(out, "webhook_delay = {:?}\npoll = {:?}", show(setup.webhook_ms), show(setup.poll_ms));
     let _ = writeln!(out, "max_awake = {}\nsplit_fee = {}", setup.max_awake, setup.split_fee);
-    let _ = writeln!(out, "x402_finality = {finality:?}\ncache_bytes = {}", setup.cache_bytes);
+    let _ = writeln!(out, "x402_finality = {finality:?}");
+    let _ = writeln!(out, "cache_bytes = {}\nlog_bytes = {}", setup.cache_bytes, setup.log_bytes);
     let _ = writeln!(out, "signatures = {}\nheal_without_restart = {}", setup.signatures, setup.heal_without_restart);
 }
 

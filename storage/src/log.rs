@@ -1,0 +1,256 @@
+//! The log in front of the database: a group of batches is durable once what it changes stands here, written at once and
+//! synced once.
+//!
+//! redb by itself writes some seventeen pages, scattered, for one payment. So its commits stay in memory, and the rows
+//! they change are appended here first. When the log is full the next commit is made durable in the database itself, a
+//! checkpoint, and the log begins anew at its start. After a crash the rows are put into the database once more: they are
+//! whole values, not differences, so to put them twice is to put them once.
+//!
+//! An entry's checksum covers that of the entry before it, and the first one's what the last checkpoint stored in the
+//! database: what an earlier round left in the file never passes for an entry of this one.
+
+use std::cell::RefCell;
+
+use engine::mutant;
+use redb::{
+    Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, WriteTransaction,
+};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    fault::Fault,
+    tables::{META, Tables, meta},
+};
+
+/// Bytes by which the file grows: a sync that also records a new length costs more, so there are few of them.
+const GROWTH: u64 = 64 * 1024;
+/// Bytes of an entry before its changes: their length, and the checksum.
+const HEAD_LEN: usize = LENGTH_LEN + CHAIN_LEN;
+const LENGTH_LEN: usize = 4;
+const CHAIN_LEN: usize = 16;
+/// Stands for the length of a value where a row is removed.
+const REMOVED: u32 = u32::MAX;
+
+/// The checksum of an entry, which the next one builds on.
+type Chain = [u8; CHAIN_LEN];
+
+/// What a group changes, row by row, in the form of the log.
+#[derive(Debug)]
+pub(crate) struct Changes(RefCell<Vec<u8>>);
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self(RefCell::new(vec![0; HEAD_LEN]))
+    }
+}
+
+impl Changes {
+    /// Notes that a row has a value now, or is gone.
+    pub(crate) fn note(&self, table: &str, key: &[u8], value: Option<&[u8]>) {
+        let mut bytes = self.0.borrow_mut();
+        put(&mut bytes, table.as_bytes());
+        put(&mut bytes, key);
+        match value {
+            Some(value) => put(&mut bytes, value),
+            None => bytes.extend(REMOVED.to_be_bytes()),
+        }
+    }
+
+    /// Says whether nothing changes.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.borrow().len() == HEAD_LEN
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        self.0.into_inner()
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, part: &[u8]) {
+    bytes.extend(u32::try_from(part.len()).expect("a row is shorter than 4 GiB").to_be_bytes());
+    bytes.extend(part);
+}
+
+/// The log and where it stands.
+#[derive(Debug)]
+pub(crate) struct Log {
+    file: Box<dyn StorageBackend>,
+    /// The checksum of the newest entry; before the first, what the checkpoint stored.
+    chain: Chain,
+    /// Where the next entry goes, bytes.
+    end: u64,
+    /// How long the file is, bytes.
+    length: u64,
+    /// How long the log gets before a checkpoint, bytes.
+    limit: u64,
+}
+
+impl Log {
+    /// Opens the log of a database and puts what it holds into the database, durably.
+    ///
+    /// # Errors
+    /// Those of the disk; [`Fault::Damaged`] where it holds what this program does not know.
+    pub(crate) fn recover(file: impl StorageBackend, limit: u64, database: &Database) -> Result<Self, Fault> {
+        let length = file.len()?;
+        let chain = chain_of(&database.begin_read()?)?;
+        let mut log = Self { file: Box::new(file), chain, end: 0, length, limit };
+        let mut bytes = vec![0; usize::try_from(length).map_err(std::io::Error::other)?];
+        log.file.read(0, &mut bytes)?;
+        let transaction = database.begin_write()?;
+        let mut tables = Tables::of(&transaction);
+        let mut entries = 0_u64;
+        let mut rest = bytes.as_slice();
+        while let Some((changes, after)) = next_entry(&mut log.chain, rest).filter(|_| !mutant!("log-not-replayed")) {
+            replay(&mut tables, changes)?;
+            entries += 1;
+            rest = after;
+        }
+        drop(tables);
+        if entries == 0 {
+            transaction.abort()?;
+        } else {
+            // What was read may never have reached the disk: a sync that failed leaves it in the system's memory.
+            log.checkpoint(transaction, Changes::default())?;
+            tracing::info!(entries, bytes = bytes.len() - rest.len(), "what the log held is in the database now");
+        }
+        Ok(log)
+    }
+
+    /// Makes a transaction durable and visible, in this order.
+    ///
+    /// # Errors
+    /// Those of the disk: the transaction's fate is open, and nothing more may be written.
+    pub(crate) fn commit(&mut self, mut transaction: WriteTransaction, changes: Changes) -> Result<(), Fault> {
+        let len = changes.0.borrow().len() as u64;
+        if self.end + len > self.limit {
+            return self.checkpoint(transaction, changes);
+        }
+        self.append(changes.into_bytes())?;
+        transaction.set_durability(Durability::None)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn append(&mut self, mut entry: Vec<u8>) -> Result<(), Fault> {
+        let chain = checksum(&self.chain, &entry[HEAD_LEN..]);
+        let len = u32::try_from(entry.len() - HEAD_LEN).map_err(std::io::Error::other)?;
+        entry[..LENGTH_LEN].copy_from_slice(&len.to_be_bytes());
+        entry[LENGTH_LEN..HEAD_LEN].copy_from_slice(&chain);
+        let end = self.end + entry.len() as u64;
+        if end > self.length {
+            let longer = end.next_multiple_of(GROWTH);
+            self.file.set_len(longer)?;
+            // Blocks that were written before are not recorded anew by each sync.
+            let zeros = vec![0; usize::try_from(longer - self.length).map_err(std::io::Error::other)?];
+            self.file.write(self.length, &zeros)?;
+            self.length = longer;
+        }
+        self.file.write(self.end, &entry)?;
+        if !mutant!("commit-not-synced") {
+            self.file.sync_data()?;
+        }
+        (self.chain, self.end) = (chain, end);
+        Ok(())
+    }
+
+    /// Makes a transaction durable in the database, and with it all that the log holds.
+    fn checkpoint(&mut self, mut transaction: WriteTransaction, changes: Changes) -> Result<(), Fault> {
+        let chain = checksum(&self.chain, &changes.into_bytes()[HEAD_LEN..]);
+        if !mutant!("log-chain-not-stored") {
+            transaction.open_table(META)?.insert(meta::LOG, chain.as_slice())?;
+        }
+        transaction.set_durability(Durability::Immediate)?;
+        // A file that says which of its pages are free opens at once after a crash. It costs a second sync, but seldom.
+        transaction.set_quick_repair(true);
+        transaction.commit()?;
+        (self.chain, self.end) = (chain, 0);
+        Ok(())
+    }
+
+    /// Puts all that the log holds into the database and leaves it empty: the database is the whole store then.
+    ///
+    /// # Errors
+    /// Those of the disk; the log still holds what it held.
+    pub(crate) fn fold(&mut self, database: &Database) -> Result<(), Fault> {
+        if self.end > 0 {
+            self.checkpoint(database.begin_write()?, Changes::default())?;
+        }
+        self.file.set_len(0)?;
+        self.file.sync_data()?;
+        self.length = 0;
+        Ok(())
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        // It lets go of the file for whoever opens it next; there is nothing to be done about an error.
+        let _ = self.file.close();
+    }
+}
+
+/// Gives a copy of a store a log of its own: entries that follow the original do not follow the copy.
+pub(crate) fn part_ways(transaction: &WriteTransaction, why: &[u8]) -> Result<(), Fault> {
+    let mut names = transaction.open_table(META)?;
+    let before = read_chain(names.get(meta::LOG)?.map(|bytes| bytes.value().to_vec()))?;
+    names.insert(meta::LOG, checksum(&before, why).as_slice())?;
+    Ok(())
+}
+
+fn chain_of(snapshot: &ReadTransaction) -> Result<Chain, Fault> {
+    read_chain(snapshot.open_table(META)?.get(meta::LOG)?.map(|bytes| bytes.value().to_vec()))
+}
+
+/// A store that never saw a checkpoint begins with zeros.
+fn read_chain(stored: Option<Vec<u8>>) -> Result<Chain, Fault> {
+    let Some(bytes) = stored else { return Ok([0; CHAIN_LEN]) };
+    bytes.try_into().map_err(|_| Fault::contradicted("meta", meta::LOG, "a checksum has 16 bytes"))
+}
+
+fn checksum(before: &Chain, changes: &[u8]) -> Chain {
+    let digest: [u8; 32] = Sha256::new().chain_update(before).chain_update(changes).finalize().into();
+    let mut chain = [0; CHAIN_LEN];
+    chain.copy_from_slice(&digest[..CHAIN_LEN]);
+    chain
+}
+
+/// Returns the changes of the entry that follows, and what comes after it; none where the log ends.
+fn next_entry<'b>(chain: &mut Chain, bytes: &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
+    let (length, rest) = bytes.split_first_chunk::<LENGTH_LEN>()?;
+    let (found, rest) = rest.split_first_chunk::<CHAIN_LEN>()?;
+    let (changes, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+    if changes.is_empty() || checksum(chain, changes) != *found {
+        return None;
+    }
+    *chain = *found;
+    Some((changes, rest))
+}
+
+fn replay(tables: &mut Tables<'_>, mut changes: &[u8]) -> Result<(), Fault> {
+    let unknown = |what: &str| Fault::contradicted("log", "entry", what);
+    while !changes.is_empty() {
+        let mut part = || -> Option<Option<&[u8]>> {
+            let (length, rest) = changes.split_first_chunk::<LENGTH_LEN>()?;
+            let length = u32::from_be_bytes(*length);
+            let (part, rest) = if length == REMOVED { (None, rest) } else { split(rest, length)? };
+            changes = rest;
+            Some(part)
+        };
+        let (Some(Some(table)), Some(Some(key)), Some(value)) = (part(), part(), part()) else {
+            return Err(unknown("a change is cut short"));
+        };
+        let table = std::str::from_utf8(table).map_err(|_| unknown("a table's name is no text"))?;
+        let is_known = match value {
+            Some(value) => tables.put_row(table, key, value)?,
+            None => tables.remove_row(table, key)?,
+        };
+        if !is_known {
+            return Err(unknown(&format!("there is no table {table}, or no such row in it")));
+        }
+    }
+    Ok(())
+}
+
+fn split(bytes: &[u8], length: u32) -> Option<(Option<&[u8]>, &[u8])> {
+    let (part, rest) = bytes.split_at_checked(length as usize)?;
+    Some((Some(part), rest))
+}
