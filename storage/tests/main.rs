@@ -8,6 +8,7 @@ mod disk;
 mod groups;
 mod keeping;
 mod lists;
+mod log;
 mod model;
 mod opening;
 mod samples;
