@@ -356,7 +356,8 @@ impl StorageBackend for Handle {
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.operate(Kind::Read, |state| {
             let offset = place(offset)?;
-            let bytes = state.files[self.file].bytes.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+            let bytes =
+                state.files[self.file].bytes.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
             out.copy_from_slice(bytes);
             Ok(())
         })

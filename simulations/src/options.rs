@@ -57,10 +57,10 @@ faults! {
     TransactionsHeld = "ledger.transactions_held", 1_500, "per block: blocks stay empty for up to three minutes";
     MempoolLost = "ledger.mempool_lost", 2_000, "per block: nodes forget what waits for a block";
     DiskRead = "disk.read_error", 2, "a disk read fails";
-    DiskWrite = "disk.write_error", 4, "a disk write fails";
+    DiskWrite = "disk.write_error", 16, "a disk write fails";
     DiskSync = "disk.sync_error", 60, "a sync fails; its bytes may be there or not";
     DiskFull = "disk.full", 200, "per block: the disk may not grow for up to a minute";
-    PowerCut = "disk.power_cut", 4, "the power goes at a write or a sync; unsynced sectors are lost or torn";
+    PowerCut = "disk.power_cut", 16, "the power goes at a write or a sync; unsynced sectors are lost or torn";
     StoreBusy = "store.overloaded", 3_000, "the store's queue is full: a commit is refused and not written";
     HookStatus = "webhook.status", 120_000, "a receiver answers with an error, a redirect or 429";
     HookTimeout = "webhook.timeout", 40_000, "a receiver takes the event and does not answer in time";

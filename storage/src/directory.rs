@@ -180,13 +180,21 @@ pub(crate) fn recover_log(data: &Path, limit: u64, database: &Database) -> Resul
         sync_parent(&path)?;
     }
     let file = FileBackend::new(file).map_err(OpenError::database(&path))?;
-    recover(file, limit, database)
+    recover(file, limit, database, data)
 }
 
 /// The same for a log that a backend keeps. A store of a newer program keeps its log for that one.
-pub(crate) fn recover(file: impl StorageBackend, limit: u64, database: &Database) -> Result<Log, OpenError> {
+pub(crate) fn recover(
+    file: impl StorageBackend,
+    limit: u64,
+    database: &Database,
+    place: &Path,
+) -> Result<Log, OpenError> {
     schema_of(&database.begin_read().map_err(Fault::from)?)?;
-    Ok(Log::recover(file, limit, database)?)
+    Log::recover(file, limit, database).map_err(|fault| match fault {
+        Fault::Full(_) => OpenError::Full(place.to_owned()),
+        other => other.into(),
+    })
 }
 
 /// Removes the log of a directory whose lock is held, durably.

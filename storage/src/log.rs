@@ -12,9 +12,7 @@
 use std::cell::RefCell;
 
 use engine::mutant;
-use redb::{
-    Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, WriteTransaction,
-};
+use redb::{Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, WriteTransaction};
 use sha2::{Digest, Sha256};
 
 use crate::{

@@ -107,7 +107,7 @@ impl RedbStore {
         options: Options,
     ) -> Result<Self, OpenError> {
         let database = directory::open_backend(database, &log, options.cache_bytes)?;
-        let log = directory::recover(log, options.log_bytes, &database)?;
+        let log = directory::recover(log, options.log_bytes, &database, Path::new("the backend"))?;
         Self::over(database, log, None, options.mode, Vault::default())
     }
 
