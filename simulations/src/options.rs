@@ -226,7 +226,7 @@ impl Setup {
             cache_bytes: *random.pick(&[64 * 1024, 1024 * 1024, 8 * 1024 * 1024]),
             signatures: random.chance(60_000),
             heal_without_restart: random.chance(700_000),
-            log_bytes: *random.pick(&[4 * 1024, 32 * 1024, 32 * 1024, 256 * 1024]),
+            log_bytes: *random.pick(&[4 * 1024, 64 * 1024, 256 * 1024, 256 * 1024]),
         }
     }
 
