@@ -4,10 +4,12 @@
 //! network is the [`transport::Transport`]'s business.
 
 pub mod caller;
+pub mod direct;
 pub mod status;
 pub mod transport;
 
 pub use caller::Caller;
+pub use direct::Direct;
 pub use status::{ApiError, Reason};
 pub use transport::{Engine, Local, Transport};
 

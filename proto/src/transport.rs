@@ -12,13 +12,16 @@ use http::{HeaderValue, header::AUTHORIZATION};
 use tonic::{Status, body::Body, server::NamedService, transport::Channel};
 use tower::Service;
 
-use crate::v1::{
-    api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient, billing_client::BillingClient,
-    books_client::BooksClient, checkout_client::CheckoutClient, compliance_client::ComplianceClient,
-    events_client::EventsClient, exports_client::ExportsClient, fees_client::FeesClient,
-    maintenance_client::MaintenanceClient, merchants_client::MerchantsClient, payments_client::PaymentsClient,
-    reconciliation_client::ReconciliationClient, system_client::SystemClient,
-    webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
+use crate::{
+    Direct,
+    v1::{
+        api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient, billing_client::BillingClient,
+        books_client::BooksClient, checkout_client::CheckoutClient, compliance_client::ComplianceClient,
+        events_client::EventsClient, exports_client::ExportsClient, fees_client::FeesClient,
+        maintenance_client::MaintenanceClient, merchants_client::MerchantsClient, payments_client::PaymentsClient,
+        reconciliation_client::ReconciliationClient, system_client::SystemClient,
+        webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
+    },
 };
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -35,6 +38,14 @@ impl Engine {
     #[must_use]
     pub const fn new(transport: Transport) -> Self {
         Self { transport }
+    }
+
+    /// Returns the engine itself where it stands in this process and takes calls by function.
+    pub(crate) fn direct(&self) -> Option<&dyn Direct> {
+        match &self.transport.0 {
+            Way::Local(local) => local.direct.as_deref(),
+            Way::Remote { .. } => None,
+        }
     }
 
     /// Returns the client of the merchants' service.
@@ -198,6 +209,7 @@ type Call = Box<dyn Fn(http::Request<Body>) -> Answer + Send + Sync>;
 #[derive(Default)]
 pub struct Local {
     services: Vec<(&'static str, Call)>,
+    direct: Option<Box<dyn Direct>>,
 }
 
 impl Local {
@@ -218,6 +230,13 @@ impl Local {
             Box::pin(async move { answer.await.map_err(|never: Infallible| -> BoxError { match never {} }) }) as Answer
         };
         self.services.push((S::NAME, Box::new(call)));
+        self
+    }
+
+    /// Takes the calls that are made most by function instead of by message.
+    #[must_use]
+    pub fn direct(mut self, engine: impl Direct + 'static) -> Self {
+        self.direct = Some(Box::new(engine));
         self
     }
 

@@ -47,7 +47,7 @@ async fn open(facade: &Facade, call: &mut Call) -> Result<(v1::Payment, Option<H
         expires_in_seconds: body.optional_integer("expiresInSeconds", 60..=86_400),
     };
     body.finish()?;
-    let payment = facade.engine.payments().create_payment(call.caller.request(request)).await?;
+    let payment = facade.engine.create_payment(call.caller.request(request)).await?;
     let replayed = payment.metadata().as_ref().get(IDEMPOTENT_REPLAYED).cloned();
     Ok((payment.into_inner(), replayed))
 }
@@ -65,7 +65,7 @@ fn locate(facade: &Facade, payment: &v1::Payment, replayed: Option<HeaderValue>,
 /// Answers with the whole record.
 pub(super) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
-    let payment = facade.engine.payments().get_payment(request).await?.into_inner();
+    let payment = facade.engine.get_payment(request).await?.into_inner();
     Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &payment)))
 }
 
@@ -80,7 +80,7 @@ struct StatusBody<'a> {
 /// Answers with the state alone.
 pub(super) async fn status(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
-    let status = facade.engine.payments().get_payment_status(request).await?.into_inner();
+    let status = facade.engine.get_payment_status(request).await?.into_inner();
     let body = StatusBody {
         id: &status.id,
         status: record::status_word(status.status),

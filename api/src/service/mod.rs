@@ -61,6 +61,7 @@ impl Service {
     pub fn in_process(&self) -> Transport {
         Transport::local(
             Local::default()
+                .direct(self.clone())
                 .with(Traced(PaymentsServer::new(self.clone())))
                 .with(Traced(CheckoutServer::new(self.clone())))
                 .with(Traced(MerchantsServer::new(self.clone())))

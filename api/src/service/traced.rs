@@ -2,9 +2,18 @@
 
 use std::task::{Context, Poll};
 
-use tonic::server::NamedService;
+use http::HeaderMap;
+use proto::{
+    Direct,
+    direct::Answer,
+    v1::{self, payments_server::Payments, x402_server::X402},
+};
+
+use tonic::{Request, server::NamedService};
 use tower::Service;
 use tracing::{Instrument, Span, instrument::Instrumented};
+
+use super::Service as Engine;
 
 /// Works on each call within a span that bears the request's name. Reads are left alone: they change nothing that a log
 /// would tell of, and a span costs as much as a read.
@@ -31,15 +40,41 @@ where
     }
 
     fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        let span = span_of(&request);
+        let method = request.uri().path().rsplit('/').next().unwrap_or_default();
+        let span = span_of(method, request.headers());
         let _entered = span.enter();
         self.0.call(request).instrument(span.clone())
     }
 }
 
-fn span_of<B>(request: &http::Request<B>) -> Span {
-    let method = request.uri().path().rsplit('/').next().unwrap_or_default();
-    let name = request.headers().get(proto::caller::REQUEST_ID).and_then(|name| name.to_str().ok());
+/// The same for calls that come by function.
+impl Direct for Engine {
+    fn create_payment(&self, request: Request<v1::CreatePaymentRequest>) -> Answer<'_, v1::Payment> {
+        let span = span_of("CreatePayment", request.metadata().as_ref());
+        Box::pin(Payments::create_payment(self, request).instrument(span))
+    }
+
+    fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Answer<'_, v1::Payment> {
+        Payments::get_payment(self, request)
+    }
+
+    fn get_payment_status(&self, request: Request<v1::GetPaymentRequest>) -> Answer<'_, v1::PaymentStatusResponse> {
+        Payments::get_payment_status(self, request)
+    }
+
+    fn verify(&self, request: Request<v1::X402Request>) -> Answer<'_, v1::X402VerifyResponse> {
+        let span = span_of("Verify", request.metadata().as_ref());
+        Box::pin(X402::verify(self, request).instrument(span))
+    }
+
+    fn settle(&self, request: Request<v1::X402Request>) -> Answer<'_, v1::X402SettleResponse> {
+        let span = span_of("Settle", request.metadata().as_ref());
+        Box::pin(X402::settle(self, request).instrument(span))
+    }
+}
+
+fn span_of(method: &str, headers: &HeaderMap) -> Span {
+    let name = headers.get(proto::caller::REQUEST_ID).and_then(|name| name.to_str().ok());
     // Whoever calls over the network may send anything.
     let name = name.filter(|name| name.len() <= 64 && name.bytes().all(|b| b.is_ascii_graphic()));
     match name {

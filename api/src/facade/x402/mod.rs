@@ -86,7 +86,7 @@ async fn ask_verify(
     call: &Call,
     request: v1::X402Request,
 ) -> Result<Result<String, Denial>, ApiError> {
-    let answer = facade.engine.x402().verify(call.caller.request(request)).await?.into_inner();
+    let answer = facade.engine.verify(call.caller.request(request)).await?.into_inner();
     match answer.verdict {
         Some(Verdict::Valid(valid)) => Ok(Ok(valid.payer)),
         Some(Verdict::Refused(refused)) => Ok(Err(Denial::of(refused, Reason::UnexpectedVerifyError))),
@@ -100,7 +100,7 @@ async fn ask_settle(
     call: &Call,
     request: v1::X402Request,
 ) -> Result<Result<v1::X402Settled, Denial>, ApiError> {
-    let answer = facade.engine.x402().settle(call.caller.request(request)).await?.into_inner();
+    let answer = facade.engine.settle(call.caller.request(request)).await?.into_inner();
     match answer.outcome {
         Some(Outcome::Settled(settled)) => Ok(Ok(settled)),
         Some(Outcome::Refused(refused)) => Ok(Err(Denial::of(refused, Reason::UnexpectedSettleError))),
