@@ -1,12 +1,16 @@
 //! Encryption at rest: what webhook secrets are sealed with, and how a store changes its master key.
 
-use std::fmt;
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use chacha20poly1305::{
     KeyInit, XChaCha20Poly1305, XNonce,
     aead::{Aead, Payload},
 };
-use engine::ids::MerchantId;
+use engine::{ids::MerchantId, merchant::Merchant};
 use hmac::{Hmac, Mac};
 use redb::{Database, ReadableDatabase, ReadableTable};
 use sha2::{Digest, Sha256};
@@ -80,10 +84,29 @@ impl fmt::Debug for MasterKey {
 /// What a store seals secrets with, and what it may find them sealed with.
 #[derive(Debug, Clone, Default)]
 pub struct Vault {
-    /// The key in force; none: secrets are stored as they are.
-    pub current: Option<MasterKey>,
-    /// The key before it, while the store changes from one to the other.
-    pub previous: Option<MasterKey>,
+    current: Option<MasterKey>,
+    previous: Option<MasterKey>,
+    opened: Opened,
+}
+
+/// Merchants that were read lately, by their stored bytes: every request reads one, and opening its secret costs several
+/// times what finding it does. Whatever another writer stores has other bytes and is read anew.
+#[derive(Clone, Default)]
+struct Opened(Arc<Mutex<BTreeMap<MerchantId, Known>>>);
+
+struct Known {
+    bytes: Box<[u8]>,
+    merchant: Arc<Merchant>,
+}
+
+/// Merchants that are kept at once, some 2 MB of them.
+const OPENED_MAX: usize = 1_024;
+
+/// Hides the secrets.
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opened(..)")
+    }
 }
 
 /// A secret as it is stored.
@@ -93,6 +116,34 @@ pub(crate) enum Stored {
 }
 
 impl Vault {
+    /// Seals with the key in force, or with none; opens with the one before it, too, while a store changes from one to
+    /// the other.
+    #[must_use]
+    pub fn new(current: Option<MasterKey>, previous: Option<MasterKey>) -> Self {
+        Self { current, previous, opened: Opened::default() }
+    }
+
+    /// Returns a merchant that was read from these very bytes, or has it read.
+    pub(crate) fn merchant(
+        &self,
+        id: MerchantId,
+        bytes: &[u8],
+        read: impl FnOnce() -> Result<Merchant, Damage>,
+    ) -> Result<Merchant, Damage> {
+        let opened = || self.opened.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = opened().get(&id).filter(|known| *known.bytes == *bytes).map(|known| Arc::clone(&known.merchant));
+        if let Some(known) = known {
+            return Ok((*known).clone());
+        }
+        let merchant = read()?;
+        let mut opened = opened();
+        if opened.len() >= OPENED_MAX {
+            opened.clear();
+        }
+        opened.insert(id, Known { bytes: bytes.into(), merchant: Arc::new(merchant.clone()) });
+        Ok(merchant)
+    }
+
     pub(crate) fn seal(&self, merchant: MerchantId, field: &str, text: &str) -> Stored {
         match &self.current {
             Some(key) => Stored::Sealed(key.seal(&place(merchant, field), text.as_bytes())),
@@ -164,15 +215,15 @@ mod tests {
     fn a_sealed_secret_opens_with_its_key_in_its_place_only() {
         let (key, other) = (MasterKey::new([1; 32]), MasterKey::new([2; 32]));
         let (one, two) = (MerchantId::from_bits(1), MerchantId::from_bits(2));
-        let vault = Vault { current: Some(key.clone()), previous: None };
+        let vault = Vault::new(Some(key.clone()), None);
         let Stored::Sealed(sealed) = vault.seal(one, "secret", "whsec_x") else { panic!("it is not sealed") };
         assert!(!sealed.windows(6).any(|bytes| bytes == b"whsec_"));
         assert_eq!(vault.open(one, "secret", &sealed), Ok("whsec_x".to_owned()));
         for (merchant, field) in [(two, "secret"), (one, "previous secret")] {
             assert!(vault.open(merchant, field, &sealed).is_err());
         }
-        assert!(Vault { current: Some(other.clone()), previous: None }.open(one, "secret", &sealed).is_err());
-        let changing = Vault { current: Some(other), previous: Some(key) };
+        assert!(Vault::new(Some(other.clone()), None).open(one, "secret", &sealed).is_err());
+        let changing = Vault::new(Some(other), Some(key));
         assert_eq!(changing.open(one, "secret", &sealed), Ok("whsec_x".to_owned()));
         for at in 0..sealed.len() {
             let mut spoiled = sealed.clone();
@@ -181,5 +232,27 @@ mod tests {
         }
         assert!(vault.open(one, "secret", &sealed[..20]).is_err());
         assert!(!format!("{vault:?}").contains('1'));
+    }
+
+    #[test]
+    fn a_merchant_is_read_again_when_its_bytes_are_others() {
+        let vault = Vault::default();
+        let id = MerchantId::from_bits(1);
+        let registration = engine::merchant::Registration::check("Blue Mugs", "blue.mugs", None).expect("good fields");
+        let credentials = engine::merchant::Credentials {
+            id,
+            key_id: engine::ids::KeyId::from_bits(2),
+            api_key: "sk_live_x",
+            secret: engine::webhook::Secret::from_random([3; 32]),
+        };
+        let first = Merchant::register(registration, credentials, false, engine::time::Timestamp::from_seconds(1));
+        let second = first.set_active(false, engine::time::Timestamp::from_seconds(2));
+        let read = |bytes: &[u8], merchant: &Merchant| vault.merchant(id, bytes, || Ok(merchant.clone()));
+        assert_eq!(read(b"first", &first).as_ref(), Ok(&first));
+        assert_eq!(read(b"first", &second).as_ref(), Ok(&first), "the same bytes are not read twice");
+        assert_eq!(read(b"second", &second).as_ref(), Ok(&second));
+        let damaged = vault.merchant(id, b"third", || Err(Damage::Missing("key")));
+        assert_eq!(damaged, Err(Damage::Missing("key")));
+        assert!(!format!("{vault:?}").contains("Blue"));
     }
 }

@@ -90,9 +90,9 @@ async fn a_master_key_seals_every_secret_and_another_takes_its_place_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let merchant = merchant(1);
     let secret = merchant.secrets.current.reveal().to_owned();
-    let vault = |current: Option<u8>, previous: Option<u8>| Vault {
-        current: current.map(|n| MasterKey::new([n; 32])),
-        previous: previous.map(|n| MasterKey::new([n; 32])),
+    let vault = |current: Option<u8>, previous: Option<u8>| {
+        let key = |n| MasterKey::new([n; 32]);
+        Vault::new(current.map(key), previous.map(key))
     };
     let open = |vault: Vault| RedbStore::open_sealed(folder.path(), Options::default(), vault);
     let holds_plain = || {

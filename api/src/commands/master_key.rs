@@ -27,12 +27,15 @@ pub(super) struct Args {
 
 /// Returns what secrets are sealed with, by the settings.
 pub(super) fn vault(config: &Config) -> Result<Vault, Failure> {
-    let current = match (config.optional("master_key"), config.optional("master_key_file")) {
-        (Some(text), _) => Some(parse(text, "master_key")?),
-        (None, Some(path)) => Some(read(Path::new(path))?),
-        (None, None) => None,
-    };
-    Ok(Vault { current, previous: None })
+    Ok(Vault::new(in_force(config)?, None))
+}
+
+fn in_force(config: &Config) -> Result<Option<MasterKey>, Failure> {
+    match (config.optional("master_key"), config.optional("master_key_file")) {
+        (Some(text), _) => Ok(Some(parse(text, "master_key")?)),
+        (None, Some(path)) => Ok(Some(read(Path::new(path))?)),
+        (None, None) => Ok(None),
+    }
 }
 
 fn read(path: &Path) -> Result<MasterKey, Failure> {
@@ -60,9 +63,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         (None, Some(path)) => path.with_extension("new"),
         (None, None) => return Err(Failure::Other("say where the new key is kept: --new-key-file FILE".to_owned())),
     };
-    let previous = vault(&config)?.current;
+    let previous = in_force(&config)?;
     let current = Some(parse(&files::kept_secret(&new_file)?, &new_file.display().to_string())?);
-    let store = RedbStore::open_sealed(&data, config.store(), Vault { current, previous });
+    let store = RedbStore::open_sealed(&data, config.store(), Vault::new(current, previous));
     let store = store.map_err(|source| Failure::Store { path: data.clone(), source })?;
     store.close().await;
     let kept = match (args.new_key_file, old_file) {

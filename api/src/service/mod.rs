@@ -8,7 +8,7 @@ use actors::Gateway;
 use engine::{
     audit::Actor,
     ids::{KeyId, MerchantId},
-    merchant::{Merchant, Scope, Scopes},
+    merchant::{ApiKey, Merchant, Scope, Scopes},
 };
 use proto::{
     ApiError, Local, Reason, Transport,
@@ -80,21 +80,27 @@ impl Service {
         )
     }
 
-    /// Returns who asks, by the key that came with a request, if that key has the scope.
-    async fn asking<T>(&self, request: &Request<T>, needed: Option<Scope>) -> Result<Asking, ApiError> {
+    /// Returns the merchant whose key came with a request, and the key, if it has the scope.
+    async fn key_of<T>(&self, request: &Request<T>, needed: Option<Scope>) -> Result<(Merchant, ApiKey), ApiError> {
         let text = proto::caller::api_key(request).ok_or(Reason::InvalidApiKey)?;
         let (merchant, key) = self.gateway.authenticate_key(text).await.map_err(convert::error)?;
         if let Some(needed) = needed.filter(|needed| !key.scopes.contains(*needed)) {
             let message = format!("this API key lacks the scope {}", needed.word());
             return Err(ApiError::with_message(Reason::InsufficientScope, message));
         }
+        Ok((merchant, key))
+    }
+
+    /// Returns who asks, by the key that came with a request, if that key has the scope.
+    async fn asking<T>(&self, request: &Request<T>, needed: Option<Scope>) -> Result<Asking, ApiError> {
+        let (merchant, key) = self.key_of(request, needed).await?;
         let actor = Actor { merchant: Some(merchant.id), key: Some(key.id), ip: ip_of(request) };
         Ok(Asking { merchant, key: key.id, scopes: key.scopes, gateway: self.gateway.by(actor) })
     }
 
     /// Returns the merchant whose key came with a request, if that key has the scope.
     async fn caller<T>(&self, request: &Request<T>, needed: Scope) -> Result<Merchant, ApiError> {
-        Ok(self.asking(request, Some(needed)).await?.merchant)
+        Ok(self.key_of(request, Some(needed)).await?.0)
     }
 
     /// Returns who asks, who must be an admin with an admin's key.

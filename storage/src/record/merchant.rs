@@ -192,8 +192,12 @@ pub(crate) fn merchant_to_json(key: MerchantId, bytes: &[u8]) -> Result<serde_js
     }))
 }
 
-/// Reads a merchant.
+/// Reads a merchant, or finds it among those that were read lately.
 pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchant, Damage> {
+    vault.merchant(key, bytes, || read_merchant(key, bytes, vault))
+}
+
+fn read_merchant(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchant, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;
     let keys: Vec<ApiKey> = record.keys.into_iter().map(key_from_record).collect::<Result<_, _>>()?;
     if keys.is_empty() {
