@@ -12,7 +12,7 @@ use std::{
 use engine::{
     ids::PaymentId,
     mutant,
-    payment::{Command, Payment},
+    payment::{Command, Payment, Rejection},
     time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -218,15 +218,40 @@ impl Sessions {
         id: PaymentId,
         order: Box<Order>,
     ) -> Result<(), ActorProcessingErr> {
-        match self.ensure_awake(myself, roster, id).await? {
-            Ok(()) => roster.forward(id, payment::Msg::Order(order)),
-            Err(error) => {
+        if !roster.awake.contains_key(&id) {
+            let woken = match self.asleep(id).await {
+                Ok(payment) => match self.refusal(&payment, &order.command) {
+                    Some(rejection) => Err(SessionError::Rejected { rejection, payment }),
+                    None => Ok(self.wake(myself, roster, payment).await?),
+                },
+                Err(error) => Err(error),
+            };
+            if let Err(error) = woken {
                 if let Some(reply) = order.reply {
                     let _ = reply.send(Err(error));
                 }
+                return Ok(());
             }
         }
+        roster.forward(id, payment::Msg::Order(order));
         Ok(())
+    }
+
+    /// Returns why a finished session would refuse: it need not wake for that. What an agent's payment completed is seen
+    /// once more in a block that may still change, and knows it already.
+    fn refusal(&self, payment: &Payment, command: &Command) -> Option<Rejection> {
+        (Stay::of(payment) == Stay::Finished)
+            .then(|| payment.apply(command.clone(), self.context.now()).err())
+            .flatten()
+    }
+
+    /// Reads a session that has no actor.
+    async fn asleep(&self, id: PaymentId) -> Result<Box<Payment>, SessionError> {
+        match self.context.env.store.payment(id).await {
+            Ok(Some(payment)) => Ok(Box::new(payment)),
+            Ok(None) => Err(SessionError::NotFound(id)),
+            Err(error) => Err(read_failed(&self.context, &error)),
+        }
     }
 
     /// Makes sure the session has an actor, from its snapshot if need be.
@@ -239,10 +264,9 @@ impl Sessions {
         if roster.awake.contains_key(&id) {
             return Ok(Ok(()));
         }
-        match self.context.env.store.payment(id).await {
-            Ok(Some(payment)) => self.wake(myself, roster, Box::new(payment)).await.map(Ok),
-            Ok(None) => Ok(Err(SessionError::NotFound(id))),
-            Err(error) => Ok(Err(read_failed(&self.context, &error))),
+        match self.asleep(id).await {
+            Ok(payment) => self.wake(myself, roster, payment).await.map(Ok),
+            Err(error) => Ok(Err(error)),
         }
     }
 
@@ -274,11 +298,7 @@ impl Sessions {
     }
 
     async fn watch(&self, roster: &mut Roster, id: PaymentId) -> Result<Watch, SessionError> {
-        let payment = match self.context.env.store.payment(id).await {
-            Ok(Some(payment)) => payment,
-            Ok(None) => return Err(SessionError::NotFound(id)),
-            Err(error) => return Err(read_failed(&self.context, &error)),
-        };
+        let payment = *self.asleep(id).await?;
         let (sender, snapshots) = mpsc::channel(WATCH_BUFFER);
         let is_finished = payment.state.is_terminal();
         sender.try_send(payment).expect("an empty channel takes one");
