@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    options::{Fault, Setup},
+    options::{Fault, Faults, Setup},
     script::{Action, Script, Step},
     world,
 };
@@ -22,8 +22,12 @@ pub struct Shrunk {
     pub runs: u32,
 }
 
-/// Steps up to which other dice are tried, too: larger worlds take long, and lose no bug by dice alone.
+/// Steps up to which more dice are tried: larger worlds take longer.
 const FEW_STEPS: usize = 60;
+/// How much oftener a fault comes that is tried alone, and how often at most, parts per million: what hung by a rare
+/// coincidence must not hang by it at every attempt.
+const OFTENER: [u32; 2] = [64, 8];
+const OFTEN_PPM: u32 = 300_000;
 /// The longest wait between two steps of a story that tells of nothing else.
 const LONG_WAIT_MS: u64 = 120_000;
 
@@ -42,10 +46,10 @@ pub fn shrink(script: &Script, max_runs: u32, stop: &AtomicBool) -> Option<Shrun
     }
     loop {
         let before = search.size();
-        search.sessions();
         search.faults();
-        search.steps();
+        search.sessions();
         search.times();
+        search.steps();
         search.setup();
         if search.size() == before || search.is_over() {
             break;
@@ -77,6 +81,11 @@ impl Search<'_> {
 
     /// Keeps a change if the same invariant still breaks. A few seeds are tried: what is left meets other dice.
     fn attempt(&mut self, change: impl Fn(&mut Script)) -> bool {
+        let dice = if self.best.steps.len() > FEW_STEPS { 2 } else { 4 };
+        self.attempt_with(dice, change)
+    }
+
+    fn attempt_with(&mut self, dice: usize, change: impl Fn(&mut Script)) -> bool {
         let mut candidate = self.best.clone();
         change(&mut candidate);
         if candidate == self.best {
@@ -84,8 +93,7 @@ impl Search<'_> {
         }
         let seed = self.best.seed;
         let others = [seed, seed.wrapping_add(1_000_003), seed.wrapping_add(2_000_029), seed.wrapping_add(3_000_017)];
-        let dice = if candidate.steps.len() > FEW_STEPS { 1 } else { others.len() };
-        for other in &others[..dice] {
+        for other in others.iter().take(dice) {
             if self.is_over() {
                 return false;
             }
@@ -113,6 +121,28 @@ impl Search<'_> {
 
     fn faults(&mut self) {
         let on = |script: &Script| script.faults.on().map(|(fault, _)| fault).collect::<Vec<Fault>>();
+        if self.best.faults.on().count() > 1 {
+            if self.attempt(|script| script.faults = Faults::default()) {
+                return;
+            }
+            let on = self.best.faults.on().collect::<Vec<_>>();
+            for (times, (fault, ppm)) in OFTENER.iter().flat_map(|times| on.iter().map(move |fault| (times, *fault))) {
+                let often = ppm.saturating_mul(*times).min(OFTEN_PPM).max(ppm);
+                let alone = |script: &mut Script| {
+                    script.faults = Faults::default();
+                    script.faults.set(fault, often);
+                };
+                if self.attempt_with(1, alone) {
+                    return;
+                }
+            }
+            // It takes two, then: oftener, they meet oftener.
+            self.attempt_with(1, |script| {
+                for (fault, ppm) in &on {
+                    script.faults.set(*fault, ppm.saturating_mul(4).min(OFTEN_PPM).max(*ppm));
+                }
+            });
+        }
         self.without(on, |script, part| part.iter().for_each(|fault| script.faults.set(*fault, 0)));
     }
 
