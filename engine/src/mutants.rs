@@ -61,6 +61,8 @@ mutants! {
     "books-skip-accounts": "the check of a day's books ends with the first account";
     "silence-is-agreement": "an account of which no node tells the history counts as checked";
     "books-closed-early": "a day's books are checked before its history is final";
+    "unknown-block-is-empty": "of a block that a node does not have, it is believed that nothing happened by itself";
+    "expiry-before-its-money": "a session expires though money that came before it waits for it";
     "only-exact-memos": "a memo with words around the id names nobody";
 }
 
