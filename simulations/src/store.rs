@@ -243,13 +243,10 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
                 logged.is_some_and(|logged| !logged.is_replayable())
             }
             Write::EnableEndpoint { .. } | Write::Prune { .. } | Write::Comply(_) | Write::Standing { .. } => continue,
+            // The place up to which something is read, in one batch with what was found there.
+            Write::Note { name, value } => store.note(name).await?.as_ref() == Some(value),
             Write::Books(day) => store.books(None, usize::MAX).await?.contains(day),
-            Write::Event(_)
-            | Write::Audit(_)
-            | Write::Unmatched(_)
-            | Write::Note { .. }
-            | Write::Remember(_)
-            | Write::Forget { .. } => {
+            Write::Event(_) | Write::Audit(_) | Write::Unmatched(_) | Write::Remember(_) | Write::Forget { .. } => {
                 continue;
             }
         };
