@@ -179,13 +179,6 @@ impl Log {
     }
 }
 
-impl Drop for Log {
-    fn drop(&mut self) {
-        // It lets go of the file for whoever opens it next; there is nothing to be done about an error.
-        let _ = self.file.close();
-    }
-}
-
 /// Gives a copy of a store a log of its own: entries that follow the original do not follow the copy.
 pub(crate) fn part_ways(transaction: &WriteTransaction, why: &[u8]) -> Result<(), Fault> {
     let mut names = transaction.open_table(META)?;
