@@ -76,6 +76,8 @@ pub struct Observer {
     pub final_num: u32,
     /// Which session a transaction's memo names, as its sender meant it; every transaction of a customer is here.
     pub intents: BTreeMap<TxId, Option<PaymentId>>,
+    /// Which session a merchant's word put a single transfer to.
+    pub assignments: BTreeMap<(TxId, u32), PaymentId>,
     /// Transactions that ever were in a block, irreversible or not.
     pub ever_included: BTreeSet<TxId>,
     /// Transactions a node ever took.
@@ -328,7 +330,7 @@ impl Observer {
             return;
         };
         let key = (kept.transfer.tx_id, place.op_in_tx);
-        self.intents.insert(key.0, Some(payment));
+        self.assignments.insert(key, payment);
         if self.payments.get(&payment).is_some_and(|known| known.payment.state == State::Pending) {
             let meant = self.truth_by_session.entry(payment).or_default();
             if !meant.contains(&key) {
@@ -514,6 +516,13 @@ impl Observer {
             Some(Purpose::Session(id)) => Some(*id),
             _ => self.intents.get(&tx_id).copied().flatten(),
         }
+    }
+
+    /// Returns the session a single transfer pays. What a block pays by itself shares its transaction's id with the rest
+    /// of that block.
+    #[must_use]
+    pub fn target_of(&self, transfer: (TxId, u32)) -> Option<PaymentId> {
+        self.assignments.get(&transfer).copied().or_else(|| self.target(transfer.0))
     }
 
     /// Says whether the claim on a transaction is open.

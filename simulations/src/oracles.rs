@@ -285,7 +285,7 @@ fn credited_sums_are_the_chains(end: &End<'_>) -> FinalVerdict {
         let keys = observer.truth_by_session.get(id).map_or(&[][..], Vec::as_slice);
         let on_chain: u64 = keys
             .iter()
-            .filter(|key| observer.target(key.0) == Some(*id))
+            .filter(|key| observer.target_of(**key) == Some(*id))
             .filter_map(|key| observer.truth.get(key))
             .filter(|transfer| is_read(observer, transfer) && is_of(observer, payment, transfer))
             .map(|transfer| transfer.money.units)
@@ -329,7 +329,7 @@ fn no_transfer_is_lost(end: &End<'_>) -> FinalVerdict {
                 "{} over {} to {} is credited {credits} times and kept as unmatched {kept} times",
                 key.0, transfer.money, transfer.to
             );
-            return Err((text, observer.target(key.0)));
+            return Err((text, observer.target_of(*key)));
         }
     }
     Ok(())
@@ -342,7 +342,8 @@ fn is_assigned(unmatched: &Unmatched) -> bool {
 
 fn unmatched_has_no_session(end: &End<'_>) -> FinalVerdict {
     for unmatched in end.stored_unmatched.iter().filter(|unmatched| !is_assigned(unmatched)) {
-        let target = end.observer.target(unmatched.transfer.tx_id);
+        let transfer = &unmatched.transfer;
+        let target = end.observer.target_of((transfer.tx_id, transfer.place.op_in_tx));
         let payment = target.and_then(|id| end.stored.get(&id));
         if let Some(payment) = payment.filter(|payment| is_of(end.observer, payment, &unmatched.transfer)) {
             let text = format!("{} names {} and is kept as unmatched", unmatched.transfer.tx_id, payment.id);

@@ -62,7 +62,7 @@ pub(super) async fn hand_over(world: &Arc<World>, session: u32) -> Again {
         if let Some(durable) = observer.payments.get_mut(&id) {
             durable.session = Some(session);
         }
-        observer.unmatched.keys().any(|(tx_id, _)| observer.target(*tx_id) == Some(id))
+        observer.unmatched.keys().any(|key| observer.target_of(*key) == Some(id))
     });
     if came_before {
         world.mark("a session appears after its money");

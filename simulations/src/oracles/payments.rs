@@ -74,7 +74,7 @@ pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
             && real.memo == credit.memo
             && credit.block.is_none_or(|block| block.place == real.place && block.time == real.block_time);
         hold(same, || format!("{} is credited as {} and is {} on the chain", credit.tx_id, credit.money, real.money))?;
-        let target = write.observer.target(credit.tx_id);
+        let target = write.observer.target_of((credit.tx_id, credit.op_in_tx));
         hold(target == Some(write.after.id), || format!("{} does not name this session", credit.tx_id))?;
     }
     Ok(())
@@ -218,7 +218,7 @@ pub(super) fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
     transfers
         .filter(|transfer| transfer.to == payment.pay_to && transfer.money.currency == payment.amount.currency)
         .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= deadline)
-        .filter(|transfer| observer.target(transfer.tx_id) == Some(payment.id))
+        .filter(|transfer| observer.target_of((transfer.tx_id, transfer.place.op_in_tx)) == Some(payment.id))
         .map(|transfer| transfer.money.units)
         .sum()
 }
