@@ -23,7 +23,7 @@ use engine::{
     payment::{Draft, FeeMode, Payment, Terms},
     time::Timestamp,
 };
-use storage::{Batch, Options, RedbStore, Store, Write};
+use storage::{Batch, MasterKey, Options, RedbStore, Store, Vault, Write};
 use tokio::time::Instant;
 
 const CALLERS: [usize; 4] = [1, 10, 100, 1_000];
@@ -77,7 +77,7 @@ async fn measure(parent: &std::path::Path, for_each: Duration, callers: &[usize]
 async fn fill(data: &std::path::Path, merchant: MerchantId, count: u64) {
     const CALLERS: u64 = 1_000;
     const LIFETIME: Duration = Duration::from_secs(10 * 365 * 86_400);
-    let store = Arc::new(RedbStore::open(data, Options::default()).expect("a store"));
+    let store = Arc::new(RedbStore::open_sealed(data, Options::default(), vault_of(data)).expect("a store"));
     let next = Arc::new(AtomicU64::new(0));
     let started = Instant::now();
     let callers = (0..CALLERS).map(|_| {
@@ -99,6 +99,14 @@ async fn fill(data: &std::path::Path, merchant: MerchantId, count: u64) {
     }
     store.close().await;
     println!("{count} payments in {:.1} s", started.elapsed().as_secs_f64());
+}
+
+/// Returns what the secrets of a gateway's store are sealed with: the key that lies beside it, if one does.
+fn vault_of(data: &std::path::Path) -> Vault {
+    let Ok(text) = std::fs::read_to_string(data.join("master-key")) else { return Vault::default() };
+    let digits = text.trim().as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("a hex digit"));
+    let key: Vec<u8> = digits.map(|pair| u8::from_str_radix(pair, 16).expect("a hex digit")).collect();
+    Vault::new(Some(MasterKey::new(key.try_into().expect("a master key has 32 bytes"))), None)
 }
 
 async fn create_until(store: Arc<RedbStore>, next: Arc<AtomicU64>, until: Instant) -> Vec<Duration> {
