@@ -83,8 +83,8 @@ impl Node for Still {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn virtual_transfers(&self, _block_num: u32) -> Answer<'_, Vec<Transfer>> {
-        Box::pin(async { Ok(Vec::new()) })
+    fn virtual_transfers(&self, _block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
+        Box::pin(async { Ok(Some(Vec::new())) })
     }
 
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {

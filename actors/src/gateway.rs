@@ -492,6 +492,7 @@ impl Gateway {
             Ok(None) => Err(GatewayError::UnknownAccount(name.clone())),
             Err(
                 NodesError::Unavailable(_)
+                | NodesError::Unknown(_)
                 | NodesError::Disagree { .. }
                 | NodesError::HistoryDisagrees { .. }
                 | NodesError::Refused(_),

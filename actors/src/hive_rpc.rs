@@ -176,7 +176,7 @@ impl Node for HiveRpc {
         })
     }
 
-    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Vec<Transfer>> {
+    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
         Box::pin(async move {
             let params = json!({"block_num": block_num, "only_virtual": true, "include_reversible": false});
             let result = self.call("account_history_api.get_ops_in_block", params).await?;

@@ -43,6 +43,9 @@ pub(crate) enum NodesError {
     /// Every node failed; the last failure is told.
     #[error("no ledger node answers: {0}")]
     Unavailable(String),
+    /// Too few nodes have a block that others had.
+    #[error("too few nodes tell what happened by itself in block {0}")]
+    Unknown(u32),
     /// Nodes answered and do not agree.
     #[error("{answered} nodes answered and no {needed} of them agree on block {block_num}")]
     Disagree {
@@ -88,8 +91,6 @@ struct Health {
     asked_last_until: Timestamp,
     is_checked: bool,
     answered_at: Option<Timestamp>,
-    /// The newest irreversible block it told of.
-    irreversible_num: u32,
 }
 
 /// How a ledger node is, as far as it was asked.
@@ -248,7 +249,6 @@ impl Nodes {
                 }
                 Ok(head) => {
                     slot.metrics.told_head(head.block_id.number());
-                    slot.with_health(|health| health.irreversible_num = head.irreversible_num);
                     heads.push(head);
                 }
                 Err(error) => last = format!("{}: {error}", slot.node.name()),
@@ -316,29 +316,39 @@ impl Nodes {
         self.ask(|node| node.blocks(from, count)).await
     }
 
-    /// Returns what was paid by itself in an irreversible block, as the first node that has the block tells it: of one
-    /// that it does not have, a node tells nothing, which reads as if nothing had happened. Many nodes keep no account
-    /// history; that is no fault of theirs, and leaves their place in the order alone.
-    pub(crate) async fn virtual_transfers(&self, block_num: u32) -> Result<Vec<Transfer>, NodesError> {
+    /// Returns what was paid by itself in an irreversible block, as enough nodes tell it alike; none while too few have
+    /// the block. Many nodes keep no account history; that is no fault of theirs, and leaves their place in the order
+    /// alone.
+    pub(crate) async fn virtual_transfers(&self, block_num: u32) -> Result<Option<Vec<Transfer>>, NodesError> {
         let mut last = "no node is configured".to_owned();
+        let mut answers: Vec<Vec<Transfer>> = Vec::new();
+        let mut is_behind = false;
         for slot in self.in_order() {
             let asked = async {
                 self.check(slot).await?;
-                if slot.health().irreversible_num < block_num && !mutant!("unknown-block-is-empty") {
-                    let head = slot.node.head().await?;
-                    slot.with_health(|health| health.irreversible_num = head.irreversible_num);
-                    if head.irreversible_num < block_num {
-                        return Err(NodeError::Unreadable("it is behind".to_owned()));
-                    }
-                }
                 slot.node.virtual_transfers(block_num).await
             };
-            match asked.await {
-                Ok(transfers) => return Ok(transfers),
-                Err(error) => last = format!("{}: {error}", slot.node.name()),
+            let told = match asked.await {
+                Ok(None) if mutant!("unknown-block-is-empty") => Some(Vec::new()),
+                Ok(told) => told,
+                Err(error) => {
+                    last = format!("{}: {error}", slot.node.name());
+                    continue;
+                }
+            };
+            let Some(transfers) = told else {
+                is_behind = true;
+                continue;
+            };
+            if answers.iter().filter(|other| **other == transfers).count() + 1 >= self.needed {
+                return Ok(Some(transfers));
             }
+            answers.push(transfers);
         }
-        Err(NodesError::Unavailable(last))
+        if answers.len() >= self.needed {
+            return Err(NodesError::Disagree { block_num, answered: answers.len(), needed: self.needed });
+        }
+        if is_behind { Ok(None) } else { Err(NodesError::Unavailable(last)) }
     }
 
     /// Returns an account's history as enough nodes tell it alike that are past the span's end. Many nodes keep none; that

@@ -29,7 +29,8 @@ pub struct Settings {
     pub max_awake: usize,
     /// How often the nodes are asked for their head.
     pub poll_interval: Duration,
-    /// How many nodes must agree on an irreversible block; 0 for one of up to two nodes, two of more.
+    /// How many nodes must agree on an irreversible block, and on what their account history tells; 0 for one of up to two
+    /// nodes, two of more.
     pub min_agreeing_nodes: usize,
     /// How far ahead of our clock a head block may be; none to believe any (a development chain whose time is moved).
     pub max_head_ahead: Option<Duration>,

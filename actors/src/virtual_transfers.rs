@@ -18,6 +18,9 @@ const NOTE: &str = "virtual transfers";
 const AT_ONCE: u32 = 16;
 /// Uneventful blocks after which the place is stored all the same.
 const STORE_EVERY: u32 = 100;
+/// How many newer blocks the scanner may have read, ten minutes of them, before nodes that do not have one are no longer
+/// only behind.
+const PATIENCE: u32 = 200;
 /// How long nodes that keep no account history are left alone.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
@@ -100,18 +103,34 @@ impl VirtualTransfers {
             // After a start the scanner may stand below us: it stores its place less often.
             return Ok(false);
         }
-        let last = scanned.min(read.saturating_add(AT_ONCE));
-        let asked = join_all((read + 1..=last).map(|number| self.context.nodes.virtual_transfers(number))).await;
+        let wanted = read + 1..=scanned.min(read.saturating_add(AT_ONCE));
+        let asked = join_all(wanted.clone().map(|number| self.context.nodes.virtual_transfers(number))).await;
+        let mut last = read;
         let mut kept = Vec::new();
-        for transfers in asked {
-            kept.extend(transfers?.into_iter().filter(|transfer| self.context.watched.contains(&transfer.to)));
+        let mut stopped_by = None;
+        for (number, answer) in wanted.clone().zip(asked) {
+            match answer {
+                Ok(Some(transfers)) => {
+                    last = number;
+                    kept.extend(transfers.into_iter().filter(|transfer| self.context.watched.contains(&transfer.to)));
+                }
+                // The nodes asked now are behind those that the scanner asked. It is told of where that lasts.
+                Ok(None) => {
+                    stopped_by = (scanned - number > PATIENCE).then_some(NodesError::Unknown(number));
+                    break;
+                }
+                Err(error) => {
+                    stopped_by = Some(error);
+                    break;
+                }
+            }
         }
         if !kept.is_empty() || last - position.stored.unwrap_or(0) >= STORE_EVERY {
             self.store(position, last, kept).await;
         } else {
             position.read = Some(last);
         }
-        Ok(last < scanned)
+        stopped_by.map_or(Ok(last == *wanted.end() && last < scanned), Err)
     }
 
     /// Keeps the transfers and the place in one commit; where that fails, the blocks are read again.

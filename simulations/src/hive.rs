@@ -403,16 +403,16 @@ impl Node for SimNode {
         }))
     }
 
-    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Vec<Transfer>> {
+    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
         let now_ms = self.world.now_ms();
         let told = |hive: &Hive| {
             let node = &hive.nodes[self.index];
             if now_ms < node.down_until {
                 return Err(NodeError::Unreachable("connection refused".to_owned()));
             }
-            // As hived: of a block that it does not have it knows nothing, and says so in the same words.
-            let block = node.view.view(&hive.chain).block(block_num);
-            Ok(block.map(|block| block.virtual_transfers()).unwrap_or_default())
+            let view = node.view.view(&hive.chain);
+            let block = (block_num <= view.irreversible_num()).then(|| view.block(block_num)).flatten();
+            Ok(block.map(|block| block.virtual_transfers()))
         };
         // Nothing waits for these: each block is asked for once, and they are rare.
         Box::pin(std::future::ready(told(&self.world.hive())))

@@ -237,6 +237,12 @@ fn a_recurrent_transfer_pays_at_once_and_at_its_times_and_ends() {
     };
     assert_eq!(memo, "sub-1");
     assert_eq!(hbd(&chain, "shop.demo"), 105_000);
+    let shown = |lie| {
+        let liar = Node { lag_blocks: 0, lie: Some(lie) };
+        let transfers = liar.view(&chain).block(1).unwrap().virtual_transfers();
+        transfers.iter().map(|transfer| transfer.money.units).collect::<Vec<_>>()
+    };
+    assert_eq!((shown(Lie::OmitTransfers), shown(Lie::InflateTransfers)), (vec![], vec![50_000]));
     chain.produce(time(86_399));
     assert!(chain.block(2).unwrap().virtual_operations.is_empty());
     let due = chain.produce(time(86_403));

@@ -17,7 +17,7 @@ fn every_planted_bug_is_noticed_and_half_of_them_within_ten_seeds() {
     files.sort();
     let scenarios: Vec<_> =
         files.iter().map(|file| scenario::read(&std::fs::read_to_string(file).unwrap()).unwrap()).collect();
-    let hunt = Hunt { seeds: 60, payments: 50, jobs: 2, scenarios: &scenarios };
+    let hunt = Hunt { seeds: 100, payments: 50, jobs: 2, scenarios: &scenarios };
     let hunted = mutants::hunt_all(bugs, hunt, &AtomicBool::new(false), |one| println!("{one}"));
     let survivors: Vec<_> = hunted.iter().filter(|one| one.killed.is_none()).map(|one| one.name).collect();
     let median = mutants::median(&hunted);

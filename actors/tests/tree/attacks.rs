@@ -61,7 +61,7 @@ impl Node for Noting {
         self.node.blocks(from, count)
     }
 
-    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Vec<Transfer>> {
+    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
         self.node.virtual_transfers(block_num)
     }
 

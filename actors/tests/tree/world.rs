@@ -220,13 +220,14 @@ impl Ledger {
         })
     }
 
-    fn virtual_transfers(&self, block_num: u32) -> Result<Vec<Transfer>, NodeError> {
+    fn virtual_transfers(&self, block_num: u32) -> Result<Option<Vec<Transfer>>, NodeError> {
         let chain = self.read()?;
         if chain.keeps_no_history {
             let (name, message) = (String::new(), "Could not find API account_history_api".to_owned());
             return Err(NodeError::Rpc { code: -32601, data_code: None, name, message });
         }
-        Ok(chain.virtual_transfers.get(&block_num).cloned().unwrap_or_default())
+        let is_there = block_num <= chain.irreversible;
+        Ok(is_there.then(|| chain.virtual_transfers.get(&block_num).cloned().unwrap_or_default()))
     }
 
     /// Makes every block irreversible.
@@ -374,8 +375,11 @@ impl Node for ScriptedNode {
         })
     }
 
-    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Vec<Transfer>> {
-        Box::pin(async move { self.ledger.virtual_transfers(block_num) })
+    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
+        Box::pin(async move {
+            let told = self.ledger.virtual_transfers(block_num)?;
+            Ok(told.map(|transfers| if self.omits_transfers { Vec::new() } else { transfers }))
+        })
     }
 
     fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {

@@ -143,7 +143,7 @@ pub static TABLE: &[Key] = &[
         "ledger.min_agreeing_nodes",
         Kind::Integer(0, 10),
         "0",
-        "How many nodes must agree on an irreversible block. 0: one of up to two nodes, two of more.",
+        "How many nodes must agree on an irreversible block, and on what their account history tells. 0: one of up to two nodes, two of more.",
     ),
     key(
         "ledger.poll_interval_ms",

@@ -105,14 +105,15 @@ pub fn parse_condenser_block(result: &str) -> Result<Option<Block>, BlockError> 
 }
 
 /// Reads the result of `account_history_api.get_ops_in_block` asked for virtual operations only: the payments of
-/// recurrent transfers and those out of savings, which no block holds.
+/// recurrent transfers and those out of savings, which no block holds. None where nothing happened at all: every block
+/// pays its producer, so that the node has no such block, or not as an irreversible one.
 ///
 /// Each stands at transaction [`u32::MAX`] of its block, at its place among the block's virtual operations. One that
 /// belongs to no transaction gets an id of its block's number and zeros.
 ///
 /// # Errors
 /// [`BlockError`].
-pub fn parse_virtual_transfers(result: &str) -> Result<Vec<Transfer>, BlockError> {
+pub fn parse_virtual_transfers(result: &str) -> Result<Option<Vec<Transfer>>, BlockError> {
     #[derive(Deserialize)]
     struct Answer<'a> {
         #[serde(borrow)]
@@ -136,6 +137,9 @@ pub fn parse_virtual_transfers(result: &str) -> Result<Vec<Transfer>, BlockError
         value: &'a RawValue,
     }
     let happened: Answer<'_> = serde_json::from_str(result)?;
+    if happened.ops.is_empty() {
+        return Ok(None);
+    }
     let mut transfers = Vec::new();
     for (op_in_tx, Happening { trx_id, block, timestamp, op }) in (0..).zip(happened.ops) {
         if !matches!(&*op.name, "fill_recurrent_transfer_operation" | "fill_transfer_from_savings_operation") {
@@ -147,7 +151,7 @@ pub fn parse_virtual_transfers(result: &str) -> Result<Vec<Transfer>, BlockError
         let tx_id = if tx_id == TxId::default() { without_transaction(block) } else { tx_id };
         transfers.push(serde_json::from_str::<TransferJson<'_>>(op.value.get())?.read(tx_id, place, time)?);
     }
-    Ok(transfers)
+    Ok(Some(transfers))
 }
 
 /// An entry of an account's history.
@@ -425,13 +429,15 @@ mod tests {
             entry(none, "producer_reward", r#""x":1"#),
             entry(none, "fill_transfer_from_savings", r#""request_id":7"#),
         );
-        let read = parse_virtual_transfers(&text).unwrap();
+        let read = parse_virtual_transfers(&text).unwrap().unwrap();
         let place = |op_in_tx| Place { block_num: 9, tx_in_block: u32::MAX, op_in_tx };
         assert_eq!(read.iter().map(|t| t.place).collect::<Vec<_>>(), [place(0), place(2)]);
         let ids: Vec<_> = read.iter().map(|t| t.tx_id.to_string()).collect();
         assert_eq!(ids, [ID, "0000000900000000000000000000000000000000"]);
         assert!(read.iter().all(|t| t.money == Money::new(5_000, Currency::Hbd) && t.memo == "m"));
-        assert_eq!(parse_virtual_transfers(r#"{"ops":[]}"#), Ok(vec![]));
+        let quiet = format!(r#"{{"ops":[{}]}}"#, entry(none, "producer_reward", r#""x":1"#));
+        assert_eq!(parse_virtual_transfers(&quiet), Ok(Some(vec![])));
+        assert_eq!(parse_virtual_transfers(r#"{"ops":[]}"#), Ok(None));
         let error = parse_virtual_transfers(&text.replace("alice", "Alice")).unwrap_err();
         assert_eq!(error, BlockError::Transfer { place: place(0), field: "from" });
     }

@@ -78,6 +78,17 @@ impl Shape {
                 }),
             ),
         };
+        self.named(name, &members)
+    }
+
+    /// What every block begins with. This chain pays no rewards, and says so.
+    fn producer_reward(self, block: &Block) -> Value {
+        let nothing = Asset { units: 0, symbol: Symbol::Vests };
+        let members = json!({ "producer": block.header.witness, "vesting_shares": self.amount(nothing) });
+        self.named("producer_reward", &members)
+    }
+
+    fn named(self, name: &str, members: &Value) -> Value {
         match self {
             Self::Condenser => json!([name, members]),
             Self::Nai => json!({ "type": format!("{name}_operation"), "value": members }),
@@ -139,8 +150,10 @@ impl Shape {
                 }
             }
         }
-        for (op_in_trx, operation) in (1..).zip(&block.virtual_operations) {
-            entries.push(entry(TxId::default(), u32::MAX, op_in_trx, true, self.virtual_operation(operation)));
+        let by_itself = block.virtual_operations.iter().map(|operation| self.virtual_operation(operation));
+        let by_itself = std::iter::once(self.producer_reward(block)).chain(by_itself);
+        for (op_in_trx, operation) in (1..).zip(by_itself) {
+            entries.push(entry(TxId::default(), u32::MAX, op_in_trx, true, operation));
         }
         entries
     }

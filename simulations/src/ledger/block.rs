@@ -111,14 +111,22 @@ impl Block {
 }
 
 impl Block {
-    /// Returns the money that the block moved by itself.
+    /// Returns the money that the block moved by itself. Its first virtual operation is the producer's reward.
     #[must_use]
     pub fn virtual_transfers(&self) -> Vec<ledger::Transfer> {
-        (0..).zip(&self.virtual_operations).filter_map(|(at, operation)| operation.transfer(self, at)).collect()
+        (1..).zip(&self.virtual_operations).filter_map(|(at, operation)| operation.transfer(self, at)).collect()
     }
 }
 
 impl VirtualOperation {
+    /// Returns the money it moves, if it does, to be changed by a node that lies.
+    pub(super) const fn amount_paid(&mut self) -> Option<&mut Asset> {
+        match self {
+            Self::FillRecurrentTransfer { amount, .. } | Self::FillTransferFromSavings { amount, .. } => Some(amount),
+            Self::FailedRecurrentTransfer { .. } => None,
+        }
+    }
+
     /// Returns the money it moves, if it does: `at` is its place among the block's.
     #[must_use]
     pub fn transfer(&self, block: &Block, at: u32) -> Option<ledger::Transfer> {

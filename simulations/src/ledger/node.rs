@@ -120,18 +120,28 @@ impl<'a> View<'a> {
                 };
                 Cow::Owned(with_transfer(block.clone(), operation))
             }
-            Some(Lie::OmitTransfers) => Cow::Owned(changed(block, |included| {
+            Some(Lie::OmitTransfers) => {
+                let mut block = block.clone();
                 let pays = |operation: &Operation| matches!(operation, Operation::Transfer(_));
-                (!included.transaction.operations.iter().any(pays)).then_some(included)
-            })),
-            Some(Lie::InflateTransfers) => Cow::Owned(changed(block, |mut included| {
-                for operation in &mut included.transaction.operations {
+                block.transactions.retain(|included| !included.transaction.operations.iter().any(pays));
+                block.virtual_operations.clear();
+                Cow::Owned(block)
+            }
+            Some(Lie::InflateTransfers) => {
+                let mut block = block.clone();
+                let operations = block.transactions.iter_mut().flat_map(|one| &mut one.transaction.operations);
+                for operation in operations {
                     if let Operation::Transfer(transfer) = operation {
-                        transfer.amount.units = transfer.amount.units.saturating_mul(10);
+                        inflate(&mut transfer.amount);
                     }
                 }
-                Some(included)
-            })),
+                for operation in &mut block.virtual_operations {
+                    if let Some(amount) = operation.amount_paid() {
+                        inflate(amount);
+                    }
+                }
+                Cow::Owned(block)
+            }
             _ => Cow::Borrowed(block),
         })
     }
@@ -162,10 +172,8 @@ impl<'a> View<'a> {
     }
 }
 
-fn changed(block: &Block, mut each: impl FnMut(Included) -> Option<Included>) -> Block {
-    let mut block = block.clone();
-    block.transactions = block.transactions.into_iter().filter_map(&mut each).collect();
-    block
+const fn inflate(amount: &mut Asset) {
+    amount.units = amount.units.saturating_mul(10);
 }
 
 /// Adds a transfer with an id that looks like one and a signature of nobody's key.
