@@ -1,14 +1,12 @@
 //! The daily check of the books: what is said of a day, who is told of a difference, and what nobody knows.
 
 use super::*;
-use actors::environment::Node;
 use engine::{
     books::{Day, Outcome},
     ledger::{Transfer, TxId},
     merchant::Merchant,
 };
 use storage::AuditQuery;
-use world::ScriptedNode;
 
 /// The first second of the day (UTC) `days` after the world's first.
 const fn midnight(days: u64) -> u64 {
@@ -161,10 +159,7 @@ async fn a_day_of_which_no_node_tells_is_not_checked_until_one_does_and_payments
 #[tokio::test(start_paused = true)]
 async fn of_three_nodes_one_that_lies_about_a_history_alarms_nobody() {
     let mut world = World::prepared(store());
-    let node = |name, omits_transfers| -> Arc<dyn Node> {
-        Arc::new(ScriptedNode { name, ledger: Arc::clone(&world.ledger), omits_transfers })
-    };
-    world.env.nodes = vec![node("liar", true), node("one", false), node("two", false)];
+    world.has_nodes([("liar", true), ("one", false), ("two", false)]);
     world.start().await;
     busy(&world).await;
     day_passes(&world, midnight(1) + 600).await;

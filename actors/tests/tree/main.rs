@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use actors::{GatewayError, StartError, Tree, environment::Node};
+use actors::{GatewayError, StartError, Tree};
 use engine::{
     hive::ChainId,
     idempotency::IdempotencyKey,
@@ -27,7 +27,7 @@ use engine::{
 };
 use redb::backends::InMemoryBackend;
 use storage::{Batch, CommitMode, Options, PaymentQuery, RedbStore, Store, UnmatchedReason, Write};
-use world::{BEGIN, ScriptedNode, World, draft, name, transfer};
+use world::{BEGIN, World, draft, name, transfer};
 
 pub(crate) fn store() -> Arc<dyn Store> {
     let options = Options { mode: CommitMode::Inline, ..Options::default() };
@@ -337,23 +337,6 @@ async fn money_that_comes_by_no_transfer_is_kept_for_its_merchant_and_pays_no_se
     assert_eq!(amounts, [(5, reason), (6, reason)]);
     assert_eq!(world.state(payment.id).await, State::Pending);
     assert!(world.env.store.unmatched(name("somebody"), 10).await.unwrap().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_three_nodes_one_that_hides_what_came_by_itself_is_outvoted() {
-    let mut world = World::prepared(store());
-    let node = |name, omits_transfers| -> Arc<dyn Node> {
-        Arc::new(ScriptedNode { name, ledger: Arc::clone(&world.ledger), omits_transfers })
-    };
-    world.env.nodes = vec![node("liar", true), node("one", false), node("two", false)];
-    world.start().await;
-    let _merchant = world.merchant().await;
-    world.ledger.produce(vec![]);
-    world.ledger.pay_otherwise(transfer("alice", "blue.mugs", 5, ""), transfer("bob", "somebody", 6, ""));
-    world.ledger.settle();
-    let kept = async || world.env.store.unmatched(name("blue.mugs"), 10).await.unwrap();
-    world.until("it is kept", async || kept().await.len() == 1).await;
-    assert_eq!(kept().await[0].transfer.money.units, 5);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,16 +7,23 @@ use engine::{merchant::Registration, payment::State};
 
 use crate::{
     store,
-    world::{ScriptedNode, World, draft},
+    world::{ScriptedNode, World, draft, name, transfer},
 };
+
+impl World {
+    /// Gives the engine these nodes instead of one: each with its name, and whether it hides transfers.
+    pub(crate) fn has_nodes<const N: usize>(&mut self, nodes: [(&'static str, bool); N]) {
+        let node = |(name, omits_transfers)| -> Arc<dyn Node> {
+            Arc::new(ScriptedNode { name, ledger: Arc::clone(&self.ledger), omits_transfers })
+        };
+        self.env.nodes = nodes.map(node).to_vec();
+    }
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_hides_a_transfer_is_outvoted() {
     let mut world = World::prepared(store());
-    let node = |name, omits_transfers| -> Arc<dyn Node> {
-        Arc::new(ScriptedNode { name, ledger: Arc::clone(&world.ledger), omits_transfers })
-    };
-    world.env.nodes = vec![node("liar", true), node("two", false), node("three", false)];
+    world.has_nodes([("liar", true), ("two", false), ("three", false)]);
     world.start().await;
     let merchant = world.merchant().await;
     let payment = world.open(&merchant).await;
@@ -25,12 +32,23 @@ async fn a_node_that_hides_a_transfer_is_outvoted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_three_nodes_one_that_hides_what_came_by_itself_is_outvoted() {
+    let mut world = World::prepared(store());
+    world.has_nodes([("liar", true), ("one", false), ("two", false)]);
+    world.start().await;
+    let _merchant = world.merchant().await;
+    world.ledger.produce(vec![]);
+    world.ledger.pay_otherwise(transfer("alice", "blue.mugs", 5, ""), transfer("bob", "somebody", 6, ""));
+    world.ledger.settle();
+    let kept = async || world.env.store.unmatched(name("blue.mugs"), 10).await.unwrap();
+    world.until("it is kept", async || kept().await.len() == 1).await;
+    assert_eq!(kept().await[0].transfer.money.units, 5);
+}
+
+#[tokio::test(start_paused = true)]
 async fn while_nodes_disagree_nothing_is_believed() {
     let mut world = World::prepared(store());
-    let node = |name, omits_transfers| -> Arc<dyn Node> {
-        Arc::new(ScriptedNode { name, ledger: Arc::clone(&world.ledger), omits_transfers })
-    };
-    world.env.nodes = vec![node("one", true), node("two", false)];
+    world.has_nodes([("one", true), ("two", false)]);
     world.settings.min_agreeing_nodes = 2;
     world.start().await;
     let merchant = world.merchant().await;
