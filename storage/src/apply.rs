@@ -1,4 +1,4 @@
-//! One write transaction for many batches: each is checked whole, then written whole, or refused without a trace.
+//! One commit for many batches: each is checked whole, then written whole, or refused without a trace.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,19 +9,18 @@ use engine::{
     account::AccountName, idempotency::Remembered, ids::PaymentId, ledger::Place, mutant, time::Timestamp,
     webhook::Logged,
 };
-use redb::{ReadableTable, WriteTransaction};
 
 use crate::{
     batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
     billing, booked,
+    draft::Draft,
     fault::Fault,
-    log::Changes,
     outbox,
     prepared::{MerchantStep, PaymentStep, Prepared, Step},
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
     standings, stray,
-    tables::{DeliveryKey, KEYS_COUNT, Tables, meta},
+    tables::{DeliveryKey, KEYS_COUNT, meta},
 };
 
 /// Idempotency keys forgotten by one commit at most.
@@ -29,9 +28,9 @@ const FORGOTTEN_AT_ONCE: usize = 1_000;
 /// Idempotency keys kept of one merchant at once.
 const MAX_KEPT_KEYS: u64 = 10_000;
 
-/// The batches of one transaction.
+/// The batches of one commit.
 pub(crate) struct Group<'t> {
-    pub(crate) tables: Tables<'t>,
+    pub(crate) tables: Draft<'t>,
     /// Changes of the counts of payments, written once at the end.
     counts: BTreeMap<(u128, u32), i64>,
     /// The last place in each merchant's list of events, written once at the end.
@@ -46,7 +45,7 @@ pub(crate) struct Group<'t> {
     applied: usize,
 }
 
-/// What a transaction did.
+/// What a commit did.
 pub(crate) struct Finished {
     /// How many batches it holds.
     pub(crate) applied: usize,
@@ -55,10 +54,10 @@ pub(crate) struct Finished {
 }
 
 impl<'t> Group<'t> {
-    /// Starts with nothing written; what it will change is noted.
-    pub(crate) fn of(transaction: &'t WriteTransaction, changes: &'t Changes, search_cursor: u128) -> Self {
+    /// Starts with nothing written.
+    pub(crate) fn of(tables: Draft<'t>, search_cursor: u128) -> Self {
         Self {
-            tables: Tables::logged(transaction, changes),
+            tables,
             counts: BTreeMap::new(),
             event_seqs: BTreeMap::new(),
             queues: outbox::Queues::new(),
@@ -100,15 +99,15 @@ impl<'t> Group<'t> {
     /// Writes what was gathered over all batches.
     fn write_gathered(&mut self) -> Result<(), Fault> {
         for (key, change) in std::mem::take(&mut self.counts) {
-            let counts = self.tables.payment_counts()?;
+            let counts = self.tables.payment_counts();
             let before = counts.get(key)?.map_or(0, |count| count.value());
             let after = before.checked_add_signed(change).ok_or_else(|| {
                 Fault::contradicted("payment_counts", format!("{key:?}"), format!("{before} cannot change by {change}"))
             })?;
-            counts.insert(key, after)?;
+            counts.insert(key, after);
         }
         for (merchant, seq) in std::mem::take(&mut self.event_seqs) {
-            self.tables.event_seqs()?.insert(merchant, seq)?;
+            self.tables.event_seqs().insert(merchant, seq);
         }
         standings::write_all(self)?;
         billing::write_all(self)?;
@@ -199,7 +198,7 @@ impl Group<'_> {
         let id = step.id.bits();
         let stored = match ahead.payments.get(&id) {
             Some(facts) => Some(*facts),
-            None => match self.tables.payments()?.get(id)? {
+            None => match self.tables.payments().get(id)? {
                 Some(bytes) => Some(record::payment_facts(bytes.value()).map_err(Fault::damaged("payments", step.id))?),
                 None => None,
             },
@@ -214,7 +213,7 @@ impl Group<'_> {
             Some(_) => {}
             None => {
                 let slug = step.facts.slug;
-                if ahead.slugs.contains_key(&slug) || self.tables.slugs()?.get(slug)?.is_some() {
+                if ahead.slugs.contains_key(&slug) || self.tables.slugs().get(slug)?.is_some() {
                     return conflict(format_args!("the checkout address of payment {}", step.id));
                 }
                 ahead.slugs.insert(slug, id);
@@ -236,7 +235,7 @@ impl Group<'_> {
         let id = step.id.bits();
         let stored = match ahead.merchants.get(&id) {
             Some(facts) => Some(facts.clone()),
-            None => match self.tables.merchants()?.get(id)? {
+            None => match self.tables.merchants().get(id)? {
                 Some(bytes) => {
                     Some(record::merchant_facts(bytes.value()).map_err(Fault::damaged("merchants", step.id))?)
                 }
@@ -249,7 +248,7 @@ impl Group<'_> {
         for digest in &step.facts.digests {
             let holder = match ahead.keys.get(digest) {
                 Some(holder) => *holder,
-                None => self.tables.api_keys()?.get(digest)?.map(|holder| holder.value()),
+                None => self.tables.api_keys().get(digest)?.map(|holder| holder.value()),
             };
             if holder.is_some_and(|holder| holder != id) {
                 return conflict(format_args!("an API key of merchant {}", step.id));
@@ -270,7 +269,7 @@ impl Group<'_> {
         let key = (new.merchant.bits(), new.key);
         let stored = match ahead.remembered.get(&key) {
             Some(remembered) => Some(*remembered),
-            None => match self.tables.idempotency()?.get((key.0, &key.1))? {
+            None => match self.tables.idempotency().get((key.0, &key.1))? {
                 Some(bytes) => Some(
                     record::remembered_from_bytes(new.merchant, new.key, bytes.value())
                         .map_err(Fault::damaged("idempotency", new.merchant))?,
@@ -293,7 +292,7 @@ impl Group<'_> {
     /// Returns how many idempotency keys of a merchant are kept, dead ones that nobody has swept yet among them.
     fn kept_keys(&mut self, merchant: u128) -> Result<u64, Fault> {
         let key = (merchant, KEYS_COUNT);
-        let stored = self.tables.payment_counts()?.get(key)?.map_or(0, |count| count.value());
+        let stored = self.tables.payment_counts().get(key)?.map_or(0, |count| count.value());
         Ok(stored.saturating_add_signed(self.counts.get(&key).copied().unwrap_or(0)))
     }
 
@@ -301,7 +300,7 @@ impl Group<'_> {
         let tx_id = claimed.tx_id.0;
         let by_nonce = match ahead.nonces.get(&nonce) {
             Some(tx_id) => Some(*tx_id),
-            None => self.tables.nonces()?.get(&nonce)?.map(|tx_id| *tx_id.value()),
+            None => self.tables.nonces().get(&nonce)?.map(|tx_id| *tx_id.value()),
         };
         for tx_id in [Some(tx_id), by_nonce].into_iter().flatten() {
             let earlier = match ahead.claims.get(&tx_id) {
@@ -319,7 +318,7 @@ impl Group<'_> {
 
     fn stored_claim(&mut self, tx_id: [u8; 20]) -> Result<Option<Claimed>, Fault> {
         let tx_id = engine::ledger::TxId(tx_id);
-        match self.tables.claims()?.get(&tx_id.0)? {
+        match self.tables.claims().get(&tx_id.0)? {
             Some(bytes) => {
                 record::claimed_from_bytes(tx_id, bytes.value()).map(Some).map_err(Fault::damaged("claims", tx_id))
             }
@@ -330,7 +329,7 @@ impl Group<'_> {
     fn check_cursor(&mut self, cursor: Cursor, expected: Option<Cursor>, ahead: &mut Ahead) -> Checked {
         let stored = match ahead.cursor {
             Some(cursor) => Some(cursor),
-            None => match self.tables.meta()?.get(meta::CURSOR)? {
+            None => match self.tables.meta().get(meta::CURSOR)? {
                 Some(bytes) => {
                     Some(record::cursor_from_bytes(bytes.value()).map_err(Fault::damaged("meta", meta::CURSOR))?)
                 }
@@ -351,7 +350,7 @@ impl Group<'_> {
         }
         let range = (Bound::Excluded(indexed.after), Bound::Included(indexed.up_to));
         let mut payments = 0u64;
-        for entry in self.tables.payments()?.range::<u128>(range)? {
+        for entry in self.tables.payments().range::<u128>(range)? {
             entry?;
             payments += 1;
         }
@@ -367,19 +366,19 @@ impl Group<'_> {
             Step::Payment(step) => self.write_payment(step),
             Step::Event(step) => outbox::announce(self, &step),
             Step::Fate { tx_id, fate, record, is_facilitation, .. } => {
-                self.tables.claims()?.insert(&tx_id.0, record.as_slice())?;
+                self.tables.claims().insert(&tx_id.0, record.as_slice());
                 if is_facilitation && fate != Fate::Open {
-                    self.tables.facilitations()?.remove(&tx_id.0)?;
+                    self.tables.facilitations().remove(&tx_id.0);
                 }
                 Ok(())
             }
             Step::Claim { claimed, nonce } => {
                 let tx_id = claimed.tx_id.0;
-                self.tables.claims()?.insert(&tx_id, record::claimed_to_bytes(&claimed).as_slice())?;
+                self.tables.claims().insert(&tx_id, record::claimed_to_bytes(&claimed).as_slice());
                 if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.fate == Fate::Open {
-                    self.tables.facilitations()?.insert(&tx_id, ())?;
+                    self.tables.facilitations().insert(&tx_id, ());
                 }
-                self.tables.nonces()?.insert(&nonce, &tx_id)?;
+                self.tables.nonces().insert(&nonce, &tx_id);
                 Ok(())
             }
             Step::Remember { remembered, before } => self.write_remembered(&remembered, before),
@@ -399,14 +398,14 @@ impl Group<'_> {
             Step::Comply { check, noted } => standings::note(self, &check, noted),
             Step::Standing { merchant, change } => standings::change(self, merchant, change),
             Step::Books { from, record } => {
-                self.tables.books()?.insert(from.millis(), record.as_slice())?;
+                self.tables.books().insert(from.millis(), record.as_slice());
                 Ok(())
             }
             Step::Rate(record) => self.set(meta::RATE, &record),
             Step::Note { name, value } => self.set(&meta::note(name), &value),
             Step::Index(indexed) => {
                 for (merchant, word, payment) in &indexed.entries {
-                    self.tables.search()?.insert((*merchant, word.as_str(), *payment), ())?;
+                    self.tables.search().insert((*merchant, word.as_str(), *payment), ());
                 }
                 self.search_cursor = indexed.up_to;
                 self.set(meta::SEARCH_CURSOR, &indexed.up_to.to_be_bytes())
@@ -415,27 +414,29 @@ impl Group<'_> {
     }
 
     pub(crate) fn append_audit(&mut self, record: &[u8]) -> Result<(), Fault> {
-        let log = self.tables.audit()?;
+        let log = self.tables.audit();
         let last = log.last()?.map_or(0, |(seq, _)| seq.value());
-        log.insert(last + 1, record)?;
+        log.insert(last + 1, record);
         Ok(())
     }
 
     fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {
-        self.tables.meta()?.insert(name, value)?;
+        self.tables.meta().insert(name, value);
         Ok(())
     }
 
     fn write_remembered(&mut self, new: &Remembered, before: Option<Remembered>) -> Result<(), Fault> {
         let merchant = new.merchant.bits();
-        self.tables.idempotency()?.insert((merchant, &new.key), record::remembered_to_bytes(new).as_slice())?;
-        let times = self.tables.idempotency_times()?;
+        self.tables.idempotency().insert((merchant, &new.key), record::remembered_to_bytes(new).as_slice());
+        let times = self.tables.idempotency_times();
         // An earlier step of the batch may have forgotten it, and counted that.
-        let is_replaced = match before {
-            Some(before) => times.remove((before.at.millis(), merchant, &new.key))?.is_some(),
-            None => false,
-        };
-        times.insert((new.at.millis(), merchant, &new.key), ())?;
+        let mut is_replaced = false;
+        if let Some(before) = before {
+            let place = (before.at.millis(), merchant, &new.key);
+            is_replaced = times.get(place)?.is_some();
+            times.remove(place);
+        }
+        times.insert((new.at.millis(), merchant, &new.key), ());
         if !is_replaced {
             *self.counts.entry((merchant, KEYS_COUNT)).or_default() += 1;
         }
@@ -445,14 +446,14 @@ impl Group<'_> {
     fn forget(&mut self, made_before: Timestamp) -> Result<(), Fault> {
         let end = (made_before.millis(), 0, &[0; 32]);
         let mut old = Vec::new();
-        for entry in self.tables.idempotency_times()?.range(..end)?.take(FORGOTTEN_AT_ONCE) {
+        for entry in self.tables.idempotency_times().range(..end)?.take(FORGOTTEN_AT_ONCE) {
             let (entry, _) = entry?;
             let (millis, merchant, key) = entry.value();
             old.push((millis, merchant, *key));
         }
         for (millis, merchant, key) in old {
-            self.tables.idempotency_times()?.remove((millis, merchant, &key))?;
-            self.tables.idempotency()?.remove((merchant, &key))?;
+            self.tables.idempotency_times().remove((millis, merchant, &key));
+            self.tables.idempotency().remove((merchant, &key));
             *self.counts.entry((merchant, KEYS_COUNT)).or_default() -= 1;
         }
         Ok(())
@@ -462,23 +463,23 @@ impl Group<'_> {
         let PaymentStep { id, facts, summary, record, sale, updated_at, before, turnover, booked, money_words, .. } =
             step;
         let bits = id.bits();
-        self.tables.payments()?.insert(bits, record.as_slice())?;
-        let listed = self.tables.payments_by_merchant()?;
+        self.tables.payments().insert(bits, record.as_slice());
+        let listed = self.tables.payments_by_merchant();
         // Most changes of a payment change nothing that lists filter by, and a page not touched is a page not written.
         let may_stand = before.is_some_and(|before| before.state == facts.state);
         if !may_stand || listed.get((facts.merchant, bits))?.is_none_or(|stored| *stored.value() != summary) {
-            listed.insert((facts.merchant, bits), &summary)?;
+            listed.insert((facts.merchant, bits), &summary);
         }
         if before.is_none() {
-            self.tables.slugs()?.insert(facts.slug, bits)?;
+            self.tables.slugs().insert(facts.slug, bits);
             if bits <= self.search_cursor {
                 self.index_late(id, &record)?;
             }
         }
         if facts.moves > before.map_or(0, |before| before.moves) {
-            let search = self.tables.search()?;
+            let search = self.tables.search();
             for word in &money_words {
-                search.insert((facts.merchant, word.as_str(), bits), ())?;
+                search.insert((facts.merchant, word.as_str(), bits), ());
             }
         }
         booked.iter().try_for_each(|line| booked::write(self, line))?;
@@ -499,16 +500,16 @@ impl Group<'_> {
         let deadline_before = before.and_then(|before| before.deadline_ms);
         if deadline_before != facts.deadline_ms {
             if let Some(deadline_ms) = deadline_before {
-                self.tables.deadlines()?.remove((deadline_ms, bits))?;
+                self.tables.deadlines().remove((deadline_ms, bits));
             }
             if let Some(deadline_ms) = facts.deadline_ms.filter(|_| !mutant!("deadline-not-indexed")) {
-                self.tables.deadlines()?.insert((deadline_ms, bits), ())?;
+                self.tables.deadlines().insert((deadline_ms, bits), ());
             }
         }
         match (before.is_some_and(|before| before.is_in_flight), facts.is_in_flight) {
             (false, true) if mutant!("claim-not-indexed") => {}
-            (false, true) => drop(self.tables.in_flight()?.insert(bits, ())?),
-            (true, false) => drop(self.tables.in_flight()?.remove(bits)?),
+            (false, true) => self.tables.in_flight().insert(bits, ()),
+            (true, false) => self.tables.in_flight().remove(bits),
             _ => {}
         }
         Ok(())
@@ -518,21 +519,21 @@ impl Group<'_> {
     fn index_late(&mut self, id: PaymentId, record: &[u8]) -> Result<(), Fault> {
         let payment = record::payment_from_bytes(id, record).map_err(Fault::damaged("payments", id))?;
         for word in search::words_of(&payment) {
-            self.tables.search()?.insert((payment.merchant.bits(), word.as_str(), id.bits()), ())?;
+            self.tables.search().insert((payment.merchant.bits(), word.as_str(), id.bits()), ());
         }
         Ok(())
     }
 
     fn write_merchant(&mut self, step: MerchantStep) -> Result<(), Fault> {
         let id = step.id.bits();
-        self.tables.merchants()?.insert(id, step.record.as_slice())?;
+        self.tables.merchants().insert(id, step.record.as_slice());
         let none = BTreeSet::new();
         let before = step.before.as_ref().map_or(&none, |before| &before.digests);
         for gone in before.difference(&step.facts.digests) {
-            self.tables.api_keys()?.remove(gone)?;
+            self.tables.api_keys().remove(gone);
         }
         for new in step.facts.digests.difference(before) {
-            self.tables.api_keys()?.insert(new, id)?;
+            self.tables.api_keys().insert(new, id);
         }
         booked::watch(self, &step.account, step.at)
     }
@@ -546,16 +547,16 @@ mod tests {
         fields::Metadata,
         ids::{MerchantId, SlugToken},
         money::{Currency, FeePercent, Money},
-        payment::{Draft, FeeMode, Payment, Terms},
+        payment::{self, FeeMode, Payment, Terms},
         time::Timestamp,
     };
     use redb::{Database, backends::InMemoryBackend};
 
     use super::*;
-    use crate::{Batch, Write, directory};
+    use crate::{Batch, Write, directory, log::Changes, snapshot::Snapshot, tables::Epoch};
 
-    fn payment() -> Payment {
-        let draft = Draft {
+    fn mug() -> Payment {
+        let draft = payment::Draft {
             amount: Money::new(1_000, Currency::Hbd),
             description: "Mug".to_owned(),
             metadata: Metadata::new(),
@@ -580,14 +581,16 @@ mod tests {
     fn creating_a_payment_touches_five_tables() {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         directory::create_schema(&database).unwrap();
-        let transaction = database.begin_write().unwrap();
-        let changes = Changes::default();
-        let mut group = Group::of(&transaction, &changes, 0);
+        let (snapshot, changes) = (Snapshot::of(Epoch::begin(&database).unwrap()), Changes::default());
+        let mut group = Group::of(Draft::of(&snapshot, &changes), 0);
         let create = |payment: Payment| Batch::of(Write::Payment { payment: Box::new(payment), expected: None });
-        group.apply(Prepared::from_batch(create(payment()), &crate::Vault::default())).unwrap().unwrap();
+        group.apply(Prepared::from_batch(create(mug()), &crate::Vault::default())).unwrap().unwrap();
         group.write_gathered().unwrap();
-        let touched = group.tables.opened();
-        assert_eq!(touched, ["payments", "slugs", "payments_by_merchant", "payment_counts", "deadlines"]);
+        let touched = changes.tables();
+        assert_eq!(
+            Vec::from_iter(touched),
+            ["deadlines", "payment_counts", "payments", "payments_by_merchant", "slugs"]
+        );
         assert_eq!(group.finish().unwrap().applied, 1);
     }
 }

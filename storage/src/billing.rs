@@ -12,7 +12,6 @@ use engine::{
     payment::State,
     time::Timestamp,
 };
-use redb::{ReadTransaction, ReadableTable};
 
 use crate::{
     apply::{Ahead, Checked, Group, conflict},
@@ -20,7 +19,8 @@ use crate::{
     fault::Fault,
     query::{Page, PeriodQuery},
     record::{self, Damage, PaymentFacts},
-    tables::{BILLING, META, UNSETTLED, meta},
+    snapshot::Snapshot,
+    tables::meta,
 };
 
 /// The key of a period: its month, its merchant.
@@ -80,7 +80,7 @@ fn read(key: PeriodKey, bytes: &[u8]) -> Result<Period, Fault> {
 /// Returns a period, earlier batches of the group included.
 fn held<'g>(group: &'g mut Group<'_>, key: PeriodKey) -> Result<&'g mut Held, Fault> {
     if !group.periods.contains_key(&key) {
-        let period = match group.tables.billing()?.get(key)? {
+        let period = match group.tables.billing().get(key)? {
             Some(bytes) => Some(read(key, bytes.value())?),
             None => None,
         };
@@ -142,7 +142,7 @@ pub(crate) fn foresee(
 }
 
 fn invoiced_by(group: &mut Group<'_>, session: PaymentId) -> Result<Option<PeriodKey>, Fault> {
-    Ok(group.tables.invoice_sessions()?.get(session.bits())?.map(|key| key.value()))
+    Ok(group.tables.invoice_sessions().get(session.bits())?.map(|key| key.value()))
 }
 
 /// Makes a change.
@@ -196,7 +196,7 @@ pub(crate) fn invoice(group: &mut Group<'_>, invoicing: Invoicing) -> Result<(),
     let Invoicing { period, invoice, carried_millicents, at } = invoicing;
     let key = (period.month.number(), period.merchant.bits());
     if let Some((session, _)) = &invoice.session {
-        group.tables.invoice_sessions()?.insert(session.bits(), key)?;
+        group.tables.invoice_sessions().insert(session.bits(), key);
     }
     let held = held(group, key)?;
     held.is_changed = true;
@@ -214,7 +214,7 @@ pub(crate) fn invoice(group: &mut Group<'_>, invoicing: Invoicing) -> Result<(),
 pub(crate) fn check_tiers(group: &mut Group<'_>, ahead: &mut Ahead, schedule: &Schedule, expected: u64) -> Checked {
     let stored = match ahead.tiers_version {
         Some(version) => version,
-        None => match group.tables.meta()?.get(meta::FEE_TIERS)? {
+        None => match group.tables.meta().get(meta::FEE_TIERS)? {
             Some(bytes) => record::schedule_from_bytes(bytes.value()).map_err(damaged_tiers)?.version,
             None => 0,
         },
@@ -234,10 +234,10 @@ fn damaged_tiers(damage: Damage) -> Fault {
 pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
     for (key, held) in std::mem::take(&mut group.periods) {
         let Some(period) = held.period.filter(|_| held.is_changed) else { continue };
-        group.tables.billing()?.insert(key, record::period_to_bytes(&period).as_slice())?;
+        group.tables.billing().insert(key, record::period_to_bytes(&period).as_slice());
         match (held.was_unsettled, period.is_unsettled()) {
-            (false, true) => drop(group.tables.unsettled()?.insert(key, ())?),
-            (true, false) => drop(group.tables.unsettled()?.remove(key)?),
+            (false, true) => group.tables.unsettled().insert(key, ()),
+            (true, false) => group.tables.unsettled().remove(key),
             _ => {}
         }
     }
@@ -245,17 +245,17 @@ pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
 }
 
 /// Returns a merchant's month.
-pub(crate) fn period(snapshot: &ReadTransaction, merchant: MerchantId, month: Month) -> Result<Option<Period>, Fault> {
+pub(crate) fn period(snapshot: &Snapshot, merchant: MerchantId, month: Month) -> Result<Option<Period>, Fault> {
     let key = (month.number(), merchant.bits());
-    match snapshot.open_table(BILLING)?.get(key)? {
+    match snapshot.billing().get(key)? {
         Some(bytes) => read(key, bytes.value()).map(Some),
         None => Ok(None),
     }
 }
 
 /// Returns a merchant's periods, newest first. The table orders by month, so that each month is one point read.
-pub(crate) fn periods_of(snapshot: &ReadTransaction, merchant: MerchantId) -> Result<Vec<Period>, Fault> {
-    let table = snapshot.open_table(BILLING)?;
+pub(crate) fn periods_of(snapshot: &Snapshot, merchant: MerchantId) -> Result<Vec<Period>, Fault> {
+    let table = snapshot.billing();
     let (Some((first, _)), Some((last, _))) = (table.first()?, table.last()?) else { return Ok(Vec::new()) };
     let months = first.value().0..=last.value().0;
     let mut periods = Vec::new();
@@ -269,10 +269,10 @@ pub(crate) fn periods_of(snapshot: &ReadTransaction, merchant: MerchantId) -> Re
 }
 
 /// Lists periods, the newest month first.
-pub(crate) fn periods(snapshot: &ReadTransaction, query: &PeriodQuery) -> Result<Page<Period>, Fault> {
+pub(crate) fn periods(snapshot: &Snapshot, query: &PeriodQuery) -> Result<Page<Period>, Fault> {
     let skipped = query.page.saturating_sub(1).saturating_mul(query.limit as u64);
     let mut page = Page { items: Vec::new(), total: 0 };
-    for entry in snapshot.open_table(BILLING)?.iter()?.rev() {
+    for entry in snapshot.billing().iter()?.rev() {
         let (key, bytes) = entry?;
         if query.merchant.is_some_and(|merchant| merchant.bits() != key.value().1) {
             continue;
@@ -291,20 +291,18 @@ pub(crate) fn periods(snapshot: &ReadTransaction, query: &PeriodQuery) -> Result
 /// Returns periods of months before `before` of which something is still to be billed or paid, the oldest first, after
 /// the entry `after`.
 pub(crate) fn unsettled(
-    snapshot: &ReadTransaction,
+    snapshot: &Snapshot,
     before: Month,
     after: Option<(Month, MerchantId)>,
     limit: usize,
 ) -> Result<Vec<Period>, Fault> {
-    let records = snapshot.open_table(BILLING)?;
+    let records = snapshot.billing();
     let begin = match after {
         Some((month, merchant)) => Bound::Excluded((month.number(), merchant.bits())),
         None => Bound::Unbounded,
     };
     let mut found = Vec::new();
-    for entry in
-        snapshot.open_table(UNSETTLED)?.range::<PeriodKey>((begin, Bound::Excluded((before.number(), 0))))?.take(limit)
-    {
+    for entry in snapshot.unsettled().range::<PeriodKey>((begin, Bound::Excluded((before.number(), 0))))?.take(limit) {
         let key = entry?.0.value();
         let bytes =
             records.get(key)?.ok_or_else(|| Fault::contradicted("billing", format!("{key:?}"), "it is not there"))?;
@@ -314,9 +312,9 @@ pub(crate) fn unsettled(
 }
 
 /// Returns what every merchant's periods come to, by merchant.
-pub(crate) fn accounts(snapshot: &ReadTransaction, now: Timestamp) -> Result<Vec<Account>, Fault> {
+pub(crate) fn accounts(snapshot: &Snapshot, now: Timestamp) -> Result<Vec<Account>, Fault> {
     let mut accounts = BTreeMap::new();
-    for entry in snapshot.open_table(BILLING)?.iter()? {
+    for entry in snapshot.billing().iter()? {
         let (key, bytes) = entry?;
         let period = read(key.value(), bytes.value())?;
         accounts.entry(period.merchant).or_insert_with(|| Account::of(period.merchant)).add(&period, now);
@@ -325,8 +323,8 @@ pub(crate) fn accounts(snapshot: &ReadTransaction, now: Timestamp) -> Result<Vec
 }
 
 /// Returns the stored tiers.
-pub(crate) fn schedule(snapshot: &ReadTransaction) -> Result<Option<Schedule>, Fault> {
-    match snapshot.open_table(META)?.get(meta::FEE_TIERS)? {
+pub(crate) fn schedule(snapshot: &Snapshot) -> Result<Option<Schedule>, Fault> {
+    match snapshot.meta().get(meta::FEE_TIERS)? {
         Some(bytes) => record::schedule_from_bytes(bytes.value()).map(Some).map_err(damaged_tiers),
         None => Ok(None),
     }

@@ -13,14 +13,13 @@ use engine::{
     payment::{Finality, Payment},
     time::Timestamp,
 };
-use redb::{ReadTransaction, ReadableTable};
 
 use crate::{
     apply::Group,
     batch::Unmatched,
     fault::Fault,
     record::{self, Code},
-    tables::{ACCOUNTS, BOOKED, BOOKS},
+    snapshot::Snapshot,
 };
 
 /// What stands in place of a payment where there is none.
@@ -97,15 +96,15 @@ pub(crate) fn write(group: &mut Group<'_>, line: &Line) -> Result<(), Fault> {
     let BookedPlace { at_ms, tx_id, op_in_tx, kind, payment } = line.place();
     let money = line.booked.money;
     let key = (line.account.as_str(), at_ms, &tx_id, op_in_tx, kind, payment);
-    group.tables.booked()?.insert(key, (money.units, money.currency.number()))?;
+    group.tables.booked().insert(key, (money.units, money.currency.number()));
     Ok(())
 }
 
 /// Notes since when an account is watched; the first word stays.
 pub(crate) fn watch(group: &mut Group<'_>, account: &AccountName, since: Timestamp) -> Result<(), Fault> {
-    let accounts = group.tables.accounts()?;
+    let accounts = group.tables.accounts();
     if accounts.get(account.as_str())?.is_none() {
-        accounts.insert(account.as_str(), since.millis())?;
+        accounts.insert(account.as_str(), since.millis());
     }
     Ok(())
 }
@@ -113,7 +112,7 @@ pub(crate) fn watch(group: &mut Group<'_>, account: &AccountName, since: Timesta
 /// Returns what was counted for an account in blocks from `from` up to but without `to`, after a place, and where it ends
 /// if there is more.
 pub(crate) fn booked(
-    snapshot: &ReadTransaction,
+    snapshot: &Snapshot,
     account: &AccountName,
     (from, to): (Timestamp, Timestamp),
     after: Option<BookedPlace>,
@@ -127,7 +126,7 @@ pub(crate) fn booked(
     let start_bound = if after.is_some() { Bound::Excluded(start_key) } else { Bound::Included(start_key) };
     let end = Bound::Excluded((account.as_str(), to.millis(), &[0; 20], 0, 0, NOBODY));
     let (mut found, mut last) = (Vec::new(), None);
-    for line in snapshot.open_table(BOOKED)?.range((start_bound, end))? {
+    for line in snapshot.booked().range((start_bound, end))? {
         if found.len() >= limit {
             return Ok((found, last));
         }
@@ -153,13 +152,13 @@ pub(crate) fn booked(
 
 /// Returns every account that ever was a merchant's, and since when it is watched, after `after` in order of name.
 pub(crate) fn accounts(
-    snapshot: &ReadTransaction,
+    snapshot: &Snapshot,
     after: Option<&AccountName>,
     limit: usize,
 ) -> Result<Vec<(AccountName, Timestamp)>, Fault> {
     let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.as_str()));
     snapshot
-        .open_table(ACCOUNTS)?
+        .accounts()
         .range::<&str>((start, Bound::Unbounded))?
         .take(limit)
         .map(|entry| {
@@ -172,10 +171,10 @@ pub(crate) fn accounts(
 }
 
 /// Returns what the checks of days before `before` said, newest first.
-pub(crate) fn days(snapshot: &ReadTransaction, before: Option<Timestamp>, limit: usize) -> Result<Vec<Day>, Fault> {
+pub(crate) fn days(snapshot: &Snapshot, before: Option<Timestamp>, limit: usize) -> Result<Vec<Day>, Fault> {
     let end = before.map_or(Bound::Unbounded, |before| Bound::Excluded(before.millis()));
     snapshot
-        .open_table(BOOKS)?
+        .books()
         .range::<u64>((Bound::Unbounded, end))?
         .rev()
         .take(limit)

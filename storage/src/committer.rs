@@ -1,4 +1,4 @@
-//! Group commit: one writer takes whatever waits, writes it in one transaction, syncs the log once, and answers everybody.
+//! Group commit: one writer takes whatever waits, writes it as one commit, syncs the log once, and answers everybody.
 //!
 //! Nobody waits for company: while one group is written and synced the next gathers, so the commit itself is the batching
 //! window. Waiting for more, even half a millisecond and only in a crowd, left both cores of a small machine idle.
@@ -17,11 +17,13 @@ use tokio::{
 use crate::{
     apply::Group,
     batch::CommitError,
+    draft::Draft,
     fault::Fault,
     figures::CommitMetrics,
     log::{Changes, Log},
     prepared::Prepared,
-    snapshot::Newest,
+    snapshot::{Newest, Snapshot},
+    tables::Epoch,
 };
 
 /// Batches one transaction takes at most: bounds how long the first of them waits for the last.
@@ -73,7 +75,7 @@ impl Committer {
     /// # Errors
     /// The operating system's, where it has no thread to give.
     pub(crate) fn start(
-        database: Arc<Database>,
+        database: Database,
         log: Log,
         newest: Arc<Newest>,
         search_cursor: u128,
@@ -81,8 +83,15 @@ impl Committer {
     ) -> std::io::Result<Self> {
         let health = Arc::new(Health::default());
         let metrics = CommitMetrics::default();
-        let writer =
-            Writer { database, log, newest, health: Arc::clone(&health), metrics: metrics.clone(), search_cursor };
+        let writer = Writer {
+            database,
+            log,
+            last: newest.get().map_err(std::io::Error::other)?,
+            newest,
+            health: Arc::clone(&health),
+            metrics: metrics.clone(),
+            search_cursor,
+        };
         let route = match mode {
             CommitMode::Inline => Route::Inline(Mutex::new(Some(writer))),
             CommitMode::Thread { queue } => {
@@ -109,7 +118,11 @@ impl Committer {
 
     fn write(&self, writer: &Mutex<Option<Writer>>, group: Vec<Prepared>) -> Vec<Result<(), CommitError>> {
         match unpoisoned(writer).as_mut() {
-            Some(writer) => writer.commit(group),
+            Some(writer) => {
+                let outcomes = writer.commit(group);
+                writer.tend();
+                outcomes
+            }
             None => group.iter().map(|_| Err(self.closed())).collect(),
         }
     }
@@ -238,8 +251,10 @@ impl Health {
 /// The one who writes.
 #[derive(Debug)]
 struct Writer {
-    database: Arc<Database>,
+    database: Database,
     log: Log,
+    /// What the last commit left.
+    last: Snapshot,
     newest: Arc<Newest>,
     health: Arc<Health>,
     metrics: CommitMetrics,
@@ -272,17 +287,45 @@ impl Writer {
                 // A caller who has gone away needs no answer.
                 let _ = answer.send(outcome);
             }
+            self.tend();
         }
         self.finish();
     }
 
+    /// Makes a checkpoint where one is due. Nobody waits for it but who commits next.
+    fn tend(&mut self) {
+        if self.log.is_full() && self.health.failure().is_none() {
+            let done = self.checkpoint().and_then(|()| {
+                self.last = Snapshot::of(Epoch::begin(&self.database)?);
+                self.newest.publish(self.last.clone());
+                Ok(())
+            });
+            if let Err(fault) = done {
+                self.fail(&fault);
+            }
+        }
+    }
+
+    /// Writes what is only in the log and in memory into the database.
+    fn checkpoint(&mut self) -> Result<(), Fault> {
+        let transaction = self.database.begin_write()?;
+        self.last.epoch().write_back(&transaction)?;
+        self.log.checkpoint(transaction)
+    }
+
     /// Leaves the whole store in the database, so that the next start has nothing to put right.
     fn finish(&mut self) {
-        if self.health.failure().is_none()
-            && let Err(fault) = self.log.fold(&self.database)
-        {
-            tracing::warn!(%fault, "the log was left as it is: the next start reads it");
+        if self.health.failure().is_none() {
+            let folded = if self.log.is_empty() { Ok(()) } else { self.checkpoint() };
+            if let Err(fault) = folded.and_then(|()| self.log.clear()) {
+                tracing::warn!(%fault, "the log was left as it is: the next start reads it");
+            }
         }
+    }
+
+    fn fail(&self, fault: &Fault) {
+        self.metrics.failed();
+        self.health.fail(fault.to_string(), matches!(fault, Fault::Full(_)));
     }
 
     /// Writes a group; answers in its order.
@@ -291,10 +334,7 @@ impl Writer {
         if self.health.failure().is_none() {
             match self.transact(batches) {
                 Ok(outcomes) => return outcomes,
-                Err(fault) => {
-                    self.metrics.failed();
-                    self.health.fail(fault.to_string(), matches!(fault, Fault::Full(_)));
-                }
+                Err(fault) => self.fail(&fault),
             }
         }
         (0..count).map(|_| Err(self.health.unknown())).collect()
@@ -304,16 +344,14 @@ impl Writer {
         // The runtime's clock where there is one, so that a simulation sees its own; else the machine's.
         let begun = Instant::now();
         let count = batches.len();
-        let transaction = self.database.begin_write()?;
-        let changes = Changes::default();
-        let mut group = Group::of(&transaction, &changes, self.search_cursor);
+        let (next, changes) = (self.last.next(), Changes::default());
+        let mut group = Group::of(Draft::of(&next, &changes), self.search_cursor);
         let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
         let finished = group.finish()?;
-        if changes.is_empty() {
-            transaction.abort()?;
-        } else {
-            self.log.commit(transaction, changes)?;
-            self.newest.outdate();
+        if !changes.is_empty() {
+            self.log.append(changes)?;
+            self.last = next;
+            self.newest.publish(self.last.clone());
             self.search_cursor = finished.search_cursor;
         }
         self.metrics.committed(count, finished.applied, begun.elapsed());

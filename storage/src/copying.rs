@@ -4,7 +4,6 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use redb::{Database, Durability, ReadOnlyDatabase, ReadTransaction, ReadableDatabase};
@@ -49,12 +48,12 @@ pub type Rows = mpsc::Receiver<Result<Vec<Row>, ReadError>>;
 
 /// Reads every row of a snapshot, on a thread of its own: whoever takes them may be slow. Who drops the receiver ends
 /// the reading.
-pub(crate) fn stream(snapshot: Arc<Snapshot>) -> Result<Rows, ReadError> {
+pub(crate) fn stream(snapshot: Snapshot) -> Result<Rows, ReadError> {
     let (sender, rows) = mpsc::channel(CHUNKS);
     let read = move || {
         let mut waiting = Vec::new();
         let mut bytes = 0;
-        let outcome = tables::each_row(snapshot.transaction(), &mut |table, key, value| {
+        let outcome = snapshot.each_row(&mut |table, key, value| {
             bytes += key.len() + value.len();
             waiting.push(Row { table: table.to_owned(), key: key.to_vec(), value: value.to_vec() });
             if bytes < CHUNK_BYTES {
@@ -243,7 +242,7 @@ impl Idle {
     fn fold_log(&self) -> Result<(), OpenError> {
         let path = self.path();
         let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
-        Ok(directory::recover_log(&self.data, 0, &database)?.fold(&database)?)
+        Ok(directory::recover_log(&self.data, 0, &database)?.clear()?)
     }
 
     /// Verifies the store.

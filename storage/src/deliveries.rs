@@ -7,17 +7,14 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged, Trigger},
 };
-use redb::{ReadTransaction, ReadableTable};
 
 use crate::{
     batch::EventRecord,
     fault::Fault,
     query::{DeliveryQuery, Due, DueWork},
     record,
-    tables::{
-        ATTEMPTS, DELIVERIES, DeliveryKey, ENDPOINTS, EVENT_IDS, EVENTS, OUTBOX, OUTBOX_DUE, OutboxKey,
-        PAYMENT_DELIVERIES, UNTOLD,
-    },
+    snapshot::Snapshot,
+    tables::{DeliveryKey, OutboxKey},
 };
 
 /// Queues with something due that are asked when the next delivery will be.
@@ -26,15 +23,15 @@ const QUEUES_LOOKED_INTO: usize = 64;
 /// Returns what is due of several merchants, those first who wait longest: of each at most `per_merchant` deliveries,
 /// of at most `merchants` merchants, of none in `skip`.
 pub(crate) fn due_work(
-    snapshot: &ReadTransaction,
+    snapshot: &Snapshot,
     now: Timestamp,
     merchants: usize,
     per_merchant: usize,
     skip: &BTreeSet<MerchantId>,
 ) -> Result<Vec<DueWork>, Fault> {
-    let untold = snapshot.open_table(UNTOLD)?;
+    let untold = snapshot.untold();
     let mut work = Vec::new();
-    for entry in snapshot.open_table(OUTBOX_DUE)?.range(..=(now.millis(), u128::MAX))? {
+    for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
         let merchant = MerchantId::from_bits(entry?.0.value().1);
         if skip.contains(&merchant) {
             continue;
@@ -54,9 +51,9 @@ pub(crate) fn due_work(
 }
 
 /// Returns deliveries due at or before `now`, earliest first, at most `limit`.
-pub(crate) fn due(snapshot: &ReadTransaction, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Fault> {
+pub(crate) fn due(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Fault> {
     let mut due = Vec::new();
-    for entry in snapshot.open_table(OUTBOX_DUE)?.range(..=(now.millis(), u128::MAX))? {
+    for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
         let merchant = MerchantId::from_bits(entry?.0.value().1);
         due.extend(waiting(snapshot, merchant, now, limit)?);
     }
@@ -66,9 +63,9 @@ pub(crate) fn due(snapshot: &ReadTransaction, now: Timestamp, limit: usize) -> R
 }
 
 /// Returns when the first delivery that is not due at `now` will be.
-pub(crate) fn next_due(snapshot: &ReadTransaction, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
+pub(crate) fn next_due(snapshot: &Snapshot, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
     let Some(later) = now.millis().checked_add(1) else { return Ok(None) };
-    let (outbox, queues) = (snapshot.open_table(OUTBOX)?, snapshot.open_table(OUTBOX_DUE)?);
+    let (outbox, queues) = (snapshot.outbox(), snapshot.outbox_due());
     let mut next = queues.range((later, 0)..)?.next().transpose()?.map(|(key, _)| key.value().0);
     // Who has something due may have something else that will be. Where many have, it is looked for often enough.
     for entry in queues.range(..(later, 0))?.take(QUEUES_LOOKED_INTO) {
@@ -80,17 +77,12 @@ pub(crate) fn next_due(snapshot: &ReadTransaction, now: Timestamp) -> Result<Opt
     Ok(next.map(Timestamp::from_millis))
 }
 
-fn waiting(
-    snapshot: &ReadTransaction,
-    merchant: MerchantId,
-    now: Timestamp,
-    limit: usize,
-) -> Result<Vec<Delivery>, Fault> {
-    let log = snapshot.open_table(DELIVERIES)?;
+fn waiting(snapshot: &Snapshot, merchant: MerchantId, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Fault> {
+    let log = snapshot.deliveries();
     let merchant = merchant.bits();
     let queue = (merchant, 0, 0, 0)..=(merchant, now.millis(), u64::MAX, u128::MAX);
     let mut waiting = Vec::new();
-    for entry in snapshot.open_table(OUTBOX)?.range::<OutboxKey>(queue)?.take(limit) {
+    for entry in snapshot.outbox().range::<OutboxKey>(queue)?.take(limit) {
         let (_, due_ms, _, id) = entry?.0.value();
         let logged = match log.get((merchant, id))? {
             Some(bytes) => read((merchant, id), bytes.value())?,
@@ -109,34 +101,30 @@ fn read(key: DeliveryKey, bytes: &[u8]) -> Result<Logged, Fault> {
 }
 
 /// Returns what is known of a merchant's endpoint.
-pub(crate) fn endpoint(snapshot: &ReadTransaction, merchant: MerchantId) -> Result<Endpoint, Fault> {
-    match snapshot.open_table(ENDPOINTS)?.get(merchant.bits())? {
+pub(crate) fn endpoint(snapshot: &Snapshot, merchant: MerchantId) -> Result<Endpoint, Fault> {
+    match snapshot.endpoints().get(merchant.bits())? {
         Some(bytes) => record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", merchant)),
         None => Ok(Endpoint::default()),
     }
 }
 
 /// Returns a merchant's delivery.
-pub(crate) fn delivery(
-    snapshot: &ReadTransaction,
-    merchant: MerchantId,
-    id: DeliveryId,
-) -> Result<Option<Logged>, Fault> {
+pub(crate) fn delivery(snapshot: &Snapshot, merchant: MerchantId, id: DeliveryId) -> Result<Option<Logged>, Fault> {
     let key = (merchant.bits(), id.bits());
-    match snapshot.open_table(DELIVERIES)?.get(key)? {
+    match snapshot.deliveries().get(key)? {
         Some(bytes) => read(key, bytes.value()).map(Some),
         None => Ok(None),
     }
 }
 
 /// Lists a merchant's deliveries, newest first.
-pub(crate) fn deliveries(snapshot: &ReadTransaction, query: &DeliveryQuery) -> Result<Vec<Logged>, Fault> {
+pub(crate) fn deliveries(snapshot: &Snapshot, query: &DeliveryQuery) -> Result<Vec<Logged>, Fault> {
     if let Some(payment) = query.payment {
         return of_payment(snapshot, query, payment);
     }
     let merchant = query.merchant.bits();
     let end = query.before.map_or(Bound::Included((merchant, u128::MAX)), |id| Bound::Excluded((merchant, id.bits())));
-    let log = snapshot.open_table(DELIVERIES)?;
+    let log = snapshot.deliveries();
     let mut found = Vec::new();
     for entry in log.range::<DeliveryKey>((Bound::Included((merchant, 0)), end))?.rev() {
         if found.len() == query.limit {
@@ -157,11 +145,11 @@ fn is_wanted(query: &DeliveryQuery, logged: &Logged) -> bool {
 }
 
 /// Lists the deliveries of one payment's events, newest first; another merchant's payment has none.
-fn of_payment(snapshot: &ReadTransaction, query: &DeliveryQuery, payment: PaymentId) -> Result<Vec<Logged>, Fault> {
+fn of_payment(snapshot: &Snapshot, query: &DeliveryQuery, payment: PaymentId) -> Result<Vec<Logged>, Fault> {
     let payment = payment.bits();
     let end = query.before.map_or(Bound::Included((payment, u128::MAX)), |id| Bound::Excluded((payment, id.bits())));
     let mut found = Vec::new();
-    for entry in snapshot.open_table(PAYMENT_DELIVERIES)?.range((Bound::Included((payment, 0)), end))?.rev() {
+    for entry in snapshot.payment_deliveries().range((Bound::Included((payment, 0)), end))?.rev() {
         if found.len() == query.limit {
             break;
         }
@@ -174,7 +162,7 @@ fn of_payment(snapshot: &ReadTransaction, query: &DeliveryQuery, payment: Paymen
 
 /// Returns a merchant's deliveries after `after` that may be replayed, oldest first, at most `limit`.
 pub(crate) fn replayable(
-    snapshot: &ReadTransaction,
+    snapshot: &Snapshot,
     merchant: MerchantId,
     after: DeliveryId,
     limit: usize,
@@ -182,7 +170,7 @@ pub(crate) fn replayable(
     let merchant = merchant.bits();
     let range = (Bound::Excluded((merchant, after.bits())), Bound::Included((merchant, u128::MAX)));
     let mut found = Vec::new();
-    for entry in snapshot.open_table(DELIVERIES)?.range::<DeliveryKey>(range)? {
+    for entry in snapshot.deliveries().range::<DeliveryKey>(range)? {
         if found.len() == limit {
             break;
         }
@@ -197,7 +185,7 @@ pub(crate) fn replayable(
 
 /// Returns a merchant's events after `after`, in order, at most `limit`.
 pub(crate) fn events(
-    snapshot: &ReadTransaction,
+    snapshot: &Snapshot,
     merchant: MerchantId,
     after: u64,
     limit: usize,
@@ -205,7 +193,7 @@ pub(crate) fn events(
     let Some(first) = after.checked_add(1) else { return Ok(Vec::new()) };
     let merchant = merchant.bits();
     snapshot
-        .open_table(EVENTS)?
+        .events()
         .range((merchant, first)..=(merchant, u64::MAX))?
         .take(limit)
         .map(|entry| {
@@ -217,23 +205,23 @@ pub(crate) fn events(
 }
 
 /// Returns whose an event is, and its place in the list.
-pub(crate) fn event_place(snapshot: &ReadTransaction, event: EventId) -> Result<Option<(MerchantId, u64)>, Fault> {
-    let place = snapshot.open_table(EVENT_IDS)?.get(event.bits())?;
+pub(crate) fn event_place(snapshot: &Snapshot, event: EventId) -> Result<Option<(MerchantId, u64)>, Fault> {
+    let place = snapshot.event_ids().get(event.bits())?;
     Ok(place.map(|place| (MerchantId::from_bits(place.value().0), place.value().1)))
 }
 
 /// Returns when the oldest event that is kept happened.
-pub(crate) fn oldest_event(snapshot: &ReadTransaction) -> Result<Option<Timestamp>, Fault> {
-    let ids = snapshot.open_table(EVENT_IDS)?;
+pub(crate) fn oldest_event(snapshot: &Snapshot) -> Result<Option<Timestamp>, Fault> {
+    let ids = snapshot.event_ids();
     let oldest = ids.first()?;
     Ok(oldest.map(|(event, _)| EventId::from_bits(event.value()).made_at()))
 }
 
 /// Returns the attempts made to deliver an event, in order.
-pub(crate) fn attempts(snapshot: &ReadTransaction, event: EventId) -> Result<Vec<Attempt>, Fault> {
+pub(crate) fn attempts(snapshot: &Snapshot, event: EventId) -> Result<Vec<Attempt>, Fault> {
     let event = event.bits();
     snapshot
-        .open_table(ATTEMPTS)?
+        .attempts()
         .range((event, 0, 0)..=(event, u128::MAX, u32::MAX))?
         .map(|entry| {
             let (key, bytes) = entry?;

@@ -20,7 +20,6 @@ use redb::{
 use crate::{
     fault::{Fault, is_full},
     log::Log,
-    search,
     tables::{META, SCHEMA_VERSION, Tables, meta},
     verify::Report,
 };
@@ -364,14 +363,10 @@ pub(crate) fn create_schema(database: &Database) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks that a database is ours and that we know its schema; returns its search cursor.
-pub(crate) fn check_schema(database: &Database) -> Result<u128, OpenError> {
-    let snapshot = database.begin_read().map_err(Fault::from)?;
-    schema_of(&snapshot)?;
-    let search_cursor = search::cursor(&snapshot)?;
-    drop(snapshot);
-    add_tables(database)?;
-    Ok(search_cursor)
+/// Checks that a database is ours and that we know its schema.
+pub(crate) fn check_schema(database: &Database) -> Result<(), OpenError> {
+    schema_of(&database.begin_read().map_err(Fault::from)?)?;
+    Ok(add_tables(database)?)
 }
 
 /// Returns the version of a store's tables, which this program knows.

@@ -7,12 +7,8 @@ use prometheus_client::{
     },
     registry::Registry,
 };
-use redb::{ReadTransaction, ReadableTableMetadata};
 
-use crate::{
-    fault::Fault,
-    tables::{DEADLINES, EVENTS, IN_FLIGHT, MERCHANTS, OUTBOX, PAYMENTS, STRAYS, UNMATCHED},
-};
+use crate::{fault::Fault, snapshot::Snapshot};
 
 /// How commits go. Handles of atomics: counting costs a few nanoseconds a commit, and a commit is a sync of the disk.
 #[derive(Debug, Clone)]
@@ -85,16 +81,16 @@ pub struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn read(snapshot: &ReadTransaction) -> Result<Self, Fault> {
+    pub(crate) fn read(snapshot: &Snapshot) -> Result<Self, Fault> {
         Ok(Self {
-            payments: snapshot.open_table(PAYMENTS)?.len()?,
-            open_payments: snapshot.open_table(DEADLINES)?.len()?,
-            in_flight: snapshot.open_table(IN_FLIGHT)?.len()?,
-            merchants: snapshot.open_table(MERCHANTS)?.len()?,
-            events: snapshot.open_table(EVENTS)?.len()?,
-            outbox: snapshot.open_table(OUTBOX)?.len()?,
-            unmatched: snapshot.open_table(UNMATCHED)?.len()?,
-            strays: snapshot.open_table(STRAYS)?.len()?,
+            payments: snapshot.payments().len()?,
+            open_payments: snapshot.deadlines().len()?,
+            in_flight: snapshot.in_flight().len()?,
+            merchants: snapshot.merchants().len()?,
+            events: snapshot.events().len()?,
+            outbox: snapshot.outbox().len()?,
+            unmatched: snapshot.unmatched().len()?,
+            strays: snapshot.strays().len()?,
             queue: 0,
         })
     }

@@ -1,10 +1,10 @@
 //! The log in front of the database: a group of batches is durable once what it changes stands here, written at once and
 //! synced once.
 //!
-//! redb by itself writes some seventeen pages, scattered, for one payment. So its commits stay in memory, and the rows
-//! they change are appended here first. When the log is full the next commit is made durable in the database itself, a
-//! checkpoint, and the log begins anew at its start. After a crash the rows are put into the database once more: they are
-//! whole values, not differences, so to put them twice is to put them once.
+//! redb by itself writes some seventeen pages, scattered, for one payment. So commits are appended here, and the rows they
+//! change stay in memory ([`crate::memtable`]). When the log is full they are written into the database together, each as
+//! it was left last: a checkpoint; the log begins anew at its start. After a crash the rows are put into the database from
+//! here: they are whole values, not differences, so to put them twice is to put them once.
 //!
 //! An entry's checksum covers that of the entry before it, and the first one's what the last checkpoint stored in the
 //! database: what an earlier round left in the file never passes for an entry of this one.
@@ -32,7 +32,7 @@ const REMOVED: u32 = u32::MAX;
 /// The checksum of an entry, which the next one builds on.
 type Chain = [u8; CHAIN_LEN];
 
-/// What a group changes, row by row, in the form of the log.
+/// What a commit changes, row by row, in the form of the log.
 #[derive(Debug)]
 pub(crate) struct Changes(RefCell<Vec<u8>>);
 
@@ -61,6 +61,14 @@ impl Changes {
 
     fn into_bytes(self) -> Vec<u8> {
         self.0.into_inner()
+    }
+
+    /// Returns the names of the tables of which rows change.
+    #[cfg(test)]
+    pub(crate) fn tables(&self) -> std::collections::BTreeSet<String> {
+        let bytes = self.0.borrow();
+        let changes = rows(&bytes[HEAD_LEN..]).map(|row| row.expect("it was written just now").table.to_owned());
+        changes.collect()
     }
 }
 
@@ -108,27 +116,31 @@ impl Log {
             transaction.abort()?;
         } else {
             // What was read may never have reached the disk: a sync that failed leaves it in the system's memory.
-            log.checkpoint(transaction, Changes::default())?;
+            log.checkpoint(transaction)?;
             tracing::info!(entries, bytes = bytes.len() - rest.len(), "what the log held is in the database now");
         }
         Ok(log)
     }
 
-    /// Makes a transaction durable and visible, in this order.
-    ///
-    /// # Errors
-    /// Those of the disk: the transaction's fate is open, and nothing more may be written.
-    pub(crate) fn commit(&mut self, mut transaction: WriteTransaction, changes: Changes) -> Result<(), Fault> {
-        let len = changes.0.borrow().len() as u64;
-        if self.end + len > self.limit {
-            return self.checkpoint(transaction, changes);
-        }
-        self.append(changes.into_bytes())?;
-        transaction.set_durability(Durability::None)?;
-        Ok(transaction.commit()?)
+    /// Says whether it is long enough for a checkpoint.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.end >= self.limit
     }
 
-    fn append(&mut self, mut entry: Vec<u8>) -> Result<(), Fault> {
+    /// Says whether it holds nothing that the database does not.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.end == 0
+    }
+
+    /// Makes a commit durable.
+    ///
+    /// # Errors
+    /// Those of the disk: the commit's fate is open, and nothing more may be written.
+    pub(crate) fn append(&mut self, changes: Changes) -> Result<(), Fault> {
+        self.write(changes.into_bytes())
+    }
+
+    fn write(&mut self, mut entry: Vec<u8>) -> Result<(), Fault> {
         let chain = checksum(&self.chain, &entry[HEAD_LEN..]);
         let len = u32::try_from(entry.len() - HEAD_LEN).map_err(std::io::Error::other)?;
         entry[..LENGTH_LEN].copy_from_slice(&len.to_be_bytes());
@@ -150,9 +162,12 @@ impl Log {
         Ok(())
     }
 
-    /// Makes a transaction durable in the database, and with it all that the log holds.
-    fn checkpoint(&mut self, mut transaction: WriteTransaction, changes: Changes) -> Result<(), Fault> {
-        let chain = checksum(&self.chain, &changes.into_bytes()[HEAD_LEN..]);
+    /// Makes a transaction durable in the database, which holds all that the log does: the log begins anew.
+    ///
+    /// # Errors
+    /// Those of the disk; the log still holds what it held, and nothing more may be written.
+    pub(crate) fn checkpoint(&mut self, mut transaction: WriteTransaction) -> Result<(), Fault> {
+        let chain = checksum(&self.chain, b"checkpoint");
         if !mutant!("log-chain-not-stored") {
             transaction.open_table(META)?.insert(meta::LOG, chain.as_slice())?;
         }
@@ -164,14 +179,11 @@ impl Log {
         Ok(())
     }
 
-    /// Puts all that the log holds into the database and leaves it empty: the database is the whole store then.
+    /// Leaves no byte of a log that is empty.
     ///
     /// # Errors
-    /// Those of the disk; the log still holds what it held.
-    pub(crate) fn fold(&mut self, database: &Database) -> Result<(), Fault> {
-        if self.end > 0 {
-            self.checkpoint(database.begin_write()?, Changes::default())?;
-        }
+    /// Those of the disk.
+    pub(crate) fn clear(&mut self) -> Result<(), Fault> {
         self.file.set_len(0)?;
         self.file.sync_data()?;
         self.length = 0;
@@ -216,20 +228,9 @@ fn next_entry<'b>(chain: &mut Chain, bytes: &'b [u8]) -> Option<(&'b [u8], &'b [
     Some((changes, rest))
 }
 
-fn replay(tables: &mut Tables<'_>, mut changes: &[u8]) -> Result<(), Fault> {
-    let unknown = |what: &str| Fault::contradicted("log", "entry", what);
-    while !changes.is_empty() {
-        let mut part = || -> Option<Option<&[u8]>> {
-            let (length, rest) = changes.split_first_chunk::<LENGTH_LEN>()?;
-            let length = u32::from_be_bytes(*length);
-            let (part, rest) = if length == REMOVED { (None, rest) } else { split(rest, length)? };
-            changes = rest;
-            Some(part)
-        };
-        let (Some(Some(table)), Some(Some(key)), Some(value)) = (part(), part(), part()) else {
-            return Err(unknown("a change is cut short"));
-        };
-        let table = std::str::from_utf8(table).map_err(|_| unknown("a table's name is no text"))?;
+fn replay(tables: &mut Tables<'_>, changes: &[u8]) -> Result<(), Fault> {
+    for row in rows(changes) {
+        let Row { table, key, value } = row?;
         let is_known = match value {
             Some(value) => tables.put_row(table, key, value)?,
             None => tables.remove_row(table, key)?,
@@ -239,6 +240,40 @@ fn replay(tables: &mut Tables<'_>, mut changes: &[u8]) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+fn unknown(what: &str) -> Fault {
+    Fault::contradicted("log", "entry", what)
+}
+
+/// A row as an entry has it.
+struct Row<'b> {
+    table: &'b str,
+    key: &'b [u8],
+    /// None where it is removed.
+    value: Option<&'b [u8]>,
+}
+
+/// Returns the rows of an entry.
+fn rows(mut changes: &[u8]) -> impl Iterator<Item = Result<Row<'_>, Fault>> {
+    std::iter::from_fn(move || {
+        if changes.is_empty() {
+            return None;
+        }
+        let mut part = || -> Option<Option<&[u8]>> {
+            let (length, rest) = changes.split_first_chunk::<LENGTH_LEN>()?;
+            let length = u32::from_be_bytes(*length);
+            let (part, rest) = if length == REMOVED { (None, rest) } else { split(rest, length)? };
+            changes = rest;
+            Some(part)
+        };
+        let (Some(Some(table)), Some(Some(key)), Some(value)) = (part(), part(), part()) else {
+            changes = &[];
+            return Some(Err(unknown("a change is cut short")));
+        };
+        let table = std::str::from_utf8(table).map_err(|_| unknown("a table's name is no text"));
+        Some(table.map(|table| Row { table, key, value }))
+    })
 }
 
 fn split(bytes: &[u8], length: u32) -> Option<(Option<&[u8]>, &[u8])> {

@@ -12,7 +12,6 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryState, Endpoint, Logged, Trigger},
 };
-use redb::ReadableTable;
 
 use crate::{
     apply::{Ahead, Checked, Group, conflict},
@@ -44,7 +43,7 @@ fn logged(group: &mut Group<'_>, ahead: &Ahead, key: DeliveryKey) -> Result<Opti
 }
 
 fn stored(group: &mut Group<'_>, key: DeliveryKey) -> Result<Option<Logged>, Fault> {
-    let Some(bytes) = group.tables.deliveries()?.get(key)? else { return Ok(None) };
+    let Some(bytes) = group.tables.deliveries().get(key)? else { return Ok(None) };
     record::delivery_from_bytes(key, bytes.value()).map(Some).map_err(Fault::damaged("deliveries", show(key)))
 }
 
@@ -52,7 +51,7 @@ fn stored(group: &mut Group<'_>, key: DeliveryKey) -> Result<Option<Logged>, Fau
 pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, ahead: &mut Ahead) -> Checked {
     let delivery = step.delivery(0);
     let key = key_of(&delivery);
-    let is_known = ahead.events.contains(&step.id.bits()) || group.tables.event_ids()?.get(step.id.bits())?.is_some();
+    let is_known = ahead.events.contains(&step.id.bits()) || group.tables.event_ids().get(step.id.bits())?.is_some();
     if is_known || logged(group, ahead, key)?.is_some() {
         return conflict(format_args!("event {}", step.id));
     }
@@ -100,12 +99,12 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
     let merchant = event.merchant.bits();
     let last = match group.event_seqs.get(&merchant) {
         Some(last) => *last,
-        None => group.tables.event_seqs()?.get(merchant)?.map_or(0, |last| last.value()),
+        None => group.tables.event_seqs().get(merchant)?.map_or(0, |last| last.value()),
     };
     let seq = last + 1;
     group.event_seqs.insert(merchant, seq);
-    group.tables.events()?.insert((merchant, seq), event.record.as_slice())?;
-    group.tables.event_ids()?.insert(event.id.bits(), (merchant, seq))?;
+    group.tables.events().insert((merchant, seq), event.record.as_slice());
+    group.tables.event_ids().insert(event.id.bits(), (merchant, seq));
     let delivery = event.delivery(seq);
     list_of_payment(group, &delivery)?;
     put(group, &Logged::new(delivery))
@@ -113,7 +112,7 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
 
 /// Lists a new delivery beside its payment's others.
 fn list_of_payment(group: &mut Group<'_>, delivery: &Delivery) -> Result<(), Fault> {
-    group.tables.payment_deliveries()?.insert((delivery.payment.bits(), delivery.id.bits()), ())?;
+    group.tables.payment_deliveries().insert((delivery.payment.bits(), delivery.id.bits()), ());
     Ok(())
 }
 
@@ -122,14 +121,14 @@ pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault>
     let delivery = step.delivery();
     let before = stored(group, key_of(delivery))?;
     if let Some(before) = before.as_ref().filter(|before| before.state == DeliveryState::Pending) {
-        group.tables.outbox()?.remove(place_of(&before.delivery))?;
+        group.tables.outbox().remove(place_of(&before.delivery));
         group.queues.insert(before.delivery.merchant.bits());
     }
     if matches!(step, Move::Redeliver(_)) {
         list_of_payment(group, delivery)?;
     }
     if let Move::Attempt { attempt, key, record, .. } = step {
-        group.tables.attempts()?.insert(*key, record.as_slice())?;
+        group.tables.attempts().insert(*key, record.as_slice());
         note_attempt(group, delivery, attempt)?;
     }
     let mut after = moved(step, before);
@@ -143,38 +142,38 @@ pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault>
 /// Writes a delivery's record and, if it waits, its place in the outbox.
 fn put(group: &mut Group<'_>, logged: &Logged) -> Result<(), Fault> {
     let delivery = &logged.delivery;
-    group.tables.deliveries()?.insert(key_of(delivery), record::delivery_to_bytes(logged).as_slice())?;
+    group.tables.deliveries().insert(key_of(delivery), record::delivery_to_bytes(logged).as_slice());
     let untold = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
     if logged.state == DeliveryState::Pending {
         if mutant!("event-without-delivery") && delivery.attempts == 0 {
             return Ok(());
         }
-        group.tables.outbox()?.insert(place_of(delivery), ())?;
+        group.tables.outbox().insert(place_of(delivery), ());
         group.queues.insert(delivery.merchant.bits());
         if delivery.trigger == Trigger::Auto {
-            group.tables.untold()?.insert(untold, ())?;
+            group.tables.untold().insert(untold, ());
         }
     } else if delivery.trigger == Trigger::Auto {
-        group.tables.untold()?.remove(untold)?;
+        group.tables.untold().remove(untold);
     }
     Ok(())
 }
 
 fn note_attempt(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -> Result<(), Fault> {
     let merchant = delivery.merchant;
-    let endpoints = group.tables.endpoints()?;
+    let endpoints = group.tables.endpoints();
     let before = match endpoints.get(merchant.bits())? {
         Some(bytes) => record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", merchant))?,
         None => Endpoint::default(),
     };
     let after = before.after(delivery, attempt);
-    endpoints.insert(merchant.bits(), record::endpoint_to_bytes(&after).as_slice())?;
+    endpoints.insert(merchant.bits(), record::endpoint_to_bytes(&after).as_slice());
     Ok(())
 }
 
 /// Forgets what is known of an endpoint: it is as good as new.
 pub(crate) fn enable(group: &mut Group<'_>, merchant: MerchantId) -> Result<(), Fault> {
-    group.tables.endpoints()?.remove(merchant.bits())?;
+    group.tables.endpoints().remove(merchant.bits());
     Ok(())
 }
 
@@ -182,20 +181,20 @@ pub(crate) fn enable(group: &mut Group<'_>, merchant: MerchantId) -> Result<(), 
 pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
     for merchant in std::mem::take(&mut group.queues) {
         let queue = (merchant, 0, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
-        let first = group.tables.outbox()?.range(queue)?.next().transpose()?.map(|(key, _)| key.value().1);
-        let before = group.tables.outbox_heads()?.get(merchant)?.map(|due_ms| due_ms.value());
+        let first = group.tables.outbox().range(queue)?.next().transpose()?.map(|(key, _)| key.value().1);
+        let before = group.tables.outbox_heads().get(merchant)?.map(|due_ms| due_ms.value());
         if first == before {
             continue;
         }
         if let Some(due_ms) = before {
-            group.tables.outbox_due()?.remove((due_ms, merchant))?;
+            group.tables.outbox_due().remove((due_ms, merchant));
         }
         match first {
             Some(due_ms) => {
-                group.tables.outbox_heads()?.insert(merchant, due_ms)?;
-                group.tables.outbox_due()?.insert((due_ms, merchant), ())?;
+                group.tables.outbox_heads().insert(merchant, due_ms);
+                group.tables.outbox_due().insert((due_ms, merchant), ());
             }
-            None => drop(group.tables.outbox_heads()?.remove(merchant)?),
+            None => group.tables.outbox_heads().remove(merchant),
         }
     }
     Ok(())
@@ -205,15 +204,15 @@ pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
 pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result<(), Fault> {
     let end = EventId::new(happened_before, [0; 10]).bits();
     let mut old = Vec::new();
-    for entry in group.tables.event_ids()?.range(..end)?.take(PRUNED_AT_ONCE) {
+    for entry in group.tables.event_ids().range(..end)?.take(PRUNED_AT_ONCE) {
         let (event, place) = entry?;
         old.push((event.value(), place.value()));
     }
     for (event, place) in old {
-        group.tables.event_ids()?.remove(event)?;
-        group.tables.events()?.remove(place)?;
+        group.tables.event_ids().remove(event);
+        group.tables.events().remove(place);
         let mut answered = Vec::new();
-        for entry in group.tables.attempts()?.range((event, 0, 0)..=(event, u128::MAX, u32::MAX))? {
+        for entry in group.tables.attempts().range((event, 0, 0)..=(event, u128::MAX, u32::MAX))? {
             let (key, bytes) = entry?;
             let key = key.value();
             let damaged = Fault::damaged("attempts", format!("{key:?}"));
@@ -221,7 +220,7 @@ pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result
         }
         for (key, attempt) in answered {
             let attempt = Attempt { response_snippet: String::new(), ..attempt };
-            group.tables.attempts()?.insert(key, record::attempt_to_bytes(attempt).as_slice())?;
+            group.tables.attempts().insert(key, record::attempt_to_bytes(attempt).as_slice());
         }
     }
     Ok(())

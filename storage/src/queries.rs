@@ -9,21 +9,20 @@ use engine::{
     payment::{Payment, State},
     time::Timestamp,
 };
-use redb::{ReadTransaction, ReadableTableMetadata};
 
 use crate::{
     fault::Fault,
     query::{AuditQuery, ListedMerchant, MerchantQuery, Page, PageAt, PaymentQuery},
     record::{self, Code, SUMMARY_LEN, Summary},
     search::{self, Wanted},
-    tables::{ACCOUNTS, AUDIT, DEADLINES, MERCHANTS, ON_HOLD, PAYMENT_COUNTS, PAYMENTS, PAYMENTS_BY_MERCHANT},
+    snapshot::Snapshot,
     vault::Vault,
 };
 
 /// Lists a merchant's payments. Filters read summaries of 36 bytes; only what is on the page is loaded.
-pub(crate) fn payments(snapshot: &ReadTransaction, query: &PaymentQuery) -> Result<Page<Payment>, Fault> {
+pub(crate) fn payments(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Page<Payment>, Fault> {
     let merchant = query.merchant.bits();
-    let list = snapshot.open_table(PAYMENTS_BY_MERCHANT)?;
+    let list = snapshot.payments_by_merchant();
     let chosen = chosen(snapshot, query)?;
     let is_counted = chosen.is_none() && !matches!(query.at, PageAt::Following(_));
     let known_total = if is_counted { counted(snapshot, query)? } else { None };
@@ -60,7 +59,7 @@ pub(crate) fn payments(snapshot: &ReadTransaction, query: &PaymentQuery) -> Resu
         }
     }
     let Slice { ids, seen, .. } = page;
-    let records = snapshot.open_table(PAYMENTS)?;
+    let records = snapshot.payments();
     let load = |id| {
         let key = PaymentId::from_bits(id);
         let bytes =
@@ -72,7 +71,7 @@ pub(crate) fn payments(snapshot: &ReadTransaction, query: &PaymentQuery) -> Resu
 }
 
 /// Returns the payments that ids and words leave; none where neither is asked for.
-fn chosen(snapshot: &ReadTransaction, query: &PaymentQuery) -> Result<Option<BTreeSet<u128>>, Fault> {
+fn chosen(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Option<BTreeSet<u128>>, Fault> {
     let found = match query.query.as_deref().and_then(Wanted::parse) {
         Some(wanted) => Some(search::find(snapshot, query.merchant.bits(), &wanted)?),
         None => None,
@@ -88,7 +87,7 @@ fn chosen(snapshot: &ReadTransaction, query: &PaymentQuery) -> Result<Option<BTr
 }
 
 /// Returns how many payments a list has, where the counts by state can tell.
-fn counted(snapshot: &ReadTransaction, query: &PaymentQuery) -> Result<Option<u64>, Fault> {
+fn counted(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Option<u64>, Fault> {
     let PaymentQuery {
         merchant,
         states,
@@ -103,7 +102,7 @@ fn counted(snapshot: &ReadTransaction, query: &PaymentQuery) -> Result<Option<u6
     else {
         return Ok(None);
     };
-    let counts = snapshot.open_table(PAYMENT_COUNTS)?;
+    let counts = snapshot.payment_counts();
     let mut total = 0;
     for state in State::ALL {
         if states.is_empty() || states.contains(&state) {
@@ -166,12 +165,12 @@ impl Slice {
 
 /// Lists merchants. There are few of them: words are looked for by reading them all.
 pub(crate) fn merchants(
-    snapshot: &ReadTransaction,
+    snapshot: &Snapshot,
     query: &MerchantQuery,
     vault: &Vault,
 ) -> Result<Page<ListedMerchant>, Fault> {
-    let list = snapshot.open_table(MERCHANTS)?;
-    let on_hold = snapshot.open_table(ON_HOLD)?;
+    let list = snapshot.merchants();
+    let on_hold = snapshot.on_hold();
     let text = query.query.as_deref().map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty());
     let is_unfiltered = text.is_none() && query.active.is_none() && query.on_hold.is_none();
     let is_counted = is_unfiltered && !matches!(query.at, PageAt::Following(_));
@@ -208,10 +207,10 @@ pub(crate) fn merchants(
 }
 
 /// Returns entries of the audit log, newest first.
-pub(crate) fn audit(snapshot: &ReadTransaction, query: &AuditQuery) -> Result<Vec<Entry>, Fault> {
+pub(crate) fn audit(snapshot: &Snapshot, query: &AuditQuery) -> Result<Vec<Entry>, Fault> {
     let mut found = Vec::new();
     let end = query.before.map_or(Bound::Unbounded, Bound::Excluded);
-    for entry in snapshot.open_table(AUDIT)?.range::<u64>((Bound::Unbounded, end))?.rev() {
+    for entry in snapshot.audit().range::<u64>((Bound::Unbounded, end))?.rev() {
         if found.len() >= query.limit {
             break;
         }
@@ -228,13 +227,13 @@ pub(crate) fn audit(snapshot: &ReadTransaction, query: &AuditQuery) -> Result<Ve
 
 /// Returns watched accounts after `after` in order of name.
 pub(crate) fn accounts(
-    snapshot: &ReadTransaction,
+    snapshot: &Snapshot,
     after: Option<&AccountName>,
     limit: usize,
 ) -> Result<Vec<AccountName>, Fault> {
     let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.as_str()));
     snapshot
-        .open_table(ACCOUNTS)?
+        .accounts()
         .range::<&str>((start, Bound::Unbounded))?
         .take(limit)
         .map(|entry| {
@@ -246,7 +245,7 @@ pub(crate) fn accounts(
 
 /// Returns pending payments whose deadline is before `before`, earliest first.
 pub(crate) fn due(
-    snapshot: &ReadTransaction,
+    snapshot: &Snapshot,
     before: Timestamp,
     after: Option<(Timestamp, PaymentId)>,
     limit: usize,
@@ -258,7 +257,7 @@ pub(crate) fn due(
         None => Bound::Unbounded,
     };
     snapshot
-        .open_table(DEADLINES)?
+        .deadlines()
         .range::<(u64, u128)>((start, Bound::Excluded(end)))?
         .take(limit)
         .map(|entry| {

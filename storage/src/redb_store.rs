@@ -17,7 +17,7 @@ use engine::{
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
 use futures_util::future::BoxFuture;
-use redb::{Database, ReadableTable, StorageBackend};
+use redb::{Database, StorageBackend};
 
 use crate::{
     AuditQuery, Batch, BookedPlace, Claimed, CommitError, CommitMetrics, Cursor, DeliveryQuery, DueWork, EventRecord,
@@ -34,7 +34,7 @@ use crate::{
     queries, record, search,
     snapshot::{Newest, Snapshot},
     standings, stray,
-    tables::{EVENT_SEQS, FACILITATIONS, IDEMPOTENCY, IN_FLIGHT, META, NONCES, meta},
+    tables::{Epoch, meta},
     vault::Vault,
     volume,
 };
@@ -118,10 +118,11 @@ impl RedbStore {
         mode: CommitMode,
         vault: Vault,
     ) -> Result<Self, OpenError> {
-        let database = Arc::new(database);
-        let search_cursor = directory::check_schema(&database)?;
+        directory::check_schema(&database)?;
         vault.settle(&database)?;
-        let newest = Arc::new(Newest::of(Arc::clone(&database)));
+        let snapshot = Snapshot::of(Epoch::begin(&database)?);
+        let search_cursor = search::cursor(&snapshot)?;
+        let newest = Arc::new(Newest::of(snapshot));
         let committer = Committer::start(database, log, Arc::clone(&newest), search_cursor, mode)?;
         Ok(Self { newest, committer, vault, _lock: lock })
     }
@@ -143,10 +144,7 @@ impl RedbStore {
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub fn figures(&self) -> Result<Figures, ReadError> {
-        Ok(Figures {
-            queue: self.committer.waiting() as u64,
-            ..self.ask(|snapshot| Figures::read(snapshot.transaction()))?
-        })
+        Ok(Figures { queue: self.committer.waiting() as u64, ..self.ask(Figures::read)? })
     }
 
     /// Reads every row of the store as it is now, while others write: what a backup is made of. Until the rows are all
@@ -189,7 +187,7 @@ impl RedbStore {
     }
 
     fn ask<T>(&self, question: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Fault> {
-        question(&*self.newest.get()?)
+        question(&self.newest.get()?)
     }
 }
 
@@ -203,18 +201,18 @@ impl Store for RedbStore {
     }
 
     fn merchant_by_key(&self, digest: KeyDigest) -> Read<'_, Option<Merchant>> {
-        self.read(move |snapshot| match snapshot.api_keys()?.get(&digest.0)? {
+        self.read(move |snapshot| match snapshot.api_keys().get(&digest.0)? {
             Some(id) => merchant(snapshot, MerchantId::from_bits(id.value()), &self.vault),
             None => Ok(None),
         })
     }
 
     fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<ListedMerchant>> {
-        self.read(move |snapshot| queries::merchants(snapshot.transaction(), &query, &self.vault))
+        self.read(move |snapshot| queries::merchants(snapshot, &query, &self.vault))
     }
 
     fn watched_accounts(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<AccountName>> {
-        self.read(move |snapshot| queries::accounts(snapshot.transaction(), after.as_ref(), limit))
+        self.read(move |snapshot| queries::accounts(snapshot, after.as_ref(), limit))
     }
 
     fn payment(&self, id: PaymentId) -> Read<'_, Option<Payment>> {
@@ -222,18 +220,18 @@ impl Store for RedbStore {
     }
 
     fn payment_by_slug(&self, slug: SlugToken) -> Read<'_, Option<Payment>> {
-        self.read(move |snapshot| match snapshot.slugs()?.get(slug.bits())? {
+        self.read(move |snapshot| match snapshot.slugs().get(slug.bits())? {
             Some(id) => payment(snapshot, PaymentId::from_bits(id.value())),
             None => Ok(None),
         })
     }
 
     fn payments(&self, query: PaymentQuery) -> Read<'_, Page<Payment>> {
-        self.read(move |snapshot| queries::payments(snapshot.transaction(), &query))
+        self.read(move |snapshot| queries::payments(snapshot, &query))
     }
 
     fn volume(&self, query: VolumeQuery) -> Read<'_, Volume> {
-        self.read(move |snapshot| volume::volume(snapshot.transaction(), &query))
+        self.read(move |snapshot| volume::volume(snapshot, &query))
     }
 
     fn due(
@@ -242,12 +240,12 @@ impl Store for RedbStore {
         after: Option<(Timestamp, PaymentId)>,
         limit: usize,
     ) -> Read<'_, Vec<(Timestamp, PaymentId)>> {
-        self.read(move |snapshot| queries::due(snapshot.transaction(), before, after, limit))
+        self.read(move |snapshot| queries::due(snapshot, before, after, limit))
     }
 
     fn in_flight(&self) -> Read<'_, Vec<PaymentId>> {
         self.read(move |snapshot| {
-            let in_flight = snapshot.transaction().open_table(IN_FLIGHT)?;
+            let in_flight = snapshot.in_flight();
             in_flight.iter()?.map(|entry| Ok(PaymentId::from_bits(entry?.0.value()))).collect()
         })
     }
@@ -255,7 +253,7 @@ impl Store for RedbStore {
     fn open_facilitations(&self) -> Read<'_, Vec<Claimed>> {
         self.read(|snapshot| {
             let mut open = Vec::new();
-            for entry in snapshot.transaction().open_table(FACILITATIONS)?.iter()? {
+            for entry in snapshot.facilitations().iter()? {
                 open.extend(claim(snapshot, TxId(*entry?.0.value()))?);
             }
             Ok(open)
@@ -267,22 +265,18 @@ impl Store for RedbStore {
     }
 
     fn claim_by_nonce(&self, nonce: String) -> Read<'_, Option<Claimed>> {
-        self.read(move |snapshot| {
-            match snapshot.transaction().open_table(NONCES)?.get(&prepared::nonce_digest(&nonce))? {
-                Some(tx_id) => claim(snapshot, TxId(*tx_id.value())),
-                None => Ok(None),
-            }
+        self.read(move |snapshot| match snapshot.nonces().get(&prepared::nonce_digest(&nonce))? {
+            Some(tx_id) => claim(snapshot, TxId(*tx_id.value())),
+            None => Ok(None),
         })
     }
 
     fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>> {
-        self.read(move |snapshot| {
-            match snapshot.transaction().open_table(IDEMPOTENCY)?.get((merchant.bits(), &key))? {
-                Some(bytes) => record::remembered_from_bytes(merchant, key, bytes.value())
-                    .map(Some)
-                    .map_err(Fault::damaged("idempotency", merchant)),
-                None => Ok(None),
-            }
+        self.read(move |snapshot| match snapshot.idempotency().get((merchant.bits(), &key))? {
+            Some(bytes) => record::remembered_from_bytes(merchant, key, bytes.value())
+                .map(Some)
+                .map_err(Fault::damaged("idempotency", merchant)),
+            None => Ok(None),
         })
     }
 
@@ -295,7 +289,7 @@ impl Store for RedbStore {
     }
 
     fn due_deliveries(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Delivery>> {
-        self.read(move |snapshot| deliveries::due(snapshot.transaction(), now, limit))
+        self.read(move |snapshot| deliveries::due(snapshot, now, limit))
     }
 
     fn due_work(
@@ -305,78 +299,78 @@ impl Store for RedbStore {
         per_merchant: usize,
         skip: BTreeSet<MerchantId>,
     ) -> Read<'_, Vec<DueWork>> {
-        self.read(move |snapshot| deliveries::due_work(snapshot.transaction(), now, merchants, per_merchant, &skip))
+        self.read(move |snapshot| deliveries::due_work(snapshot, now, merchants, per_merchant, &skip))
     }
 
     fn endpoint(&self, merchant: MerchantId) -> Read<'_, Endpoint> {
-        self.read(move |snapshot| deliveries::endpoint(snapshot.transaction(), merchant))
+        self.read(move |snapshot| deliveries::endpoint(snapshot, merchant))
     }
 
     fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Read<'_, Option<Logged>> {
-        self.read(move |snapshot| deliveries::delivery(snapshot.transaction(), merchant, id))
+        self.read(move |snapshot| deliveries::delivery(snapshot, merchant, id))
     }
 
     fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Vec<Logged>> {
-        self.read(move |snapshot| deliveries::deliveries(snapshot.transaction(), &query))
+        self.read(move |snapshot| deliveries::deliveries(snapshot, &query))
     }
 
     fn replayable(&self, merchant: MerchantId, after: DeliveryId, limit: usize) -> Read<'_, Vec<Delivery>> {
-        self.read(move |snapshot| deliveries::replayable(snapshot.transaction(), merchant, after, limit))
+        self.read(move |snapshot| deliveries::replayable(snapshot, merchant, after, limit))
     }
 
     fn event_place(&self, event: EventId) -> Read<'_, Option<(MerchantId, u64)>> {
-        self.read(move |snapshot| deliveries::event_place(snapshot.transaction(), event))
+        self.read(move |snapshot| deliveries::event_place(snapshot, event))
     }
 
     fn oldest_event(&self) -> Read<'_, Option<Timestamp>> {
-        self.read(|snapshot| deliveries::oldest_event(snapshot.transaction()))
+        self.read(deliveries::oldest_event)
     }
 
     fn next_delivery_after(&self, now: Timestamp) -> Read<'_, Option<Timestamp>> {
-        self.read(move |snapshot| deliveries::next_due(snapshot.transaction(), now))
+        self.read(move |snapshot| deliveries::next_due(snapshot, now))
     }
 
     fn event(&self, merchant: MerchantId, seq: u64) -> Read<'_, Option<EventRecord>> {
         self.read(move |snapshot| {
             let Some(before) = seq.checked_sub(1) else { return Ok(None) };
-            Ok(deliveries::events(snapshot.transaction(), merchant, before, 1)?.pop().filter(|event| event.seq == seq))
+            Ok(deliveries::events(snapshot, merchant, before, 1)?.pop().filter(|event| event.seq == seq))
         })
     }
 
     fn events(&self, merchant: MerchantId, after: u64, limit: usize) -> Read<'_, Vec<EventRecord>> {
-        self.read(move |snapshot| deliveries::events(snapshot.transaction(), merchant, after, limit))
+        self.read(move |snapshot| deliveries::events(snapshot, merchant, after, limit))
     }
 
     fn last_event(&self, merchant: MerchantId) -> Read<'_, u64> {
         self.read(move |snapshot| {
-            let last = snapshot.transaction().open_table(EVENT_SEQS)?.get(merchant.bits())?;
+            let last = snapshot.event_seqs().get(merchant.bits())?;
             Ok(last.map_or(0, |last| last.value()))
         })
     }
 
     fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>> {
-        self.read(move |snapshot| deliveries::attempts(snapshot.transaction(), event))
+        self.read(move |snapshot| deliveries::attempts(snapshot, event))
     }
 
     fn unmatched(&self, account: AccountName, limit: usize) -> Read<'_, Vec<Unmatched>> {
         let newest = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
-        self.read(move |snapshot| stray::before(snapshot.transaction(), &account, newest, limit))
+        self.read(move |snapshot| stray::before(snapshot, &account, newest, limit))
     }
 
     fn unmatched_at(&self, account: AccountName, place: Place) -> Read<'_, Option<Unmatched>> {
-        self.read(move |snapshot| stray::at(snapshot.transaction(), &account, place))
+        self.read(move |snapshot| stray::at(snapshot, &account, place))
     }
 
     fn unmatched_before(&self, account: AccountName, before: Place, limit: usize) -> Read<'_, Vec<Unmatched>> {
-        self.read(move |snapshot| stray::before(snapshot.transaction(), &account, before, limit))
+        self.read(move |snapshot| stray::before(snapshot, &account, before, limit))
     }
 
     fn waiting_for_sessions(&self, after: Option<StrayKey>, limit: usize) -> Read<'_, Vec<StrayKey>> {
-        self.read(move |snapshot| stray::waiting(snapshot.transaction(), after.as_ref(), limit))
+        self.read(move |snapshot| stray::waiting(snapshot, after.as_ref(), limit))
     }
 
     fn accounts_since(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<(AccountName, Timestamp)>> {
-        self.read(move |snapshot| booked::accounts(snapshot.transaction(), after.as_ref(), limit))
+        self.read(move |snapshot| booked::accounts(snapshot, after.as_ref(), limit))
     }
 
     fn booked(
@@ -386,38 +380,38 @@ impl Store for RedbStore {
         after: Option<BookedPlace>,
         limit: usize,
     ) -> Read<'_, (Vec<Booked>, Option<BookedPlace>)> {
-        self.read(move |snapshot| booked::booked(snapshot.transaction(), &account, span, after, limit))
+        self.read(move |snapshot| booked::booked(snapshot, &account, span, after, limit))
     }
 
     fn books(&self, before: Option<Timestamp>, limit: usize) -> Read<'_, Vec<Day>> {
-        self.read(move |snapshot| booked::days(snapshot.transaction(), before, limit))
+        self.read(move |snapshot| booked::days(snapshot, before, limit))
     }
 
     fn standing(&self, merchant: MerchantId) -> Read<'_, Standing> {
-        self.read(move |snapshot| standings::standing(snapshot.transaction(), merchant))
+        self.read(move |snapshot| standings::standing(snapshot, merchant))
     }
 
     fn payments_near(&self, vicinity: Vicinity) -> Read<'_, Vec<Payment>> {
         self.read(move |snapshot| {
-            let near = stray::payments_near(snapshot.transaction(), &vicinity)?;
+            let near = stray::payments_near(snapshot, &vicinity)?;
             near.into_iter().filter_map(|id| payment(snapshot, id).transpose()).collect()
         })
     }
 
     fn audit(&self, query: AuditQuery) -> Read<'_, Vec<Entry>> {
-        self.read(move |snapshot| queries::audit(snapshot.transaction(), &query))
+        self.read(move |snapshot| queries::audit(snapshot, &query))
     }
 
     fn period(&self, merchant: MerchantId, month: Month) -> Read<'_, Option<Period>> {
-        self.read(move |snapshot| billing::period(snapshot.transaction(), merchant, month))
+        self.read(move |snapshot| billing::period(snapshot, merchant, month))
     }
 
     fn periods_of(&self, merchant: MerchantId) -> Read<'_, Vec<Period>> {
-        self.read(move |snapshot| billing::periods_of(snapshot.transaction(), merchant))
+        self.read(move |snapshot| billing::periods_of(snapshot, merchant))
     }
 
     fn periods(&self, query: PeriodQuery) -> Read<'_, Page<Period>> {
-        self.read(move |snapshot| billing::periods(snapshot.transaction(), &query))
+        self.read(move |snapshot| billing::periods(snapshot, &query))
     }
 
     fn unsettled_periods(
@@ -426,30 +420,26 @@ impl Store for RedbStore {
         after: Option<(Month, MerchantId)>,
         limit: usize,
     ) -> Read<'_, Vec<Period>> {
-        self.read(move |snapshot| billing::unsettled(snapshot.transaction(), before, after, limit))
+        self.read(move |snapshot| billing::unsettled(snapshot, before, after, limit))
     }
 
     fn billing_accounts(&self, now: Timestamp) -> Read<'_, Vec<Account>> {
-        self.read(move |snapshot| billing::accounts(snapshot.transaction(), now))
+        self.read(move |snapshot| billing::accounts(snapshot, now))
     }
 
     fn fee_schedule(&self) -> Read<'_, Option<Schedule>> {
-        self.read(|snapshot| billing::schedule(snapshot.transaction()))
+        self.read(billing::schedule)
     }
 
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>> {
         self.read(move |snapshot| {
-            Ok(snapshot
-                .transaction()
-                .open_table(META)?
-                .get(meta::note(name).as_str())?
-                .map(|value| value.value().to_vec()))
+            Ok(snapshot.meta().get(meta::note(name).as_str())?.map(|value| value.value().to_vec()))
         })
     }
 
     fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
         Box::pin(async move {
-            let Some(indexed) = self.ask(|snapshot| search::gather(snapshot.transaction(), now, max))? else {
+            let Some(indexed) = self.ask(|snapshot| search::gather(snapshot, now, max))? else {
                 return Ok(0);
             };
             let payments = usize::try_from(indexed.payments).unwrap_or(max);
@@ -464,14 +454,14 @@ impl Store for RedbStore {
 }
 
 fn payment(snapshot: &Snapshot, id: PaymentId) -> Result<Option<Payment>, Fault> {
-    match snapshot.payments()?.get(id.bits())? {
+    match snapshot.payments().get(id.bits())? {
         Some(bytes) => record::payment_from_bytes(id, bytes.value()).map(Some).map_err(Fault::damaged("payments", id)),
         None => Ok(None),
     }
 }
 
 fn merchant(snapshot: &Snapshot, id: MerchantId, vault: &Vault) -> Result<Option<Merchant>, Fault> {
-    match snapshot.merchants()?.get(id.bits())? {
+    match snapshot.merchants().get(id.bits())? {
         Some(bytes) => {
             record::merchant_from_bytes(id, bytes.value(), vault).map(Some).map_err(Fault::damaged("merchants", id))
         }
@@ -480,7 +470,7 @@ fn merchant(snapshot: &Snapshot, id: MerchantId, vault: &Vault) -> Result<Option
 }
 
 fn claim(snapshot: &Snapshot, tx_id: TxId) -> Result<Option<Claimed>, Fault> {
-    match snapshot.claims()?.get(&tx_id.0)? {
+    match snapshot.claims().get(&tx_id.0)? {
         Some(bytes) => {
             record::claimed_from_bytes(tx_id, bytes.value()).map(Some).map_err(Fault::damaged("claims", tx_id))
         }
@@ -493,7 +483,7 @@ fn single<T>(
     name: &'static str,
     decode: impl FnOnce(&[u8]) -> Result<T, record::Damage>,
 ) -> Result<Option<T>, Fault> {
-    match snapshot.transaction().open_table(META)?.get(name)? {
+    match snapshot.meta().get(name)? {
         Some(bytes) => decode(bytes.value()).map(Some).map_err(Fault::damaged("meta", name)),
         None => Ok(None),
     }

@@ -15,13 +15,8 @@ use engine::{
     payment::Payment,
     time::Timestamp,
 };
-use redb::ReadTransaction;
 
-use crate::{
-    fault::Fault,
-    record,
-    tables::{META, PAYMENTS, PAYMENTS_BY_MERCHANT, SEARCH, meta},
-};
+use crate::{fault::Fault, record, snapshot::Snapshot, tables::meta};
 
 /// Bytes of a word that count.
 const WORD_MAX_BYTES: usize = 32;
@@ -124,7 +119,7 @@ fn id_range(word: &str) -> Option<RangeInclusive<u128>> {
 }
 
 /// Returns a merchant's payments that a query finds.
-pub(crate) fn find(snapshot: &ReadTransaction, merchant: u128, wanted: &Wanted) -> Result<BTreeSet<u128>, Fault> {
+pub(crate) fn find(snapshot: &Snapshot, merchant: u128, wanted: &Wanted) -> Result<BTreeSet<u128>, Fault> {
     let Some((first, others)) = wanted.0.split_first() else { return Ok(BTreeSet::new()) };
     let cursor = cursor(snapshot)?;
     let mut found = with_word(snapshot, merchant, first)?;
@@ -135,7 +130,7 @@ pub(crate) fn find(snapshot: &ReadTransaction, merchant: u128, wanted: &Wanted) 
         let also = with_word(snapshot, merchant, word)?;
         found.retain(|id| also.contains(id));
     }
-    let payments = snapshot.open_table(PAYMENTS)?;
+    let payments = snapshot.payments();
     let reads = |id: u128| {
         let key = PaymentId::from_bits(id);
         let bytes =
@@ -153,7 +148,7 @@ pub(crate) fn find(snapshot: &ReadTransaction, merchant: u128, wanted: &Wanted) 
         found = checked;
     }
     let unread = (Bound::Excluded((merchant, cursor)), Bound::Included((merchant, u128::MAX)));
-    for entry in snapshot.open_table(PAYMENTS_BY_MERCHANT)?.range::<(u128, u128)>(unread)? {
+    for entry in snapshot.payments_by_merchant().range::<(u128, u128)>(unread)? {
         let (_, id) = entry?.0.value();
         if reads(id)? {
             found.insert(id);
@@ -163,10 +158,10 @@ pub(crate) fn find(snapshot: &ReadTransaction, merchant: u128, wanted: &Wanted) 
 }
 
 /// Returns a merchant's payments whose id or whose indexed words start with a word.
-fn with_word(snapshot: &ReadTransaction, merchant: u128, word: &WantedWord) -> Result<BTreeSet<u128>, Fault> {
+fn with_word(snapshot: &Snapshot, merchant: u128, word: &WantedWord) -> Result<BTreeSet<u128>, Fault> {
     let mut found = BTreeSet::new();
     let first = (merchant, word.text.as_str(), 0);
-    for entry in snapshot.open_table(SEARCH)?.range(first..)? {
+    for entry in snapshot.search().range(first..)? {
         let key = entry?.0;
         let (owner, text, id) = key.value();
         if owner != merchant || !text.starts_with(&word.text) {
@@ -176,7 +171,7 @@ fn with_word(snapshot: &ReadTransaction, merchant: u128, word: &WantedWord) -> R
     }
     if let Some(ids) = &word.ids {
         let range = (merchant, *ids.start())..=(merchant, *ids.end());
-        for entry in snapshot.open_table(PAYMENTS_BY_MERCHANT)?.range(range)? {
+        for entry in snapshot.payments_by_merchant().range(range)? {
             found.insert(entry?.0.value().1);
         }
     }
@@ -184,8 +179,8 @@ fn with_word(snapshot: &ReadTransaction, merchant: u128, word: &WantedWord) -> R
 }
 
 /// Returns the last payment the indexer has read.
-pub(crate) fn cursor(snapshot: &ReadTransaction) -> Result<u128, Fault> {
-    match snapshot.open_table(META)?.get(meta::SEARCH_CURSOR)? {
+pub(crate) fn cursor(snapshot: &Snapshot) -> Result<u128, Fault> {
+    match snapshot.meta().get(meta::SEARCH_CURSOR)? {
         None => Ok(0),
         Some(bytes) => bytes.value().try_into().map(u128::from_be_bytes).map_err(|_| {
             Fault::contradicted("meta", meta::SEARCH_CURSOR, format_args!("it has {} bytes", bytes.value().len()))
@@ -207,7 +202,7 @@ pub(crate) struct Indexed {
 }
 
 /// Gathers the words of at most `max` payments after the cursor, oldest first; none if there is nothing to do.
-pub(crate) fn gather(snapshot: &ReadTransaction, now: Timestamp, max: usize) -> Result<Option<Indexed>, Fault> {
+pub(crate) fn gather(snapshot: &Snapshot, now: Timestamp, max: usize) -> Result<Option<Indexed>, Fault> {
     let after = cursor(snapshot)?;
     // The last id that can have been made so long ago: all of its random bits set.
     let settled = (u128::from(now.minus(INDEX_LAG).millis()) << 80) | (u128::MAX >> 48);
@@ -216,7 +211,7 @@ pub(crate) fn gather(snapshot: &ReadTransaction, now: Timestamp, max: usize) -> 
     }
     let mut indexed = Indexed { after, up_to: after, payments: 0, entries: Vec::new() };
     let range = (Bound::Excluded(after), Bound::Included(settled));
-    for entry in snapshot.open_table(PAYMENTS)?.range::<u128>(range)?.take(max) {
+    for entry in snapshot.payments().range::<u128>(range)?.take(max) {
         let (key, bytes) = entry?;
         let id = PaymentId::from_bits(key.value());
         match record::payment_from_bytes(id, bytes.value()) {

@@ -1,117 +1,68 @@
-//! The store as it is after its last commit: one snapshot, shared by everybody who asks before the next.
+//! The store as it is after its last commit, for everybody who asks before the next.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use redb::{Database, Key, ReadOnlyTable, ReadTransaction, ReadableDatabase, TableDefinition, Value};
+use crate::{fault::Fault, tables::Epoch};
 
-use crate::{
-    fault::Fault,
-    tables::{API_KEYS, CLAIMS, MERCHANTS, PAYMENTS, SLUGS},
-};
-
-/// One state of the store. Beginning to read and opening a table cost more than a point read does, so the tables that
-/// every request reads stay open.
+/// The store as one commit left it. Later commits change nothing of it.
+#[derive(Clone)]
 pub(crate) struct Snapshot {
-    transaction: ReadTransaction,
-    payments: OnceLock<ReadOnlyTable<u128, &'static [u8]>>,
-    slugs: OnceLock<ReadOnlyTable<u128, u128>>,
-    merchants: OnceLock<ReadOnlyTable<u128, &'static [u8]>>,
-    api_keys: OnceLock<ReadOnlyTable<&'static [u8; 32], u128>>,
-    claims: OnceLock<ReadOnlyTable<&'static [u8; 20], &'static [u8]>>,
+    epoch: Arc<Epoch>,
+    commit: u64,
 }
 
 impl Snapshot {
-    fn of(transaction: ReadTransaction) -> Self {
-        Self {
-            transaction,
-            payments: OnceLock::new(),
-            slugs: OnceLock::new(),
-            merchants: OnceLock::new(),
-            api_keys: OnceLock::new(),
-            claims: OnceLock::new(),
-        }
+    /// Begins with what a checkpoint left.
+    pub(crate) fn of(epoch: Epoch) -> Self {
+        Self { epoch: Arc::new(epoch), commit: 0 }
     }
 
-    /// Returns the transaction, for what is read seldom.
-    pub(crate) fn transaction(&self) -> &ReadTransaction {
-        &self.transaction
+    /// Returns the one that the next commit leaves.
+    pub(crate) fn next(&self) -> Self {
+        Self { epoch: Arc::clone(&self.epoch), commit: self.commit + 1 }
     }
 
-    pub(crate) fn payments(&self) -> Result<&ReadOnlyTable<u128, &'static [u8]>, Fault> {
-        self.open(&self.payments, PAYMENTS)
+    pub(crate) fn epoch(&self) -> &Epoch {
+        &self.epoch
     }
 
-    pub(crate) fn slugs(&self) -> Result<&ReadOnlyTable<u128, u128>, Fault> {
-        self.open(&self.slugs, SLUGS)
-    }
-
-    pub(crate) fn merchants(&self) -> Result<&ReadOnlyTable<u128, &'static [u8]>, Fault> {
-        self.open(&self.merchants, MERCHANTS)
-    }
-
-    pub(crate) fn api_keys(&self) -> Result<&ReadOnlyTable<&'static [u8; 32], u128>, Fault> {
-        self.open(&self.api_keys, API_KEYS)
-    }
-
-    pub(crate) fn claims(&self) -> Result<&ReadOnlyTable<&'static [u8; 20], &'static [u8]>, Fault> {
-        self.open(&self.claims, CLAIMS)
-    }
-
-    fn open<'s, K: Key + 'static, V: Value + 'static>(
-        &self,
-        place: &'s OnceLock<ReadOnlyTable<K, V>>,
-        definition: TableDefinition<'static, K, V>,
-    ) -> Result<&'s ReadOnlyTable<K, V>, Fault> {
-        if let Some(table) = place.get() {
-            return Ok(table);
-        }
-        let table = self.transaction.open_table(definition)?;
-        Ok(place.get_or_init(|| table))
+    pub(crate) const fn commit(&self) -> u64 {
+        self.commit
     }
 }
 
-/// Where the newest snapshot is found.
-pub(crate) struct Newest(Mutex<State>);
-
-struct State {
-    /// None once closed.
-    database: Option<Arc<Database>>,
-    snapshot: Option<Arc<Snapshot>>,
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot").field("commit", &self.commit).finish_non_exhaustive()
+    }
 }
+
+/// Where the newest snapshot is found; none once the store is closed.
+#[derive(Debug)]
+pub(crate) struct Newest(Mutex<Option<Snapshot>>);
 
 impl Newest {
-    /// Starts with nothing read.
-    pub(crate) fn of(database: Arc<Database>) -> Self {
-        Self(Mutex::new(State { database: Some(database), snapshot: None }))
+    /// Starts with what is stored.
+    pub(crate) const fn of(snapshot: Snapshot) -> Self {
+        Self(Mutex::new(Some(snapshot)))
     }
 
-    /// Returns the snapshot of the last commit. It is begun under the lock that [`Newest::outdate`] takes: one begun
-    /// before a commit cannot be found after it.
-    pub(crate) fn get(&self) -> Result<Arc<Snapshot>, Fault> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(snapshot) = &state.snapshot {
-            return Ok(Arc::clone(snapshot));
+    /// Returns the snapshot of the last commit.
+    pub(crate) fn get(&self) -> Result<Snapshot, Fault> {
+        let newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.clone().ok_or_else(|| Fault::Disk("it is closed".to_owned()))
+    }
+
+    /// Shows a commit that is durable. To be called before anybody is told so.
+    pub(crate) fn publish(&self, snapshot: Snapshot) {
+        let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest.is_some() {
+            *newest = Some(snapshot);
         }
-        let database = state.database.as_ref().ok_or_else(|| Fault::Disk("it is closed".to_owned()))?;
-        let snapshot = Arc::new(Snapshot::of(database.begin_read()?));
-        state.snapshot = Some(Arc::clone(&snapshot));
-        Ok(snapshot)
     }
 
-    /// Lets go of the snapshot: something was committed. To be called before anybody is told so. A snapshot that lived
-    /// on would keep every page since from being used again, and the file would grow.
-    pub(crate) fn outdate(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).snapshot = None;
-    }
-
-    /// Lets go of the database, too.
+    /// Shows nothing any more.
     pub(crate) fn close(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State { database: None, snapshot: None };
-    }
-}
-
-impl std::fmt::Debug for Newest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Newest").finish_non_exhaustive()
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

@@ -7,14 +7,13 @@ use engine::{
     ids::MerchantId,
     time::Timestamp,
 };
-use redb::{ReadTransaction, ReadableTable};
 
 use crate::{
     apply::{Checked, Group, conflict},
     batch::CommitError,
     fault::Fault,
     record,
-    tables::STANDINGS,
+    snapshot::Snapshot,
 };
 
 /// A standing as the group knows it.
@@ -28,7 +27,7 @@ pub(crate) struct Held {
 /// Returns the standing of a merchant, earlier batches of the group included.
 fn held<'g>(group: &'g mut Group<'_>, merchant: u128) -> Result<&'g mut Held, Fault> {
     if !group.standings.contains_key(&merchant) {
-        let stored = match group.tables.standings()?.get(merchant)? {
+        let stored = match group.tables.standings().get(merchant)? {
             Some(bytes) => read(merchant, bytes.value())?,
             None => Standing::default(),
         };
@@ -112,10 +111,10 @@ pub(crate) fn count(group: &mut Group<'_>, merchant: u128, at: Timestamp, usd_ce
 pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
     for (merchant, held) in std::mem::take(&mut group.standings) {
         if held.is_changed {
-            group.tables.standings()?.insert(merchant, record::standing_to_bytes(&held.standing).as_slice())?;
+            group.tables.standings().insert(merchant, record::standing_to_bytes(&held.standing).as_slice());
             match (held.was_on_hold, held.standing.hold.is_some()) {
-                (false, true) => drop(group.tables.on_hold()?.insert(merchant, ())?),
-                (true, false) => drop(group.tables.on_hold()?.remove(merchant)?),
+                (false, true) => group.tables.on_hold().insert(merchant, ()),
+                (true, false) => group.tables.on_hold().remove(merchant),
                 _ => {}
             }
         }
@@ -124,8 +123,8 @@ pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
 }
 
 /// Returns where a merchant stands.
-pub(crate) fn standing(snapshot: &ReadTransaction, merchant: MerchantId) -> Result<Standing, Fault> {
-    match snapshot.open_table(STANDINGS)?.get(merchant.bits())? {
+pub(crate) fn standing(snapshot: &Snapshot, merchant: MerchantId) -> Result<Standing, Fault> {
+    match snapshot.standings().get(merchant.bits())? {
         Some(bytes) => read(merchant.bits(), bytes.value()),
         None => Ok(Standing::default()),
     }

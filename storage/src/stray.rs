@@ -7,7 +7,6 @@ use engine::{
     ids::PaymentId,
     ledger::{MemoMatch, Place, match_fee_memo, match_memo},
 };
-use redb::{ReadTransaction, ReadableTable};
 
 use crate::{
     apply::{Ahead, Checked, Group},
@@ -16,7 +15,7 @@ use crate::{
     queries,
     query::{StrayKey, Vicinity},
     record,
-    tables::{PAYMENTS_BY_MERCHANT, STRAYS, UNMATCHED},
+    snapshot::Snapshot,
 };
 
 /// Summaries looked at for the payments near a transfer at most.
@@ -53,12 +52,12 @@ pub(crate) fn keep(
     names: Option<PaymentId>,
 ) -> Result<(), Fault> {
     let key = key(account, place);
-    if group.tables.unmatched()?.get(key)?.is_some() {
+    if group.tables.unmatched().get(key)?.is_some() {
         return Ok(());
     }
-    group.tables.unmatched()?.insert(key, record)?;
+    group.tables.unmatched().insert(key, record);
     if let Some(id) = names {
-        group.tables.strays()?.insert((id.bits(), key.0, key.1, key.2, key.3), ())?;
+        group.tables.strays().insert((id.bits(), key.0, key.1, key.2, key.3), ());
     }
     Ok(())
 }
@@ -72,7 +71,7 @@ pub(crate) fn foresee(
     record: &[u8],
 ) -> Checked {
     let at = (account.clone(), place);
-    if !ahead.handled.contains_key(&at) && group.tables.unmatched()?.get(key(account, place))?.is_none() {
+    if !ahead.handled.contains_key(&at) && group.tables.unmatched().get(key(account, place))?.is_none() {
         ahead.handled.insert(at, read(key(account, place), record)?);
     }
     Ok(Ok(()))
@@ -88,7 +87,7 @@ pub(crate) fn check(
 ) -> Result<Result<Handled, CommitError>, Fault> {
     let stored = match ahead.handled.get(&(account.clone(), place)) {
         Some(unmatched) => Some(unmatched.clone()),
-        None => match group.tables.unmatched()?.get(key(account, place))? {
+        None => match group.tables.unmatched().get(key(account, place))? {
             Some(bytes) => Some(read(key(account, place), bytes.value())?),
             None => None,
         },
@@ -114,9 +113,9 @@ pub(crate) fn handle(
     done_with: Option<PaymentId>,
 ) -> Result<(), Fault> {
     let key = key(account, place);
-    group.tables.unmatched()?.insert(key, record)?;
+    group.tables.unmatched().insert(key, record);
     if let Some(id) = done_with {
-        group.tables.strays()?.remove((id.bits(), key.0, key.1, key.2, key.3))?;
+        group.tables.strays().remove((id.bits(), key.0, key.1, key.2, key.3));
     }
     Ok(())
 }
@@ -126,20 +125,20 @@ fn read(key: Key<'_>, bytes: &[u8]) -> Result<Unmatched, Fault> {
 }
 
 /// Returns a transfer that paid no session.
-pub(crate) fn at(snapshot: &ReadTransaction, account: &AccountName, place: Place) -> Result<Option<Unmatched>, Fault> {
+pub(crate) fn at(snapshot: &Snapshot, account: &AccountName, place: Place) -> Result<Option<Unmatched>, Fault> {
     let key = key(account, place);
-    snapshot.open_table(UNMATCHED)?.get(key)?.map(|bytes| read(key, bytes.value())).transpose()
+    snapshot.unmatched().get(key)?.map(|bytes| read(key, bytes.value())).transpose()
 }
 
 /// Returns the transfers to an account that paid no session and are older than `before`, newest first.
 pub(crate) fn before(
-    snapshot: &ReadTransaction,
+    snapshot: &Snapshot,
     account: &AccountName,
     before: Place,
     limit: usize,
 ) -> Result<Vec<Unmatched>, Fault> {
     snapshot
-        .open_table(UNMATCHED)?
+        .unmatched()
         .range((account.as_str(), 0, 0, 0)..key(account, before))?
         .rev()
         .take(limit)
@@ -151,11 +150,7 @@ pub(crate) fn before(
 }
 
 /// Returns the transfers that wait for the session they name, after `after`, by session.
-pub(crate) fn waiting(
-    snapshot: &ReadTransaction,
-    after: Option<&StrayKey>,
-    limit: usize,
-) -> Result<Vec<StrayKey>, Fault> {
+pub(crate) fn waiting(snapshot: &Snapshot, after: Option<&StrayKey>, limit: usize) -> Result<Vec<StrayKey>, Fault> {
     let start = match after {
         Some((id, account, place)) => {
             let (account, block, tx, op) = key(account, *place);
@@ -164,7 +159,7 @@ pub(crate) fn waiting(
         None => Bound::Unbounded,
     };
     snapshot
-        .open_table(STRAYS)?
+        .strays()
         .range::<(u128, &str, u32, u32, u32)>((start, Bound::Unbounded))?
         .take(limit)
         .map(|entry| {
@@ -178,12 +173,12 @@ pub(crate) fn waiting(
 
 /// Returns the payments of a vicinity, newest first: ids begin with the time they were made, so a span of time is a
 /// range of them.
-pub(crate) fn payments_near(snapshot: &ReadTransaction, near: &Vicinity) -> Result<Vec<PaymentId>, Fault> {
+pub(crate) fn payments_near(snapshot: &Snapshot, near: &Vicinity) -> Result<Vec<PaymentId>, Fault> {
     let merchant = near.merchant.bits();
     let at = |millis: u64| u128::from(millis.min((1 << 48) - 1)) << 80;
     let range = (merchant, at(near.from.millis()))..(merchant, at(near.to.millis().saturating_add(1)));
     let mut found = Vec::new();
-    for entry in snapshot.open_table(PAYMENTS_BY_MERCHANT)?.range(range)?.rev().take(MAX_LOOKED_AT) {
+    for entry in snapshot.payments_by_merchant().range(range)?.rev().take(MAX_LOOKED_AT) {
         let (key, bytes) = entry?;
         let (_, id) = key.value();
         let summary = queries::summary(merchant, id, bytes.value())?;

@@ -57,10 +57,17 @@
 //! | merchants by words | all merchants |
 
 use redb::{
-    Key, ReadTransaction, ReadableTable, ReadableTableMetadata, TableDefinition, TableError, Value, WriteTransaction,
+    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
+    TableError, Value, WriteTransaction,
 };
 
-use crate::{fault::Fault, log::Changes, logged::Logged, record::SUMMARY_LEN};
+use crate::{
+    draft::{Draft, Logged},
+    fault::Fault,
+    record::SUMMARY_LEN,
+    snapshot::Snapshot,
+    view::{Layers, View},
+};
 
 /// The version of everything on this page. A store of a newer version is refused; one of an older version is migrated
 /// (there is none yet).
@@ -80,44 +87,28 @@ macro_rules! tables {
                 TableDefinition::new(stringify!($field));
         )+
 
-        /// The tables a write transaction has opened so far: a table that is not needed costs nothing.
+        /// The tables of the database that a write transaction has opened so far: a table that is not needed costs
+        /// nothing.
         pub(crate) struct Tables<'t> {
             transaction: &'t WriteTransaction,
-            changes: Option<&'t Changes>,
-            $($field: Option<Logged<'t, $key, $value>>,)+
+            $($field: Option<Table<'t, $key, $value>>,)+
         }
 
         impl<'t> Tables<'t> {
             /// Returns the tables of a transaction, none of them open.
             pub(crate) fn of(transaction: &'t WriteTransaction) -> Self {
-                Self { transaction, changes: None, $($field: None,)+ }
-            }
-
-            /// The same; what changes is noted.
-            pub(crate) fn logged(transaction: &'t WriteTransaction, changes: &'t Changes) -> Self {
-                Self { changes: Some(changes), ..Self::of(transaction) }
+                Self { transaction, $($field: None,)+ }
             }
 
             $(
                 /// Opens the table of this name, once.
-                pub(crate) fn $field(&mut self) -> Result<&mut Logged<'t, $key, $value>, TableError> {
+                pub(crate) fn $field(&mut self) -> Result<&mut Table<'t, $key, $value>, TableError> {
                     if self.$field.is_none() {
-                        let table = self.transaction.open_table($constant)?;
-                        self.$field = Some(Logged::of(table, stringify!($field), self.changes));
+                        self.$field = Some(self.transaction.open_table($constant)?);
                     }
                     Ok(self.$field.as_mut().expect("it was opened two lines above"))
                 }
             )+
-
-            /// Returns the names of the open tables.
-            #[cfg(test)]
-            pub(crate) fn opened(&self) -> Vec<&'static str> {
-                let mut names = Vec::new();
-                $(if self.$field.is_some() {
-                    names.push(stringify!($field));
-                })+
-                names
-            }
 
             /// Puts a row into the table of this name, in the form of the database; says whether there is such a
             /// table, and such a key in it.
@@ -150,7 +141,66 @@ macro_rules! tables {
             }
         }
 
-        /// Shows every row of a snapshot in the form of the database, table by table, in the order of their keys.
+        /// The store since one checkpoint: every table as that left it, and what was committed to it since.
+        pub(crate) struct Epoch {
+            $($field: Layers<$key, $value>,)+
+        }
+
+        impl Epoch {
+            /// Begins with what the database holds.
+            pub(crate) fn begin(database: &Database) -> Result<Self, Fault> {
+                let transaction = database.begin_read()?;
+                Ok(Self { $($field: Layers::over(transaction.open_table($constant)?),)+ })
+            }
+
+            /// Writes what was committed since the checkpoint into the database.
+            pub(crate) fn write_back(&self, transaction: &WriteTransaction) -> Result<(), Fault> {
+                $(self.$field.write_back(transaction, $constant)?;)+
+                Ok(())
+            }
+        }
+
+        /// The store as one commit left it.
+        impl Snapshot {
+            $(
+                /// Returns the table of this name.
+                pub(crate) fn $field(&self) -> View<'_, $key, $value> {
+                    self.epoch().$field.view(self.commit())
+                }
+            )+
+
+            /// Shows every row in the form of the database, table by table, in the order of their keys.
+            pub(crate) fn each_row(
+                &self,
+                see: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
+            ) -> Result<(), Fault> {
+                $(
+                    for row in self.$field().iter()? {
+                        let (key, value) = row?;
+                        let (key, value) = (key.value(), value.value());
+                        see(
+                            stringify!($field),
+                            <$key as Value>::as_bytes(&key).as_ref(),
+                            <$value as Value>::as_bytes(&value).as_ref(),
+                        )?;
+                    }
+                )+
+                Ok(())
+            }
+        }
+
+        /// The store as a commit in the making leaves it: every change is noted for the log.
+        impl<'c> Draft<'c> {
+            $(
+                /// Returns the table of this name.
+                pub(crate) fn $field(&self) -> Logged<'c, $key, $value> {
+                    let (snapshot, changes) = self.parts();
+                    Logged::of(snapshot.$field(), stringify!($field), changes)
+                }
+            )+
+        }
+
+        /// Shows every row of a database in its form, table by table, in the order of their keys.
         pub(crate) fn each_row(
             snapshot: &ReadTransaction,
             see: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,

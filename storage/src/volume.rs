@@ -3,20 +3,19 @@
 use std::time::Duration;
 
 use engine::{ids::time_ordered, money::Currency, payment::State, time::Timestamp};
-use redb::ReadTransaction;
 
 use crate::{
     fault::Fault,
     queries::summary,
     query::{DayVolume, Volume, VolumeQuery},
     record::Summary,
-    tables::PAYMENTS_BY_MERCHANT,
+    snapshot::Snapshot,
 };
 
 const DAY_MS: u64 = 86_400_000;
 
 /// Adds up every payment of the days that were asked for, however many they are; no record is read.
-pub(crate) fn volume(snapshot: &ReadTransaction, query: &VolumeQuery) -> Result<Volume, Fault> {
+pub(crate) fn volume(snapshot: &Snapshot, query: &VolumeQuery) -> Result<Volume, Fault> {
     let merchant = query.merchant.bits();
     let first = query.last_day.saturating_sub(query.days.saturating_sub(1));
     let mut volume = Volume {
@@ -27,7 +26,7 @@ pub(crate) fn volume(snapshot: &ReadTransaction, query: &VolumeQuery) -> Result<
     // Ids are in order of the time they were made at.
     let start = |day: u64| time_ordered(Timestamp::from_millis(day.saturating_mul(DAY_MS)), [0; 10]);
     let range = (merchant, start(first))..(merchant, start(query.last_day.saturating_add(1)));
-    for entry in snapshot.open_table(PAYMENTS_BY_MERCHANT)?.range::<(u128, u128)>(range)? {
+    for entry in snapshot.payments_by_merchant().range::<(u128, u128)>(range)? {
         let (key, bytes) = entry?;
         let (_, id) = key.value();
         let summary = summary(merchant, id, bytes.value())?;

@@ -1,0 +1,271 @@
+//! A table as one commit left it: what the last checkpoint stored, and over it what was committed since.
+
+use std::{
+    borrow::Borrow,
+    cmp::Ordering,
+    ops::{Bound, RangeBounds},
+    sync::Arc,
+};
+
+use redb::{
+    AccessGuard, Key, ReadOnlyTable, ReadableTableMetadata, StorageError, TableDefinition, Value, WriteTransaction,
+};
+
+use crate::{
+    fault::Fault,
+    memtable::{Change, KeyRange, MemTable, RowKey},
+};
+
+/// A table since a checkpoint.
+pub(crate) struct Layers<K: Key + 'static, V: Value + 'static> {
+    stored: ReadOnlyTable<K, V>,
+    recent: MemTable<K>,
+}
+
+impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
+    /// Begins with what a checkpoint stored.
+    pub(crate) fn over(stored: ReadOnlyTable<K, V>) -> Self {
+        Self { stored, recent: MemTable::default() }
+    }
+
+    /// Returns the table as a commit left it.
+    pub(crate) const fn view(&self, commit: u64) -> View<'_, K, V> {
+        View { layers: self, commit }
+    }
+
+    /// Writes what was committed into the table it belongs to, in the order of the keys.
+    pub(crate) fn write_back(
+        &self,
+        transaction: &WriteTransaction,
+        definition: TableDefinition<'static, K, V>,
+    ) -> Result<(), Fault> {
+        if self.recent.is_empty() {
+            return Ok(());
+        }
+        let mut table = transaction.open_table(definition)?;
+        self.recent.each(|key, value| {
+            let key = K::from_bytes(key);
+            match value {
+                Some(value) => drop(table.insert(key, V::from_bytes(value))?),
+                None => drop(table.remove(key)?),
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A table as a commit left it.
+pub(crate) struct View<'s, K: Key + 'static, V: Value + 'static> {
+    layers: &'s Layers<K, V>,
+    commit: u64,
+}
+
+impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
+    /// Sets a row to a value, or removes it, as part of this very commit.
+    pub(crate) fn put(&self, key: &[u8], value: Option<&[u8]>) {
+        self.layers.recent.put(self.commit, key, value);
+    }
+
+    /// Returns a row's value.
+    pub(crate) fn get<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, StorageError> {
+        let row = RowKey::of(K::as_bytes(key.borrow()).as_ref());
+        match self.layers.recent.get(self.commit, &row) {
+            Some(change) => Ok(change.map(Found::Recent)),
+            None => Ok(self.layers.stored.get(key)?.map(Found::Stored)),
+        }
+    }
+
+    /// Returns the rows of a range, in order.
+    pub(crate) fn range<'k, KR: Borrow<K::SelfType<'k>>>(
+        &self,
+        range: impl RangeBounds<KR>,
+    ) -> Result<Range<'s, K, V>, StorageError> {
+        let bound = |bound: Bound<&KR>| bound.map(|key| RowKey::of(K::as_bytes(key.borrow()).as_ref()));
+        let keys = KeyRange { low: bound(range.start_bound()), high: bound(range.end_bound()) };
+        Ok(Range {
+            stored: Side::of(self.layers.stored.range(range)?),
+            recent: Side::of(Recent { table: &self.layers.recent, commit: self.commit, rest: keys }),
+        })
+    }
+
+    /// Returns all rows, in order.
+    pub(crate) fn iter(&self) -> Result<Range<'s, K, V>, StorageError> {
+        self.range::<K::SelfType<'_>>(..)
+    }
+
+    /// Returns the first row.
+    pub(crate) fn first(&self) -> Result<Option<Row<K, V>>, StorageError> {
+        self.iter()?.next().transpose()
+    }
+
+    /// Returns the last row.
+    pub(crate) fn last(&self) -> Result<Option<Row<K, V>>, StorageError> {
+        self.iter()?.next_back().transpose()
+    }
+
+    /// Returns how many rows there are: what is stored is counted, of what was committed since each row is looked up.
+    pub(crate) fn len(&self) -> Result<u64, StorageError> {
+        let mut len = self.layers.stored.len()?;
+        let everything = KeyRange { low: Bound::Unbounded, high: Bound::Unbounded };
+        for (key, change) in (Recent { table: &self.layers.recent, commit: self.commit, rest: everything }) {
+            let was_there = self.layers.stored.get(K::from_bytes(key.bytes()))?.is_some();
+            len = len + u64::from(change.is_some()) - u64::from(was_there);
+        }
+        Ok(len)
+    }
+}
+
+/// A key or a value that was read.
+pub(crate) enum Found<T: Value + 'static> {
+    /// Where the database keeps it.
+    Stored(AccessGuard<'static, T>),
+    /// Committed since the checkpoint.
+    Recent(Arc<[u8]>),
+}
+
+impl<T: Value + 'static> Found<T> {
+    /// Reads it.
+    pub(crate) fn value(&self) -> T::SelfType<'_> {
+        match self {
+            Self::Stored(guard) => guard.value(),
+            Self::Recent(bytes) => T::from_bytes(bytes),
+        }
+    }
+}
+
+/// A key that was read.
+pub(crate) enum FoundKey<K: Key + 'static> {
+    /// Where the database keeps it.
+    Stored(AccessGuard<'static, K>),
+    /// Committed since the checkpoint.
+    Recent(RowKey<K>),
+}
+
+impl<K: Key + 'static> FoundKey<K> {
+    /// Reads it.
+    pub(crate) fn value(&self) -> K::SelfType<'_> {
+        match self {
+            Self::Stored(guard) => guard.value(),
+            Self::Recent(key) => K::from_bytes(key.bytes()),
+        }
+    }
+}
+
+/// A key and its value.
+pub(crate) type Row<K, V> = (FoundKey<K>, Found<V>);
+
+/// The rows of a range that were committed since the checkpoint; each is looked for when it is asked for, so that nobody
+/// who commits waits for somebody who reads.
+struct Recent<'s, K: Key + 'static> {
+    table: &'s MemTable<K>,
+    commit: u64,
+    /// What was not looked for yet.
+    rest: KeyRange<K>,
+}
+
+impl<K: Key + 'static> Iterator for Recent<'_, K> {
+    type Item = (RowKey<K>, Change);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, change) = self.table.first(self.commit, &self.rest)?;
+        self.rest.low = Bound::Excluded(key.clone());
+        Some((key, change))
+    }
+}
+
+impl<K: Key + 'static> DoubleEndedIterator for Recent<'_, K> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let (key, change) = self.table.last(self.commit, &self.rest)?;
+        self.rest.high = Bound::Excluded(key.clone());
+        Some((key, change))
+    }
+}
+
+/// Rows that can be looked at before they are taken, at both ends.
+struct Side<I: DoubleEndedIterator> {
+    rows: I,
+    front: Option<I::Item>,
+    back: Option<I::Item>,
+    is_over: bool,
+}
+
+impl<I: DoubleEndedIterator> Side<I> {
+    const fn of(rows: I) -> Self {
+        Self { rows, front: None, back: None, is_over: false }
+    }
+
+    /// Returns the row at one end, which stays there.
+    fn peek(&mut self, end: End) -> &mut Option<I::Item> {
+        let (here, there) = match end {
+            End::Front => (&mut self.front, &mut self.back),
+            End::Back => (&mut self.back, &mut self.front),
+        };
+        if here.is_none() && !self.is_over {
+            *here = match end {
+                End::Front => self.rows.next(),
+                End::Back => self.rows.next_back(),
+            };
+            self.is_over = here.is_none();
+        }
+        if here.is_none() {
+            *here = there.take();
+        }
+        here
+    }
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Front,
+    Back,
+}
+
+/// The rows of a range as a commit left them.
+pub(crate) struct Range<'s, K: Key + 'static, V: Value + 'static> {
+    stored: Side<redb::Range<'static, K, V>>,
+    recent: Side<Recent<'s, K>>,
+}
+
+impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
+    fn take(&mut self, end: End) -> Option<Result<Row<K, V>, StorageError>> {
+        loop {
+            let (stored, recent) = (self.stored.peek(end), self.recent.peek(end));
+            let order = match (&*stored, &*recent) {
+                (None, None) => return None,
+                (Some(_), None) | (Some(Err(_)), _) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(Ok((key, _))), Some((recent, _))) => {
+                    let order = K::compare(K::as_bytes(&key.value()).as_ref(), recent.bytes());
+                    match end {
+                        End::Front => order,
+                        End::Back => order.reverse(),
+                    }
+                }
+            };
+            if order == Ordering::Less {
+                return stored.take().map(|row| row.map(|(key, value)| (FoundKey::Stored(key), Found::Stored(value))));
+            }
+            if order == Ordering::Equal {
+                // What was committed since stands in its place.
+                *stored = None;
+            }
+            if let Some((key, Some(value))) = recent.take() {
+                return Some(Ok((FoundKey::Recent(key), Found::Recent(value))));
+            }
+        }
+    }
+}
+
+impl<K: Key + 'static, V: Value + 'static> Iterator for Range<'_, K, V> {
+    type Item = Result<Row<K, V>, StorageError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.take(End::Front)
+    }
+}
+
+impl<K: Key + 'static, V: Value + 'static> DoubleEndedIterator for Range<'_, K, V> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.take(End::Back)
+    }
+}
