@@ -368,7 +368,7 @@ impl Group<'_> {
             Step::Fate { tx_id, fate, record, is_facilitation, .. } => {
                 self.tables.claims().insert(&tx_id.0, record.as_slice());
                 if is_facilitation && fate != Fate::Open {
-                    self.tables.facilitations().remove(&tx_id.0);
+                    self.tables.facilitations().remove(&tx_id.0)?;
                 }
                 Ok(())
             }
@@ -434,7 +434,7 @@ impl Group<'_> {
         if let Some(before) = before {
             let place = (before.at.millis(), merchant, &new.key);
             is_replaced = times.get(place)?.is_some();
-            times.remove(place);
+            times.remove(place)?;
         }
         times.insert((new.at.millis(), merchant, &new.key), ());
         if !is_replaced {
@@ -452,8 +452,8 @@ impl Group<'_> {
             old.push((millis, merchant, *key));
         }
         for (millis, merchant, key) in old {
-            self.tables.idempotency_times().remove((millis, merchant, &key));
-            self.tables.idempotency().remove((merchant, &key));
+            self.tables.idempotency_times().remove((millis, merchant, &key))?;
+            self.tables.idempotency().remove((merchant, &key))?;
             *self.counts.entry((merchant, KEYS_COUNT)).or_default() -= 1;
         }
         Ok(())
@@ -500,7 +500,7 @@ impl Group<'_> {
         let deadline_before = before.and_then(|before| before.deadline_ms);
         if deadline_before != facts.deadline_ms {
             if let Some(deadline_ms) = deadline_before {
-                self.tables.deadlines().remove((deadline_ms, bits));
+                self.tables.deadlines().remove((deadline_ms, bits))?;
             }
             if let Some(deadline_ms) = facts.deadline_ms.filter(|_| !mutant!("deadline-not-indexed")) {
                 self.tables.deadlines().insert((deadline_ms, bits), ());
@@ -509,7 +509,7 @@ impl Group<'_> {
         match (before.is_some_and(|before| before.is_in_flight), facts.is_in_flight) {
             (false, true) if mutant!("claim-not-indexed") => {}
             (false, true) => self.tables.in_flight().insert(bits, ()),
-            (true, false) => self.tables.in_flight().remove(bits),
+            (true, false) => self.tables.in_flight().remove(bits)?,
             _ => {}
         }
         Ok(())
@@ -530,7 +530,7 @@ impl Group<'_> {
         let none = BTreeSet::new();
         let before = step.before.as_ref().map_or(&none, |before| &before.digests);
         for gone in before.difference(&step.facts.digests) {
-            self.tables.api_keys().remove(gone);
+            self.tables.api_keys().remove(gone)?;
         }
         for new in step.facts.digests.difference(before) {
             self.tables.api_keys().insert(new, id);
@@ -582,7 +582,7 @@ mod tests {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         directory::create_schema(&database).unwrap();
         let (snapshot, changes) = (Snapshot::of(Epoch::begin(&database).unwrap()), Changes::default());
-        let mut group = Group::of(Draft::of(&snapshot, &changes), 0);
+        let mut group = Group::of(Draft::of(&snapshot, &changes, 0), 0);
         let create = |payment: Payment| Batch::of(Write::Payment { payment: Box::new(payment), expected: None });
         group.apply(Prepared::from_batch(create(mug()), &crate::Vault::default())).unwrap().unwrap();
         group.write_gathered().unwrap();

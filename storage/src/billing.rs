@@ -237,7 +237,7 @@ pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
         group.tables.billing().insert(key, record::period_to_bytes(&period).as_slice());
         match (held.was_unsettled, period.is_unsettled()) {
             (false, true) => group.tables.unsettled().insert(key, ()),
-            (true, false) => group.tables.unsettled().remove(key),
+            (true, false) => group.tables.unsettled().remove(key)?,
             _ => {}
         }
     }

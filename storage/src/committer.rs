@@ -22,7 +22,7 @@ use crate::{
     figures::CommitMetrics,
     log::{Changes, Log},
     prepared::Prepared,
-    snapshot::{Newest, Snapshot},
+    snapshot::{Held, Newest, Snapshot},
     tables::Epoch,
 };
 
@@ -86,7 +86,7 @@ impl Committer {
         let writer = Writer {
             database,
             log,
-            last: newest.get().map_err(std::io::Error::other)?,
+            held: Held::of(newest.get().map_err(std::io::Error::other)?),
             newest,
             health: Arc::clone(&health),
             metrics: metrics.clone(),
@@ -253,8 +253,7 @@ impl Health {
 struct Writer {
     database: Database,
     log: Log,
-    /// What the last commit left.
-    last: Snapshot,
+    held: Held,
     newest: Arc<Newest>,
     health: Arc<Health>,
     metrics: CommitMetrics,
@@ -296,8 +295,9 @@ impl Writer {
     fn tend(&mut self) {
         if self.log.is_full() && self.health.failure().is_none() {
             let done = self.checkpoint().and_then(|()| {
-                self.last = Snapshot::of(Epoch::begin(&self.database)?);
-                self.newest.publish(self.last.clone());
+                let begun = Snapshot::of(Epoch::begin(&self.database)?);
+                self.newest.publish(begun.clone());
+                self.held = Held::of(begun);
                 Ok(())
             });
             if let Err(fault) = done {
@@ -309,7 +309,7 @@ impl Writer {
     /// Writes what is only in the log and in memory into the database.
     fn checkpoint(&mut self) -> Result<(), Fault> {
         let transaction = self.database.begin_write()?;
-        self.last.epoch().write_back(&transaction)?;
+        self.held.newest().epoch().write_back(&transaction)?;
         self.log.checkpoint(transaction)
     }
 
@@ -344,14 +344,14 @@ impl Writer {
         // The runtime's clock where there is one, so that a simulation sees its own; else the machine's.
         let begun = Instant::now();
         let count = batches.len();
-        let (next, changes) = (self.last.next(), Changes::default());
-        let mut group = Group::of(Draft::of(&next, &changes), self.search_cursor);
+        let (next, changes) = (self.held.newest().next(), Changes::default());
+        let mut group = Group::of(Draft::of(&next, &changes, self.held.horizon()), self.search_cursor);
         let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
         let finished = group.finish()?;
         if !changes.is_empty() {
             self.log.append(changes)?;
-            self.last = next;
-            self.newest.publish(self.last.clone());
+            self.newest.publish(next.clone());
+            self.held.follow(next);
             self.search_cursor = finished.search_cursor;
         }
         self.metrics.committed(count, finished.applied, begun.elapsed());

@@ -2,25 +2,27 @@
 
 use std::{borrow::Borrow, ops::Deref};
 
-use redb::{Key, Value};
+use redb::{Key, StorageError, Value};
 
-use crate::{log::Changes, snapshot::Snapshot, view::View};
+use crate::{log::Changes, memtable::Writing, snapshot::Snapshot, view::View};
 
 /// The store as a commit in the making leaves it. Nobody else sees it before the commit is published.
+#[derive(Clone, Copy)]
 pub(crate) struct Draft<'c> {
     snapshot: &'c Snapshot,
     changes: &'c Changes,
+    horizon: u64,
 }
 
 impl<'c> Draft<'c> {
-    /// Begins with what the commit before left; `snapshot` is that of the next.
-    pub(crate) const fn of(snapshot: &'c Snapshot, changes: &'c Changes) -> Self {
-        Self { snapshot, changes }
+    /// Writes to the snapshot that the commit leaves. Nobody reads as of an earlier commit than `horizon`.
+    pub(crate) const fn of(snapshot: &'c Snapshot, changes: &'c Changes, horizon: u64) -> Self {
+        Self { snapshot, changes, horizon }
     }
 
-    /// Returns the snapshot that is written to, and where changes are noted.
-    pub(crate) const fn parts(&self) -> (&'c Snapshot, &'c Changes) {
-        (self.snapshot, self.changes)
+    /// Returns the snapshot that is written to.
+    pub(crate) const fn snapshot(&self) -> &'c Snapshot {
+        self.snapshot
     }
 }
 
@@ -28,29 +30,31 @@ impl<'c> Draft<'c> {
 pub(crate) struct Logged<'c, K: Key + 'static, V: Value + 'static> {
     table: View<'c, K, V>,
     name: &'static str,
-    changes: &'c Changes,
+    draft: Draft<'c>,
 }
 
 impl<'c, K: Key + 'static, V: Value + 'static> Logged<'c, K, V> {
     /// Takes a table.
-    pub(crate) const fn of(table: View<'c, K, V>, name: &'static str, changes: &'c Changes) -> Self {
-        Self { table, name, changes }
+    pub(crate) const fn of(table: View<'c, K, V>, name: &'static str, draft: Draft<'c>) -> Self {
+        Self { table, name, draft }
+    }
+
+    fn by(&self) -> Writing {
+        Writing { commit: self.draft.snapshot.commit(), horizon: self.draft.horizon }
     }
 
     /// Puts a row into the table.
     pub(crate) fn insert<'k, 'v>(&self, key: impl Borrow<K::SelfType<'k>>, value: impl Borrow<V::SelfType<'v>>) {
         let (key, value) = (K::as_bytes(key.borrow()), V::as_bytes(value.borrow()));
-        self.put(key.as_ref(), Some(value.as_ref()));
+        self.draft.changes.note(self.name, key.as_ref(), Some(value.as_ref()));
+        self.table.insert(self.by(), key.as_ref(), value.as_ref());
     }
 
     /// Takes a row out of the table, if it is there.
-    pub(crate) fn remove<'k>(&self, key: impl Borrow<K::SelfType<'k>>) {
-        self.put(K::as_bytes(key.borrow()).as_ref(), None);
-    }
-
-    fn put(&self, key: &[u8], value: Option<&[u8]>) {
-        self.changes.note(self.name, key, value);
-        self.table.put(key, value);
+    pub(crate) fn remove<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<(), StorageError> {
+        let key = K::as_bytes(key.borrow());
+        self.draft.changes.note(self.name, key.as_ref(), None);
+        self.table.remove(self.by(), key.as_ref())
     }
 }
 

@@ -3,10 +3,10 @@
 
 use std::{
     cmp::Ordering,
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque, btree_map::Entry},
     marker::PhantomData,
     ops::Bound,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use redb::Key;
@@ -76,71 +76,118 @@ impl Versions {
         std::iter::once(&self.newest).chain(older).find(|(made_by, _)| *made_by <= commit).map(|(_, change)| change)
     }
 
-    fn put(&mut self, commit: u64, change: Change) {
-        let before = std::mem::replace(&mut self.newest, (commit, change));
-        if before.0 < commit {
+    fn put(&mut self, by: Writing, change: Change) {
+        let before = std::mem::replace(&mut self.newest, (by.commit, change));
+        if before.0 < by.commit {
             self.older.push(before);
         }
+        // Who reads at the horizon sees the newest of those up to it, and nobody sees the ones before that.
+        let seen = self.older.iter().rposition(|(made_by, _)| *made_by <= by.horizon).unwrap_or(0);
+        self.older.drain(..seen);
     }
 }
 
+/// The commit that is being made, and what it may forget.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Writing {
+    /// Its number.
+    pub(crate) commit: u64,
+    /// Nobody reads as of an earlier commit than this one.
+    pub(crate) horizon: u64,
+}
+
 /// The rows of one table that commits have changed since the last checkpoint. One writes, many read.
-pub(crate) struct MemTable<K: Key + 'static>(RwLock<BTreeMap<RowKey<K>, Versions>>);
+pub(crate) struct MemTable<K: Key + 'static>(RwLock<Rows<K>>);
+
+struct Rows<K: Key + 'static> {
+    changed: BTreeMap<RowKey<K>, Versions>,
+    /// Removed rows that are not stored either, by the commit that removed them. Once everybody sees them removed they
+    /// can go: a queue whose entries come and go would be read through thousands that are gone.
+    gone: VecDeque<(u64, RowKey<K>)>,
+}
 
 impl<K: Key + 'static> Default for MemTable<K> {
     fn default() -> Self {
-        Self(RwLock::new(BTreeMap::new()))
+        Self(RwLock::new(Rows { changed: BTreeMap::new(), gone: VecDeque::new() }))
+    }
+}
+
+impl<K: Key + 'static> Rows<K> {
+    fn put(&mut self, by: Writing, key: RowKey<K>, change: Change) {
+        match self.changed.entry(key) {
+            Entry::Occupied(mut row) => row.get_mut().put(by, change),
+            Entry::Vacant(place) => drop(place.insert(Versions { newest: (by.commit, change), older: Vec::new() })),
+        }
+    }
+
+    fn forget_gone(&mut self, horizon: u64) {
+        while let Some((_, key)) = self.gone.pop_front_if(|(removed_by, _)| *removed_by <= horizon) {
+            if let Entry::Occupied(row) = self.changed.entry(key)
+                && row.get().newest.1.is_none()
+                && row.get().newest.0 <= horizon
+            {
+                row.remove();
+            }
+        }
     }
 }
 
 impl<K: Key + 'static> MemTable<K> {
-    fn rows(&self) -> RwLockReadGuard<'_, BTreeMap<RowKey<K>, Versions>> {
+    fn read(&self) -> RwLockReadGuard<'_, Rows<K>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Rows<K>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says whether no row has changed.
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows().is_empty()
+        self.read().changed.is_empty()
     }
 
-    /// Sets a row to a value, or removes it, with a commit no earlier than any before.
-    pub(crate) fn put(&self, commit: u64, key: &[u8], value: Option<&[u8]>) {
-        let change = value.map(|value| if value.is_empty() { Arc::default() } else { Arc::from(value) });
-        let mut rows = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        match rows.entry(RowKey::of(key)) {
-            std::collections::btree_map::Entry::Occupied(mut row) => row.get_mut().put(commit, change),
-            std::collections::btree_map::Entry::Vacant(place) => {
-                place.insert(Versions { newest: (commit, change), older: Vec::new() });
-            }
+    /// Sets a row to a value.
+    pub(crate) fn insert(&self, by: Writing, key: &[u8], value: &[u8]) {
+        let value = if value.is_empty() { Arc::default() } else { Arc::from(value) };
+        let mut rows = self.write();
+        rows.forget_gone(by.horizon);
+        rows.put(by, RowKey::of(key), Some(value));
+    }
+
+    /// Removes a row, of which a checkpoint has stored something or not.
+    pub(crate) fn remove(&self, by: Writing, key: RowKey<K>, is_stored: bool) {
+        let mut rows = self.write();
+        rows.forget_gone(by.horizon);
+        if !is_stored {
+            rows.gone.push_back((by.commit, key.clone()));
         }
+        rows.put(by, key, None);
     }
 
     /// Returns what a commit sees of a row; none where it did not change.
     pub(crate) fn get(&self, commit: u64, key: &RowKey<K>) -> Option<Change> {
-        self.rows().get(key)?.at(commit).cloned()
+        self.read().changed.get(key)?.at(commit).cloned()
     }
 
     /// Returns the first changed row in a range that a commit sees.
     pub(crate) fn first(&self, commit: u64, range: &KeyRange<K>) -> Option<(RowKey<K>, Change)> {
-        if range.is_empty() {
-            return None;
-        }
-        self.rows().range(range.bounds()).find_map(|(key, row)| Some((key.clone(), row.at(commit)?.clone())))
+        let seen = |(key, row): (&RowKey<K>, &Versions)| Some((key.clone(), row.at(commit)?.clone()));
+        self.read().changed.range(range.bounds()?).find_map(seen)
     }
 
     /// Returns the last changed row in a range that a commit sees.
     pub(crate) fn last(&self, commit: u64, range: &KeyRange<K>) -> Option<(RowKey<K>, Change)> {
-        if range.is_empty() {
-            return None;
-        }
-        self.rows().range(range.bounds()).rev().find_map(|(key, row)| Some((key.clone(), row.at(commit)?.clone())))
+        let seen = |(key, row): (&RowKey<K>, &Versions)| Some((key.clone(), row.at(commit)?.clone()));
+        self.read().changed.range(range.bounds()?).rev().find_map(seen)
     }
 
     /// Shows the newest version of every row, in order.
     pub(crate) fn each<E>(&self, mut see: impl FnMut(&[u8], Option<&[u8]>) -> Result<(), E>) -> Result<(), E> {
-        self.rows().iter().try_for_each(|(key, row)| see(key.bytes(), row.newest.1.as_deref()))
+        self.read().changed.iter().try_for_each(|(key, row)| see(key.bytes(), row.newest.1.as_deref()))
     }
 }
+
+type Bounds<'r, K> = (Bound<&'r RowKey<K>>, Bound<&'r RowKey<K>>);
 
 /// A range of keys.
 pub(crate) struct KeyRange<K: Key + 'static> {
@@ -151,16 +198,14 @@ pub(crate) struct KeyRange<K: Key + 'static> {
 }
 
 impl<K: Key + 'static> KeyRange<K> {
-    fn bounds(&self) -> (Bound<&RowKey<K>>, Bound<&RowKey<K>>) {
-        (self.low.as_ref(), self.high.as_ref())
-    }
-
-    /// Says whether nothing can be in it.
-    fn is_empty(&self) -> bool {
-        match self.bounds() {
+    /// Returns its ends; none where nothing can lie between them, which the map would not take.
+    fn bounds(&self) -> Option<Bounds<'_, K>> {
+        let bounds = (self.low.as_ref(), self.high.as_ref());
+        let is_empty = match bounds {
             (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
             (Bound::Included(low), Bound::Included(high)) => low > high,
             (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => low >= high,
-        }
+        };
+        (!is_empty).then_some(bounds)
     }
 }

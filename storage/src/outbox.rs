@@ -121,7 +121,7 @@ pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault>
     let delivery = step.delivery();
     let before = stored(group, key_of(delivery))?;
     if let Some(before) = before.as_ref().filter(|before| before.state == DeliveryState::Pending) {
-        group.tables.outbox().remove(place_of(&before.delivery));
+        group.tables.outbox().remove(place_of(&before.delivery))?;
         group.queues.insert(before.delivery.merchant.bits());
     }
     if matches!(step, Move::Redeliver(_)) {
@@ -154,7 +154,7 @@ fn put(group: &mut Group<'_>, logged: &Logged) -> Result<(), Fault> {
             group.tables.untold().insert(untold, ());
         }
     } else if delivery.trigger == Trigger::Auto {
-        group.tables.untold().remove(untold);
+        group.tables.untold().remove(untold)?;
     }
     Ok(())
 }
@@ -173,7 +173,7 @@ fn note_attempt(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -
 
 /// Forgets what is known of an endpoint: it is as good as new.
 pub(crate) fn enable(group: &mut Group<'_>, merchant: MerchantId) -> Result<(), Fault> {
-    group.tables.endpoints().remove(merchant.bits());
+    group.tables.endpoints().remove(merchant.bits())?;
     Ok(())
 }
 
@@ -187,14 +187,14 @@ pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
             continue;
         }
         if let Some(due_ms) = before {
-            group.tables.outbox_due().remove((due_ms, merchant));
+            group.tables.outbox_due().remove((due_ms, merchant))?;
         }
         match first {
             Some(due_ms) => {
                 group.tables.outbox_heads().insert(merchant, due_ms);
                 group.tables.outbox_due().insert((due_ms, merchant), ());
             }
-            None => group.tables.outbox_heads().remove(merchant),
+            None => group.tables.outbox_heads().remove(merchant)?,
         }
     }
     Ok(())
@@ -209,8 +209,8 @@ pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result
         old.push((event.value(), place.value()));
     }
     for (event, place) in old {
-        group.tables.event_ids().remove(event);
-        group.tables.events().remove(place);
+        group.tables.event_ids().remove(event)?;
+        group.tables.events().remove(place)?;
         let mut answered = Vec::new();
         for entry in group.tables.attempts().range((event, 0, 0)..=(event, u128::MAX, u32::MAX))? {
             let (key, bytes) = entry?;

@@ -114,7 +114,7 @@ pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
             group.tables.standings().insert(merchant, record::standing_to_bytes(&held.standing).as_slice());
             match (held.was_on_hold, held.standing.hold.is_some()) {
                 (false, true) => group.tables.on_hold().insert(merchant, ()),
-                (true, false) => group.tables.on_hold().remove(merchant),
+                (true, false) => group.tables.on_hold().remove(merchant)?,
                 _ => {}
             }
         }

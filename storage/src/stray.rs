@@ -115,7 +115,7 @@ pub(crate) fn handle(
     let key = key(account, place);
     group.tables.unmatched().insert(key, record);
     if let Some(id) = done_with {
-        group.tables.strays().remove((id.bits(), key.0, key.1, key.2, key.3));
+        group.tables.strays().remove((id.bits(), key.0, key.1, key.2, key.3))?;
     }
     Ok(())
 }

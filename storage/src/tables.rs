@@ -194,8 +194,7 @@ macro_rules! tables {
             $(
                 /// Returns the table of this name.
                 pub(crate) fn $field(&self) -> Logged<'c, $key, $value> {
-                    let (snapshot, changes) = self.parts();
-                    Logged::of(snapshot.$field(), stringify!($field), changes)
+                    Logged::of(self.snapshot().$field(), stringify!($field), *self)
                 }
             )+
         }

@@ -13,7 +13,7 @@ use redb::{
 
 use crate::{
     fault::Fault,
-    memtable::{Change, KeyRange, MemTable, RowKey},
+    memtable::{Change, KeyRange, MemTable, RowKey, Writing},
 };
 
 /// A table since a checkpoint.
@@ -61,9 +61,16 @@ pub(crate) struct View<'s, K: Key + 'static, V: Value + 'static> {
 }
 
 impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
-    /// Sets a row to a value, or removes it, as part of this very commit.
-    pub(crate) fn put(&self, key: &[u8], value: Option<&[u8]>) {
-        self.layers.recent.put(self.commit, key, value);
+    /// Sets a row to a value, with the commit that is being made.
+    pub(crate) fn insert(&self, by: Writing, key: &[u8], value: &[u8]) {
+        self.layers.recent.insert(by, key, value);
+    }
+
+    /// Removes a row, with the commit that is being made.
+    pub(crate) fn remove(&self, by: Writing, key: &[u8]) -> Result<(), StorageError> {
+        let is_stored = self.layers.stored.get(K::from_bytes(key))?.is_some();
+        self.layers.recent.remove(by, RowKey::of(key), is_stored);
+        Ok(())
     }
 
     /// Returns a row's value.
