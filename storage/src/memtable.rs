@@ -146,6 +146,11 @@ impl<K: Key + 'static> MemTable<K> {
         self.read().changed.is_empty()
     }
 
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.read().changed.len()
+    }
+
     /// Sets a row to a value.
     pub(crate) fn insert(&self, by: Writing, key: &[u8], value: &[u8]) {
         let value = if value.is_empty() { Arc::default() } else { Arc::from(value) };

@@ -160,6 +160,14 @@ macro_rules! tables {
             }
         }
 
+        #[cfg(test)]
+        impl Epoch {
+            /// Returns how many rows are kept that were changed since the checkpoint, removed ones too.
+            pub(crate) fn changed_rows(&self) -> usize {
+                0 $(+ self.$field.changed_rows())+
+            }
+        }
+
         /// The store as one commit left it.
         impl Snapshot {
             $(

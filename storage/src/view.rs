@@ -33,6 +33,11 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
         View { layers: self, commit }
     }
 
+    #[cfg(test)]
+    pub(crate) fn changed_rows(&self) -> usize {
+        self.recent.len()
+    }
+
     /// Writes what was committed into the table it belongs to, in the order of the keys.
     pub(crate) fn write_back(
         &self,
