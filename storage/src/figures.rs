@@ -57,7 +57,8 @@ impl CommitMetrics {
     }
 }
 
-/// How much a store holds. Every figure is kept by the database and costs one page to read.
+/// How much a store holds. The database keeps every figure as of its last checkpoint; each row that was committed since is
+/// looked up, some milliseconds at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
     /// Payments.

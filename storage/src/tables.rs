@@ -42,7 +42,7 @@
 //!
 //! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines (with an idempotency key two
 //! more; with compliance limits it reads the merchant's standing, once per group); only the slug's place is
-//! random, and random places are what makes a commit slow. Announcing a change touches payments, payments by merchant,
+//! random, and random places are what makes a checkpoint slow. Announcing a change touches payments, payments by merchant,
 //! counts, deadlines, events, event ids and places, deliveries and those of the payment, and the outbox with its heads. Words for search are written later, many payments at once
 //! ([`crate::Store::index_search`]); a payment whose id is at or before the search cursor (a clock went back) is
 //! indexed by its own commit instead.
