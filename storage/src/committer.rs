@@ -1,15 +1,23 @@
 //! Group commit: one writer takes whatever waits, writes it as one commit, syncs the log once, and answers everybody.
 //!
+//! Who comes alone, to a quick disk and an idle writer, writes in its own thread: being woken by another one and waking it
+//! cost more than the sync. In company the writer's own thread writes, and the runtime's go on serving.
+//!
 //! Nobody waits for company: while one group is written and synced the next gathers, so the commit itself is the batching
 //! window. Waiting for more, even half a millisecond and only in a crowd, left both cores of a small machine idle.
 
 use std::{
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use redb::Database;
 use tokio::{
+    runtime::Handle,
     sync::{Notify, mpsc, oneshot},
     time::Instant,
 };
@@ -58,13 +66,27 @@ pub(crate) struct Committer {
 
 #[derive(Debug)]
 enum Route {
-    Thread { queue: Option<mpsc::Sender<Message>>, thread: Mutex<Option<JoinHandle<()>>> },
+    Thread { queue: Option<mpsc::Sender<Message>>, thread: Mutex<Option<JoinHandle<()>>>, shared: Arc<Shared> },
     Inline(Mutex<Option<Writer>>),
 }
+
+/// The writer, for the thread that has it as its task, and for who comes alone.
+#[derive(Debug)]
+struct Shared {
+    /// None once it is closed.
+    writer: Mutex<Option<Writer>>,
+    /// Batches that were given to the thread and not answered yet. Who comes after them does not overtake them.
+    before: AtomicUsize,
+}
+
+/// A sync that takes longer is left to the writer's thread: it would hold a thread of the runtime.
+const QUICK: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 enum Message {
     Commit(Prepared, oneshot::Sender<Result<(), CommitError>>),
+    /// The log is full.
+    Tend,
     /// The sender is let go of when everything is written.
     Close(oneshot::Sender<()>),
 }
@@ -91,16 +113,21 @@ impl Committer {
             health: Arc::clone(&health),
             metrics: metrics.clone(),
             search_cursor,
+            last_group: 0,
+            last_took: Duration::MAX,
         };
         let route = match mode {
             CommitMode::Inline => Route::Inline(Mutex::new(Some(writer))),
             CommitMode::Thread { queue } => {
                 let (sender, receiver) = mpsc::channel(queue.max(1));
+                let shared = Arc::new(Shared { writer: Mutex::new(Some(writer)), before: AtomicUsize::new(0) });
+                let theirs = (Arc::clone(&shared), Arc::clone(&health));
                 // A sync blocks for as long as the disk wants: it must not hold a worker of the runtime. This is the
                 // one thread below `Store`, and a simulation does without it.
-                let thread =
-                    std::thread::Builder::new().name("committer".to_owned()).spawn(move || writer.run(receiver))?;
-                Route::Thread { queue: Some(sender), thread: Mutex::new(Some(thread)) }
+                let thread = std::thread::Builder::new()
+                    .name("committer".to_owned())
+                    .spawn(move || write_queue(&theirs.0, theirs.1, receiver))?;
+                Route::Thread { queue: Some(sender), thread: Mutex::new(Some(thread)), shared }
             }
         };
         Ok(Self { health, metrics, route })
@@ -131,14 +158,21 @@ impl Committer {
     pub(crate) async fn commit(&self, batch: Prepared) -> Result<(), CommitError> {
         match &self.route {
             Route::Inline(writer) => self.write(writer, vec![batch]).pop().expect("a writer answers every batch"),
-            Route::Thread { queue, .. } => {
+            Route::Thread { queue, shared, .. } => {
                 let queue = queue.as_ref().expect("the queue is taken only when the store is dropped");
+                let batch = match write_alone(queue, shared, batch) {
+                    Ok(outcome) => return outcome,
+                    Err(batch) => batch,
+                };
                 let (answer, answered) = oneshot::channel();
-                match queue.try_send(Message::Commit(batch, answer)) {
-                    Ok(()) => answered.await.unwrap_or_else(|_| Err(self.health.unknown())),
-                    Err(mpsc::error::TrySendError::Full(_)) => Err(CommitError::Overloaded),
-                    Err(mpsc::error::TrySendError::Closed(_)) => Err(self.closed()),
-                }
+                shared.before.fetch_add(1, Ordering::SeqCst);
+                let refused = match queue.try_send(Message::Commit(batch, answer)) {
+                    Ok(()) => return answered.await.unwrap_or_else(|_| Err(self.health.unknown())),
+                    Err(mpsc::error::TrySendError::Full(_)) => CommitError::Overloaded,
+                    Err(mpsc::error::TrySendError::Closed(_)) => self.closed(),
+                };
+                shared.before.fetch_sub(1, Ordering::SeqCst);
+                Err(refused)
             }
         }
     }
@@ -156,7 +190,7 @@ impl Committer {
                     writer.finish();
                 }
             }
-            Route::Thread { queue, thread } => {
+            Route::Thread { queue, thread, .. } => {
                 let queue = queue.as_ref().expect("the queue is taken only when the store is dropped");
                 let (done, is_done) = oneshot::channel();
                 if queue.send(Message::Close(done)).await.is_ok() {
@@ -188,7 +222,7 @@ impl Committer {
 /// Waits for the writer, so that whoever drops the store may open it again.
 impl Drop for Committer {
     fn drop(&mut self) {
-        if let Route::Thread { queue, thread } = &mut self.route {
+        if let Route::Thread { queue, thread, .. } = &mut self.route {
             drop(queue.take());
             join(thread);
         }
@@ -259,41 +293,78 @@ struct Writer {
     metrics: CommitMetrics,
     /// The last payment that is indexed for search.
     search_cursor: u128,
+    /// How many batches the last commit had.
+    last_group: usize,
+    /// How long it took.
+    last_took: Duration,
+}
+
+/// Writes a batch in the caller's thread, if it comes alone and no task but the caller's will miss that thread; returns it
+/// otherwise.
+fn write_alone(
+    queue: &mpsc::Sender<Message>,
+    shared: &Shared,
+    batch: Prepared,
+) -> Result<Result<(), CommitError>, Prepared> {
+    let has_company = shared.before.load(Ordering::SeqCst) > 0;
+    let has_other_workers = || Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() > 1);
+    if has_company || !has_other_workers() {
+        return Err(batch);
+    }
+    let Ok(mut writer) = shared.writer.try_lock() else { return Err(batch) };
+    let Some(writer) = writer.as_mut().filter(|writer| writer.last_group == 1 && writer.last_took < QUICK) else {
+        return Err(batch);
+    };
+    let outcome = writer.commit(vec![batch]).pop().expect("a writer answers every batch");
+    if writer.log.is_full() {
+        // Where the queue is full by now, the thread has work and looks at the log after it.
+        let _ = queue.try_send(Message::Tend);
+    }
+    Ok(outcome)
+}
+
+/// Writes what waits, group after group, until the queue is closed.
+fn write_queue(shared: &Shared, health: Arc<Health>, mut queue: mpsc::Receiver<Message>) {
+    let _watch = Watch(health);
+    let mut closing = Vec::new();
+    while let Some(first) = queue.blocking_recv() {
+        // On a core that is shared, whoever has something to commit gets there first: one sync for all of them. Where
+        // nobody else can run this costs nothing, and nobody is waited for.
+        std::thread::yield_now();
+        let mut writer = unpoisoned(&shared.writer);
+        let writer = writer.as_mut().expect("it is closed by this thread");
+        let (mut batches, mut answers) = (Vec::new(), Vec::new());
+        let mut next = Some(first);
+        while let Some(message) = next {
+            match message {
+                Message::Commit(batch, answer) => {
+                    batches.push(batch);
+                    answers.push(answer);
+                }
+                Message::Tend => {}
+                // What has come in by now is still written; then the queue is empty for good.
+                Message::Close(done) => {
+                    closing.push(done);
+                    queue.close();
+                }
+            }
+            next = if batches.len() < GROUP_MAX { queue.try_recv().ok() } else { None };
+        }
+        let count = batches.len();
+        let outcomes = if batches.is_empty() { Vec::new() } else { writer.commit(batches) };
+        for (answer, outcome) in answers.into_iter().zip(outcomes) {
+            // A caller who has gone away needs no answer.
+            let _ = answer.send(outcome);
+        }
+        shared.before.fetch_sub(count, Ordering::SeqCst);
+        writer.tend();
+    }
+    if let Some(mut writer) = unpoisoned(&shared.writer).take() {
+        writer.finish();
+    }
 }
 
 impl Writer {
-    fn run(mut self, mut queue: mpsc::Receiver<Message>) {
-        let _watch = Watch(Arc::clone(&self.health));
-        let mut closing = Vec::new();
-        while let Some(first) = queue.blocking_recv() {
-            // On a core that is shared, whoever has something to commit gets there first: one sync for all of them. Where
-            // nobody else can run this costs nothing, and nobody is waited for.
-            std::thread::yield_now();
-            let (mut batches, mut answers) = (Vec::new(), Vec::new());
-            let mut next = Some(first);
-            while let Some(message) = next {
-                match message {
-                    Message::Commit(batch, answer) => {
-                        batches.push(batch);
-                        answers.push(answer);
-                    }
-                    // What has come in by now is still written; then the queue is empty for good.
-                    Message::Close(done) => {
-                        closing.push(done);
-                        queue.close();
-                    }
-                }
-                next = if batches.len() < GROUP_MAX { queue.try_recv().ok() } else { None };
-            }
-            for (answer, outcome) in answers.into_iter().zip(self.commit(batches)) {
-                // A caller who has gone away needs no answer.
-                let _ = answer.send(outcome);
-            }
-            self.tend();
-        }
-        self.finish();
-    }
-
     /// Makes a checkpoint where one is due. Nobody waits for it but who commits next.
     fn tend(&mut self) {
         if self.log.is_full() && self.health.failure().is_none() {
@@ -334,6 +405,7 @@ impl Writer {
     /// Writes a group; answers in its order.
     fn commit(&mut self, batches: Vec<Prepared>) -> Vec<Result<(), CommitError>> {
         let count = batches.len();
+        let _watch = Watch(Arc::clone(&self.health));
         if self.health.failure().is_none() {
             match self.transact(batches) {
                 Ok(outcomes) => return outcomes,
@@ -357,7 +429,8 @@ impl Writer {
             self.held.follow(next);
             self.search_cursor = finished.search_cursor;
         }
-        self.metrics.committed(count, finished.applied, begun.elapsed());
+        (self.last_group, self.last_took) = (count, begun.elapsed());
+        self.metrics.committed(count, finished.applied, self.last_took);
         // A refusal, too, is told only now: it may rest on what a neighbour has just made durable.
         Ok(outcomes)
     }

@@ -181,8 +181,7 @@ mod tests {
         assert_eq!(payments.last().unwrap().map(owned), expected.last().cloned());
         assert_eq!(payments.len().unwrap(), expected.len() as u64);
         let in_bounds = |key: &u128| std::ops::RangeBounds::contains(&bounds, key);
-        let mut wanted: VecDeque<_> =
-            expected.into_iter().filter(|(key, _)| in_bounds(key)).collect();
+        let mut wanted: VecDeque<_> = expected.into_iter().filter(|(key, _)| in_bounds(key)).collect();
         let mut range = payments.range::<u128>(bounds).unwrap();
         for turn in 0..=KEYS {
             let (found, expected) = if turns >> turn & 1 == 0 {

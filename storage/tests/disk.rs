@@ -224,6 +224,7 @@ struct GateState {
     is_broken: bool,
     waiting: usize,
     syncs: usize,
+    last_thread: String,
 }
 
 impl Gate {
@@ -263,6 +264,11 @@ impl Gate {
         self.state().syncs
     }
 
+    /// Returns the name of the thread that synced last.
+    pub(crate) fn last_thread(&self) -> String {
+        self.state().last_thread.clone()
+    }
+
     fn state(&self) -> MutexGuard<'_, GateState> {
         self.0.0.lock().unwrap()
     }
@@ -274,6 +280,7 @@ impl Gate {
         let (mut state, waited) = self.0.1.wait_timeout_while(state, patience, |state| state.is_shut).unwrap();
         state.waiting -= 1;
         state.syncs += 1;
+        state.last_thread = std::thread::current().name().unwrap_or_default().to_owned();
         if state.is_broken || waited.timed_out() { Err(io::Error::other("the disk failed")) } else { Ok(()) }
     }
 }

@@ -128,3 +128,59 @@ async fn many_batches_at_once_end_as_if_they_had_come_one_by_one() {
     let events = store.events(merchant_id(1), 0, 1_000).await.unwrap();
     assert!(events.iter().map(|event| event.seq).eq(1..=200));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_alone_to_a_quick_disk_writes_in_the_thread_he_has() {
+    let gate = Gate::default();
+    let store = gate.open(100);
+    // Whether the machine lets the one before be quick is its own affair.
+    for number in 1..=10_000 {
+        store.commit(create(&payment(1, number))).await.unwrap();
+        if gate.last_thread() != "committer" {
+            assert_eq!(store.payments(PaymentQuery::all(merchant_id(1), 1)).await.unwrap().total, number);
+            return;
+        }
+    }
+    panic!("the thread of its own wrote every one");
+}
+
+#[tokio::test]
+async fn the_only_thread_of_a_runtime_is_never_held_up_by_a_sync() {
+    let gate = Gate::default();
+    let store = gate.open(100);
+    for number in 1..=200 {
+        store.commit(create(&payment(1, number))).await.unwrap();
+        assert_eq!(gate.last_thread(), "committer");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writers_that_come_alone_and_in_company_leave_every_batch_once_and_each_in_its_order() {
+    const WRITERS: u64 = 6;
+    const EACH: u64 = 150;
+    let data = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(open(data.path()));
+    let writers = (0..WRITERS).map(|writer| {
+        let store = std::sync::Arc::clone(&store);
+        tokio::spawn(async move {
+            for number in (1..=EACH).map(|number| writer * EACH + number) {
+                // Two at once, of which the second builds on the first: whoever writes them keeps the order.
+                let opened = payment(1, number);
+                let mut changed = opened.clone();
+                changed.version += 1;
+                let first = store.commit(create(&opened));
+                let then = store.commit(replace(&changed, opened.version).and(Write::Event(event(1, number))));
+                let outcomes = futures_util::future::join(first, then).await;
+                assert_eq!(outcomes, (Ok(()), Ok(())));
+                assert!(store.payment(payment_id(number)).await.unwrap().is_some(), "who was told may read it");
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let events = store.events(merchant_id(1), 0, 1_000).await.unwrap();
+    assert!(events.iter().map(|event| event.seq).eq(1..=WRITERS * EACH));
+    let told: std::collections::BTreeSet<_> = events.iter().map(|event| event.payment).collect();
+    assert_eq!(told, (1..=WRITERS * EACH).map(payment_id).collect());
+}
