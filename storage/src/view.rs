@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use engine::mutant;
 use redb::{
     AccessGuard, Key, ReadOnlyTable, ReadableTableMetadata, StorageError, TableDefinition, Value, WriteTransaction,
 };
@@ -52,6 +53,7 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
             let key = K::from_bytes(key);
             match value {
                 Some(value) => drop(table.insert(key, V::from_bytes(value))?),
+                None if mutant!("checkpoint-keeps-removed") => {}
                 None => drop(table.remove(key)?),
             }
             Ok(())
