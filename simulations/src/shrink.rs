@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -28,6 +29,8 @@ const FEW_STEPS: usize = 60;
 /// coincidence must not hang by it at every attempt.
 const OFTENER: [u32; 2] = [64, 8];
 const OFTEN_PPM: u32 = 300_000;
+/// Faults up to which each is made to come oftener: where many are, a run in which all do takes long.
+const FEW_FAULTS: usize = 3;
 /// The longest wait between two steps of a story that tells of nothing else.
 const LONG_WAIT_MS: u64 = 120_000;
 
@@ -36,7 +39,8 @@ const LONG_WAIT_MS: u64 = 120_000;
 pub fn shrink(script: &Script, max_runs: u32, stop: &AtomicBool) -> Option<Shrunk> {
     let first = world::run(script, false).violation?;
     let (invariant, broken_at_ms) = (first.invariant, first.at_ms);
-    let mut search = Search { best: script.clone(), broken_at_ms, invariant, runs: 1, max_runs, stop };
+    let mut search =
+        Search { best: script.clone(), broken_at_ms, invariant, runs: 1, max_runs, tried: BTreeSet::new(), stop };
     search.attempt(|script| {
         script.steps.retain(|step| step.at_ms <= broken_at_ms);
         script.heal_at_ms = None;
@@ -44,15 +48,18 @@ pub fn shrink(script: &Script, max_runs: u32, stop: &AtomicBool) -> Option<Shrun
     if let Some(session) = first.session {
         search.attempt(|script| script.steps.retain(|step| step.action.session().is_none_or(|of| of == session)));
     }
-    loop {
+    // Large worlds run long: which of many faults it takes is asked when little else is left to try.
+    let mut is_thorough = false;
+    while !search.is_over() {
         let before = search.size();
-        search.faults();
+        is_thorough |= before.0 <= FEW_STEPS;
+        search.faults(is_thorough);
         search.oftener();
         search.sessions();
         search.times();
         search.steps();
         search.setup();
-        if search.size() == before || search.is_over() {
+        if search.size() == before && std::mem::replace(&mut is_thorough, true) {
             break;
         }
     }
@@ -68,7 +75,15 @@ struct Search<'a> {
     invariant: &'static str,
     runs: u32,
     max_runs: u32,
+    /// What was run: it would end the same again.
+    tried: BTreeSet<u64>,
     stop: &'a AtomicBool,
+}
+
+fn fingerprint(script: &Script) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{script:?}").hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Search<'_> {
@@ -99,6 +114,9 @@ impl Search<'_> {
                 return false;
             }
             candidate.seed = *other;
+            if !self.tried.insert(fingerprint(&candidate)) {
+                continue;
+            }
             self.runs += 1;
             let broken = world::run(&candidate, false).violation;
             if let Some(broken) = broken.filter(|broken| broken.invariant == self.invariant) {
@@ -120,7 +138,7 @@ impl Search<'_> {
         }
     }
 
-    fn faults(&mut self) {
+    fn faults(&mut self, is_thorough: bool) {
         let on = |script: &Script| script.faults.on().map(|(fault, _)| fault).collect::<Vec<Fault>>();
         if self.best.faults.on().count() > 1 {
             if self.attempt(|script| script.faults = Faults::default()) {
@@ -144,11 +162,16 @@ impl Search<'_> {
                 }
             });
         }
-        self.without(on, |script, part| part.iter().for_each(|fault| script.faults.set(*fault, 0)));
+        if is_thorough {
+            self.without(on, |script, part| part.iter().for_each(|fault| script.faults.set(*fault, 0)));
+        }
     }
 
     /// What hangs by a rare fault is lost with every step that moves it. The oftener it comes, the fewer steps it takes.
     fn oftener(&mut self) {
+        if self.best.faults.on().count() > FEW_FAULTS {
+            return;
+        }
         for (fault, _) in self.best.faults.on().collect::<Vec<_>>() {
             let now = |script: &Script| script.faults.on().find(|(on, _)| *on == fault).map_or(0, |(_, ppm)| ppm);
             while now(&self.best) < OFTEN_PPM
