@@ -34,7 +34,7 @@ use crate::{
     tables::Epoch,
 };
 
-/// Batches one transaction takes at most: bounds how long the first of them waits for the last.
+/// Batches one commit takes at most: bounds how long the first of them waits for the last.
 const GROUP_MAX: usize = 1_000;
 
 /// Where commits run.
@@ -368,10 +368,12 @@ impl Writer {
     /// Makes a checkpoint where one is due. Nobody waits for it but who commits next.
     fn tend(&mut self) {
         if self.log.is_full() && self.health.failure().is_none() {
+            let begun_at = Instant::now();
             let done = self.checkpoint().and_then(|()| {
                 let begun = Snapshot::of(Epoch::begin(&self.database)?);
                 self.newest.publish(begun.clone());
                 self.held = Held::of(begun);
+                self.metrics.checkpointed(begun_at.elapsed());
                 Ok(())
             });
             if let Err(fault) = done {

@@ -15,6 +15,7 @@ use crate::{fault::Fault, snapshot::Snapshot};
 pub struct CommitMetrics {
     batches: Histogram,
     seconds: Histogram,
+    checkpoints: Histogram,
     refused: Counter,
     failed: Counter,
 }
@@ -26,6 +27,8 @@ impl Default for CommitMetrics {
             batches: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
             // 50 us, 100 us, … 1.6 s.
             seconds: Histogram::new(exponential_buckets(0.000_05, 2.0, 16)),
+            // 1 ms, 2 ms, … 8 s.
+            checkpoints: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
             refused: Counter::default(),
             failed: Counter::default(),
         }
@@ -39,6 +42,8 @@ impl CommitMetrics {
         registry.register("commit_batches", batches, self.batches.clone());
         let seconds = "How long a commit took, from its beginning to the end of its sync, in seconds";
         registry.register("commit_seconds", seconds, self.seconds.clone());
+        let checkpoints = "How long a checkpoint took, while commits waited, in seconds";
+        registry.register("checkpoint_seconds", checkpoints, self.checkpoints.clone());
         registry.register("commit_refusals", "Batches refused because of what is stored", self.refused.clone());
         registry.register("commit_failures", "Commits that the disk or the database failed", self.failed.clone());
     }
@@ -50,6 +55,11 @@ impl CommitMetrics {
             self.batches.observe(f64::from(u32::try_from(applied).unwrap_or(u32::MAX)));
             self.seconds.observe(took.as_secs_f64());
         }
+    }
+
+    /// Notes a checkpoint.
+    pub(crate) fn checkpointed(&self, took: std::time::Duration) {
+        self.checkpoints.observe(took.as_secs_f64());
     }
 
     pub(crate) fn failed(&self) {

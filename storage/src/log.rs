@@ -137,10 +137,7 @@ impl Log {
     /// # Errors
     /// Those of the disk: the commit's fate is open, and nothing more may be written.
     pub(crate) fn append(&mut self, changes: Changes) -> Result<(), Fault> {
-        self.write(changes.into_bytes())
-    }
-
-    fn write(&mut self, mut entry: Vec<u8>) -> Result<(), Fault> {
+        let mut entry = changes.into_bytes();
         let chain = checksum(&self.chain, &entry[HEAD_LEN..]);
         let len = u32::try_from(entry.len() - HEAD_LEN).map_err(std::io::Error::other)?;
         entry[..LENGTH_LEN].copy_from_slice(&len.to_be_bytes());

@@ -113,6 +113,12 @@ async fn a_full_log_gives_way_to_the_database_and_begins_anew() {
         }
     }
     assert_eq!(fs::metadata(log(data.path())).unwrap().len(), 64 * 1024, "it never grew beyond its first piece");
+    let mut registry = prometheus_client::registry::Registry::default();
+    store.commit_metrics().register(&mut registry);
+    let mut told = String::new();
+    prometheus_client::encoding::text::encode(&mut told, &registry).unwrap();
+    let count = told.lines().find_map(|line| line.strip_prefix("checkpoint_seconds_count ")).unwrap();
+    assert!(count.parse::<u32>().unwrap() >= 3, "{count} checkpoints were told of");
     // What an earlier round wrote is no part of this one, however whole it is.
     let left = after_a_kill(data.path());
     let checkpointed = {
