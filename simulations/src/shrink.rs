@@ -23,7 +23,7 @@ pub struct Shrunk {
     pub runs: u32,
 }
 
-/// Steps up to which more dice are tried: larger worlds take longer.
+/// Steps up to which more dice are tried and it is asked which faults it takes: larger worlds run longer.
 const FEW_STEPS: usize = 60;
 /// How much oftener a fault comes that is tried alone, and how often at most, parts per million: what hung by a rare
 /// coincidence must not hang by it at every attempt.
@@ -97,7 +97,8 @@ impl Search<'_> {
 
     /// Keeps a change if the same invariant still breaks. A few seeds are tried: what is left meets other dice.
     fn attempt(&mut self, change: impl Fn(&mut Script)) -> bool {
-        let dice = if self.best.steps.len() > FEW_STEPS { 2 } else { 4 };
+        let is_slow = self.best.steps.len() > FEW_STEPS || self.best.faults.on().count() > FEW_FAULTS;
+        let dice = if is_slow { 2 } else { 4 };
         self.attempt_with(dice, change)
     }
 

@@ -1,6 +1,9 @@
 //! The chain: what it holds, what it accepts, how it makes a block.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use engine::{
     account::AccountName,
@@ -53,6 +56,30 @@ pub struct Chain {
     pub(super) generation: u32,
     pub(super) price: HivePrice,
     pub(super) records: Option<Vec<Record>>,
+    recovered: Recovered,
+}
+
+/// The keys of transactions that were handed in lately, by their id and signatures. Who is not sure hands in the same
+/// again, to every node there is; whose keys they are is asked each time.
+#[derive(Debug, Clone, Default)]
+struct Recovered(BTreeMap<(TxId, Vec<Signature>), BTreeSet<PublicKey>>);
+
+/// Transactions whose keys are kept at once, some 2 MB of them.
+const RECOVERED_MAX: usize = 4_096;
+
+impl Recovered {
+    fn keys(&mut self, of: &Transaction, chain: ChainId, pack: Pack) -> Result<BTreeSet<PublicKey>, Refusal> {
+        let place = (of.id(pack), of.signatures.clone());
+        if let Some(keys) = self.0.get(&place) {
+            return Ok(keys.clone());
+        }
+        let keys = of.recover(chain, pack)?;
+        if self.0.len() >= RECOVERED_MAX {
+            self.0.clear();
+        }
+        self.0.insert(place, keys.clone());
+        Ok(keys)
+    }
 }
 
 /// A transaction that waits for a block.
@@ -105,6 +132,7 @@ impl Chain {
             generation: 0,
             price: genesis.price,
             records: None,
+            recovered: Recovered::default(),
         };
         chain.found(genesis);
         chain.records = genesis.keep_records.then(Vec::new);
@@ -207,13 +235,15 @@ impl Chain {
         self.pending.push(Pending { included, accepted_at: self.head_time(), size });
     }
 
-    fn check(&self, transaction: Transaction, size: usize) -> Result<(Included, Changes), Refused> {
+    fn check(&mut self, transaction: Transaction, size: usize) -> Result<(Included, Changes), Refused> {
         if size > MAX_TRANSACTION_BYTES {
             return Err(Refused::TooLarge { size, limit: MAX_TRANSACTION_BYTES });
         }
         transaction.validate()?;
+        let (recovered, chain_id) = (&mut self.recovered, self.chain_id);
+        let authorized = transaction.authorize_by(&self.state, |pack| recovered.keys(&transaction, chain_id, pack));
         let refuse = |refusal| self.refusal(refusal);
-        let authorized = transaction.authorize(self.chain_id, &self.state).map_err(refuse)?;
+        let authorized = authorized.map_err(refuse)?;
         if self.is_known(authorized.tx_id) {
             return Err(Refused::Duplicate);
         }
