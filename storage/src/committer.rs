@@ -40,8 +40,8 @@ const GROUP_MAX: usize = 1_000;
 /// Where commits run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitMode {
-    /// On a writer thread of their own. At most `queue` batches wait; more are refused with
-    /// [`CommitError::Overloaded`].
+    /// On a writer thread of their own, but for those that come alone to a quick disk. At most `queue` batches wait; more
+    /// are refused with [`CommitError::Overloaded`].
     Thread {
         /// Batches that may wait.
         queue: usize,
@@ -122,8 +122,8 @@ impl Committer {
                 let (sender, receiver) = mpsc::channel(queue.max(1));
                 let shared = Arc::new(Shared { writer: Mutex::new(Some(writer)), before: AtomicUsize::new(0) });
                 let theirs = (Arc::clone(&shared), Arc::clone(&health));
-                // A sync blocks for as long as the disk wants: it must not hold a worker of the runtime. This is the
-                // one thread below `Store`, and a simulation does without it.
+                // A sync blocks for as long as the disk wants: but for a quick one it must not hold a worker of the runtime.
+                // This is the one thread below `Store`, and a simulation does without it.
                 let thread = std::thread::Builder::new()
                     .name("committer".to_owned())
                     .spawn(move || write_queue(&theirs.0, theirs.1, receiver))?;
@@ -299,8 +299,8 @@ struct Writer {
     last_took: Duration,
 }
 
-/// Writes a batch in the caller's thread, if it comes alone and no task but the caller's will miss that thread; returns it
-/// otherwise.
+/// Writes a batch in the caller's thread, if it comes alone, the last one did so too and was quick, and the runtime has
+/// another thread to go on with; returns it otherwise.
 fn write_alone(
     queue: &mpsc::Sender<Message>,
     shared: &Shared,
