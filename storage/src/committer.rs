@@ -299,8 +299,8 @@ struct Writer {
     last_took: Duration,
 }
 
-/// Writes a batch in the caller's thread, if it comes alone, the last one did so too and was quick, and the runtime has
-/// another thread to go on with; returns it otherwise.
+/// Writes a batch in the caller's thread, if it comes alone, the last commit was of one batch, too, and quick, and the
+/// runtime has another thread to go on with; returns it otherwise.
 fn write_alone(
     queue: &mpsc::Sender<Message>,
     shared: &Shared,
