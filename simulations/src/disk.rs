@@ -49,8 +49,8 @@ pub struct Handle {
 }
 
 struct State {
-    /// The database and its log.
-    files: [File; 2],
+    /// The database and the two of its log.
+    files: [File; 3],
     /// Which process may use it.
     boot: u64,
     operations: u64,
@@ -99,13 +99,13 @@ impl SimDisk {
         })))
     }
 
-    /// Gives the disk's two files, the database and its log, to a new process; who held them before finds them gone.
+    /// Gives the disk's files, the database and the two of its log, to a new process; who held them before finds them gone.
     /// `told` hears of what goes wrong.
     #[must_use]
-    pub fn attach(&self, told: &Arc<dyn Fn(Incident) + Send + Sync>) -> [Handle; 2] {
+    pub fn attach(&self, told: &Arc<dyn Fn(Incident) + Send + Sync>) -> [Handle; 3] {
         let mut state = self.state();
         state.boot += 1;
-        [0, 1].map(|file| Handle { disk: self.clone(), file, boot: state.boot, told: Arc::clone(told) })
+        [0, 1, 2].map(|file| Handle { disk: self.clone(), file, boot: state.boot, told: Arc::clone(told) })
     }
 
     /// Takes the disk from the process that holds it: from now on its every operation fails and changes nothing.
@@ -174,8 +174,8 @@ impl SimDisk {
     #[must_use]
     pub fn digest(&self) -> (u64, u64) {
         let state = self.state();
-        let [database, log] = state.files.each_ref().map(|file| crate::trace::digest(&file.bytes));
-        (database.rotate_left(1) ^ log, state.used())
+        let digests = state.files.each_ref().map(|file| crate::trace::digest(&file.bytes));
+        (digests.into_iter().fold(0, |all, file| all.rotate_left(1) ^ file), state.used())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -405,7 +405,7 @@ mod tests {
     fn what_was_synced_survives_every_power_cut() {
         for seed in 0..50 {
             let disk = SimDisk::new(Random::new(seed));
-            let [handle, _] = disk.attach(&(Arc::new(|_| {}) as Arc<dyn Fn(Incident) + Send + Sync>));
+            let [handle, ..] = disk.attach(&(Arc::new(|_| {}) as Arc<dyn Fn(Incident) + Send + Sync>));
             handle.set_len(2_000).unwrap();
             handle.write(0, &[1; 2_000]).unwrap();
             handle.sync_data().unwrap();
@@ -428,7 +428,7 @@ mod tests {
         let cut = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&cut);
         let told: Arc<dyn Fn(Incident) + Send + Sync> = Arc::new(move |incident| heard.lock().unwrap().push(incident));
-        let [handle, _] = disk.attach(&told);
+        let [handle, ..] = disk.attach(&told);
         disk.cut_in(3);
         handle.set_len(10).unwrap();
         handle.write(0, &[1; 10]).unwrap();
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn a_full_disk_takes_changes_and_no_growth() {
         let disk = SimDisk::new(Random::new(1));
-        let [handle, _] = disk.attach(&(Arc::new(|_| {}) as Arc<dyn Fn(Incident) + Send + Sync>));
+        let [handle, ..] = disk.attach(&(Arc::new(|_| {}) as Arc<dyn Fn(Incident) + Send + Sync>));
         handle.set_len(100).unwrap();
         disk.set_spare(Some(50));
         assert_eq!(handle.set_len(151).unwrap_err().kind(), io::ErrorKind::StorageFull);

@@ -329,8 +329,8 @@ impl World {
         };
         let Setup { cache_bytes, log_bytes, .. } = self.script.setup;
         let options = Options { cache_bytes, log_bytes, mode: CommitMode::Inline };
-        let [database, log] = self.disk.attach(&told);
-        let store = RedbStore::open_backends(database, log, options).map_err(|error| error.to_string())?;
+        let [database, logs @ ..] = self.disk.attach(&told);
+        let store = RedbStore::open_backends(database, logs, options).map_err(|error| error.to_string())?;
         let store = Arc::new(store);
         self.compare(&store).await?;
         let shared = Arc::new(SimStore::of(Arc::clone(self), Arc::clone(&store)));

@@ -8,7 +8,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     thread::JoinHandle,
@@ -18,20 +18,21 @@ use std::{
 use redb::Database;
 use tokio::{
     runtime::Handle,
-    sync::{Notify, mpsc, oneshot},
+    sync::{mpsc, oneshot},
     time::Instant,
 };
 
 use crate::{
     apply::Group,
     batch::CommitError,
+    checkpoint::{Checkpoint, Underway},
     draft::Draft,
     fault::Fault,
     figures::CommitMetrics,
+    health::{Health, Watch},
     log::{Changes, Log},
     prepared::Prepared,
-    snapshot::{Held, Newest, Snapshot},
-    tables::Epoch,
+    snapshot::{Held, Newest},
 };
 
 /// Batches one commit takes at most: bounds how long the first of them waits for the last.
@@ -85,7 +86,7 @@ const QUICK: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 enum Message {
     Commit(Prepared, oneshot::Sender<Result<(), CommitError>>),
-    /// The log is full.
+    /// The log is full, or a checkpoint is made.
     Tend,
     /// The sender is let go of when everything is written.
     Close(oneshot::Sender<()>),
@@ -105,9 +106,11 @@ impl Committer {
     ) -> std::io::Result<Self> {
         let health = Arc::new(Health::default());
         let metrics = CommitMetrics::default();
-        let writer = Writer {
-            database,
+        let mut writer = Writer {
+            database: Arc::new(database),
             log,
+            underway: None,
+            wake: None,
             held: Held::of(newest.get().map_err(std::io::Error::other)?),
             newest,
             health: Arc::clone(&health),
@@ -120,10 +123,11 @@ impl Committer {
             CommitMode::Inline => Route::Inline(Mutex::new(Some(writer))),
             CommitMode::Thread { queue } => {
                 let (sender, receiver) = mpsc::channel(queue.max(1));
+                writer.wake = Some(sender.downgrade());
                 let shared = Arc::new(Shared { writer: Mutex::new(Some(writer)), before: AtomicUsize::new(0) });
                 let theirs = (Arc::clone(&shared), Arc::clone(&health));
                 // A sync blocks for as long as the disk wants: but for a quick one it must not hold a worker of the runtime.
-                // This is the one thread below `Store`, and a simulation does without it.
+                // It and that of a checkpoint are the only ones below `Store`, and a simulation does without them.
                 let thread = std::thread::Builder::new()
                     .name("committer".to_owned())
                     .spawn(move || write_queue(&theirs.0, theirs.1, receiver))?;
@@ -241,52 +245,15 @@ fn unpoisoned<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the disk has failed. Once it has, nothing is written any more: only reopening tells what is stored.
-#[derive(Debug, Default)]
-pub(crate) struct Health {
-    failure: OnceLock<(String, bool)>,
-    failing: Notify,
-}
-
-impl Health {
-    /// Returns why nothing can be written any more.
-    pub(crate) fn failure(&self) -> Option<&str> {
-        self.failure.get().map(|(why, _)| why.as_str())
-    }
-
-    /// Says whether it is for want of room.
-    pub(crate) fn is_full(&self) -> bool {
-        self.failure.get().is_some_and(|(_, is_full)| *is_full)
-    }
-
-    /// Waits until nothing can be written any more; returns why.
-    pub(crate) async fn failed(&self) -> String {
-        loop {
-            let failing = self.failing.notified();
-            if let Some(why) = self.failure() {
-                return why.to_owned();
-            }
-            failing.await;
-        }
-    }
-
-    fn fail(&self, why: String, is_full: bool) {
-        if self.failure.set((why, is_full)).is_ok() {
-            tracing::error!(why = self.failure(), "the store failed: nothing more is written until it is reopened");
-        }
-        self.failing.notify_waiters();
-    }
-
-    fn unknown(&self) -> CommitError {
-        CommitError::Unknown(self.failure().unwrap_or("the committer is gone").to_owned())
-    }
-}
-
 /// The one who writes.
 #[derive(Debug)]
 struct Writer {
-    database: Database,
+    database: Arc<Database>,
     log: Log,
+    /// The checkpoint that is being made, of what is in the file the log turned from.
+    underway: Option<Underway>,
+    /// Tells the writer's thread to tend to it; none where there is no thread.
+    wake: Option<mpsc::WeakSender<Message>>,
     held: Held,
     newest: Arc<Newest>,
     health: Arc<Health>,
@@ -317,10 +284,16 @@ fn write_alone(
     };
     let outcome = writer.commit(vec![batch]).pop().expect("a writer answers every batch");
     if writer.log.is_full() {
-        // Where the queue is full by now, the thread has work and looks at the log after it.
         let _ = queue.try_send(Message::Tend);
     }
     Ok(outcome)
+}
+
+/// Sends the writer's thread to its checkpoint. Where the queue is full the thread has work and looks after that.
+fn wake(queue: &mpsc::WeakSender<Message>) {
+    if let Some(queue) = queue.upgrade() {
+        let _ = queue.try_send(Message::Tend);
+    }
 }
 
 /// Writes what waits, group after group, until the queue is closed.
@@ -365,38 +338,70 @@ fn write_queue(shared: &Shared, health: Arc<Health>, mut queue: mpsc::Receiver<M
 }
 
 impl Writer {
-    /// Makes a checkpoint where one is due. Nobody waits for it but who commits next.
+    /// Begins a checkpoint where one is due, and takes over from one that is made. Commits go on meanwhile, unless there are
+    /// so many that memory would fill with them.
     fn tend(&mut self) {
-        if self.log.is_full() && self.health.failure().is_none() {
-            let begun_at = Instant::now();
-            let done = self.checkpoint().and_then(|()| {
-                let begun = Snapshot::of(Epoch::begin(&self.database)?);
-                self.newest.publish(begun.clone());
-                self.held = Held::of(begun);
-                self.metrics.checkpointed(begun_at.elapsed());
-                Ok(())
-            });
-            if let Err(fault) = done {
-                self.fail(&fault);
-            }
+        if self.health.failure().is_none()
+            && let Err(fault) = self.see_to_checkpoint()
+        {
+            self.fail(&fault);
         }
     }
 
-    /// Writes what is only in the log and in memory into the database.
-    fn checkpoint(&mut self) -> Result<(), Fault> {
-        let transaction = self.database.begin_write()?;
-        self.held.newest().epoch().write_back(&transaction)?;
-        self.log.checkpoint(transaction)
+    fn see_to_checkpoint(&mut self) -> Result<(), Fault> {
+        let is_pressing = |underway: &Underway| self.log.has_quarters(underway.patience());
+        let outcome = self.underway.as_ref().and_then(|underway| {
+            underway.outcome().or_else(|| is_pressing(underway).then(|| underway.wait(&self.metrics)))
+        });
+        if let Some(outcome) = outcome {
+            outcome.and_then(|()| self.take_over())?;
+        }
+        if self.underway.is_none() && self.log.is_full() {
+            let checkpoint = self.freeze();
+            self.underway = Some(match self.wake.clone() {
+                Some(queue) => Underway::beside(checkpoint, Arc::clone(&self.health), move || wake(&queue)),
+                None => Underway::Due(checkpoint),
+            });
+        }
+        Ok(())
+    }
+
+    /// Leaves what was committed until now to a checkpoint, and goes on in the other file of the log.
+    fn freeze(&mut self) -> Checkpoint {
+        let frozen = self.held.newest().in_epoch(self.held.newest().epoch().freeze());
+        let epoch = frozen.share_epoch();
+        self.newest.publish(frozen.clone());
+        self.held.reform(frozen);
+        let turn = self.log.turn();
+        Checkpoint { database: Arc::clone(&self.database), epoch, turn, metrics: self.metrics.clone() }
+    }
+
+    /// Reads from the database from now on what a checkpoint has written there.
+    fn take_over(&mut self) -> Result<(), Fault> {
+        let thawed = self.held.newest().in_epoch(self.held.newest().epoch().thaw(&self.database)?);
+        self.newest.publish(thawed.clone());
+        self.held.reform(thawed);
+        self.underway = None;
+        Ok(())
     }
 
     /// Leaves the whole store in the database, so that the next start has nothing to put right.
     fn finish(&mut self) {
-        if self.health.failure().is_none() {
-            let folded = if self.log.is_empty() { Ok(()) } else { self.checkpoint() };
-            if let Err(fault) = folded.and_then(|()| self.log.clear()) {
-                tracing::warn!(%fault, "the log was left as it is: the next start reads it");
-            }
+        if self.health.failure().is_none()
+            && let Err(fault) = self.fold_log()
+        {
+            tracing::warn!(%fault, "the log was left as it is: the next start reads it");
         }
+    }
+
+    fn fold_log(&mut self) -> Result<(), Fault> {
+        if let Some(underway) = self.underway.take() {
+            underway.wait(&self.metrics).and_then(|()| self.take_over())?;
+        }
+        if !self.log.is_empty() {
+            self.freeze().make()?;
+        }
+        self.log.clear()
     }
 
     fn fail(&self, fault: &Fault) {
@@ -435,16 +440,5 @@ impl Writer {
         self.metrics.committed(count, finished.applied, self.last_took);
         // A refusal, too, is told only now: it may rest on what a neighbour has just made durable.
         Ok(outcomes)
-    }
-}
-
-/// Notices that the writer dies of a panic.
-struct Watch(Arc<Health>);
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail("the committer panicked".to_owned(), false);
-        }
     }
 }

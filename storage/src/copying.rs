@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     ReadError,
-    directory::{self, DirectoryLock, FILE_NAME, LOG_NAME, OpenError, UNFINISHED_NAME},
+    directory::{self, DirectoryLock, FILE_NAME, LOG_NAMES, OpenError, UNFINISHED_NAME},
     fault::Fault,
     snapshot::Snapshot,
     tables::{self, Tables},
@@ -306,7 +306,9 @@ impl Idle {
         if is_there && let Err(error) = self.fold_log() {
             // A store that cannot be opened is kept as it is, and its log with it.
             tracing::warn!(%error, "the log of the store that is replaced is kept beside it");
-            directory::keep_beside(&self.data.join(LOG_NAME), REPLACED)?;
+            for log in LOG_NAMES.map(|name| self.data.join(name)).iter().filter(|log| log.exists()) {
+                directory::keep_beside(log, REPLACED)?;
+            }
         }
         let kept = if is_there { Some(directory::keep_beside(&path, REPLACED)?) } else { None };
         directory::remove_log(&self.data)?;

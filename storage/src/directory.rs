@@ -28,8 +28,8 @@ use crate::{
 pub const FILE_NAME: &str = "hivetill.redb";
 /// What the database is called until it is whole.
 pub(crate) const UNFINISHED_NAME: &str = "hivetill.redb.tmp";
-/// The log in front of the database, under its directory.
-pub(crate) const LOG_NAME: &str = "hivetill.wal";
+/// The files of the log in front of the database, under its directory.
+pub(crate) const LOG_NAMES: [&str; 2] = ["hivetill.wal", "hivetill.wal2"];
 /// Held by the process that has the directory open.
 const LOCK_NAME: &str = "hivetill.lock";
 
@@ -172,25 +172,27 @@ pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database
 
 /// Opens the log of a directory whose lock is held, or creates it, and puts what it holds into its database.
 pub(crate) fn recover_log(data: &Path, limit: u64, database: &Database) -> Result<Log, OpenError> {
-    let path = data.join(LOG_NAME);
-    let is_new = !path.try_exists().map_err(OpenError::io(&path))?;
-    let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
-    if is_new {
-        sync_parent(&path)?;
-    }
-    let file = FileBackend::new(file).map_err(OpenError::database(&path))?;
-    recover(file, limit, database, data)
+    let [first, second] = LOG_NAMES.map(|name| -> Result<Box<dyn StorageBackend>, OpenError> {
+        let path = data.join(name);
+        let is_new = !path.try_exists().map_err(OpenError::io(&path))?;
+        let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
+        if is_new {
+            sync_parent(&path)?;
+        }
+        Ok(Box::new(FileBackend::new(file).map_err(OpenError::database(&path))?))
+    });
+    recover([first?, second?], limit, database, data)
 }
 
-/// The same for a log that a backend keeps. A store of a newer program keeps its log for that one.
+/// The same for a log that backends keep. A store of a newer program keeps its log for that one.
 pub(crate) fn recover(
-    file: impl StorageBackend,
+    files: [Box<dyn StorageBackend>; 2],
     limit: u64,
     database: &Database,
     place: &Path,
 ) -> Result<Log, OpenError> {
     schema_of(&database.begin_read().map_err(Fault::from)?)?;
-    Log::recover(file, limit, database).map_err(|fault| match fault {
+    Log::recover(files, limit, database).map_err(|fault| match fault {
         Fault::Full(_) => OpenError::Full(place.to_owned()),
         other => other.into(),
     })
@@ -198,12 +200,14 @@ pub(crate) fn recover(
 
 /// Removes the log of a directory whose lock is held, durably.
 pub(crate) fn remove_log(data: &Path) -> Result<(), OpenError> {
-    let path = data.join(LOG_NAME);
-    match fs::remove_file(&path) {
-        Ok(()) => sync_parent(&path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(OpenError::io(&path)(error)),
+    for path in LOG_NAMES.map(|name| data.join(name)) {
+        match fs::remove_file(&path) {
+            Ok(()) => sync_parent(&path)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(OpenError::io(&path)(error)),
+        }
     }
+    Ok(())
 }
 
 /// Creates an empty database that only its owner may read; it is not there yet.
@@ -268,12 +272,14 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 /// Opens the database a backend keeps, or creates it there. The log of a store that is not there yet is emptied.
 pub(crate) fn open_backend(
     backend: impl StorageBackend,
-    log: &impl StorageBackend,
+    logs: &[Box<dyn StorageBackend>],
     cache_bytes: usize,
 ) -> Result<Database, OpenError> {
     if is_unfinished(&backend)? {
-        log.set_len(0)?;
-        log.sync_data()?;
+        for log in logs {
+            log.set_len(0)?;
+            log.sync_data()?;
+        }
         copy_in(&new_image()?, &backend)?;
     }
     builder(cache_bytes).create_with_backend(backend).map_err(OpenError::database(Path::new("the backend")))

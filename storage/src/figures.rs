@@ -16,6 +16,7 @@ pub struct CommitMetrics {
     batches: Histogram,
     seconds: Histogram,
     checkpoints: Histogram,
+    checkpoint_holds: Counter,
     refused: Counter,
     failed: Counter,
 }
@@ -29,6 +30,7 @@ impl Default for CommitMetrics {
             seconds: Histogram::new(exponential_buckets(0.000_05, 2.0, 16)),
             // 1 ms, 2 ms, … 8 s.
             checkpoints: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
+            checkpoint_holds: Counter::default(),
             refused: Counter::default(),
             failed: Counter::default(),
         }
@@ -42,8 +44,10 @@ impl CommitMetrics {
         registry.register("commit_batches", batches, self.batches.clone());
         let seconds = "How long a commit took, from its beginning to the end of its sync, in seconds";
         registry.register("commit_seconds", seconds, self.seconds.clone());
-        let checkpoints = "How long a checkpoint took, while commits waited, in seconds";
+        let checkpoints = "How long a checkpoint took, beside the commits, in seconds";
         registry.register("checkpoint_seconds", checkpoints, self.checkpoints.clone());
+        let holds = "Checkpoints that commits had to wait for";
+        registry.register("checkpoint_holds", holds, self.checkpoint_holds.clone());
         registry.register("commit_refusals", "Batches refused because of what is stored", self.refused.clone());
         registry.register("commit_failures", "Commits that the disk or the database failed", self.failed.clone());
     }
@@ -60,6 +64,11 @@ impl CommitMetrics {
     /// Notes a checkpoint.
     pub(crate) fn checkpointed(&self, took: std::time::Duration) {
         self.checkpoints.observe(took.as_secs_f64());
+    }
+
+    /// Notes that commits wait for one.
+    pub(crate) fn held_up(&self) {
+        self.checkpoint_holds.inc();
     }
 
     pub(crate) fn failed(&self) {

@@ -3,11 +3,14 @@
 //!
 //! redb by itself writes some seventeen pages, scattered, for one payment. So commits are appended here, and the rows they
 //! change stay in memory ([`crate::memtable`]). When the log is full they are written into the database together, each as
-//! it was left last: a checkpoint; the log begins anew at its start. After a crash the rows are put into the database from
-//! here: they are whole values, not differences, so to put them twice is to put them once.
+//! it was left last: a checkpoint. After a crash the rows are put into the database from here: they are whole values, not
+//! differences, so to put them twice is to put them once.
 //!
-//! An entry's checksum covers that of the entry before it, and the first one's what the last checkpoint stored in the
-//! database: what an earlier round left in the file never passes for an entry of this one.
+//! The log has two files. While a checkpoint writes what one of them holds, commits go on in the other.
+//!
+//! An entry's checksum covers that of the entry before it, the first one's of a file that of the last of the other file, and
+//! the first one's of all what the last checkpoint stored in the database: what an earlier round left in a file never
+//! passes for an entry of this one.
 
 use std::cell::RefCell;
 
@@ -30,7 +33,7 @@ const CHAIN_LEN: usize = 16;
 const REMOVED: u32 = u32::MAX;
 
 /// The checksum of an entry, which the next one builds on.
-type Chain = [u8; CHAIN_LEN];
+pub(crate) type Chain = [u8; CHAIN_LEN];
 
 /// What a commit changes, row by row, in the form of the log.
 #[derive(Debug)]
@@ -80,15 +83,59 @@ fn put(bytes: &mut Vec<u8>, part: &[u8]) {
 /// The log and where it stands.
 #[derive(Debug)]
 pub(crate) struct Log {
-    file: Box<dyn StorageBackend>,
+    files: [LogFile; 2],
+    /// Which of them is written.
+    current: usize,
     /// The checksum of the newest entry; before the first, what the checkpoint stored.
     chain: Chain,
     /// Where the next entry goes, bytes.
     end: u64,
-    /// How long the file is, bytes.
-    length: u64,
-    /// How long the log gets before a checkpoint, bytes.
+    /// How long a file gets before a checkpoint, bytes.
     limit: u64,
+}
+
+#[derive(Debug)]
+struct LogFile {
+    backend: Box<dyn StorageBackend>,
+    /// Bytes.
+    length: u64,
+}
+
+impl LogFile {
+    fn of(backend: Box<dyn StorageBackend>) -> Result<Self, Fault> {
+        let length = backend.len()?;
+        Ok(Self { backend, length })
+    }
+
+    fn read(&self) -> Result<Vec<u8>, Fault> {
+        let mut bytes = vec![0; usize::try_from(self.length).map_err(std::io::Error::other)?];
+        self.backend.read(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn write(&mut self, offset: u64, entry: &[u8]) -> Result<(), Fault> {
+        let end = offset + entry.len() as u64;
+        if end > self.length {
+            let longer = end.next_multiple_of(GROWTH);
+            self.backend.set_len(longer)?;
+            // Blocks that were written before are not recorded anew by each sync.
+            let zeros = vec![0; usize::try_from(longer - self.length).map_err(std::io::Error::other)?];
+            self.backend.write(self.length, &zeros)?;
+            self.length = longer;
+        }
+        self.backend.write(offset, entry)?;
+        if !mutant!("commit-not-synced") {
+            self.backend.sync_data()?;
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self) -> Result<(), Fault> {
+        self.backend.set_len(0)?;
+        self.backend.sync_data()?;
+        self.length = 0;
+        Ok(())
+    }
 }
 
 impl Log {
@@ -96,30 +143,40 @@ impl Log {
     ///
     /// # Errors
     /// Those of the disk; [`Fault::Damaged`] where it holds what this program does not know.
-    pub(crate) fn recover(file: impl StorageBackend, limit: u64, database: &Database) -> Result<Self, Fault> {
-        let length = file.len()?;
+    pub(crate) fn recover(files: [Box<dyn StorageBackend>; 2], limit: u64, database: &Database) -> Result<Self, Fault> {
+        let [first, second] = files;
+        let files = [LogFile::of(first)?, LogFile::of(second)?];
         let chain = chain_of(&database.begin_read()?)?;
-        let mut log = Self { file: Box::new(file), chain, end: 0, length, limit };
-        let mut bytes = vec![0; usize::try_from(length).map_err(std::io::Error::other)?];
-        log.file.read(0, &mut bytes)?;
+        let mut log = Self { files, current: 0, chain, end: 0, limit };
         let transaction = database.begin_write()?;
         let mut tables = Tables::of(&transaction);
         let mut entries = 0_u64;
-        let mut rest = bytes.as_slice();
-        while let Some((changes, after)) = next_entry(&mut log.chain, rest).filter(|_| !mutant!("log-not-replayed")) {
-            replay(&mut tables, changes)?;
-            entries += 1;
-            rest = after;
+        for file in log.in_order()?.iter().filter(|_| !mutant!("log-not-replayed")) {
+            let mut rest = file.as_slice();
+            while let Some((changes, after)) = next_entry(&mut log.chain, rest) {
+                replay(&mut tables, changes)?;
+                entries += 1;
+                rest = after;
+            }
+            log.chain = turned(&log.chain);
         }
         drop(tables);
         if entries == 0 {
+            log.chain = chain;
             transaction.abort()?;
         } else {
             // What was read may never have reached the disk: a sync that failed leaves it in the system's memory.
-            log.checkpoint(transaction)?;
-            tracing::info!(entries, bytes = bytes.len() - rest.len(), "what the log held is in the database now");
+            begin_at(transaction, log.chain)?;
+            tracing::info!(entries, "what the log held is in the database now");
         }
         Ok(log)
+    }
+
+    /// Reads the files, first the one that begins where the last checkpoint ended.
+    fn in_order(&self) -> Result<[Vec<u8>; 2], Fault> {
+        let [first, second] = [self.files[0].read()?, self.files[1].read()?];
+        let is_second_first = next_entry(&mut self.chain.clone(), &second).is_some();
+        Ok(if is_second_first { [second, first] } else { [first, second] })
     }
 
     /// Says whether it is long enough for a checkpoint.
@@ -127,7 +184,12 @@ impl Log {
         self.end >= self.limit
     }
 
-    /// Says whether it holds nothing that the database does not.
+    /// Says whether it is this many quarters as long as a checkpoint takes.
+    pub(crate) const fn has_quarters(&self, quarters: u64) -> bool {
+        self.end >= self.limit / 4 * quarters
+    }
+
+    /// Says whether nothing was appended since it was turned.
     pub(crate) const fn is_empty(&self) -> bool {
         self.end == 0
     }
@@ -142,50 +204,40 @@ impl Log {
         let len = u32::try_from(entry.len() - HEAD_LEN).map_err(std::io::Error::other)?;
         entry[..LENGTH_LEN].copy_from_slice(&len.to_be_bytes());
         entry[LENGTH_LEN..HEAD_LEN].copy_from_slice(&chain);
-        let end = self.end + entry.len() as u64;
-        if end > self.length {
-            let longer = end.next_multiple_of(GROWTH);
-            self.file.set_len(longer)?;
-            // Blocks that were written before are not recorded anew by each sync.
-            let zeros = vec![0; usize::try_from(longer - self.length).map_err(std::io::Error::other)?];
-            self.file.write(self.length, &zeros)?;
-            self.length = longer;
-        }
-        self.file.write(self.end, &entry)?;
-        if !mutant!("commit-not-synced") {
-            self.file.sync_data()?;
-        }
-        (self.chain, self.end) = (chain, end);
+        self.files[self.current].write(self.end, &entry)?;
+        (self.chain, self.end) = (chain, self.end + entry.len() as u64);
         Ok(())
     }
 
-    /// Makes a transaction durable in the database, which holds all that the log does: the log begins anew.
-    ///
-    /// # Errors
-    /// Those of the disk; the log still holds what it held, and nothing more may be written.
-    pub(crate) fn checkpoint(&mut self, mut transaction: WriteTransaction) -> Result<(), Fault> {
-        let chain = checksum(&self.chain, b"checkpoint");
-        if !mutant!("log-chain-not-stored") {
-            transaction.open_table(META)?.insert(meta::LOG, chain.as_slice())?;
-        }
-        transaction.set_durability(Durability::Immediate)?;
-        // A file that says which of its pages are free opens at once after a crash. It costs a second sync, but seldom.
-        transaction.set_quick_repair(true);
-        transaction.commit()?;
-        (self.chain, self.end) = (chain, 0);
-        Ok(())
+    /// Goes on at the start of the other file, whose rows are all in the database; those of this one may go there now.
+    /// Returns where the log begins once they have ([`begin_at`]).
+    pub(crate) fn turn(&mut self) -> Chain {
+        (self.current, self.chain, self.end) = (1 - self.current, turned(&self.chain), 0);
+        self.chain
     }
 
-    /// Leaves no byte of a log that is empty.
+    /// Leaves no byte of a log whose rows are all in the database.
     ///
     /// # Errors
     /// Those of the disk.
     pub(crate) fn clear(&mut self) -> Result<(), Fault> {
-        self.file.set_len(0)?;
-        self.file.sync_data()?;
-        self.length = 0;
-        Ok(())
+        self.files.iter_mut().try_for_each(LogFile::clear)
     }
+}
+
+/// Makes a transaction durable in the database, which holds all that the log does up to its turn: there it begins now.
+///
+/// # Errors
+/// Those of the disk; the log still holds what it held, and nothing more may be written.
+pub(crate) fn begin_at(mut transaction: WriteTransaction, turn: Chain) -> Result<(), Fault> {
+    if !mutant!("log-chain-not-stored") {
+        transaction.open_table(META)?.insert(meta::LOG, turn.as_slice())?;
+    }
+    transaction.set_durability(Durability::Immediate)?;
+    // A file that says which of its pages are free opens at once after a crash. It costs a second sync, but seldom.
+    transaction.set_quick_repair(true);
+    transaction.commit()?;
+    Ok(())
 }
 
 /// Gives a copy of a store a log of its own: entries that follow the original do not follow the copy.
@@ -204,6 +256,11 @@ fn chain_of(snapshot: &ReadTransaction) -> Result<Chain, Fault> {
 fn read_chain(stored: Option<Vec<u8>>) -> Result<Chain, Fault> {
     let Some(bytes) = stored else { return Ok([0; CHAIN_LEN]) };
     bytes.try_into().map_err(|_| Fault::contradicted("meta", meta::LOG, "a checksum has 16 bytes"))
+}
+
+/// Returns what the first entry of a file builds on, after the last one of the other.
+fn turned(chain: &Chain) -> Chain {
+    checksum(chain, b"checkpoint")
 }
 
 fn checksum(before: &Chain, changes: &[u8]) -> Chain {

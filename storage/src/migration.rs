@@ -129,7 +129,10 @@ mod tests {
         let _lock = DirectoryLock::take(data.path()).unwrap();
         let before = fs::read(&path).unwrap();
         migrate(data.path(), &[note]).unwrap();
-        assert_eq!(names(data.path()), ["hivetill.lock", "hivetill.redb", "hivetill.redb.schema-1", "hivetill.wal"]);
+        assert_eq!(
+            names(data.path()),
+            ["hivetill.lock", "hivetill.redb", "hivetill.redb.schema-1", "hivetill.wal", "hivetill.wal2"]
+        );
         assert_eq!(fs::read(data.path().join("hivetill.redb.schema-1")).unwrap(), before);
         let database = directory::builder(0).open(&path).unwrap();
         let names = database.begin_read().unwrap().open_table(META).unwrap();
@@ -152,7 +155,7 @@ mod tests {
             let refusal = migrate(data.path(), &steps).unwrap_err();
             assert_eq!(matches!(refusal, OpenError::Unsound(_)), is_unsound, "{refusal}");
             assert_eq!(fs::read(&path).unwrap(), before);
-            assert_eq!(names(data.path()), ["hivetill.lock", "hivetill.redb", "hivetill.wal"]);
+            assert_eq!(names(data.path()), ["hivetill.lock", "hivetill.redb", "hivetill.wal", "hivetill.wal2"]);
         }
     }
 }

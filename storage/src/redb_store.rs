@@ -96,18 +96,19 @@ impl RedbStore {
         Self::over(database, log, Some(lock), options.mode, vault)
     }
 
-    /// Opens the store kept by two backends, such as the files of a simulated disk; empty ones become a new store. A
-    /// creation that was cut short leaves backends that count as empty.
+    /// Opens the store kept by backends, such as the files of a simulated disk; empty ones become a new store. A creation
+    /// that was cut short leaves backends that count as empty.
     ///
     /// # Errors
     /// See [`OpenError`].
     pub fn open_backends(
         database: impl StorageBackend,
-        log: impl StorageBackend,
+        logs: [impl StorageBackend; 2],
         options: Options,
     ) -> Result<Self, OpenError> {
-        let database = directory::open_backend(database, &log, options.cache_bytes)?;
-        let log = directory::recover(log, options.log_bytes, &database, Path::new("the backend"))?;
+        let logs = logs.map(|log| -> Box<dyn StorageBackend> { Box::new(log) });
+        let database = directory::open_backend(database, &logs, options.cache_bytes)?;
+        let log = directory::recover(logs, options.log_bytes, &database, Path::new("the backend"))?;
         Self::over(database, log, None, options.mode, Vault::default())
     }
 

@@ -26,8 +26,18 @@ impl Snapshot {
         Self { epoch: Arc::clone(&self.epoch), commit: Arc::new(*self.commit + 1) }
     }
 
+    /// Returns the same commit in another form of its epoch.
+    pub(crate) fn in_epoch(&self, epoch: Epoch) -> Self {
+        Self { epoch: Arc::new(epoch), commit: Arc::clone(&self.commit) }
+    }
+
     pub(crate) fn epoch(&self) -> &Epoch {
         &self.epoch
+    }
+
+    /// Returns its epoch, to be held without the commit.
+    pub(crate) fn share_epoch(&self) -> Arc<Epoch> {
+        Arc::clone(&self.epoch)
     }
 
     pub(crate) fn commit(&self) -> u64 {
@@ -35,7 +45,7 @@ impl Snapshot {
     }
 }
 
-/// The snapshots of an epoch that somebody may still read, and nobody else can begin to but the newest.
+/// The snapshots that somebody may still read, and nobody else can begin to but the newest.
 #[derive(Debug)]
 pub(crate) struct Held {
     newest: Snapshot,
@@ -44,7 +54,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Begins with the first of an epoch.
+    /// Begins with the first.
     pub(crate) const fn of(newest: Snapshot) -> Self {
         Self { newest, before: VecDeque::new() }
     }
@@ -58,6 +68,12 @@ impl Held {
     pub(crate) fn follow(&mut self, newest: Snapshot) {
         self.before.push_back(std::mem::replace(&mut self.newest, newest).commit);
         while self.before.pop_front_if(|commit| Arc::strong_count(commit) == 1).is_some() {}
+    }
+
+    /// Takes the newest in another form of its epoch, which is published already.
+    pub(crate) fn reform(&mut self, newest: Snapshot) {
+        debug_assert!(Arc::ptr_eq(&newest.commit, &self.newest.commit), "it is the same commit");
+        self.newest = newest;
     }
 
     /// Returns the oldest commit that somebody may read.
@@ -123,8 +139,10 @@ mod tests {
         Hold,
         /// The reader who has read longest ends.
         Release,
-        /// What was committed goes into the database.
-        Checkpoint,
+        /// A checkpoint begins: what was committed is frozen.
+        Freeze,
+        /// It is made.
+        Thaw,
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -133,7 +151,8 @@ mod tests {
             6 => rows.prop_map(Step::Commit),
             2 => Just(Step::Hold),
             1 => Just(Step::Release),
-            1 => Just(Step::Checkpoint),
+            1 => Just(Step::Freeze),
+            1 => Just(Step::Thaw),
         ];
         prop::collection::vec(step, 1..60)
     }
@@ -159,11 +178,15 @@ mod tests {
         held.follow(next);
     }
 
-    fn checkpoint(held: &mut Held, database: &Database) {
+    fn freeze(held: &mut Held) {
+        held.reform(held.newest().in_epoch(held.newest().epoch().freeze()));
+    }
+
+    fn thaw(held: &mut Held, database: &Database) {
         let transaction = database.begin_write().unwrap();
-        held.newest().epoch().write_back(&transaction).unwrap();
+        held.newest().epoch().write_frozen(&transaction).unwrap();
         transaction.commit().unwrap();
-        *held = Held::of(Snapshot::of(Epoch::begin(database).unwrap()));
+        held.reform(held.newest().in_epoch(held.newest().epoch().thaw(database).unwrap()));
     }
 
     /// Reads everything there is to read in every way there is, and in a range from both ends by turns.
@@ -208,13 +231,22 @@ mod tests {
             let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
             directory::create_schema(&database).unwrap();
             let mut held = Held::of(Snapshot::of(Epoch::begin(&database).unwrap()));
-            let (mut model, mut readers) = (Model::new(), VecDeque::new());
+            let (mut model, mut readers, mut is_frozen) = (Model::new(), VecDeque::new(), false);
             for step in steps {
                 match step {
                     Step::Commit(rows) => write(&mut held, &mut model, &rows),
                     Step::Hold => readers.push_back((held.newest().clone(), model.clone())),
                     Step::Release => drop(readers.pop_front()),
-                    Step::Checkpoint => checkpoint(&mut held, &database),
+                    Step::Freeze if is_frozen => {}
+                    Step::Freeze => {
+                        freeze(&mut held);
+                        is_frozen = true;
+                    }
+                    Step::Thaw if !is_frozen => {}
+                    Step::Thaw => {
+                        thaw(&mut held, &database);
+                        is_frozen = false;
+                    }
                 }
                 for (snapshot, then) in &readers {
                     check(snapshot, then, bounds, turns);

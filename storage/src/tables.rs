@@ -153,10 +153,21 @@ macro_rules! tables {
                 Ok(Self { $($field: Layers::over(transaction.open_table($constant)?),)+ })
             }
 
-            /// Writes what was committed since the checkpoint into the database.
-            pub(crate) fn write_back(&self, transaction: &WriteTransaction) -> Result<(), Fault> {
-                $(self.$field.write_back(transaction, $constant)?;)+
+            /// Goes on so that what was committed until now can be written into the database.
+            pub(crate) fn freeze(&self) -> Self {
+                Self { $($field: self.$field.freeze(),)+ }
+            }
+
+            /// Writes what was committed before it was frozen into the database.
+            pub(crate) fn write_frozen(&self, transaction: &WriteTransaction) -> Result<(), Fault> {
+                $(self.$field.write_frozen(transaction, $constant)?;)+
                 Ok(())
+            }
+
+            /// Goes on with what the database holds since, in which what was frozen is.
+            pub(crate) fn thaw(&self, database: &Database) -> Result<Self, Fault> {
+                let transaction = database.begin_read()?;
+                Ok(Self { $($field: self.$field.thaw(transaction.open_table($constant)?),)+ })
             }
         }
 

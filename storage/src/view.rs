@@ -1,4 +1,5 @@
-//! A table as one commit left it: what the last checkpoint stored, and over it what was committed since.
+//! A table as one commit left it: what the last checkpoint stored, over it what the next one is writing into the database, and
+//! over that what was committed since.
 
 use std::{
     borrow::Borrow,
@@ -19,14 +20,26 @@ use crate::{
 
 /// A table since a checkpoint.
 pub(crate) struct Layers<K: Key + 'static, V: Value + 'static> {
-    stored: ReadOnlyTable<K, V>,
-    recent: MemTable<K>,
+    stored: Arc<ReadOnlyTable<K, V>>,
+    /// What the checkpoint that is being made writes: nothing changes it any more.
+    frozen: Option<Arc<MemTable<K>>>,
+    recent: Arc<MemTable<K>>,
 }
 
 impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
     /// Begins with what a checkpoint stored.
     pub(crate) fn over(stored: ReadOnlyTable<K, V>) -> Self {
-        Self { stored, recent: MemTable::default() }
+        Self { stored: Arc::new(stored), frozen: None, recent: Arc::default() }
+    }
+
+    /// Returns the same table, of which the next commits change nothing that was committed so far: a checkpoint can write it.
+    pub(crate) fn freeze(&self) -> Self {
+        Self { stored: Arc::clone(&self.stored), frozen: Some(Arc::clone(&self.recent)), recent: Arc::default() }
+    }
+
+    /// Returns the same table over what that checkpoint stored.
+    pub(crate) fn thaw(&self, stored: ReadOnlyTable<K, V>) -> Self {
+        Self { stored: Arc::new(stored), frozen: None, recent: Arc::clone(&self.recent) }
     }
 
     /// Returns the table as a commit left it.
@@ -39,17 +52,24 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
         self.recent.len()
     }
 
-    /// Writes what was committed into the table it belongs to, in the order of the keys.
-    pub(crate) fn write_back(
+    /// Returns what is in memory, the newest first.
+    fn memory(&self) -> impl DoubleEndedIterator<Item = &MemTable<K>> {
+        std::iter::once(&self.recent).chain(&self.frozen).map(|table| &**table)
+    }
+
+    fn is_stored(&self, key: &[u8]) -> Result<bool, StorageError> {
+        Ok(self.stored.get(K::from_bytes(key))?.is_some())
+    }
+
+    /// Writes what is frozen into the table it belongs to, in the order of the keys.
+    pub(crate) fn write_frozen(
         &self,
         transaction: &WriteTransaction,
         definition: TableDefinition<'static, K, V>,
     ) -> Result<(), Fault> {
-        if self.recent.is_empty() {
-            return Ok(());
-        }
+        let Some(frozen) = self.frozen.as_ref().filter(|frozen| !frozen.is_empty()) else { return Ok(()) };
         let mut table = transaction.open_table(definition)?;
-        self.recent.each(|key, value| {
+        frozen.each(|key, value| {
             let key = K::from_bytes(key);
             match value {
                 Some(value) => drop(table.insert(key, V::from_bytes(value))?),
@@ -75,15 +95,17 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
 
     /// Removes a row, with the commit that is being made.
     pub(crate) fn remove(&self, by: Writing, key: &[u8]) -> Result<(), StorageError> {
-        let is_stored = self.layers.stored.get(K::from_bytes(key))?.is_some();
-        self.layers.recent.remove(by, RowKey::of(key), is_stored);
+        let row = RowKey::of(key);
+        let is_below = |frozen: &Arc<MemTable<K>>| frozen.get(self.commit, &row).is_some();
+        let is_stored = self.layers.frozen.as_ref().is_some_and(is_below) || self.layers.is_stored(key)?;
+        self.layers.recent.remove(by, row, is_stored);
         Ok(())
     }
 
     /// Returns a row's value.
     pub(crate) fn get<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, StorageError> {
         let row = RowKey::of(K::as_bytes(key.borrow()).as_ref());
-        match self.layers.recent.get(self.commit, &row) {
+        match self.layers.memory().find_map(|table| table.get(self.commit, &row)) {
             Some(change) => Ok(change.map(Found::Recent)),
             None => Ok(self.layers.stored.get(key)?.map(Found::Stored)),
         }
@@ -98,7 +120,7 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
         let keys = KeyRange { low: bound(range.start_bound()), high: bound(range.end_bound()) };
         Ok(Range {
             stored: Side::of(self.layers.stored.range(range)?),
-            recent: Side::of(Recent { table: &self.layers.recent, commit: self.commit, rest: keys }),
+            recent: Side::of(Recent { layers: self.layers, commit: self.commit, rest: keys }),
         })
     }
 
@@ -121,8 +143,8 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
     pub(crate) fn len(&self) -> Result<u64, StorageError> {
         let mut len = self.layers.stored.len()?;
         let everything = KeyRange { low: Bound::Unbounded, high: Bound::Unbounded };
-        for (key, change) in (Recent { table: &self.layers.recent, commit: self.commit, rest: everything }) {
-            let was_there = self.layers.stored.get(K::from_bytes(key.bytes()))?.is_some();
+        for (key, change) in (Recent { layers: self.layers, commit: self.commit, rest: everything }) {
+            let was_there = self.layers.is_stored(key.bytes())?;
             len = len + u64::from(change.is_some()) - u64::from(was_there);
         }
         Ok(len)
@@ -133,7 +155,7 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
 pub(crate) enum Found<T: Value + 'static> {
     /// Where the database keeps it.
     Stored(AccessGuard<'static, T>),
-    /// Committed since the checkpoint.
+    /// In memory, committed since the checkpoint.
     Recent(Arc<[u8]>),
 }
 
@@ -151,7 +173,7 @@ impl<T: Value + 'static> Found<T> {
 pub(crate) enum FoundKey<K: Key + 'static> {
     /// Where the database keeps it.
     Stored(AccessGuard<'static, K>),
-    /// Committed since the checkpoint.
+    /// In memory, committed since the checkpoint.
     Recent(RowKey<K>),
 }
 
@@ -170,26 +192,30 @@ pub(crate) type Row<K, V> = (FoundKey<K>, Found<V>);
 
 /// The rows of a range that were committed since the checkpoint; each is looked for when it is asked for, so that nobody
 /// who commits waits for somebody who reads.
-struct Recent<'s, K: Key + 'static> {
-    table: &'s MemTable<K>,
+struct Recent<'s, K: Key + 'static, V: Value + 'static> {
+    layers: &'s Layers<K, V>,
     commit: u64,
     /// What was not looked for yet.
     rest: KeyRange<K>,
 }
 
-impl<K: Key + 'static> Iterator for Recent<'_, K> {
+impl<K: Key + 'static, V: Value + 'static> Iterator for Recent<'_, K, V> {
     type Item = (RowKey<K>, Change);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, change) = self.table.first(self.commit, &self.rest)?;
+        // Of equals the first is taken: the newest.
+        let firsts = self.layers.memory().filter_map(|table| table.first(self.commit, &self.rest));
+        let (key, change) = firsts.min_by(|(one, _), (other, _)| one.cmp(other))?;
         self.rest.low = Bound::Excluded(key.clone());
         Some((key, change))
     }
 }
 
-impl<K: Key + 'static> DoubleEndedIterator for Recent<'_, K> {
+impl<K: Key + 'static, V: Value + 'static> DoubleEndedIterator for Recent<'_, K, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let (key, change) = self.table.last(self.commit, &self.rest)?;
+        // Of equals the last is taken: the newest again.
+        let lasts = self.layers.memory().rev().filter_map(|table| table.last(self.commit, &self.rest));
+        let (key, change) = lasts.max_by(|(one, _), (other, _)| one.cmp(other))?;
         self.rest.high = Bound::Excluded(key.clone());
         Some((key, change))
     }
@@ -237,7 +263,7 @@ enum End {
 /// The rows of a range as a commit left them.
 pub(crate) struct Range<'s, K: Key + 'static, V: Value + 'static> {
     stored: Side<redb::Range<'static, K, V>>,
-    recent: Side<Recent<'s, K>>,
+    recent: Side<Recent<'s, K, V>>,
 }
 
 impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {

@@ -27,12 +27,12 @@ pub(crate) enum Trouble {
     None,
 }
 
-/// A disk that forgets what was not synced. It holds the two files of a store.
+/// A disk that forgets what was not synced. It holds the files of a store.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk(Arc<Mutex<State>>);
 
-/// The bytes of both files: the database, the log.
-pub(crate) type Image = [Vec<u8>; 2];
+/// The bytes of the files: the database, the two of the log.
+pub(crate) type Image = [Vec<u8>; 3];
 
 /// One of the files.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct File {
 
 #[derive(Debug)]
 struct State {
-    files: [Contents; 2],
+    files: [Contents; 3],
     operations: u64,
     trouble: Trouble,
 }
@@ -79,8 +79,8 @@ impl Disk {
     }
 
     pub(crate) fn open_with(&self, options: Options) -> Result<RedbStore, OpenError> {
-        let [database, log] = [0, 1].map(|index| File { disk: self.clone(), index });
-        RedbStore::open_backends(database, log, options)
+        let [database, logs @ ..] = [0, 1, 2].map(|index| File { disk: self.clone(), index });
+        RedbStore::open_backends(database, logs, options)
     }
 
     pub(crate) fn operations(&self) -> u64 {
@@ -230,9 +230,14 @@ struct GateState {
 impl Gate {
     /// Opens a store behind the gate, which has a writer thread and room for `queue` batches.
     pub(crate) fn open(&self, queue: usize) -> RedbStore {
-        let [database, log] = [0, 1].map(|_| Gated { memory: InMemoryBackend::new(), gate: self.clone() });
         let options = Options { mode: CommitMode::Thread { queue }, ..Options::default() };
-        RedbStore::open_backends(database, log, options).unwrap()
+        self.open_before(self, options)
+    }
+
+    /// Opens a store whose database is behind this gate, and whose log is behind another.
+    pub(crate) fn open_before(&self, log: &Self, options: Options) -> RedbStore {
+        let behind = |gate: &Self| Gated { memory: InMemoryBackend::new(), gate: gate.clone() };
+        RedbStore::open_backends(behind(self), [behind(log), behind(log)], options).unwrap()
     }
 
     pub(crate) fn shut(&self) {
@@ -253,11 +258,16 @@ impl Gate {
     /// Waits until a sync is held up.
     pub(crate) async fn somebody_waits(&self) {
         let waits = async {
-            while self.state().waiting == 0 {
+            while !self.has_somebody() {
                 tokio::task::yield_now().await;
             }
         };
         tokio::time::timeout(Duration::from_secs(10), waits).await.expect("a sync comes to the gate");
+    }
+
+    /// Says whether a sync is held up.
+    pub(crate) fn has_somebody(&self) -> bool {
+        self.state().waiting > 0
     }
 
     pub(crate) fn syncs(&self) -> usize {

@@ -6,19 +6,27 @@ use std::{
 };
 
 use engine::webhook::Outcome;
-use storage::{Batch, FILE_NAME, Idle, NewStore, Options, PaymentQuery, RedbStore, Store, Write};
+use futures_util::future::{Either, select};
+use storage::{
+    Batch, CommitError, CommitMode, FILE_NAME, Idle, NewStore, Options, PaymentQuery, RedbStore, Store, Write,
+};
 
-use crate::samples::*;
+use crate::{disk::Gate, samples::*};
 
+/// The file of the log that is written first.
 fn log(data: &Path) -> PathBuf {
-    data.join("hivetill.wal")
+    logs(data)[0].clone()
+}
+
+fn logs(data: &Path) -> [PathBuf; 2] {
+    ["hivetill.wal", "hivetill.wal2"].map(|name| data.join(name))
 }
 
 /// Copies the files of a store that is open and at rest: what a kill leaves.
 fn after_a_kill(data: &Path) -> tempfile::TempDir {
     let left = tempfile::tempdir().unwrap();
-    for file in [data.join(FILE_NAME), log(data)] {
-        fs::copy(&file, left.path().join(file.file_name().unwrap())).unwrap();
+    for file in [data.join(FILE_NAME)].iter().chain(&logs(data)) {
+        fs::copy(file, left.path().join(file.file_name().unwrap())).unwrap();
     }
     left
 }
@@ -97,37 +105,118 @@ async fn a_log_ends_where_an_entry_is_not_whole() {
     }
 }
 
-#[tokio::test]
-async fn a_full_log_gives_way_to_the_database_and_begins_anew() {
-    let data = tempfile::tempdir().unwrap();
-    let store = RedbStore::open(data.path(), Options { log_bytes: 16 * 1024, ..INLINE }).unwrap();
-    let mut of_the_first_round = Vec::new();
-    for number in 1..=60 {
-        fill(&store, number..=number).await;
-        if number == 3 {
-            of_the_first_round = fs::read(log(data.path())).unwrap();
-        }
-        if number % 7 == 0 {
-            let left = after_a_kill(data.path());
-            assert_eq!(payments_left(left.path()).await, number);
-        }
-    }
-    assert_eq!(fs::metadata(log(data.path())).unwrap().len(), 64 * 1024, "it never grew beyond its first piece");
+/// Returns what a figure of the store is.
+fn told(store: &RedbStore, figure: &str) -> u64 {
     let mut registry = prometheus_client::registry::Registry::default();
     store.commit_metrics().register(&mut registry);
     let mut told = String::new();
     prometheus_client::encoding::text::encode(&mut told, &registry).unwrap();
-    let count = told.lines().find_map(|line| line.strip_prefix("checkpoint_seconds_count ")).unwrap();
-    assert!(count.parse::<u32>().unwrap() >= 3, "{count} checkpoints were told of");
+    let value = told.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("there is no {figure}")).parse().unwrap()
+}
+
+/// Returns how many payments are left when the files of the log with these indices are emptied.
+async fn payments_without(data: &Path, files: &[usize]) -> u64 {
+    let left = after_a_kill(data);
+    for file in files {
+        fs::write(&logs(left.path())[*file], b"").unwrap();
+    }
+    payments_left(left.path()).await
+}
+
+#[tokio::test]
+async fn a_full_log_gives_way_to_the_database_and_its_files_take_turns() {
+    let data = tempfile::tempdir().unwrap();
+    let store = RedbStore::open(data.path(), Options { log_bytes: 16 * 1024, ..INLINE }).unwrap();
+    let mut of_earlier_rounds = Vec::new();
+    let mut needs = [false; 4];
+    for number in 1..=60 {
+        fill(&store, number..=number).await;
+        assert_eq!(payments_left(after_a_kill(data.path()).path()).await, number);
+        if number % 4 == 0 {
+            let [first, second] =
+                [payments_without(data.path(), &[0]).await, payments_without(data.path(), &[1]).await];
+            needs[usize::from(first < number) + 2 * usize::from(second < number)] = true;
+        }
+        if number == 20 {
+            of_earlier_rounds = logs(data.path()).map(|file| fs::read(file).unwrap()).to_vec();
+        }
+    }
+    assert_eq!(
+        needs[1..],
+        [true; 3],
+        "now the first file, now the second, and at times both held what was nowhere else"
+    );
+    let lengths = logs(data.path()).map(|file| fs::metadata(file).unwrap().len());
+    assert_eq!(lengths, [64 * 1024; 2], "they never grew beyond their first piece");
+    let count = told(&store, "checkpoint_seconds_count");
+    assert!(count >= 3, "{count} checkpoints were told of");
+    assert_eq!(told(&store, "checkpoint_holds_total"), 0);
     // What an earlier round wrote is no part of this one, however whole it is.
     let left = after_a_kill(data.path());
-    let checkpointed = {
-        fs::write(log(left.path()), b"").unwrap();
-        payments_left(left.path()).await
+    for (file, bytes) in logs(left.path()).iter().zip(of_earlier_rounds) {
+        fs::write(file, bytes).unwrap();
+    }
+    assert_eq!(payments_left(left.path()).await, payments_without(data.path(), &[0, 1]).await);
+}
+
+/// A log that takes hundreds of payments until it is full.
+const BESIDE: Options = Options { log_bytes: 256 * 1024, mode: CommitMode::Thread { queue: 100 }, ..INLINE };
+
+/// Commits payments until a sync is held up; returns how many.
+async fn create_until_somebody_waits_at(gate: &Gate, store: &RedbStore) -> u64 {
+    for number in 1..10_000 {
+        store.commit(create(&payment(1, number))).await.unwrap();
+        if gate.has_somebody() {
+            return number;
+        }
+    }
+    panic!("no sync was held up");
+}
+
+#[tokio::test]
+async fn commits_go_on_beside_a_checkpoint_until_memory_would_fill_with_them() {
+    let (disk, log) = (Gate::default(), Gate::default());
+    let store = disk.open_before(&log, BESIDE);
+    disk.shut();
+    let begun_at = create_until_somebody_waits_at(&disk, &store).await;
+    // The checkpoint is held up, and nobody notices.
+    let mut count = begun_at + 20;
+    for number in begun_at + 1..=count {
+        store.commit(create(&payment(1, number))).await.unwrap();
+    }
+    assert_eq!(payments_in(&store).await, count);
+    let held_up = async {
+        while told(&store, "checkpoint_holds_total") == 0 {
+            tokio::task::yield_now().await;
+        }
     };
-    let left = after_a_kill(data.path());
-    fs::write(log(left.path()), of_the_first_round).unwrap();
-    assert_eq!(payments_left(left.path()).await, checkpointed);
+    let mut held_up = Box::pin(held_up);
+    let waiting = loop {
+        assert!(count < 10_000, "commits are never held up");
+        count += 1;
+        match select(store.commit(create(&payment(1, count))), &mut held_up).await {
+            Either::Left((outcome, _)) => outcome.unwrap(),
+            Either::Right(((), waiting)) => break waiting,
+        }
+    };
+    disk.let_through();
+    waiting.await.unwrap();
+    assert_eq!(payments_in(&store).await, count);
+    store.close().await;
+    assert_eq!(store.failure(), None);
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_fails_is_told_at_once() {
+    let (disk, log) = (Gate::default(), Gate::default());
+    let store = disk.open_before(&log, BESIDE);
+    disk.shut();
+    create_until_somebody_waits_at(&disk, &store).await;
+    disk.break_down();
+    assert!(store.failed().await.contains("the disk failed"));
+    let outcome = store.commit(create(&payment(1, 9_999))).await;
+    assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -137,8 +226,10 @@ async fn a_closed_store_is_whole_without_its_log() {
     fill(&store, 1..=3).await;
     store.close().await;
     drop(store);
-    assert_eq!(fs::metadata(log(data.path())).unwrap().len(), 0);
-    fs::remove_file(log(data.path())).unwrap();
+    for log in logs(data.path()) {
+        assert_eq!(fs::metadata(&log).unwrap().len(), 0);
+        fs::remove_file(log).unwrap();
+    }
     assert_eq!(payments_left(data.path()).await, 3);
 }
 

@@ -195,6 +195,6 @@ pub(crate) const INLINE: Options = Options { cache_bytes: 1 << 20, log_bytes: 40
 
 /// A store in memory that commits in the caller's task.
 pub(crate) fn in_memory() -> RedbStore {
-    let [database, log] = [0, 1].map(|_| redb::backends::InMemoryBackend::new());
-    RedbStore::open_backends(database, log, INLINE).unwrap()
+    let [database, logs @ ..] = [(); 3].map(|()| redb::backends::InMemoryBackend::new());
+    RedbStore::open_backends(database, logs, INLINE).unwrap()
 }

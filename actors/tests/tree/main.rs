@@ -31,7 +31,9 @@ use world::{BEGIN, World, draft, name, transfer};
 
 pub(crate) fn store() -> Arc<dyn Store> {
     let options = Options { mode: CommitMode::Inline, ..Options::default() };
-    Arc::new(RedbStore::open_backends(InMemoryBackend::new(), InMemoryBackend::new(), options).unwrap())
+    Arc::new(
+        RedbStore::open_backends(InMemoryBackend::new(), [(); 2].map(|()| InMemoryBackend::new()), options).unwrap(),
+    )
 }
 
 #[tokio::test(start_paused = true)]
