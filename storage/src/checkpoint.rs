@@ -78,7 +78,7 @@ impl Underway {
     /// comes a little later than it could, as one beside it would.
     pub(crate) const fn patience(&self) -> u64 {
         match self {
-            Self::Beside(_) => 16,
+            Self::Beside(_) => 8,
             Self::Due(_) => 1,
         }
     }

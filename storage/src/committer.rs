@@ -68,7 +68,7 @@ pub(crate) struct Committer {
 #[derive(Debug)]
 enum Route {
     Thread { queue: Option<mpsc::Sender<Message>>, thread: Mutex<Option<JoinHandle<()>>>, shared: Arc<Shared> },
-    Inline(Mutex<Option<Writer>>),
+    Inline(Box<Mutex<Option<Writer>>>),
 }
 
 /// The writer, for the thread that has it as its task, and for who comes alone.
@@ -120,7 +120,7 @@ impl Committer {
             last_took: Duration::MAX,
         };
         let route = match mode {
-            CommitMode::Inline => Route::Inline(Mutex::new(Some(writer))),
+            CommitMode::Inline => Route::Inline(Box::new(Mutex::new(Some(writer)))),
             CommitMode::Thread { queue } => {
                 let (sender, receiver) = mpsc::channel(queue.max(1));
                 writer.wake = Some(sender.downgrade());

@@ -53,7 +53,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 64 * 1024 * 1024, log_bytes: 4 * 1024 * 1024, mode: CommitMode::default() }
+        Self { cache_bytes: 64 * 1024 * 1024, log_bytes: 16 * 1024 * 1024, mode: CommitMode::default() }
     }
 }
 
