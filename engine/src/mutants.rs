@@ -33,6 +33,8 @@ mutants! {
     "commit-not-synced": "a commit is acknowledged before it is on disk";
     "log-not-replayed": "what was synced to the log is forgotten when the process starts again";
     "log-chain-not-stored": "a checkpoint does not say where the log begins anew";
+    "turned-log-not-read": "of the log's two files only the one that begins it is read after a crash";
+    "frozen-rows-unseen": "what a checkpoint is writing is not read meanwhile";
     "checkpoint-keeps-removed": "a checkpoint leaves the rows in the database that were removed since the last one";
     "event-without-delivery": "an event is kept and never put into the outbox";
     "deadline-not-indexed": "sessions are not found when they are due";
