@@ -354,6 +354,7 @@ impl Writer {
             underway.outcome().or_else(|| is_pressing(underway).then(|| underway.wait(&self.metrics)))
         });
         if let Some(outcome) = outcome {
+            self.underway = None;
             outcome.and_then(|()| self.take_over())?;
         }
         if self.underway.is_none() && self.log.is_full() {
@@ -381,21 +382,24 @@ impl Writer {
         let thawed = self.held.newest().in_epoch(self.held.newest().epoch().thaw(&self.database)?);
         self.newest.publish(thawed.clone());
         self.held.reform(thawed);
-        self.underway = None;
         Ok(())
     }
 
-    /// Leaves the whole store in the database, so that the next start has nothing to put right.
+    /// Leaves the whole store in the database, so that the next start has nothing to put right, and nobody at work on it.
     fn finish(&mut self) {
-        if self.health.failure().is_none()
-            && let Err(fault) = self.fold_log()
-        {
+        let underway = self.underway.take();
+        if self.health.failure().is_some() {
+            if let Some(Underway::Beside(outcome)) = underway {
+                // It may fail, too; it is over.
+                let _ = outcome.recv();
+            }
+        } else if let Err(fault) = self.fold_log(underway) {
             tracing::warn!(%fault, "the log was left as it is: the next start reads it");
         }
     }
 
-    fn fold_log(&mut self) -> Result<(), Fault> {
-        if let Some(underway) = self.underway.take() {
+    fn fold_log(&mut self, underway: Option<Underway>) -> Result<(), Fault> {
+        if let Some(underway) = underway {
             underway.wait(&self.metrics).and_then(|()| self.take_over())?;
         }
         if !self.log.is_empty() {
