@@ -52,11 +52,18 @@ impl Metrics {
     /// Serves them on `listener` until `stop` is done. A scrape that is under way then is cut off.
     pub fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         let registry = Arc::new(self.0);
-        let show = warp::method().and(warp::path::full()).map(move |method: Method, path: FullPath| {
-            match (method, path.as_str()) {
-                (Method::GET | Method::HEAD, "/metrics") => page(&registry),
-                (_, "/metrics") => refusal(StatusCode::METHOD_NOT_ALLOWED),
-                _ => refusal(StatusCode::NOT_FOUND),
+        let show = warp::method().and(warp::path::full()).then(move |method: Method, path: FullPath| {
+            let registry = Arc::clone(&registry);
+            async move {
+                match (method, path.as_str()) {
+                    (Method::GET | Method::HEAD, "/metrics") => {
+                        // Rows are counted for it, for longer than a thread of the runtime can be spared.
+                        let page = tokio::task::spawn_blocking(move || page(&registry)).await;
+                        page.unwrap_or_else(|_| refusal(StatusCode::INTERNAL_SERVER_ERROR))
+                    }
+                    (_, "/metrics") => refusal(StatusCode::METHOD_NOT_ALLOWED),
+                    _ => refusal(StatusCode::NOT_FOUND),
+                }
             }
         });
         let served = warp::serve(show).incoming(listener).run();

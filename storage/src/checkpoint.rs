@@ -96,13 +96,18 @@ impl Underway {
     }
 
     /// Waits for its end, or makes it; returns how it went.
-    pub(crate) fn wait(&self, metrics: &CommitMetrics) -> Result<(), Fault> {
+    pub(crate) fn wait(&self) -> Result<(), Fault> {
         match self {
-            Self::Beside(outcome) => {
-                metrics.held_up();
-                outcome.recv().unwrap_or_else(|_| Err(gone()))
-            }
+            Self::Beside(outcome) => outcome.recv().unwrap_or_else(|_| Err(gone())),
             Self::Due(checkpoint) => checkpoint.make(),
+        }
+    }
+
+    /// Waits for the end of one that is not the writer's, and returns why it failed.
+    pub(crate) fn failure(self) -> Option<Fault> {
+        match self {
+            Self::Beside(_) => self.wait().err(),
+            Self::Due(_) => None,
         }
     }
 }

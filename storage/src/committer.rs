@@ -86,7 +86,7 @@ const QUICK: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 enum Message {
     Commit(Prepared, oneshot::Sender<Result<(), CommitError>>),
-    /// The log is full, or a checkpoint is made.
+    /// A checkpoint is made.
     Tend,
     /// The sender is let go of when everything is written.
     Close(oneshot::Sender<()>),
@@ -164,7 +164,7 @@ impl Committer {
             Route::Inline(writer) => self.write(writer, vec![batch]).pop().expect("a writer answers every batch"),
             Route::Thread { queue, shared, .. } => {
                 let queue = queue.as_ref().expect("the queue is taken only when the store is dropped");
-                let batch = match write_alone(queue, shared, batch) {
+                let batch = match write_alone(shared, batch) {
                     Ok(outcome) => return outcome,
                     Err(batch) => batch,
                 };
@@ -226,9 +226,13 @@ impl Committer {
 /// Waits for the writer, so that whoever drops the store may open it again.
 impl Drop for Committer {
     fn drop(&mut self) {
-        if let Route::Thread { queue, thread, .. } = &mut self.route {
+        if let Route::Thread { queue, thread, shared } = &mut self.route {
             drop(queue.take());
             join(thread);
+            // It is here still where the thread panicked.
+            if let Some(mut writer) = unpoisoned(&shared.writer).take() {
+                writer.finish();
+            }
         }
     }
 }
@@ -268,28 +272,22 @@ struct Writer {
 
 /// Writes a batch in the caller's thread, if it comes alone, the last commit was of one batch, too, and quick, and the
 /// runtime has another thread to go on with; returns it otherwise.
-fn write_alone(
-    queue: &mpsc::Sender<Message>,
-    shared: &Shared,
-    batch: Prepared,
-) -> Result<Result<(), CommitError>, Prepared> {
+fn write_alone(shared: &Shared, batch: Prepared) -> Result<Result<(), CommitError>, Prepared> {
     let has_company = shared.before.load(Ordering::SeqCst) > 0;
     let has_other_workers = || Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() > 1);
     if has_company || !has_other_workers() {
         return Err(batch);
     }
     let Ok(mut writer) = shared.writer.try_lock() else { return Err(batch) };
-    let Some(writer) = writer.as_mut().filter(|writer| writer.last_group == 1 && writer.last_took < QUICK) else {
-        return Err(batch);
-    };
-    let outcome = writer.commit(vec![batch]).pop().expect("a writer answers every batch");
-    if writer.log.is_full() {
-        let _ = queue.try_send(Message::Tend);
+    let is_quick = |writer: &&mut Writer| writer.last_group == 1 && writer.last_took < QUICK;
+    // What is due is for the thread, which sees to it after the next commit.
+    match writer.as_mut().filter(|writer| is_quick(writer) && !writer.is_checkpoint_due()) {
+        Some(writer) => Ok(writer.commit(vec![batch]).pop().expect("a writer answers every batch")),
+        None => Err(batch),
     }
-    Ok(outcome)
 }
 
-/// Sends the writer's thread to its checkpoint. Where the queue is full the thread has work and looks after that.
+/// Tells the writer's thread that a checkpoint is made. Where the queue is full the thread has work and looks after that.
 fn wake(queue: &mpsc::WeakSender<Message>) {
     if let Some(queue) = queue.upgrade() {
         let _ = queue.try_send(Message::Tend);
@@ -349,15 +347,14 @@ impl Writer {
     }
 
     fn see_to_checkpoint(&mut self) -> Result<(), Fault> {
-        let is_pressing = |underway: &Underway| self.log.has_quarters(underway.patience());
-        let outcome = self.underway.as_ref().and_then(|underway| {
-            underway.outcome().or_else(|| is_pressing(underway).then(|| underway.wait(&self.metrics)))
-        });
-        if let Some(outcome) = outcome {
-            self.underway = None;
-            outcome.and_then(|()| self.take_over())?;
+        if let Some(underway) = &self.underway {
+            let outcome = underway.outcome().or_else(|| self.is_checkpoint_due().then(|| self.wait_for(underway)));
+            if let Some(outcome) = outcome {
+                self.underway = None;
+                outcome.and_then(|()| self.take_over())?;
+            }
         }
-        if self.underway.is_none() && self.log.is_full() {
+        if self.underway.is_none() && self.is_checkpoint_due() {
             let checkpoint = self.freeze();
             self.underway = Some(match self.wake.clone() {
                 Some(queue) => Underway::beside(checkpoint, Arc::clone(&self.health), move || wake(&queue)),
@@ -367,21 +364,33 @@ impl Writer {
         Ok(())
     }
 
+    /// Says whether a checkpoint is to be begun, or to be waited for.
+    fn is_checkpoint_due(&self) -> bool {
+        self.log.is_filled(self.underway.as_ref().map_or(4, Underway::patience))
+    }
+
+    fn wait_for(&self, underway: &Underway) -> Result<(), Fault> {
+        if self.wake.is_some() {
+            self.metrics.held_up();
+        }
+        underway.wait()
+    }
+
     /// Leaves what was committed until now to a checkpoint, and goes on in the other file of the log.
     fn freeze(&mut self) -> Checkpoint {
-        let frozen = self.held.newest().in_epoch(self.held.newest().epoch().freeze());
-        let epoch = frozen.share_epoch();
+        let frozen = self.held.freeze();
         self.newest.publish(frozen.clone());
-        self.held.reform(frozen);
-        let turn = self.log.turn();
-        Checkpoint { database: Arc::clone(&self.database), epoch, turn, metrics: self.metrics.clone() }
+        Checkpoint {
+            database: Arc::clone(&self.database),
+            epoch: frozen.share_epoch(),
+            turn: self.log.turn(),
+            metrics: self.metrics.clone(),
+        }
     }
 
     /// Reads from the database from now on what a checkpoint has written there.
     fn take_over(&mut self) -> Result<(), Fault> {
-        let thawed = self.held.newest().in_epoch(self.held.newest().epoch().thaw(&self.database)?);
-        self.newest.publish(thawed.clone());
-        self.held.reform(thawed);
+        self.newest.publish(self.held.thaw(&self.database)?.clone());
         Ok(())
     }
 
@@ -389,10 +398,8 @@ impl Writer {
     fn finish(&mut self) {
         let underway = self.underway.take();
         if self.health.failure().is_some() {
-            if let Some(Underway::Beside(outcome)) = underway {
-                // It may fail, too; it is over.
-                let _ = outcome.recv();
-            }
+            // It may fail, too; it is over.
+            let _ = underway.and_then(Underway::failure);
         } else if let Err(fault) = self.fold_log(underway) {
             tracing::warn!(%fault, "the log was left as it is: the next start reads it");
         }
@@ -400,7 +407,7 @@ impl Writer {
 
     fn fold_log(&mut self, underway: Option<Underway>) -> Result<(), Fault> {
         if let Some(underway) = underway {
-            underway.wait(&self.metrics).and_then(|()| self.take_over())?;
+            underway.wait().and_then(|()| self.take_over())?;
         }
         if !self.log.is_empty() {
             self.freeze().make()?;
@@ -420,7 +427,11 @@ impl Writer {
         if self.health.failure().is_none() {
             match self.transact(batches) {
                 Ok(outcomes) => return outcomes,
-                Err(fault) => self.fail(&fault),
+                Err(fault) => {
+                    // A disk that has failed a checkpoint says no more than that it has failed to whoever asks next.
+                    let first = self.underway.take().and_then(Underway::failure);
+                    self.fail(&first.unwrap_or(fault));
+                }
             }
         }
         (0..count).map(|_| Err(self.health.unknown())).collect()

@@ -77,7 +77,7 @@ impl CommitMetrics {
 }
 
 /// How much a store holds. The database keeps every figure as of its last checkpoint; each row that was committed since is
-/// looked up, some milliseconds at most.
+/// looked up, which takes some tenths of a second where the log is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
     /// Payments.

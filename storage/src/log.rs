@@ -180,13 +180,8 @@ impl Log {
         Ok(if is_second_first { [second, first] } else { [first, second] })
     }
 
-    /// Says whether it is long enough for a checkpoint.
-    pub(crate) const fn is_full(&self) -> bool {
-        self.end >= self.limit
-    }
-
-    /// Says whether it is this many quarters as long as a checkpoint takes.
-    pub(crate) const fn has_quarters(&self, quarters: u64) -> bool {
+    /// Says whether so many quarters of a file's limit, at which a checkpoint is due, are full.
+    pub(crate) const fn is_filled(&self, quarters: u64) -> bool {
         self.end >= self.limit / 4 * quarters
     }
 
@@ -261,7 +256,7 @@ fn read_chain(stored: Option<Vec<u8>>) -> Result<Chain, Fault> {
 
 /// Returns what the first entry of a file builds on, after the last one of the other.
 fn turned(chain: &Chain) -> Chain {
-    checksum(chain, b"checkpoint")
+    checksum(chain, b"turn")
 }
 
 fn checksum(before: &Chain, changes: &[u8]) -> Chain {

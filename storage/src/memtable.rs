@@ -1,4 +1,4 @@
-//! What was committed to a table since the last checkpoint: rows in memory, each with the versions it has had, so that
+//! What was committed to a table between two checkpoints' beginnings: rows in memory, each with the versions it has had, so that
 //! whoever reads sees one commit and no part of a later one.
 
 use std::{
@@ -96,7 +96,7 @@ pub(crate) struct Writing {
     pub(crate) horizon: u64,
 }
 
-/// The rows of one table that commits have changed since the last checkpoint. One writes, many read.
+/// The rows of one table that commits have changed since a checkpoint began. One writes, many read.
 pub(crate) struct MemTable<K: Key + 'static>(RwLock<Rows<K>>);
 
 struct Rows<K: Key + 'static> {
@@ -159,7 +159,7 @@ impl<K: Key + 'static> MemTable<K> {
         rows.put(by, RowKey::of(key), Some(value));
     }
 
-    /// Removes a row, of which a checkpoint has stored something or not.
+    /// Removes a row, of which something is stored below or not.
     pub(crate) fn remove(&self, by: Writing, key: RowKey<K>, is_stored: bool) {
         let mut rows = self.write();
         rows.forget_gone(by.horizon);

@@ -5,6 +5,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use redb::Database;
+
 use crate::{fault::Fault, tables::Epoch};
 
 /// The store as one commit left it. Later commits change nothing of it, as long as it is held.
@@ -27,7 +29,7 @@ impl Snapshot {
     }
 
     /// Returns the same commit in another form of its epoch.
-    pub(crate) fn in_epoch(&self, epoch: Epoch) -> Self {
+    fn in_epoch(&self, epoch: Epoch) -> Self {
         Self { epoch: Arc::new(epoch), commit: Arc::clone(&self.commit) }
     }
 
@@ -70,10 +72,16 @@ impl Held {
         while self.before.pop_front_if(|commit| Arc::strong_count(commit) == 1).is_some() {}
     }
 
-    /// Takes the newest in another form of its epoch, which is published already.
-    pub(crate) fn reform(&mut self, newest: Snapshot) {
-        debug_assert!(Arc::ptr_eq(&newest.commit, &self.newest.commit), "it is the same commit");
-        self.newest = newest;
+    /// Freezes the newest, to be published. Who reads an earlier commit reads nothing of what is written from now on.
+    pub(crate) fn freeze(&mut self) -> &Snapshot {
+        *self = Self::of(self.newest.in_epoch(self.newest.epoch.freeze()));
+        &self.newest
+    }
+
+    /// Takes the newest over what a checkpoint has stored of it, to be published.
+    pub(crate) fn thaw(&mut self, database: &Database) -> Result<&Snapshot, Fault> {
+        self.newest = self.newest.in_epoch(self.newest.epoch.thaw(database)?);
+        Ok(&self.newest)
     }
 
     /// Returns the oldest commit that somebody may read.
@@ -123,7 +131,7 @@ mod tests {
     use std::{collections::BTreeMap, ops::Bound};
 
     use proptest::prelude::*;
-    use redb::{Database, backends::InMemoryBackend};
+    use redb::backends::InMemoryBackend;
 
     use super::*;
     use crate::{directory, draft::Draft, log::Changes};
@@ -178,15 +186,11 @@ mod tests {
         held.follow(next);
     }
 
-    fn freeze(held: &mut Held) {
-        held.reform(held.newest().in_epoch(held.newest().epoch().freeze()));
-    }
-
     fn thaw(held: &mut Held, database: &Database) {
         let transaction = database.begin_write().unwrap();
         held.newest().epoch().write_frozen(&transaction).unwrap();
         transaction.commit().unwrap();
-        held.reform(held.newest().in_epoch(held.newest().epoch().thaw(database).unwrap()));
+        held.thaw(database).unwrap();
     }
 
     /// Reads everything there is to read in every way there is, and in a range from both ends by turns.
@@ -239,7 +243,7 @@ mod tests {
                     Step::Release => drop(readers.pop_front()),
                     Step::Freeze if is_frozen => {}
                     Step::Freeze => {
-                        freeze(&mut held);
+                        held.freeze();
                         is_frozen = true;
                     }
                     Step::Thaw if !is_frozen => {}
@@ -279,5 +283,23 @@ mod tests {
         write(&mut held, &mut model, &[(2, Some(3))]);
         write(&mut held, &mut model, &[(2, Some(3))]);
         assert_eq!(held.newest().epoch().changed_rows(), 1);
+    }
+
+    #[test]
+    fn who_reads_what_was_before_a_checkpoint_costs_the_commits_after_it_nothing() {
+        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
+        directory::create_schema(&database).unwrap();
+        let mut held = Held::of(Snapshot::of(Epoch::begin(&database).unwrap()));
+        let mut model = Model::new();
+        let reader = held.newest().clone();
+        write(&mut held, &mut model, &[(1, Some(1))]);
+        held.freeze();
+        thaw(&mut held, &database);
+        for key in 2..1_000 {
+            write(&mut held, &mut model, &[(key, Some(1))]);
+            write(&mut held, &mut model, &[(key, None)]);
+        }
+        assert!(held.newest().epoch().changed_rows() <= 2, "{}", held.newest().epoch().changed_rows());
+        assert!(reader.payments().first().unwrap().is_none());
     }
 }

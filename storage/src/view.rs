@@ -34,6 +34,7 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
 
     /// Returns the same table, of which the next commits change nothing that was committed so far: a checkpoint can write it.
     pub(crate) fn freeze(&self) -> Self {
+        debug_assert!(self.frozen.is_none(), "one checkpoint at a time");
         Self { stored: Arc::clone(&self.stored), frozen: Some(Arc::clone(&self.recent)), recent: Arc::default() }
     }
 

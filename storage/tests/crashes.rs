@@ -9,7 +9,8 @@ use crate::{
     samples::*,
 };
 
-const COMMITS: u32 = 4;
+/// So many that checkpoints are made, and both files of the log are written anew.
+const COMMITS: u32 = 12;
 
 /// The `number`th commit: a payment, its event and the cursor, which belong together.
 fn step(number: u32) -> Batch {
@@ -63,6 +64,9 @@ async fn check(image: Image, acknowledged: u32, story: &str) {
 async fn operations_of_a_whole_run() -> u64 {
     let disk = Disk::new(Trouble::None);
     assert_eq!(work(&disk).await, COMMITS);
+    let [database, ..] = disk.seen();
+    let without_log = Disk::of([database, Vec::new(), Vec::new()], Trouble::None).open().unwrap();
+    assert!(commits_in(&without_log).await >= COMMITS / 2, "checkpoints were made");
     disk.operations()
 }
 

@@ -191,6 +191,16 @@ pub(crate) fn open(data: &Path) -> RedbStore {
 }
 
 /// Options of a store that commits in the caller's task.
+/// Returns what a figure of a store is.
+pub(crate) fn told(store: &RedbStore, figure: &str) -> u64 {
+    let mut registry = prometheus_client::registry::Registry::default();
+    store.commit_metrics().register(&mut registry);
+    let mut told = String::new();
+    prometheus_client::encoding::text::encode(&mut told, &registry).unwrap();
+    let value = told.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("there is no {figure}")).parse().unwrap()
+}
+
 pub(crate) const INLINE: Options = Options { cache_bytes: 1 << 20, log_bytes: 4096, mode: CommitMode::Inline };
 
 /// A store in memory that commits in the caller's task.
