@@ -56,11 +56,7 @@ impl Metrics {
             let registry = Arc::clone(&registry);
             async move {
                 match (method, path.as_str()) {
-                    (Method::GET | Method::HEAD, "/metrics") => {
-                        // Rows are counted for it, for longer than a thread of the runtime can be spared.
-                        let page = tokio::task::spawn_blocking(move || page(&registry)).await;
-                        page.unwrap_or_else(|_| refusal(StatusCode::INTERNAL_SERVER_ERROR))
-                    }
+                    (Method::GET | Method::HEAD, "/metrics") => page_beside(registry).await,
                     (_, "/metrics") => refusal(StatusCode::METHOD_NOT_ALLOWED),
                     _ => refusal(StatusCode::NOT_FOUND),
                 }
@@ -75,6 +71,13 @@ impl Metrics {
             }
         })
     }
+}
+
+/// Writes the page in a thread of its own: rows are counted for it, for longer than one of the runtime can be spared.
+#[expect(clippy::disallowed_methods, reason = "no simulation scrapes")]
+async fn page_beside(registry: Arc<Registry>) -> Response {
+    let page = tokio::task::spawn_blocking(move || page(&registry)).await;
+    page.unwrap_or_else(|_| refusal(StatusCode::INTERNAL_SERVER_ERROR))
 }
 
 fn page(registry: &Registry) -> Response {
