@@ -4,7 +4,6 @@ use std::fmt;
 
 use k256::{
     SecretKey,
-    ecdsa::SigningKey,
     elliptic_curve::{sec1::ToSec1Point, zeroize::Zeroizing},
 };
 use ripemd::Ripemd160;
@@ -94,8 +93,7 @@ impl PrivateKey {
     /// Signs a digest. The same key and digest give the same signature (RFC 6979), with low S and a header of 31 or 32.
     #[must_use]
     pub fn sign(&self, digest: &[u8; 32]) -> Signature {
-        let (signature, recovery) = SigningKey::from(&self.0).sign_prehash_recoverable(digest);
-        Signature::from_parts(&signature, recovery)
+        Signature::of(&self.0, digest)
     }
 
     pub(super) const fn secret(&self) -> &SecretKey {

@@ -2,7 +2,11 @@
 
 use std::fmt;
 
+use k256::SecretKey;
+#[cfg(any(test, not(feature = "libsecp256k1")))]
 use k256::ecdsa::RecoveryId;
+#[cfg(feature = "libsecp256k1")]
+use k256::elliptic_curve::zeroize::Zeroizing;
 
 use super::PublicKey;
 
@@ -60,11 +64,39 @@ impl Signature {
         recover((header - 27) & 3, scalars, digest).map(PublicKey).ok_or(SignatureError::NoKey)
     }
 
-    pub(super) fn from_parts(signature: &k256::ecdsa::Signature, recovery: RecoveryId) -> Self {
-        let mut bytes = [31 + recovery.to_byte(); 65];
-        bytes[1..].copy_from_slice(&signature.to_bytes());
+    /// Signs a digest: by RFC 6979, with low S.
+    pub(super) fn of(secret: &SecretKey, digest: &[u8; 32]) -> Self {
+        let (recovery, scalars) = sign(secret, digest);
+        let mut bytes = [31 + recovery; 65];
+        bytes[1..].copy_from_slice(&scalars);
         Self(bytes)
     }
+}
+
+/// Signs by k256; returns which of the points it is, and R and S.
+#[cfg(any(test, not(feature = "libsecp256k1")))]
+fn sign_by_k256(secret: &SecretKey, digest: &[u8; 32]) -> (u8, [u8; 64]) {
+    let (signature, recovery) = k256::ecdsa::SigningKey::from(secret).sign_prehash_recoverable(digest);
+    (recovery.to_byte(), signature.to_bytes().into())
+}
+
+#[cfg(not(feature = "libsecp256k1"))]
+use sign_by_k256 as sign;
+
+/// The same by bitcoin's C library.
+#[cfg(feature = "libsecp256k1")]
+fn sign(secret: &SecretKey, digest: &[u8; 32]) -> (u8, [u8; 64]) {
+    use secp256k1::{Message, Secp256k1, SignOnly};
+
+    // Tables that never change; making them costs more than a signature.
+    static CURVE: std::sync::OnceLock<Secp256k1<SignOnly>> = std::sync::OnceLock::new();
+    let bytes = Zeroizing::new(secret.to_bytes());
+    let mut key = secp256k1::SecretKey::from_byte_array((*bytes).into()).expect("a key of k256 is one");
+    let curve = CURVE.get_or_init(Secp256k1::signing_only);
+    let signature = curve.sign_ecdsa_recoverable(Message::from_digest(*digest), &key);
+    key.non_secure_erase();
+    let (recovery, scalars) = signature.serialize_compact();
+    (u8::try_from(i32::from(recovery)).expect("there are four"), scalars)
 }
 
 /// Recovers a compressed point by k256.
@@ -144,6 +176,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn both_libraries_sign_the_same(secret in 1u8..255, rest: [u8; 31], digest: [u8; 32]) {
+            let mut bytes = [secret; 32];
+            bytes[1..].copy_from_slice(&rest);
+            let secret = SecretKey::from_slice(&bytes).unwrap();
+            prop_assert_eq!(sign(&secret, &digest), sign_by_k256(&secret, &digest));
+        }
+
         #[test]
         fn both_libraries_recover_the_same(
             secret in 1u8.., digest in any::<[u8; 32]>(), r in edge(), s in edge(), recovery in 0u8..4, change in 0usize..4,
