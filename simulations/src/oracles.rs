@@ -4,6 +4,8 @@ mod books;
 mod payments;
 mod webhooks;
 
+use std::collections::BTreeMap;
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use engine::{
     ids::{DeliveryId, EventId, PaymentId},
@@ -314,6 +316,10 @@ fn is_of(observer: &Observer, payment: &Payment, transfer: &Transfer) -> bool {
 
 fn no_transfer_is_lost(end: &End<'_>) -> FinalVerdict {
     let observer = end.observer;
+    let mut kept_of: BTreeMap<TxId, Vec<&Unmatched>> = BTreeMap::new();
+    for kept in &end.stored_unmatched {
+        kept_of.entry(kept.transfer.tx_id).or_default().push(kept);
+    }
     for (key, transfer) in &observer.truth {
         if !is_read(observer, transfer) {
             continue;
@@ -322,7 +328,7 @@ fn no_transfer_is_lost(end: &End<'_>) -> FinalVerdict {
             payment.transfers.iter().filter(|credit| (credit.tx_id, credit.op_in_tx) == *key).count()
         });
         let waits = |kept: &&Unmatched| kept.transfer == *transfer && !is_assigned(kept);
-        let kept = end.stored_unmatched.iter().filter(waits).count();
+        let kept = kept_of.get(&transfer.tx_id).map_or(0, |kept| kept.iter().copied().filter(waits).count());
         let watched = observer.is_fee_account(&transfer.to) || observer.is_account_of_a_merchant(&transfer.to);
         if credits + kept != usize::from(watched) && (watched || kept > 0) {
             let text = format!(
