@@ -88,7 +88,7 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         // Thousands of sessions through one awake actor only measure the parking.
         setup.max_awake = setup.max_awake.max(50);
         setup.cache_bytes = 16 * 1024 * 1024;
-        setup.log_bytes = setup.log_bytes.max(4 * 1024 * 1024);
+        setup.log_bytes = setup.log_bytes.max(1024 * 1024);
     }
     let span_ms = span_ms(payments);
     let mut plan = Plan { setup: &setup, steps: Vec::new(), random: root.fork("customers") };
