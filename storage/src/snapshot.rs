@@ -167,6 +167,13 @@ mod tests {
 
     type Model = BTreeMap<u128, Vec<u8>>;
 
+    fn empty() -> (Database, Held) {
+        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
+        directory::create_schema(&database).unwrap();
+        let held = Held::of(Snapshot::of(Epoch::begin(&database).unwrap()));
+        (database, held)
+    }
+
     fn write(held: &mut Held, model: &mut Model, rows: &[(u128, Option<u8>)]) {
         let (next, changes) = (held.newest().next(), Changes::default());
         let payments = Draft::of(&next, &changes, held.horizon()).payments();
@@ -232,9 +239,7 @@ mod tests {
         fn a_snapshot_stays_as_it_was_whatever_is_committed_after(
             steps in steps(), bounds in (bound(), bound()), turns: u32,
         ) {
-            let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
-            directory::create_schema(&database).unwrap();
-            let mut held = Held::of(Snapshot::of(Epoch::begin(&database).unwrap()));
+            let (database, mut held) = empty();
             let (mut model, mut readers, mut is_frozen) = (Model::new(), VecDeque::new(), false);
             for step in steps {
                 match step {
@@ -262,9 +267,7 @@ mod tests {
 
     #[test]
     fn a_queue_whose_entries_come_and_go_keeps_none_of_them() {
-        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
-        directory::create_schema(&database).unwrap();
-        let mut held = Held::of(Snapshot::of(Epoch::begin(&database).unwrap()));
+        let (_database, mut held) = empty();
         let mut model = Model::new();
         for key in 0..1_000 {
             write(&mut held, &mut model, &[(key, Some(1))]);
@@ -287,9 +290,7 @@ mod tests {
 
     #[test]
     fn who_reads_what_was_before_a_checkpoint_costs_the_commits_after_it_nothing() {
-        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
-        directory::create_schema(&database).unwrap();
-        let mut held = Held::of(Snapshot::of(Epoch::begin(&database).unwrap()));
+        let (database, mut held) = empty();
         let mut model = Model::new();
         let reader = held.newest().clone();
         write(&mut held, &mut model, &[(1, Some(1))]);
