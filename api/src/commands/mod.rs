@@ -85,6 +85,10 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    #[cfg(unix)]
+    if matches!(cli.command, Command::Simulate(_)) {
+        simulate::keep_memory();
+    }
     match run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -213,6 +213,21 @@ struct MutantArgs {
     jobs: usize,
 }
 
+/// Starts this program once more, told to keep the memory it frees: worlds are made and dropped all the time, and
+/// faulting their memory in anew costs a tenth of a dense campaign. The allocator reads such settings before `main` only.
+#[cfg(unix)]
+pub(super) fn keep_memory() {
+    use std::os::unix::process::CommandExt as _;
+
+    const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY";
+    if std::env::var_os(PURGE_DELAY).is_some() {
+        return;
+    }
+    let Ok(program) = std::env::current_exe() else { return };
+    // Comes back only where it cannot start; then memory is given back, and all else is the same.
+    let _ = std::process::Command::new(program).args(std::env::args_os().skip(1)).env(PURGE_DELAY, "-1").exec();
+}
+
 /// Simulates. The work is done by threads without a runtime, because every world has its own.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
