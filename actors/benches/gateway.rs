@@ -33,6 +33,10 @@ use engine::{
 use futures_util::future::BoxFuture;
 use storage::{Options, RedbStore};
 
+/// The binary's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A node of a chain with one block, which may say that a later one is irreversible.
 struct Still {
     now: std::sync::Mutex<Timestamp>,
@@ -277,7 +281,8 @@ async fn expire(world: &World, sessions: usize) -> f64 {
 fn million() {
     const LASTING: usize = 900_000;
     const EXPIRING: usize = 100_000;
-    const SAMPLE: usize = 50_000;
+    // Enough for several checkpoints: what an empty store takes before its first says nothing about creating.
+    const SAMPLE: usize = 150_000;
     let data = tempfile::tempdir().expect("a folder");
     let file_bytes = || {
         let files = std::fs::read_dir(data.path()).expect("a folder").flatten();
