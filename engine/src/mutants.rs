@@ -32,7 +32,7 @@ mutants! {
     "timeout-is-success": "a receiver that did not answer in time counts as told";
     "commit-not-synced": "a commit is acknowledged before it is on disk";
     "log-not-replayed": "what was synced to the log is forgotten when the process starts again";
-    "log-chain-not-stored": "a checkpoint does not say where the log begins anew";
+    "log-place-not-stored": "a checkpoint does not say where the log begins anew";
     "turned-log-not-read": "of the log's two files only the one that begins it is read after a crash";
     "frozen-rows-unseen": "what a checkpoint is writing is not read meanwhile";
     "checkpoint-keeps-removed": "a checkpoint leaves the rows in the database that were removed since the last one";

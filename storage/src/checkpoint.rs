@@ -12,7 +12,7 @@ use crate::{
     fault::Fault,
     figures::CommitMetrics,
     health::{Health, Watch},
-    log::{self, Chain},
+    log::{self, Position},
     tables::Epoch,
 };
 
@@ -24,7 +24,7 @@ pub(crate) struct Checkpoint {
     /// What is frozen in it. Not a snapshot: a commit that somebody holds keeps every version that came since.
     pub(crate) epoch: Arc<Epoch>,
     /// Where the log begins then.
-    pub(crate) turn: Chain,
+    pub(crate) turn: Position,
     /// Where it is noted.
     pub(crate) metrics: CommitMetrics,
 }

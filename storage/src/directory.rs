@@ -19,7 +19,7 @@ use redb::{
 
 use crate::{
     fault::{Fault, is_full},
-    log::Log,
+    log::{Log, Position},
     tables::{META, SCHEMA_VERSION, Tables, meta},
     verify::Report,
 };
@@ -364,6 +364,7 @@ pub(crate) fn create_schema(database: &Database) -> Result<(), Fault> {
     let mut tables = Tables::of(&transaction);
     tables.create_all()?;
     tables.meta()?.insert(meta::SCHEMA, SCHEMA_VERSION.to_be_bytes().as_slice())?;
+    tables.meta()?.insert(meta::LOG, Position::START.to_bytes().as_slice())?;
     drop(tables);
     transaction.commit()?;
     Ok(())

@@ -8,15 +8,16 @@
 //!
 //! The log has two files. While a checkpoint writes what one of them holds, commits go on in the other.
 //!
-//! An entry's checksum covers that of the entry before it, the first one's of a file that of the last of the other file, and
-//! the first one's of all what the last checkpoint stored in the database: what an earlier round left in a file never
-//! passes for an entry of this one.
+//! Entries are numbered, and each is checked by itself. The database says with which number the log begins, so what an
+//! earlier round left in a file never passes for an entry of this one. An entry is written when the one before it is synced:
+//! where one cannot be read the log ends, if none with a higher number is there. If there is one, the disk has lost what it
+//! had kept, and nobody may go on as if that had never been.
 
 use std::cell::RefCell;
 
 use engine::mutant;
 use redb::{Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, WriteTransaction};
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 
 use crate::{
     fault::Fault,
@@ -25,15 +26,88 @@ use crate::{
 
 /// Bytes by which the file grows: a sync that also records a new length costs more, so there are few of them.
 const GROWTH: u64 = 64 * 1024;
-/// Bytes of an entry before its changes: their length, and the checksum.
-const HEAD_LEN: usize = LENGTH_LEN + CHAIN_LEN;
-const LENGTH_LEN: usize = 4;
-const CHAIN_LEN: usize = 16;
+/// What an entry begins with: an entry is found by it where the ones before cannot be read. No text has its first byte.
+const MARK: [u8; 4] = *b"\xf5log";
+/// Bytes of an entry before its changes: the mark, their length, its number, and the checksum.
+const HEAD_LEN: usize = MARK.len() + 4 + 8 + DIGEST_LEN;
+const DIGEST_LEN: usize = 16;
 /// Stands for the length of a value where a row is removed.
 const REMOVED: u32 = u32::MAX;
 
-/// The checksum of an entry, which the next one builds on.
-pub(crate) type Chain = [u8; CHAIN_LEN];
+type Digest = [u8; DIGEST_LEN];
+
+/// An entry's place in the order of commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// Tells the log of a store from those of its copies.
+    log: Digest,
+    number: u64,
+}
+
+impl Position {
+    /// Where the log of a new store begins.
+    pub(crate) const START: Self = Self { log: [0; DIGEST_LEN], number: 0 };
+
+    /// Returns it in the form of the database: [`meta::LOG`].
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        [self.log.as_slice(), &self.number.to_be_bytes()].concat()
+    }
+
+    /// Reads it, or says that the store has the form of before entries were numbered.
+    fn from_bytes(stored: Option<&[u8]>) -> Result<(Self, bool), Fault> {
+        let wrong = || Fault::contradicted("meta", meta::LOG, "a position has 24 bytes");
+        let Some(bytes) = stored else { return Ok((Self::START, true)) };
+        let (log, number) = bytes.split_first_chunk().ok_or_else(wrong)?;
+        if number.is_empty() {
+            return Ok((Self { log: *log, number: 0 }, true));
+        }
+        let number = u64::from_be_bytes(number.try_into().map_err(|_| wrong())?);
+        Ok((Self { log: *log, number }, false))
+    }
+
+    const fn next(self) -> Self {
+        Self { number: self.number + 1, ..self }
+    }
+
+    fn checksum(&self, changes: &[u8]) -> Digest {
+        digest(&[&self.log, &self.number.to_be_bytes(), changes])
+    }
+
+    /// Returns the entry of this number, where the bytes begin with it.
+    fn entry_in<'b>(&self, bytes: &'b [u8]) -> Option<Entry<'b>> {
+        Entry::at_start_of(bytes).filter(|entry| entry.number == self.number && entry.is_of(self))
+    }
+
+    /// Says whether an entry that comes after the one of this number stands anywhere in the bytes.
+    fn is_passed_in(&self, bytes: &[u8]) -> bool {
+        let mut entries = memchr::memmem::find_iter(bytes, &MARK).filter_map(|at| Entry::at_start_of(&bytes[at..]));
+        entries.any(|entry| entry.number > self.number && entry.is_of(self))
+    }
+}
+
+/// An entry as it stands in a file.
+struct Entry<'b> {
+    number: u64,
+    checksum: Digest,
+    changes: &'b [u8],
+    /// What comes after it.
+    rest: &'b [u8],
+}
+
+impl<'b> Entry<'b> {
+    fn at_start_of(bytes: &'b [u8]) -> Option<Self> {
+        let (length, rest) = bytes.strip_prefix(&MARK)?.split_first_chunk()?;
+        let (number, rest) = rest.split_first_chunk()?;
+        let (checksum, rest) = rest.split_first_chunk()?;
+        let (changes, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        Some(Self { number: u64::from_be_bytes(*number), checksum: *checksum, changes, rest })
+    }
+
+    /// Says whether it was written to this log, and is whole.
+    fn is_of(&self, log: &Position) -> bool {
+        Position { number: self.number, ..*log }.checksum(self.changes) == self.checksum
+    }
+}
 
 /// What a commit changes, row by row, in the form of the log.
 #[derive(Debug)]
@@ -86,9 +160,9 @@ pub(crate) struct Log {
     files: [LogFile; 2],
     /// Which of them is written.
     current: usize,
-    /// The checksum of the newest entry; before the first, what the checkpoint stored.
-    chain: Chain,
-    /// Where the next entry goes, bytes.
+    /// Which entry is next.
+    next: Position,
+    /// Where in the file it goes, bytes.
     end: u64,
     /// How long a file gets before a checkpoint, bytes.
     limit: u64,
@@ -142,42 +216,45 @@ impl Log {
     /// Opens the log of a database and puts what it holds into the database, durably.
     ///
     /// # Errors
-    /// Those of the disk; [`Fault::Damaged`] where it holds what this program does not know.
+    /// Those of the disk; [`Fault::Damaged`] where an entry cannot be read that others follow, or holds what this program
+    /// does not know.
     pub(crate) fn recover(files: [Box<dyn StorageBackend>; 2], limit: u64, database: &Database) -> Result<Self, Fault> {
         let [first, second] = files;
         let files = [LogFile::of(first)?, LogFile::of(second)?];
-        let chain = chain_of(&database.begin_read()?)?;
-        let mut log = Self { files, current: 0, chain, end: 0, limit };
+        let (begin, is_unnumbered) = stored(&database.begin_read()?)?;
+        if is_unnumbered && files.iter().any(|file| file.length > 0) {
+            return Err(unknown(
+                "its entries have no numbers: start and stop the program that wrote it, then this one",
+            ));
+        }
+        let mut next = begin;
         let transaction = database.begin_write()?;
         let mut tables = Tables::of(&transaction);
-        let mut entries = 0_u64;
+        let mut contents = [files[0].read()?, files[1].read()?];
+        if begin.entry_in(&contents[1]).is_some() {
+            contents.swap(0, 1);
+        }
         let read = if mutant!("log-not-replayed") { 0 } else { 2 - usize::from(mutant!("turned-log-not-read")) };
-        for file in log.in_order()?.iter().take(read) {
+        for file in &contents[..read] {
             let mut rest = file.as_slice();
-            while let Some((changes, after)) = next_entry(&mut log.chain, rest) {
-                replay(&mut tables, changes)?;
-                entries += 1;
-                rest = after;
+            while let Some(entry) = next.entry_in(rest) {
+                replay(&mut tables, entry.changes)?;
+                next = next.next();
+                rest = entry.rest;
             }
-            log.chain = turned(&log.chain);
         }
         drop(tables);
-        if entries == 0 {
-            log.chain = chain;
+        if contents[..read].iter().any(|file| next.is_passed_in(file)) {
+            return Err(Fault::contradicted("log", next.number, "it cannot be read, and later ones are there"));
+        }
+        if next == begin && !is_unnumbered {
             transaction.abort()?;
         } else {
             // What was read may never have reached the disk: a sync that failed leaves it in the system's memory.
-            begin_at(transaction, log.chain)?;
-            tracing::info!(entries, "what the log held is in the database now");
+            begin_at(transaction, next)?;
+            tracing::info!(entries = next.number - begin.number, "what the log held is in the database now");
         }
-        Ok(log)
-    }
-
-    /// Reads the files, first the one that begins where the last checkpoint ended.
-    fn in_order(&self) -> Result<[Vec<u8>; 2], Fault> {
-        let [first, second] = [self.files[0].read()?, self.files[1].read()?];
-        let is_second_first = next_entry(&mut self.chain.clone(), &second).is_some();
-        Ok(if is_second_first { [second, first] } else { [first, second] })
+        Ok(Self { files, current: 0, next, end: 0, limit })
     }
 
     /// Says whether so many quarters of a file's limit, at which a checkpoint is due, are full.
@@ -196,20 +273,20 @@ impl Log {
     /// Those of the disk: the commit's fate is open, and nothing more may be written.
     pub(crate) fn append(&mut self, changes: Changes) -> Result<(), Fault> {
         let mut entry = changes.into_bytes();
-        let chain = checksum(&self.chain, &entry[HEAD_LEN..]);
-        let len = u32::try_from(entry.len() - HEAD_LEN).map_err(std::io::Error::other)?;
-        entry[..LENGTH_LEN].copy_from_slice(&len.to_be_bytes());
-        entry[LENGTH_LEN..HEAD_LEN].copy_from_slice(&chain);
+        let (head, changes) = entry.split_at_mut(HEAD_LEN);
+        let len = u32::try_from(changes.len()).map_err(std::io::Error::other)?;
+        let (length, number) = (len.to_be_bytes(), self.next.number.to_be_bytes());
+        head.copy_from_slice(&[MARK.as_slice(), &length, &number, &self.next.checksum(changes)].concat());
         self.files[self.current].write(self.end, &entry)?;
-        (self.chain, self.end) = (chain, self.end + entry.len() as u64);
+        (self.next, self.end) = (self.next.next(), self.end + entry.len() as u64);
         Ok(())
     }
 
     /// Goes on at the start of the other file, whose rows are all in the database; those of this one may go there now.
     /// Returns where the log begins once they have ([`begin_at`]).
-    pub(crate) fn turn(&mut self) -> Chain {
-        (self.current, self.chain, self.end) = (1 - self.current, turned(&self.chain), 0);
-        self.chain
+    pub(crate) const fn turn(&mut self) -> Position {
+        (self.current, self.end) = (1 - self.current, 0);
+        self.next
     }
 
     /// Leaves no byte of a log whose rows are all in the database.
@@ -225,9 +302,9 @@ impl Log {
 ///
 /// # Errors
 /// Those of the disk; the log still holds what it held, and nothing more may be written.
-pub(crate) fn begin_at(mut transaction: WriteTransaction, turn: Chain) -> Result<(), Fault> {
-    if !mutant!("log-chain-not-stored") {
-        transaction.open_table(META)?.insert(meta::LOG, turn.as_slice())?;
+pub(crate) fn begin_at(mut transaction: WriteTransaction, turn: Position) -> Result<(), Fault> {
+    if !mutant!("log-place-not-stored") {
+        transaction.open_table(META)?.insert(meta::LOG, turn.to_bytes().as_slice())?;
     }
     transaction.set_durability(Durability::Immediate)?;
     // A file that says which of its pages are free opens at once after a crash. It costs a second sync, but seldom.
@@ -239,43 +316,21 @@ pub(crate) fn begin_at(mut transaction: WriteTransaction, turn: Chain) -> Result
 /// Gives a copy of a store a log of its own: entries that follow the original do not follow the copy.
 pub(crate) fn part_ways(transaction: &WriteTransaction, why: &[u8]) -> Result<(), Fault> {
     let mut names = transaction.open_table(META)?;
-    let before = read_chain(names.get(meta::LOG)?.map(|bytes| bytes.value().to_vec()))?;
-    names.insert(meta::LOG, checksum(&before, why).as_slice())?;
+    let (before, _) = Position::from_bytes(names.get(meta::LOG)?.as_ref().map(|bytes| bytes.value()))?;
+    let own = Position { log: digest(&[&before.log, why]), ..before };
+    names.insert(meta::LOG, own.to_bytes().as_slice())?;
     Ok(())
 }
 
-fn chain_of(snapshot: &ReadTransaction) -> Result<Chain, Fault> {
-    read_chain(snapshot.open_table(META)?.get(meta::LOG)?.map(|bytes| bytes.value().to_vec()))
+fn stored(snapshot: &ReadTransaction) -> Result<(Position, bool), Fault> {
+    Position::from_bytes(snapshot.open_table(META)?.get(meta::LOG)?.as_ref().map(|bytes| bytes.value()))
 }
 
-/// A store that never saw a checkpoint begins with zeros.
-fn read_chain(stored: Option<Vec<u8>>) -> Result<Chain, Fault> {
-    let Some(bytes) = stored else { return Ok([0; CHAIN_LEN]) };
-    bytes.try_into().map_err(|_| Fault::contradicted("meta", meta::LOG, "a checksum has 16 bytes"))
-}
-
-/// Returns what the first entry of a file builds on, after the last one of the other.
-fn turned(chain: &Chain) -> Chain {
-    checksum(chain, b"turn")
-}
-
-fn checksum(before: &Chain, changes: &[u8]) -> Chain {
-    let digest: [u8; 32] = Sha256::new().chain_update(before).chain_update(changes).finalize().into();
-    let mut chain = [0; CHAIN_LEN];
-    chain.copy_from_slice(&digest[..CHAIN_LEN]);
-    chain
-}
-
-/// Returns the changes of the entry that follows, and what comes after it; none where the log ends.
-fn next_entry<'b>(chain: &mut Chain, bytes: &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
-    let (length, rest) = bytes.split_first_chunk::<LENGTH_LEN>()?;
-    let (found, rest) = rest.split_first_chunk::<CHAIN_LEN>()?;
-    let (changes, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
-    if changes.is_empty() || checksum(chain, changes) != *found {
-        return None;
-    }
-    *chain = *found;
-    Some((changes, rest))
+fn digest(parts: &[&[u8]]) -> Digest {
+    let whole: [u8; 32] = parts.iter().fold(Sha256::new(), |sum, part| sum.chain_update(part)).finalize().into();
+    let mut digest = [0; DIGEST_LEN];
+    digest.copy_from_slice(&whole[..DIGEST_LEN]);
+    digest
 }
 
 fn replay(tables: &mut Tables<'_>, changes: &[u8]) -> Result<(), Fault> {
@@ -311,7 +366,7 @@ fn rows(mut changes: &[u8]) -> impl Iterator<Item = Result<Row<'_>, Fault>> {
             return None;
         }
         let mut part = || -> Option<Option<&[u8]>> {
-            let (length, rest) = changes.split_first_chunk::<LENGTH_LEN>()?;
+            let (length, rest) = changes.split_first_chunk()?;
             let length = u32::from_be_bytes(*length);
             let (part, rest) = if length == REMOVED { (None, rest) } else { split(rest, length)? };
             changes = rest;

@@ -356,7 +356,7 @@ pub(crate) mod meta {
     pub(crate) const MASTER_KEY: &str = "master key";
     /// The fee tiers.
     pub(crate) const FEE_TIERS: &str = "fee tiers";
-    /// The checksum that the log's first entry builds on: 16 bytes.
+    /// Where the log begins: 16 bytes that tell it from those of copies, and the number of its first entry, 8 bytes.
     pub(crate) const LOG: &str = "log";
     /// The last payment the indexer has read: 16 bytes, big endian.
     pub(crate) const SEARCH_CURSOR: &str = "search cursor";

@@ -8,7 +8,8 @@ use std::{
 use engine::webhook::Outcome;
 use futures_util::future::{Either, select};
 use storage::{
-    Batch, CommitError, CommitMode, FILE_NAME, Idle, NewStore, Options, PaymentQuery, RedbStore, Store, Write,
+    Batch, CommitError, CommitMode, FILE_NAME, Idle, NewStore, OpenError, Options, PaymentQuery, RedbStore, Store,
+    Write,
 };
 
 use crate::{disk::Gate, samples::*};
@@ -78,13 +79,27 @@ async fn what_only_the_log_holds_is_there_after_a_kill() {
     assert_eq!(payments_left(again.path()).await, 8);
 }
 
+/// Bytes of an entry before its changes; the second four say how many those are.
+const HEAD_LEN: usize = 32;
+
+/// Returns where the last entry ends.
+fn used(bytes: &[u8]) -> usize {
+    let mut end = 0;
+    loop {
+        let length = u32::from_be_bytes(*bytes[end + 4..].first_chunk().unwrap()) as usize;
+        if length == 0 {
+            return end;
+        }
+        end += HEAD_LEN + length;
+    }
+}
+
 #[tokio::test]
 async fn a_log_ends_where_an_entry_is_not_whole() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     fill(&store, 1..=2).await;
     let whole = fs::metadata(log(data.path())).unwrap().len();
-    let used = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
     let before_third = used(&fs::read(log(data.path())).unwrap());
     fill(&store, 3..=3).await;
     let bytes = fs::read(log(data.path())).unwrap();
@@ -97,21 +112,103 @@ async fn a_log_ends_where_an_entry_is_not_whole() {
         fs::write(log(left.path()), &bytes).unwrap();
         assert_eq!(payments_left(left.path()).await, 2, "byte {spoiled} is not as it was written");
     }
-    for length in [0, 1, before_third - 1, before_third, before_third + 21, end - 1] {
+    for length in [0, 1, before_third - 1, before_third, before_third + HEAD_LEN + 1, end - 1] {
         let left = after_a_kill(data.path());
         fs::write(log(left.path()), &bytes[..length]).unwrap();
-        let expected = if length < 20 { 0 } else { 2 };
+        let expected = if length < HEAD_LEN { 0 } else { 2 };
         assert!(payments_left(left.path()).await <= expected, "the log is cut after {length} bytes");
     }
 }
 
-/// Returns how many payments are left when the files of the log with these indices are emptied.
-async fn payments_without(data: &Path, files: &[usize]) -> u64 {
+/// Returns how many payments are left when the files of the log with these indices are emptied; none where nobody opens
+/// that, because later commits stand in the other.
+async fn payments_without(data: &Path, files: &[usize]) -> Option<u64> {
     let left = after_a_kill(data);
     for file in files {
         fs::write(&logs(left.path())[*file], b"").unwrap();
     }
-    payments_left(left.path()).await
+    match refusal(left.path()) {
+        Some(_) => None,
+        None => Some(payments_left(left.path()).await),
+    }
+}
+
+/// Says why what is left is not opened.
+fn refusal(left: &Path) -> Option<OpenError> {
+    RedbStore::open(left, INLINE).err()
+}
+
+#[tokio::test]
+async fn a_commit_that_cannot_be_read_is_told_where_later_ones_can() {
+    let data = tempfile::tempdir().unwrap();
+    let store = open(data.path());
+    let end_of_log = || used(&fs::read(log(data.path())).unwrap());
+    fill(&store, 1..=2).await;
+    let begin = end_of_log();
+    fill(&store, 3..=3).await;
+    let end = end_of_log();
+    fill(&store, 4..=6).await;
+    let bytes = fs::read(log(data.path())).unwrap();
+    let spoil = |places: std::ops::Range<usize>, by: &dyn Fn(u8) -> u8| {
+        let left = after_a_kill(data.path());
+        let mut bytes = bytes.clone();
+        bytes[places].iter_mut().for_each(|byte| *byte = by(*byte));
+        fs::write(log(left.path()), &bytes).unwrap();
+        left
+    };
+    let heads_and_more = (begin..begin + HEAD_LEN).chain((begin + HEAD_LEN..end).step_by(41)).map(|at| at..at + 1);
+    // A byte, some in a row, and a block that the disk has lost.
+    for places in heads_and_more.chain([begin - 5..begin + 30, begin..end, 0..end]) {
+        for by in [&(|byte: u8| byte ^ 1) as &dyn Fn(u8) -> u8, &|_| 0] {
+            let left = spoil(places.clone(), by);
+            if fs::read(log(left.path())).unwrap() == bytes {
+                continue;
+            }
+            let refused = refusal(left.path());
+            assert!(
+                matches!(&refused, Some(OpenError::Corrupt(why)) if why.contains("later ones are there")),
+                "bytes {places:?}: {refused:?}"
+            );
+            // And again: nobody has made room for new ones meanwhile.
+            assert!(refusal(left.path()).is_some());
+        }
+    }
+    assert_eq!(payments_left(spoil(end..bytes.len(), &|_| 0).path()).await, 3, "what ends there may be torn");
+}
+
+#[tokio::test]
+async fn a_log_from_before_entries_were_numbered_is_not_passed_over() {
+    let data = tempfile::tempdir().unwrap();
+    let store = open(data.path());
+    fill(&store, 1..=2).await;
+    store.close().await;
+    drop(store);
+    for earlier in [None, Some([7_u8; 16])] {
+        let left = after_a_kill(data.path());
+        let database = redb::Database::open(left.path().join(FILE_NAME)).unwrap();
+        let transaction = database.begin_write().unwrap();
+        {
+            let mut meta = transaction.open_table(redb::TableDefinition::<&str, &[u8]>::new("meta")).unwrap();
+            match &earlier {
+                Some(checksum) => meta.insert("log", checksum.as_slice()).map(drop).unwrap(),
+                None => meta.remove("log").map(drop).unwrap(),
+            }
+        }
+        transaction.commit().unwrap();
+        drop(database);
+        fs::write(log(left.path()), b"entries").unwrap();
+        let refused = refusal(left.path());
+        assert!(
+            matches!(&refused, Some(OpenError::Corrupt(why)) if why.contains("stop the program that wrote it")),
+            "{refused:?}"
+        );
+        // Once that has put them into the database.
+        fs::write(log(left.path()), b"").unwrap();
+        assert_eq!(payments_left(left.path()).await, 2);
+        let store = open(left.path());
+        fill(&store, 3..=3).await;
+        assert_eq!(payments_left(after_a_kill(left.path()).path()).await, 3);
+    }
 }
 
 #[tokio::test]
@@ -126,7 +223,7 @@ async fn a_full_log_gives_way_to_the_database_and_its_files_take_turns() {
         if number % 4 == 0 {
             let [first, second] =
                 [payments_without(data.path(), &[0]).await, payments_without(data.path(), &[1]).await];
-            needs[usize::from(first < number) + 2 * usize::from(second < number)] = true;
+            needs[usize::from(first < Some(number)) + 2 * usize::from(second < Some(number))] = true;
         }
         if number == 20 {
             of_earlier_rounds = logs(data.path()).map(|file| fs::read(file).unwrap()).to_vec();
@@ -146,7 +243,7 @@ async fn a_full_log_gives_way_to_the_database_and_its_files_take_turns() {
     for (file, bytes) in logs(left.path()).iter().zip(of_earlier_rounds) {
         fs::write(file, bytes).unwrap();
     }
-    assert_eq!(payments_left(left.path()).await, payments_without(data.path(), &[0, 1]).await);
+    assert_eq!(Some(payments_left(left.path()).await), payments_without(data.path(), &[0, 1]).await);
 }
 
 /// A log that takes hundreds of payments until it is full.
