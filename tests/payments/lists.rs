@@ -23,9 +23,10 @@ fn list(shop: &Shop, query: &str) -> Value {
     shop.get(&format!("/api/public/payments{query}")).send().ok(200)
 }
 
+/// Opens payments and returns their ids, newest first; of two that were made within a millisecond either may be first.
 fn open(shop: &Shop, count: usize) -> Vec<String> {
     let mut ids: Vec<String> = (0..count).map(|_| shop.open_payment().id).collect();
-    ids.reverse();
+    ids.sort_by(|left, right| right.cmp(left));
     ids
 }
 
