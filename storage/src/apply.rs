@@ -367,8 +367,10 @@ impl Group<'_> {
             Step::Event(step) => outbox::announce(self, &step),
             Step::Fate { tx_id, fate, record, is_facilitation, .. } => {
                 self.tables.claims().insert(&tx_id.0, record.as_slice());
-                if is_facilitation && fate != Fate::Open {
-                    self.tables.facilitations().remove(&tx_id.0)?;
+                match (is_facilitation, fate) {
+                    (true, Fate::Open) => self.tables.facilitations().insert(&tx_id.0, ()),
+                    (true, _) => self.tables.facilitations().remove(&tx_id.0)?,
+                    (false, _) => {}
                 }
                 Ok(())
             }

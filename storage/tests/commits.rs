@@ -418,6 +418,13 @@ async fn the_fate_of_a_claim_is_decided_from_what_it_is() {
     store.commit(decide(settled(false), settled(true))).await.unwrap();
     assert_conflict(store.commit(decide(settled(false), settled(true))).await, &claim.tx_id.to_string());
     assert_eq!(store.claim(claim.tx_id).await.unwrap().unwrap().fate, settled(true));
+    store.commit(decide(settled(true), Fate::Open)).await.unwrap();
+    assert_eq!(
+        store.open_facilitations().await.unwrap(),
+        std::slice::from_ref(&claim),
+        "who is undecided is asked for"
+    );
+    store.commit(decide(Fate::Open, settled(true))).await.unwrap();
     let session = claimed(2, "another");
     store.commit(Batch::of(Write::Claim(session))).await.unwrap();
     assert_eq!(store.open_facilitations().await.unwrap(), [], "a session of ours follows its own");

@@ -108,6 +108,20 @@ impl Process {
         assert!(sent.expect("kill is there").success(), "cannot send {name} to `{}`", self.title);
     }
 
+    /// Does something while each of its threads stands still, and none waits inside the kernel.
+    pub(crate) fn while_halted(&self, act: impl FnOnce()) {
+        self.signal("STOP");
+        let threads = format!("/proc/{}/task", self.child.id());
+        let stands = |thread: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(thread.ok()?.path().join("stat")).ok()?;
+            // The state comes after the name, which may hold anything.
+            stat.rsplit_once(") ").filter(|(_, state)| state.starts_with('T')).map(|_| ())
+        };
+        until("every thread to stand still", || std::fs::read_dir(&threads).ok()?.map(stands).collect::<Option<()>>());
+        act();
+        self.signal("CONT");
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let title = self.title.clone();

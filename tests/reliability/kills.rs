@@ -221,6 +221,11 @@ impl Campaign {
         }
     }
 
+    /// Does something while the gateway stands still.
+    pub(super) fn while_halted(&self, act: impl FnOnce()) {
+        self.serve.while_halted(act);
+    }
+
     pub(super) fn kill_gateway(&mut self) {
         if let Some(status) = self.serve.has_ended() {
             self.world.violated(format!("the gateway ended by itself: {status}\n{}", self.serve.log()));
