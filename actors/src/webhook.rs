@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -12,7 +15,7 @@ use engine::{
     time::Timestamp,
     webhook::{Delivery, Endpoint, Trigger},
 };
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use storage::{Batch, Due, DueWork, Write};
 use tokio::time::Instant;
 
@@ -41,6 +44,8 @@ const AFTER_FAILURE: Duration = Duration::from_secs(5);
 pub(crate) enum Msg {
     /// Look at the outbox.
     Look,
+    /// The time of the alarm has come: look at the outbox.
+    Alarm,
     /// An attempt is over and recorded, or its record failed.
     Done { merchant: MerchantId, delivery: DeliveryId, attempted: Attempted },
 }
@@ -53,8 +58,27 @@ pub(crate) struct Outbox {
     lanes: BTreeMap<MerchantId, Lane>,
     /// Attempts under way, in all.
     in_flight: usize,
-    _bell: Task,
+    bell: Bell,
+    _ringer: Task,
     alarm: Option<(Timestamp, Timer)>,
+}
+
+/// Asks for a look at the outbox, once for everybody who asks before it: a look sees all there is.
+#[derive(Clone)]
+struct Bell {
+    webhooks: ActorRef<Msg>,
+    is_rung: Arc<AtomicBool>,
+}
+
+impl Bell {
+    fn ring(&self) -> Result<(), MessagingErr<Msg>> {
+        if self.is_rung.swap(true, Ordering::AcqRel) { Ok(()) } else { self.webhooks.cast(Msg::Look) }
+    }
+
+    /// From now on whoever asks is not sure to be seen by the look that begins.
+    fn answer(&self) {
+        self.is_rung.store(false, Ordering::Release);
+    }
 }
 
 /// What goes to one endpoint.
@@ -150,31 +174,36 @@ impl Actor for Webhooks {
     type Arguments = ();
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Outbox, ActorProcessingErr> {
-        myself.cast(Msg::Look)?;
-        let context = Arc::clone(&self.context);
-        let bell = Task::spawn(async move {
+        let bell = Bell { webhooks: myself, is_rung: Arc::default() };
+        bell.ring()?;
+        let (context, outside) = (Arc::clone(&self.context), bell.clone());
+        let ringer = Task::spawn(async move {
             loop {
                 context.outbox_bell.notified().await;
-                if myself.cast(Msg::Look).is_err() {
+                if outside.ring().is_err() {
                     return;
                 }
             }
         });
-        Ok(Outbox { lanes: BTreeMap::new(), in_flight: 0, _bell: bell, alarm: None })
+        Ok(Outbox { lanes: BTreeMap::new(), in_flight: 0, bell, _ringer: ringer, alarm: None })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, message: Msg, outbox: &mut Outbox) -> Result<(), ActorProcessingErr> {
         match message {
-            // What was to be looked at is looked at now: the alarm is set anew.
-            Msg::Look => outbox.alarm = None,
-            Msg::Done { merchant, delivery, attempted } => self.end(outbox, merchant, delivery, attempted),
+            Msg::Look => outbox.bell.answer(),
+            Msg::Alarm => outbox.alarm = None,
+            // Others may have ended with it: one look is enough for all of them.
+            Msg::Done { merchant, delivery, attempted } => {
+                self.end(outbox, merchant, delivery, attempted);
+                return Ok(outbox.bell.ring()?);
+            }
         }
         let now = self.context.now();
-        let next = self.read_due(&myself, outbox, now).await?;
+        let next = self.read_due(outbox, now).await?;
         let wait = self.start_ready(&myself, outbox, now);
         let at = wait.map_or(now + MAX_WAIT, |wait| now + wait).min(next.unwrap_or(now + MAX_WAIT)).min(now + MAX_WAIT);
         if outbox.alarm.as_ref().is_none_or(|(set_for, _)| at < *set_for) {
-            outbox.alarm = Some((at, Timer::send(&myself, at.since(now), Msg::Look)));
+            outbox.alarm = Some((at, Timer::send(&myself, at.since(now), Msg::Alarm)));
         }
         Ok(())
     }
@@ -196,12 +225,7 @@ impl Webhooks {
     }
 
     /// Reads what is due where there is room for it. Returns when the next delivery will be due.
-    async fn read_due(
-        &self,
-        myself: &ActorRef<Msg>,
-        outbox: &mut Outbox,
-        now: Timestamp,
-    ) -> Result<Option<Timestamp>, ActorProcessingErr> {
+    async fn read_due(&self, outbox: &mut Outbox, now: Timestamp) -> Result<Option<Timestamp>, ActorProcessingErr> {
         let store = &self.context.env.store;
         let instant = Instant::now();
         outbox.lanes.retain(|_, lane| {
@@ -216,7 +240,7 @@ impl Webhooks {
         let ready = outbox.lanes.values().filter(|lane| lane.next(now, instant).is_ok()).count();
         if let Some(room) = LANES_AT_ONCE.checked_sub(ready).filter(|room| *room > 0) {
             for work in store.due_work(now, room, DELIVERIES_AT_ONCE, busy).await? {
-                self.take_in(myself, outbox, work).await?;
+                self.take_in(outbox, work).await?;
             }
         }
         let resting = outbox.lanes.values().flat_map(|lane| lane.resting.values()).min().copied();
@@ -225,12 +249,7 @@ impl Webhooks {
     }
 
     /// Takes what is due into its merchant's lane; what nobody is there for is held.
-    async fn take_in(
-        &self,
-        myself: &ActorRef<Msg>,
-        outbox: &mut Outbox,
-        work: DueWork,
-    ) -> Result<(), ActorProcessingErr> {
+    async fn take_in(&self, outbox: &mut Outbox, work: DueWork) -> Result<(), ActorProcessingErr> {
         let store = &self.context.env.store;
         let merchant = work.merchant;
         let has_url = store.merchant(merchant).await?.is_some_and(|merchant| merchant.webhook_url.is_some());
@@ -259,7 +278,7 @@ impl Webhooks {
             Ok(()) => {
                 tracing::info!(merchant.id = %merchant, count, "{count} webhooks of {merchant} are held");
                 if !is_whole {
-                    myself.cast(Msg::Look)?;
+                    outbox.bell.ring()?;
                 }
             }
             // They are still in the outbox, and read again.
