@@ -21,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     fault::Fault,
-    tables::{META, Tables, meta},
+    tables::{META, Replay, meta},
 };
 
 /// Bytes by which the file grows: a sync that also records a new length costs more, so there are few of them.
@@ -109,13 +109,18 @@ impl<'b> Entry<'b> {
     }
 }
 
+/// Most commits of one batch need no more bytes.
+const USUAL_LEN: usize = 4_096;
+
 /// What a commit changes, row by row, in the form of the log.
 #[derive(Debug)]
 pub(crate) struct Changes(RefCell<Vec<u8>>);
 
 impl Default for Changes {
     fn default() -> Self {
-        Self(RefCell::new(vec![0; HEAD_LEN]))
+        let mut bytes = Vec::with_capacity(USUAL_LEN);
+        bytes.resize(HEAD_LEN, 0);
+        Self(RefCell::new(bytes))
     }
 }
 
@@ -228,28 +233,26 @@ impl Log {
             ));
         }
         let mut next = begin;
-        let transaction = database.begin_write()?;
-        let mut tables = Tables::of(&transaction);
         let mut contents = [files[0].read()?, files[1].read()?];
         if begin.entry_in(&contents[1]).is_some() {
             contents.swap(0, 1);
         }
         let read = if mutant!("log-not-replayed") { 0 } else { 2 - usize::from(mutant!("turned-log-not-read")) };
+        let mut replay = Replay::default();
         for file in &contents[..read] {
             let mut rest = file.as_slice();
             while let Some(entry) = next.entry_in(rest) {
-                replay(&mut tables, entry.changes)?;
+                note(&mut replay, entry.changes)?;
                 next = next.next();
                 rest = entry.rest;
             }
         }
-        drop(tables);
         if contents[..read].iter().any(|file| next.is_passed_in(file)) {
             return Err(Fault::contradicted("log", next.number, "it cannot be read, and later ones are there"));
         }
-        if next == begin && !is_unnumbered {
-            transaction.abort()?;
-        } else {
+        if next != begin || is_unnumbered {
+            let transaction = database.begin_write()?;
+            replay.write(&transaction)?;
             // What was read may never have reached the disk: a sync that failed leaves it in the system's memory.
             begin_at(transaction, next)?;
             tracing::info!(entries = next.number - begin.number, "what the log held is in the database now");
@@ -333,14 +336,10 @@ fn digest(parts: &[&[u8]]) -> Digest {
     digest
 }
 
-fn replay(tables: &mut Tables<'_>, changes: &[u8]) -> Result<(), Fault> {
+fn note<'l>(replay: &mut Replay<'l>, changes: &'l [u8]) -> Result<(), Fault> {
     for row in rows(changes) {
         let Row { table, key, value } = row?;
-        let is_known = match value {
-            Some(value) => tables.put_row(table, key, value)?,
-            None => tables.remove_row(table, key)?,
-        };
-        if !is_known {
+        if !replay.note(table, key, value) {
             return Err(unknown(&format!("there is no table {table}, or no such row in it")));
         }
     }

@@ -56,6 +56,8 @@
 //! | the sums of some days | the summaries of the payments made then |
 //! | merchants by words | all merchants |
 
+use std::collections::BTreeMap;
+
 use redb::{
     Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
     TableError, Value, WriteTransaction,
@@ -64,6 +66,7 @@ use redb::{
 use crate::{
     draft::{Draft, Logged},
     fault::Fault,
+    memtable::RowKey,
     record::SUMMARY_LEN,
     snapshot::Snapshot,
     view::{Layers, View},
@@ -123,20 +126,38 @@ macro_rules! tables {
                 }
             }
 
-            /// Takes a row out of the table of this name; says whether there is such a table, and can be such a key.
-            pub(crate) fn remove_row(&mut self, table: &str, key: &[u8]) -> Result<bool, Fault> {
-                match table {
-                    $(stringify!($field) if fits::<$key>(key) => {
-                        self.$field()?.remove(<$key as Value>::from_bytes(key))?;
-                        Ok(true)
-                    })+
-                    _ => Ok(false),
-                }
-            }
-
             /// Creates every table, so that reads need not ask whether there is one.
             pub(crate) fn create_all(&mut self) -> Result<(), TableError> {
                 $(self.$field()?;)+
+                Ok(())
+            }
+        }
+
+        /// What a log does to the rows of every table, in the order of their keys: the last word about each.
+        #[derive(Default)]
+        pub(crate) struct Replay<'l> {
+            $($field: Words<'l, $key>,)+
+        }
+
+        impl<'l> Replay<'l> {
+            /// Notes that a row of the table of this name has a value, or is gone; says whether there is such a table, and
+            /// can be such a row in it.
+            pub(crate) fn note(&mut self, table: &str, key: &[u8], value: Option<&'l [u8]>) -> bool {
+                match table {
+                    $(stringify!($field) if fits::<$key>(key) && value.is_none_or(fits::<$value>) => {
+                        self.$field.insert(RowKey::of(key), value);
+                        true
+                    })+
+                    _ => false,
+                }
+            }
+
+            /// Writes it into the database.
+            pub(crate) fn write(&self, transaction: &WriteTransaction) -> Result<(), Fault> {
+                $(if !self.$field.is_empty() {
+                    let mut table = transaction.open_table($constant)?;
+                    self.$field.iter().try_for_each(|(key, value)| set_row(&mut table, key.bytes(), *value))?;
+                })+
                 Ok(())
             }
         }
@@ -232,6 +253,23 @@ macro_rules! tables {
             Ok(vec![$((stringify!($field), existing(snapshot.open_table($constant))?.map(|t| t.len()).transpose()?),)+])
         }
     };
+}
+
+/// The last word about each row of a table: its value, or none where it is gone.
+type Words<'l, K> = BTreeMap<RowKey<K>, Option<&'l [u8]>>;
+
+/// Sets a row of a table of the database to a value, or removes it.
+pub(crate) fn set_row<K: Key + 'static, V: Value + 'static>(
+    table: &mut Table<'_, K, V>,
+    key: &[u8],
+    value: Option<&[u8]>,
+) -> Result<(), Fault> {
+    let key = K::from_bytes(key);
+    match value {
+        Some(value) => drop(table.insert(key, V::from_bytes(value))?),
+        None => drop(table.remove(key)?),
+    }
+    Ok(())
 }
 
 /// Says whether bytes may be a value of a type: those of one length have it.

@@ -16,6 +16,7 @@ use redb::{
 use crate::{
     fault::Fault,
     memtable::{Change, KeyRange, MemTable, RowKey, Writing},
+    tables::set_row,
 };
 
 /// A table since a checkpoint.
@@ -71,14 +72,9 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
     ) -> Result<(), Fault> {
         let Some(frozen) = self.frozen.as_ref().filter(|frozen| !frozen.is_empty()) else { return Ok(()) };
         let mut table = transaction.open_table(definition)?;
-        frozen.each(|key, value| {
-            let key = K::from_bytes(key);
-            match value {
-                Some(value) => drop(table.insert(key, V::from_bytes(value))?),
-                None if mutant!("checkpoint-keeps-removed") => {}
-                None => drop(table.remove(key)?),
-            }
-            Ok(())
+        frozen.each(|key, value| match value {
+            None if mutant!("checkpoint-keeps-removed") => Ok(()),
+            value => set_row(&mut table, key, value),
         })
     }
 }
