@@ -185,8 +185,7 @@ fn find_id(memo: &str, lead: &str) -> MemoMatch {
     }
     let start = format!("{lead}{}", PaymentId::PREFIX);
     let token_len = start.len() + ENCODED_LEN;
-    // Composed first, so that a look-alike made of parts is not taken for the letter itself.
-    let folded: String = memo.nfc().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect();
+    let folded = if memo.is_ascii() { folded_ascii(memo) } else { folded(memo) };
     let mut found = None;
     for (at, _) in folded.match_indices(&start) {
         let left = folded[..at].chars().next_back();
@@ -202,6 +201,16 @@ fn find_id(memo: &str, lead: &str) -> MemoMatch {
         }
     }
     found.map_or(MemoMatch::None, MemoMatch::Normalized)
+}
+
+/// Returns a memo as it is compared: composed first, so that a look-alike made of parts is not taken for the letter itself.
+fn folded(memo: &str) -> String {
+    memo.nfc().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect()
+}
+
+/// The same for what has nothing to compose, as nearly every memo.
+fn folded_ascii(memo: &str) -> String {
+    memo.chars().filter(|c| !is_invisible(*c)).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Says whether a neighbouring character could belong to an id, which would make it a longer word.
@@ -301,6 +310,11 @@ mod tests {
             if let MemoMatch::Exact(found) | MemoMatch::Normalized(found) = match_memo(&memo) {
                 prop_assert!(memo.to_lowercase().contains(&found.to_string()[4..8]));
             }
+        }
+
+        #[test]
+        fn plain_letters_are_folded_as_all_are(memo in "[\\x00-\\x7f]{0,120}") {
+            prop_assert_eq!(folded_ascii(&memo), folded(&memo));
         }
 
         #[test]

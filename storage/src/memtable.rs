@@ -35,7 +35,8 @@ impl<K: Key + 'static> RowKey<K> {
 
 impl<K: Key + 'static> Clone for RowKey<K> {
     fn clone(&self) -> Self {
-        Self { bytes: self.bytes.clone(), kind: PhantomData }
+        // A copy of bytes; the vector's own clone goes through them one by one.
+        Self::of(&self.bytes)
     }
 }
 

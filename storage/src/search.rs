@@ -51,7 +51,10 @@ pub(crate) fn money_words_of(payment: &Payment) -> BTreeSet<String> {
 
 /// Returns the words of a text: letters and digits in lower case, cut to [`WORD_MAX_BYTES`].
 fn words_in(text: &str) -> impl Iterator<Item = String> {
-    let lower: String = text.chars().flat_map(char::to_lowercase).collect();
+    let lower = match text.is_ascii() {
+        true => text.to_ascii_lowercase(),
+        false => text.chars().flat_map(char::to_lowercase).collect(),
+    };
     let words: Vec<String> = lower
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())
