@@ -9,6 +9,7 @@ pub mod ledger;
 
 pub mod campaign;
 pub mod disk;
+pub mod index;
 pub mod mutants;
 pub mod observer;
 pub mod options;

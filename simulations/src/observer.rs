@@ -18,7 +18,10 @@ use engine::{
 };
 use storage::{Batch, Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, Write};
 
-use crate::oracles::{self, Check, INVARIANTS};
+use crate::{
+    index::{Index, IndexSet},
+    oracles::{self, Check, INVARIANTS},
+};
 
 pub use sights::*;
 
@@ -39,7 +42,7 @@ pub struct Violation {
 #[derive(Default)]
 pub struct Observer {
     /// Payments as they are durable.
-    pub payments: BTreeMap<PaymentId, Known>,
+    pub payments: Index<PaymentId, Known>,
     /// Merchants as they are durable.
     pub merchants: BTreeMap<MerchantId, Merchant>,
     /// Every account a merchant ever had, and since when.
@@ -47,15 +50,15 @@ pub struct Observer {
     /// What the checks of the books said, by the time the day ends.
     pub books: BTreeMap<Timestamp, Day>,
     /// Announced events.
-    pub events: BTreeMap<EventId, EventRecord>,
+    pub events: Index<EventId, EventRecord>,
     /// How far each merchant's list of events goes.
     pub event_seqs: BTreeMap<MerchantId, u64>,
     /// Deliveries.
-    pub deliveries: BTreeMap<DeliveryId, Carried>,
+    pub deliveries: Index<DeliveryId, Carried>,
     /// Claims.
-    pub claims: BTreeMap<TxId, Claimed>,
+    pub claims: Index<TxId, Claimed>,
     /// Nonces of claims.
-    pub nonces: BTreeMap<String, TxId>,
+    pub nonces: Index<String, TxId>,
     /// The scanner's cursor.
     pub cursor: Option<Cursor>,
     /// The first cursor: what is before it does not concern the engine.
@@ -63,31 +66,33 @@ pub struct Observer {
     /// Transfers that pay no session.
     pub unmatched: BTreeMap<(TxId, u32), Unmatched>,
     /// Which session each final transfer is credited to.
-    pub credited: BTreeMap<(TxId, u32), PaymentId>,
+    pub credited: Index<(TxId, u32), PaymentId>,
     /// The transfers of irreversible blocks.
-    pub truth: BTreeMap<(TxId, u32), Transfer>,
-    /// The same by block.
+    pub truth: Index<(TxId, u32), Transfer>,
+    /// The transactions they are of.
+    pub true_ids: IndexSet<TxId>,
+    /// The transfers by block.
     pub truth_by_block: BTreeMap<u32, Vec<(TxId, u32)>>,
     /// The same by the session their memo names.
-    pub truth_by_session: BTreeMap<PaymentId, Vec<(TxId, u32)>>,
+    pub truth_by_session: Index<PaymentId, Vec<(TxId, u32)>>,
     /// The time of the newest irreversible block, and its number.
     pub final_time: Timestamp,
     /// Its number.
     pub final_num: u32,
     /// Which session a transaction's memo names, as its sender meant it; every transaction of a customer is here.
-    pub intents: BTreeMap<TxId, Option<PaymentId>>,
+    pub intents: Index<TxId, Option<PaymentId>>,
     /// Which session a merchant's word put a single transfer to.
     pub assignments: BTreeMap<(TxId, u32), PaymentId>,
     /// Transactions that ever were in a block, irreversible or not.
-    pub ever_included: BTreeSet<TxId>,
+    pub ever_included: IndexSet<TxId>,
     /// Transactions a node ever took.
-    pub ever_accepted: BTreeSet<TxId>,
+    pub ever_accepted: IndexSet<TxId>,
     /// Transactions their payers broadcast themselves.
-    pub own_broadcasts: BTreeSet<TxId>,
+    pub own_broadcasts: IndexSet<TxId>,
     /// Transactions whose payer was told that they were refused for good.
-    pub refused: BTreeSet<TxId>,
+    pub refused: IndexSet<TxId>,
     /// Payments for other servers whose payer was told of success.
-    pub told: BTreeSet<TxId>,
+    pub told: IndexSet<TxId>,
     /// The account that collects fees.
     pub fee_account: Option<AccountName>,
     /// Batches whose fate is unknown.
@@ -95,7 +100,7 @@ pub struct Observer {
     /// What each receiver said to the attempt under way.
     pub answered: BTreeMap<(DeliveryId, u32), Outcome>,
     /// Events heard by receivers, by payment.
-    pub heard: BTreeMap<PaymentId, BTreeSet<EventId>>,
+    pub heard: Index<PaymentId, BTreeSet<EventId>>,
     /// Posts under way.
     pub posting: BTreeMap<DeliveryId, PaymentId>,
     /// Payments changed since the last boot.
@@ -374,8 +379,13 @@ impl Observer {
             if let Some(Some(id)) = self.intents.get(&key.0) {
                 self.truth_by_session.entry(*id).or_default().push(key);
             }
-            self.truth.insert(key, transfer);
+            self.holds_for_good(transfer);
         }
+    }
+
+    fn holds_for_good(&mut self, transfer: Transfer) {
+        self.true_ids.insert(transfer.tx_id);
+        self.truth.insert((transfer.tx_id, transfer.place.op_in_tx), transfer);
     }
 
     /// Notes what irreversible blocks paid by themselves: no transaction holds it, and the cursor does not wait for it.
@@ -383,7 +393,7 @@ impl Observer {
         for transfer in transfers {
             self.marks.push("a recurrent transfer is executed");
             self.ever_included.insert(transfer.tx_id);
-            self.truth.insert((transfer.tx_id, transfer.place.op_in_tx), transfer);
+            self.holds_for_good(transfer);
         }
     }
 

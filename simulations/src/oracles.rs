@@ -186,8 +186,7 @@ fn told_once(observer: &Observer, answer: &Answer<'_>) -> Verdict {
 fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
     let observer = end.observer;
     // A block that a fork removed has moved nothing.
-    let is_final = |tx_id: &&TxId| observer.truth.range((**tx_id, 0)..=(**tx_id, u32::MAX)).next().is_some();
-    let taken = observer.refused.difference(&observer.own_broadcasts).find(is_final);
+    let taken = observer.refused.difference(&observer.own_broadcasts).find(|tx_id| observer.true_ids.contains(*tx_id));
     match taken {
         None => Ok(()),
         Some(tx_id) => {
@@ -262,7 +261,7 @@ fn sightings_are_decided(end: &End<'_>) -> FinalVerdict {
 fn reversal_is_noticed(end: &End<'_>) -> FinalVerdict {
     for (id, payment) in &end.stored {
         let Some(paid_by) = payment.paid_by.filter(|_| payment.state == State::Completed) else { continue };
-        let is_there = end.observer.truth.range((paid_by, 0)..=(paid_by, u32::MAX)).next().is_some();
+        let is_there = end.observer.true_ids.contains(&paid_by);
         if is_there == payment.is_reversed && payment.claim.is_none() {
             let what = if is_there { "is called reversed and is on the chain" } else { "vanished and nobody says so" };
             return Err((format!("{paid_by}, which completed {id}, {what}"), Some(*id)));

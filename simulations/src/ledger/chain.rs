@@ -16,6 +16,8 @@ use engine::{
     time::Timestamp,
 };
 
+use crate::index::Index;
+
 use super::{
     account::{Account, Pot},
     block::{Block, Included},
@@ -44,7 +46,7 @@ pub struct Chain {
     pub(super) signing_key: PublicKey,
     pub(super) state: State,
     pub(super) blocks: Vec<Block>,
-    pub(super) index: BTreeMap<TxId, (u32, u32)>,
+    pub(super) index: Index<TxId, (u32, u32)>,
     pub(super) pending: Vec<Pending>,
     pub(super) pending_changes: Changes,
     pub(super) irreversible: u32,
@@ -121,7 +123,7 @@ impl Chain {
             witness_key: genesis.sign_blocks.then_some(witness_key),
             state: State::default(),
             blocks: Vec::new(),
-            index: BTreeMap::new(),
+            index: Index::default(),
             pending: Vec::new(),
             pending_changes: Changes::default(),
             irreversible: 0,

@@ -80,7 +80,7 @@ impl Chain {
         // Older transactions come first again; what waited already comes after them.
         let waiting = std::mem::take(&mut self.pending);
         for included in orphaned {
-            self.index.remove(&included.id);
+            self.index.swap_remove(&included.id);
             let forget = match orphans {
                 Orphans::Keep => false,
                 Orphans::Drop => true,
