@@ -86,7 +86,7 @@ impl Drop for Ticket {
 #[derive(Debug)]
 pub struct Watch {
     /// Ends after a terminal state, or when the watcher fell too far behind.
-    pub snapshots: mpsc::Receiver<Payment>,
+    pub snapshots: mpsc::Receiver<Box<Payment>>,
 }
 
 pub(crate) struct Sessions {
@@ -100,7 +100,7 @@ pub(crate) struct Roster {
     /// Awake sessions by when they were last spoken to.
     idle_order: BTreeMap<u64, PaymentId>,
     clock: u64,
-    watchers: BTreeMap<PaymentId, Vec<mpsc::Sender<Payment>>>,
+    watchers: BTreeMap<PaymentId, Vec<mpsc::Sender<Box<Payment>>>>,
     crashes: BTreeMap<PaymentId, (Timestamp, u32)>,
     expiry: Expiry,
 }
@@ -298,7 +298,7 @@ impl Sessions {
     }
 
     async fn watch(&self, roster: &mut Roster, id: PaymentId) -> Result<Watch, SessionError> {
-        let payment = *self.asleep(id).await?;
+        let payment = self.asleep(id).await?;
         let (sender, snapshots) = mpsc::channel(WATCH_BUFFER);
         let is_finished = payment.state.is_terminal();
         sender.try_send(payment).expect("an empty channel takes one");
@@ -419,7 +419,7 @@ impl Roster {
     fn publish(&mut self, payment: &Payment, context: &Context) {
         let Some(watchers) = self.watchers.get_mut(&payment.id) else { return };
         let before = watchers.len();
-        watchers.retain(|watcher| watcher.try_send(payment.clone()).is_ok());
+        watchers.retain(|watcher| watcher.try_send(Box::new(payment.clone())).is_ok());
         if payment.state.is_terminal() {
             watchers.clear();
         }

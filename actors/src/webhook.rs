@@ -88,6 +88,8 @@ struct Lane {
     in_flight: BTreeMap<DeliveryId, PaymentId>,
     /// What is due, in order, as far as it was read.
     ready: BTreeMap<(Timestamp, DeliveryId), Due>,
+    /// Whether nothing else was due when it was read, and what was read is still so.
+    knows_all: bool,
     /// What could not be recorded is left alone until then.
     resting: BTreeMap<DeliveryId, Timestamp>,
     endpoint: Endpoint,
@@ -189,17 +191,25 @@ impl Actor for Webhooks {
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, message: Msg, outbox: &mut Outbox) -> Result<(), ActorProcessingErr> {
-        match message {
-            Msg::Look => outbox.bell.answer(),
-            Msg::Alarm => outbox.alarm = None,
-            // Others may have ended with it: one look is enough for all of them.
+        let now = self.context.now();
+        let next = match message {
+            Msg::Look => {
+                outbox.bell.answer();
+                self.read_due(outbox, now).await?
+            }
+            Msg::Alarm => {
+                outbox.alarm = None;
+                self.read_due(outbox, now).await?
+            }
             Msg::Done { merchant, delivery, attempted } => {
                 self.end(outbox, merchant, delivery, attempted);
-                return Ok(outbox.bell.ring()?);
+                if !outbox.lanes.get(&merchant).is_some_and(|lane| lane.knows_all) {
+                    // Others may have ended with it: one look is enough for all of them.
+                    return Ok(outbox.bell.ring()?);
+                }
+                None
             }
-        }
-        let now = self.context.now();
-        let next = self.read_due(outbox, now).await?;
+        };
         let wait = self.start_ready(&myself, outbox, now);
         let at = wait.map_or(now + MAX_WAIT, |wait| now + wait).min(next.unwrap_or(now + MAX_WAIT)).min(now + MAX_WAIT);
         if outbox.alarm.as_ref().is_none_or(|(set_for, _)| at < *set_for) {
@@ -221,6 +231,7 @@ impl Webhooks {
         let has_followers = lane.ready.values().any(|due| due.delivery.payment == payment);
         if attempted != Attempted::Taken || lane.endpoint.is_breaker_open() || has_followers {
             lane.ready.clear();
+            lane.knows_all = false;
         }
     }
 
@@ -229,6 +240,8 @@ impl Webhooks {
         let store = &self.context.env.store;
         let instant = Instant::now();
         outbox.lanes.retain(|_, lane| {
+            // Of those that are not read now somebody may have told what will not be told again.
+            lane.knows_all = false;
             lane.resting.retain(|_, until| now < *until);
             !lane.in_flight.is_empty()
                 || !lane.ready.is_empty()
@@ -256,6 +269,7 @@ impl Webhooks {
         let lane = outbox.lanes.entry(merchant).or_default();
         let (is_enabled, is_whole) = (work.endpoint.is_enabled(), work.deliveries.len() < DELIVERIES_AT_ONCE);
         lane.endpoint = work.endpoint;
+        lane.knows_all = is_whole;
         lane.ready.clear();
         let mut held = Batch::default();
         for due in work.deliveries {

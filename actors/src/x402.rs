@@ -310,7 +310,7 @@ impl Gateway {
         }
         let payment = match last {
             Some(payment) => payment,
-            None => self.any_payment(id).await?,
+            None => Box::new(self.any_payment(id).await?),
         };
         self.outcome(&payment, claimed.tx_id).await
     }

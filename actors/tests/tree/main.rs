@@ -347,7 +347,7 @@ async fn who_watches_a_session_sees_every_change_and_then_the_end() {
     let merchant = world.merchant().await;
     let payment = world.open(&merchant).await;
     let mut watch = world.gateway().watch_payment(payment.id).await.unwrap().snapshots;
-    assert_eq!(watch.recv().await.unwrap(), payment);
+    assert_eq!(*watch.recv().await.unwrap(), payment);
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, &memo_of(payment.id))]);
     let seen = watch.recv().await.unwrap();
     assert_eq!((seen.state, seen.seen_units()), (State::Pending, 1_000));

@@ -77,7 +77,7 @@ impl Service {
             let payment = watch.snapshots.recv().await?;
             Some((payment, watch))
         });
-        let stream = stream.map(move |payment| Ok(convert::payment(payment, &merchant, gateway.now())));
+        let stream = stream.map(move |payment| Ok(convert::payment(*payment, &merchant, gateway.now())));
         Ok(Response::new(stream.boxed()))
     }
 }
