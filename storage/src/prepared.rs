@@ -1,7 +1,5 @@
 //! A batch made ready for the writer: everything that costs time and needs no lock is done in the caller's task.
 
-use std::collections::BTreeSet;
-
 use engine::{
     account::AccountName,
     billing::{Sale, Schedule},
@@ -132,8 +130,8 @@ pub(crate) struct PaymentStep {
     pub(crate) expected: Option<u64>,
     pub(crate) summary: [u8; SUMMARY_LEN],
     pub(crate) record: Vec<u8>,
-    /// What it is found by beside the words of its creation.
-    pub(crate) money_words: BTreeSet<String>,
+    /// What it is found by beside the words of its creation, some of it perhaps more than once.
+    pub(crate) money_words: Vec<String>,
     /// When it completed and its worth in US cents; none while it has not, and for invoices, which are no sales.
     pub(crate) turnover: Option<(Timestamp, u64)>,
     /// What it adds to its merchant's usage, once it has completed.

@@ -43,10 +43,16 @@ pub(crate) fn words_of(payment: &Payment) -> BTreeSet<String> {
 }
 
 /// Returns the words that money has added: who paid, and the transactions' ids.
-pub(crate) fn money_words_of(payment: &Payment) -> BTreeSet<String> {
-    let credits = payment.transfers.iter().flat_map(|credit| [credit.from.to_string(), credit.tx_id.to_string()]);
-    let refunds = payment.refunds.iter().map(|refund| refund.tx_id.to_string());
-    credits.chain(refunds).flat_map(|text| words_in(&text).collect::<Vec<_>>()).collect()
+pub(crate) fn money_words_of(payment: &Payment) -> Vec<String> {
+    let mut words = Vec::new();
+    for credit in &payment.transfers {
+        words.extend(words_in(credit.from.as_str()));
+        words.extend(words_in(&credit.tx_id.to_string()));
+    }
+    for refund in &payment.refunds {
+        words.extend(words_in(&refund.tx_id.to_string()));
+    }
+    words
 }
 
 /// Returns the words of a text: letters and digits in lower case, cut to [`WORD_MAX_BYTES`].
