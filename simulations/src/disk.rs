@@ -280,6 +280,10 @@ impl State {
         // What is cut off is kept, so that a power cut may bring it back.
         replaced.extend_from_slice(bytes.get(len..).unwrap_or_default());
         undo.push(Undo::Length { before, gone: before.saturating_sub(len), from });
+        if len > bytes.capacity() {
+            // Room that is never touched costs less than copying what is there once more.
+            bytes.reserve_exact(4 * len - before);
+        }
         bytes.resize(len, 0);
         Ok(())
     }
