@@ -550,9 +550,10 @@ impl Page {
     }
 }
 
-/// Names the build: a seed means nothing without its commit.
+/// Names the build: a seed means nothing without its commit. It is that of the sources it was built from, wherever it runs.
 fn build() -> String {
-    let commit = std::process::Command::new("git").args(["rev-parse", "--short", "HEAD"]).output().ok();
+    let git = ["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short", "HEAD"];
+    let commit = std::process::Command::new("git").args(git).output().ok();
     let commit = commit.filter(|told| told.status.success());
     let commit = commit.map(|told| String::from_utf8_lossy(&told.stdout).trim().to_owned());
     format!("hivetill {} at commit {}", env!("CARGO_PKG_VERSION"), commit.as_deref().unwrap_or("unknown"))
