@@ -75,9 +75,9 @@ impl Bell {
         if self.is_rung.swap(true, Ordering::AcqRel) { Ok(()) } else { self.webhooks.cast(Msg::Look) }
     }
 
-    /// From now on whoever asks is not sure to be seen by the look that begins.
+    /// From now on whoever asks is not sure to be seen by the look that begins; it sees what those before had done.
     fn answer(&self) {
-        self.is_rung.store(false, Ordering::Release);
+        self.is_rung.swap(false, Ordering::AcqRel);
     }
 }
 
@@ -88,7 +88,8 @@ struct Lane {
     in_flight: BTreeMap<DeliveryId, PaymentId>,
     /// What is due, in order, as far as it was read.
     ready: BTreeMap<(Timestamp, DeliveryId), Due>,
-    /// Whether nothing else was due when it was read, and what was read is still so.
+    /// Whether nothing else was due at the last look, and what was read then is still so: later ones ring, or wait for the
+    /// alarm.
     knows_all: bool,
     /// What could not be recorded is left alone until then.
     resting: BTreeMap<DeliveryId, Timestamp>,
