@@ -550,7 +550,7 @@ impl Page {
     }
 }
 
-/// Names the build: a seed means nothing without its commit. It is that of the sources it was built from, wherever it runs.
+/// Names the build: a seed means nothing without its commit. It is what is checked out where it was built, wherever it runs.
 fn build() -> String {
     let git = ["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short", "HEAD"];
     let commit = std::process::Command::new("git").args(git).output().ok();
