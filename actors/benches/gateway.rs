@@ -327,7 +327,7 @@ async fn reopened(data: &Path) -> World {
     let (tree, node, store) = engine(data, 5_000).await;
     let query = storage::MerchantQuery::all(1);
     let found = tree.gateway().merchants(query).await.expect("readable").items.remove(0);
-    World { tree, node, store, merchant: found.merchant }
+    World { tree, node, store, merchant: Arc::unwrap_or_clone(found.merchant) }
 }
 
 fn main() {

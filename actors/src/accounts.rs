@@ -54,9 +54,9 @@ impl Accounts {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             for name in names {
                 match known.get(name).filter(|known| known.is_fresh(now)) {
-                    Some(Known { account: Some(account), .. }) => drop(found.insert(name.clone(), Arc::clone(account))),
+                    Some(Known { account: Some(account), .. }) => drop(found.insert(*name, Arc::clone(account))),
                     Some(_) => {}
-                    None => missing.push(name.clone()),
+                    None => missing.push(*name),
                 }
             }
         }
@@ -65,12 +65,12 @@ impl Accounts {
         }
         let _place = self.asking.acquire().await.expect("the semaphore is never closed");
         let answered = nodes.accounts(missing.clone()).await?;
-        let answered: BTreeMap<_, _> = answered.into_iter().map(|account| (account.name.clone(), account)).collect();
+        let answered: BTreeMap<_, _> = answered.into_iter().map(|account| (account.name, account)).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for name in missing {
             let account = answered.get(&name).cloned().map(Arc::new);
             if let Some(account) = &account {
-                found.insert(name.clone(), Arc::clone(account));
+                found.insert(name, Arc::clone(account));
             }
             known.insert(name, Known { at: now, account });
         }

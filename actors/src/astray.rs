@@ -1,6 +1,6 @@
 //! What merchants ask about money that went astray: their unmatched transfers, decisions about payments, refunds.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
@@ -77,7 +77,7 @@ impl Gateway {
         limit: usize,
     ) -> Result<Vec<Unmatched>, GatewayError> {
         let newest = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
-        let account = merchant.hive_account.clone();
+        let account = merchant.hive_account;
         let list = self.context().env.store.unmatched_before(account, before.unwrap_or(newest), limit).await;
         list.map_err(|e| self.read_failed(&e))
     }
@@ -87,7 +87,7 @@ impl Gateway {
     /// # Errors
     /// [`GatewayError::TransferNotFound`]; store errors.
     pub async fn unmatched_at(&self, merchant: &Merchant, place: Place) -> Result<Unmatched, GatewayError> {
-        self.stray(merchant.hive_account.clone(), place).await
+        self.stray(merchant.hive_account, place).await
     }
 
     async fn stray(&self, account: AccountName, place: Place) -> Result<Unmatched, GatewayError> {
@@ -134,11 +134,11 @@ impl Gateway {
         place: Place,
         payment: PaymentId,
         by: String,
-    ) -> Result<Payment, GatewayError> {
+    ) -> Result<Arc<Payment>, GatewayError> {
         let payment = self.payment(merchant.id, payment).await?;
         // A session opened before the merchant's account changed is paid to the old one.
         let unmatched = match self.unmatched_at(merchant, place).await {
-            Err(GatewayError::TransferNotFound) => self.stray(payment.pay_to.clone(), place).await?,
+            Err(GatewayError::TransferNotFound) => self.stray(payment.pay_to, place).await?,
             found => found?,
         };
         match &unmatched.handling {
@@ -147,13 +147,13 @@ impl Gateway {
             Handling::Open | Handling::Ignored { .. } => {}
         }
         let transfer = unmatched.transfer;
-        let account = transfer.to.clone();
+        let account = transfer.to;
         let attachment = Attachment { transfer, route: Route::Manual, memo_normalized: false, by };
         let told = self.entry("transfer_assigned", merchant.id, Some(name_of(place)), Vec::new());
         match self.order(payment.id, Command::Attach(attachment), Some(told)).await.map_err(GatewayError::from) {
             Ok(payment) => {
                 tracing::info!(payment.id = %payment.id, %account, "a transfer is assigned to payment {}", payment.id);
-                Ok(*payment)
+                Ok(payment)
             }
             // Somebody else was faster, perhaps with this very transfer.
             Err(GatewayError::Contended | GatewayError::Rejected(Rejection::Unchanged { .. })) => {
@@ -185,7 +185,7 @@ impl Gateway {
             return Err(GatewayError::TransferAssigned(payment));
         }
         let handling = Handling::Ignored { by, at: self.now(), note };
-        let write = Write::Handle { account: merchant.hive_account.clone(), place, handling: handling.clone() };
+        let write = Write::Handle { account: merchant.hive_account, place, handling: handling.clone() };
         let told = self.deed("transfer_ignored", merchant.id, Some(name_of(place)), Vec::new());
         let batch = Batch::of(write).and(told);
         self.context().env.store.commit(batch).await.map_err(|error| self.commit_failed(error))?;
@@ -201,12 +201,12 @@ impl Gateway {
         merchant: &Merchant,
         id: PaymentId,
         resolution: Resolution,
-    ) -> Result<Payment, GatewayError> {
+    ) -> Result<Arc<Payment>, GatewayError> {
         self.payment(merchant.id, id).await?;
         let told = self.entry("payment_resolved", merchant.id, Some(id.to_string()), Vec::new());
         let payment = self.order(id, Command::Resolve(resolution), Some(told)).await?;
         tracing::info!(payment.id = %id, "payment {id} is resolved");
-        Ok(*payment)
+        Ok(payment)
     }
 }
 
@@ -230,7 +230,7 @@ pub(crate) async fn awaited(
     let last_account = AccountName::parse("zzzzzzzzzzzzzzzz").expect("a name of sixteen letters");
     let last_place = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
     for id in sessions.filter(|id| id.made_at() >= not_before) {
-        let just_before = (PaymentId::from_bits(id.bits().wrapping_sub(1)), last_account.clone(), last_place);
+        let just_before = (PaymentId::from_bits(id.bits().wrapping_sub(1)), last_account, last_place);
         let first = store.waiting_for_sessions(Some(just_before), 1).await?.pop();
         if first.is_some_and(|(waits_for, ..)| waits_for == id) {
             awaited.insert(id);
@@ -263,7 +263,7 @@ pub(crate) async fn attach_waiting(
         }
         let Ok(Some(_)) = context.env.store.payment(id).await else { continue };
         let Ok(Some(Unmatched { transfer, handling: Handling::Open, .. })) =
-            context.env.store.unmatched_at(account.clone(), place).await
+            context.env.store.unmatched_at(account, place).await
         else {
             continue;
         };

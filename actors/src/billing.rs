@@ -24,7 +24,7 @@ const MAX_CONFLICTS: usize = 5;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BillingSummary {
     /// The merchant.
-    pub merchant: Merchant,
+    pub merchant: Arc<Merchant>,
     /// The present month, as far as it has come.
     pub current: Period,
     /// Its months, newest first.
@@ -37,7 +37,7 @@ pub struct BillingSummary {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BillingOverview {
     /// Each merchant with what its months come to, in order of registration.
-    pub accounts: Vec<(Merchant, Account)>,
+    pub accounts: Vec<(Arc<Merchant>, Account)>,
     /// The tiers in force.
     pub tiers: Tiers,
 }
@@ -46,7 +46,7 @@ pub struct BillingOverview {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Invoiced {
     /// The months that got theirs, and whose they are.
-    pub periods: Vec<(Period, Merchant)>,
+    pub periods: Vec<(Period, Arc<Merchant>)>,
 }
 
 impl Gateway {
@@ -93,7 +93,7 @@ impl Gateway {
         limit: usize,
         merchant: Option<MerchantId>,
         status: Option<Status>,
-    ) -> Result<Page<(Period, Merchant)>, GatewayError> {
+    ) -> Result<Page<(Period, Arc<Merchant>)>, GatewayError> {
         let query = PeriodQuery { page, limit, merchant, status, now: self.now() };
         let found = self.context().env.store.periods(query).await.map_err(|e| self.read_failed(&e))?;
         let mut items = Vec::new();
@@ -208,7 +208,7 @@ impl Biller<'_> {
         mut period: Period,
         operator: &Merchant,
         schedule: &Schedule,
-    ) -> Result<Option<(Period, Merchant)>, GatewayError> {
+    ) -> Result<Option<(Period, Arc<Merchant>)>, GatewayError> {
         let store = &self.context.env.store;
         let Some(billed) = self.merchant(period.merchant).await? else { return Ok(None) };
         for _ in 0..MAX_CONFLICTS {
@@ -224,7 +224,8 @@ impl Biller<'_> {
             let env = &self.context.env;
             let parts = (env.entropy.payment_id(now), env.entropy.slug(), now);
             let livemode = !self.context.settings.development;
-            let session = (cents > 0).then(|| invoice_session(operator, &period, &billed, cents, livemode, parts));
+            let session =
+                (cents > 0).then(|| Arc::new(invoice_session(operator, &period, &billed, cents, livemode, parts)));
             let named = session.as_ref().map(|session| (session.id, session.slug_text()));
             let invoice = match period.invoice.clone() {
                 Some(known) => Invoice { session: named, ..known },
@@ -240,7 +241,7 @@ impl Biller<'_> {
             let entry = self.told(&period, &invoice);
             let mut batch = Batch::default();
             if let Some(session) = &session {
-                batch = batch.and(Write::Payment { payment: Box::new(session.clone()), expected: None });
+                batch = batch.and(Write::Payment { payment: Arc::clone(session), expected: None });
             }
             let invoicing = Invoicing { period: period.clone(), invoice: invoice.clone(), carried_millicents, at: now };
             batch = batch.and(Write::Invoice(Box::new(invoicing))).and(Write::Audit(Box::new(entry)));
@@ -249,7 +250,7 @@ impl Biller<'_> {
                 Ok(()) => {
                     env.probe.reach("billing: invoice stored, session not adopted");
                     if let Some(session) = session {
-                        let adopt = sessions::Msg::Adopt(Box::new(session));
+                        let adopt = sessions::Msg::Adopt(session);
                         self.sessions.cast(adopt).map_err(|_| GatewayError::StoreFailed)?;
                     }
                     tracing::info!(merchant.id = %billed.id, month = %period.month, cents, "invoice of {} for {}", billed.id, period.month);
@@ -311,7 +312,7 @@ impl Biller<'_> {
         }
     }
 
-    async fn merchant(&self, id: MerchantId) -> Result<Option<Merchant>, GatewayError> {
+    async fn merchant(&self, id: MerchantId) -> Result<Option<Arc<Merchant>>, GatewayError> {
         self.context.env.store.merchant(id).await.map_err(|e| self.read_failed(&e))
     }
 

@@ -174,12 +174,12 @@ impl Bookkeeper {
 
     /// Compares the next account; says whether there was one.
     async fn next_account(&self, check: &mut Check, again: Option<&Again>) -> Result<bool, ReadError> {
-        let mut page = self.context.env.store.accounts_since(check.after.clone(), 1).await?;
+        let mut page = self.context.env.store.accounts_since(check.after, 1).await?;
         let Some((account, since)) = page.pop() else { return Ok(false) };
         if mutant!("books-skip-accounts") && check.day.accounts > 0 {
             return Ok(false);
         }
-        check.after = Some(account.clone());
+        check.after = Some(account);
         let span = (check.day.from.max(since + WATCHED_AFTER), check.day.to);
         if span.0 >= span.1 {
             return Ok(true);
@@ -201,7 +201,7 @@ impl Bookkeeper {
                 if difference.is_none() {
                     check.again.operations += operations;
                 } else {
-                    check.again.accounts.push(account.clone());
+                    check.again.accounts.push(account);
                     check.differing.push((account, difference));
                 }
             }
@@ -238,7 +238,7 @@ impl Bookkeeper {
     async fn booked(&self, account: &AccountName, span: (Timestamp, Timestamp)) -> Result<Vec<Booked>, ReadError> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let (page, next) = self.context.env.store.booked(account.clone(), span, after, PAGE).await?;
+            let (page, next) = self.context.env.store.booked(*account, span, after, PAGE).await?;
             all.extend(page);
             if next.is_none() {
                 return Ok(all);

@@ -56,7 +56,7 @@ impl Gateway {
     /// # Errors
     /// [`GatewayError::MerchantNotFound`]; store errors.
     pub async fn endpoint(&self, merchant: MerchantId) -> Result<EndpointState, GatewayError> {
-        let url = self.merchant(merchant).await?.webhook_url;
+        let url = self.merchant(merchant).await?.webhook_url.clone();
         let endpoint = self.context().env.store.endpoint(merchant).await.map_err(|e| self.read_failed(&e))?;
         let warning = endpoint.warning(self.now());
         Ok(EndpointState { merchant, url, endpoint, warning })

@@ -137,7 +137,7 @@ pub struct Gateway {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     /// The session, as it stands now.
-    pub payment: Payment,
+    pub payment: Arc<Payment>,
     /// Whether it was opened earlier, by the same request under the same idempotency key.
     pub is_replay: bool,
 }
@@ -192,7 +192,7 @@ impl Gateway {
     ///
     /// # Errors
     /// [`GatewayError::Unauthenticated`] for unknown and malformed keys alike.
-    pub async fn authenticate(&self, api_key: &str) -> Result<Merchant, GatewayError> {
+    pub async fn authenticate(&self, api_key: &str) -> Result<Arc<Merchant>, GatewayError> {
         self.authenticate_key(api_key).await.map(|(merchant, _)| merchant)
     }
 
@@ -200,7 +200,7 @@ impl Gateway {
     ///
     /// # Errors
     /// As [`Gateway::authenticate`].
-    pub async fn authenticate_key(&self, api_key: &str) -> Result<(Merchant, ApiKey), GatewayError> {
+    pub async fn authenticate_key(&self, api_key: &str) -> Result<(Arc<Merchant>, ApiKey), GatewayError> {
         let digest = KeyDigest::of(api_key);
         let found = self.context.env.store.merchant_by_key(digest).await.map_err(|e| self.read_failed(&e))?;
         let now = self.now();
@@ -228,7 +228,7 @@ impl Gateway {
     ///
     /// # Errors
     /// [`GatewayError::MerchantNotFound`].
-    pub async fn merchant(&self, id: MerchantId) -> Result<Merchant, GatewayError> {
+    pub async fn merchant(&self, id: MerchantId) -> Result<Arc<Merchant>, GatewayError> {
         let found = self.context.env.store.merchant(id).await.map_err(|e| self.read_failed(&e))?;
         found.ok_or(GatewayError::MerchantNotFound)
     }
@@ -309,7 +309,7 @@ impl Gateway {
         let now = self.now();
         let terms = Terms {
             merchant: merchant.id,
-            pay_to: merchant.hive_account.clone(),
+            pay_to: merchant.hive_account,
             fee_percent: settings.fee_percent,
             fee_mode: settings.fee_mode.clone(),
             rate: self.context.rate(),
@@ -327,7 +327,8 @@ impl Gateway {
             at: now,
         });
         let payment = Payment::open(draft, terms, id, env.entropy.slug(), now).map_err(|_| GatewayError::NoRate)?;
-        let mut batch = Batch::of(Write::Payment { payment: Box::new(payment.clone()), expected: None });
+        let payment = Arc::new(payment);
+        let mut batch = Batch::of(Write::Payment { payment: Arc::clone(&payment), expected: None });
         if let Some(remembered) = remembered.filter(|_| !mutant!("key-not-remembered")) {
             batch = batch.and(Write::Remember(remembered));
         }
@@ -356,7 +357,7 @@ impl Gateway {
         self.context.opened.fetch_add(1, Ordering::Relaxed);
         self.context.metrics.created.inc();
         env.probe.reach("gateway: created, not adopted");
-        self.tell_sessions(sessions::Msg::Adopt(Box::new(payment.clone())))?;
+        self.tell_sessions(sessions::Msg::Adopt(Arc::clone(&payment)))?;
         Ok(Opened { payment, is_replay: false })
     }
 
@@ -364,7 +365,7 @@ impl Gateway {
     ///
     /// # Errors
     /// [`GatewayError::PaymentNotFound`], for another merchant's payment too.
-    pub async fn payment(&self, merchant: MerchantId, id: PaymentId) -> Result<Payment, GatewayError> {
+    pub async fn payment(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
         let payment = self.any_payment(id).await?;
         if payment.merchant == merchant { Ok(payment) } else { Err(GatewayError::PaymentNotFound) }
     }
@@ -373,18 +374,18 @@ impl Gateway {
     ///
     /// # Errors
     /// [`GatewayError::PaymentNotFound`].
-    pub async fn any_payment(&self, id: PaymentId) -> Result<Payment, GatewayError> {
+    pub async fn any_payment(&self, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
         let found = self.context.env.store.payment(id).await.map_err(|e| self.read_failed(&e))?;
-        found.ok_or(GatewayError::PaymentNotFound)
+        found.map(Arc::new).ok_or(GatewayError::PaymentNotFound)
     }
 
     /// Returns the payment a checkout address names.
     ///
     /// # Errors
     /// [`GatewayError::PaymentNotFound`].
-    pub async fn payment_by_slug(&self, slug: SlugToken) -> Result<Payment, GatewayError> {
+    pub async fn payment_by_slug(&self, slug: SlugToken) -> Result<Arc<Payment>, GatewayError> {
         let found = self.context.env.store.payment_by_slug(slug).await.map_err(|e| self.read_failed(&e))?;
-        found.ok_or(GatewayError::PaymentNotFound)
+        found.map(Arc::new).ok_or(GatewayError::PaymentNotFound)
     }
 
     /// Lists a merchant's payments, newest first.
@@ -399,7 +400,7 @@ impl Gateway {
     ///
     /// # Errors
     /// [`GatewayError::Rejected`] where its state or money on its way refuses.
-    pub async fn cancel_checkout(&self, id: PaymentId) -> Result<Payment, GatewayError> {
+    pub async fn cancel_checkout(&self, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
         self.cancel(id, Canceller::Customer, None).await
     }
 
@@ -407,16 +408,21 @@ impl Gateway {
     ///
     /// # Errors
     /// As [`Gateway::cancel_checkout`], and [`GatewayError::PaymentNotFound`], for another merchant's payment too.
-    pub async fn cancel_payment(&self, merchant: MerchantId, id: PaymentId) -> Result<Payment, GatewayError> {
+    pub async fn cancel_payment(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
         self.payment(merchant, id).await?;
         let told = self.entry("payment_cancelled", merchant, Some(id.to_string()), Vec::new());
         self.cancel(id, Canceller::Merchant, Some(told)).await
     }
 
-    async fn cancel(&self, id: PaymentId, by: Canceller, told: Option<audit::Entry>) -> Result<Payment, GatewayError> {
+    async fn cancel(
+        &self,
+        id: PaymentId,
+        by: Canceller,
+        told: Option<audit::Entry>,
+    ) -> Result<Arc<Payment>, GatewayError> {
         match self.order(id, Command::Cancel(by), told).await {
-            Err(SessionError::Rejected { rejection: Rejection::AlreadyCancelled { .. }, payment }) => Ok(*payment),
-            answer => answer.map(|payment| *payment).map_err(Into::into),
+            Err(SessionError::Rejected { rejection: Rejection::AlreadyCancelled { .. }, payment }) => Ok(payment),
+            answer => answer.map_err(Into::into),
         }
     }
 
@@ -471,7 +477,7 @@ impl Gateway {
         id: PaymentId,
         command: Command,
         told: Option<audit::Entry>,
-    ) -> Result<Box<Payment>, SessionError> {
+    ) -> Result<Arc<Payment>, SessionError> {
         let _place = self.waiting.try_acquire().map_err(|_| SessionError::Overloaded)?;
         let (mut order, answer) = Order::awaited(command);
         order.told = told.map(Box::new);
@@ -489,7 +495,7 @@ impl Gateway {
     async fn check_account(&self, name: &AccountName) -> Result<(), GatewayError> {
         match self.context.nodes.account(name).await {
             Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(GatewayError::UnknownAccount(name.clone())),
+            Ok(None) => Err(GatewayError::UnknownAccount(*name)),
             Err(
                 NodesError::Unavailable(_)
                 | NodesError::Unknown(_)

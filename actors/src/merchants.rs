@@ -188,7 +188,7 @@ impl Merchants {
                 Change::KeyUsed(key) => {
                     let is_news = merchant.keys.iter().any(|known| known.id == key && known.use_is_news(now));
                     if !is_news {
-                        return Ok(merchant);
+                        return Ok(Arc::unwrap_or_clone(merchant));
                     }
                     Ok(merchant.key_used(key, now))
                 }
@@ -216,7 +216,7 @@ impl Merchants {
     /// Watched before it is stored: a transfer in between must not be overlooked.
     fn watch(&self, account: &AccountName) {
         if !self.context.watched.contains(account) {
-            self.context.watched.extend([account.clone()]);
+            self.context.watched.extend([*account]);
         }
     }
 

@@ -368,7 +368,7 @@ impl Nodes {
                 if head.time < span.1 + HISTORY_SETTLES {
                     return Err(NodeError::Unreadable("it is behind".to_owned()));
                 }
-                slot.node.history(account.clone(), span).await
+                slot.node.history(*account, span).await
             };
             match asked.await {
                 Ok(mut transfers) => {
@@ -391,7 +391,7 @@ impl Nodes {
 
     /// Returns an account, if it exists.
     pub(crate) async fn account(&self, name: &AccountName) -> Result<Option<Account>, NodesError> {
-        let mut found = self.ask(|node| -> BoxFuture<'_, _> { node.accounts(vec![name.clone()]) }).await?;
+        let mut found = self.ask(|node| -> BoxFuture<'_, _> { node.accounts(vec![*name]) }).await?;
         Ok(found.pop().filter(|account| account.name == *name))
     }
 

@@ -6,7 +6,7 @@ use engine::{
     audit::Entry,
     ids::PaymentId,
     mutant,
-    payment::{Command, Effect, Payment, Rejection, State, Transition},
+    payment::{Command, Effect, Event, Payment, Rejection, State, Transition},
     webhook,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -36,7 +36,7 @@ pub enum SessionError {
         /// Why.
         rejection: Rejection,
         /// The payment, unchanged.
-        payment: Box<Payment>,
+        payment: Arc<Payment>,
     },
     /// The transaction or nonce is claimed for a session.
     #[error("{} is claimed already", .0.tx_id)]
@@ -53,7 +53,7 @@ pub enum SessionError {
 }
 
 /// Where the answer to an order goes.
-pub(crate) type Reply = oneshot::Sender<Result<Box<Payment>, SessionError>>;
+pub(crate) type Reply = oneshot::Sender<Result<Arc<Payment>, SessionError>>;
 
 /// What somebody wants of a session.
 pub(crate) struct Order {
@@ -74,7 +74,7 @@ impl Order {
     }
 
     /// The same, and where its answer will come.
-    pub(crate) fn awaited(command: Command) -> (Box<Self>, oneshot::Receiver<Result<Box<Payment>, SessionError>>) {
+    pub(crate) fn awaited(command: Command) -> (Box<Self>, oneshot::Receiver<Result<Arc<Payment>, SessionError>>) {
         let (reply, answer) = oneshot::channel();
         (Box::new(Self { reply: Some(reply), ..*Self::new(command) }), answer)
     }
@@ -95,7 +95,7 @@ pub(crate) struct PaymentActor {
 }
 
 pub(crate) struct Awake {
-    payment: Payment,
+    payment: Arc<Payment>,
     _timer: Option<Timer>,
     /// Brings the claimed transaction onto the chain; ends with the claim, or with us.
     settlement: Option<Task>,
@@ -104,21 +104,21 @@ pub(crate) struct Awake {
 impl Actor for PaymentActor {
     type Msg = Msg;
     type State = Awake;
-    type Arguments = Box<Payment>;
+    type Arguments = Arc<Payment>;
 
-    async fn pre_start(&self, myself: ActorRef<Msg>, payment: Box<Payment>) -> Result<Awake, ActorProcessingErr> {
+    async fn pre_start(&self, myself: ActorRef<Msg>, payment: Arc<Payment>) -> Result<Awake, ActorProcessingErr> {
         let left = payment.deadline().since(self.context.now());
         let timer = (payment.state == State::Pending).then(|| Timer::send(&myself, left, Msg::TimeUp));
         // Born from a snapshot with a claim: whoever died before us may have broadcast it.
         let settlement = self.settlement(&payment, true);
-        Ok(Awake { payment: *payment, _timer: timer, settlement })
+        Ok(Awake { payment, _timer: timer, settlement })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, message: Msg, awake: &mut Awake) -> Result<(), ActorProcessingErr> {
         match message {
             Msg::Order(order) => {
                 let Order { command, told, reply, ticket, span } = *order;
-                let answer = self.carry_out(command, told, awake).instrument(span).await;
+                let answer = self.carry_out(&command, told, awake).instrument(span).await;
                 if let Some(reply) = reply {
                     // Who asked may have left; what was done stays done.
                     let _ = reply.send(answer);
@@ -131,13 +131,13 @@ impl Actor for PaymentActor {
                 let irreversible_time = self.context.ledger.irreversible_time();
                 if mutant!("expiry-by-our-clock") {
                     let irreversible_time = self.context.now() + std::time::Duration::from_secs(1);
-                    let _ = self.carry_out(Command::Expire { irreversible_time }, None, awake).await;
+                    let _ = self.carry_out(&Command::Expire { irreversible_time }, None, awake).await;
                 }
                 let is_over = irreversible_time > awake.payment.deadline();
                 // Money that came before the session is put to it first; the sweep expires it then, if it is not enough.
                 let id = awake.payment.id;
                 if is_over && astray::awaited(&self.context, [id].into_iter()).await.is_ok_and(|them| them.is_empty()) {
-                    let _ = self.carry_out(Command::Expire { irreversible_time }, None, awake).await;
+                    let _ = self.carry_out(&Command::Expire { irreversible_time }, None, awake).await;
                 }
             }
             Msg::Park => myself.stop(None),
@@ -150,18 +150,19 @@ impl PaymentActor {
     /// Apply, commit, then act.
     async fn carry_out(
         &self,
-        command: Command,
+        command: &Command,
         told: Option<Box<Entry>>,
         awake: &mut Awake,
-    ) -> Result<Box<Payment>, SessionError> {
+    ) -> Result<Arc<Payment>, SessionError> {
         let id = awake.payment.id;
         for _ in 0..MAX_CONFLICTS {
             let now = self.context.now();
-            let step = awake
+            let Transition { payment, event, effects } = awake
                 .payment
-                .apply(command.clone(), now)
-                .map_err(|rejection| SessionError::Rejected { rejection, payment: Box::new(awake.payment.clone()) })?;
-            let mut batch = self.batch(&step, &command, awake.payment.version);
+                .apply(command, now)
+                .map_err(|rejection| SessionError::Rejected { rejection, payment: Arc::clone(&awake.payment) })?;
+            let payment = Arc::new(payment);
+            let mut batch = self.batch(&payment, event.as_ref(), command, awake.payment.version);
             if let Some(told) = &told {
                 batch = batch.and(Write::Audit(told.clone()));
             }
@@ -169,16 +170,16 @@ impl PaymentActor {
             if mutant!("cancel-told-before-stored") && matches!(command, Command::Cancel(_)) {
                 let store = Arc::clone(&self.context.env.store);
                 tokio::spawn(async move { store.commit(batch).await });
-                awake.payment = step.payment;
-                return Ok(Box::new(awake.payment.clone()));
+                awake.payment = Arc::clone(&payment);
+                return Ok(payment);
             }
             match self.context.env.store.commit(batch).await {
                 Ok(()) => {
                     self.context.env.probe.reach("payment: committed, effects not run");
-                    metrics::stepped(&self.context.metrics, &awake.payment, &step.payment);
-                    awake.payment = step.payment;
-                    self.act(awake, &step.effects);
-                    return Ok(Box::new(awake.payment.clone()));
+                    metrics::stepped(&self.context.metrics, &awake.payment, &payment);
+                    awake.payment = Arc::clone(&payment);
+                    self.act(awake, &effects);
+                    return Ok(payment);
                 }
                 // Another writer was faster: what it left is the truth.
                 Err(CommitError::Conflict { .. }) => awake.payment = self.reload(id).await?,
@@ -196,10 +197,9 @@ impl PaymentActor {
         Err(SessionError::Contended)
     }
 
-    fn batch(&self, step: &Transition, command: &Command, expected: u64) -> Batch {
-        let payment = &step.payment;
-        let mut batch = Batch::of(Write::Payment { payment: Box::new(payment.clone()), expected: Some(expected) });
-        if let Some(event) = &step.event {
+    fn batch(&self, payment: &Arc<Payment>, event: Option<&Event>, command: &Command, expected: u64) -> Batch {
+        let mut batch = Batch::of(Write::Payment { payment: Arc::clone(payment), expected: Some(expected) });
+        if let Some(event) = event {
             batch = batch.and(Write::Event(EventRecord {
                 id: event.id,
                 seq: 0,
@@ -220,7 +220,7 @@ impl PaymentActor {
                 at: claim.claimed_at,
             })),
             Command::Attach(attachment) => batch.and(Write::Handle {
-                account: attachment.transfer.to.clone(),
+                account: attachment.transfer.to,
                 place: attachment.transfer.place,
                 handling: Handling::Assigned { payment: payment.id, by: attachment.by.clone(), at: payment.updated_at },
             }),
@@ -234,7 +234,7 @@ impl PaymentActor {
     }
 
     fn act(&self, awake: &mut Awake, effects: &[Effect]) {
-        let payment = &awake.payment;
+        let payment = Arc::clone(&awake.payment);
         for effect in effects {
             match effect {
                 Effect::Notify(_) => {
@@ -244,14 +244,14 @@ impl PaymentActor {
                 }
                 Effect::Broadcast(tx_id) => {
                     tracing::info!(payment.id = %payment.id, %tx_id, "payment {} claims {tx_id}", payment.id);
-                    awake.settlement = self.settlement(payment, false);
+                    awake.settlement = self.settlement(&payment, false);
                 }
             }
         }
         if payment.claim.is_none() {
             awake.settlement = None;
         }
-        self.tell(payment);
+        self.tell(&payment);
     }
 
     fn settlement(&self, payment: &Payment, may_be_out: bool) -> Option<Task> {
@@ -260,21 +260,21 @@ impl PaymentActor {
         Some(Task::persistent(move |begun| {
             // A crash may have come after the broadcast.
             let may_be_out = may_be_out || begun > 0;
-            settlement::settle(Arc::clone(&context), sessions.clone(), id, claim.clone(), may_be_out)
+            settlement::settle(Arc::clone(&context), sessions.clone(), id, Arc::clone(&claim), may_be_out)
         }))
     }
 
     /// Tells the sessions that this one changed; those who watch it get the snapshot.
-    fn tell(&self, payment: &Payment) {
+    fn tell(&self, payment: &Arc<Payment>) {
         let watched = self.context.subscriptions.load(std::sync::atomic::Ordering::Relaxed) > 0;
         let stay = sessions::Stay::of(payment);
-        let snapshot = watched.then(|| Box::new(payment.clone()));
+        let snapshot = watched.then(|| Arc::clone(payment));
         let _ = self.sessions.cast(sessions::Msg::Changed { id: payment.id, snapshot, stay });
     }
 
-    async fn reload(&self, id: PaymentId) -> Result<Payment, SessionError> {
+    async fn reload(&self, id: PaymentId) -> Result<Arc<Payment>, SessionError> {
         match self.context.env.store.payment(id).await {
-            Ok(Some(payment)) => Ok(payment),
+            Ok(Some(payment)) => Ok(Arc::new(payment)),
             Ok(None) => Err(SessionError::NotFound(id)),
             Err(error) => Err(read_failed(&self.context, &error)),
         }

@@ -196,7 +196,7 @@ impl Scanner {
 
     async fn refresh_watched(&self) -> Result<(), ReadError> {
         if let FeeMode::Split { account } = &self.context.settings.fee_mode {
-            self.context.watched.extend([account.clone()]);
+            self.context.watched.extend([*account]);
         }
         let mut after = None;
         loop {
@@ -267,7 +267,8 @@ impl Scanner {
         }
         let Some(newest) = blocks.last() else { return Ok(()) };
         self.forget_decided(position, &blocks).await?;
-        let mut unmatched = self.credit(&blocks, Finality::Irreversible).await?;
+        let told = self.told_by(&blocks).await?;
+        let mut unmatched = self.credit(&told, Finality::Irreversible).await?;
         let released = blocks.iter().flat_map(|block| &block.escrow_releases);
         let released = released.filter(|released| self.context.watched.contains(&released.to)).cloned();
         let reason = UnmatchedReason::UnsupportedOperation;
@@ -277,8 +278,11 @@ impl Scanner {
         position.read = Some(cursor);
         self.context.metrics.blocks.inc_by(blocks.len() as u64);
         let stored_num = position.stored.map_or(0, |stored| stored.block_id.number());
-        let eventful = blocks.iter().any(|block| self.is_eventful(block));
-        if eventful || cursor.block_id.number() - stored_num >= STORE_CURSOR_EVERY {
+        let concerns_somebody = |told: &Told<'_>| told.concern != Concern::Nobody || told.refunds.is_some();
+        if !unmatched.is_empty()
+            || told.iter().any(concerns_somebody)
+            || cursor.block_id.number() - stored_num >= STORE_CURSOR_EVERY
+        {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-forgotten"));
             let writes: Vec<_> = unmatched.map(Write::Unmatched).collect();
             let count = writes.len() as u64;
@@ -290,15 +294,18 @@ impl Scanner {
         Ok(())
     }
 
-    fn is_eventful(&self, block: &Block) -> bool {
-        let concerns = |transfer| self.named(transfer) != Concern::Nobody || self.refunded(transfer).is_some();
-        block.transfers.iter().any(concerns)
-            || block.escrow_releases.iter().any(|released| self.context.watched.contains(&released.to))
+    /// Says of every transfer of some blocks, in order, what it means here.
+    async fn told_by<'b>(&self, blocks: &'b [Block]) -> Result<Vec<Told<'b>>, ReadError> {
+        let mut told = Vec::new();
+        for transfer in blocks.iter().flat_map(|block| &block.transfers) {
+            told.push(Told { transfer, concern: self.concern_of(transfer).await?, refunds: self.refunded(transfer) });
+        }
+        Ok(told)
     }
 
     /// Returns the payment whose money a transfer sends back.
     fn refunded(&self, transfer: &Transfer) -> Option<PaymentId> {
-        match_refund_memo(&transfer.memo).filter(|_| self.context.watched.contains(&transfer.from))
+        self.context.watched.contains(&transfer.from).then(|| match_refund_memo(&transfer.memo)).flatten()
     }
 
     async fn store_cursor(&self, position: &mut Position, cursor: Cursor, batch: Batch) -> Result<(), CommitError> {
@@ -351,16 +358,18 @@ impl Scanner {
                 return if position.recent.is_empty() { Ok(()) } else { self.roll_back(position).await };
             }
             last = block.id;
-            let mut sighted = Vec::new();
-            for transfer in &block.transfers {
-                if let Concern::Session(payment, _) = self.concerns(transfer).await? {
-                    let (tx_id, op_in_tx) = (transfer.tx_id, transfer.place.op_in_tx);
-                    sighted.push(Sighting { block_num: block.number(), payment, tx_id, op_in_tx });
+            let told = self.told_by(std::slice::from_ref(&block)).await?;
+            let sighting = |told: &Told<'_>| match told.concern {
+                Concern::Session(payment, _) => {
+                    let (tx_id, op_in_tx) = (told.transfer.tx_id, told.transfer.place.op_in_tx);
+                    Some(Sighting { block_num: block.number(), payment, tx_id, op_in_tx })
                 }
-            }
+                Concern::Account(_) | Concern::Nobody => None,
+            };
+            let sighted: Vec<_> = told.iter().filter_map(sighting).collect();
             // Until all are told, nobody can say which of them know.
             position.doubtful.extend(&sighted);
-            self.credit(std::slice::from_ref(&block), Finality::Reversible).await?;
+            self.credit(&told, Finality::Reversible).await?;
             for sighting in &sighted {
                 position.doubtful.remove(sighting);
             }
@@ -422,7 +431,7 @@ impl Scanner {
     }
 
     /// Says whom a transfer concerns: the session its transaction was claimed for, or else the one its memo names.
-    async fn concerns(&self, transfer: &Transfer) -> Result<Concern, ReadError> {
+    async fn concern_of(&self, transfer: &Transfer) -> Result<Concern, ReadError> {
         if self.context.watched.contains(&transfer.to)
             && let Some(id) = self.context.claimed_session(transfer.tx_id).await?
         {
@@ -444,13 +453,13 @@ impl Scanner {
         if self.context.watched.contains(&transfer.to) { Concern::Account(reason) } else { Concern::Nobody }
     }
 
-    /// Credits every transfer of the blocks to the session it names, in order, and waits until all are durable.
-    /// Returns those that pay no session.
-    async fn credit(&self, blocks: &[Block], finality: Finality) -> Result<Vec<Unmatched>, PollError> {
+    /// Credits every transfer to the session it concerns, in order, and waits until all are durable. Returns those that
+    /// pay no session.
+    async fn credit(&self, told: &[Told<'_>], finality: Finality) -> Result<Vec<Unmatched>, PollError> {
         let mut waiting = Vec::new();
         let mut unmatched = Vec::new();
-        for transfer in blocks.iter().flat_map(|block| &block.transfers) {
-            if let Some(id) = self.refunded(transfer)
+        for &Told { transfer, concern, refunds } in told {
+            if let Some(id) = refunds
                 && finality == Finality::Irreversible
             {
                 let command = Command::Refund(transfer.clone());
@@ -461,14 +470,13 @@ impl Scanner {
                     Err(error) => return Err(error.into()),
                 }
             }
-            match self.concerns(transfer).await? {
+            match concern {
                 Concern::Nobody => {}
                 Concern::Account(reason) => unmatched.push(Unmatched::open(transfer.clone(), reason)),
                 Concern::Session(id, memo_normalized) => {
-                    let transfer = transfer.clone();
-                    let kept = transfer.clone();
-                    let command = Command::Credit { transfer, finality, route: Route::Wallet, memo_normalized };
-                    waiting.push((kept, self.order(id, command)?));
+                    let command =
+                        Command::Credit { transfer: transfer.clone(), finality, route: Route::Wallet, memo_normalized };
+                    waiting.push((transfer, self.order(id, command)?));
                 }
             }
         }
@@ -486,7 +494,7 @@ impl Scanner {
                 Err(error) => return Err(error.into()),
             };
             if self.context.watched.contains(&transfer.to) {
-                unmatched.push(Unmatched::open(transfer, reason));
+                unmatched.push(Unmatched::open(transfer.clone(), reason));
             }
         }
         Ok(unmatched)
@@ -496,15 +504,23 @@ impl Scanner {
         &self,
         id: PaymentId,
         command: Command,
-    ) -> Result<oneshot::Receiver<Result<Box<engine::payment::Payment>, SessionError>>, SessionError> {
+    ) -> Result<oneshot::Receiver<Result<Arc<engine::payment::Payment>, SessionError>>, SessionError> {
         let (order, answer) = Order::awaited(command);
         self.sessions.cast(sessions::Msg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
         Ok(answer)
     }
 }
 
+/// What a transfer of a block means here.
+struct Told<'b> {
+    transfer: &'b Transfer,
+    concern: Concern,
+    /// The payment whose money it sends back.
+    refunds: Option<PaymentId>,
+}
+
 /// Whom a transfer concerns.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Concern {
     /// A session; whether the memo said more than its name.
     Session(PaymentId, bool),

@@ -35,13 +35,13 @@ const CRASH_WINDOW: Duration = Duration::from_secs(60);
 
 pub(crate) enum Msg {
     /// A session was created: wake it.
-    Adopt(Box<Payment>),
+    Adopt(Arc<Payment>),
     /// An order to a session.
     Order(PaymentId, Box<Order>),
     /// Somebody wants to see a session now and after every change.
     Watch(PaymentId, oneshot::Sender<Result<Watch, SessionError>>),
     /// A session changed.
-    Changed { id: PaymentId, snapshot: Option<Box<Payment>>, stay: Stay },
+    Changed { id: PaymentId, snapshot: Option<Arc<Payment>>, stay: Stay },
     /// Every block up to this time has been read and can no longer change.
     Advanced(Timestamp),
     /// An expiry that was under way is over, however it ended.
@@ -86,7 +86,7 @@ impl Drop for Ticket {
 #[derive(Debug)]
 pub struct Watch {
     /// Ends after a terminal state, or when the watcher fell too far behind.
-    pub snapshots: mpsc::Receiver<Box<Payment>>,
+    pub snapshots: mpsc::Receiver<Arc<Payment>>,
 }
 
 pub(crate) struct Sessions {
@@ -100,7 +100,7 @@ pub(crate) struct Roster {
     /// Awake sessions by when they were last spoken to.
     idle_order: BTreeMap<u64, PaymentId>,
     clock: u64,
-    watchers: BTreeMap<PaymentId, Vec<mpsc::Sender<Box<Payment>>>>,
+    watchers: BTreeMap<PaymentId, Vec<mpsc::Sender<Arc<Payment>>>>,
     crashes: BTreeMap<PaymentId, (Timestamp, u32)>,
     expiry: Expiry,
 }
@@ -240,15 +240,13 @@ impl Sessions {
     /// Returns why a finished session would refuse: it need not wake for that. What an agent's payment completed is seen
     /// once more in a block that may still change, and knows it already.
     fn refusal(&self, payment: &Payment, command: &Command) -> Option<Rejection> {
-        (Stay::of(payment) == Stay::Finished)
-            .then(|| payment.apply(command.clone(), self.context.now()).err())
-            .flatten()
+        (Stay::of(payment) == Stay::Finished).then(|| payment.apply(command, self.context.now()).err()).flatten()
     }
 
     /// Reads a session that has no actor.
-    async fn asleep(&self, id: PaymentId) -> Result<Box<Payment>, SessionError> {
+    async fn asleep(&self, id: PaymentId) -> Result<Arc<Payment>, SessionError> {
         match self.context.env.store.payment(id).await {
-            Ok(Some(payment)) => Ok(Box::new(payment)),
+            Ok(Some(payment)) => Ok(Arc::new(payment)),
             Ok(None) => Err(SessionError::NotFound(id)),
             Err(error) => Err(read_failed(&self.context, &error)),
         }
@@ -274,7 +272,7 @@ impl Sessions {
         &self,
         myself: &ActorRef<Msg>,
         roster: &mut Roster,
-        payment: Box<Payment>,
+        payment: Arc<Payment>,
     ) -> Result<(), ActorProcessingErr> {
         let id = payment.id;
         let stay = Stay::of(&payment);
@@ -416,10 +414,10 @@ impl Roster {
         *count <= MAX_CRASHES
     }
 
-    fn publish(&mut self, payment: &Payment, context: &Context) {
+    fn publish(&mut self, payment: &Arc<Payment>, context: &Context) {
         let Some(watchers) = self.watchers.get_mut(&payment.id) else { return };
         let before = watchers.len();
-        watchers.retain(|watcher| watcher.try_send(Box::new(payment.clone())).is_ok());
+        watchers.retain(|watcher| watcher.try_send(Arc::clone(payment)).is_ok());
         if payment.state.is_terminal() {
             watchers.clear();
         }

@@ -28,8 +28,10 @@ pub(crate) const HOLD: Duration = Duration::from_secs(20);
 /// How often a transaction that nobody has taken is handed in again, and one that somebody has.
 const RETRY: Duration = Duration::from_millis(500);
 const REPEAT: Duration = Duration::from_secs(15);
-/// How often the ledger's time is looked at meanwhile.
+/// How often the ledger's time is looked at once the transaction has expired.
 const STEP: Duration = Duration::from_secs(1);
+/// However late it is, others come first.
+const LEAST_STEP: Duration = Duration::from_millis(50);
 
 /// What came of handing in a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +88,7 @@ pub(crate) async fn settle(
     context: Arc<Context>,
     sessions: ActorRef<sessions::Msg>,
     id: PaymentId,
-    claim: Claim,
+    claim: Arc<Claim>,
     mut may_be_out: bool,
 ) {
     let tx_id = claim.tx_id;
@@ -122,8 +124,11 @@ pub(crate) async fn settle(
             is_lost = true;
             order(Command::Lose { tx_id });
         }
-        let wait = next_try.since(context.now()).min(STEP).max(Duration::from_millis(50));
-        tokio::time::sleep(wait).await;
+        // Only what has expired can be buried: until then the ledger's time says nothing.
+        let now = context.now();
+        let next = if now < claim.expiration { next_try.min(claim.expiration) } else { now + STEP };
+        let next = if is_lost { next } else { next.min(claim.claimed_at + HOLD) };
+        tokio::time::sleep(next.since(now).max(LEAST_STEP)).await;
     }
 }
 

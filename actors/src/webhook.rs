@@ -16,7 +16,7 @@ use engine::{
     webhook::{Delivery, Endpoint, Trigger},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
-use storage::{Batch, Due, DueWork, Write};
+use storage::{Batch, Due, DueWork, Passed, Write};
 use tokio::time::Instant;
 
 use crate::{
@@ -253,7 +253,9 @@ impl Webhooks {
         let busy: BTreeSet<MerchantId> = busy.map(|(merchant, _)| *merchant).collect();
         let ready = outbox.lanes.values().filter(|lane| lane.next(now, instant).is_ok()).count();
         if let Some(room) = LANES_AT_ONCE.checked_sub(ready).filter(|room| *room > 0) {
-            for work in store.due_work(now, room, DELIVERIES_AT_ONCE, busy).await? {
+            let known = outbox.lanes.values().flat_map(|lane| lane.in_flight.keys().chain(lane.resting.keys()));
+            let passed = Passed { merchants: busy, deliveries: known.copied().collect() };
+            for work in store.due_work(now, room, DELIVERIES_AT_ONCE, passed).await? {
                 self.take_in(outbox, work).await?;
             }
         }
@@ -275,9 +277,6 @@ impl Webhooks {
         let mut held = Batch::default();
         for due in work.deliveries {
             let id = due.delivery.id;
-            if lane.in_flight.contains_key(&id) || lane.resting.contains_key(&id) {
-                continue;
-            }
             // What a merchant tries out goes to a disabled endpoint, too.
             if has_url && (is_enabled || due.delivery.trigger != Trigger::Auto) {
                 lane.ready.insert((due.delivery.due_at, id), due);

@@ -175,20 +175,20 @@ impl Gateway {
         let claim = Claim {
             tx_id: checked.authorized.tx_id,
             nonce: payload.nonce.clone(),
-            payer: checked.presented.payer.clone(),
+            payer: checked.presented.payer,
             transfers: checked.presented.transfers,
             signed_json: payload.transaction.to_condenser_json(),
             expiration: payload.transaction.expiration,
             claimed_at: now,
             finality: self.context().settings.x402.finality_of(payment.quote.usd_cents),
         };
-        let (payer, tx_id) = (claim.payer.clone(), claim.tx_id);
+        let (payer, tx_id) = (claim.payer, claim.tx_id);
         let claimed =
             Claimed { tx_id, nonce: claim.nonce.clone(), purpose: Purpose::Session(id), fate: Fate::Open, at: now };
         if mutant!("broadcast-before-claim") {
             let _ = self.context().nodes.broadcast(&claim.signed_json).await;
         }
-        match self.order(id, Command::Claim(claim), None).await {
+        match self.order(id, Command::Claim(Arc::new(claim)), None).await {
             Ok(_) => self.follow_session(id, &claimed, payload).await,
             Err(SessionError::Claimed(other)) if other.tx_id == tx_id && other.purpose == Purpose::Session(id) => {
                 self.follow_session(id, &other, payload).await
@@ -214,7 +214,7 @@ impl Gateway {
         Ok(claimed.filter(|claimed| is_this(claimed, payload) && claimed.purpose == Purpose::Session(id)))
     }
 
-    async fn x402_session(&self, id: PaymentId) -> Result<Payment, X402Error> {
+    async fn x402_session(&self, id: PaymentId) -> Result<Arc<Payment>, X402Error> {
         match self.any_payment(id).await {
             Err(GatewayError::PaymentNotFound) => {
                 Err(Refused::new(Reason::SessionNotFound, "there is no such session").into())
@@ -228,7 +228,7 @@ impl Gateway {
         self.check_open(payment, &merchant)?;
         let required = Requirements {
             amount: payment.amount,
-            pay_to: payment.pay_to.clone(),
+            pay_to: payment.pay_to,
             resource: String::new(),
             valid_before: None,
         };
@@ -310,7 +310,7 @@ impl Gateway {
         }
         let payment = match last {
             Some(payment) => payment,
-            None => Box::new(self.any_payment(id).await?),
+            None => self.any_payment(id).await?,
         };
         self.outcome(&payment, claimed.tx_id).await
     }
@@ -321,15 +321,9 @@ impl Gateway {
             && let Some(credit) = credit
         {
             let block_num = credit.block.map(|block| block.place.block_num);
-            return Ok(Settled {
-                tx_id,
-                payer: credit.from.clone(),
-                block_num,
-                amount: credit.money,
-                is_replay: false,
-            });
+            return Ok(Settled { tx_id, payer: credit.from, block_num, amount: credit.money, is_replay: false });
         }
-        let payer = payment.claim.as_ref().filter(|claim| claim.tx_id == tx_id).map(|claim| claim.payer.clone());
+        let payer = payment.claim.as_ref().filter(|claim| claim.tx_id == tx_id).map(|claim| claim.payer);
         let by = |refused: Refused| match &payer {
             Some(payer) => refused.by(payer),
             None => refused,
@@ -369,8 +363,8 @@ impl Gateway {
         let max_expiration = context.settings.x402.max_expiration;
         let presented =
             expected.check(&payload.transaction, payload.version, &payload.nonce, self.now(), max_expiration)?;
-        let payer = presented.payer.clone();
-        let mut wanted = BTreeSet::from([payer.clone()]);
+        let payer = presented.payer;
+        let mut wanted = BTreeSet::from([payer]);
         let mut accounts = BTreeMap::<AccountName, Arc<Account>>::new();
         for _ in 0..MAX_ROUNDS {
             let fetched = context.accounts.get(&wanted, &context.nodes, self.now()).await;
@@ -384,7 +378,7 @@ impl Gateway {
                 let message = format!("the ledger has no account {payer}");
                 return Err(Refused::new(Reason::AccountNotFound, message).by(&payer).into());
             };
-            let authorities = accounts.iter().map(|(name, account)| (name.clone(), account.active.clone())).collect();
+            let authorities = accounts.iter().map(|(name, account)| (*name, account.active.clone())).collect();
             match authorize(&payload.transaction, &payer, context.settings.chain_id, &authorities) {
                 Ok(authorized) => {
                     check_balance(&presented, &payer_account.balances)?;

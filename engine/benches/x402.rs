@@ -48,7 +48,7 @@ fn main() {
 fn measure(name: &str, is_second: bool, pack: Pack) {
     let key = PrivateKey::from_login("alice", "active", "bench").expect("a key");
     let alice = account("alice");
-    let authorities = BTreeMap::from([(alice.clone(), Authority::of_key(key.public()))]);
+    let authorities = BTreeMap::from([(alice, Authority::of_key(key.public()))]);
     let balances = [Money::new(1_000_000, Currency::Hive), Money::new(1_000_000, Currency::Hbd)];
     let cases: Vec<Case> = (0..HEADERS).map(|each| case(each as u128, is_second, pack, &key)).collect();
 

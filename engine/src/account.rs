@@ -15,9 +15,13 @@ pub enum NameError {
     Segment,
 }
 
-/// A well-formed account name; whether the account exists only the ledger knows.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AccountName(Box<str>);
+/// The most bytes a name has.
+const MAX_LEN: usize = 16;
+
+/// A well-formed account name; whether the account exists only the ledger knows. It is held in place and padded with
+/// zeros, which come before every letter: names order as their texts do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AccountName([u8; MAX_LEN]);
 
 impl AccountName {
     /// Parses a name by hived's rule.
@@ -25,7 +29,7 @@ impl AccountName {
     /// # Errors
     /// [`NameError`] says which half of the rule is broken.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        if !(3..=16).contains(&text.len()) {
+        if !(3..=MAX_LEN).contains(&text.len()) {
             return Err(NameError::Length);
         }
         let segment_ok = |segment: &str| {
@@ -35,19 +39,25 @@ impl AccountName {
                 && bytes[bytes.len() - 1] != b'-'
                 && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
         };
-        if text.split('.').all(segment_ok) { Ok(Self(text.into())) } else { Err(NameError::Segment) }
+        if !text.split('.').all(segment_ok) {
+            return Err(NameError::Segment);
+        }
+        let mut name = [0; MAX_LEN];
+        name[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(Self(name))
     }
 
     /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        let len = self.0.iter().position(|byte| *byte == 0).unwrap_or(MAX_LEN);
+        std::str::from_utf8(&self.0[..len]).expect("a name is ASCII")
     }
 
     /// Says whether money sent here is lost to a shop: burnt, anybody's, or turned into the treasury's HBD.
     #[must_use]
     pub fn cannot_receive(&self) -> bool {
-        matches!(&*self.0, "null" | "temp" | "miners" | "hive.fund" | "steem.dao")
+        matches!(self.as_str(), "null" | "temp" | "miners" | "hive.fund" | "steem.dao")
     }
 }
 
@@ -60,7 +70,7 @@ impl FromStr for AccountName {
 
 impl fmt::Display for AccountName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }
 

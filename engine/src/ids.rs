@@ -31,10 +31,21 @@ pub fn decode(text: &str) -> Option<u128> {
         return None;
     }
     bytes.iter().try_fold(0u128, |bits, byte| {
-        let digit = DIGITS.iter().position(|d| d == byte)?;
-        Some((bits << 5) | digit as u128)
+        let digit = VALUES[usize::from(*byte)];
+        (digit < 32).then(|| (bits << 5) | u128::from(digit))
     })
 }
+
+/// What each byte stands for as a digit; 32 and more where it is none.
+const VALUES: [u8; 256] = {
+    let mut values = [u8::MAX; 256];
+    let mut digit = 0;
+    while digit < 32 {
+        values[DIGITS[digit as usize] as usize] = digit;
+        digit += 1;
+    }
+    values
+};
 
 /// Lays out time and 10 random bytes as a UUIDv7, so that ids order by the time they were made.
 #[must_use]
@@ -87,8 +98,12 @@ macro_rules! id {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(Self::PREFIX)?;
-                f.write_str(std::str::from_utf8(&encode(self.0)).expect("base32 digits are ASCII"))
+                const AT: usize = $prefix.len();
+                let mut text = [0; AT + ENCODED_LEN];
+                text[..AT].copy_from_slice(Self::PREFIX.as_bytes());
+                text[AT..].copy_from_slice(&encode(self.0));
+                // One piece: a text made of it is allocated once.
+                f.write_str(std::str::from_utf8(&text).expect("a prefix and base32 digits are ASCII"))
             }
         }
 

@@ -210,7 +210,9 @@ fn folded(memo: &str) -> String {
 
 /// The same for what has nothing to compose, as nearly every memo.
 fn folded_ascii(memo: &str) -> String {
-    memo.chars().filter(|c| !is_invisible(*c)).map(|c| c.to_ascii_lowercase()).collect()
+    let mut text = String::with_capacity(memo.len());
+    text.extend(memo.chars().filter(|c| !is_invisible(*c)).map(|c| c.to_ascii_lowercase()));
+    text
 }
 
 /// Says whether a neighbouring character could belong to an id, which would make it a longer word.

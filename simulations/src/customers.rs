@@ -102,12 +102,12 @@ pub(crate) fn account(merchant: usize, other: bool) -> String {
 }
 
 impl Session {
-    fn of(payment: Payment) -> Self {
+    fn of(payment: &Payment) -> Self {
         let fee = match &payment.quote.fee_mode {
             FeeMode::Invoice => None,
             FeeMode::Split { account } => Some((account.to_string(), payment.quote.fee_units)),
         };
-        let Payment { id, merchant, slug, pay_to, amount, .. } = payment;
+        let Payment { id, merchant, slug, pay_to, amount, .. } = *payment;
         Self { id, merchant, slug, pay_to, amount, fee }
     }
 }
@@ -330,7 +330,7 @@ async fn create(
     world.event(Lane::Merchant, "created", Some(session), payment.amount.units, || {
         format!("shop {merchant} opens session {session} over {} until {}", payment.amount, payment.expires_at)
     });
-    let known = Session::of(payment);
+    let known = Session::of(&payment);
     world.observe(|observer| {
         if let Some(durable) = observer.payments.get_mut(&known.id) {
             durable.session = Some(session);

@@ -3,7 +3,10 @@
 
 mod sights;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use engine::{
     account::AccountName,
@@ -168,7 +171,7 @@ impl Observer {
             match write {
                 Write::Payment { payment, .. } => self.payment_written(payment, batch),
                 Write::Merchant { merchant, .. } => {
-                    self.accounts.entry(merchant.hive_account.clone()).or_insert(merchant.updated_at);
+                    self.accounts.entry(merchant.hive_account).or_insert(merchant.updated_at);
                     self.merchants.insert(merchant.id, (**merchant).clone());
                 }
                 Write::Event(record) => self.event_written(record),
@@ -213,7 +216,7 @@ impl Observer {
         }
     }
 
-    fn payment_written(&mut self, after: &Payment, batch: &Batch) {
+    fn payment_written(&mut self, after: &Arc<Payment>, batch: &Batch) {
         let event = batch.writes.iter().find_map(|write| match write {
             Write::Event(record) if record.payment == after.id => Some(record),
             _ => None,
@@ -224,7 +227,7 @@ impl Observer {
         });
         self.ask(Some(after.id), |observer, check| match check {
             Check::Payment(check) => {
-                let before = observer.payments.get(&after.id).map(|known| &known.payment);
+                let before = observer.payments.get(&after.id).map(|known| &*known.payment);
                 Some(check(&PaymentWrite { before, after, event, claim, observer }))
             }
             _ => None,
@@ -237,10 +240,10 @@ impl Observer {
         self.dirty.insert(after.id);
         self.mark_transition(after);
         match self.payments.get_mut(&after.id) {
-            Some(known) => known.payment.clone_from(after),
+            Some(known) => known.payment = Arc::clone(after),
             None => {
                 let known = Known {
-                    payment: after.clone(),
+                    payment: Arc::clone(after),
                     session: None,
                     is_acknowledged: false,
                     is_cancel_acknowledged: false,

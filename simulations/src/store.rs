@@ -1,10 +1,7 @@
 //! The store between the actors and the real redb: commits take their time, are sometimes refused for want of room,
 //! and everybody who watches hears of them.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use engine::{
     account::AccountName,
@@ -20,7 +17,7 @@ use engine::{
 use futures_util::future::BoxFuture;
 use storage::{
     AuditQuery, Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, ListedMerchant,
-    MerchantQuery, Page, PaymentQuery, Read, RedbStore, Store, Unmatched, Write,
+    MerchantQuery, Page, Passed, PaymentQuery, Read, RedbStore, Store, Unmatched, Write,
 };
 
 use tokio::sync::oneshot;
@@ -144,8 +141,8 @@ impl Store for SimStore {
     }
 
     reads! {
-        merchant(id: MerchantId) -> Option<Merchant>;
-        merchant_by_key(digest: KeyDigest) -> Option<Merchant>;
+        merchant(id: MerchantId) -> Option<Arc<Merchant>>;
+        merchant_by_key(digest: KeyDigest) -> Option<Arc<Merchant>>;
         merchants(query: MerchantQuery) -> Page<ListedMerchant>;
         watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
         payment(id: PaymentId) -> Option<Payment>;
@@ -161,7 +158,7 @@ impl Store for SimStore {
         cursor() -> Option<Cursor>;
         rate() -> Option<Rate>;
         due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;
-        due_work(now: Timestamp, merchants: usize, per_merchant: usize, skip: BTreeSet<MerchantId>) -> Vec<DueWork>;
+        due_work(now: Timestamp, merchants: usize, per_merchant: usize, passed: Passed) -> Vec<DueWork>;
         endpoint(merchant: MerchantId) -> Endpoint;
         delivery(merchant: MerchantId, id: DeliveryId) -> Option<Logged>;
         deliveries(query: DeliveryQuery) -> Vec<Logged>;
@@ -217,7 +214,7 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
                 store.payment(payment.id).await?.is_some_and(|stored| stored == **payment)
             }
             Write::Merchant { merchant, .. } => {
-                store.merchant(merchant.id).await?.is_some_and(|stored| stored == **merchant)
+                store.merchant(merchant.id).await?.is_some_and(|stored| *stored == **merchant)
             }
             Write::Claim(claimed) => store.claim(claimed.tx_id).await?.is_some(),
             Write::Fate { tx_id, fate, .. } => store.claim(*tx_id).await?.is_some_and(|stored| stored.fate == *fate),
@@ -229,7 +226,7 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
                 !waiting.iter().any(|waiting| waiting.id == delivery.id)
             }
             Write::Handle { account, place, handling, .. } => {
-                store.unmatched_at(account.clone(), *place).await?.is_some_and(|stored| stored.handling == *handling)
+                store.unmatched_at(*account, *place).await?.is_some_and(|stored| stored.handling == *handling)
             }
             Write::Invoice(invoicing) => {
                 let (merchant, month) = (invoicing.period.merchant, invoicing.period.month);

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use crate::index::Index;
+
 /// Who did it; a lane of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
@@ -94,7 +96,7 @@ pub struct Trace {
     events: u64,
     lines: Option<Vec<Line>>,
     faults: BTreeMap<&'static str, u64>,
-    marks: BTreeMap<&'static str, u64>,
+    marks: Index<&'static str, u64>,
 }
 
 impl Trace {
@@ -176,10 +178,16 @@ impl Trace {
         &self.faults
     }
 
+    /// Returns how often a rare place was reached.
+    #[must_use]
+    pub fn marked(&self, name: &str) -> u64 {
+        self.marks.get(name).copied().unwrap_or(0)
+    }
+
     /// Returns the rare places reached, by name.
     #[must_use]
-    pub const fn marks(&self) -> &BTreeMap<&'static str, u64> {
-        &self.marks
+    pub fn marks(&self) -> BTreeMap<&'static str, u64> {
+        self.marks.iter().map(|(name, count)| (*name, *count)).collect()
     }
 
     /// Takes the lines out.

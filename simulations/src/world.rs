@@ -360,7 +360,7 @@ impl World {
         let boots = {
             let mut trace = self.trace();
             trace.mark("the process starts");
-            trace.marks()["the process starts"]
+            trace.marked("the process starts")
         };
         self.event(Lane::Process, "boot", None, boots, || format!("the process starts (boot {boots})"));
         if boots > u64::from(MAX_BOOTS) {

@@ -89,7 +89,7 @@ async fn fill(data: &std::path::Path, merchant: MerchantId, count: u64) {
                     break;
                 }
                 let payment = payment(number, merchant, Some(LIFETIME));
-                let batch = Batch::of(Write::Payment { payment: Box::new(payment), expected: None });
+                let batch = Batch::of(Write::Payment { payment: Arc::new(payment), expected: None });
                 store.commit(batch).await.expect("a creation");
             }
         })
@@ -115,7 +115,7 @@ async fn create_until(store: Arc<RedbStore>, next: Arc<AtomicU64>, until: Instan
         let number = next.fetch_add(1, Ordering::Relaxed);
         let payment = payment(number, MerchantId::from_bits(u128::from(mixed(number) % 100) << 64), None);
         let asked = Instant::now();
-        let batch = Batch::of(Write::Payment { payment: Box::new(payment), expected: None });
+        let batch = Batch::of(Write::Payment { payment: Arc::new(payment), expected: None });
         store.commit(batch).await.expect("a creation");
         waits.push(asked.elapsed());
     }

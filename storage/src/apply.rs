@@ -585,7 +585,7 @@ mod tests {
         directory::create_schema(&database).unwrap();
         let (snapshot, changes) = (Snapshot::of(Epoch::begin(&database).unwrap()), Changes::default());
         let mut group = Group::of(Draft::of(&snapshot, &changes, 0), 0);
-        let create = |payment: Payment| Batch::of(Write::Payment { payment: Box::new(payment), expected: None });
+        let create = |payment: Payment| Batch::of(Write::Payment { payment: payment.into(), expected: None });
         group.apply(Prepared::from_batch(create(mug()), &crate::Vault::default())).unwrap().unwrap();
         group.write_gathered().unwrap();
         let touched = changes.tables();

@@ -1,5 +1,7 @@
 //! What can be written, and how a write is refused.
 
+use std::sync::Arc;
+
 use engine::{
     account::AccountName,
     audit::Entry,
@@ -52,7 +54,7 @@ pub enum Write {
     /// A payment, new (`expected` none) or replacing the version `expected`.
     Payment {
         /// The snapshot to store.
-        payment: Box<Payment>,
+        payment: Arc<Payment>,
         /// The version it replaces.
         expected: Option<u64>,
     },

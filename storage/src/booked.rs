@@ -44,7 +44,7 @@ pub struct BookedPlace {
 
 impl Line {
     fn new(account: &AccountName, tx_id: TxId, op_in_tx: u32, at: Timestamp, money: Money, entry: Entry) -> Self {
-        Self { account: account.clone(), booked: Booked { tx_id, op_in_tx, at, money, entry } }
+        Self { account: *account, booked: Booked { tx_id, op_in_tx, at, money, entry } }
     }
 
     fn place(&self) -> BookedPlace {

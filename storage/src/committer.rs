@@ -30,7 +30,7 @@ use crate::{
     fault::Fault,
     figures::CommitMetrics,
     health::{Health, Watch},
-    log::{Changes, Log},
+    log::Log,
     prepared::Prepared,
     snapshot::{Held, Newest},
 };
@@ -441,11 +441,13 @@ impl Writer {
         // The runtime's clock where there is one, so that a simulation sees its own; else the machine's.
         let begun = Instant::now();
         let count = batches.len();
-        let (next, changes) = (self.held.newest().next(), Changes::default());
+        let (next, changes) = (self.held.newest().next(), self.log.begin());
         let mut group = Group::of(Draft::of(&next, &changes, self.held.horizon()), self.search_cursor);
         let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
         let finished = group.finish()?;
-        if !changes.is_empty() {
+        if changes.is_empty() {
+            self.log.drop_empty(changes);
+        } else {
             self.log.append(changes)?;
             self.newest.publish(next.clone());
             self.held.follow(next);

@@ -11,7 +11,7 @@ use engine::{
 use crate::{
     batch::EventRecord,
     fault::Fault,
-    query::{DeliveryQuery, Due, DueWork},
+    query::{DeliveryQuery, Due, DueWork, Passed},
     record,
     snapshot::Snapshot,
     tables::{DeliveryKey, OutboxKey},
@@ -21,26 +21,26 @@ use crate::{
 const QUEUES_LOOKED_INTO: usize = 64;
 
 /// Returns what is due of several merchants, those first who wait longest: of each at most `per_merchant` deliveries,
-/// of at most `merchants` merchants, of none in `skip`.
+/// of at most `merchants` merchants, and nothing of what is `passed`.
 pub(crate) fn due_work(
     snapshot: &Snapshot,
     now: Timestamp,
     merchants: usize,
     per_merchant: usize,
-    skip: &BTreeSet<MerchantId>,
+    passed: &Passed,
 ) -> Result<Vec<DueWork>, Fault> {
     let untold = snapshot.untold();
     let mut work = Vec::new();
     for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
         let merchant = MerchantId::from_bits(entry?.0.value().1);
-        if skip.contains(&merchant) {
+        if passed.merchants.contains(&merchant) {
             continue;
         }
         if work.len() == merchants {
             break;
         }
         let mut deliveries = Vec::new();
-        for delivery in waiting(snapshot, merchant, now, per_merchant)? {
+        for delivery in waiting(snapshot, merchant, now, per_merchant, &passed.deliveries)? {
             let earlier = (delivery.payment.bits(), 0, 0)..(delivery.payment.bits(), delivery.event_seq, 0);
             let follows = delivery.trigger == Trigger::Auto && untold.range(earlier)?.next().transpose()?.is_some();
             deliveries.push(Due { delivery, follows });
@@ -55,7 +55,7 @@ pub(crate) fn due(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<V
     let mut due = Vec::new();
     for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
         let merchant = MerchantId::from_bits(entry?.0.value().1);
-        due.extend(waiting(snapshot, merchant, now, limit)?);
+        due.extend(waiting(snapshot, merchant, now, limit, &BTreeSet::new())?);
     }
     due.sort_by_key(|delivery| (delivery.due_at, delivery.event, delivery.id));
     due.truncate(limit);
@@ -77,13 +77,26 @@ pub(crate) fn next_due(snapshot: &Snapshot, now: Timestamp) -> Result<Option<Tim
     Ok(next.map(Timestamp::from_millis))
 }
 
-fn waiting(snapshot: &Snapshot, merchant: MerchantId, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Fault> {
+/// Returns a merchant's due deliveries, earliest first, but for those that are `known`.
+fn waiting(
+    snapshot: &Snapshot,
+    merchant: MerchantId,
+    now: Timestamp,
+    limit: usize,
+    known: &BTreeSet<DeliveryId>,
+) -> Result<Vec<Delivery>, Fault> {
     let log = snapshot.deliveries();
     let merchant = merchant.bits();
     let queue = (merchant, 0, 0, 0)..=(merchant, now.millis(), u64::MAX, u128::MAX);
     let mut waiting = Vec::new();
-    for entry in snapshot.outbox().range::<OutboxKey>(queue)?.take(limit) {
+    for entry in snapshot.outbox().range::<OutboxKey>(queue)? {
+        if waiting.len() == limit {
+            break;
+        }
         let (_, due_ms, _, id) = entry?.0.value();
+        if known.contains(&DeliveryId::from_bits(id)) {
+            continue;
+        }
         let logged = match log.get((merchant, id))? {
             Some(bytes) => read((merchant, id), bytes.value())?,
             None => return Err(Fault::contradicted("outbox", DeliveryId::from_bits(id), "it has no record")),

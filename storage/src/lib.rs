@@ -37,7 +37,7 @@ mod verify;
 mod view;
 mod volume;
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
@@ -67,8 +67,8 @@ use engine::{
 pub use export::record as export_record;
 pub use figures::{CommitMetrics, Figures};
 pub use query::{
-    AuditQuery, DayVolume, DeliveryQuery, Due, DueWork, ListedMerchant, MerchantQuery, Page, PageAt, PaymentQuery,
-    PeriodQuery, StrayKey, Vicinity, Volume, VolumeQuery,
+    AuditQuery, DayVolume, DeliveryQuery, Due, DueWork, ListedMerchant, MerchantQuery, Page, PageAt, Passed,
+    PaymentQuery, PeriodQuery, StrayKey, Vicinity, Volume, VolumeQuery,
 };
 pub use redb_store::{Options, RedbStore};
 pub use vault::{MasterKey, Vault};
@@ -104,10 +104,10 @@ pub trait Store: Send + Sync + 'static {
     fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>>;
 
     /// Returns a merchant.
-    fn merchant(&self, id: MerchantId) -> Read<'_, Option<Merchant>>;
+    fn merchant(&self, id: MerchantId) -> Read<'_, Option<Arc<Merchant>>>;
 
     /// Returns the merchant an API key speaks for.
-    fn merchant_by_key(&self, digest: KeyDigest) -> Read<'_, Option<Merchant>>;
+    fn merchant_by_key(&self, digest: KeyDigest) -> Read<'_, Option<Arc<Merchant>>>;
 
     /// Lists merchants, newest first.
     fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<ListedMerchant>>;
@@ -162,15 +162,10 @@ pub trait Store: Send + Sync + 'static {
     fn due_deliveries(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<Delivery>>;
 
     /// Returns what is due of several merchants, those first who wait longest: of each at most `per_merchant`
-    /// deliveries, of at most `merchants` merchants, of none in `skip`. One merchant's million deliveries cost another
-    /// nothing.
-    fn due_work(
-        &self,
-        now: Timestamp,
-        merchants: usize,
-        per_merchant: usize,
-        skip: BTreeSet<MerchantId>,
-    ) -> Read<'_, Vec<DueWork>>;
+    /// deliveries, of at most `merchants` merchants, and nothing of what is `passed`. One merchant's million deliveries
+    /// cost another nothing.
+    fn due_work(&self, now: Timestamp, merchants: usize, per_merchant: usize, passed: Passed)
+    -> Read<'_, Vec<DueWork>>;
 
     /// Returns what is known of a merchant's endpoint.
     fn endpoint(&self, merchant: MerchantId) -> Read<'_, Endpoint>;

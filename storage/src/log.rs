@@ -111,6 +111,8 @@ impl<'b> Entry<'b> {
 
 /// Most commits of one batch need no more bytes.
 const USUAL_LEN: usize = 4_096;
+/// Room for more bytes is given back: a large commit is seldom followed by another.
+const ROOM_MAX: usize = 256 * 1_024;
 
 /// What a commit changes, row by row, in the form of the log.
 #[derive(Debug)]
@@ -118,13 +120,18 @@ pub(crate) struct Changes(RefCell<Vec<u8>>);
 
 impl Default for Changes {
     fn default() -> Self {
-        let mut bytes = Vec::with_capacity(USUAL_LEN);
-        bytes.resize(HEAD_LEN, 0);
-        Self(RefCell::new(bytes))
+        Self::in_room_of(Vec::with_capacity(USUAL_LEN))
     }
 }
 
 impl Changes {
+    /// Notes nothing so far, where something else was noted before.
+    fn in_room_of(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        bytes.resize(HEAD_LEN, 0);
+        Self(RefCell::new(bytes))
+    }
+
     /// Notes that a row has a value now, or is gone.
     pub(crate) fn note(&self, table: &str, key: &[u8], value: Option<&[u8]>) {
         let mut bytes = self.0.borrow_mut();
@@ -171,6 +178,8 @@ pub(crate) struct Log {
     end: u64,
     /// How long a file gets before a checkpoint, bytes.
     limit: u64,
+    /// Room for the next entry: memory that was written a moment ago is written fastest.
+    room: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -257,7 +266,7 @@ impl Log {
             begin_at(transaction, next)?;
             tracing::info!(entries = next.number - begin.number, "what the log held is in the database now");
         }
-        Ok(Self { files, current: 0, next, end: 0, limit })
+        Ok(Self { files, current: 0, next, end: 0, limit, room: Vec::with_capacity(USUAL_LEN) })
     }
 
     /// Says whether so many quarters of a file's limit, at which a checkpoint is due, are full.
@@ -268,6 +277,11 @@ impl Log {
     /// Says whether nothing was appended since it was turned.
     pub(crate) const fn is_empty(&self) -> bool {
         self.end == 0
+    }
+
+    /// Begins to note what a commit changes.
+    pub(crate) fn begin(&mut self) -> Changes {
+        Changes::in_room_of(std::mem::take(&mut self.room))
     }
 
     /// Makes a commit durable.
@@ -282,7 +296,19 @@ impl Log {
         head.copy_from_slice(&[MARK.as_slice(), &length, &number, &self.next.checksum(changes)].concat());
         self.files[self.current].write(self.end, &entry)?;
         (self.next, self.end) = (self.next.next(), self.end + entry.len() as u64);
+        self.take_back(entry);
         Ok(())
+    }
+
+    /// Takes back the room of a commit that changes nothing.
+    pub(crate) fn drop_empty(&mut self, changes: Changes) {
+        self.take_back(changes.into_bytes());
+    }
+
+    fn take_back(&mut self, room: Vec<u8>) {
+        if room.capacity() <= ROOM_MAX {
+            self.room = room;
+        }
     }
 
     /// Goes on at the start of the other file, whose rows are all in the database; those of this one may go there now.

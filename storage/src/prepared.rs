@@ -213,7 +213,7 @@ impl Step {
                     id: merchant.id,
                     facts: MerchantFacts::of(&merchant),
                     expected,
-                    account: merchant.hive_account.clone(),
+                    account: merchant.hive_account,
                     at: merchant.updated_at,
                     record: record::merchant_to_bytes(merchant, vault),
                     before: None,
@@ -231,7 +231,7 @@ impl Step {
                     sale: Sale::of(&payment),
                     updated_at: payment.updated_at,
                     booked: booked::of_payment(&payment),
-                    record: record::payment_to_bytes(*payment),
+                    record: record::payment_to_bytes(&payment),
                     before: None,
                 })
             }
@@ -271,7 +271,7 @@ impl Step {
             Write::Prune { happened_before } => Self::Prune { happened_before },
             Write::Cursor { cursor, expected } => Self::Cursor { cursor, expected },
             Write::Unmatched(unmatched) => Self::Unmatched {
-                account: unmatched.account().clone(),
+                account: *unmatched.account(),
                 place: unmatched.transfer.place,
                 names: stray::named(&unmatched),
                 booked: booked::of_unmatched(&unmatched),

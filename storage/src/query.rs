@@ -1,6 +1,6 @@
 //! Lists: what can be asked for, and what a page is.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
@@ -151,7 +151,7 @@ impl MerchantQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedMerchant {
     /// The merchant.
-    pub merchant: Merchant,
+    pub merchant: Arc<Merchant>,
     /// Whether it is on hold for compliance.
     pub is_on_hold: bool,
 }
@@ -190,6 +190,15 @@ pub struct DeliveryQuery {
     pub event: Option<EventId>,
     /// Only of this payment's events.
     pub payment: Option<PaymentId>,
+}
+
+/// Due work that is not asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Passed {
+    /// Whose work.
+    pub merchants: BTreeSet<MerchantId>,
+    /// Deliveries that whoever asks knows of.
+    pub deliveries: BTreeSet<DeliveryId>,
 }
 
 /// What is due of one merchant.

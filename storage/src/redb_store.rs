@@ -1,6 +1,6 @@
 //! The store in a database and its log: how it is made so that no power cut can spoil it, how it is opened, and how it answers.
 
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use engine::{
     account::AccountName,
@@ -21,7 +21,7 @@ use redb::{Database, StorageBackend};
 
 use crate::{
     AuditQuery, Batch, BookedPlace, Claimed, CommitError, CommitMetrics, Cursor, DeliveryQuery, DueWork, EventRecord,
-    Figures, ListedMerchant, MerchantQuery, Page, PaymentQuery, PeriodQuery, Read, ReadError, Store, StrayKey,
+    Figures, ListedMerchant, MerchantQuery, Page, Passed, PaymentQuery, PeriodQuery, Read, ReadError, Store, StrayKey,
     Unmatched, Vicinity, Volume, VolumeQuery, billing, booked,
     committer::{CommitMode, Committer},
     copying::{self, Rows},
@@ -197,11 +197,11 @@ impl Store for RedbStore {
         Box::pin(async move { self.committer.commit(Prepared::from_batch(batch, &self.vault)).await })
     }
 
-    fn merchant(&self, id: MerchantId) -> Read<'_, Option<Merchant>> {
+    fn merchant(&self, id: MerchantId) -> Read<'_, Option<Arc<Merchant>>> {
         self.read(move |snapshot| merchant(snapshot, id, &self.vault))
     }
 
-    fn merchant_by_key(&self, digest: KeyDigest) -> Read<'_, Option<Merchant>> {
+    fn merchant_by_key(&self, digest: KeyDigest) -> Read<'_, Option<Arc<Merchant>>> {
         self.read(move |snapshot| match snapshot.api_keys().get(&digest.0)? {
             Some(id) => merchant(snapshot, MerchantId::from_bits(id.value()), &self.vault),
             None => Ok(None),
@@ -298,9 +298,9 @@ impl Store for RedbStore {
         now: Timestamp,
         merchants: usize,
         per_merchant: usize,
-        skip: BTreeSet<MerchantId>,
+        passed: Passed,
     ) -> Read<'_, Vec<DueWork>> {
-        self.read(move |snapshot| deliveries::due_work(snapshot, now, merchants, per_merchant, &skip))
+        self.read(move |snapshot| deliveries::due_work(snapshot, now, merchants, per_merchant, &passed))
     }
 
     fn endpoint(&self, merchant: MerchantId) -> Read<'_, Endpoint> {
@@ -461,7 +461,7 @@ fn payment(snapshot: &Snapshot, id: PaymentId) -> Result<Option<Payment>, Fault>
     }
 }
 
-fn merchant(snapshot: &Snapshot, id: MerchantId, vault: &Vault) -> Result<Option<Merchant>, Fault> {
+fn merchant(snapshot: &Snapshot, id: MerchantId, vault: &Vault) -> Result<Option<Arc<Merchant>>, Fault> {
     match snapshot.merchants().get(id.bits())? {
         Some(bytes) => {
             record::merchant_from_bytes(id, bytes.value(), vault).map(Some).map_err(Fault::damaged("merchants", id))

@@ -70,7 +70,7 @@ pub(crate) fn foresee(
     place: Place,
     record: &[u8],
 ) -> Checked {
-    let at = (account.clone(), place);
+    let at = (*account, place);
     if !ahead.handled.contains_key(&at) && group.tables.unmatched().get(key(account, place))?.is_none() {
         ahead.handled.insert(at, read(key(account, place), record)?);
     }
@@ -85,7 +85,7 @@ pub(crate) fn check(
     place: Place,
     handling: &Handling,
 ) -> Result<Result<Handled, CommitError>, Fault> {
-    let stored = match ahead.handled.get(&(account.clone(), place)) {
+    let stored = match ahead.handled.get(&(*account, place)) {
         Some(unmatched) => Some(unmatched.clone()),
         None => match group.tables.unmatched().get(key(account, place))? {
             Some(bytes) => Some(read(key(account, place), bytes.value())?),
@@ -100,7 +100,7 @@ pub(crate) fn check(
     let names = named(&stored);
     let next = Unmatched { handling: handling.clone(), ..stored };
     let record = record::unmatched_to_bytes(next.clone());
-    ahead.handled.insert((account.clone(), place), next);
+    ahead.handled.insert((*account, place), next);
     Ok(Ok((record, names)))
 }
 

@@ -129,18 +129,18 @@ impl Vault {
         id: MerchantId,
         bytes: &[u8],
         read: impl FnOnce() -> Result<Merchant, Damage>,
-    ) -> Result<Merchant, Damage> {
+    ) -> Result<Arc<Merchant>, Damage> {
         let opened = || self.opened.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = opened().get(&id).filter(|known| *known.bytes == *bytes).map(|known| Arc::clone(&known.merchant));
         if let Some(known) = known {
-            return Ok((*known).clone());
+            return Ok(known);
         }
-        let merchant = read()?;
+        let merchant = Arc::new(read()?);
         let mut opened = opened();
         if opened.len() >= OPENED_MAX {
             opened.clear();
         }
-        opened.insert(id, Known { bytes: bytes.into(), merchant: Arc::new(merchant.clone()) });
+        opened.insert(id, Known { bytes: bytes.into(), merchant: Arc::clone(&merchant) });
         Ok(merchant)
     }
 
@@ -190,7 +190,7 @@ impl Vault {
                 let id = MerchantId::from_bits(key.value());
                 let merchant = record::merchant_from_bytes(id, bytes.value(), self);
                 let merchant = merchant.map_err(Fault::damaged("merchants", id))?;
-                records.push((id.bits(), record::merchant_to_bytes(merchant, self)));
+                records.push((id.bits(), record::merchant_to_bytes(Arc::unwrap_or_clone(merchant), self)));
             }
             for (id, record) in records {
                 merchants.insert(id, record.as_slice())?;
@@ -248,9 +248,9 @@ mod tests {
         let first = Merchant::register(registration, credentials, false, engine::time::Timestamp::from_seconds(1));
         let second = first.set_active(false, engine::time::Timestamp::from_seconds(2));
         let read = |bytes: &[u8], merchant: &Merchant| vault.merchant(id, bytes, || Ok(merchant.clone()));
-        assert_eq!(read(b"first", &first).as_ref(), Ok(&first));
-        assert_eq!(read(b"first", &second).as_ref(), Ok(&first), "the same bytes are not read twice");
-        assert_eq!(read(b"second", &second).as_ref(), Ok(&second));
+        assert_eq!(read(b"first", &first).as_deref(), Ok(&first));
+        assert_eq!(read(b"first", &second).as_deref(), Ok(&first), "the same bytes are not read twice");
+        assert_eq!(read(b"second", &second).as_deref(), Ok(&second));
         let damaged = vault.merchant(id, b"third", || Err(Damage::Missing("key")));
         assert_eq!(damaged, Err(Damage::Missing("key")));
         assert!(!format!("{vault:?}").contains("Blue"));

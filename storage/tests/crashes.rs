@@ -207,7 +207,7 @@ async fn a_power_cut_at_any_step_of_a_delivery_loses_no_event_and_no_attempt() {
             let story = format!("cut at {cut}, seed {seed}: {acknowledged} acknowledged, {found:?} found");
             assert!(LIFE[acknowledged..].iter().take(2).any(|step| *step == found), "{story}");
             let is_waiting = found.is_some_and(|(state, _)| state == DeliveryState::Pending);
-            let due = store.due_work(at(9_000), 9, 9, std::collections::BTreeSet::new()).await.unwrap();
+            let due = store.due_work(at(9_000), 9, 9, storage::Passed::default()).await.unwrap();
             assert_eq!(due.len(), usize::from(is_waiting), "{story}");
             assert_eq!(store.due_deliveries(at(9_000), 9).await.unwrap().len(), usize::from(is_waiting), "{story}");
             let attempts = store.attempts(event(1, 1).id).await.unwrap();

@@ -103,7 +103,7 @@ async fn a_master_key_seals_every_secret_and_another_takes_its_place_at_once() {
 
     let store = open(vault(Some(1), None)).unwrap();
     store.commit(Batch::of(Write::Merchant { merchant: Box::new(merchant.clone()), expected: None })).await.unwrap();
-    assert_eq!(read(&store).await, merchant);
+    assert_eq!(*read(&store).await, merchant);
     store.close().await;
     drop(store);
     assert!(!holds_plain(), "the secret stands in the file");
@@ -112,11 +112,11 @@ async fn a_master_key_seals_every_secret_and_another_takes_its_place_at_once() {
         assert!(matches!(open(wrong), Err(storage::OpenError::MasterKey { .. })));
     }
     let store = open(vault(Some(2), Some(1))).unwrap();
-    assert_eq!(read(&store).await, merchant);
+    assert_eq!(*read(&store).await, merchant);
     store.close().await;
     drop(store);
     assert!(matches!(open(vault(Some(1), None)), Err(storage::OpenError::MasterKey { is_given: true })));
     let store = open(vault(Some(2), None)).unwrap();
-    assert_eq!(read(&store).await, merchant);
+    assert_eq!(*read(&store).await, merchant);
     store.close().await;
 }

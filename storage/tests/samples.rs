@@ -1,6 +1,6 @@
 //! Merchants, payments and the rest, made of small numbers.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
@@ -97,11 +97,11 @@ pub(crate) fn fee_credit() -> Credit {
 }
 
 pub(crate) fn create(payment: &Payment) -> Batch {
-    Batch::of(Write::Payment { payment: Box::new(payment.clone()), expected: None })
+    Batch::of(Write::Payment { payment: Arc::new(payment.clone()), expected: None })
 }
 
 pub(crate) fn replace(payment: &Payment, expected: u64) -> Batch {
-    Batch::of(Write::Payment { payment: Box::new(payment.clone()), expected: Some(expected) })
+    Batch::of(Write::Payment { payment: Arc::new(payment.clone()), expected: Some(expected) })
 }
 
 pub(crate) fn register(merchant: &Merchant) -> Batch {

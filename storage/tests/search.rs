@@ -30,7 +30,7 @@ fn credited(payment: &Payment, payer: &str, tx: u8) -> Payment {
         op_in_tx: 0,
         block: None,
         from: account(payer),
-        to: payment.pay_to.clone(),
+        to: payment.pay_to,
         money: payment.amount,
         memo: String::new(),
         finality: Finality::Reversible,
@@ -114,7 +114,7 @@ async fn a_changed_payment_is_still_found_with_its_new_state() {
     let opened = described(1, "Blue mug", "A");
     store.commit(create(&opened)).await.unwrap();
     store.index_search(later(), 9).await.unwrap();
-    let cancelled = opened.apply(Command::Cancel(Canceller::Merchant), at(1)).unwrap().payment;
+    let cancelled = opened.apply(&Command::Cancel(Canceller::Merchant), at(1)).unwrap().payment;
     store.commit(replace(&cancelled, 1)).await.unwrap();
     let query = |states| PaymentQuery { states, query: Some("mug".to_owned()), ..PaymentQuery::all(merchant_id(1), 9) };
     assert_eq!(store.payments(query(vec![cancelled.state])).await.unwrap().items, [cancelled]);

@@ -78,8 +78,8 @@ impl Gateway {
         let price = self.context().rate().map(|rate| rate.price);
         let worth_cents = usd_cents(requirements.amount, price).unwrap_or(0);
         let facilitation = Facilitation {
-            payer: checked.presented.payer.clone(),
-            pay_to: requirements.pay_to.clone(),
+            payer: checked.presented.payer,
+            pay_to: requirements.pay_to,
             amount: checked.presented.transfers.first().map_or(requirements.amount, |transfer| transfer.money),
             resource: requirements.resource.clone(),
             signed_json: payload.transaction.to_condenser_json(),
@@ -181,12 +181,8 @@ impl Gateway {
             let message = "payTo is no account of a merchant here";
             return Err(Refused::new(Reason::InvalidPaymentRequirements, message).into());
         }
-        let expected = Expected {
-            pay_to: requirements.pay_to.clone(),
-            net: requirements.amount,
-            fee: None,
-            memo: MemoRule::Requirements,
-        };
+        let expected =
+            Expected { pay_to: requirements.pay_to, net: requirements.amount, fee: None, memo: MemoRule::Requirements };
         let checked = self.check_payment(&expected, payload).await?;
         self.check_unseen(payload, &checked).await?;
         Ok(checked)
@@ -207,9 +203,8 @@ impl Gateway {
         }
         let (tx_id, payer) = (claimed.tx_id, &facilitation.payer);
         let refused = |reason, message: &str| Refused::new(reason, message).by(payer);
-        let settled = |is_replay| {
-            Ok(Settled { tx_id, payer: payer.clone(), block_num: None, amount: facilitation.amount, is_replay })
-        };
+        let settled =
+            |is_replay| Ok(Settled { tx_id, payer: *payer, block_num: None, amount: facilitation.amount, is_replay });
         let stored = self.context().env.store.claim(tx_id).await.map_err(|error| self.read_failed(&error))?;
         match stored.map_or(Fate::Open, |claimed| claimed.fate) {
             Fate::Open => {

@@ -1,6 +1,8 @@
 //! Money that went astray, in a living tree: assigned by hand, attached when its session appears, sent back.
 
 use super::*;
+use std::sync::Arc;
+
 use engine::{
     ids::{PaymentId, SlugToken},
     ledger::{Place, refund_memo_of},
@@ -15,7 +17,7 @@ async fn strays(world: &World, merchant: &Merchant, count: usize) -> Vec<Unmatch
     list().await
 }
 
-async fn assign(world: &World, merchant: &Merchant, place: Place, id: PaymentId) -> Result<Payment, GatewayError> {
+async fn assign(world: &World, merchant: &Merchant, place: Place, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
     world.gateway().assign(merchant, place, id, "key_1".to_owned()).await
 }
 
@@ -99,7 +101,7 @@ async fn a_transfer_that_came_before_its_session_is_attached_when_the_session_ap
     let kept = strays(&world, &merchant, 2).await;
     assert!(kept.iter().all(|stray| stray.reason == UnmatchedReason::UnknownSession));
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let write = Write::Payment { payment: Box::new(payment.clone()), expected: None };
+    let write = Write::Payment { payment: Arc::new(payment.clone()), expected: None };
     world.env.store.commit(Batch::of(write)).await.unwrap();
     world.until_state(payment.id, State::Completed).await;
     let paid = world.gateway().any_payment(payment.id).await.unwrap();

@@ -147,7 +147,7 @@ async fn attack_01_a_claim_is_stored_before_its_transaction_is_handed_in_and_out
     let claimed_before = node.claimed_before.lock().unwrap().clone();
     assert!(claimed_before.len() >= 2 && claimed_before.iter().all(|claimed| *claimed), "{claimed_before:?}");
     // The reply was lost: nobody may say that the transaction or its nonce is free again.
-    let other = payment_of(&world, &world.open(&merchant).await, "agent");
+    let other = payment_of(&world, &*world.open(&merchant).await, "agent");
     assert_eq!(
         reason(world.gateway().x402_settle(&request(payment.id, &other, "n-1")).await),
         Reason::DuplicateSettlement

@@ -1,5 +1,7 @@
 //! Billing in a living tree: months that end, invoices that are made once whatever happens, and how they are paid.
 
+use std::sync::Arc;
+
 use engine::{
     audit::Actor,
     billing::{INVOICE_LIFETIME, Month, Period, RawTier, Status, Tiers},
@@ -45,7 +47,7 @@ impl Billed {
     }
 
     /// Opens a payment over so many cents.
-    async fn open(&self, cents: u64) -> Payment {
+    async fn open(&self, cents: u64) -> Arc<Payment> {
         let draft = Draft { amount: Money::new(cents * 10, Currency::Hbd), ..draft() };
         self.world.gateway().open_payment(&self.shop, draft, None).await.unwrap().payment
     }
@@ -74,7 +76,7 @@ impl Billed {
         self.period(month).await.unwrap()
     }
 
-    async fn session(&self, period: &Period) -> Payment {
+    async fn session(&self, period: &Period) -> Arc<Payment> {
         let (session, _) = period.invoice.as_ref().unwrap().session.clone().unwrap();
         self.world.gateway().any_payment(session).await.unwrap()
     }

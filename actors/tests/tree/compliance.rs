@@ -2,6 +2,8 @@
 
 use super::*;
 use actors::Compliance;
+use std::sync::Arc;
+
 use engine::{
     audit::{Actor, Entry},
     compliance::{Limits, Thresholds, Window},
@@ -28,7 +30,7 @@ fn of_cents(cents: u64) -> Draft {
     Draft { amount: Money::new(cents * 10, Currency::Hbd), ..draft() }
 }
 
-async fn open(world: &World, merchant: &Merchant, cents: u64) -> Result<engine::payment::Payment, GatewayError> {
+async fn open(world: &World, merchant: &Merchant, cents: u64) -> Result<Arc<engine::payment::Payment>, GatewayError> {
     world.gateway().open_payment(merchant, of_cents(cents), None).await.map(|opened| opened.payment)
 }
 

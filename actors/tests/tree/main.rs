@@ -347,7 +347,7 @@ async fn who_watches_a_session_sees_every_change_and_then_the_end() {
     let merchant = world.merchant().await;
     let payment = world.open(&merchant).await;
     let mut watch = world.gateway().watch_payment(payment.id).await.unwrap().snapshots;
-    assert_eq!(*watch.recv().await.unwrap(), payment);
+    assert_eq!(watch.recv().await.unwrap(), payment);
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, &memo_of(payment.id))]);
     let seen = watch.recv().await.unwrap();
     assert_eq!((seen.state, seen.seen_units()), (State::Pending, 1_000));
@@ -399,7 +399,6 @@ async fn a_failed_write_ends_the_engine() {
             fn $name(&self, $($arg: $type),*) -> storage::Read<'_, $answer> { self.0.$name($($arg),*) }
         )*};
     }
-    use std::collections::BTreeSet;
 
     use engine::{
         account::AccountName,
@@ -421,8 +420,8 @@ async fn a_failed_write_ends_the_engine() {
             self.0.commit(batch)
         }
         forward! {
-            merchant(id: MerchantId) -> Option<Merchant>;
-            merchant_by_key(digest: KeyDigest) -> Option<Merchant>;
+            merchant(id: MerchantId) -> Option<Arc<Merchant>>;
+            merchant_by_key(digest: KeyDigest) -> Option<Arc<Merchant>>;
             merchants(query: MerchantQuery) -> Page<ListedMerchant>;
             watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
             payment(id: PaymentId) -> Option<Payment>;
@@ -438,7 +437,7 @@ async fn a_failed_write_ends_the_engine() {
             cursor() -> Option<Cursor>;
             rate() -> Option<Rate>;
             due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;
-            due_work(now: Timestamp, merchants: usize, per_merchant: usize, skip: BTreeSet<MerchantId>) -> Vec<DueWork>;
+            due_work(now: Timestamp, merchants: usize, per_merchant: usize, passed: Passed) -> Vec<DueWork>;
             endpoint(merchant: MerchantId) -> Endpoint;
             delivery(merchant: MerchantId, id: DeliveryId) -> Option<Logged>;
             deliveries(query: DeliveryQuery) -> Vec<Logged>;

@@ -557,7 +557,7 @@ impl World {
     }
 
     /// An open session over 1.000 HBD.
-    pub(crate) async fn open(&self, merchant: &Merchant) -> Payment {
+    pub(crate) async fn open(&self, merchant: &Merchant) -> Arc<Payment> {
         self.gateway().open_payment(merchant, draft(), None).await.unwrap().payment
     }
 

@@ -345,7 +345,7 @@ async fn sign(args: &Args, asked: &Asked, nonce: &str, key: &PrivateKey) -> Resu
     let mut last = NodeError::Unreachable("no node is set".to_owned());
     for url in &nodes {
         let node = HiveRpc::new(url, NODE_TIMEOUT)?;
-        let found = async { Ok((Anchor::of(&node).await?, node.accounts(vec![args.account.clone()]).await?)) };
+        let found = async { Ok((Anchor::of(&node).await?, node.accounts(vec![args.account]).await?)) };
         let (anchor, accounts) = match found.await {
             Ok(found) => found,
             Err(error) => {
@@ -357,7 +357,7 @@ async fn sign(args: &Args, asked: &Asked, nonce: &str, key: &PrivateKey) -> Resu
             return Err(NotOurs::Chain { found: anchor.chain, wanted }.into());
         }
         let account = accounts.into_iter().find(|account| account.name == args.account);
-        let account = account.ok_or_else(|| NotOurs::NoAccount(args.account.clone()))?;
+        let account = account.ok_or(NotOurs::NoAccount(args.account))?;
         check_account(&account, key, asked.total)?;
         asked.check_time(anchor.head_time)?;
         let expires_in = Duration::from_secs(args.expires_in.into());
@@ -368,11 +368,11 @@ async fn sign(args: &Args, asked: &Asked, nonce: &str, key: &PrivateKey) -> Resu
 }
 
 fn check_account(account: &Account, key: &PrivateKey, total: Money) -> Result<(), NotOurs> {
-    let name = account.name.clone();
+    let name = account.name;
     let has = account.balances.into_iter().find(|balance| balance.currency == total.currency);
     let has = has.unwrap_or(Money::new(0, total.currency));
-    let required = [(Role::Active, name.clone())].into();
-    let known: std::collections::BTreeMap<AccountName, Authority> = [(name.clone(), account.active.clone())].into();
+    let required = [(Role::Active, name)].into();
+    let known: std::collections::BTreeMap<AccountName, Authority> = [(name, account.active.clone())].into();
     let public = key.public();
     // Where others must sign too, or an account's account, the ledger will say; here only one key is known.
     if let Err(denied) = check(&required, &known, &[public].into())
@@ -472,9 +472,9 @@ mod tests {
         let name = AccountName::parse("alice").unwrap();
         let parse = |text: &str| Money::parse_ledger(text).unwrap();
         let balances = [parse("0.000 HIVE"), parse("5.000 HBD")];
-        let account = Account { name: name.clone(), active: Authority::of_key(key("alice").public()), balances };
+        let account = Account { name, active: Authority::of_key(key("alice").public()), balances };
         assert_eq!(check_account(&account, &key("alice"), parse("5.000 HBD")), Ok(()));
-        let short = NotOurs::Funds { account: name.clone(), has: parse("5.000 HBD") };
+        let short = NotOurs::Funds { account: name, has: parse("5.000 HBD") };
         assert_eq!(check_account(&account, &key("alice"), parse("5.001 HBD")), Err(short));
         let wrong = check_account(&account, &key("bob"), parse("5.000 HBD"));
         assert_eq!(wrong, Err(NotOurs::NotItsKey { key: key("bob").public(), account: name }));

@@ -1,5 +1,7 @@
 //! Money that went astray: unmatched transfers, decisions, refunds.
 
+use std::sync::Arc;
+
 use engine::{
     account::AccountName,
     fields::{self, Violation},
@@ -103,7 +105,7 @@ impl Reconciliation for Service {
         let place = read_place(&request.get_ref().id)?;
         let payment = convert::payment_id(&request.get_ref().payment_id)?;
         let payment = asking.gateway.assign(merchant, place, payment, asking.key.to_string()).await.map_err(error)?;
-        Ok(Response::new(self.shown(payment, merchant)))
+        Ok(Response::new(self.shown(Arc::unwrap_or_clone(payment), merchant)))
     }
 
     async fn ignore_unmatched(
@@ -137,7 +139,7 @@ impl Reconciliation for Service {
             tx_id: asked.tx_id.map(tx_id).transpose()?,
         };
         let payment = asking.gateway.resolve(merchant, id, resolution).await.map_err(error)?;
-        Ok(Response::new(self.shown(payment, merchant)))
+        Ok(Response::new(self.shown(Arc::unwrap_or_clone(payment), merchant)))
     }
 
     async fn prepare_refund(

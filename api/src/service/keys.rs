@@ -97,7 +97,8 @@ impl ApiKeys for Service {
             return Err(ApiError::new(Reason::ApiKeyInUse).into());
         }
         asking.gateway.revoke_api_key(merchant.id, key).await.map_err(error)?;
-        Ok(self.list_of(&self.gateway.merchant(merchant.id).await.map_err(error)?))
+        let merchant = self.gateway.merchant(merchant.id).await.map_err(error)?;
+        Ok(self.list_of(&merchant))
     }
 
     async fn roll_api_key(

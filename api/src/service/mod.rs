@@ -81,7 +81,11 @@ impl Service {
     }
 
     /// Returns the merchant whose key came with a request, and the key, if it has the scope.
-    async fn key_of<T>(&self, request: &Request<T>, needed: Option<Scope>) -> Result<(Merchant, ApiKey), ApiError> {
+    async fn key_of<T>(
+        &self,
+        request: &Request<T>,
+        needed: Option<Scope>,
+    ) -> Result<(Arc<Merchant>, ApiKey), ApiError> {
         let text = proto::caller::api_key(request).ok_or(Reason::InvalidApiKey)?;
         let (merchant, key) = self.gateway.authenticate_key(text).await.map_err(convert::error)?;
         if let Some(needed) = needed.filter(|needed| !key.scopes.contains(*needed)) {
@@ -99,7 +103,7 @@ impl Service {
     }
 
     /// Returns the merchant whose key came with a request, if that key has the scope.
-    async fn caller<T>(&self, request: &Request<T>, needed: Scope) -> Result<Merchant, ApiError> {
+    async fn caller<T>(&self, request: &Request<T>, needed: Scope) -> Result<Arc<Merchant>, ApiError> {
         Ok(self.key_of(request, Some(needed)).await?.0)
     }
 
@@ -111,7 +115,12 @@ impl Service {
 
     /// Returns the merchant a caller names, itself or any for an admin, and who asks. A foreign id is refused whether or
     /// not it exists.
-    async fn named<T>(&self, request: &Request<T>, id: &str, needed: Scope) -> Result<(Merchant, Asking), ApiError> {
+    async fn named<T>(
+        &self,
+        request: &Request<T>,
+        id: &str,
+        needed: Scope,
+    ) -> Result<(Arc<Merchant>, Asking), ApiError> {
         let asking = self.asking(request, None).await?;
         match id.parse::<MerchantId>() {
             Ok(id) if id == asking.merchant.id => {
@@ -130,7 +139,7 @@ impl Service {
 
 /// Who asks: a merchant, by one of its keys.
 struct Asking {
-    merchant: Merchant,
+    merchant: Arc<Merchant>,
     key: KeyId,
     scopes: Scopes,
     /// The handle through which the audit log learns who acts.

@@ -42,12 +42,12 @@ pub(super) fn idempotency_key<T>(request: &Request<T>) -> Result<Option<Idempote
 type Snapshots = BoxStream<'static, Result<v1::Payment, Status>>;
 
 impl Service {
-    fn record(&self, payment: Payment, merchant: &Merchant) -> Response<v1::Payment> {
-        Response::new(convert::payment(payment, merchant, self.gateway.now()))
+    fn record(&self, payment: Arc<Payment>, merchant: &Merchant) -> Response<v1::Payment> {
+        Response::new(convert::payment(Arc::unwrap_or_clone(payment), merchant, self.gateway.now()))
     }
 
     /// Returns a payment of the caller's, and the caller.
-    async fn own(&self, request: &Request<v1::GetPaymentRequest>) -> Result<(Payment, Merchant), ApiError> {
+    async fn own(&self, request: &Request<v1::GetPaymentRequest>) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
         let merchant = self.caller(request, Scope::PaymentsRead).await?;
         let id = convert::payment_id(&request.get_ref().payment_id)?;
         let payment = self.gateway.payment(merchant.id, id).await.map_err(error)?;
@@ -55,7 +55,7 @@ impl Service {
     }
 
     /// Returns the payment a checkout address names, and its merchant.
-    async fn session(&self, request: &v1::CheckoutRequest) -> Result<(Payment, Merchant), ApiError> {
+    async fn session(&self, request: &v1::CheckoutRequest) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
         let missing = || ApiError::with_message(Reason::NotFound, "no such payment");
         let payment = match &request.session {
             Some(Session::Slug(slug)) => {
@@ -70,14 +70,15 @@ impl Service {
         Ok((payment, merchant))
     }
 
-    async fn snapshots(&self, id: PaymentId, merchant: Merchant) -> Result<Response<Snapshots>, ApiError> {
+    async fn snapshots(&self, id: PaymentId, merchant: Arc<Merchant>) -> Result<Response<Snapshots>, ApiError> {
         let watch = self.gateway.watch_payment(id).await.map_err(error)?;
-        let (gateway, merchant) = (self.gateway.clone(), Arc::new(merchant));
+        let gateway = self.gateway.clone();
         let stream = stream::unfold(watch, |mut watch| async {
             let payment = watch.snapshots.recv().await?;
             Some((payment, watch))
         });
-        let stream = stream.map(move |payment| Ok(convert::payment(*payment, &merchant, gateway.now())));
+        let stream =
+            stream.map(move |payment| Ok(convert::payment(Arc::unwrap_or_clone(payment), &merchant, gateway.now())));
         Ok(Response::new(stream.boxed()))
     }
 }

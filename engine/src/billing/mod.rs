@@ -275,7 +275,7 @@ pub fn invoice_session(
     };
     let terms = Terms {
         merchant: operator.id,
-        pay_to: operator.hive_account.clone(),
+        pay_to: operator.hive_account,
         fee_percent: FeePercent::ZERO,
         fee_mode: FeeMode::Invoice,
         rate: None,

@@ -129,7 +129,7 @@ pub fn check(
             check.looked_at += 1;
             // Unknown accounts make hived throw, whatever else the keys would have reached.
             if !check.account(account, 0) || !check.unknown.is_empty() {
-                return Err(Denied { role, account: account.clone(), unknown });
+                return Err(Denied { role, account: *account, unknown });
             }
         }
     }
@@ -151,7 +151,7 @@ impl<A: Authorities> Check<'_, A> {
         if let Some(authority) = accounts.authority(self.role, account) {
             self.authority(authority, depth)
         } else {
-            self.unknown.insert(account.clone());
+            self.unknown.insert(*account);
             false
         }
     }
@@ -183,7 +183,7 @@ impl<A: Authorities> Check<'_, A> {
                 self.account(account, depth + 1)
             };
             if approved {
-                self.approved.insert(account.clone());
+                self.approved.insert(*account);
                 weight += u32::from(*each);
                 if weight >= authority.weight_threshold {
                     return true;

@@ -3,6 +3,8 @@
 //! Apply, commit, then act: [`Payment::apply`] touches nothing; it returns the next snapshot, the events to announce
 //! and the effects to run once the snapshot is durable.
 
+use std::sync::Arc;
+
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -49,7 +51,7 @@ pub enum Command {
         op_in_tx: u32,
     },
     /// A verified signed transaction asks to pay this session.
-    Claim(Claim),
+    Claim(Arc<Claim>),
     /// The claimed transaction reached the finality its claim asked for.
     Settle {
         /// The claimed transaction.
@@ -207,21 +209,21 @@ impl Payment {
     ///
     /// # Errors
     /// A [`Rejection`] where the command changes nothing.
-    pub fn apply(&self, command: Command, now: Timestamp) -> Result<Transition, Rejection> {
+    pub fn apply(&self, command: &Command, now: Timestamp) -> Result<Transition, Rejection> {
         match command {
-            Command::Cancel(by) => self.cancel(by, now),
-            Command::Expire { irreversible_time } => self.expire(irreversible_time, now),
+            Command::Cancel(by) => self.cancel(*by, now),
+            Command::Expire { irreversible_time } => self.expire(*irreversible_time, now),
             Command::Credit { transfer, finality, route, memo_normalized } => {
-                self.credit(transfer, finality, route, memo_normalized, now)
+                self.credit(transfer, *finality, *route, *memo_normalized, now)
             }
-            Command::Orphan { tx_id, op_in_tx } => self.orphan(tx_id, op_in_tx, now),
+            Command::Orphan { tx_id, op_in_tx } => self.orphan(*tx_id, *op_in_tx, now),
             Command::Claim(claim) => self.take_claim(claim, now),
-            Command::Settle { tx_id, evidence, block } => self.settle(tx_id, evidence, block, now),
-            Command::Refuse { tx_id, .. } => self.refuse(tx_id, now),
-            Command::Lose { tx_id } => self.lose(tx_id, now),
-            Command::Bury { tx_id, irreversible_time } => self.bury(tx_id, irreversible_time, now),
+            Command::Settle { tx_id, evidence, block } => self.settle(*tx_id, *evidence, *block, now),
+            Command::Refuse { tx_id, .. } => self.refuse(*tx_id, now),
+            Command::Lose { tx_id } => self.lose(*tx_id, now),
+            Command::Bury { tx_id, irreversible_time } => self.bury(*tx_id, *irreversible_time, now),
             Command::Attach(Attachment { transfer, route, memo_normalized, .. }) => {
-                self.credit(transfer, Finality::Irreversible, route, memo_normalized, now)
+                self.credit(transfer, Finality::Irreversible, *route, *memo_normalized, now)
             }
             Command::Resolve(resolution) => self.resolve(resolution, now),
             Command::Refund(transfer) => self.take_refund(transfer, now),
@@ -265,37 +267,43 @@ impl Payment {
 
     fn credit(
         &self,
-        transfer: Transfer,
+        transfer: &Transfer,
         finality: Finality,
         route: Route,
         memo_normalized: bool,
         now: Timestamp,
     ) -> Result<Transition, Rejection> {
         let block = CreditBlock { place: transfer.place, time: transfer.block_time };
-        let mut next = self.next(now);
-        let known =
-            next.transfers.iter_mut().find(|c| c.tx_id == transfer.tx_id && c.op_in_tx == transfer.place.op_in_tx);
-        match known.filter(|_| !mutant!("transfers-not-deduped")) {
+        let is_it = |c: &Credit| c.tx_id == transfer.tx_id && c.op_in_tx == transfer.place.op_in_tx;
+        let known = self.transfers.iter().position(is_it).filter(|_| !mutant!("transfers-not-deduped"));
+        // A refusal is far more frequent than a step, and costs no snapshot.
+        let refusal = match known.map(|at| &self.transfers[at]) {
             // Irreversible is the last word; a reversible sighting again changes something only if the block did.
-            Some(known) if known.finality == Finality::Irreversible => {
-                return Err(Rejection::Unchanged { id: self.id });
-            }
+            Some(known) if known.finality == Finality::Irreversible => Some(Rejection::Unchanged { id: self.id }),
             Some(known) if known.finality == finality && known.block == Some(block) => {
-                return Err(Rejection::Unchanged { id: self.id });
+                Some(Rejection::Unchanged { id: self.id })
             }
             // Completed on a node's word alone: its block is noted when it is final. One that a fork took is noted at once.
             Some(known) if known.finality == finality && known.block.is_none() && self.state.is_terminal() => {
-                return Err(Rejection::Unchanged { id: self.id });
+                Some(Rejection::Unchanged { id: self.id })
             }
-            Some(known) => {
+            None if self.transfers.len() >= MAX_TRANSFERS => Some(Rejection::Full { id: self.id }),
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            return Err(refusal);
+        }
+        let disposition = self.judge(transfer)?;
+        let mut next = self.next(now);
+        match known {
+            Some(at) => {
+                let known = &mut next.transfers[at];
                 known.finality = finality;
                 known.block = Some(block);
                 // Another block may be on the other side of the deadline.
-                known.disposition = self.judge(&transfer)?;
+                known.disposition = disposition;
             }
-            None if self.transfers.len() >= MAX_TRANSFERS => return Err(Rejection::Full { id: self.id }),
             None => {
-                let disposition = self.judge(&transfer)?;
                 let route = if self.is_claimed(transfer.tx_id) { Route::X402 } else { route };
                 if !matches!(disposition, Disposition::Counted | Disposition::Fee) {
                     // What was decided before it came was not decided about it.
@@ -308,7 +316,7 @@ impl Payment {
                     from: transfer.from,
                     to: transfer.to,
                     money: transfer.money,
-                    memo: transfer.memo,
+                    memo: transfer.memo.clone(),
                     finality,
                     disposition,
                     route,
@@ -372,16 +380,16 @@ impl Payment {
     }
 
     fn orphan(&self, tx_id: TxId, op_in_tx: u32, now: Timestamp) -> Result<Transition, Rejection> {
+        let known = self.transfers.iter().position(|c| c.tx_id == tx_id && c.op_in_tx == op_in_tx);
+        let Some(at) = known.filter(|at| self.transfers[*at].finality == Finality::Reversible) else {
+            return Err(Rejection::Unchanged { id: self.id });
+        };
         let mut next = self.next(now);
-        let known = next.transfers.iter_mut().find(|c| c.tx_id == tx_id && c.op_in_tx == op_in_tx);
-        match known {
-            Some(known) if known.finality == Finality::Reversible => known.finality = Finality::Orphaned,
-            _ => return Err(Rejection::Unchanged { id: self.id }),
-        }
+        next.transfers[at].finality = Finality::Orphaned;
         Ok(next.still())
     }
 
-    fn take_claim(&self, claim: Claim, now: Timestamp) -> Result<Transition, Rejection> {
+    fn take_claim(&self, claim: &Arc<Claim>, now: Timestamp) -> Result<Transition, Rejection> {
         let id = self.id;
         if self.state != State::Pending {
             return Err(Rejection::NotPending { id, state: self.state });
@@ -399,7 +407,7 @@ impl Payment {
             return Err(Rejection::Detected { id });
         }
         let effects = vec![Effect::Broadcast(claim.tx_id)];
-        let next = Self { claim: Some(claim), ..self.next(now) };
+        let next = Self { claim: Some(Arc::clone(claim)), ..self.next(now) };
         Ok(Transition { payment: next, event: None, effects })
     }
 
@@ -410,7 +418,7 @@ impl Payment {
         block: Option<CreditBlock>,
         now: Timestamp,
     ) -> Result<Transition, Rejection> {
-        let claim = self.open_claim(tx_id)?.clone();
+        let claim = self.open_claim(tx_id)?;
         let irreversible = evidence == ClaimFinality::Irreversible;
         let finality = if irreversible { Finality::Irreversible } else { Finality::Reversible };
         let mut next = self.next(now);
@@ -428,8 +436,8 @@ impl Payment {
                 tx_id,
                 op_in_tx: transfer.op_in_tx,
                 block,
-                from: claim.payer.clone(),
-                to: transfer.to.clone(),
+                from: claim.payer,
+                to: transfer.to,
                 money: transfer.money,
                 memo: transfer.memo.clone(),
                 finality,
@@ -486,7 +494,7 @@ impl Payment {
     }
 
     fn open_claim(&self, tx_id: TxId) -> Result<&Claim, Rejection> {
-        self.claim.as_ref().filter(|claim| claim.tx_id == tx_id).ok_or(Rejection::NoSuchClaim { id: self.id, tx_id })
+        self.claim.as_deref().filter(|claim| claim.tx_id == tx_id).ok_or(Rejection::NoSuchClaim { id: self.id, tx_id })
     }
 
     fn is_claimed(&self, tx_id: TxId) -> bool {

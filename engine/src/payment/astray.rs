@@ -123,11 +123,11 @@ impl RefundPlan {
 }
 
 impl Payment {
-    pub(super) fn resolve(&self, resolution: Resolution, now: Timestamp) -> Result<Transition, Rejection> {
+    pub(super) fn resolve(&self, resolution: &Resolution, now: Timestamp) -> Result<Transition, Rejection> {
         if !self.state.is_terminal() && self.exceptions().is_empty() {
             return Err(Rejection::NothingToResolve { id: self.id });
         }
-        Ok(Self { resolution: Some(resolution), ..self.next(now) }.still())
+        Ok(Self { resolution: Some(resolution.clone()), ..self.next(now) }.still())
     }
 
     /// Says whether a transfer that names this session in a refund's memo is kept as one.
@@ -136,7 +136,7 @@ impl Payment {
         transfer.from == self.pay_to && transfer.to != self.pay_to && self.refunds.len() < MAX_REFUNDS
     }
 
-    pub(super) fn take_refund(&self, transfer: Transfer, now: Timestamp) -> Result<Transition, Rejection> {
+    pub(super) fn take_refund(&self, transfer: &Transfer, now: Timestamp) -> Result<Transition, Rejection> {
         // Only the account that was paid can pay back; to itself is nowhere.
         if transfer.from != self.pay_to || transfer.to == self.pay_to {
             return Err(Rejection::ForeignTransfer { id: self.id });
@@ -193,13 +193,13 @@ impl Payment {
             if credit.disposition == Disposition::Counted {
                 excess -= back;
             }
-            let sum = owed.entry((credit.from.clone(), credit.money.currency)).or_default();
+            let sum = owed.entry((credit.from, credit.money.currency)).or_default();
             *sum = sum.saturating_add(back);
         }
         for refund in &self.refunds {
             let mut left = refund.money.units;
             // First what that account is owed; a refund to another account of the payer's settles the rest.
-            let own = (refund.to.clone(), refund.money.currency);
+            let own = (refund.to, refund.money.currency);
             if let Some(sum) = owed.get_mut(&own) {
                 let settled = left.min(*sum);
                 *sum -= settled;
@@ -226,17 +226,17 @@ impl Payment {
                 && money.is_none_or(|money| line.money.currency == money.currency)
         };
         let line = owed.iter().find(fits);
-        let last_payer = || self.transfers.iter().rev().map(|credit| credit.from.clone()).find(|p| *p != self.pay_to);
+        let last_payer = || self.transfers.iter().rev().map(|credit| credit.from).find(|p| *p != self.pay_to);
         let money = money
             .or_else(|| line.map(|line| line.money))
             .ok_or_else(|| Violation::new("amount", "must be said: nothing is owed back"))?;
         let to = to
-            .or_else(|| line.map(|line| line.to.clone()))
+            .or_else(|| line.map(|line| line.to))
             .or_else(last_payer)
             .ok_or_else(|| Violation::new("to", "must be said: nobody has paid"))?;
         if to == self.pay_to {
             return Err(Violation::new("to", format_args!("must be another account than {to}, which pays")));
         }
-        Ok(RefundPlan { from: self.pay_to.clone(), to, money, memo: refund_memo_of(self.id) })
+        Ok(RefundPlan { from: self.pay_to, to, money, memo: refund_memo_of(self.id) })
     }
 }

@@ -7,7 +7,7 @@ mod view;
 #[cfg(test)]
 mod table_tests;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 pub use apply::{Command, Effect, Event, Rejection, Transition};
 pub use astray::{Attachment, NOTE_MAX_CHARS, Owed, Refund, RefundPlan, Resolution, ResolutionKind};
@@ -122,7 +122,7 @@ pub struct Payment {
     /// Every transfer that named it, in the order we learnt of them.
     pub transfers: Vec<Credit>,
     /// The signed transaction it has been claimed for, until the chain has decided its fate for good.
-    pub claim: Option<Claim>,
+    pub claim: Option<Arc<Claim>>,
     /// The transaction that completed it.
     pub paid_by: Option<TxId>,
     /// Who cancelled it.

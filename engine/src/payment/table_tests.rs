@@ -1,6 +1,6 @@
 //! The tables of the interface as tests: every row, by its own words.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::*;
 use crate::{
@@ -85,8 +85,8 @@ fn paid(n: u8, units: u64, seconds: u64) -> Command {
     credit(transfer(n, units, seconds), Finality::Irreversible)
 }
 
-fn claim(n: u8, transfers: &[(&str, u64)]) -> Claim {
-    Claim {
+fn claim(n: u8, transfers: &[(&str, u64)]) -> Arc<Claim> {
+    Arc::new(Claim {
         tx_id: tx(n),
         nonce: format!("nonce-{n}"),
         payer: name("agent.one"),
@@ -104,7 +104,7 @@ fn claim(n: u8, transfers: &[(&str, u64)]) -> Claim {
         expiration: at(OPENED + 600),
         claimed_at: at(OPENED + 1),
         finality: ClaimFinality::InBlock,
-    }
+    })
 }
 
 fn block_at(seconds: u64) -> Option<CreditBlock> {
@@ -124,7 +124,7 @@ impl Case {
 
     /// Applies a command that must change something.
     fn then(mut self, command: Command, seconds: u64) -> Self {
-        let step = self.payment.apply(command, at(seconds)).unwrap();
+        let step = self.payment.apply(&command, at(seconds)).unwrap();
         assert_eq!(step.payment.version, self.payment.version + 1);
         assert_eq!(
             step.event.is_some(),
@@ -138,7 +138,7 @@ impl Case {
 
     /// Applies a command that must be refused.
     fn refused(self, command: Command, seconds: u64, why: Rejection) -> Self {
-        assert_eq!(self.payment.apply(command, at(seconds)), Err(why));
+        assert_eq!(self.payment.apply(&command, at(seconds)), Err(why));
         self
     }
 
@@ -270,7 +270,7 @@ fn terminal_is_terminal() {
             Command::Bury { tx_id: tx(5), irreversible_time: at(EXPIRES) },
         ];
         for command in commands {
-            if let Ok(step) = end.payment.apply(command.clone(), at(EXPIRES + 9_000)) {
+            if let Ok(step) = end.payment.apply(&command, at(EXPIRES + 9_000)) {
                 assert_eq!((step.payment.state, step.event), (before, None), "{command:?}");
             }
         }
@@ -335,7 +335,7 @@ fn the_claimed_transaction_counts_whatever_its_block_time() {
 #[test]
 fn a_sighting_in_a_block_completes_a_claim_that_asks_for_no_more() {
     let seen = |finality| {
-        let claim = Claim { finality, ..claim(5, &[("blue.mugs", 1_000)]) };
+        let claim = Arc::new(Claim { finality, ..(*claim(5, &[("blue.mugs", 1_000)])).clone() });
         let seen = Transfer { from: name("agent.one"), ..transfer(5, 1_000, OPENED + 3) };
         Case::of(open())
             .then(Command::Claim(claim), OPENED + 1)
@@ -500,7 +500,7 @@ fn every_bad_field_of_a_draft_is_named() {
 
 #[test]
 fn an_event_has_one_id_however_often_it_is_made() {
-    let event = |payment: &Payment| payment.apply(cancel(), at(OPENED + 5)).unwrap().event.unwrap().id;
+    let event = |payment: &Payment| payment.apply(&cancel(), at(OPENED + 5)).unwrap().event.unwrap().id;
     assert_eq!(event(&open()), event(&open()));
     let other = Payment { id: PaymentId::from_bits(9), ..open() };
     assert_ne!(event(&open()), event(&other));

@@ -54,10 +54,10 @@ impl Expected {
     pub fn of_session(payment: &Payment) -> Self {
         let (net, fee) = match &payment.quote.fee_mode {
             FeeMode::Invoice => (payment.amount.units, None),
-            FeeMode::Split { account } => (payment.net_units(), Some((account.clone(), payment.quote.fee_units))),
+            FeeMode::Split { account } => (payment.net_units(), Some((*account, payment.quote.fee_units))),
         };
         Self {
-            pay_to: payment.pay_to.clone(),
+            pay_to: payment.pay_to,
             net: Money::new(net, payment.amount.currency),
             fee,
             memo: MemoRule::Session(payment.id),
@@ -298,7 +298,7 @@ pub fn authorize(
         let message = format!("{} signatures; at most {MAX_SIGNATURES} are read", transaction.signatures.len());
         return Err(Err(Refused::new(Reason::Signature, message).by(payer)));
     }
-    let required = BTreeSet::from([(Role::Active, payer.clone())]);
+    let required = BTreeSet::from([(Role::Active, *payer)]);
     let attempt = |pack| -> Result<Authorized, Refusal> {
         let keys = transaction.recover(chain, pack)?;
         check(&required, accounts, &keys)?;

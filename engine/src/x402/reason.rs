@@ -120,7 +120,7 @@ impl Refused {
     /// Adds who signed.
     #[must_use]
     pub fn by(mut self, payer: &AccountName) -> Self {
-        self.payer = Some(payer.clone());
+        self.payer = Some(*payer);
         self
     }
 

@@ -41,7 +41,7 @@ pub(super) async fn open_elsewhere(
         format!("another engine opens session {session} over {} until {}", payment.amount, payment.expires_at)
     });
     let mut people = world.people();
-    people.sessions.insert(session, Session::of(payment.clone()));
+    people.sessions.insert(session, Session::of(&payment));
     people.elsewhere.insert(session, payment);
     Again::No
 }
@@ -51,7 +51,7 @@ pub(super) async fn hand_over(world: &Arc<World>, session: u32) -> Again {
     let Some(payment) = world.people().elsewhere.get(&session).cloned() else { return Again::In(1_000) };
     let Some(store) = world.store() else { return Again::In(1_000) };
     let id = payment.id;
-    let write = Write::Payment { payment: Box::new(payment), expected: None };
+    let write = Write::Payment { payment: Arc::new(payment), expected: None };
     match store.commit(Batch::of(write)).await {
         // It got here before, and nobody heard of it.
         Ok(()) | Err(CommitError::Conflict { .. }) => {}

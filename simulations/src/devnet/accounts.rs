@@ -93,12 +93,12 @@ impl Desk<'_> {
         };
         let account = self.host.chain.account(name).ok_or_else(|| Failure::assert("account", "no such account"))?;
         let accounts = self.authorities();
-        let valid = check(&BTreeSet::from([(role, account.name.clone())]), &accounts, &keys).is_ok();
+        let valid = check(&BTreeSet::from([(role, account.name)]), &accounts, &keys).is_ok();
         Ok(if api == "condenser_api" { Value::Bool(valid) } else { json!({ "valid": valid }) })
     }
 
     pub(super) fn authorities(&self) -> std::collections::BTreeMap<AccountName, engine::hive::AccountAuthorities> {
-        self.host.chain.accounts().map(|account| (account.name.clone(), account.authorities.clone())).collect()
+        self.host.chain.accounts().map(|account| (account.name, account.authorities.clone())).collect()
     }
 }
 

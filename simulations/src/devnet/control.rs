@@ -435,7 +435,7 @@ struct SetAuthority {
 
 fn set_authority(host: &mut Host, params: &SetAuthority) -> Result<Value, Failure> {
     let account = host.chain.account(&params.name).ok_or_else(|| wrong("there is no such account"))?;
-    let (name, mut authorities, memo_key) = (account.name.clone(), account.authorities.clone(), account.memo_key);
+    let (name, mut authorities, memo_key) = (account.name, account.authorities.clone(), account.memo_key);
     let authority = read_authority(&params.authority)?;
     match params.role.as_str() {
         "owner" => authorities.owner = authority,

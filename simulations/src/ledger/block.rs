@@ -138,7 +138,7 @@ impl VirtualOperation {
         let mut tx_id = TxId::default();
         tx_id.0[..4].copy_from_slice(&block.number().to_be_bytes());
         let place = Place { block_num: block.number(), tx_in_block: u32::MAX, op_in_tx: at };
-        let (from, to, money, memo) = (from.clone(), to.clone(), amount.money()?, memo.clone());
+        let (from, to, money, memo) = (*from, *to, amount.money()?, memo.clone());
         Some(ledger::Transfer { tx_id, place, block_time: block.time(), from, to, money, memo })
     }
 }

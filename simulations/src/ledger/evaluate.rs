@@ -78,7 +78,7 @@ impl Changes {
     }
 
     fn delta(&self, account: &AccountName, pot: Pot) -> i64 {
-        self.deltas.get(&(account.clone(), pot)).copied().unwrap_or(0)
+        self.deltas.get(&(*account, pot)).copied().unwrap_or(0)
     }
 }
 
@@ -119,7 +119,7 @@ impl State {
     /// Applies changes and returns what undoes them.
     pub(super) fn apply(&mut self, mut changes: Changes) -> Changes {
         for account in &changes.created {
-            self.accounts.insert(account.name.clone(), account.clone());
+            self.accounts.insert(account.name, account.clone());
         }
         self.adjust(&changes, 1);
         if let Some(schedule) = changes.schedule.take() {
@@ -182,7 +182,7 @@ impl Scope<'_> {
             }
             Operation::TransferToVesting(op) => {
                 let from = self.account(&op.from)?;
-                let to = if op.to.is_empty() { from.clone() } else { self.account(&op.to)? };
+                let to = if op.to.is_empty() { from } else { self.account(&op.to)? };
                 self.debit(&from, Pot::Hive, op.amount)?;
                 self.credit(&to, Pot::Vests, op.amount.units.saturating_mul(VESTS_PER_HIVE_UNIT));
             }
@@ -203,8 +203,7 @@ impl Scope<'_> {
     fn agree(&mut self, op: &RecurrentTransfer) -> Result<(), Refused> {
         let from = self.account(&op.from)?;
         let to = self.account(&op.to)?;
-        let key =
-            ScheduleKey::Recurrent { from: from.clone(), to, pair: op.extensions.first().map_or(0, |pair| pair.0) };
+        let key = ScheduleKey::Recurrent { from, to, pair: op.extensions.first().map_or(0, |pair| pair.0) };
         let before = self.schedule().get(&key).cloned();
         if op.amount.units == 0 {
             let Some(_) = before else { return Err(Refused::UnknownAccount { account: op.to.clone() }) };
@@ -257,7 +256,7 @@ impl Scope<'_> {
         match (key, item) {
             (ScheduleKey::Savings { from, request_id }, Scheduled::Savings { to, amount, memo, .. }) => {
                 self.credit(&to, Pot::liquid(amount.symbol), amount.units);
-                let (from, request_id) = (from.clone(), *request_id);
+                let (from, request_id) = (*from, *request_id);
                 Some(VirtualOperation::FillTransferFromSavings { from, to, amount, request_id, memo })
             }
             (
@@ -276,7 +275,7 @@ impl Scope<'_> {
                         Scheduled::Recurrent { due, amount, memo: memo.clone(), recurrence, remaining, failures };
                     self.put(key.clone(), next);
                 }
-                let (from, to) = (from.clone(), to.clone());
+                let (from, to) = (*from, *to);
                 Some(if paid {
                     VirtualOperation::FillRecurrentTransfer { from, to, amount, memo, remaining_executions: remaining }
                 } else {
@@ -308,14 +307,14 @@ impl Scope<'_> {
 
     fn short(&self, account: &AccountName, pot: Pot, required: Asset) -> Refused {
         let available = Asset { units: self.balance(account, pot), symbol: pot.symbol() };
-        Refused::Funds { account: account.clone(), required, available }
+        Refused::Funds { account: *account, required, available }
     }
 
     fn debit(&mut self, account: &AccountName, pot: Pot, amount: Asset) -> Result<(), Refused> {
         if self.balance(account, pot) < amount.units {
             return Err(self.short(account, pot, amount));
         }
-        *self.own.deltas.entry((account.clone(), pot)).or_default() -= amount.units;
+        *self.own.deltas.entry((*account, pot)).or_default() -= amount.units;
         Ok(())
     }
 
@@ -323,7 +322,7 @@ impl Scope<'_> {
         if account.as_str() == BURNT {
             self.own.burnt[pot as usize] += units;
         } else {
-            *self.own.deltas.entry((account.clone(), pot)).or_default() += units;
+            *self.own.deltas.entry((*account, pot)).or_default() += units;
         }
     }
 

@@ -154,9 +154,9 @@ impl Chain {
     /// Makes an account, or gives an existing one these authorities. It takes no block and no fork takes it back.
     pub fn set_account(&mut self, name: &AccountName, authorities: AccountAuthorities, memo_key: PublicKey) {
         let (id, now) = (u32::try_from(self.state.accounts.len()).unwrap_or(u32::MAX), self.head_time());
-        let account = self.state.accounts.entry(name.clone()).or_insert_with(|| Account {
+        let account = self.state.accounts.entry(*name).or_insert_with(|| Account {
             id,
-            name: name.clone(),
+            name: *name,
             authorities: authorities.clone(),
             memo_key,
             created: now,

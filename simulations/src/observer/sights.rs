@@ -5,7 +5,7 @@ use super::*;
 /// A payment as it is durable.
 pub struct Known {
     /// The snapshot.
-    pub payment: Payment,
+    pub payment: Arc<Payment>,
     /// Its number in the script, once its creator knows it.
     pub session: Option<u32>,
     /// Whether its creation was acknowledged.

@@ -26,7 +26,7 @@ pub(super) fn terms_never_change(write: &PaymentWrite<'_>) -> Verdict {
         (
             payment.merchant,
             payment.amount,
-            payment.pay_to.clone(),
+            payment.pay_to,
             payment.slug,
             payment.expires_at,
             payment.grace,

@@ -50,7 +50,7 @@ impl World {
             lost.get_or_insert((format!("the cursor is {stored_cursor:?} and was {cursor:?}"), None));
         }
         for merchant in merchants {
-            if store.merchant(merchant.id).await.map_err(failed)?.as_ref() != Some(&merchant) {
+            if store.merchant(merchant.id).await.map_err(failed)?.as_deref() != Some(&merchant) {
                 lost.get_or_insert((format!("{} is not as it was durable", merchant.id), None));
             }
         }
@@ -149,7 +149,7 @@ impl World {
             }
         }
         let accounts: Vec<_> =
-            self.observe(|observer| observer.accounts.keys().cloned().chain(observer.fee_account.clone()).collect());
+            self.observe(|observer| observer.accounts.keys().cloned().chain(observer.fee_account).collect());
         let mut stored_unmatched = Vec::new();
         for account in accounts {
             stored_unmatched.extend(store.unmatched(account, usize::MAX).await.map_err(failed)?);
@@ -161,7 +161,7 @@ impl World {
         let now = gateway.now();
         let differing = self.observe(|observer| {
             let differs = |(id, payment): (&PaymentId, &engine::payment::Payment)| {
-                observer.payments.get(id).is_none_or(|known| known.payment != *payment).then_some(*id)
+                observer.payments.get(id).is_none_or(|known| *known.payment != *payment).then_some(*id)
             };
             stored.iter().find_map(differs)
         });
@@ -261,10 +261,10 @@ impl World {
             violation: observer.violation().cloned(),
             hash: trace.hash(),
             faults: trace.faults().clone(),
-            marks: trace.marks().clone(),
+            marks: trace.marks(),
             passes: observer.passes.clone(),
             virtual_ms: self.time.base_ms.load(Ordering::Relaxed),
-            boots: u32::try_from(trace.marks().get("the process starts").copied().unwrap_or(0)).unwrap_or(0),
+            boots: u32::try_from(trace.marked("the process starts")).unwrap_or(0),
             events: trace.events(),
             syncs,
             lines: trace.take_lines(),

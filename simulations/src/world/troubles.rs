@@ -125,9 +125,7 @@ impl World {
                     people.sessions.last_key_value().map(|(_, session)| session.id)
                 };
                 let payee = payee.and_then(|id| {
-                    self.observe(|observer| {
-                        observer.payments.get(&id).map(|known| (known.payment.pay_to.clone(), memo_of(id)))
-                    })
+                    self.observe(|observer| observer.payments.get(&id).map(|known| (known.payment.pay_to, memo_of(id))))
                 });
                 self.hive().suffer(of_the_ledger, now_ms, payee)
             }

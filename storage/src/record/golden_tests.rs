@@ -2,7 +2,7 @@
 //!
 //! A changed expectation here means that stores in the field can no longer be read: add a field or a version instead.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
@@ -127,7 +127,7 @@ fn full_payment() -> Payment {
             route: Route::X402,
             memo_normalized: true,
         }],
-        claim: Some(Claim {
+        claim: Some(Arc::new(Claim {
             tx_id: TxId([0xaa; 20]),
             nonce: "n".to_owned(),
             payer: name("alice"),
@@ -136,7 +136,7 @@ fn full_payment() -> Payment {
             expiration: at(9_000),
             claimed_at: at(3_000),
             finality: ClaimFinality::InBlock,
-        }),
+        })),
         paid_by: Some(TxId([0xaa; 20])),
         cancelled_by: Some(Canceller::Merchant),
         is_reversed: true,
@@ -158,7 +158,7 @@ fn a_new_payment_has_these_bytes() {
     let payment = bare_payment();
     pinned(
         payment.clone(),
-        &payment_to_bytes(payment),
+        &payment_to_bytes(&payment),
         "010a12090200000000000000110300000000000000100118012801321209040000000000000011050000000000000038 \
         845240024a06089d01189a085209626c75652e6d7567735a034d756778e8078001e8078801a8f66da00101",
         |bytes| payment_from_bytes(PaymentId::from_bits(1), bytes),
@@ -170,7 +170,7 @@ fn a_payment_with_everything_has_these_bytes() {
     let payment = full_payment();
     pinned(
         payment.clone(),
-        &payment_to_bytes(payment),
+        &payment_to_bytes(&payment),
         "010a1209020000000000000011030000000000000010ac02180320022803321209040000000000000011050000000000 \
         000038e80740014a15080f1204666565731819220908820210e8071884075209626c75652e6d7567735a034d75676206 \
         0a01611a0178620a0a016210011a01791a0062050a016310016a0968747470733a2f2f72720078e807800188278801a8 \
@@ -186,7 +186,7 @@ fn a_payment_with_everything_has_these_bytes() {
 fn the_facts_of_a_stored_payment_are_those_of_the_payment() {
     let claimed = Payment { state: State::Pending, ..full_payment() };
     for payment in [bare_payment(), full_payment(), claimed] {
-        assert_eq!(payment_facts(&payment_to_bytes(payment.clone())), Ok(PaymentFacts::of(&payment)));
+        assert_eq!(payment_facts(&payment_to_bytes(&payment)), Ok(PaymentFacts::of(&payment)));
     }
 }
 
@@ -250,7 +250,7 @@ fn a_merchant_has_these_bytes() {
          5145424151454241514542415145424151454241514542415145424151454241514542415145424151453d6a370a32 \
          77687365635f4167494341674943416749434167494341674943416749434167494341674943416749434167494341 \
          67493d10a846a2010968747470733a2f2f73",
-        |bytes| merchant_from_bytes(MerchantId::from_bits(1), bytes, &vault),
+        |bytes| merchant_from_bytes(MerchantId::from_bits(1), bytes, &vault).map(Arc::unwrap_or_clone),
     );
 }
 
@@ -434,7 +434,7 @@ fn the_price_has_these_bytes() {
 
 #[test]
 fn damaged_bytes_are_told_and_never_panic() {
-    let golden = payment_to_bytes(full_payment());
+    let golden = payment_to_bytes(&full_payment());
     let read = |bytes: &[u8]| payment_from_bytes(PaymentId::from_bits(1), bytes);
     assert_eq!(read(&[]), Err(Damage::Empty));
     for length in 1..golden.len() {

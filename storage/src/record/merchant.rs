@@ -1,6 +1,6 @@
 //! A merchant's bytes.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
     ids::{KeyId, MerchantId},
@@ -193,7 +193,7 @@ pub(crate) fn merchant_to_json(key: MerchantId, bytes: &[u8]) -> Result<serde_js
 }
 
 /// Reads a merchant, or finds it among those that were read lately.
-pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchant, Damage> {
+pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Arc<Merchant>, Damage> {
     vault.merchant(key, bytes, || read_merchant(key, bytes, vault))
 }
 

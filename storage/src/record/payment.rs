@@ -1,6 +1,6 @@
 //! A payment's bytes.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use engine::{
     fields::MetadataValue,
@@ -214,7 +214,7 @@ struct ClaimedTransferRecord {
 }
 
 /// Returns a payment's stored form. Its id is the key and not repeated.
-pub(crate) fn payment_to_bytes(payment: Payment) -> Vec<u8> {
+pub(crate) fn payment_to_bytes(payment: &Payment) -> Vec<u8> {
     seal(VERSION, &PaymentRecord::from(payment))
 }
 
@@ -223,8 +223,8 @@ pub(crate) fn payment_from_bytes(id: PaymentId, bytes: &[u8]) -> Result<Payment,
     unseal::<PaymentRecord>(VERSION, bytes)?.into_payment(id)
 }
 
-impl From<Payment> for PaymentRecord {
-    fn from(payment: Payment) -> Self {
+impl From<&Payment> for PaymentRecord {
+    fn from(payment: &Payment) -> Self {
         Self {
             merchant: Some(payment.merchant.bits().into()),
             version: payment.version,
@@ -234,25 +234,25 @@ impl From<Payment> for PaymentRecord {
             slug: Some(payment.slug.bits().into()),
             amount_units: payment.amount.units,
             currency: payment.amount.currency.number(),
-            quote: Some(payment.quote.into()),
+            quote: Some((&payment.quote).into()),
             pay_to: payment.pay_to.as_str().to_owned(),
-            description: payment.description,
-            metadata: payment.metadata.into_iter().map(MetadataRecord::from).collect(),
-            redirect_url: payment.redirect_url,
-            cancel_url: payment.cancel_url,
+            description: payment.description.clone(),
+            metadata: payment.metadata.iter().map(MetadataRecord::from).collect(),
+            redirect_url: payment.redirect_url.clone(),
+            cancel_url: payment.cancel_url.clone(),
             created_at_ms: payment.created_at.millis(),
             updated_at_ms: payment.updated_at.millis(),
             expires_at_ms: payment.expires_at.millis(),
             grace_ms: millis(payment.grace),
             completed_at_ms: payment.completed_at.map(Timestamp::millis),
             livemode: payment.livemode,
-            transfers: payment.transfers.into_iter().map(CreditRecord::from).collect(),
-            claim: payment.claim.map(ClaimRecord::from),
+            transfers: payment.transfers.iter().map(CreditRecord::from).collect(),
+            claim: payment.claim.as_deref().map(ClaimRecord::from),
             paid_by: payment.paid_by.map(|tx_id| tx_id.0.to_vec()),
             cancelled_by: code_of(payment.cancelled_by),
             is_reversed: payment.is_reversed,
-            resolution: payment.resolution.map(ResolutionRecord::from),
-            refunds: payment.refunds.into_iter().map(RefundRecord::from).collect(),
+            resolution: payment.resolution.as_ref().map(ResolutionRecord::from),
+            refunds: payment.refunds.iter().map(RefundRecord::from).collect(),
             is_invoice: payment.is_invoice,
         }
     }
@@ -283,7 +283,7 @@ impl PaymentRecord {
             completed_at: self.completed_at_ms.map(time),
             livemode: self.livemode,
             transfers: self.transfers.into_iter().map(Credit::try_from).collect::<Result<_, _>>()?,
-            claim: self.claim.map(Claim::try_from).transpose()?,
+            claim: self.claim.map(Claim::try_from).transpose()?.map(Arc::new),
             paid_by: self.paid_by.map(tx_id).transpose()?,
             cancelled_by: optional_code("cancelled_by", self.cancelled_by)?,
             is_reversed: self.is_reversed,
@@ -294,9 +294,9 @@ impl PaymentRecord {
     }
 }
 
-impl From<Quote> for QuoteRecord {
-    fn from(quote: Quote) -> Self {
-        let split_account = match quote.fee_mode {
+impl From<&Quote> for QuoteRecord {
+    fn from(quote: &Quote) -> Self {
+        let split_account = match &quote.fee_mode {
             FeeMode::Invoice => None,
             FeeMode::Split { account } => Some(account.as_str().to_owned()),
         };
@@ -346,12 +346,13 @@ impl TryFrom<RateRecord> for Rate {
     }
 }
 
-impl From<(String, MetadataValue)> for MetadataRecord {
-    fn from((key, value): (String, MetadataValue)) -> Self {
-        match value {
-            MetadataValue::Text(text) => Self { key, is_list: false, texts: vec![text] },
-            MetadataValue::List(texts) => Self { key, is_list: true, texts },
-        }
+impl From<(&String, &MetadataValue)> for MetadataRecord {
+    fn from((key, value): (&String, &MetadataValue)) -> Self {
+        let (is_list, texts) = match value {
+            MetadataValue::Text(text) => (false, vec![text.clone()]),
+            MetadataValue::List(texts) => (true, texts.clone()),
+        };
+        Self { key: key.clone(), is_list, texts }
     }
 }
 
@@ -366,13 +367,13 @@ impl MetadataRecord {
     }
 }
 
-impl From<Resolution> for ResolutionRecord {
-    fn from(resolution: Resolution) -> Self {
+impl From<&Resolution> for ResolutionRecord {
+    fn from(resolution: &Resolution) -> Self {
         Self {
             kind: resolution.kind.number(),
-            by: resolution.by,
+            by: resolution.by.clone(),
             at_ms: resolution.at.millis(),
-            note: resolution.note,
+            note: resolution.note.clone(),
             tx_id: resolution.tx_id.map(|tx_id| tx_id.0.to_vec()),
         }
     }
@@ -392,8 +393,8 @@ impl TryFrom<ResolutionRecord> for Resolution {
     }
 }
 
-impl From<Refund> for RefundRecord {
-    fn from(refund: Refund) -> Self {
+impl From<&Refund> for RefundRecord {
+    fn from(refund: &Refund) -> Self {
         Self {
             tx_id: refund.tx_id.0.to_vec(),
             op_in_tx: refund.op_in_tx,
@@ -418,8 +419,8 @@ impl TryFrom<RefundRecord> for Refund {
     }
 }
 
-impl From<Credit> for CreditRecord {
-    fn from(credit: Credit) -> Self {
+impl From<&Credit> for CreditRecord {
+    fn from(credit: &Credit) -> Self {
         Self {
             tx_id: credit.tx_id.0.to_vec(),
             op_in_tx: credit.op_in_tx,
@@ -428,7 +429,7 @@ impl From<Credit> for CreditRecord {
             to: credit.to.as_str().to_owned(),
             units: credit.money.units,
             currency: credit.money.currency.number(),
-            memo: credit.memo,
+            memo: credit.memo.clone(),
             finality: credit.finality.number(),
             disposition: credit.disposition.number(),
             route: credit.route.number(),
@@ -474,24 +475,24 @@ impl From<CreditBlockRecord> for CreditBlock {
     }
 }
 
-impl From<Claim> for ClaimRecord {
-    fn from(claim: Claim) -> Self {
+impl From<&Claim> for ClaimRecord {
+    fn from(claim: &Claim) -> Self {
         Self {
             tx_id: claim.tx_id.0.to_vec(),
-            nonce: claim.nonce,
+            nonce: claim.nonce.clone(),
             payer: claim.payer.as_str().to_owned(),
             transfers: claim
                 .transfers
-                .into_iter()
+                .iter()
                 .map(|transfer| ClaimedTransferRecord {
                     op_in_tx: transfer.op_in_tx,
                     to: transfer.to.as_str().to_owned(),
                     units: transfer.money.units,
                     currency: transfer.money.currency.number(),
-                    memo: transfer.memo,
+                    memo: transfer.memo.clone(),
                 })
                 .collect(),
-            signed_json: claim.signed_json,
+            signed_json: claim.signed_json.clone(),
             expiration_ms: claim.expiration.millis(),
             claimed_at_ms: claim.claimed_at.millis(),
             finality: claim.finality.number(),

@@ -1,5 +1,7 @@
 //! What the model and the store are given to try: writes of every kind, most of them right.
 
+use std::sync::Arc;
+
 use engine::{
     billing::{Invoice, RawTier, Schedule, Tiers},
     idempotency::{Made, Remembered},
@@ -101,21 +103,23 @@ impl Try {
                 if fee > 1 {
                     next.transfers = vec![fee_credit()];
                 }
-                next.claim = claim.then(|| Claim {
-                    tx_id: tx_id(1),
-                    nonce: String::new(),
-                    payer: account("alice"),
-                    transfers: Vec::new(),
-                    signed_json: String::new(),
-                    expiration: START,
-                    claimed_at: START,
-                    finality: ClaimFinality::InBlock,
+                next.claim = claim.then(|| {
+                    Arc::new(Claim {
+                        tx_id: tx_id(1),
+                        nonce: String::new(),
+                        payer: account("alice"),
+                        transfers: Vec::new(),
+                        signed_json: String::new(),
+                        expiration: START,
+                        claimed_at: START,
+                        finality: ClaimFinality::InBlock,
+                    })
                 });
                 if wrong == 3 {
                     // Somebody else's checkout address.
                     next.slug = payment(1, number % 3 + 1).slug;
                 }
-                Write::Payment { payment: Box::new(next), expected }
+                Write::Payment { payment: Arc::new(next), expected }
             }
             Self::Merchant { number, key, moved, wrong } => {
                 let stored = model.merchants.get(&merchant_id(number)).map(|m| m.version);
@@ -189,7 +193,7 @@ impl Try {
                 } else {
                     Handling::Ignored { by, at, note: String::new() }
                 };
-                Write::Handle { account: kept.account().clone(), place: kept.transfer.place, handling }
+                Write::Handle { account: *kept.account(), place: kept.transfer.place, handling }
             }
             Self::Rate { base } => {
                 Write::Rate(Rate { price: HivePrice { base_hbd_units: base, quote_hive_units: 9 }, at: START })

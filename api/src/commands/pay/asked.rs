@@ -226,7 +226,7 @@ impl Asked {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        let what = |asked: &Self| (asked.pay_to.clone(), asked.total, asked.fee.clone(), asked.memo.clone());
+        let what = |asked: &Self| (asked.pay_to, asked.total, asked.fee.clone(), asked.memo.clone());
         what(self) == what(other)
     }
 
@@ -240,7 +240,7 @@ impl Asked {
             return Err(Unacceptable::AboveMaximum { asked, max });
         }
         if self.pay_to == *account || self.fee.as_ref().is_some_and(|fee| fee.account == *account) {
-            return Err(Unacceptable::SelfPayment(account.clone()));
+            return Err(Unacceptable::SelfPayment(*account));
         }
         // An encrypted memo is not ours to make, and a session's is never one.
         let is_encrypted = |memo: &String| memo.starts_with('#');

@@ -97,15 +97,7 @@ impl ReleaseJson<'_> {
         let second = Place { op_in_tx: place.op_in_tx | SECOND_CURRENCY, ..place };
         let parts = [(hbd, place), (hive, second)].into_iter().filter(|(money, _)| money.units > 0);
         Ok(parts
-            .map(|(money, place)| Transfer {
-                tx_id,
-                place,
-                block_time,
-                from: from.clone(),
-                to: to.clone(),
-                money,
-                memo: String::new(),
-            })
+            .map(|(money, place)| Transfer { tx_id, place, block_time, from, to, money, memo: String::new() })
             .collect())
     }
 }
