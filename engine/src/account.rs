@@ -79,3 +79,18 @@ impl fmt::Debug for AccountName {
         fmt::Display::fmt(self, f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_and_order_as_their_texts() {
+        let texts =
+            ["abc", "abc-d", "abc.def", "abc0", "abcd", "abd", "blue.mugs", "shop-of-all-mugs", "shop-of-all-mugz"];
+        let names = texts.map(|text| AccountName::parse(text).unwrap());
+        assert_eq!(names.map(|name| name.to_string()), texts);
+        assert!(texts.is_sorted() && names.is_sorted());
+        assert_eq!(AccountName::parse("shop-of-all-mugss"), Err(NameError::Length));
+    }
+}

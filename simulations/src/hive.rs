@@ -34,6 +34,9 @@ pub(crate) struct Hive {
     nodes: Vec<NodeState>,
     calls: Random,
     blocks: Random,
+    /// The head when the world begins. The blocks up to it are a second apart: made anew at the chain's own step, they
+    /// would run ahead of time.
+    first_head: u32,
     finalized: u32,
     finality_held_until: u64,
     transactions_held_until: u64,
@@ -100,6 +103,7 @@ impl Hive {
             calls: random.fork("node calls"),
             blocks: random.fork("blocks"),
             finalized: 0,
+            first_head: 0,
             finality_held_until: 0,
             transactions_held_until: 0,
             blocks_held_until: 0,
@@ -111,6 +115,7 @@ impl Hive {
         }
         hive.chain.set_block_step(Duration::from_secs(setup.block_seconds));
         hive.finalized = hive.chain.irreversible_num();
+        hive.first_head = hive.chain.head().number();
         hive
     }
 
@@ -171,7 +176,7 @@ impl Hive {
         let mut forked = None;
         let before = self.chain.head().number();
         if let Some((depth, forget)) = self.fork.take() {
-            let depth = depth.min(before - self.chain.irreversible_num());
+            let depth = depth.min(before - self.chain.irreversible_num().max(self.first_head));
             if depth > 0 {
                 let orphans = if forget { Orphans::Drop } else { Orphans::Keep };
                 let reversible = self.chain.fork(depth, &orphans);

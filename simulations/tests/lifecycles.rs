@@ -53,6 +53,14 @@ fn faulty_worlds_keep_every_invariant() {
 }
 
 #[test]
+fn seeds_that_once_broke_an_invariant_keep_all() {
+    // Nodes that never answer, and a session of another engine that was opened before anybody followed the ledger.
+    for (seed, sessions, mix) in [(1608, 50, Mix::Swarm)] {
+        keeps_every_invariant(&plan::of_seed(seed, sessions, mix));
+    }
+}
+
+#[test]
 fn a_malformed_scenario_names_line_and_field() {
     let step = |step: &str| format!("name = \"x\"\nsteps = [\n  {{ {step} }},\n]\n");
     let create = "at = \"1s\", who = \"merchant 0\", does = \"create\", session = \"A\"";

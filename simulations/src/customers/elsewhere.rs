@@ -19,6 +19,10 @@ pub(super) async fn open_elsewhere(
 ) -> Again {
     let Some(shop) = world.people().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
     let Ok(record) = gateway.merchant(shop.id).await else { return Again::In(1_000) };
+    // An engine opens nothing before it follows the ledger, and where it follows from stands in these same records.
+    if world.observe(|observer| observer.cursor.is_none()) {
+        return Again::In(1_000);
+    }
     let settings = world.script.setup.settings();
     let terms = Terms {
         merchant: record.id,

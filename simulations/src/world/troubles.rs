@@ -24,13 +24,13 @@ impl World {
         let produced = self.hive().produce(at_ms, now);
         if let Some(depth) = produced.forked {
             self.fault(Lane::Ledger, Fault::Fork.word(), u64::from(depth), || {
-                format!("a fork replaces {depth} blocks")
+                format!("a fork replaces {}", counted(u64::from(depth), "block"))
             });
         }
         if !produced.included.is_empty() {
             let count = produced.included.len() as u64;
             self.event(Lane::Ledger, "block", None, count, || {
-                format!("block {} holds {count} transactions", produced.number)
+                format!("block {} holds {}", produced.number, counted(count, "transaction"))
             });
         }
         self.observe(|observer| {
@@ -195,6 +195,10 @@ impl World {
             });
         }
     }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Says what goes wrong, for whoever reads the story.
