@@ -221,7 +221,7 @@ fn without_a_node_what_needs_the_ledger_says_so_and_the_rest_works() {
     assert!(moved.header("retry-after").is_some());
     assert!(watch.elapsed().as_secs() < 20, "an outage must not hold callers: {:?}", watch.elapsed());
 
-    assert_eq!(dev.api.get("/api/health").send().ok(200), json!({ "status": "degraded" }));
+    assert_eq!(dev.api.get("/api/health").send().ok(200)["status"], "degraded");
     assert_eq!(dev.api.get("/livez").send().status, 200);
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
     shop.update(&json!({ "name": "Renamed meanwhile" })).ok(200);

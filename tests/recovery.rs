@@ -390,6 +390,13 @@ fn an_admin_key_is_made_beside_a_stopped_and_by_a_running_gateway() {
     let list = serve.api.get("/api/admin/merchants").bearer(made["apiKey"].as_str().unwrap()).send().ok(200);
     let ids: Vec<_> = list["data"].as_array().unwrap().iter().map(|merchant| merchant["id"].clone()).collect();
     assert_eq!(ids, [json!(shop.id), made["id"].clone()]);
+    let second = Process::start(&args).finish();
+    assert!(second.success, "a running gateway is asked through its socket: {second:?}");
+    let second: Value = serde_json::from_str(&second.stdout).expect("a line of JSON");
+    let key = second["apiKey"].as_str().expect("a key");
+    let me = serve.api.get("/api/public/merchants/me").bearer(key).send().ok(200);
+    assert_eq!((&me["id"], &me["privileges"]), (&second["id"], &json!(["admin"])));
+    std::fs::remove_file(house.data.join("engine.sock")).expect("its socket");
     let refused = Process::start(&args).finish();
     assert!(!refused.success && refused.stderr.contains("--engine-url"), "{refused:?}");
 }

@@ -8,7 +8,7 @@ crate::tests!(
     the_library_is_run_and_a_broken_expectation_is_a_failure_on_one_screen,
     a_malformed_scenario_names_file_line_and_field,
     a_report_that_cannot_be_written_is_refused_before_the_run,
-    an_ordinary_binary_has_no_planted_bugs,
+    a_development_build_notices_its_mutants_and_a_release_build_has_none,
     a_seed_is_the_same_story_here_and_in_a_fresh_process,
     a_campaign_ends_cleanly_when_it_is_asked_to,
 );
@@ -64,10 +64,15 @@ fn a_report_that_cannot_be_written_is_refused_before_the_run() {
     assert!(said(&output).contains("/nowhere/at/all.html"), "{}", said(&output));
 }
 
-fn an_ordinary_binary_has_no_planted_bugs() {
-    let output = simulate(&["mutants"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("built without mutants"), "{}", said(&output));
+fn a_development_build_notices_its_mutants_and_a_release_build_has_none() {
+    let output = simulate(&["mutants", "any-money-completes", "--payments", "10"]);
+    if cfg!(debug_assertions) {
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert!(said(&output).contains("1 killed, 0 survive, median"), "{}", said(&output));
+    } else {
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains("a release build has no mutants"), "{}", said(&output));
+    }
 }
 
 fn a_seed_is_the_same_story_here_and_in_a_fresh_process() {

@@ -14,6 +14,7 @@ crate::tests!(
     every_file_has_a_caption_and_an_end,
     the_top_level_holds_what_the_design_names,
     every_dependency_is_published_and_permissive,
+    no_dependency_is_banned_and_there_is_one_tls,
     nothing_is_left_lying_about,
     every_allowance_has_a_reason,
 );
@@ -243,6 +244,62 @@ fn every_dependency_is_published_and_permissive() {
         }
     }
     assert!(nodes.len() > 100);
+    none(&findings);
+}
+
+/// What may never come in, on any platform and with any feature: second TLS and cryptography stacks, and what replaces
+/// parts that we chose. `rustls` with `ring` is the one stack; its C parts are built and audited once.
+const BANNED: [(&str, &str); 10] = [
+    ("openssl", "TLS is rustls"),
+    ("openssl-sys", "TLS is rustls"),
+    ("native-tls", "TLS is rustls"),
+    ("boring", "TLS is rustls"),
+    ("aws-lc-rs", "the provider of rustls is ring"),
+    ("aws-lc-sys", "the provider of rustls is ring"),
+    ("webpki-roots", "certificate authorities are the system's"),
+    ("git2", "nothing here needs a C library for git"),
+    ("libsqlite3-sys", "the store is redb"),
+    ("async-std", "the runtime is tokio"),
+];
+
+/// What may be there in one version only: two would be two sets of rules for one wire or one signature.
+const ONCE: [&str; 8] = ["rustls", "ring", "rustls-webpki", "hyper", "tokio", "k256", "secp256k1", "redb"];
+
+/// Reads the lock file: unlike `cargo metadata` of one machine it names the packages of every platform and feature.
+fn no_dependency_is_banned_and_there_is_one_tls() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).expect("the lock file");
+    let ours = metadata().workspace_packages().iter().map(|package| package.name.to_string()).collect::<Vec<_>>();
+    let mut findings = Vec::new();
+    let mut versions: std::collections::BTreeMap<&str, Vec<&str>> = std::collections::BTreeMap::new();
+    for package in lock.split("[[package]]").skip(1) {
+        let member =
+            |name: &str| package.lines().find_map(|line| line.strip_prefix(&format!("{name} = \""))?.strip_suffix('"'));
+        let (name, version) = (member("name").expect("a name"), member("version").expect("a version"));
+        versions.entry(name).or_default().push(version);
+        match member("source") {
+            Some("registry+https://github.com/rust-lang/crates.io-index") => {
+                if member("checksum").is_none() {
+                    findings.push(format!("{name} {version} has no checksum"));
+                }
+            }
+            None if ours.iter().any(|own| own == name) => {}
+            other => findings.push(format!("{name} {version} comes from {other:?}")),
+        }
+        if let Some((_, why)) = BANNED.iter().find(|(banned, _)| *banned == name) {
+            findings.push(format!("{name} {version} is banned: {why}"));
+        }
+        let is_pre_release = version.split('+').next().is_some_and(|version| version.contains('-'));
+        if is_pre_release && (name == "ring" || name.starts_with("rustls")) {
+            findings.push(format!("{name} {version} is a pre-release"));
+        }
+    }
+    for name in ONCE {
+        match versions.get(name).map(Vec::as_slice) {
+            Some([_]) => {}
+            found => findings.push(format!("{name} is there as {found:?}, and wanted once")),
+        }
+    }
+    assert!(versions.len() > 100);
     none(&findings);
 }
 

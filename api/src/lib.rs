@@ -5,3 +5,4 @@ pub mod config;
 pub mod facade;
 pub mod metrics;
 pub mod service;
+pub mod version;

@@ -1,9 +1,9 @@
-//! Planted bugs: what the simulator must notice. Each sits where it is marked `mutant!("name")`; without the feature
-//! `mutants`, which nothing turns on by default, the mark is `false` and nothing of it is compiled.
+//! Mutants: bugs that the simulator must notice, each where it is marked `mutant!("name")`. Builds with debug assertions
+//! contain them, and the simulator switches one on at a time; in a release build the mark is `false` and none is compiled.
 
 macro_rules! mutants {
     ($($name:literal: $says:literal;)*) => {
-        /// Every planted bug and what it does.
+        /// Every mutant and what it does.
         pub const ALL: &[(&str, &str)] = &[$(($name, $says),)*];
     };
 }
@@ -69,46 +69,80 @@ mutants! {
     "only-exact-memos": "a memo with words around the id names nobody";
 }
 
-#[cfg(feature = "mutants")]
+/// Returns the number of a mutant. Evaluated by the compiler: a mark with an unknown name does not compile.
+///
+/// # Panics
+/// If there is no mutant of this name.
+#[must_use]
+pub const fn index_of(name: &str) -> usize {
+    let mut index = 0;
+    while index < ALL.len() {
+        if is_same(ALL[index].0.as_bytes(), name.as_bytes()) {
+            return index;
+        }
+        index += 1;
+    }
+    panic!("there is no mutant of this name")
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+#[cfg(debug_assertions)]
 mod switch {
     use std::cell::Cell;
 
+    /// The number of no mutant.
+    const NONE: usize = usize::MAX;
+
     thread_local! {
-        static PLANTED: Cell<Option<&'static str>> = const { Cell::new(None) };
+        static PLANTED: Cell<usize> = const { Cell::new(NONE) };
     }
 
-    /// Plants one bug in this thread, or none.
+    /// Switches one mutant on in this thread, or none.
     pub fn plant(name: Option<&str>) {
-        let found = name.and_then(|name| super::ALL.iter().find(|(known, _)| *known == name));
-        PLANTED.set(found.map(|(name, _)| *name));
+        let found = name.and_then(|name| super::ALL.iter().position(|(known, _)| *known == name));
+        PLANTED.set(found.unwrap_or(NONE));
     }
 
-    /// Says whether this bug is planted in this thread.
+    /// Returns whether the mutant of this number is on in this thread. Compares two integers: marks are on hot paths.
     #[must_use]
-    pub fn is_planted(name: &str) -> bool {
-        PLANTED.get() == Some(name)
+    #[inline]
+    pub fn is_planted(index: usize) -> bool {
+        PLANTED.get() == index
     }
 
-    /// Returns every planted bug; none in a build without them.
+    /// Returns every mutant; none in a release build.
     #[must_use]
     pub const fn planted() -> Option<&'static [(&'static str, &'static str)]> {
         Some(super::ALL)
     }
 }
 
-#[cfg(not(feature = "mutants"))]
+#[cfg(not(debug_assertions))]
 mod switch {
-    /// Plants nothing: this build has no planted bugs.
+    /// Does nothing: a release build has no mutants.
     pub const fn plant(_name: Option<&str>) {}
 
-    /// Says no: this build has no planted bugs.
+    /// Returns `false`: a release build has no mutants.
     #[must_use]
     #[inline(always)]
-    pub const fn is_planted(_name: &str) -> bool {
+    pub const fn is_planted(_index: usize) -> bool {
         false
     }
 
-    /// Returns every planted bug; none in a build without them.
+    /// Returns every mutant; none in a release build.
     #[must_use]
     pub const fn planted() -> Option<&'static [(&'static str, &'static str)]> {
         None
@@ -117,10 +151,35 @@ mod switch {
 
 pub use switch::{is_planted, plant, planted};
 
-/// Says whether a bug is planted; constantly `false` in a build without the feature `mutants`.
+/// Evaluates to whether a mutant is on; constantly `false` in a release build.
 #[macro_export]
 macro_rules! mutant {
-    ($name:literal) => {
-        $crate::mutants::is_planted($name)
-    };
+    ($name:literal) => {{
+        const INDEX: usize = $crate::mutants::index_of($name);
+        $crate::mutants::is_planted(INDEX)
+    }};
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mutant_has_a_name_of_its_own() {
+        for (index, (name, _)) in ALL.iter().enumerate() {
+            assert_eq!(index_of(name), index, "{name} is there twice");
+        }
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn one_mutant_is_on_until_another_is() {
+        plant(Some("only-exact-memos"));
+        let on = (mutant!("only-exact-memos"), mutant!("amount-not-checked"));
+        plant(Some("not-a-mutant"));
+        let unknown = mutant!("only-exact-memos");
+        plant(None);
+        assert_eq!((on, unknown, mutant!("only-exact-memos")), ((true, false), false, false));
+        assert_eq!(planted().map(<[_]>::len), Some(ALL.len()));
+    }
 }

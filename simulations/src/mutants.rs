@@ -1,4 +1,4 @@
-//! Planted bugs: how many seeds it takes to notice each. Compiled in only where the feature `mutants` is on.
+//! Mutants: how many seeds it takes to notice each. Release builds have none.
 
 use std::fmt;
 use std::sync::{
@@ -12,7 +12,7 @@ use crate::{
     world,
 };
 
-/// What noticed a planted bug.
+/// What noticed a mutant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Killer {
     /// So many seeds, one after the other.
@@ -31,14 +31,14 @@ impl fmt::Display for Killer {
     }
 }
 
-/// A planted bug that was hunted.
+/// A mutant that was hunted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunted {
     /// Its name.
     pub name: &'static str,
     /// What it does.
     pub says: &'static str,
-    /// What noticed it and which invariant broke; none if nobody did.
+    /// What noticed it and which invariant broke; none if nothing did.
     pub killed: Option<(Killer, &'static str)>,
 }
 
@@ -54,29 +54,29 @@ impl fmt::Display for Hunted {
 /// How the hunt is done.
 #[derive(Debug, Clone, Copy)]
 pub struct Hunt<'a> {
-    /// Seeds each bug may take.
+    /// Seeds each mutant may take.
     pub seeds: u64,
     /// Sessions of each run.
     pub payments: u32,
     /// Threads.
     pub jobs: usize,
-    /// Scenarios to try where no seed notices it: some bugs take a coincidence that is rarely drawn.
+    /// Scenarios to try where no seed notices it: some mutants take a coincidence that is rarely drawn.
     pub scenarios: &'a [Script],
 }
 
-/// Returns the planted bugs and what each does; none in a build without them.
+/// Returns the mutants and what each does; none in a release build.
 #[must_use]
 pub fn planted() -> Option<&'static [(&'static str, &'static str)]> {
     engine::mutants::planted()
 }
 
-/// Plants a bug in this thread: every world that runs in it has it.
+/// Switches a mutant on in this thread: every world that runs in it has it.
 pub fn plant(name: &str) {
     engine::mutants::plant(Some(name));
 }
 
-/// Plants the bugs one after the other, runs seeds until an invariant breaks, and tells of each. `stop` ends it after
-/// the bugs under way. Returns what came of each, in the order given.
+/// Switches the mutants on one after the other, runs seeds until an invariant breaks, and reports each. `stop` ends it
+/// after the mutants under way. Returns the outcome of each, in the order given.
 pub fn hunt_all(
     bugs: &[(&'static str, &'static str)],
     hunt: Hunt<'_>,
@@ -107,7 +107,7 @@ pub fn hunt_all(
     hunted.into_iter().map(|(_, one)| one).collect()
 }
 
-/// A bug is planted in this thread only, and a world runs in the thread that starts it.
+/// A mutant is on in this thread only, and a world runs in the thread that starts it.
 fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
     engine::mutants::plant(Some(name));
     let broken = (1..=hunt.seeds).find_map(|seed| {

@@ -173,7 +173,18 @@ impl Serve {
     /// Starts `serve` and waits only until it listens.
     #[track_caller]
     pub(crate) fn start_unready(data: &Path, ledger: &Ledger) -> Self {
-        let mut process = Process::start(&Self::args(data, ledger, &[]));
+        Self::listening(Process::start(&Self::args(data, ledger, &[])))
+    }
+
+    /// Starts `serve` with further arguments and waits until it follows the ledger.
+    #[track_caller]
+    pub(crate) fn with(data: &Path, ledger: &Ledger, more: &[&str]) -> Self {
+        let serve = Self::listening(Process::start(&Self::args(data, ledger, more)));
+        until_ready(&serve.api);
+        serve
+    }
+
+    fn listening(mut process: Process) -> Self {
         let address = process.log_after("listening on ");
         Self { api: Api::new(&format!("http://{address}")), process }
     }

@@ -84,6 +84,11 @@ impl Process {
         })
     }
 
+    /// Returns its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Says whether it has ended by itself.
     pub(crate) fn has_ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child of ours")

@@ -18,6 +18,7 @@ crate::tests!(
     a_file_that_may_not_grow_stops_the_gateway_and_loses_nothing,
     a_gateway_whose_nodes_are_all_dead_starts_and_credits_later,
     it_ends_in_time_though_streams_and_webhooks_are_under_way,
+    a_hangup_ends_nothing_and_few_open_files_are_reported,
 );
 
 /// Every test of this room; what this machine does not allow counts as ignored.
@@ -180,7 +181,7 @@ fn a_gateway_whose_nodes_are_all_dead_starts_and_credits_later() {
     let serve = Serve::start_unready(&data, &ledger.ledger);
     let shop = Shop { api: serve.api.clone(), ..shop };
     until("an answer", || serve.api.get("/livez").try_send().ok());
-    assert_eq!(serve.api.get("/api/health").send().ok(200), json!({ "status": "degraded" }));
+    assert_eq!(serve.api.get("/api/health").send().ok(200)["status"], "degraded");
     assert_eq!(serve.api.get("/readyz").send().status, 503);
     let blind = shop.open_payment();
     assert_eq!(shop.payment(&paid.id)["status"], "pending", "nobody can know");
@@ -224,4 +225,25 @@ fn it_ends_in_time_though_streams_and_webhooks_are_under_way() {
     drop((streams, half));
     let serve = Serve::start(&data, &ledger.ledger);
     assert_eq!(Shop { api: serve.api.clone(), ..shop }.payment(&watched.id)["status"], "pending");
+}
+
+fn a_hangup_ends_nothing_and_few_open_files_are_reported() {
+    let (ledger, folder) = ledger();
+    let data = folder.join("data");
+    // One more than any system allows a process by default.
+    let many = "--set=limits.connections=1000000";
+    let mut serve = Serve::with(&data, &ledger.ledger, &[many, "--set=grpc.listen=0.0.0.0:0"]);
+    let log = serve.process.log();
+    let limit = fs::read_to_string(format!("/proc/{}/limits", serve.process.id())).expect("a process of ours");
+    let line = limit.lines().find(|line| line.starts_with("Max open files")).expect("a limit");
+    let numbers: Vec<&str> = line.split_whitespace().skip(3).take(2).collect();
+    let is_enough = numbers[1] == "unlimited" || numbers[1].parse::<u64>().is_ok_and(|hard| hard >= 1_000_512);
+    assert_eq!(log.contains("LimitNOFILE=1000512"), !is_enough, "{line}\n{log}");
+    assert!(is_enough || numbers[0] == numbers[1], "it takes what it may have: {line}");
+    assert!(log.contains("without TLS"), "an open gRPC port is reported\n{log}");
+    serve.process.signal("HUP");
+    until("the line of the signal", || serve.process.log().contains("SIGHUP").then_some(()));
+    serve.process.signal("HUP");
+    serve.api.get("/api/health").send().ok(200);
+    assert!(serve.process.stop().success());
 }

@@ -93,6 +93,10 @@ fn two_processes_name_a_request_alike() {
     let folder = folder("logs");
     let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
     let split = Split::start(&folder.join("data"), &ledger.ledger);
+    let commit = split.api.get("/api/health").send().ok(200)["commit"].as_str().expect("a commit").to_owned();
+    for process in [&split.engine, &split.facade] {
+        assert!(process.log().contains(&commit), "{commit} is not in\n{}", process.log());
+    }
     let shop = Shop::open(&split.api, &ledger.ledger);
     let payment = shop.open_payment();
     let path = format!("/api/public/payments/{}/cancel", payment.id);

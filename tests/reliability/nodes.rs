@@ -181,7 +181,7 @@ impl Net {
         }
         let api = self.shop.api.clone();
         until("the outage to be noticed", || (api.get("/readyz").send().status == 503).then_some(()));
-        assert_eq!(api.get("/api/health").send().ok(200), json!({ "status": "degraded" }));
+        assert_eq!(api.get("/api/health").send().ok(200)["status"], "degraded");
         assert_eq!(api.get("/livez").send().status, 200);
         for _ in 0..3 {
             self.pay();

@@ -4,7 +4,7 @@ mod wire;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Api, order, shared};
+use crate::harness::{Api, Process, order, shared};
 
 crate::tests!(
     every_address_is_there,
@@ -426,7 +426,11 @@ fn unknown_ids_are_not_found() {
 
 fn health_is_told() {
     let api = &shared().api;
-    assert_eq!(api.get("/api/health").send().ok(200), json!({ "status": "ok" }));
+    let health = api.get("/api/health").send().ok(200);
+    let commit = health["commit"].as_str().expect("a commit");
+    assert_eq!(health, json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION"), "commit": commit }));
+    let printed = Process::start(&["--version"]).finish().stdout;
+    assert_eq!(printed.trim(), format!("hivetill {} (commit {commit})", env!("CARGO_PKG_VERSION")));
     assert_eq!(api.get("/livez").send().ok(200), json!({ "status": "ok" }));
     let ready = api.get("/readyz").send().ok(200);
     assert_eq!(ready["ledgerReachable"], true);

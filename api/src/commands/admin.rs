@@ -1,19 +1,20 @@
 //! `admin`: the first admin key, made in a data directory or by a running engine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use proto::{Caller, Engine, v1};
+use proto::{Caller, Engine, Transport, v1};
 use serde_json::json;
-use storage::OpenError;
+use storage::{Idle, OpenError};
 
 use super::{
     Failure,
     facade::remote,
-    logs,
+    local, logs,
     running::Running,
     say,
     settings::{EngineFlags, SettingsArgs, push},
 };
+use crate::config::Config;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -43,10 +44,10 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let config = args.settings.load(flags)?;
     logs::start(&config, color);
     let request = v1::RegisterMerchantRequest { name: args.name, hive_account: args.account, icon_url: None };
-    let made = match remote(&config)? {
+    let data = PathBuf::from(config.text("data_dir"));
+    let made = match reachable(&config, &data)? {
         Some(transport) => register(&Engine::new(transport), request).await?,
         None => {
-            let data = PathBuf::from(config.text("data_dir"));
             let running = Running::start(&config, &data).await.map_err(explain)?;
             let made = register(&Engine::new(running.service().in_process()), request).await;
             running.end(Vec::new()).await;
@@ -64,6 +65,24 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     ))
 }
 
+/// Returns the way to a running engine: the one that is named, or the one that has the data directory open.
+fn reachable(config: &Config, data: &Path) -> Result<Option<Transport>, Failure> {
+    if let Some(transport) = remote(config)? {
+        return Ok(Some(transport));
+    }
+    match Idle::take_store(data) {
+        Err(OpenError::Locked(_)) => match local::running(config, data)? {
+            Some(transport) => Ok(Some(transport)),
+            None => Err(Failure::InUse {
+                path: data.to_owned(),
+                hint: "it has no socket there: ask it with --engine-url URL",
+            }),
+        },
+        // Whatever else is wrong with it is reported by the start.
+        _ => Ok(None),
+    }
+}
+
 async fn register(
     engine: &Engine,
     request: v1::RegisterMerchantRequest,
@@ -71,13 +90,12 @@ async fn register(
     Ok(engine.merchants().register_admin(Caller::default().request(request)).await?.into_inner())
 }
 
-/// Says what to do when a running engine has the data.
+/// An engine that started meanwhile has the data directory now.
 fn explain(failure: Failure) -> Failure {
     match failure {
-        Failure::Store { path, source: OpenError::Locked(_) } => Failure::Other(format!(
-            "the data directory {} is in use by a running engine: ask it with --engine-url URL",
-            path.display()
-        )),
+        Failure::Store { path, source: OpenError::Locked(_) } => {
+            Failure::InUse { path, hint: "it was just started: run the command again" }
+        }
         other => other,
     }
 }

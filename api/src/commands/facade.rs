@@ -41,6 +41,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     logs::start(&config, color);
     let transport =
         remote(&config)?.ok_or_else(|| Failure::Other("say where the engine is: --engine-url URL".to_owned()))?;
+    stop::survive_hangup();
     let rest = listen(required(&config, "listen"), "--listen").await?;
     let exporter = listen_for_metrics(&config).await?;
     let stop = Stop::new();

@@ -17,6 +17,7 @@ mod load;
 mod local;
 mod logs;
 mod master_key;
+mod open_files;
 mod pay;
 mod running;
 mod serve;
@@ -33,7 +34,7 @@ pub use failure::Failure;
 
 /// A self-hosted payment engine for the Hive ledger.
 #[derive(Debug, Parser)]
-#[command(name = "hivetill", version, after_help = failure::EXIT_CODES)]
+#[command(name = "hivetill", version = crate::version::text(), after_help = failure::EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

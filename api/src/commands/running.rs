@@ -17,10 +17,10 @@ use actors::{
 use proto::{Engine, Transport};
 use storage::RedbStore;
 use tokio::{net::TcpListener, task::JoinHandle};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{
-    Failure, clock, files, local, master_key,
+    Failure, clock, files, local, master_key, open_files,
     stop::{self, Stop},
 };
 use crate::{
@@ -34,6 +34,7 @@ use crate::{
         Maintenance, Service,
         server::{self as grpc_server, Access},
     },
+    version,
 };
 
 /// How long an orderly end may take: a little less than a service manager waits.
@@ -49,6 +50,7 @@ pub(super) struct Running {
 impl Running {
     /// Opens the store and starts the actors; returns when recovery is done.
     pub(super) async fn start(config: &Config, data: &Path) -> Result<Self, Failure> {
+        stop::survive_hangup();
         let store = RedbStore::open_sealed(data, config.store(), master_key::vault(config)?);
         let store = Arc::new(store.map_err(|source| Failure::Store { path: data.to_owned(), source })?);
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
@@ -70,7 +72,13 @@ impl Running {
             probe: Arc::new(NoProbe),
         };
         let tree = Tree::start(environment, config.engine()).await?;
-        info!("the engine runs; its data are in {}", data.display());
+        info!(
+            version = version::VERSION,
+            commit = version::commit(),
+            "hivetill {}: the engine runs; its data are in {}",
+            version::text(),
+            data.display()
+        );
         Ok(Self { tree, store, data: data.to_owned() })
     }
 
@@ -166,12 +174,17 @@ pub(super) fn serve_rest(
     let desk = Some(Desk::new(files::random(), test_ledger));
     let facade = Facade::behind(edge, desk, Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
     metrics.add_facade(&facade);
+    open_files::provide(config.count("limits.connections"));
     let limits = Limits {
         connections: config.count("limits.connections"),
         head_timeout: config.millis("limits.head_timeout_ms"),
         drain_timeout: config.millis("limits.drain_timeout_ms"),
     };
-    info!("REST and the checkout page are at {base_url} (listening on {address})");
+    info!(
+        version = version::VERSION,
+        commit = version::commit(),
+        "REST and the checkout page are at {base_url} (listening on {address})"
+    );
     Ok(tokio::spawn(http_server::serve(listener, facade, limits, stop.heard())))
 }
 
@@ -189,6 +202,12 @@ pub(super) fn serve_grpc(
         (Some(certificate), Some(key)) => Some((pem(certificate)?, pem(key)?)),
         _ => None,
     };
+    if tls.is_none() && !address.ip().is_loopback() {
+        warn!(
+            "the engine's gRPC port {address} is open to the network without TLS: its token and every payment can be \
+             read on the way; set grpc.tls_cert and grpc.tls_key, or listen on 127.0.0.1"
+        );
+    }
     info!("the engine's gRPC port is {address}");
     let served =
         grpc_server::serve(listener, running.service(), running.maintenance(), Access { token, tls }, stop.heard());

@@ -20,6 +20,7 @@ use simulations::{
 };
 
 use super::{Failure, say, stop};
+use crate::version;
 
 /// The codes of a simulation, beside those of the program.
 const EXIT_CODES: &str = "Exit codes: 0 every invariant held, 10 a safety invariant broke, 11 a liveness invariant broke, \
@@ -44,7 +45,7 @@ enum What {
     Shrink(ShrinkArgs),
     /// Runs seeds several times, here and in a fresh process, and compares their stories
     CheckDeterminism(DeterminismArgs),
-    /// Plants known bugs and reports how many seeds it takes to find each
+    /// Switches mutants on, one at a time, and reports how many seeds it takes to notice each
     Mutants(MutantArgs),
 }
 
@@ -68,7 +69,7 @@ struct RunArgs {
 
 #[derive(Debug, clap::Args)]
 struct Planted {
-    /// Plants this known bug first: a failure to look at, in a build with mutants
+    /// Switches this mutant on first: a failure to look at (not in release builds)
     #[arg(long)]
     plant: Option<String>,
 }
@@ -199,7 +200,7 @@ struct DeterminismArgs {
 struct MutantArgs {
     /// Only these
     names: Vec<String>,
-    /// Scenario files to try where no seed notices a bug
+    /// Scenario files to try where no seed notices a mutant
     #[arg(long, num_args = 1..)]
     scenarios: Vec<PathBuf>,
     /// Seeds each may take
@@ -480,22 +481,20 @@ fn difference(script: &Script) -> String {
     }
 }
 
-fn known_bugs() -> Result<&'static [(&'static str, &'static str)], Failure> {
+fn known_mutants() -> Result<&'static [(&'static str, &'static str)], Failure> {
     simulations::mutants::planted().ok_or_else(|| {
         Failure::Other(
-            "built without mutants; build a binary for it in a folder of its own:\n  cargo run --release -p api --features \
-             mutants --target-dir target/mutants -- simulate mutants"
-                .to_owned(),
+            "a release build has no mutants; use a development build: cargo run -- simulate mutants".to_owned(),
         )
     })
 }
 
 impl Planted {
-    /// Plants the bug in this thread, whose worlds all have it then.
+    /// Switches the mutant on in this thread, whose worlds all have it then.
     fn plant(&self) -> Result<(), Failure> {
         let Some(name) = self.plant.as_deref() else { return Ok(()) };
-        if !known_bugs()?.iter().any(|(known, _)| *known == name) {
-            return Err(Failure::Other(format!("there is no planted bug {name:?}; `simulate mutants` lists them")));
+        if !known_mutants()?.iter().any(|(known, _)| *known == name) {
+            return Err(Failure::Other(format!("there is no mutant {name:?}; `simulate mutants` lists them")));
         }
         simulations::mutants::plant(name);
         Ok(())
@@ -503,9 +502,9 @@ impl Planted {
 }
 
 fn mutants(args: &MutantArgs, stop: &AtomicBool) -> Result<u8, Failure> {
-    let planted = known_bugs()?;
+    let planted = known_mutants()?;
     if let Some(unknown) = args.names.iter().find(|wanted| !planted.iter().any(|(name, _)| name == wanted)) {
-        return Err(Failure::Other(format!("there is no planted bug {unknown:?}; without names all are hunted")));
+        return Err(Failure::Other(format!("there is no mutant {unknown:?}; without names all are hunted")));
     }
     let is_wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|wanted| wanted == name);
     let bugs: Vec<_> = planted.iter().copied().filter(|(name, _)| is_wanted(name)).collect();
@@ -550,11 +549,7 @@ impl Page {
     }
 }
 
-/// Names the build: a seed means nothing without its commit. It is what is checked out where it was built, wherever it runs.
+/// Names the build: a seed means nothing without its commit.
 fn build() -> String {
-    let git = ["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "--short", "HEAD"];
-    let commit = std::process::Command::new("git").args(git).output().ok();
-    let commit = commit.filter(|told| told.status.success());
-    let commit = commit.map(|told| String::from_utf8_lossy(&told.stdout).trim().to_owned());
-    format!("hivetill {} at commit {}", env!("CARGO_PKG_VERSION"), commit.as_deref().unwrap_or("unknown"))
+    format!("hivetill {} at commit {}", version::VERSION, version::commit())
 }

@@ -32,6 +32,16 @@ impl Stop {
     }
 }
 
+/// Keeps SIGHUP, which a closed terminal and `systemctl reload` send, from ending the process.
+pub(super) fn survive_hangup() {
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            info!("SIGHUP: nothing to do, settings are read at the start; restart to change them");
+        }
+    });
+}
+
 /// Waits until the process is asked to end: SIGINT or SIGTERM.
 pub(super) async fn asked() {
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))

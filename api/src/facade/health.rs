@@ -11,10 +11,19 @@ use super::{
     call::Call,
     record::{self, Text},
 };
+use crate::version;
 
 #[derive(Serialize)]
 struct Status {
     status: &'static str,
+}
+
+/// The program that answers: in a split setup the facade's.
+#[derive(Serialize)]
+struct Healthy {
+    status: &'static str,
+    version: &'static str,
+    commit: &'static str,
 }
 
 /// Answers 200 while payments can be stored, and 503 when they cannot.
@@ -25,7 +34,8 @@ pub(super) async fn health(facade: &Facade, call: Call) -> Result<Response, Refu
         Ok(Health::Unavailable) => return Err(proto::Reason::StoreUnavailable.into()),
         _ => (StatusCode::OK, "degraded"),
     };
-    Ok(answer::json(code, &Status { status }))
+    let body = Healthy { status, version: version::VERSION, commit: version::commit() };
+    Ok(answer::json(code, &body))
 }
 
 /// Answers 200: the process runs.

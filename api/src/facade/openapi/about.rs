@@ -6,7 +6,8 @@ use super::schemas::{array, boolean, count, nullable, object, open, reference, t
 
 /// Adds every schema of the gateway itself.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
-    add("Health", object(&[("status", words(&["ok", "degraded"]))]));
+    add("Health", object(&[("status", words(&["ok", "degraded"])), ("version", text()), ("commit", text())]));
+    add("Alive", object(&[("status", words(&["ok"]))]));
     add("Ready", ready(&["ok"]));
     // Where the engine itself cannot be asked there is a refusal as everywhere.
     add("NotReady", json!({ "anyOf": [ready(&["degraded", "unavailable"]), reference("Error")] }));

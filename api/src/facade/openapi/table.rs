@@ -332,7 +332,7 @@ const X402: &[Route] = &[
 #[rustfmt::skip]
 const ABOUT: &[Route] = &[
     route(GET, "/api/health", "Whether payments can be stored").answers(&[(200, Json("Health"))]),
-    route(GET, "/livez", "The process runs").answers(&[(200, Json("Health"))]),
+    route(GET, "/livez", "The process runs").answers(&[(200, Json("Alive"))]),
     route(GET, "/readyz", "Whether everything works").answers(&[(200, Json("Ready")), (503, Json("NotReady"))]),
     route(GET, "/openapi.json", "This description").answers(&[(200, Json("Description"))]),
     route(GET, "/docs", "This description to read").answers(&[(200, Text("text/html"))]),
