@@ -133,7 +133,7 @@ async fn engine(data: &Path, max_awake: usize) -> (Tree, Arc<Still>, Arc<RedbSto
         webhooks: Arc::new(Nowhere),
         probe: Arc::new(NoProbe),
     };
-    let settings = Settings { max_awake, max_head_ahead: None, ..Settings::of(ChainId::MAINNET) };
+    let settings = Settings { max_awake, ..Settings::of(ChainId::MAINNET) };
     let tree = Tree::start(env, settings).await.expect("an engine");
     let gateway = tree.gateway();
     while !gateway.health().await.expect("health").is_following {

@@ -97,7 +97,7 @@ async fn catch_up(node: &Arc<Static>) -> f64 {
         probe: Arc::new(NoProbe),
     };
     let poll_interval = Duration::from_millis(10);
-    let settings = Settings { max_head_ahead: None, poll_interval, ..Settings::of(ChainId::MAINNET) };
+    let settings = Settings { poll_interval, ..Settings::of(ChainId::MAINNET) };
     let tree = Tree::start(env, settings).await.expect("an engine");
     let gateway = tree.gateway();
     while !gateway.health().await.expect("health").is_following {

@@ -25,7 +25,7 @@ pub struct Environment {
     pub entropy: Arc<dyn Entropy>,
     /// What survives a restart.
     pub store: Arc<dyn Store>,
-    /// The ledger's nodes, in order of preference.
+    /// The ledger's nodes. Their order decides nothing but which of several equally healthy ones are asked for blocks.
     pub nodes: Vec<Arc<dyn Node>>,
     /// The way to the merchants' endpoints.
     pub webhooks: Arc<dyn WebhookTransport>,
@@ -202,9 +202,15 @@ pub enum NodeError {
     /// The connection broke: what was sent may have arrived.
     #[error("the connection broke: {0}")]
     Broken(String),
-    /// An HTTP status other than 200; 429 among them.
+    /// An HTTP status other than 200.
     #[error("answered HTTP {0}")]
     Http(u16),
+    /// It refuses more requests for a while: HTTP 429, or 503 with `Retry-After`.
+    #[error("limits the rate of requests")]
+    RateLimited {
+        /// How long it asks to be left alone, if it says so.
+        retry_after: Option<Duration>,
+    },
     /// An answer that is not what was asked for.
     #[error("gave an unreadable answer: {0}")]
     Unreadable(String),
@@ -223,12 +229,22 @@ pub enum NodeError {
     /// It serves another chain.
     #[error("serves another chain: {0}")]
     WrongChain(String),
-    /// Its head is further ahead of our clock than a chain can be.
-    #[error("says its head block is of {0}, which is in the future")]
-    FutureHead(Timestamp),
 }
 
 impl NodeError {
+    /// Says whether the node does not serve the API or the method: it is set up without it, and otherwise well.
+    #[must_use]
+    pub fn lacks_api(&self) -> bool {
+        match self {
+            Self::Rpc { code, data_code, message, .. } => {
+                *code == -32601
+                    || (data_code.is_none()
+                        && (message.contains("Could not find API") || message.contains("Could not find method")))
+            }
+            _ => false,
+        }
+    }
+
     /// Says whether another node may do better: anything but a refusal by the ledger's own rules.
     #[must_use]
     pub fn is_the_nodes_fault(&self) -> bool {

@@ -1,5 +1,7 @@
 //! What people look at: sums over days, and how the ledger's nodes are.
 
+use std::time::Duration;
+
 use engine::ids::MerchantId;
 use storage::{Volume, VolumeQuery};
 
@@ -20,7 +22,13 @@ impl Gateway {
         self.context().env.store.volume(query).await.map_err(|e| self.read_failed(&e))
     }
 
-    /// Returns how the ledger's nodes are, and how many of them must agree on a block.
+    /// Returns for how long the head that a majority of the nodes has reached did not rise; none before the first.
+    #[must_use]
+    pub fn head_age(&self) -> Option<Duration> {
+        self.context().nodes.head_age()
+    }
+
+    /// Returns the state of the ledger's nodes, and how many of them must agree.
     #[must_use]
     pub fn nodes(&self) -> (Vec<NodeState>, usize) {
         let nodes = &self.context().nodes;

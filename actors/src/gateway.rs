@@ -496,13 +496,9 @@ impl Gateway {
         match self.context.nodes.account(name).await {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(GatewayError::UnknownAccount(*name)),
-            Err(
-                NodesError::Unavailable(_)
-                | NodesError::Unknown(_)
-                | NodesError::Disagree { .. }
-                | NodesError::HistoryDisagrees { .. }
-                | NodesError::Refused(_),
-            ) => Err(GatewayError::LedgerUnavailable),
+            Err(NodesError::Unavailable(_) | NodesError::Unknown(_) | NodesError::Disagree { .. }) => {
+                Err(GatewayError::LedgerUnavailable)
+            }
         }
     }
 

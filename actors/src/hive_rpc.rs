@@ -13,7 +13,11 @@ use engine::{
     money::{Currency, HivePrice, Money},
     time::Timestamp,
 };
-use reqwest::{Client, Url, header::CONTENT_TYPE, redirect::Policy};
+use reqwest::{
+    Client, StatusCode, Url,
+    header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER},
+    redirect::Policy,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
 
@@ -76,8 +80,8 @@ impl HiveRpc {
         };
         let post = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json");
         let mut answer = post.body(request).send().await.map_err(unreachable)?;
-        if !answer.status().is_success() {
-            return Err(NodeError::Http(answer.status().as_u16()));
+        if let Some(refused) = refused_by(answer.status(), answer.headers()) {
+            return Err(refused);
         }
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
@@ -238,6 +242,33 @@ impl Node for HiveRpc {
             }
         })
     }
+}
+
+/// Returns why an HTTP response is no answer, if it is none.
+fn refused_by(status: StatusCode, headers: &HeaderMap) -> Option<NodeError> {
+    let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| {
+        let seconds = text.trim().parse().ok().map(Duration::from_secs);
+        // A date is relative to the node's own clock, which its `Date` shows.
+        seconds.or_else(|| Some(http_date(text)?.since(http_date(headers.get(DATE)?.to_str().ok()?)?)))
+    });
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => Some(NodeError::RateLimited { retry_after }),
+        StatusCode::SERVICE_UNAVAILABLE if retry_after.is_some() => Some(NodeError::RateLimited { retry_after }),
+        status if status.is_success() => None,
+        status => Some(NodeError::Http(status.as_u16())),
+    }
+}
+
+/// Reads a date as HTTP headers write it, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7).
+#[must_use]
+pub fn http_date(text: &str) -> Option<Timestamp> {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut parts = text.split_once(", ")?.1.split(' ');
+    let day = parts.next()?;
+    let month = parts.next()?;
+    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    let (year, time) = (parts.next()?, parts.next()?);
+    Timestamp::parse(&format!("{year}-{month:02}-{day}T{time}Z"))
 }
 
 fn unreadable(error: impl fmt::Display) -> NodeError {

@@ -57,7 +57,7 @@ pub use events::{EventPage, EventWatch};
 pub use gateway::{Gateway, GatewayError, Health, Opened};
 pub use ledger_view::LedgerStatus;
 pub use merchants::Registered;
-pub use nodes::NodeState;
+pub use nodes::{Condition, NodeState};
 pub use sessions::Watch;
 pub use settings::{BillingSettings, Compliance, Settings, X402Settings};
 pub use supervisor::{StartError, Tree};

@@ -22,11 +22,12 @@ use prometheus_client::{
 };
 use tokio::sync::Semaphore;
 
-use crate::{context::Context, supervisor::Child};
+use crate::{context::Context, nodes::Condition, supervisor::Child};
 
 type Label = [(&'static str, &'static str); 1];
 type TwoLabels = [(&'static str, &'static str); 2];
 type NodeLabel = [(&'static str, String); 1];
+type ConditionLabels = [(&'static str, String); 2];
 
 /// What an engine counts.
 #[derive(Debug, Default)]
@@ -48,6 +49,8 @@ pub(crate) struct Metrics {
     node_seconds: Family<NodeLabel, Seconds>,
     node_up: Family<NodeLabel, Gauge>,
     node_head: Family<NodeLabel, Gauge>,
+    node_condition: Family<ConditionLabels, Gauge>,
+    node_contradictions: Family<NodeLabel, Counter>,
 }
 
 /// How long something takes: 1 ms, 2 ms, … 16 s.
@@ -110,6 +113,11 @@ impl Metrics {
             seconds: self.node_seconds.get_or_create_owned(&label),
             up: self.node_up.get_or_create_owned(&label),
             head: self.node_head.get_or_create_owned(&label),
+            contradictions: self.node_contradictions.get_or_create_owned(&label),
+            conditions: Condition::ALL.map(|condition| {
+                let condition = condition.as_str().to_owned();
+                self.node_condition.get_or_create_owned(&[("node", name.to_owned()), ("condition", condition)])
+            }),
         }
     }
 
@@ -136,7 +144,13 @@ impl Metrics {
         metric.add("node_failures", "Questions that a ledger node failed", &self.node_failures);
         metric.add("node_seconds", "How long a ledger node took to answer, in seconds", &self.node_seconds);
         metric.add("node_up", "Whether the ledger node answered when last asked", &self.node_up);
-        metric.add("node_head_block", "The newest block a ledger node told of", &self.node_head);
+        metric.add("node_head_block", "The newest block that a ledger node reported", &self.node_head);
+        metric.add("node_condition", "Whether the ledger node is in this condition", &self.node_condition);
+        metric.add(
+            "node_contradictions",
+            "Answers of a ledger node that a majority contradicts",
+            &self.node_contradictions,
+        );
         // Every state is shown from the start: an alarm must not wait for the first one.
         for state in State::ALL.into_iter().filter(|state| *state != State::Pending) {
             drop(self.transitions.get_or_create(&[("status", state.word())]));
@@ -172,6 +186,8 @@ pub(crate) struct NodeMetrics {
     seconds: Seconds,
     up: Gauge,
     head: Gauge,
+    contradictions: Counter,
+    conditions: [Gauge; Condition::ALL.len()],
 }
 
 impl NodeMetrics {
@@ -184,6 +200,18 @@ impl NodeMetrics {
     pub(crate) fn failed(&self) {
         self.failures.inc();
         self.up.set(0);
+    }
+
+    /// Notes an answer that a majority contradicts.
+    pub(crate) fn contradicted(&self) {
+        self.contradictions.inc();
+    }
+
+    /// Shows the node's condition.
+    pub(crate) fn is_in(&self, condition: Condition) {
+        for (gauge, each) in self.conditions.iter().zip(Condition::ALL) {
+            gauge.set(i64::from(each == condition));
+        }
     }
 
     pub(crate) fn told_head(&self, num: u32) {
@@ -229,6 +257,11 @@ impl Collector for LedgerCollector {
             ("scanner_block", "The newest block whose transfers are all credited", status.scanned_num.into()),
             ("scanner_lag_blocks", "Irreversible blocks not yet read", lag_blocks.into()),
             ("scanner_lag_seconds", "How old the newest block is whose transfers are all credited", lag),
+            (
+                "ledger_head_age_seconds",
+                "For how long the newest block that a majority of the nodes has reached is the newest",
+                context.nodes.head_age().unwrap_or_default().as_secs(),
+            ),
             ("waiting_calls", "Changes that wait in the engine", waiting as u64),
         ] {
             let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use crate::{
     books,
     context::Context,
-    nodes::NodesError,
+    nodes::{Depth, NodesError},
     payment::{Order, SessionError},
     sessions,
     timer::Timer,
@@ -237,7 +237,7 @@ impl Scanner {
     /// Begins with the newest irreversible block: no payment can be older than the engine.
     async fn start_at(&self, head: Head, position: &mut Position) -> Result<(), PollError> {
         let wanted = head.irreversible_num;
-        let blocks = self.context.nodes.agreed_blocks(wanted, 1).await?;
+        let blocks = self.context.nodes.blocks(wanted, 1, Depth::Irreversible).await?;
         let Some(block) = blocks.first() else { return Err(PollError::BrokenChain(wanted)) };
         let cursor = Cursor { block_id: block.id, time: block.time };
         self.store_cursor(
@@ -254,7 +254,7 @@ impl Scanner {
 
     async fn read_irreversible(&self, position: &mut Position, read: Cursor, count: u32) -> Result<(), PollError> {
         let from = read.block_id.number() + 1;
-        let blocks = self.context.nodes.agreed_blocks(from, count).await?;
+        let blocks = self.context.nodes.blocks(from, count, Depth::Irreversible).await?;
         let mut last = read.block_id;
         for (block, wanted) in blocks.iter().zip(from..) {
             if block.number() != wanted {
@@ -350,7 +350,11 @@ impl Scanner {
             return self.roll_back(position).await;
         }
         let count = (head.block_id.number() - top.number()).min(MAX_REVERSIBLE);
-        let blocks = self.context.nodes.agreed_blocks(top.number() + 1, count).await?;
+        let blocks = match self.context.nodes.blocks(top.number() + 1, count, Depth::Reversible).await {
+            // Nodes on two sides of a fork: neither side is shown.
+            Err(NodesError::Disagree { .. }) => return Ok(()),
+            blocks => blocks?,
+        };
         let mut last = top;
         for block in blocks {
             if block.previous != last {

@@ -29,11 +29,8 @@ pub struct Settings {
     pub max_awake: usize,
     /// How often the nodes are asked for their head.
     pub poll_interval: Duration,
-    /// How many nodes must agree on an irreversible block, and on what their account history tells; 0 for one of up to two
-    /// nodes, two of more.
+    /// How many nodes must agree at least; a majority of the configured ones always must.
     pub min_agreeing_nodes: usize,
-    /// How far ahead of our clock a head block may be; none to believe any (a development chain whose time is moved).
-    pub max_head_ahead: Option<Duration>,
     /// How often the price of HIVE is read.
     pub rate_interval: Duration,
     /// What the webhook headers start with, such as `X-Hivetill`.
@@ -81,7 +78,6 @@ impl Settings {
             max_awake: 5_000,
             poll_interval: Duration::from_secs(1),
             min_agreeing_nodes: 0,
-            max_head_ahead: Some(Duration::from_secs(30)),
             rate_interval: Duration::from_secs(600),
             webhook_header_prefix: "X-Hivetill".to_owned(),
             webhook_timeout: Duration::from_secs(10),

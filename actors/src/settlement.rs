@@ -1,8 +1,8 @@
 //! Brings a claimed transaction onto the chain, beside the mailbox of its session.
 //!
 //! The same bytes have the same id, so handing them in twice cannot pay twice. What matters is never to call an
-//! unknown outcome a failure: only refusals of nodes that were the only ones to see it, or an irreversible block past
-//! the expiration, end a claim.
+//! unknown outcome a failure: only the refusal of a majority while no node has it, or an irreversible block past the
+//! expiration, end a claim.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,6 +19,7 @@ use ractor::ActorRef;
 use crate::{
     context::Context,
     environment::{NodeError, TxStatus},
+    nodes::Broadcast,
     payment::Order,
     sessions,
 };
@@ -36,16 +37,16 @@ const LEAST_STEP: Duration = Duration::from_millis(50);
 /// What came of handing in a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HandedIn {
-    /// A node took it, or has had it for some time.
+    /// A majority of the nodes took it, or has had it for some time.
     Accepted,
-    /// Every node that could have it refuses it.
+    /// A majority of the nodes refuses it, and none has it.
     Refused(Refused),
     /// Somebody may have it.
     Unknown,
 }
 
-/// Hands a transaction to the nodes until one takes it. `may_be_out` says whether somebody may have it already; it
-/// becomes true when an answer is lost.
+/// Hands a transaction to every node. `may_be_out` says whether somebody may have it already; it becomes true when a
+/// node takes it, or an answer is lost, without a majority that decides.
 pub(crate) async fn hand_in(
     context: &Context,
     tx_id: TxId,
@@ -54,25 +55,23 @@ pub(crate) async fn hand_in(
     may_be_out: &mut bool,
 ) -> HandedIn {
     context.env.probe.reach("settlement: claimed, not broadcast");
-    let answers = context.nodes.broadcast(signed_json).await;
+    let outcome = context.nodes.broadcast(signed_json).await;
     context.env.probe.reach("settlement: broadcast, not recorded");
-    let mut refusal = None;
-    for answer in answers {
-        match answer {
-            Ok(()) => return HandedIn::Accepted,
-            Err(error) if is_duplicate(&error) => return HandedIn::Accepted,
-            Err(error @ NodeError::Rpc { .. }) if !error.is_the_nodes_fault() => refusal = Some(refused(&error, tx_id)),
-            // It never left this machine.
-            Err(NodeError::Unreachable(_) | NodeError::WrongChain(_)) => {}
-            Err(_) if mutant!("lost-answer-is-refusal") => {
-                return HandedIn::Refused(Refused::new(Reason::InvalidTransactionState, "no node has answered"));
-            }
-            Err(_) => *may_be_out = true,
+    let refusal = match outcome {
+        Broadcast::Accepted => return HandedIn::Accepted,
+        Broadcast::Refused(error) => refused(&error, tx_id),
+        Broadcast::MayBeOut => {
+            *may_be_out = true;
+            return HandedIn::Unknown;
         }
-    }
-    let Some(refusal) = refusal.filter(|_| !*may_be_out) else {
-        return HandedIn::Unknown;
+        Broadcast::NotSent => return HandedIn::Unknown,
     };
+    if mutant!("lost-answer-is-refusal") {
+        return HandedIn::Refused(refusal);
+    }
+    if *may_be_out {
+        return HandedIn::Unknown;
+    }
     // Somebody else may have broadcast it: the payer, or another facilitator.
     match context.nodes.find_transaction(tx_id, expiration).await {
         Ok(TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible) => {
@@ -130,10 +129,6 @@ pub(crate) async fn settle(
         let next = if is_lost { next } else { next.min(claim.claimed_at + HOLD) };
         tokio::time::sleep(next.since(now).max(LEAST_STEP)).await;
     }
-}
-
-fn is_duplicate(error: &NodeError) -> bool {
-    matches!(error, NodeError::Rpc { message, .. } if message.contains("Duplicate transaction check failed"))
 }
 
 /// Puts a node's refusal into the interface's words. Nothing of the node itself is told.

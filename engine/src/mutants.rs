@@ -46,7 +46,8 @@ mutants! {
     "unmatched-forgotten": "transfers without a session are not kept";
     "broadcast-before-claim": "an agent's transaction is broadcast before its claim is durable";
     "lost-answer-is-refusal": "a lost answer to a broadcast counts as a refusal";
-    "one-node-is-enough": "one node is believed where two must agree";
+    "one-node-is-enough": "one node is believed where a majority must agree";
+    "one-refusal-is-enough": "a broadcast that one node refuses counts as refused";
     "loudest-finality": "the highest finality any node claims is believed";
     "retries-forgotten": "a failed delivery is not tried again";
     "events-race": "two events of one session go out at once";

@@ -52,6 +52,9 @@ struct NodeState {
     hangs: bool,
     lag_until: u64,
     lie_until: u64,
+    slow_ms: u64,
+    slow_until: u64,
+    frozen_until: u64,
 }
 
 /// What the newest block brought.
@@ -164,6 +167,9 @@ impl Hive {
             if now_ms >= node.lag_until {
                 node.view.lag_blocks = 0;
             }
+            if now_ms >= node.frozen_until {
+                node.view.frozen_at = None;
+            }
             if now_ms >= node.lie_until {
                 node.view.lie = None;
             }
@@ -219,6 +225,13 @@ impl Hive {
             let blocks = u32::try_from(random.between(1, 30)).unwrap_or(1);
             troubles.push(Trouble::NodeLag { node, blocks, for_ms: minutes(random, 2) });
         }
+        if random.chance(rate(Fault::NodeSlow)) {
+            let delay_ms = random.between(500, 4_000);
+            troubles.push(Trouble::NodeSlow { node, delay_ms, for_ms: minutes(random, 2) });
+        }
+        if random.chance(rate(Fault::NodeFreeze)) {
+            troubles.push(Trouble::NodeFreeze { node, for_ms: minutes(random, 2) });
+        }
         // With fewer nodes a lie cannot be told from the truth: that risk is the operator's, and declared.
         if self.nodes.len() >= 3 && random.chance(rate(Fault::NodeLie)) {
             let lies_already = self.nodes.iter().any(|node| now_ms < node.lie_until);
@@ -258,6 +271,15 @@ impl Hive {
                 let Some(node) = self.nodes.get_mut(*node) else { return false };
                 (node.view.lag_blocks, node.lag_until) = (*blocks, now_ms + for_ms);
             }
+            Trouble::NodeSlow { node, delay_ms, for_ms } => {
+                let Some(node) = self.nodes.get_mut(*node) else { return false };
+                (node.slow_ms, node.slow_until) = (*delay_ms, now_ms + for_ms);
+            }
+            Trouble::NodeFreeze { node, for_ms } => {
+                let head = self.chain.head().number();
+                let Some(node) = self.nodes.get_mut(*node) else { return false };
+                (node.view.frozen_at, node.frozen_until) = (Some(head), now_ms + for_ms);
+            }
             Trouble::NodeLie { node, lie, for_ms } => {
                 let head = self.chain.head().number();
                 let Some(node) = self.nodes.get_mut(*node) else { return false };
@@ -267,6 +289,11 @@ impl Hive {
                     Lying::Finalizes => Lie::EverythingIsFinal,
                     Lying::Ahead => Lie::HeadAhead { blocks: 5 },
                     Lying::Swallows => Lie::SwallowBroadcasts,
+                    Lying::Refuses => Lie::RefuseBroadcasts,
+                    Lying::Keys => Lie::Keys { key: PublicKey([2; 33]) },
+                    Lying::Prices => {
+                        Lie::Price { price: HivePrice::new(9_999, 1_000).expect("neither side is zero") }
+                    }
                     Lying::Invents => match payee {
                         None => Lie::OmitTransfers,
                         Some((to, memo)) => Lie::InventTransfer {
@@ -301,7 +328,8 @@ impl Hive {
 
     fn fate(&mut self, node: usize, now_ms: u64, acts: bool, rpc_ms: u64, rate: impl Fn(Fault) -> u32) -> Fate {
         let (random, state) = (&mut self.calls, &self.nodes[node]);
-        let (before_ms, after_ms) = (random.wait_ms(rpc_ms), random.wait_ms(rpc_ms));
+        let slow_ms = if now_ms < state.slow_until { state.slow_ms } else { 0 };
+        let (before_ms, after_ms) = (random.wait_ms(rpc_ms), random.wait_ms(rpc_ms) + slow_ms);
         if now_ms < state.down_until {
             return if state.hangs {
                 Fate { before_ms: RPC_TIMEOUT_MS, after_ms: 0, error: Some(NodeError::Timeout), loses_reply: false }
@@ -314,7 +342,7 @@ impl Hive {
             Some(NodeError::Timeout)
         } else if random.chance(rate(Fault::RpcError)) {
             Some(match random.below(5) {
-                0 => NodeError::Http(429),
+                0 => NodeError::RateLimited { retry_after: None },
                 1 => NodeError::Http(503),
                 2 => NodeError::Unreadable("EOF while parsing a value".to_owned()),
                 3 => NodeError::Broken("connection reset".to_owned()),
@@ -464,7 +492,7 @@ impl Node for SimNode {
         let index = self.index;
         Box::pin(self.call("find_transaction", false, move |hive| {
             let state = &hive.nodes[index];
-            let shows = hive.chain.head().number().saturating_sub(state.view.lag_blocks);
+            let shows = state.view.view(&hive.chain).last();
             Ok(match hive.chain.status(tx_id, Some(expiration)) {
                 Status::Unknown => TxStatus::Unknown,
                 Status::WithinMempool => TxStatus::InMempool,
@@ -494,7 +522,11 @@ impl Node for SimNode {
             let world = Arc::clone(&self.world);
             self.call("broadcast_transaction", true, move |hive| {
                 // Whoever asks for no more than a node's word gets a liar's, too.
-                let swallows = hive.nodes[index].view.view(&hive.chain).swallows_broadcasts();
+                let view = hive.nodes[index].view.view(&hive.chain);
+                let (swallows, refuses) = (view.swallows_broadcasts(), view.refuses_broadcasts());
+                if refuses {
+                    return Err(refusal(&Refused::Expired));
+                }
                 if !swallows {
                     hive.chain.broadcast(transaction).map_err(|refused| refusal(&refused))?;
                 }
@@ -508,7 +540,10 @@ impl Node for SimNode {
     }
 
     fn price(&self) -> Answer<'_, Option<HivePrice>> {
-        Box::pin(self.call("get_feed_history", false, |hive| Ok(Some(hive.chain.price()))))
+        let index = self.index;
+        Box::pin(self.call("get_feed_history", false, move |hive| {
+            Ok(Some(hive.nodes[index].view.view(&hive.chain).price()))
+        }))
     }
 }
 

@@ -50,6 +50,8 @@ faults! {
     RpcLostReply = "rpc.lost_reply", 60_000, "a node does what it is asked and the answer is lost";
     NodeDown = "node.down", 2_000, "per block: a node goes away for up to two minutes";
     NodeLag = "node.lag", 3_000, "per block: a node falls up to 30 blocks behind";
+    NodeSlow = "node.slow", 2_000, "per block: a node answers up to four seconds late for up to two minutes";
+    NodeFreeze = "node.freeze", 2_000, "per block: a node stays at its block for up to two minutes";
     NodeLie = "node.lie", 4_000, "per block: one of three nodes lies for up to two minutes";
     Fork = "ledger.fork", 8_000, "per block: a microfork above the irreversible block";
     MissedBlock = "ledger.missed_block", 30_000, "per block: a witness misses its slot";
@@ -137,7 +139,7 @@ impl Faults {
 /// How the world around the engine is made, and how the engine is set up in it. All of it is virtual.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
-    /// Hive nodes, 1 to 5. From three on, two must agree, and one may lie.
+    /// Hive nodes, 1 to 5. A majority must agree; from three on, one may lie.
     pub nodes: usize,
     /// Merchants, 1 to 4.
     pub merchants: usize,

@@ -366,6 +366,11 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
             let blocks = raw.blocks.ok_or("`blocks` is missing")?;
             trouble(Trouble::NodeLag { node: limit(setup.nodes)?, blocks, for_ms: for_ms()? })
         }
+        ("node", "answer late") => {
+            let delay_ms = duration("by", required("by", &raw.by)?)?;
+            trouble(Trouble::NodeSlow { node: limit(setup.nodes)?, delay_ms, for_ms: for_ms()? })
+        }
+        ("node", "freeze") => trouble(Trouble::NodeFreeze { node: limit(setup.nodes)?, for_ms: for_ms()? }),
         ("node", "lie") => {
             if setup.nodes < 3 {
                 return Err(

@@ -263,6 +263,22 @@ pub enum Trouble {
         /// For how long.
         for_ms: u64,
     },
+    /// A node answers late.
+    NodeSlow {
+        /// Which.
+        node: usize,
+        /// By how much.
+        delay_ms: u64,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A node stays at the block where it is.
+    NodeFreeze {
+        /// Which.
+        node: usize,
+        /// For how long.
+        for_ms: u64,
+    },
     /// A node lies.
     NodeLie {
         /// Which.
@@ -327,17 +343,26 @@ pub enum Lying {
     Ahead,
     /// It takes broadcasts and throws them away.
     Swallows,
+    /// It refuses broadcasts that the chain would take.
+    Refuses,
+    /// It gives every account another key.
+    Keys,
+    /// It gives another price of HIVE.
+    Prices,
 }
 
 impl Lying {
     /// Every kind, with its word.
-    pub const ALL: [(Self, &'static str); 6] = [
+    pub const ALL: [(Self, &'static str); 9] = [
         (Self::Invents, "invents"),
         (Self::Omits, "omits"),
         (Self::Inflates, "inflates"),
         (Self::Finalizes, "finalizes"),
         (Self::Ahead, "ahead"),
         (Self::Swallows, "swallows"),
+        (Self::Refuses, "refuses"),
+        (Self::Keys, "gives other keys"),
+        (Self::Prices, "gives another price"),
     ];
 }
 

@@ -238,7 +238,7 @@ fn a_recurrent_transfer_pays_at_once_and_at_its_times_and_ends() {
     assert_eq!(memo, "sub-1");
     assert_eq!(hbd(&chain, "shop.demo"), 105_000);
     let shown = |lie| {
-        let liar = Node { lag_blocks: 0, lie: Some(lie) };
+        let liar = Node { lie: Some(lie), ..Node::default() };
         let transfers = liar.view(&chain).block(1).unwrap().virtual_transfers();
         transfers.iter().map(|transfer| transfer.money.units).collect::<Vec<_>>()
     };
@@ -319,11 +319,11 @@ fn savings_come_out_after_three_days() {
 fn a_node_that_is_behind_shows_what_it_has() {
     let (mut chain, _) = chain();
     produce(&mut chain, 10);
-    let node = Node { lag_blocks: 4, lie: None };
+    let node = Node { lag_blocks: 4, ..Node::default() };
     let view = node.view(&chain);
     assert_eq!((view.head().0.number(), view.irreversible_num()), (6, 6));
     assert!(view.block(6).is_some() && view.block(7).is_none());
-    let behind = Node { lag_blocks: 40, lie: None };
+    let behind = Node { lag_blocks: 40, ..Node::default() };
     assert_eq!(behind.view(&chain).head(), (BlockId::default(), time(0)));
 }
 
@@ -334,7 +334,7 @@ fn each_lie_changes_what_a_node_shows_and_nothing_else() {
     produce(&mut chain, 4);
     let truth = chain.block(1).unwrap().neutral();
     let name = |text: &str| AccountName::parse(text).unwrap();
-    let tell = |lie: Lie| Node { lag_blocks: 0, lie: Some(lie) };
+    let tell = |lie: Lie| Node { lie: Some(lie), ..Node::default() };
     let shown = |node: &Node| node.view(&chain).block(1).unwrap().neutral();
 
     let invented = tell(Lie::InventTransfer {

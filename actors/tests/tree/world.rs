@@ -519,7 +519,7 @@ impl World {
             webhooks: Arc::clone(&receiver) as Arc<dyn WebhookTransport>,
             probe: Arc::clone(&trap) as Arc<dyn Probe>,
         };
-        let settings = Settings { max_head_ahead: None, ..Settings::of(ChainId::MAINNET) };
+        let settings = Settings::of(ChainId::MAINNET);
         Self { ledger, receiver, trap, env, settings, tree: None }
     }
 

@@ -34,17 +34,6 @@ pub(super) fn behind(now: Timestamp, heads: &[Timestamp]) -> Option<Duration> {
     Some(oldest.since(now)).filter(|behind| *behind > ALLOWANCE)
 }
 
-/// Reads a date as HTTP headers write it, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7).
-pub(super) fn http_date(text: &str) -> Option<Timestamp> {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let mut parts = text.split_once(", ")?.1.split(' ');
-    let day = parts.next()?;
-    let month = parts.next()?;
-    let month = MONTHS.iter().position(|name| *name == month)? + 1;
-    let (year, time) = (parts.next()?, parts.next()?);
-    Timestamp::parse(&format!("{year}-{month:02}-{day}T{time}Z"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,9 +49,4 @@ mod tests {
         assert_eq!(behind(at(7_200), &[at(3_600)]), None, "ahead is another matter");
     }
 
-    #[test]
-    fn a_date_of_a_header_is_read() {
-        assert_eq!(http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Timestamp::from_millis(784_111_777_000)));
-        assert_eq!(http_date("yesterday"), None);
-    }
 }

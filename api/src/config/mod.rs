@@ -361,8 +361,6 @@ impl Config {
             max_awake: self.count("session.max_awake"),
             poll_interval: self.millis("ledger.poll_interval_ms"),
             min_agreeing_nodes: self.count("ledger.min_agreeing_nodes"),
-            // A development chain's clock is moved by hand.
-            max_head_ahead: defaults.max_head_ahead.filter(|_| !development),
             rate_interval: self.seconds("ledger.rate_interval_seconds"),
             webhook_header_prefix: self.text("webhooks.header_prefix").to_owned(),
             webhook_timeout: self.millis("webhooks.timeout_ms"),
@@ -530,10 +528,7 @@ mod tests {
         assert!(shown.contains("# grpc.token is set and not shown"));
         assert!(!shown.contains("hush") && !format!("{config:?}").contains("hush"));
         let engine = config.engine();
-        assert_eq!(
-            (engine.development, engine.fee_percent.ten_thousandths(), engine.max_head_ahead),
-            (true, 25_000, None)
-        );
+        assert_eq!((engine.development, engine.fee_percent.ten_thousandths()), (true, 25_000));
     }
 
     #[test]

@@ -138,12 +138,12 @@ pub static TABLE: &[Key] = &[
         "false",
         "Whether merchants may roll their own API keys. Otherwise an admin re-issues them.",
     ),
-    key("ledger.nodes", Kind::Urls, MAINNET_NODES, "The ledger's nodes (Hive JSON-RPC), in order of preference."),
+    key("ledger.nodes", Kind::Urls, MAINNET_NODES, "The ledger's nodes (Hive JSON-RPC). Name at least three, of different operators: a majority decides. All are asked for heads, accounts and transactions; blocks are read from the healthiest, in this order."),
     key(
         "ledger.min_agreeing_nodes",
         Kind::Integer(0, 10),
         "0",
-        "How many nodes must agree on an irreversible block, and on what their account history tells. 0: one of up to two nodes, two of more.",
+        "How many nodes must agree at least on whatever decides money. A majority of `ledger.nodes` always must (1 of 1, 2 of 2, 2 of 3, 3 of 4, 3 of 5): this can only raise it.",
     ),
     key(
         "ledger.poll_interval_ms",

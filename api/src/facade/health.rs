@@ -45,13 +45,24 @@ pub(super) async fn live() -> Result<Response, Refusal> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Ready {
+struct Ready<'a> {
     status: &'static str,
     ledger_reachable: bool,
     ledger_followed: bool,
     head_block: u32,
     irreversible_block: u32,
     scanned_block: u32,
+    head_age_seconds: Option<u64>,
+    nodes_needed: u32,
+    nodes: Vec<NodeCondition<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeCondition<'a> {
+    name: &'a str,
+    condition: &'a str,
+    head_block: Option<u32>,
 }
 
 /// Answers 200 when everything works, 503 when a load balancer should look elsewhere.
@@ -69,6 +80,13 @@ pub(super) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refus
         head_block: report.head_block,
         irreversible_block: report.irreversible_block,
         scanned_block: report.scanned_block,
+        head_age_seconds: report.head_age_seconds,
+        nodes_needed: report.nodes_needed,
+        nodes: report
+            .nodes
+            .iter()
+            .map(|node| NodeCondition { name: &node.name, condition: &node.condition, head_block: node.head_block })
+            .collect(),
     };
     Ok(answer::json(code, &body))
 }
@@ -84,6 +102,8 @@ struct Nodes<'a> {
 #[serde(rename_all = "camelCase")]
 struct Node<'a> {
     name: &'a str,
+    condition: &'a str,
+    head_block: Option<u32>,
     failures: u32,
     answered_at: Option<Text<Timestamp>>,
     rests_until: Option<Text<Timestamp>>,
@@ -94,6 +114,8 @@ impl<'a> Node<'a> {
         let at = |ms: Option<i64>| ms.map(|ms| Text(record::instant(ms)));
         Self {
             name: &node.name,
+            condition: &node.condition,
+            head_block: node.head_block,
             failures: node.failures,
             answered_at: at(node.answered_at_ms),
             rests_until: at(node.rests_until_ms),

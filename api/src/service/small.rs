@@ -1,6 +1,6 @@
 //! The small services: fees, health.
 
-use actors::GatewayError;
+use actors::{GatewayError, NodeState};
 use proto::v1::{self, Health, fees_server::Fees, system_server::System};
 use tonic::{Request, Response, Status};
 
@@ -32,6 +32,7 @@ impl System for Service {
             Err(other) => return Err(error(other).into()),
         };
         let well = report.ledger.is_reachable && report.is_following;
+        let (nodes, needed) = self.gateway.nodes();
         Ok(Response::new(v1::GetHealthResponse {
             health: if well { Health::Ok } else { Health::Degraded }.into(),
             ledger_reachable: report.ledger.is_reachable,
@@ -40,6 +41,9 @@ impl System for Service {
             irreversible_block: report.ledger.irreversible_num,
             scanned_block: report.ledger.scanned_num,
             awake_sessions: report.awake as u64,
+            nodes: nodes.into_iter().map(ledger_node).collect(),
+            nodes_needed: u32::try_from(needed).unwrap_or(u32::MAX),
+            head_age_seconds: self.gateway.head_age().map(|age| age.as_secs()),
         }))
     }
 
@@ -49,13 +53,19 @@ impl System for Service {
     ) -> Result<Response<v1::ListNodesResponse>, Status> {
         self.admin(&request).await?;
         let (nodes, needed) = self.gateway.nodes();
-        let nodes = nodes.into_iter().map(|node| v1::LedgerNode {
-            name: node.name,
-            failures: node.failures,
-            answered_at_ms: node.answered_at.map(millis),
-            rests_until_ms: node.rests_until.map(millis),
-        });
+        let nodes = nodes.into_iter().map(ledger_node);
         let needed = u32::try_from(needed).unwrap_or(u32::MAX);
         Ok(Response::new(v1::ListNodesResponse { nodes: nodes.collect(), needed }))
+    }
+}
+
+fn ledger_node(node: NodeState) -> v1::LedgerNode {
+    v1::LedgerNode {
+        name: node.name,
+        failures: node.failures,
+        answered_at_ms: node.answered_at.map(millis),
+        rests_until_ms: node.rests_until.map(millis),
+        condition: node.condition.as_str().to_owned(),
+        head_block: node.head_num,
     }
 }

@@ -15,7 +15,7 @@
 //! | `control.hold_transactions` | `held` | what is broadcast is accepted and waits: no block takes it |
 //! | `control.forget_mempool` | | forgets what waits; gives `forgotten` |
 //! | `control.fork` | `depth`, `transactions` (`"keep"`, `"drop"` or `{"drop": [ids]}`; `"keep"`), `blocks` (`depth` + 1) | takes back `depth` blocks and makes `blocks` others in their place; gives `orphanedBlocks`, `dropped`, `status`. Only reversible blocks can be taken back |
-//! | `control.node` | `node`, and any of `lagBlocks`, `disconnected`, `dropBroadcastReplies` (count), `delayMs`, `httpStatus` (or null), `garbage`, `lie` (or null) | changes what is wrong with a node; gives all that is |
+//! | `control.node` | `node`, and any of `lagBlocks`, `frozen`, `disconnected`, `dropBroadcastReplies` (count), `delayMs`, `httpStatus` (or null), `retryAfterSeconds` (or null), `garbage`, `lacksApis` (names), `lie` (or null) | changes what is wrong with a node; gives all that is |
 //! | `control.heal` | `node`? | nothing is wrong any more, with this node or with all |
 //! | `control.create_account` | `name`, `balances` (`["1.000 HBD", …]`)?, `owner`?, `active`?, `posting`? (a key `STM…` or an authority), `memoKey`? | makes an account at once; what is left out is derived from the seed; gives `name` and `keys` |
 //! | `control.set_authority` | `name`, `role` (`owner`, `active`, `posting`), `authority` (a key or an authority) | changes who may sign |
@@ -26,7 +26,8 @@
 //!
 //! A `lie` is one of `{"kind": "inventTransfer", "block", "from", "to", "amount", "memo"}`, `{"kind": "omitTransfers"}`,
 //! `{"kind": "inflateTransfers"}` (ten times), `{"kind": "everythingIsFinal"}`, `{"kind": "headAhead", "blocks"}`,
-//! `{"kind": "keys", "key"}` (every active authority is this key), `{"kind": "swallowBroadcasts"}`. Block ids stay true.
+//! `{"kind": "keys", "key"}` (every active authority is this key), `{"kind": "swallowBroadcasts"}`,
+//! `{"kind": "refuseBroadcasts"}` (as expired), `{"kind": "price", "base", "quote"}`. Block ids stay true.
 //!
 //! The changes of `create_account`, `set_authority`, `grant`, `set_rc` and `set_price` need no block, and no fork takes
 //! them back. Faults of nodes and held things are forgotten at a restart; the chain is not.
@@ -42,22 +43,15 @@ use engine::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{failure::Failure, host::Host};
-use crate::ledger::{Lie, Node, Orphans, Pot};
+use super::{
+    failure::Failure,
+    faults::{faults_json, heal, node},
+    host::Host,
+};
+use crate::ledger::{Orphans, Pot};
 
 /// More blocks than this at once are a mistake.
 const MAX_BLOCKS: u32 = 100_000;
-
-/// What is wrong with a node on the network, beside what it shows ([`Node`]).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Faults {
-    pub(super) node: Node,
-    pub(super) disconnected: bool,
-    pub(super) drop_broadcast_replies: u32,
-    pub(super) delay: Duration,
-    pub(super) http_status: Option<u16>,
-    pub(super) garbage: bool,
-}
 
 /// Answers one call.
 pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Value, Failure> {
@@ -84,8 +78,8 @@ pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Valu
             Ok(json!({ "forgotten": host.chain.forget_mempool() }))
         }
         "control.fork" => fork(host, read(params)?),
-        "control.node" => node(host, read(params)?),
-        "control.heal" => heal(host, &read(params)?),
+        "control.node" => node(host, params),
+        "control.heal" => heal(host, params),
         "control.create_account" => create_account(host, &read(params)?),
         "control.set_authority" => set_authority(host, &read(params)?),
         "control.grant" => grant(host, &read(params)?),
@@ -96,12 +90,12 @@ pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Valu
     }
 }
 
-fn read<T: DeserializeOwned>(params: &Value) -> Result<T, Failure> {
+pub(super) fn read<T: DeserializeOwned>(params: &Value) -> Result<T, Failure> {
     let params = if params.as_array().is_some_and(Vec::is_empty) { &json!({}) } else { params };
     T::deserialize(params).map_err(|error| Failure::params(&error.to_string()))
 }
 
-fn wrong(what: &str) -> Failure {
+pub(super) fn wrong(what: &str) -> Failure {
     Failure::params(what)
 }
 
@@ -121,7 +115,7 @@ struct Lag {
     blocks: u32,
 }
 
-fn status(host: &Host) -> Value {
+pub(super) fn status(host: &Host) -> Value {
     let chain = &host.chain;
     json!({
         "head": {
@@ -140,7 +134,7 @@ fn status(host: &Host) -> Value {
     })
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -281,111 +275,6 @@ fn fork(host: &mut Host, params: Fork) -> Result<Value, Failure> {
     }))
 }
 
-/// Tells a member that is null from one that is not there.
-fn given<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::<T>::deserialize(deserializer).map(Some)
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct NodeFaults {
-    #[serde(default)]
-    node: usize,
-    lag_blocks: Option<u32>,
-    disconnected: Option<bool>,
-    drop_broadcast_replies: Option<u32>,
-    delay_ms: Option<u64>,
-    #[serde(default, deserialize_with = "given")]
-    http_status: Option<Option<u16>>,
-    garbage: Option<bool>,
-    #[serde(default, deserialize_with = "given")]
-    lie: Option<Option<LieParams>>,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "kind", deny_unknown_fields, rename_all = "camelCase")]
-enum LieParams {
-    InventTransfer { block: u32, from: String, to: String, amount: String, memo: String },
-    OmitTransfers,
-    InflateTransfers,
-    EverythingIsFinal,
-    HeadAhead { blocks: u32 },
-    Keys { key: String },
-    SwallowBroadcasts,
-}
-
-fn node(host: &mut Host, params: NodeFaults) -> Result<Value, Failure> {
-    let lie = params.lie.map(|lie| lie.map(read_lie).transpose()).transpose()?;
-    if let Some(Some(status)) = params.http_status
-        && !(200..600).contains(&status)
-    {
-        return Err(wrong("httpStatus must be a status of HTTP"));
-    }
-    let faults = host.nodes.get_mut(params.node).ok_or_else(|| wrong("there is no such node"))?;
-    faults.node.lag_blocks = params.lag_blocks.unwrap_or(faults.node.lag_blocks);
-    faults.node.lie = lie.unwrap_or_else(|| faults.node.lie.take());
-    faults.disconnected = params.disconnected.unwrap_or(faults.disconnected);
-    faults.drop_broadcast_replies = params.drop_broadcast_replies.unwrap_or(faults.drop_broadcast_replies);
-    faults.delay = params.delay_ms.map_or(faults.delay, Duration::from_millis);
-    faults.http_status = params.http_status.unwrap_or(faults.http_status);
-    faults.garbage = params.garbage.unwrap_or(faults.garbage);
-    Ok(faults_json(faults))
-}
-
-fn read_lie(params: LieParams) -> Result<Lie, Failure> {
-    Ok(match params {
-        LieParams::InventTransfer { block, from, to, amount, memo } => {
-            Lie::InventTransfer { block, from: name(&from)?, to: name(&to)?, money: money(&amount)?, memo }
-        }
-        LieParams::OmitTransfers => Lie::OmitTransfers,
-        LieParams::InflateTransfers => Lie::InflateTransfers,
-        LieParams::EverythingIsFinal => Lie::EverythingIsFinal,
-        LieParams::HeadAhead { blocks } => Lie::HeadAhead { blocks },
-        LieParams::Keys { key } => Lie::Keys { key: public(&key)? },
-        LieParams::SwallowBroadcasts => Lie::SwallowBroadcasts,
-    })
-}
-
-fn faults_json(faults: &Faults) -> Value {
-    let lie = faults.node.lie.as_ref().map(|lie| match lie {
-        Lie::InventTransfer { block, from, to, money, memo } => json!({
-            "kind": "inventTransfer", "block": block, "from": from.as_str(), "to": to.as_str(),
-            "amount": money.to_string(), "memo": memo,
-        }),
-        Lie::OmitTransfers => json!({ "kind": "omitTransfers" }),
-        Lie::InflateTransfers => json!({ "kind": "inflateTransfers" }),
-        Lie::EverythingIsFinal => json!({ "kind": "everythingIsFinal" }),
-        Lie::HeadAhead { blocks } => json!({ "kind": "headAhead", "blocks": blocks }),
-        Lie::Keys { key } => json!({ "kind": "keys", "key": key.to_string() }),
-        Lie::SwallowBroadcasts => json!({ "kind": "swallowBroadcasts" }),
-    });
-    json!({
-        "lagBlocks": faults.node.lag_blocks,
-        "disconnected": faults.disconnected,
-        "dropBroadcastReplies": faults.drop_broadcast_replies,
-        "delayMs": millis(faults.delay),
-        "httpStatus": faults.http_status,
-        "garbage": faults.garbage,
-        "lie": lie,
-    })
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Heal {
-    node: Option<usize>,
-}
-
-fn heal(host: &mut Host, params: &Heal) -> Result<Value, Failure> {
-    match params.node {
-        None => host.nodes.fill(Faults::default()),
-        Some(node) => *host.nodes.get_mut(node).ok_or_else(|| wrong("there is no such node"))? = Faults::default(),
-    }
-    Ok(status(host))
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct CreateAccount {
@@ -488,10 +377,7 @@ struct SetPrice {
 }
 
 fn set_price(host: &mut Host, params: &SetPrice) -> Result<Value, Failure> {
-    use engine::money::Currency::{Hbd, Hive};
-    let (base, quote) = (money(&params.base)?, money(&params.quote)?);
-    let price = HivePrice::new(base.units, quote.units).filter(|_| (base.currency, quote.currency) == (Hbd, Hive));
-    host.chain.set_price(price.ok_or_else(|| wrong("base is HBD, quote is HIVE, neither is zero"))?);
+    host.chain.set_price(price(&params.base, &params.quote)?);
     Ok(json!({ "base": params.base, "quote": params.quote }))
 }
 
@@ -524,15 +410,22 @@ fn transfer(host: &mut Host, params: &TransferParams) -> Result<Value, Failure> 
     Ok(json!({ "id": id.to_string() }))
 }
 
-fn name(text: &str) -> Result<AccountName, Failure> {
+pub(super) fn price(base: &str, quote: &str) -> Result<HivePrice, Failure> {
+    use engine::money::Currency::{Hbd, Hive};
+    let (base, quote) = (money(base)?, money(quote)?);
+    let price = HivePrice::new(base.units, quote.units).filter(|_| (base.currency, quote.currency) == (Hbd, Hive));
+    price.ok_or_else(|| wrong("base is HBD, quote is HIVE, neither is zero"))
+}
+
+pub(super) fn name(text: &str) -> Result<AccountName, Failure> {
     AccountName::parse(text).map_err(|error| wrong(&format!("the account name `{text}` {error}")))
 }
 
-fn money(text: &str) -> Result<Money, Failure> {
+pub(super) fn money(text: &str) -> Result<Money, Failure> {
     Money::parse_ledger(text).map_err(|error| wrong(&format!("the amount `{text}` {error}")))
 }
 
-fn public(text: &str) -> Result<PublicKey, Failure> {
+pub(super) fn public(text: &str) -> Result<PublicKey, Failure> {
     PublicKey::parse(text).map_err(|error| wrong(&format!("the key {error}")))
 }
 

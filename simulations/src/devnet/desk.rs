@@ -75,6 +75,12 @@ impl Desk<'_> {
                 &format!("Could not find API {method}"),
             ));
         };
+        if self.host.nodes[self.node].lacks_apis.iter().any(|lacking| lacking == api) {
+            return Err(Failure::method(
+                "api_itr != data._registered_apis.end()",
+                &format!("Could not find API {api}"),
+            ));
+        }
         match (api, name) {
             ("condenser_api", "get_dynamic_global_properties") => Ok(self.properties(Shape::Condenser)),
             ("database_api", "get_dynamic_global_properties") => Ok(self.properties(Shape::Nai)),

@@ -85,7 +85,7 @@ impl Desk<'_> {
     }
 
     pub(super) fn price(&self, shape: Shape) -> Value {
-        let price = self.host.chain.price();
+        let price = self.view().price();
         let units = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
         json!({
             "base": shape.amount(Asset { units: units(price.base_hbd_units), symbol: Symbol::Hbd }),

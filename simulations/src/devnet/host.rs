@@ -13,8 +13,9 @@ use tracing::{error, info};
 
 use super::{
     Clock, Options,
-    control::{self, Faults},
+    control,
     failure::Failure,
+    faults::Faults,
     journal::{Journal, JournalError},
     rpc,
 };
@@ -33,7 +34,7 @@ pub(super) enum Request {
 /// What goes back.
 pub(super) enum Answer {
     /// A body, after a delay.
-    Reply { status: u16, body: Vec<u8>, delay: Duration },
+    Reply { status: u16, body: Vec<u8>, delay: Duration, retry_after: Option<u64> },
     /// Nothing: the connection is closed.
     HangUp,
 }
@@ -117,7 +118,7 @@ impl Host {
             }
             Request::ControlBody { body, reply } => {
                 let body = rpc::answer(&body, |method, params| control::call(self, method, params));
-                self.save() && told(reply.send(Answer::Reply { status: 200, body, delay: Duration::ZERO }))
+                self.save() && told(reply.send(Answer::Reply { status: 200, body, delay: Duration::ZERO, retry_after: None }))
             }
             Request::Control { method, params, reply } => {
                 let result = control::call(self, &method, &params);

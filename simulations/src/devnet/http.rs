@@ -110,11 +110,15 @@ async fn post(
     requests.send(request).await.map_err(|_| HungUp)?;
     match answer.await.map_err(|_| HungUp)? {
         Answer::HangUp => Err(HungUp),
-        Answer::Reply { status, body, delay } => {
+        Answer::Reply { status, body, delay, retry_after } => {
             if !delay.is_zero() {
                 sleep(delay).await;
             }
-            Ok(plain(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), body))
+            let mut response = plain(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), body);
+            if let Some(seconds) = retry_after {
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            }
+            Ok(response)
         }
     }
 }

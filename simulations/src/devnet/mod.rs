@@ -25,6 +25,7 @@ mod blocks;
 pub mod control;
 mod desk;
 mod failure;
+mod faults;
 mod globals;
 mod host;
 mod http;

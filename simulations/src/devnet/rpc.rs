@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    control::Faults,
     desk::Desk,
     failure::Failure,
+    faults::Faults,
     host::{Answer, Host},
 };
 
@@ -17,7 +17,7 @@ pub(super) fn answer_node(host: &mut Host, node: usize, body: &[u8]) -> Answer {
     }
     if let Some(status) = faults.http_status {
         let body = json!({ "error": format!("the node answers {status}") }).to_string().into_bytes();
-        return Answer::Reply { status, body, delay: faults.delay };
+        return Answer::Reply { status, body, delay: faults.delay, retry_after: faults.retry_after_seconds };
     }
     let mut broadcasts = 0;
     let mut answered = answer(body, |method, params| {
@@ -30,7 +30,7 @@ pub(super) fn answer_node(host: &mut Host, node: usize, body: &[u8]) -> Answer {
     if faults.garbage {
         answered.truncate(answered.len() / 2);
     }
-    Answer::Reply { status: 200, body: answered, delay: faults.delay }
+    Answer::Reply { status: 200, body: answered, delay: faults.delay, retry_after: None }
 }
 
 impl Faults {

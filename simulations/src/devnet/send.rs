@@ -21,6 +21,9 @@ impl Desk<'_> {
                 return Err(Refused::StaleHead { seconds }.into());
             }
         }
+        if self.view().refuses_broadcasts() {
+            return Err(Refused::Expired.into());
+        }
         if !self.view().swallows_broadcasts() {
             self.host.chain.broadcast(transaction)?;
         }

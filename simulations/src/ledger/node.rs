@@ -6,7 +6,7 @@ use engine::{
     account::AccountName,
     hive::{Asset, Authority, Operation, Pack, PrivateKey, Transaction, Transfer},
     ledger::BlockId,
-    money::Money,
+    money::{HivePrice, Money},
     time::Timestamp,
 };
 
@@ -21,6 +21,8 @@ use super::{
 pub struct Node {
     /// How many blocks it is behind.
     pub lag_blocks: u32,
+    /// The block at which it has stopped.
+    pub frozen_at: Option<u32>,
     /// What it says that is not so.
     pub lie: Option<Lie>,
 }
@@ -59,6 +61,13 @@ pub enum Lie {
     },
     /// Broadcasts are accepted and thrown away.
     SwallowBroadcasts,
+    /// Broadcasts are refused as expired.
+    RefuseBroadcasts,
+    /// HIVE has this price.
+    Price {
+        /// The price.
+        price: HivePrice,
+    },
 }
 
 /// The chain as one node shows it.
@@ -166,9 +175,26 @@ impl<'a> View<'a> {
         matches!(self.node.lie, Some(Lie::SwallowBroadcasts))
     }
 
-    /// The newest block it has.
-    fn last(&self) -> u32 {
-        self.chain.head().number().saturating_sub(self.node.lag_blocks)
+    /// Says whether a broadcast is refused though the chain would take it.
+    #[must_use]
+    pub const fn refuses_broadcasts(&self) -> bool {
+        matches!(self.node.lie, Some(Lie::RefuseBroadcasts))
+    }
+
+    /// Returns the price of HIVE as it shows it.
+    #[must_use]
+    pub fn price(&self) -> HivePrice {
+        match self.node.lie {
+            Some(Lie::Price { price }) => price,
+            _ => self.chain.price(),
+        }
+    }
+
+    /// Returns the newest block it has.
+    #[must_use]
+    pub fn last(&self) -> u32 {
+        let newest = self.chain.head().number().saturating_sub(self.node.lag_blocks);
+        self.node.frozen_at.map_or(newest, |frozen| newest.min(frozen))
     }
 }
 

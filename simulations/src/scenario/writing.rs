@@ -148,6 +148,12 @@ fn write_trouble(trouble: &Trouble) -> String {
         Trouble::NodeLag { node, blocks, for_ms } => {
             format!("who = \"node {node}\", does = \"lag\", blocks = {blocks}, {}", lasting(for_ms))
         }
+        Trouble::NodeSlow { node, delay_ms, for_ms } => {
+            format!("who = \"node {node}\", does = \"answer late\", by = {:?}, {}", show(*delay_ms), lasting(for_ms))
+        }
+        Trouble::NodeFreeze { node, for_ms } => {
+            format!("who = \"node {node}\", does = \"freeze\", {}", lasting(for_ms))
+        }
         Trouble::NodeLie { node, lie, for_ms } => {
             let word = Lying::ALL.iter().find(|(known, _)| known == lie).map_or("omits", |(_, word)| word);
             format!("who = \"node {node}\", does = \"lie\", lie = {word:?}, {}", lasting(for_ms))

@@ -217,6 +217,10 @@ fn said(trouble: &Trouble) -> String {
         Trouble::NodeLag { node, blocks, for_ms } => {
             format!("node {node} falls {blocks} blocks behind for {}", time(*for_ms))
         }
+        Trouble::NodeSlow { node, delay_ms, for_ms } => {
+            format!("node {node} answers {} late for {}", time(*delay_ms), time(*for_ms))
+        }
+        Trouble::NodeFreeze { node, for_ms } => format!("node {node} freezes for {}", time(*for_ms)),
         Trouble::NodeLie { node, lie, for_ms } => {
             let word = Lying::ALL.iter().find(|(known, _)| known == lie).map_or("", |(_, word)| *word);
             format!("node {node} lies for {}: it {word}", time(*for_ms))
@@ -247,6 +251,8 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::PanicAt(_) => (Lane::Process, Fault::ActorPanic.word()),
         Trouble::NodeDown { .. } => (Lane::Ledger, Fault::NodeDown.word()),
         Trouble::NodeLag { .. } => (Lane::Ledger, Fault::NodeLag.word()),
+        Trouble::NodeSlow { .. } => (Lane::Ledger, Fault::NodeSlow.word()),
+        Trouble::NodeFreeze { .. } => (Lane::Ledger, Fault::NodeFreeze.word()),
         Trouble::NodeLie { .. } => (Lane::Ledger, Fault::NodeLie.word()),
         Trouble::Fork { .. } => (Lane::Ledger, "ledger.fork_wanted"),
         Trouble::HoldFinality { .. } => (Lane::Ledger, Fault::FinalityHeld.word()),

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use actors::{
     environment::{Clock as _, Node},
-    hive_rpc::HiveRpc,
+    hive_rpc::{HiveRpc, http_date},
     system::SystemClock,
 };
 use engine::{hive::ChainId, ledger::Block, time::Timestamp};
@@ -185,7 +185,7 @@ async fn date_of(url: &str, timeout: Duration) -> Option<(Timestamp, Timestamp)>
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "database_api.get_version", "params": {}});
     let answer = client(timeout)?.post(url).json(&body).send().await.ok()?;
     let date = answer.headers().get(http::header::DATE)?.to_str().ok()?;
-    Some((clock::http_date(date)?, SystemClock.now()))
+    Some((http_date(date)?, SystemClock.now()))
 }
 
 fn client(timeout: Duration) -> Option<reqwest::Client> {

@@ -23,8 +23,9 @@ struct NodesPage<'v> {
 
 struct Row {
     name: String,
-    word: &'static str,
+    word: String,
     shade: &'static str,
+    head: String,
     failures: u32,
     answered: String,
     rests: String,
@@ -32,15 +33,16 @@ struct Row {
 
 impl Row {
     fn of(node: &v1::LedgerNode) -> Self {
-        let (word, shade) = match (node.answered_at_ms, node.failures) {
-            (_, 1..) => ("failing", "bad"),
-            (Some(_), 0) => ("answers", "completed"),
-            (None, 0) => ("not asked yet", ""),
+        let shade = match node.condition.as_str() {
+            "ok" => "completed",
+            "unknown" => "",
+            _ => "bad",
         };
         Self {
             name: node.name.clone(),
-            word,
+            word: node.condition.replace('_', " "),
             shade,
+            head: node.head_block.map(|num| num.to_string()).unwrap_or_default(),
             failures: node.failures,
             answered: node.answered_at_ms.map(minute).unwrap_or_default(),
             rests: node.rests_until_ms.map(minute).unwrap_or_default(),

@@ -13,6 +13,8 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("NotReady", json!({ "anyOf": [ready(&["degraded", "unavailable"]), reference("Error")] }));
     let node = object(&[
         ("name", text()),
+        ("condition", condition()),
+        ("headBlock", nullable(count())),
         ("failures", count()),
         ("answeredAt", nullable(time())),
         ("restsUntil", nullable(time())),
@@ -30,6 +32,11 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("Description", description);
 }
 
+/// The condition of a ledger node, from good to bad.
+fn condition() -> Value {
+    words(&["ok", "unknown", "slow", "stale", "disagreeing", "failing", "rate_limited"])
+}
+
 fn ready(status: &[&str]) -> Value {
     object(&[
         ("status", words(status)),
@@ -38,5 +45,11 @@ fn ready(status: &[&str]) -> Value {
         ("headBlock", count()),
         ("irreversibleBlock", count()),
         ("scannedBlock", count()),
+        ("headAgeSeconds", nullable(count())),
+        ("nodesNeeded", count()),
+        (
+            "nodes",
+            array(object(&[("name", text()), ("condition", condition()), ("headBlock", nullable(count()))])),
+        ),
     ])
 }

@@ -1,0 +1,50 @@
+//! Blocks: as many nodes as must agree are asked at once, the others after a while, on failure or disagreement.
+
+use std::sync::Arc;
+
+use engine::ledger::Block;
+
+use super::{GRACE, Nodes, NodesError, Plan, majority, round::Progress};
+use crate::environment::Node;
+
+/// Whether blocks can still change. Nodes that differ about those that can do not lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// They cannot.
+    Irreversible,
+    /// They can.
+    Reversible,
+}
+
+/// Judges the answers about `count` blocks: the whole range as soon as enough agree on it, a part of it once those that
+/// were asked have nothing more to say.
+pub(super) fn judge(answers: &[(usize, Vec<Block>)], count: usize, progress: Progress) -> Option<Vec<Block>> {
+    let given: Vec<&[Block]> = answers.iter().map(|(_, blocks)| blocks.as_slice()).collect();
+    let agreed = majority::blocks(&given, count, progress.needed);
+    let is_all = agreed.len() == count;
+    let is_some = !agreed.is_empty() && (progress.is_complete || progress.is_late);
+    (is_all || is_some).then_some(agreed)
+}
+
+impl Nodes {
+    /// Returns blocks from `from` on, at most `count`, each given alike by as many nodes as must agree.
+    pub(crate) async fn blocks(&self, from: u32, count: u32, depth: Depth) -> Result<Vec<Block>, NodesError> {
+        let needed = self.shared.needed;
+        let plan = Plan { request: "blocks", first: needed, needed, patience: GRACE };
+        let question = move |node: Arc<dyn Node>| -> futures_util::future::BoxFuture<'static, _> {
+            Box::pin(async move { node.blocks(from, count).await })
+        };
+        let judge = |answers: &[_], progress| judge(answers, count as usize, progress);
+        let asked = self.shared.ask(plan, question, Result::ok, judge).await;
+        if depth == Depth::Irreversible
+            && let Some(agreed) = &asked.decision
+        {
+            for (place, blocks) in &asked.answers {
+                if let Some((block, _)) = agreed.iter().zip(blocks).find(|(ours, theirs)| ours != theirs) {
+                    self.shared.contradicted([*place], &format!("block {}", block.number()));
+                }
+            }
+        }
+        asked.decided(|| format!("block {from}"), needed)
+    }
+}

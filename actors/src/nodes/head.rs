@@ -1,0 +1,130 @@
+//! Where the chain stands: the head that a majority has reached, without waiting for anybody slower.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use engine::ledger::Head;
+use tokio::{sync::mpsc, time::Instant};
+
+use super::{
+    GRACE, Nodes, NodesError, Shared, drive, majority,
+    round::{Progress, Round},
+    uncrashed,
+};
+use crate::environment::{Node, NodeError};
+
+/// The time between two blocks of the chain.
+const BLOCK_INTERVAL: Duration = Duration::from_secs(3);
+
+/// The head that a majority has reached, and where it must be by now: extrapolated by a clock that never jumps.
+#[derive(Debug, Default)]
+pub(crate) struct Expected(Mutex<Option<(u32, Instant)>>);
+
+impl Expected {
+    /// Notes the head that a majority has reached; it never goes back.
+    fn has_reached(&self, num: u32) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none_or(|(before, _)| num > before) {
+            *known = Some((num, Instant::now()));
+        }
+    }
+
+    /// Returns the head that a majority has reached; 0 before the first.
+    pub(crate) fn reached(&self) -> u32 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).map_or(0, |(num, _)| num)
+    }
+
+    /// Returns for how long the head did not rise; none before the first.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).map(|(_, at)| at.elapsed())
+    }
+
+    /// Returns where the head is by now if a block is made every three seconds; none before the first.
+    fn by_now(&self) -> Option<u32> {
+        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.map(|(num, at)| {
+            let blocks = at.elapsed().as_millis() / BLOCK_INTERVAL.as_millis();
+            num.saturating_add(u32::try_from(blocks).unwrap_or(u32::MAX))
+        })
+    }
+}
+
+/// Says whether the heads of a round are enough: `needed` fresh ones, or whatever a majority says once slower nodes are
+/// no longer waited for.
+pub(crate) fn is_enough(heads: &[u32], expected: Option<u32>, progress: Progress) -> bool {
+    if heads.len() < progress.needed {
+        return false;
+    }
+    let fresh = expected.map_or(0, |expected| heads.iter().filter(|num| majority::is_fresh(**num, expected)).count());
+    fresh >= progress.needed || progress.may_end()
+}
+
+impl Nodes {
+    /// Returns where the chain stands. All nodes are asked at once; the first majority of fresh heads is enough.
+    ///
+    /// A head is a lower bound that does not expire: what a slow node reported earlier counts until it reports more.
+    pub(crate) async fn head(&self) -> Result<Head, NodesError> {
+        let nodes = self.shared.slots.len();
+        let mut heads = self.heads.lock().await;
+        // Answers to earlier rounds are known by now, and prove nothing about the speed of this one.
+        while heads.answers.try_recv().is_ok() {}
+        let mut round = Round::new(nodes, nodes, self.shared.needed);
+        let mut last = None;
+        for (place, slot) in self.shared.slots.iter().enumerate() {
+            if slot.rests() {
+                round.answered(place, None);
+            } else if slot.begins_head() {
+                let (shared, sender) = (Arc::clone(&self.shared), heads.sender.clone());
+                tokio::spawn(async move {
+                    let answer = uncrashed(shared.ask_head(place)).await;
+                    let _ = sender.send((place, answer));
+                });
+            }
+        }
+        let judge = |heads: &[(usize, Head)], progress| {
+            let nums: Vec<u32> = heads.iter().map(|(_, head)| head.block_id.number()).collect();
+            is_enough(&nums, self.shared.expected.by_now(), progress).then_some(())
+        };
+        let decided = drive(&mut round, &mut heads.answers, GRACE, |_| {}, judge, |place, answer| {
+            answer.inspect_err(|error| last = Some(self.shared.says(place, error))).ok()
+        });
+        let decided = decided.await;
+        self.shared.show();
+        match decided.and_then(|()| self.shared.known_head()) {
+            Some(head) => Ok(head),
+            None => Err(NodesError::Unavailable(last.unwrap_or_else(|| "too few nodes answer".to_owned()))),
+        }
+    }
+}
+
+/// The way by which the answers about heads come in; those that are too late for one round wait here for the next.
+pub(super) struct Heads {
+    sender: mpsc::UnboundedSender<(usize, Result<Head, NodeError>)>,
+    answers: mpsc::UnboundedReceiver<(usize, Result<Head, NodeError>)>,
+}
+
+impl Default for Heads {
+    fn default() -> Self {
+        let (sender, answers) = mpsc::unbounded_channel();
+        Self { sender, answers }
+    }
+}
+
+impl Shared {
+    async fn ask_head(&self, place: usize) -> Result<Head, NodeError> {
+        let answer = self.ask_one(place, "head", &|node: Arc<dyn Node>| Box::pin(async move { node.head().await })).await;
+        self.slots[place].ended_head(&answer);
+        if let Some(head) = self.known_head() {
+            self.expected.has_reached(head.block_id.number());
+        }
+        answer
+    }
+
+    /// Returns where the chain stands by everything that is known.
+    fn known_head(&self) -> Option<Head> {
+        let heads: Vec<Head> = self.slots.iter().filter_map(|slot| slot.head()).collect();
+        majority::head(&heads, self.needed)
+    }
+}

@@ -1,0 +1,179 @@
+//! Lookups: accounts, transactions, the price of HIVE and account histories, each as a majority gives it.
+
+use std::{sync::Arc, time::Duration};
+
+use engine::{
+    account::AccountName,
+    ledger::{Transfer, TxId},
+    money::{Currency, HivePrice},
+    time::Timestamp,
+};
+use futures_util::future::BoxFuture;
+
+use super::{Nodes, NodesError, Plan, majority, round::Progress};
+use crate::environment::{Account, Node, NodeError, TxStatus};
+
+/// How far behind the head of its node an account's history may be.
+const HISTORY_SETTLES: Duration = Duration::from_secs(120);
+/// How long the other nodes are spared while the first read a history: nobody waits for it.
+const HISTORY_PATIENCE: Duration = Duration::from_secs(5);
+/// The API that keeps histories and virtual operations; many nodes do without it.
+pub(super) const HISTORY_API: &str = "account_history_api";
+/// The API that knows the state of a transaction; some nodes do without it.
+pub(super) const TRANSACTION_API: &str = "transaction_status_api";
+
+/// What entries of histories are told apart by: nodes count an operation's place in ways of their own.
+fn identity(transfer: &Transfer) -> (TxId, u64, Currency, &str, &str) {
+    let Transfer { tx_id, money, from, to, .. } = transfer;
+    (*tx_id, money.units, money.currency, from.as_str(), to.as_str())
+}
+
+/// Judges what nodes say of accounts: as soon as a majority agrees on everything, or on the authorities once slower
+/// nodes are no longer waited for.
+pub(super) fn judge_accounts(
+    names: &[AccountName],
+    answers: &[(usize, Vec<Account>)],
+    progress: Progress,
+) -> Option<Vec<Account>> {
+    let given: Vec<&[Account]> = answers.iter().map(|(_, accounts)| accounts.as_slice()).collect();
+    let accounts = majority::accounts(names, &given, progress.needed)?;
+    (accounts.is_settled || progress.may_end()).then_some(accounts.found)
+}
+
+/// Judges what nodes know of a transaction: its place in the chain, or that it will never have one, as soon as a majority
+/// agrees; anything else once slower nodes are no longer waited for.
+pub(super) fn judge_transaction(answers: &[(usize, TxStatus)], progress: Progress) -> Option<TxStatus> {
+    let given: Vec<TxStatus> = answers.iter().map(|(_, status)| *status).collect();
+    let status = majority::transaction(&given, progress.needed)?;
+    let is_definite = matches!(
+        status,
+        TxStatus::InIrreversibleBlock(_) | TxStatus::InReversibleBlock(_) | TxStatus::ExpiredIrreversible
+    );
+    (is_definite || progress.may_end()).then_some(status)
+}
+
+impl Nodes {
+    /// Returns an account, if it exists.
+    pub(crate) async fn account(&self, name: &AccountName) -> Result<Option<Account>, NodesError> {
+        Ok(self.accounts(vec![*name]).await?.pop())
+    }
+
+    /// Returns those of the accounts that exist. A majority agrees on each authority; balances are for orientation.
+    pub(crate) async fn accounts(&self, names: Vec<AccountName>) -> Result<Vec<Account>, NodesError> {
+        let wanted = names.clone();
+        let question = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
+            let wanted = wanted.clone();
+            Box::pin(async move { node.accounts(wanted).await })
+        };
+        let plan = self.to_all("accounts");
+        let judge = |answers: &[_], progress| judge_accounts(&names, answers, progress);
+        let asked = self.shared.ask(plan, question, Result::ok, judge).await;
+        if let Some(decided) = &asked.decision {
+            let active = |accounts: &[Account], name: &AccountName| {
+                accounts.iter().find(|account| account.name == *name).map(|account| account.active.clone())
+            };
+            for (place, given) in &asked.answers {
+                if let Some(name) = names.iter().find(|name| active(given, name) != active(decided, name)) {
+                    self.shared.contradicted([*place], &format!("the keys of {name}"));
+                }
+            }
+        }
+        asked.decided(|| "an account's authority".to_owned(), plan.needed)
+    }
+
+    /// Returns what a majority knows of a transaction; that it may be under way takes a single node.
+    pub(crate) async fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Result<TxStatus, NodesError> {
+        let question = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
+            Box::pin(async move { node.find_transaction(tx_id, expiration).await })
+        };
+        let plan = self.to_all(TRANSACTION_API);
+        let asked = self.shared.ask(plan, question, Result::ok, judge_transaction).await;
+        asked.decided(|| format!("transaction {tx_id}"), plan.needed)
+    }
+
+    /// Returns the witnesses' price of HIVE as a majority gives it within two percent; none on a chain without feeds.
+    pub(crate) async fn price(&self) -> Result<Option<HivePrice>, NodesError> {
+        let question =
+            |node: Arc<dyn Node>| -> BoxFuture<'static, _> { Box::pin(async move { node.price().await }) };
+        let plan = self.to_all("price");
+        let judge = |answers: &[(usize, Option<HivePrice>)], progress: Progress| {
+            let given: Vec<_> = answers.iter().map(|(_, price)| *price).collect();
+            majority::price(&given, progress.needed)
+        };
+        let asked = self.shared.ask(plan, question, Result::ok, judge).await;
+        if let Some(decided) = asked.decision {
+            let differs = |price: &Option<HivePrice>| majority::price(&[*price, decided], 2).is_none();
+            let places = asked.answers.iter().filter(|(_, price)| differs(price)).map(|(place, _)| *place);
+            self.shared.contradicted(places, "the price of HIVE");
+        }
+        asked.decided(|| "the price of HIVE".to_owned(), plan.needed)
+    }
+
+    /// Returns how a question about account history is put: the nodes that do not keep it are absent.
+    fn of_history(&self, patience: Duration) -> Plan {
+        let configured = self.shared.slots.len();
+        let lacking = self.shared.slots.iter().filter(|slot| slot.lacks(HISTORY_API)).count();
+        let needed = majority::needed_of_history(configured, lacking, self.shared.at_least);
+        Plan { request: HISTORY_API, first: needed, needed, patience }
+    }
+
+    /// Returns what was paid by itself in an irreversible block, as enough nodes give it alike; none while too few have
+    /// the block.
+    pub(crate) async fn virtual_transfers(&self, block_num: u32) -> Result<Option<Vec<Transfer>>, NodesError> {
+        let question = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
+            Box::pin(async move { node.virtual_transfers(block_num).await })
+        };
+        let plan = self.of_history(super::GRACE);
+        let judge = |answers: &[(usize, Option<Vec<Transfer>>)], progress: Progress| {
+            let given: Vec<Vec<Transfer>> = answers.iter().filter_map(|(_, transfers)| transfers.clone()).collect();
+            majority::agreed(&given, progress.needed).cloned()
+        };
+        let read = |answer: Result<Option<Vec<Transfer>>, NodeError>| match answer {
+            Ok(None) if engine::mutant!("unknown-block-is-empty") => Some(Some(Vec::new())),
+            answer => answer.ok(),
+        };
+        let asked = self.shared.ask(plan, question, read, judge).await;
+        if let Some(decided) = &asked.decision {
+            let differs = |given: &Option<Vec<Transfer>>| given.as_ref().is_some_and(|given| given != decided);
+            let places = asked.answers.iter().filter(|(_, given)| differs(given)).map(|(place, _)| *place);
+            self.shared.contradicted(places, &format!("the virtual operations of block {block_num}"));
+        }
+        let is_behind = asked.answers.iter().any(|(_, given)| given.is_none());
+        let have_it = asked.answers.iter().filter(|(_, given)| given.is_some()).count();
+        if asked.decision.is_none() && is_behind && have_it < plan.needed {
+            return Ok(None);
+        }
+        asked.decided(|| format!("the virtual operations of block {block_num}"), plan.needed).map(Some)
+    }
+
+    /// Returns an account's history as enough nodes give it alike that are past the span's end.
+    pub(crate) async fn history(
+        &self,
+        account: &AccountName,
+        span: (Timestamp, Timestamp),
+    ) -> Result<Vec<Transfer>, NodesError> {
+        let account = *account;
+        let question = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
+            Box::pin(async move {
+                let head = node.head().await?;
+                // What is older than this is irreversible long since.
+                if head.time < span.1 + HISTORY_SETTLES {
+                    return Ok(None);
+                }
+                let mut transfers = node.history(account, span).await?;
+                transfers.sort_by(|a, b| identity(a).cmp(&identity(b)));
+                Ok(Some(transfers))
+            })
+        };
+        let plan = self.of_history(HISTORY_PATIENCE);
+        let judge = |answers: &[(usize, Vec<Transfer>)], progress: Progress| {
+            let same = |a: &[Transfer], b: &[Transfer]| a.iter().map(identity).eq(b.iter().map(identity));
+            let like = |given: &[Transfer]| answers.iter().filter(|(_, other)| same(other, given)).count();
+            let agreed = answers.iter().find(|(_, given)| like(given) >= progress.needed);
+            agreed.map(|(_, given)| given.clone())
+        };
+        let read = |answer: Result<Option<Vec<Transfer>>, NodeError>| answer.ok().flatten();
+        let asked = self.shared.ask(plan, question, read, judge).await;
+        asked.decided(|| format!("the history of {account}"), plan.needed)
+    }
+}

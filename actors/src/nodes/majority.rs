@@ -1,0 +1,228 @@
+//! What a set of answers decides: pure functions of the answers, without network, clock or order of nodes.
+//!
+//! A value is believed when [`needed`] of the configured nodes give it. A node that is absent (slow, failing, rate
+//! limited, without the API) is no vote for anything.
+
+use std::collections::BTreeMap;
+
+use engine::{
+    account::AccountName,
+    ledger::{Block, BlockId, Head},
+    money::{HivePrice, Money},
+    mutant,
+};
+
+use crate::environment::{Account, NodeError, TxStatus};
+
+/// How many blocks a head may be behind the highest head that a majority has reached and still be fresh.
+pub(crate) const FRESH_BLOCKS: u32 = 5;
+/// How far apart prices may be that count as the same, in percent.
+const PRICE_SPREAD_PERCENT: u128 = 2;
+
+/// Returns how many of the configured nodes decide: a majority, or more where the settings ask for more.
+pub(crate) fn needed(configured: usize, at_least: usize) -> usize {
+    if mutant!("one-node-is-enough") {
+        return 1;
+    }
+    let majority = configured / 2 + 1;
+    majority.max(at_least)
+}
+
+/// Returns how many nodes decide a question about account history, which many nodes do not keep: a majority of those
+/// that may keep it, and never one alone of several.
+pub(crate) fn needed_of_history(configured: usize, lacking: usize, at_least: usize) -> usize {
+    let eligible = configured.saturating_sub(lacking);
+    needed(eligible, at_least).max(configured.min(2))
+}
+
+/// Returns the value that at least `needed` of the answers give.
+pub(crate) fn agreed<T: PartialEq>(answers: &[T], needed: usize) -> Option<&T> {
+    answers.iter().find(|value| answers.iter().filter(|other| other == value).count() >= needed)
+}
+
+/// Returns the highest value that at least `needed` of the answers have reached.
+pub(crate) fn reached<T: Ord + Copy>(values: impl IntoIterator<Item = T>, needed: usize) -> Option<T> {
+    let mut values: Vec<T> = values.into_iter().collect();
+    values.sort_unstable_by(|a, b| b.cmp(a));
+    let at = if mutant!("loudest-finality") { 0 } else { needed.checked_sub(1)? };
+    (values.len() >= needed).then(|| values[at])
+}
+
+/// Says whether a head is fresh, compared with the highest head that a majority has reached.
+pub(crate) const fn is_fresh(head_num: u32, reached: u32) -> bool {
+    head_num.saturating_add(FRESH_BLOCKS) >= reached
+}
+
+/// Returns where the chain stands: number, time and finality, each as at least `needed` nodes have reached it.
+pub(crate) fn head(heads: &[Head], needed: usize) -> Option<Head> {
+    let number = reached(heads.iter().map(|head| head.block_id.number()), needed)?;
+    let time = reached(heads.iter().map(|head| head.time), needed)?;
+    let irreversible_num = reached(heads.iter().map(|head| head.irreversible_num), needed)?;
+    let ids: Vec<BlockId> = heads.iter().map(|head| head.block_id).filter(|id| id.number() == number).collect();
+    let most = ids.iter().max_by_key(|id| ids.iter().filter(|other| other == id).count());
+    Some(Head { block_id: *most?, time, irreversible_num })
+}
+
+/// Returns the longest start of a range of blocks that at least `needed` answers give alike.
+pub(crate) fn blocks(answers: &[&[Block]], count: usize, needed: usize) -> Vec<Block> {
+    let mut agreed_on = Vec::new();
+    for at in 0..count {
+        let given: Vec<&Block> = answers.iter().filter_map(|blocks| blocks.get(at)).collect();
+        match agreed(&given, needed) {
+            Some(block) => agreed_on.push((*block).clone()),
+            None => break,
+        }
+    }
+    agreed_on
+}
+
+/// What the nodes say of some accounts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Accounts {
+    /// Those that exist.
+    pub(crate) found: Vec<Account>,
+    /// Whether every answer gave the same balances.
+    pub(crate) is_settled: bool,
+}
+
+/// Returns the accounts that exist, once at least `needed` answers agree on the existence and the active authority of
+/// each. Balances change with every block: each is the highest that `needed` answers reach, or the highest given
+/// while no more than `needed` have answered, because only the chain refuses money for good.
+pub(crate) fn accounts(names: &[AccountName], answers: &[&[Account]], needed: usize) -> Option<Accounts> {
+    let (mut found, mut is_settled) = (Vec::new(), true);
+    for name in names {
+        let given: Vec<Option<&Account>> =
+            answers.iter().map(|accounts| accounts.iter().find(|account| account.name == *name)).collect();
+        let authorities: Vec<_> = given.iter().map(|account| account.map(|account| &account.active)).collect();
+        let Some(active) = agreed(&authorities, needed)? else { continue };
+        let alike: Vec<&Account> = given.iter().flatten().filter(|account| account.active == **active).copied().collect();
+        is_settled &= alike.windows(2).all(|pair| pair[0].balances == pair[1].balances);
+        let units = |at: usize| alike.iter().map(move |account| account.balances[at].units);
+        let balance = |at: usize| {
+            let most = if alike.len() > needed { reached(units(at), needed) } else { units(at).max() };
+            Money::new(most.unwrap_or(0), alike[0].balances[at].currency)
+        };
+        found.push(Account { name: *name, active: (*active).clone(), balances: [balance(0), balance(1)] });
+    }
+    Some(Accounts { found, is_settled })
+}
+
+/// Returns what is known of a transaction. A place in the chain, and that it will never have one, take `needed` nodes;
+/// that it may be under way takes a single one.
+pub(crate) fn transaction(answers: &[TxStatus], needed: usize) -> Option<TxStatus> {
+    let mut places: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    for status in answers {
+        match status {
+            TxStatus::InIrreversibleBlock(num) => {
+                let (in_block, irreversible) = places.entry(*num).or_default();
+                (*in_block, *irreversible) = (*in_block + 1, *irreversible + 1);
+            }
+            TxStatus::InReversibleBlock(num) => places.entry(*num).or_default().0 += 1,
+            _ => {}
+        }
+    }
+    if let Some((num, _)) = places.iter().find(|(_, (_, irreversible))| *irreversible >= needed) {
+        return Some(TxStatus::InIrreversibleBlock(*num));
+    }
+    if let Some((num, _)) = places.iter().find(|(_, (in_block, _))| *in_block >= needed) {
+        return Some(TxStatus::InReversibleBlock(*num));
+    }
+    let count = |wanted: fn(&TxStatus) -> bool| answers.iter().filter(|status| wanted(status)).count();
+    if count(|status| matches!(status, TxStatus::ExpiredIrreversible)) >= needed {
+        return Some(TxStatus::ExpiredIrreversible);
+    }
+    if !places.is_empty() || answers.contains(&TxStatus::InMempool) {
+        return Some(TxStatus::InMempool);
+    }
+    if answers.contains(&TxStatus::TooOld) {
+        return Some(TxStatus::TooOld);
+    }
+    (answers.len() >= needed).then_some(TxStatus::Unknown)
+}
+
+/// What a node does with a transaction that is handed to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// It took it, or has it already.
+    Taken,
+    /// It refuses by the rules of the ledger.
+    Refused(NodeError),
+    /// It did not get it.
+    NotSent,
+    /// Nobody knows whether it got it.
+    Lost,
+}
+
+impl Reply {
+    /// Reads a node's answer to a broadcast. A duplicate is one that the node has.
+    pub(crate) fn of(answer: Result<(), NodeError>) -> Self {
+        match answer {
+            Ok(()) => Self::Taken,
+            Err(NodeError::Rpc { message, .. }) if message.contains("Duplicate transaction check failed") => Self::Taken,
+            Err(error) if error.lacks_api() => Self::NotSent,
+            Err(error @ NodeError::Rpc { .. }) if !error.is_the_nodes_fault() => Self::Refused(error),
+            Err(NodeError::Unreachable(_) | NodeError::WrongChain(_) | NodeError::RateLimited { .. }) => Self::NotSent,
+            Err(_) => Self::Lost,
+        }
+    }
+}
+
+/// What became of a broadcast.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Broadcast {
+    /// A majority has it.
+    Accepted,
+    /// A majority refuses it and no node that answered has it.
+    Refused(NodeError),
+    /// Some node has it, or may have it.
+    MayBeOut,
+    /// No node can have it.
+    NotSent,
+}
+
+/// Returns what became of a broadcast by the replies so far.
+pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> Broadcast {
+    let taken = replies.iter().filter(|reply| **reply == Reply::Taken).count();
+    if taken >= needed {
+        return Broadcast::Accepted;
+    }
+    let refusals: Vec<&NodeError> = replies.iter().filter_map(|reply| match reply {
+        Reply::Refused(error) => Some(error),
+        _ => None,
+    }).collect();
+    if mutant!("lost-answer-is-refusal") && replies.contains(&Reply::Lost) {
+        return Broadcast::Refused(NodeError::Timeout);
+    }
+    let is_hasty = mutant!("one-refusal-is-enough") && !refusals.is_empty();
+    if is_hasty || (taken == 0 && refusals.len() >= needed) {
+        let code = |error: &NodeError| match error {
+            NodeError::Rpc { data_code, .. } => *data_code,
+            _ => None,
+        };
+        let like = |error: &NodeError| refusals.iter().filter(|other| code(other) == code(error)).count();
+        // The reason that most give; the first among equals.
+        let most = refusals.iter().rev().max_by_key(|error| like(error)).expect("at least one refusal");
+        return Broadcast::Refused((*most).clone());
+    }
+    if replies.iter().any(|reply| matches!(reply, Reply::Taken | Reply::Lost)) {
+        Broadcast::MayBeOut
+    } else {
+        Broadcast::NotSent
+    }
+}
+
+/// Returns the price that at least `needed` answers give within two percent of each other: the middle one of them.
+pub(crate) fn price(answers: &[Option<HivePrice>], needed: usize) -> Option<Option<HivePrice>> {
+    if answers.iter().filter(|price| price.is_none()).count() >= needed {
+        return Some(None);
+    }
+    let mut prices: Vec<HivePrice> = answers.iter().flatten().copied().collect();
+    let cross = |a: &HivePrice, b: &HivePrice| u128::from(a.base_hbd_units) * u128::from(b.quote_hive_units);
+    prices.sort_by(|a, b| cross(a, b).cmp(&cross(b, a)));
+    let is_close = |window: &&[HivePrice]| {
+        let (low, high) = (&window[0], &window[window.len() - 1]);
+        cross(high, low) * 100 <= cross(low, high) * (100 + PRICE_SPREAD_PERCENT)
+    };
+    let window = prices.windows(needed.max(1)).find(is_close)?;
+    Some(Some(window[(window.len() - 1) / 2]))
+}

@@ -1,0 +1,315 @@
+//! The ledger's nodes together: a majority of the configured nodes decides whatever decides money.
+//!
+//! Every question goes through [`Shared::ask`]: [`round`] says whom to ask and when to wait, [`majority`] what the
+//! answers decide. Nobody waits for a node that is slower than the first majority; what a slow node answers later is
+//! noted in its health.
+
+mod blocks;
+mod broadcast;
+mod head;
+mod health;
+mod lookups;
+mod majority;
+#[cfg(test)]
+mod model_tests;
+mod round;
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use engine::hive::ChainId;
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
+use tokio::{
+    sync::mpsc::{self, UnboundedReceiver},
+    time::{Instant, sleep_until},
+};
+
+use self::{
+    head::{Expected, Heads},
+    health::Slot,
+    round::{Progress, Round, Step},
+};
+use crate::{
+    environment::{Clock, Environment, Identity, Node, NodeError},
+    metrics::Metrics,
+    settings::Settings,
+};
+
+pub(crate) use self::{blocks::Depth, majority::Broadcast};
+pub use self::health::{Condition, NodeState};
+
+/// How long the others are spared while the first answer, and how long slower ones are waited for after a majority.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Why the nodes gave no answer that can be believed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NodesError {
+    /// Too few nodes answer; the last failure is named.
+    #[error("too few ledger nodes answer: {0}")]
+    Unavailable(String),
+    /// Too few nodes have a block that others had.
+    #[error("too few nodes know the virtual operations of block {0}")]
+    Unknown(u32),
+    /// Nodes answered and do not agree.
+    #[error("{answered} nodes answered and no {needed} of them agree on {about}")]
+    Disagree {
+        /// What they were asked for.
+        about: String,
+        /// How many answered.
+        answered: usize,
+        /// How many must agree.
+        needed: usize,
+    },
+}
+
+/// The ledger's nodes.
+pub(crate) struct Nodes {
+    shared: Arc<Shared>,
+    heads: tokio::sync::Mutex<Heads>,
+}
+
+/// What requests under way share with the handle.
+struct Shared {
+    slots: Vec<Slot>,
+    clock: Arc<dyn Clock>,
+    chain_id: ChainId,
+    development: bool,
+    needed: usize,
+    at_least: usize,
+    expected: Expected,
+}
+
+/// What came of a question.
+struct Asked<T, R> {
+    /// The decision, if there is one.
+    decision: Option<R>,
+    /// Each node's place among the configured ones, with its answer.
+    answers: Vec<(usize, T)>,
+    /// What the last node failed with.
+    last: String,
+}
+
+impl<T, R> Asked<T, R> {
+    /// Returns the decision, or why there is none.
+    fn decided(self, about: impl FnOnce() -> String, needed: usize) -> Result<R, NodesError> {
+        match self.decision {
+            Some(decision) => Ok(decision),
+            None if self.answers.len() >= needed => {
+                Err(NodesError::Disagree { about: about(), answered: self.answers.len(), needed })
+            }
+            None => Err(NodesError::Unavailable(self.last)),
+        }
+    }
+}
+
+/// How a question is put.
+#[derive(Clone, Copy)]
+struct Plan {
+    /// What it asks for, in logs.
+    request: &'static str,
+    /// How many nodes are asked at once; the others are asked when these do not decide in time.
+    first: usize,
+    /// How many nodes decide.
+    needed: usize,
+    /// How long the others are spared, and slower ones are waited for.
+    patience: Duration,
+}
+
+impl Nodes {
+    pub(crate) fn new(env: &Environment, settings: &Settings, metrics: &Metrics) -> Self {
+        let shared = Shared {
+            slots: env.nodes.iter().map(|node| Slot::new(Arc::clone(node), metrics)).collect(),
+            clock: Arc::clone(&env.clock),
+            chain_id: settings.chain_id,
+            development: settings.development,
+            needed: majority::needed(env.nodes.len(), settings.min_agreeing_nodes),
+            at_least: settings.min_agreeing_nodes,
+            expected: Expected::default(),
+        };
+        Self { shared: Arc::new(shared), heads: tokio::sync::Mutex::default() }
+    }
+
+    /// Asks every node which chain it serves. Unreachable ones are asked again before they are first used.
+    ///
+    /// # Errors
+    /// [`NodeError::WrongChain`] names the first node that serves another chain.
+    pub(crate) async fn check_chain(&self) -> Result<(), NodeError> {
+        let (nodes, needed) = (self.shared.slots.len(), self.needed());
+        tracing::info!(nodes, needed, "{needed} of {nodes} ledger nodes must agree");
+        if nodes == 1 {
+            tracing::warn!("a single ledger node is believed whatever it says: configure three of different operators");
+        }
+        let checked = join_all(self.shared.slots.iter().map(|slot| self.shared.check(slot))).await;
+        for (slot, checked) in self.shared.slots.iter().zip(checked) {
+            match checked {
+                Err(wrong @ NodeError::WrongChain(_)) => return Err(wrong),
+                Err(error) => slot.failed(&error),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the state of every node, in the order of the configuration.
+    pub(crate) fn states(&self) -> Vec<NodeState> {
+        let now = self.shared.clock.now();
+        self.shared.slots.iter().map(|slot| slot.state(now, &self.shared.expected)).collect()
+    }
+
+    /// Returns for how long the head that a majority has reached did not rise; none before the first.
+    pub(crate) fn head_age(&self) -> Option<Duration> {
+        self.shared.expected.age()
+    }
+
+    /// Returns how many nodes must agree.
+    pub(crate) fn needed(&self) -> usize {
+        self.shared.needed
+    }
+
+    /// Puts a question to all nodes at once.
+    fn to_all(&self, request: &'static str) -> Plan {
+        let Shared { slots, needed, .. } = &*self.shared;
+        Plan { request, first: slots.len(), needed: *needed, patience: GRACE }
+    }
+}
+
+impl Shared {
+    async fn check(&self, slot: &Slot) -> Result<(), NodeError> {
+        if slot.is_checked() {
+            return Ok(());
+        }
+        let identity: Identity = slot.node.identity().await?;
+        let name = slot.node.name();
+        if identity.chain_id != self.chain_id {
+            return Err(NodeError::WrongChain(format!("{name} has chain id {}", identity.chain_id)));
+        }
+        if identity.is_development != self.development {
+            let what = if identity.is_development { "a development ledger" } else { "no development ledger" };
+            return Err(NodeError::WrongChain(format!("{name} is {what} ({})", identity.version)));
+        }
+        slot.checked(&identity);
+        Ok(())
+    }
+
+    /// Asks one node, and notes in its health how it went.
+    async fn ask_one<T>(
+        &self,
+        place: usize,
+        request: &'static str,
+        question: &(impl Fn(Arc<dyn Node>) -> BoxFuture<'static, Result<T, NodeError>> + Sync),
+    ) -> Result<T, NodeError> {
+        let slot = &self.slots[place];
+        if let Err(error) = self.check(slot).await {
+            slot.answered::<T>(request, &Err(error.clone()), Instant::now(), self.clock.now());
+            return Err(error);
+        }
+        let begun = Instant::now();
+        let answer = question(Arc::clone(&slot.node)).await;
+        slot.answered(request, &answer, begun, self.clock.now());
+        answer
+    }
+
+    /// Puts a question to the nodes as planned, best ones first, until `judge` has a decision or nobody is left.
+    /// Requests that are not waited for any more are not cut off.
+    async fn ask<T: Send + 'static, U, R>(
+        self: &Arc<Self>,
+        plan: Plan,
+        question: impl Fn(Arc<dyn Node>) -> BoxFuture<'static, Result<T, NodeError>> + Send + Sync + 'static,
+        read: impl Fn(Result<T, NodeError>) -> Option<U>,
+        judge: impl Fn(&[(usize, U)], Progress) -> Option<R>,
+    ) -> Asked<U, R> {
+        let order = self.in_order(plan.request);
+        let (sender, mut answers) = mpsc::unbounded_channel();
+        let question = Arc::new(question);
+        let ask = |at: usize| {
+            let (shared, question, sender) = (Arc::clone(self), Arc::clone(&question), sender.clone());
+            let place = order[at];
+            tokio::spawn(async move {
+                let answer = uncrashed(shared.ask_one(place, plan.request, &*question)).await;
+                let _ = sender.send((at, answer));
+            });
+        };
+        let mut round = Round::new(order.len(), plan.first, plan.needed);
+        let mut last = "no node can be asked".to_owned();
+        let decided = drive(&mut round, &mut answers, plan.patience, ask, judge, |at, answer| {
+            if let Err(error) = &answer {
+                last = self.says(order[at], error);
+            }
+            read(answer)
+        });
+        let decision = decided.await;
+        let answers = round.into_answers().into_iter().map(|(at, answer)| (order[at], answer)).collect();
+        Asked { decision, answers, last }
+    }
+
+    /// Returns the nodes that can be asked, the best first; equally good ones in the order of the configuration.
+    fn in_order(&self, request: &'static str) -> Vec<usize> {
+        let can = |place: &usize| !self.slots[*place].rests() && !self.slots[*place].lacks(request);
+        let mut places: Vec<usize> = (0..self.slots.len()).filter(can).collect();
+        places.sort_by_key(|place| self.slots[*place].condition(&self.expected));
+        places
+    }
+
+    /// Notes that the nodes at these places contradict a majority.
+    fn contradicted(&self, places: impl IntoIterator<Item = usize>, about: &str) {
+        for place in places {
+            self.slots[place].contradicted(about);
+        }
+    }
+
+    fn says(&self, place: usize, error: &NodeError) -> String {
+        format!("{}: {error}", self.slots[place].node.name())
+    }
+
+    /// Logs and shows the conditions that have changed.
+    fn show(&self) {
+        for slot in &self.slots {
+            slot.show(&self.expected);
+        }
+    }
+}
+
+/// Returns the answer of a request; one that crashes is a node without an answer.
+async fn uncrashed<T>(request: impl Future<Output = Result<T, NodeError>>) -> Result<T, NodeError> {
+    let crashed = |_| Err(NodeError::Broken("the request crashed".to_owned()));
+    AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(crashed)
+}
+
+/// Runs a round: asks, waits and listens until it is decided. None where it cannot be.
+async fn drive<T, U, R>(
+    round: &mut Round<U>,
+    answers: &mut UnboundedReceiver<(usize, Result<T, NodeError>)>,
+    patience: Duration,
+    ask: impl Fn(usize),
+    judge: impl Fn(&[(usize, U)], Progress) -> Option<R>,
+    mut read: impl FnMut(usize, Result<T, NodeError>) -> Option<U>,
+) -> Option<R> {
+    let (mut asked, mut late_at) = (0, None);
+    loop {
+        let step = round.step(&judge);
+        while asked < round.asked() {
+            ask(asked);
+            asked += 1;
+        }
+        match step {
+            Step::Done(decision) => return Some(decision),
+            Step::Undecided => return None,
+            Step::AskOthers => continue,
+            Step::Wait => {}
+        }
+        let deadline = round.can_be_late().then(|| *late_at.get_or_insert_with(|| Instant::now() + patience));
+        tokio::select! {
+            biased;
+            answer = answers.recv() => match answer {
+                Some((place, answer)) => round.answered(place, read(place, answer)),
+                None => return None,
+            },
+            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                round.late();
+                late_at = None;
+            }
+        }
+    }
+}

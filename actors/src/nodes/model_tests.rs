@@ -1,0 +1,421 @@
+//! The decisions of a round against every order in which one to five nodes can answer, be late, fail or lie.
+//!
+//! Each test lets every node behave in every way and walks through every interleaving of their answers with the end of
+//! the patience. Lies of the same kind are alike, as if the liars had agreed on them.
+
+use std::fmt::Debug;
+
+use engine::{
+    account::AccountName,
+    hive::{Authority, PrivateKey},
+    ledger::{Block, BlockId, Head},
+    money::{Currency, HivePrice, Money},
+    time::Timestamp,
+};
+
+use super::{
+    blocks, broadcast, head, lookups,
+    majority::{self, Broadcast, Reply},
+    round::{Progress, Round, Step},
+};
+use crate::environment::{Account, NodeError, TxStatus};
+
+/// How a node behaves when it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// It answers with what is so.
+    Honest,
+    /// It answers with what was so a while ago.
+    Stale,
+    /// It fails: an error, a refused connection, a limited rate.
+    Fails,
+    /// It does not answer before everybody has stopped waiting.
+    Hangs,
+    /// It answers with what is not so.
+    Lies,
+}
+
+impl Manner {
+    const ALL: [Self; 5] = [Self::Honest, Self::Stale, Self::Fails, Self::Hangs, Self::Lies];
+}
+
+/// Every way in which `nodes` nodes can behave.
+fn manners(nodes: usize) -> Vec<Vec<Manner>> {
+    let mut all = vec![Vec::new()];
+    for _ in 0..nodes {
+        all = all.iter().flat_map(|some| Manner::ALL.map(|next| [some.as_slice(), &[next]].concat())).collect();
+    }
+    all
+}
+
+/// What is put to the nodes, and how it is judged.
+struct Question<T, R> {
+    /// How many of the nodes are asked at once.
+    first: fn(nodes: usize, needed: usize) -> usize,
+    answer: Box<dyn Fn(Manner) -> Option<T>>,
+    judge: Box<dyn Fn(&[(usize, T)], Progress) -> Option<R>>,
+}
+
+/// The end of one interleaving.
+struct End<'w, R> {
+    needed: usize,
+    manners: &'w [Manner],
+    /// The nodes that answered or failed before the end, in order, with how often the patience had ended before.
+    heard: &'w [usize],
+    /// How often the patience ended.
+    lates: usize,
+    /// What was decided; none if the round ended undecided.
+    decision: Option<&'w R>,
+}
+
+impl<R> End<'_, R> {
+    fn count(&self, manner: Manner) -> usize {
+        self.manners.iter().filter(|each| **each == manner).count()
+    }
+
+    /// Says whether the nodes' lies are fewer than a majority, so that nothing untrue may be decided.
+    fn is_sound(&self) -> bool {
+        self.count(Manner::Lies) < self.needed
+    }
+
+    fn is_heard(&self, wanted: Manner) -> usize {
+        self.heard.iter().filter(|place| self.manners[**place] == wanted).count()
+    }
+}
+
+/// Walks through every interleaving for one to five nodes; returns how many there are.
+fn walk<T: Clone, R: Debug>(question: &Question<T, R>, check: impl Fn(&End<'_, R>)) -> u64 {
+    let mut count = 0;
+    for nodes in 1..=5 {
+        let needed = majority::needed(nodes, 0);
+        for manners in manners(nodes) {
+            let round = Round::new(nodes, (question.first)(nodes, needed), needed);
+            let mut path = Path { question, check: &check, manners: &manners, needed, heard: Vec::new(), count: 0 };
+            path.go_on(round, 0);
+            count += path.count;
+        }
+    }
+    count
+}
+
+struct Path<'w, T, R, C> {
+    question: &'w Question<T, R>,
+    check: &'w C,
+    manners: &'w [Manner],
+    needed: usize,
+    heard: Vec<usize>,
+    count: u64,
+}
+
+impl<T: Clone, R: Debug, C: Fn(&End<'_, R>)> Path<'_, T, R, C> {
+    fn go_on(&mut self, mut round: Round<T>, lates: usize) {
+        let step = loop {
+            match round.step(&self.question.judge) {
+                Step::AskOthers => {}
+                step => break step,
+            }
+        };
+        let end = |decision| End { needed: self.needed, manners: self.manners, heard: &self.heard, lates, decision };
+        match step {
+            Step::Done(decision) => {
+                self.count += 1;
+                return (self.check)(&end(Some(&decision)));
+            }
+            Step::Undecided => {
+                self.count += 1;
+                return (self.check)(&end(None));
+            }
+            Step::AskOthers | Step::Wait => {}
+        }
+        let open: Vec<usize> = (0..round.asked()).filter(|place| !self.heard.contains(place)).collect();
+        assert!(!open.is_empty(), "{:?} waits for nobody", self.manners);
+        let is_quiet = open.iter().all(|place| self.manners[*place] == Manner::Hangs) && !round.can_be_late();
+        // Who hangs is heard of last, when its request times out: the patience is shorter than that.
+        for place in open.into_iter().filter(|place| is_quiet || self.manners[*place] != Manner::Hangs) {
+            let mut next = round.clone();
+            next.answered(place, (self.question.answer)(self.manners[place]));
+            self.heard.push(place);
+            self.go_on(next, lates);
+            self.heard.pop();
+        }
+        if round.can_be_late() {
+            round.late();
+            self.go_on(round, lates + 1);
+        }
+    }
+}
+
+/// Asserts that what a majority of honest nodes gives is decided by it, and with no help of the clock where the honest
+/// ones come first.
+fn decides_in_time<R: Debug>(end: &End<'_, R>, first: usize) {
+    let honest = end.count(Manner::Honest);
+    if honest < end.needed {
+        return;
+    }
+    assert!(end.decision.is_some(), "{:?}: {honest} honest nodes decide", end.manners);
+    // Nobody who hangs is waited for: at most once for the others to be asked, and once for slower answers.
+    let hung = end.is_heard(Manner::Hangs);
+    assert!(hung == 0, "{:?} waited for a node that hangs, heard {:?}", end.manners, end.heard);
+    assert!(end.lates <= 2, "{:?}", end.manners);
+    let came_first = end.heard.len() <= end.needed && end.heard.iter().all(|at| end.manners[*at] == Manner::Honest);
+    let all_at_once = first == end.manners.len();
+    if came_first && all_at_once && end.heard.len() == end.needed {
+        assert_eq!(end.lates, 0, "{:?} waited for somebody slower than the first majority", end.manners);
+    }
+}
+
+fn to_all(nodes: usize, _needed: usize) -> usize {
+    nodes
+}
+
+fn to_a_majority(_nodes: usize, needed: usize) -> usize {
+    needed
+}
+
+fn block_id(number: u32, salt: u8) -> BlockId {
+    let mut id = [salt; 20];
+    id[..4].copy_from_slice(&number.to_be_bytes());
+    BlockId(id)
+}
+
+fn a_head(number: u32, irreversible_num: u32) -> Head {
+    Head { block_id: block_id(number, 1), time: Timestamp::from_seconds(u64::from(number) * 3), irreversible_num }
+}
+
+#[test]
+fn a_head_is_what_a_majority_has_reached_and_nobody_slower_is_waited_for() {
+    let question = Question {
+        first: to_all,
+        answer: Box::new(|manner| match manner {
+            Manner::Honest => Some(a_head(1_000, 980)),
+            Manner::Stale => Some(a_head(600, 580)),
+            Manner::Lies => Some(a_head(9_000, 9_000)),
+            Manner::Fails | Manner::Hangs => None,
+        }),
+        judge: Box::new(|heads: &[(usize, Head)], progress: Progress| {
+            let nums: Vec<u32> = heads.iter().map(|(_, head)| head.block_id.number()).collect();
+            let heads: Vec<Head> = heads.iter().map(|(_, head)| *head).collect();
+            head::is_enough(&nums, Some(1_000), progress).then(|| majority::head(&heads, progress.needed).unwrap())
+        }),
+    };
+    let count = walk(&question, |end| {
+        decides_in_time(end, end.manners.len());
+        let Some(head) = end.decision else { return };
+        if end.is_sound() {
+            assert!(head.irreversible_num <= 980 && head.block_id.number() <= 1_000, "{:?}: {head:?}", end.manners);
+            assert!(head.time <= a_head(1_000, 0).time, "{:?}: {head:?}", end.manners);
+        }
+        let fresh = end.is_heard(Manner::Honest) + end.is_heard(Manner::Lies);
+        // A liar that claims to be ahead is no help to a stale node: without enough fresh heads the patience has to end.
+        assert!(fresh >= end.needed || end.lates > 0 || end.heard.len() == end.manners.len());
+        if end.is_heard(Manner::Honest) >= end.needed && end.is_sound() {
+            assert_eq!((head.irreversible_num, head.block_id.number()), (980, 1_000), "{:?}", end.manners);
+        }
+    });
+    assert!(count > 100_000, "{count} interleavings");
+}
+
+#[test]
+fn blocks_are_what_as_many_as_must_agree_give_alike() {
+    let block = |number: u32, salt: u8| Block {
+        id: block_id(number, salt),
+        previous: block_id(number - 1, salt),
+        time: Timestamp::from_seconds(u64::from(number) * 3),
+        transfers: Vec::new(),
+        escrow_releases: Vec::new(),
+    };
+    let range = move |count: u32, salt: u8| -> Vec<Block> { (1..=count).map(|number| block(number, salt)).collect() };
+    let question = Question {
+        first: to_a_majority,
+        answer: Box::new(move |manner| match manner {
+            Manner::Honest => Some(range(2, 1)),
+            Manner::Stale => Some(range(1, 1)),
+            Manner::Lies => Some(range(2, 2)),
+            Manner::Fails | Manner::Hangs => None,
+        }),
+        judge: Box::new(|answers: &[(usize, Vec<Block>)], progress| blocks::judge(answers, 2, progress)),
+    };
+    let count = walk(&question, |end| {
+        let honest = end.count(Manner::Honest);
+        if honest >= end.needed {
+            assert!(end.decision.is_some(), "{:?}", end.manners);
+            assert_eq!(end.is_heard(Manner::Hangs), 0, "{:?} waited for a node that hangs", end.manners);
+        }
+        let Some(blocks) = end.decision else { return };
+        assert!(!blocks.is_empty(), "no progress is no decision");
+        if end.is_sound() {
+            assert!(blocks.iter().all(|block| block.id.0[19] == 1), "{:?}: {blocks:?}", end.manners);
+        }
+        let knowing = end.is_heard(Manner::Honest) + end.is_heard(Manner::Stale);
+        assert!(!end.is_sound() || knowing >= end.needed, "{:?}", end.manners);
+    });
+    assert!(count > 100_000, "{count} interleavings");
+}
+
+fn key(word: &str) -> Authority {
+    Authority::of_key(PrivateKey::from_login("alice", "active", word).unwrap().public())
+}
+
+#[test]
+fn an_authority_is_what_a_majority_gives_whatever_the_balances() {
+    let alice = AccountName::parse("alice").unwrap();
+    let (theirs, other) = (key("hers"), key("a liar's"));
+    let account = move |active: &Authority, units: u64| Account {
+        name: alice,
+        active: active.clone(),
+        balances: [Money::new(units, Currency::Hive), Money::new(units, Currency::Hbd)],
+    };
+    let truth = theirs.clone();
+    let question = Question {
+        first: to_all,
+        answer: Box::new(move |manner| match manner {
+            Manner::Honest => Some(vec![account(&theirs, 500)]),
+            Manner::Stale => Some(vec![account(&theirs, 400)]),
+            Manner::Lies => Some(vec![account(&other, 0)]),
+            Manner::Fails | Manner::Hangs => None,
+        }),
+        judge: Box::new(move |answers: &[(usize, Vec<Account>)], progress| {
+            lookups::judge_accounts(&[alice], answers, progress)
+        }),
+    };
+    walk(&question, |end| {
+        decides_in_time(end, end.manners.len());
+        let Some(accounts) = end.decision else { return };
+        if end.is_sound() {
+            assert_eq!(accounts.len(), 1, "{:?}", end.manners);
+            assert_eq!(accounts[0].active, truth, "{:?}", end.manners);
+            assert!([400, 500].contains(&accounts[0].balances[0].units), "{:?}", end.manners);
+        }
+    });
+}
+
+#[test]
+fn a_place_in_the_chain_takes_a_majority_and_a_rumour_keeps_a_transaction_alive() {
+    let question = Question {
+        first: to_all,
+        answer: Box::new(|manner| match manner {
+            Manner::Honest => Some(TxStatus::InReversibleBlock(7)),
+            Manner::Stale => Some(TxStatus::Unknown),
+            Manner::Lies => Some(TxStatus::InIrreversibleBlock(9)),
+            Manner::Fails | Manner::Hangs => None,
+        }),
+        judge: Box::new(lookups::judge_transaction),
+    };
+    walk(&question, |end| {
+        decides_in_time(end, end.manners.len());
+        let Some(status) = end.decision else { return };
+        if end.is_sound() {
+            assert!(!matches!(status, TxStatus::InIrreversibleBlock(_)), "{:?}", end.manners);
+        }
+        if end.is_heard(Manner::Honest) >= end.needed && end.is_sound() {
+            assert_eq!(*status, TxStatus::InReversibleBlock(7), "{:?}", end.manners);
+        }
+        if *status == TxStatus::Unknown {
+            assert!(end.is_heard(Manner::Stale) >= end.needed, "{:?}: one rumour is more than unknown", end.manners);
+        }
+        assert!(*status != TxStatus::ExpiredIrreversible);
+    });
+}
+
+#[test]
+fn a_transaction_is_dead_only_if_a_majority_says_so() {
+    let question = Question {
+        first: to_all,
+        answer: Box::new(|manner| match manner {
+            Manner::Honest => Some(TxStatus::InMempool),
+            Manner::Stale => Some(TxStatus::Unknown),
+            Manner::Lies => Some(TxStatus::ExpiredIrreversible),
+            Manner::Fails | Manner::Hangs => None,
+        }),
+        judge: Box::new(lookups::judge_transaction),
+    };
+    walk(&question, |end| {
+        if end.is_sound() {
+            assert!(end.decision != Some(&TxStatus::ExpiredIrreversible), "{:?}", end.manners);
+        }
+    });
+}
+
+fn refusal() -> NodeError {
+    NodeError::Rpc {
+        code: -32_003,
+        data_code: Some(4_030_100),
+        name: String::new(),
+        message: "transaction expiration exception".to_owned(),
+    }
+}
+
+#[test]
+fn a_broadcast_is_accepted_or_refused_only_by_a_majority() {
+    // The stale node refuses what the others take, the lying one takes it and throws it away.
+    for (honest, stale) in [(Reply::Taken, Reply::Refused(refusal())), (Reply::Refused(refusal()), Reply::Lost)] {
+        let takes = honest == Reply::Taken;
+        let question = Question {
+            first: to_all,
+            answer: Box::new(move |manner| match manner {
+                Manner::Honest => Some(honest.clone()),
+                Manner::Stale => Some(stale.clone()),
+                Manner::Lies => Some(Reply::Taken),
+                Manner::Fails | Manner::Hangs => None,
+            }),
+            judge: Box::new(broadcast::judge),
+        };
+        walk(&question, |end| {
+            let (honest, stale) = (end.is_heard(Manner::Honest), end.is_heard(Manner::Stale));
+            let lies = end.is_heard(Manner::Lies);
+            let (taken, refused) = if takes { (honest + lies, stale) } else { (lies, honest) };
+            match end.decision {
+                Some(Broadcast::Accepted) => assert!(taken >= end.needed, "{:?}", end.manners),
+                Some(Broadcast::Refused(_)) => {
+                    assert!(taken == 0 && refused >= end.needed, "{:?}", end.manners);
+                }
+                Some(Broadcast::NotSent) => {
+                    let lost = if takes { 0 } else { stale };
+                    assert!(taken + lost == 0 && refused < end.needed, "{:?}", end.manners);
+                }
+                Some(Broadcast::MayBeOut) => assert!(taken < end.needed, "{:?}", end.manners),
+                None => panic!("{:?}: undecided", end.manners),
+            }
+            if end.count(Manner::Honest) >= end.needed {
+                assert_eq!(end.is_heard(Manner::Hangs), 0, "{:?} waited for a node that hangs", end.manners);
+            }
+        });
+    }
+}
+
+#[test]
+fn a_price_is_within_two_percent_of_an_honest_one() {
+    let question = Question {
+        first: to_all,
+        answer: Box::new(|manner| match manner {
+            Manner::Honest => Some(HivePrice::new(258, 1_000)),
+            // Read an hour ago: the median moves slowly.
+            Manner::Stale => Some(HivePrice::new(255, 1_000)),
+            Manner::Lies => Some(HivePrice::new(25_800, 1_000)),
+            Manner::Fails | Manner::Hangs => None,
+        }),
+        judge: Box::new(|answers: &[(usize, Option<HivePrice>)], progress: Progress| {
+            let prices: Vec<_> = answers.iter().map(|(_, price)| *price).collect();
+            majority::price(&prices, progress.needed)
+        }),
+    };
+    walk(&question, |end| {
+        decides_in_time(end, end.manners.len());
+        if let Some(price) = end.decision
+            && end.is_sound()
+        {
+            assert!([255, 258].contains(&price.unwrap().base_hbd_units), "{:?}: {price:?}", end.manners);
+        }
+    });
+}
+
+#[test]
+fn a_majority_of_the_configured_nodes_decides_and_the_setting_only_raises_it() {
+    let needed: Vec<usize> = (1..=5).map(|nodes| majority::needed(nodes, 0)).collect();
+    assert_eq!(needed, [1, 2, 2, 3, 3]);
+    assert_eq!([majority::needed(3, 1), majority::needed(3, 3), majority::needed(5, 4)], [2, 3, 4]);
+    // History: the nodes that keep none are absent, and one alone of several decides nothing.
+    let of_history = |configured, lacking| majority::needed_of_history(configured, lacking, 0);
+    assert_eq!([of_history(1, 0), of_history(2, 0), of_history(2, 1), of_history(3, 2)], [1, 2, 2, 2]);
+    assert_eq!([of_history(3, 0), of_history(5, 3), of_history(5, 1), of_history(5, 0)], [2, 2, 3, 3]);
+}
