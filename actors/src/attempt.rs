@@ -27,9 +27,11 @@ pub(crate) enum Attempted {
 pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Attempted, CommitError> {
     let store = &context.env.store;
     let unreadable = |error: storage::ReadError| CommitError::Unknown(error.to_string());
-    let merchant = store.merchant(delivery.merchant).await.map_err(unreadable)?;
-    let event = store.event(delivery.merchant, delivery.event_seq).await.map_err(unreadable)?;
-    let (Some(merchant), Some(event)) = (merchant, event) else {
+    let merchant = context.sound(store.merchant(delivery.merchant).await).map_err(unreadable)?;
+    let event = context.sound(store.event(delivery.merchant, delivery.event_seq).await).map_err(unreadable)?;
+    // Without its merchant's record nothing can be signed, now. Without its event there is nothing to send.
+    let Some(merchant) = merchant else { return Ok(Attempted::NotRecorded) };
+    let (Some(merchant), Some(event)) = (merchant, event.flatten()) else {
         return store.commit(Batch::of(Write::Undeliverable(delivery))).await.map(|()| Attempted::NotTaken);
     };
     let Some(url) = merchant.webhook_url.clone() else {

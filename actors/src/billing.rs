@@ -13,7 +13,7 @@ use engine::{
 use ractor::ActorRef;
 use storage::{Batch, CommitError, Invoicing, Page, PeriodQuery, Write};
 
-use crate::{Gateway, GatewayError, context::Context, sessions};
+use crate::{Gateway, GatewayError, context::Context, gateway, sessions};
 
 /// Periods read at once.
 const AT_ONCE: usize = 100;
@@ -193,7 +193,12 @@ impl Biller<'_> {
                 if period.merchant == operator.id || month.is_some_and(|month| month != period.month) {
                     continue;
                 }
-                made.periods.extend(self.invoice(period, &operator, &schedule).await?);
+                match self.invoice(period, &operator, &schedule).await {
+                    Ok(invoiced) => made.periods.extend(invoiced),
+                    // Nobody else waits for a merchant or a session that cannot be read.
+                    Err(GatewayError::Damaged { .. }) => {}
+                    Err(error) => return Err(error),
+                }
             }
             if is_last {
                 return Ok(made);
@@ -317,8 +322,7 @@ impl Biller<'_> {
     }
 
     fn read_failed(&self, error: &storage::ReadError) -> GatewayError {
-        self.context.read_failed(error);
-        GatewayError::StoreFailed
+        gateway::read_failed(self.context, error)
     }
 }
 

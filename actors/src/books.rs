@@ -250,7 +250,7 @@ impl Bookkeeper {
     /// Says whether a transfer should have been noted as a refund.
     async fn is_refund(&self, transfer: &Transfer) -> Result<bool, ReadError> {
         let Some(id) = match_refund_memo(&transfer.memo) else { return Ok(false) };
-        let payment = self.context.env.store.payment(id).await?;
+        let payment = self.context.sound(self.context.env.store.payment(id).await)?.flatten();
         Ok(payment.is_some_and(|payment: Payment| payment.takes_refund(transfer)))
     }
 

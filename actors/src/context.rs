@@ -72,11 +72,21 @@ impl Context {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rate);
     }
 
-    /// Notes a failed read. A disk that cannot be read stops the engine; a damaged record stops only who needs it.
+    /// Notes a failed read. A disk that cannot be read stops the engine; a damaged row stops only who needs it, and the
+    /// store has logged it.
     pub(crate) fn read_failed(&self, error: &ReadError) {
         match error {
             ReadError::Failed(_) => self.fatal.raise(error.to_string()),
-            ReadError::Damaged { .. } => tracing::error!(%error, "{error}"),
+            ReadError::Damaged { .. } => tracing::debug!(%error, "{error}"),
+        }
+    }
+
+    /// Passes over a damaged row; a disk that cannot be read stops the engine.
+    pub(crate) fn sound<T>(&self, read: Result<T, ReadError>) -> Result<Option<T>, ReadError> {
+        match read {
+            Ok(row) => Ok(Some(row)),
+            Err(ReadError::Damaged { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -60,7 +60,7 @@ impl Actor for Facilitator {
         match message {
             Msg::Follow(claimed, waiting) => {
                 let tx_id = claimed.tx_id;
-                let stored = self.context.env.store.claim(tx_id).await?;
+                let stored = self.context.sound(self.context.env.store.claim(tx_id).await)?.flatten();
                 if stored.is_some_and(|stored| stored.fate == Fate::Open) {
                     if !open.followed.contains_key(&tx_id) {
                         self.follow(&myself, open, *claimed, false);

@@ -115,6 +115,14 @@ pub enum GatewayError {
     /// Somebody else kept changing the same record; come back later.
     #[error("the record kept changing")]
     Contended,
+    /// A stored row that is needed is damaged.
+    #[error("the {table} record {key} is damaged")]
+    Damaged {
+        /// The table.
+        table: &'static str,
+        /// The row's key.
+        key: String,
+    },
     /// The store failed. Whether the change was made only the record will tell, after a restart.
     #[error("the store failed")]
     StoreFailed,
@@ -151,6 +159,8 @@ pub struct Health {
     pub is_following: bool,
     /// Sessions that are awake.
     pub awake: usize,
+    /// Damaged rows of the store that were met since the start.
+    pub damaged_rows: u64,
 }
 
 impl Gateway {
@@ -444,7 +454,9 @@ impl Gateway {
         let (reply, answer) = oneshot::channel();
         self.tell_sessions(sessions::Msg::CountAwake(reply))?;
         let awake = answer.await.map_err(|_| GatewayError::StoreFailed)?;
-        Ok(Health { ledger: self.context.ledger.status(), is_following: self.context.ledger.is_followed(), awake })
+        let damaged_rows = self.context.env.store.damaged_rows();
+        let (ledger, is_following) = (self.context.ledger.status(), self.context.ledger.is_followed());
+        Ok(Health { ledger, is_following, awake, damaged_rows })
     }
 
     /// Shows what the engine counts under the registry's prefix.
@@ -528,8 +540,16 @@ impl Gateway {
     }
 
     pub(crate) fn read_failed(&self, error: &ReadError) -> GatewayError {
-        self.context.read_failed(error);
-        GatewayError::StoreFailed
+        read_failed(&self.context, error)
+    }
+}
+
+/// Notes a failed read; returns what its caller is told.
+pub(crate) fn read_failed(context: &Context, error: &ReadError) -> GatewayError {
+    context.read_failed(error);
+    match error {
+        ReadError::Damaged { table, key, .. } => GatewayError::Damaged { table, key: key.clone() },
+        ReadError::Failed(_) => GatewayError::StoreFailed,
     }
 }
 
@@ -540,6 +560,7 @@ impl From<SessionError> for GatewayError {
             SessionError::Rejected { rejection, .. } => Self::Rejected(rejection),
             SessionError::Overloaded => Self::Overloaded,
             SessionError::Claimed(_) | SessionError::Contended => Self::Contended,
+            SessionError::Damaged { table, key } => Self::Damaged { table, key },
             SessionError::Unknown => Self::StoreFailed,
         }
     }
@@ -552,6 +573,7 @@ impl From<MerchantError> for GatewayError {
             MerchantError::Key(rejection) => Self::Key(rejection),
             MerchantError::Overloaded => Self::Overloaded,
             MerchantError::Contended => Self::Contended,
+            MerchantError::Damaged { table, key } => Self::Damaged { table, key },
             MerchantError::Unknown => Self::StoreFailed,
         }
     }

@@ -11,7 +11,7 @@ use engine::{
     webhook::Secret,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, CommitError, Write};
+use storage::{Batch, CommitError, ReadError, Write};
 use tokio::sync::oneshot;
 
 use crate::context::Context;
@@ -34,6 +34,14 @@ pub enum MerchantError {
     /// Other writers kept changing the merchant.
     #[error("the merchant kept changing")]
     Contended,
+    /// A stored row that is needed is damaged.
+    #[error("the {table} record {key} is damaged")]
+    Damaged {
+        /// The table.
+        table: &'static str,
+        /// The row's key.
+        key: String,
+    },
     /// The store failed; whether it was written only a restart can tell.
     #[error("the outcome is unknown")]
     Unknown,
@@ -168,7 +176,10 @@ impl Merchants {
                 Ok(None) => return Err(MerchantError::NotFound(id)),
                 Err(error) => {
                     self.context.read_failed(&error);
-                    return Err(MerchantError::Unknown);
+                    return Err(match error {
+                        ReadError::Damaged { table, key, .. } => MerchantError::Damaged { table, key },
+                        ReadError::Failed(_) => MerchantError::Unknown,
+                    });
                 }
             };
             let now = self.context.now();

@@ -47,6 +47,14 @@ pub enum SessionError {
     /// Other writers kept changing the payment.
     #[error("the payment kept changing")]
     Contended,
+    /// A stored row that the order needs is damaged: nothing is decided about it until somebody has put it right.
+    #[error("the {table} record {key} is damaged")]
+    Damaged {
+        /// The table.
+        table: &'static str,
+        /// The row's key.
+        key: String,
+    },
     /// The store failed, or the actor died with the order; whether it was carried out the record will tell.
     #[error("the outcome is unknown")]
     Unknown,
@@ -284,5 +292,8 @@ impl PaymentActor {
 /// Notes a failed read. A disk that cannot be read stops the engine; a single damaged record stops only who needs it.
 pub(crate) fn read_failed(context: &Context, error: &ReadError) -> SessionError {
     context.read_failed(error);
-    SessionError::Unknown
+    match error {
+        ReadError::Damaged { table, key, .. } => SessionError::Damaged { table, key: key.clone() },
+        ReadError::Failed(_) => SessionError::Unknown,
+    }
 }

@@ -27,7 +27,7 @@ impl Actor for Rates {
     type Arguments = ();
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Option<Timer>, ActorProcessingErr> {
-        if let Some(rate) = self.context.env.store.rate().await? {
+        if let Some(rate) = self.context.sound(self.context.env.store.rate().await)?.flatten() {
             self.context.set_rate(rate);
         }
         myself.cast(Msg::Read)?;

@@ -398,7 +398,9 @@ impl Scanner {
     async fn orphan(&self, sighting: Sighting) -> Result<(), PollError> {
         let Sighting { payment, tx_id, op_in_tx, .. } = sighting;
         match self.order(payment, Command::Orphan { tx_id, op_in_tx })?.await.unwrap_or(Err(SessionError::Unknown)) {
-            Ok(_) | Err(SessionError::Rejected { .. } | SessionError::NotFound(_)) => Ok(()),
+            Ok(_) | Err(SessionError::Rejected { .. } | SessionError::NotFound(_) | SessionError::Damaged { .. }) => {
+                Ok(())
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -407,7 +409,8 @@ impl Scanner {
     async fn sighted_before(&self) -> Result<BTreeSet<Sighting>, ReadError> {
         let mut sighted = BTreeSet::new();
         for id in self.context.env.store.in_flight().await? {
-            let Some(payment) = self.context.env.store.payment(id).await? else { continue };
+            let read = self.context.sound(self.context.env.store.payment(id).await)?;
+            let Some(payment) = read.flatten() else { continue };
             for credit in payment.transfers.iter().filter(|credit| credit.finality == Finality::Reversible) {
                 if let Some(block) = credit.block {
                     let (block_num, tx_id, op_in_tx) = (block.place.block_num, credit.tx_id, credit.op_in_tx);
@@ -436,10 +439,12 @@ impl Scanner {
 
     /// Says whom a transfer concerns: the session its transaction was claimed for, or else the one its memo names.
     async fn concern_of(&self, transfer: &Transfer) -> Result<Concern, ReadError> {
-        if self.context.watched.contains(&transfer.to)
-            && let Some(id) = self.context.claimed_session(transfer.tx_id).await?
-        {
-            return Ok(Concern::Session(id, false));
+        if self.context.watched.contains(&transfer.to) {
+            // Where the claim is damaged the memo decides: a session that holds the claim knows it itself.
+            let claimed = self.context.sound(self.context.claimed_session(transfer.tx_id).await)?;
+            if let Some(id) = claimed.flatten() {
+                return Ok(Concern::Session(id, false));
+            }
         }
         Ok(self.named(transfer))
     }
@@ -470,7 +475,7 @@ impl Scanner {
                 match self.order(id, command)?.await.unwrap_or(Err(SessionError::Unknown)) {
                     Ok(_) => continue,
                     Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, .. }) => continue,
-                    Err(SessionError::Rejected { .. } | SessionError::NotFound(_)) => {}
+                    Err(SessionError::Rejected { .. } | SessionError::NotFound(_) | SessionError::Damaged { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -493,7 +498,8 @@ impl Scanner {
                     Rejection::Full { .. } => UnmatchedReason::SessionFull,
                     _ => continue,
                 },
-                Err(SessionError::NotFound(_)) => UnmatchedReason::UnknownSession,
+                // A transfer for a damaged session waits for it, and is put to it once it can be read again.
+                Err(SessionError::NotFound(_) | SessionError::Damaged { .. }) => UnmatchedReason::UnknownSession,
                 Err(_) if mutant!("cursor-passes-failures") => continue,
                 Err(error) => return Err(error.into()),
             };

@@ -100,6 +100,8 @@ impl Tree {
 
 async fn check_store(env: &Environment, settings: &Settings) -> Result<(), StartError> {
     let wanted = chain_label(settings.chain_id, settings.development);
+    // Without it nobody knows from which block on the chain is to be read.
+    env.store.cursor().await?;
     match env.store.note(CHAIN_NOTE).await? {
         Some(stored) if stored == wanted.as_bytes() => Ok(()),
         Some(stored) => Err(StartError::WrongStore { stored: String::from_utf8_lossy(&stored).into_owned(), wanted }),

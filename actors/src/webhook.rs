@@ -268,7 +268,11 @@ impl Webhooks {
     async fn take_in(&self, outbox: &mut Outbox, work: DueWork) -> Result<(), ActorProcessingErr> {
         let store = &self.context.env.store;
         let merchant = work.merchant;
-        let has_url = store.merchant(merchant).await?.is_some_and(|merchant| merchant.webhook_url.is_some());
+        let Some(found) = self.context.sound(store.merchant(merchant).await)? else {
+            // What is due to it waits until its record can be read again.
+            return Ok(());
+        };
+        let has_url = found.is_some_and(|merchant| merchant.webhook_url.is_some());
         let lane = outbox.lanes.entry(merchant).or_default();
         let (is_enabled, is_whole) = (work.endpoint.is_enabled(), work.deliveries.len() < DELIVERIES_AT_ONCE);
         lane.endpoint = work.endpoint;

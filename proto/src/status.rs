@@ -77,7 +77,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 50] = [
+pub const TABLE: [Row; 51] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -235,6 +235,7 @@ pub const TABLE: [Row; 50] = [
     row(Reason::NodeUnavailable, "node_unavailable", Code::Unavailable, 503, "no ledger node answers"),
     row(Reason::RateUnavailable, "rate_unavailable", Code::Unavailable, 503, "the price of HIVE is not known yet"),
     row(Reason::StoreUnavailable, "store_unavailable", Code::Unavailable, 503, "the store is not available"),
+    row(Reason::RecordDamaged, "record_damaged", Code::DataLoss, 500, "a stored record is damaged"),
     row(Reason::EngineUnavailable, "engine_unavailable", Code::Unavailable, 503, "the engine cannot be reached"),
     // A facade with a wrong token is our fault, not its caller's: 503, not 401.
     row(

@@ -19,20 +19,15 @@ use crate::{
     prepared::{MerchantStep, PaymentStep, Prepared, Step},
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
-    standings, stray,
-    tables::{DeliveryKey, KEYS_COUNT, meta},
+    single, standings, stray,
+    tables::{DeliveryKey, meta},
 };
-
-/// Idempotency keys forgotten by one commit at most.
-const FORGOTTEN_AT_ONCE: usize = 1_000;
-/// Idempotency keys kept of one merchant at once.
-const MAX_KEPT_KEYS: u64 = 10_000;
 
 /// The batches of one commit.
 pub(crate) struct Group<'t> {
     pub(crate) tables: Draft<'t>,
     /// Changes of the counts of payments, written once at the end.
-    counts: BTreeMap<(u128, u32), i64>,
+    pub(crate) counts: BTreeMap<(u128, u32), i64>,
     /// The last place in each merchant's list of events, written once at the end.
     pub(crate) event_seqs: BTreeMap<u128, u64>,
     /// Merchants whose queues in the outbox changed; their heads are written once at the end.
@@ -98,14 +93,7 @@ impl<'t> Group<'t> {
 
     /// Writes what was gathered over all batches.
     fn write_gathered(&mut self) -> Result<(), Fault> {
-        for (key, change) in std::mem::take(&mut self.counts) {
-            let counts = self.tables.payment_counts();
-            let before = counts.get(key)?.map_or(0, |count| count.value());
-            let after = before.checked_add_signed(change).ok_or_else(|| {
-                Fault::contradicted("payment_counts", format!("{key:?}"), format!("{before} cannot change by {change}"))
-            })?;
-            counts.insert(key, after);
-        }
+        self.write_counts()?;
         for (merchant, seq) in std::mem::take(&mut self.event_seqs) {
             self.tables.event_seqs().insert(merchant, seq);
         }
@@ -122,9 +110,9 @@ pub(crate) struct Ahead {
     slugs: BTreeMap<u128, u128>,
     merchants: BTreeMap<u128, MerchantFacts>,
     keys: BTreeMap<[u8; 32], Option<u128>>,
-    remembered: BTreeMap<(u128, [u8; 32]), Remembered>,
+    pub(crate) remembered: BTreeMap<(u128, [u8; 32]), Remembered>,
     /// Keys made earlier are forgotten by an earlier step.
-    forgotten_before: Timestamp,
+    pub(crate) forgotten_before: Timestamp,
     claims: BTreeMap<[u8; 20], Claimed>,
     nonces: BTreeMap<[u8; 32], [u8; 20]>,
     cursor: Option<Cursor>,
@@ -213,7 +201,7 @@ impl Group<'_> {
             Some(_) => {}
             None => {
                 let slug = step.facts.slug;
-                if ahead.slugs.contains_key(&slug) || self.tables.slugs().get(slug)?.is_some() {
+                if ahead.slugs.contains_key(&slug) || self.tables.slugs().has(slug)? {
                     return conflict(format_args!("the checkout address of payment {}", step.id));
                 }
                 ahead.slugs.insert(slug, id);
@@ -265,37 +253,6 @@ impl Group<'_> {
         Ok(Ok(()))
     }
 
-    fn check_remember(&mut self, new: &Remembered, before: &mut Option<Remembered>, ahead: &mut Ahead) -> Checked {
-        let key = (new.merchant.bits(), new.key);
-        let stored = match ahead.remembered.get(&key) {
-            Some(remembered) => Some(*remembered),
-            None => match self.tables.idempotency().get((key.0, &key.1))? {
-                Some(bytes) => Some(
-                    record::remembered_from_bytes(new.merchant, new.key, bytes.value())
-                        .map_err(Fault::damaged("idempotency", new.merchant))?,
-                ),
-                None => None,
-            },
-        };
-        let is_kept = |stored: &Remembered| stored.at >= ahead.forgotten_before;
-        if let Some(stored) = stored.filter(|stored| is_kept(stored) && stored.is_alive(new.at)) {
-            return Ok(Err(CommitError::Remembered(Box::new(stored))));
-        }
-        if stored.is_none() && self.kept_keys(key.0)? >= MAX_KEPT_KEYS {
-            return Ok(Err(CommitError::KeysFull));
-        }
-        *before = stored;
-        ahead.remembered.insert(key, *new);
-        Ok(Ok(()))
-    }
-
-    /// Returns how many idempotency keys of a merchant are kept, dead ones that nobody has swept yet among them.
-    fn kept_keys(&mut self, merchant: u128) -> Result<u64, Fault> {
-        let key = (merchant, KEYS_COUNT);
-        let stored = self.tables.payment_counts().get(key)?.map_or(0, |count| count.value());
-        Ok(stored.saturating_add_signed(self.counts.get(&key).copied().unwrap_or(0)))
-    }
-
     fn check_claim(&mut self, claimed: &Claimed, nonce: [u8; 32], ahead: &mut Ahead) -> Checked {
         let tx_id = claimed.tx_id.0;
         let by_nonce = match ahead.nonces.get(&nonce) {
@@ -329,10 +286,8 @@ impl Group<'_> {
     fn check_cursor(&mut self, cursor: Cursor, expected: Option<Cursor>, ahead: &mut Ahead) -> Checked {
         let stored = match ahead.cursor {
             Some(cursor) => Some(cursor),
-            None => match self.tables.meta().get(meta::CURSOR)? {
-                Some(bytes) => {
-                    Some(record::cursor_from_bytes(bytes.value()).map_err(Fault::damaged("meta", meta::CURSOR))?)
-                }
+            None => match single::read(&self.tables.meta(), meta::CURSOR)? {
+                Some(bytes) => Some(record::cursor_from_bytes(&bytes).map_err(Fault::damaged("meta", meta::CURSOR))?),
                 None => None,
             },
         };
@@ -417,47 +372,17 @@ impl Group<'_> {
 
     pub(crate) fn append_audit(&mut self, record: &[u8]) -> Result<(), Fault> {
         let log = self.tables.audit();
-        let last = log.last()?.map_or(0, |(seq, _)| seq.value());
-        log.insert(last + 1, record);
+        let mut next = log.last()?.map_or(0, |(seq, _)| seq.value()) + 1;
+        // What is damaged stays where it is.
+        while log.has(next)? {
+            next += 1;
+        }
+        log.insert(next, record);
         Ok(())
     }
 
     fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {
-        self.tables.meta().insert(name, value);
-        Ok(())
-    }
-
-    fn write_remembered(&mut self, new: &Remembered, before: Option<Remembered>) -> Result<(), Fault> {
-        let merchant = new.merchant.bits();
-        self.tables.idempotency().insert((merchant, &new.key), record::remembered_to_bytes(new).as_slice());
-        let times = self.tables.idempotency_times();
-        // An earlier step of the batch may have forgotten it, and counted that.
-        let mut is_replaced = false;
-        if let Some(before) = before {
-            let place = (before.at.millis(), merchant, &new.key);
-            is_replaced = times.get(place)?.is_some();
-            times.remove(place)?;
-        }
-        times.insert((new.at.millis(), merchant, &new.key), ());
-        if !is_replaced {
-            *self.counts.entry((merchant, KEYS_COUNT)).or_default() += 1;
-        }
-        Ok(())
-    }
-
-    fn forget(&mut self, made_before: Timestamp) -> Result<(), Fault> {
-        let end = (made_before.millis(), 0, &[0; 32]);
-        let mut old = Vec::new();
-        for entry in self.tables.idempotency_times().range(..end)?.take(FORGOTTEN_AT_ONCE) {
-            let (entry, _) = entry?;
-            let (millis, merchant, key) = entry.value();
-            old.push((millis, merchant, *key));
-        }
-        for (millis, merchant, key) in old {
-            self.tables.idempotency_times().remove((millis, merchant, &key))?;
-            self.tables.idempotency().remove((merchant, &key))?;
-            *self.counts.entry((merchant, KEYS_COUNT)).or_default() -= 1;
-        }
+        single::write(&self.tables.meta(), name, value);
         Ok(())
     }
 
@@ -469,7 +394,7 @@ impl Group<'_> {
         let listed = self.tables.payments_by_merchant();
         // Most changes of a payment change nothing that lists filter by, and a page not touched is a page not written.
         let may_stand = before.is_some_and(|before| before.state == facts.state);
-        if !may_stand || listed.get((facts.merchant, bits))?.is_none_or(|stored| *stored.value() != summary) {
+        if !may_stand || listed.get_sound((facts.merchant, bits))?.is_none_or(|stored| *stored.value() != summary) {
             listed.insert((facts.merchant, bits), &summary);
         }
         if before.is_none() {
@@ -583,7 +508,8 @@ mod tests {
     fn creating_a_payment_touches_five_tables() {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         directory::create_schema(&database).unwrap();
-        let (snapshot, changes) = (Snapshot::of(Epoch::begin(&database).unwrap()), Changes::default());
+        let (snapshot, changes) =
+            (Snapshot::of(Epoch::begin(&database, &crate::damage::Damages::default()).unwrap()), Changes::default());
         let mut group = Group::of(Draft::of(&snapshot, &changes, 0), 0);
         let create = |payment: Payment| Batch::of(Write::Payment { payment: payment.into(), expected: None });
         group.apply(Prepared::from_batch(create(mug()), &crate::Vault::default())).unwrap().unwrap();

@@ -19,6 +19,7 @@ use crate::{
     fault::Fault,
     query::{Page, PeriodQuery},
     record::{self, Damage, PaymentFacts},
+    single,
     snapshot::Snapshot,
     tables::meta,
 };
@@ -31,6 +32,14 @@ pub(crate) struct Held {
     period: Option<Period>,
     was_unsettled: bool,
     is_changed: bool,
+    /// It cannot be read. Nothing is written in its place, and sales are counted in a later month.
+    is_damaged: bool,
+}
+
+impl Held {
+    fn is_closed(&self) -> bool {
+        self.is_damaged || self.period.as_ref().is_some_and(|period| period.invoice.is_some())
+    }
 }
 
 /// What a write of a payment means for a period.
@@ -80,12 +89,16 @@ fn read(key: PeriodKey, bytes: &[u8]) -> Result<Period, Fault> {
 /// Returns a period, earlier batches of the group included.
 fn held<'g>(group: &'g mut Group<'_>, key: PeriodKey) -> Result<&'g mut Held, Fault> {
     if !group.periods.contains_key(&key) {
-        let period = match group.tables.billing().get(key)? {
-            Some(bytes) => Some(read(key, bytes.value())?),
-            None => None,
+        let table = group.tables.billing();
+        let stored = match table.get(key) {
+            Ok(Some(bytes)) => read(key, bytes.value()).map(Some),
+            Ok(None) => Ok(None),
+            Err(fault) => Err(fault),
         };
+        let stored = table.pass(stored)?;
+        let (is_damaged, period) = (stored.is_none(), stored.flatten());
         let was_unsettled = period.as_ref().is_some_and(Period::is_unsettled);
-        group.periods.insert(key, Held { period, was_unsettled, is_changed: false });
+        group.periods.insert(key, Held { period, was_unsettled, is_changed: false, is_damaged });
     }
     Ok(group.periods.get_mut(&key).expect("it was put there just now"))
 }
@@ -98,7 +111,7 @@ fn open_from<'g>(
     now: Timestamp,
 ) -> Result<&'g mut Period, Fault> {
     loop {
-        let closed = held(group, (month.number(), merchant))?.period.as_ref().is_some_and(|p| p.invoice.is_some());
+        let closed = held(group, (month.number(), merchant))?.is_closed();
         // After the last month there is none to go on in.
         if !closed || month == month.next() {
             break;
@@ -124,9 +137,7 @@ pub(crate) fn foresee(
     match change {
         Change::Sold(sale) | Change::Fee { sale, .. } => {
             let mut month = Month::of(sale.at);
-            while held(group, (month.number(), merchant))?.period.as_ref().is_some_and(|p| p.invoice.is_some())
-                && month != month.next()
-            {
+            while held(group, (month.number(), merchant))?.is_closed() && month != month.next() {
                 month = month.next();
             }
             ahead.sold.insert(merchant);
@@ -142,7 +153,7 @@ pub(crate) fn foresee(
 }
 
 fn invoiced_by(group: &mut Group<'_>, session: PaymentId) -> Result<Option<PeriodKey>, Fault> {
-    Ok(group.tables.invoice_sessions().get(session.bits())?.map(|key| key.value()))
+    Ok(group.tables.invoice_sessions().get_sound(session.bits())?.map(|key| key.value()))
 }
 
 /// Makes a change.
@@ -214,8 +225,8 @@ pub(crate) fn invoice(group: &mut Group<'_>, invoicing: Invoicing) -> Result<(),
 pub(crate) fn check_tiers(group: &mut Group<'_>, ahead: &mut Ahead, schedule: &Schedule, expected: u64) -> Checked {
     let stored = match ahead.tiers_version {
         Some(version) => version,
-        None => match group.tables.meta().get(meta::FEE_TIERS)? {
-            Some(bytes) => record::schedule_from_bytes(bytes.value()).map_err(damaged_tiers)?.version,
+        None => match single::read(&group.tables.meta(), meta::FEE_TIERS)? {
+            Some(bytes) => record::schedule_from_bytes(&bytes).map_err(damaged_tiers)?.version,
             None => 0,
         },
     };
@@ -261,8 +272,8 @@ pub(crate) fn periods_of(snapshot: &Snapshot, merchant: MerchantId) -> Result<Ve
     let mut periods = Vec::new();
     for number in months.rev() {
         let key = (number, merchant.bits());
-        if let Some(bytes) = table.get(key)? {
-            periods.push(read(key, bytes.value())?);
+        if let Some(bytes) = table.get_sound(key)? {
+            periods.extend(table.pass(read(key, bytes.value()))?);
         }
     }
     Ok(periods)
@@ -272,12 +283,13 @@ pub(crate) fn periods_of(snapshot: &Snapshot, merchant: MerchantId) -> Result<Ve
 pub(crate) fn periods(snapshot: &Snapshot, query: &PeriodQuery) -> Result<Page<Period>, Fault> {
     let skipped = query.page.saturating_sub(1).saturating_mul(query.limit as u64);
     let mut page = Page { items: Vec::new(), total: 0 };
-    for entry in snapshot.billing().iter()?.rev() {
+    let table = snapshot.billing();
+    for entry in table.iter()?.rev() {
         let (key, bytes) = entry?;
         if query.merchant.is_some_and(|merchant| merchant.bits() != key.value().1) {
             continue;
         }
-        let period = read(key.value(), bytes.value())?;
+        let Some(period) = table.pass(read(key.value(), bytes.value()))? else { continue };
         if query.status.is_none_or(|status| status == period.status(query.now)) {
             if page.total >= skipped && page.items.len() < query.limit {
                 page.items.push(period);
@@ -302,11 +314,17 @@ pub(crate) fn unsettled(
         None => Bound::Unbounded,
     };
     let mut found = Vec::new();
-    for entry in snapshot.unsettled().range::<PeriodKey>((begin, Bound::Excluded((before.number(), 0))))?.take(limit) {
+    for entry in snapshot.unsettled().range::<PeriodKey>((begin, Bound::Excluded((before.number(), 0))))? {
+        if found.len() == limit {
+            break;
+        }
         let key = entry?.0.value();
-        let bytes =
-            records.get(key)?.ok_or_else(|| Fault::contradicted("billing", format!("{key:?}"), "it is not there"))?;
-        found.push(read(key, bytes.value())?);
+        let period = match records.get(key) {
+            Ok(Some(bytes)) => read(key, bytes.value()),
+            Ok(None) => Err(Fault::contradicted("billing", format!("{key:?}"), "it is not there")),
+            Err(fault) => Err(fault),
+        };
+        found.extend(records.pass(period)?);
     }
     Ok(found)
 }
@@ -314,9 +332,10 @@ pub(crate) fn unsettled(
 /// Returns what every merchant's periods come to, by merchant.
 pub(crate) fn accounts(snapshot: &Snapshot, now: Timestamp) -> Result<Vec<Account>, Fault> {
     let mut accounts = BTreeMap::new();
-    for entry in snapshot.billing().iter()? {
+    let table = snapshot.billing();
+    for entry in table.iter()? {
         let (key, bytes) = entry?;
-        let period = read(key.value(), bytes.value())?;
+        let Some(period) = table.pass(read(key.value(), bytes.value()))? else { continue };
         accounts.entry(period.merchant).or_insert_with(|| Account::of(period.merchant)).add(&period, now);
     }
     Ok(accounts.into_values().collect())
@@ -324,8 +343,8 @@ pub(crate) fn accounts(snapshot: &Snapshot, now: Timestamp) -> Result<Vec<Accoun
 
 /// Returns the stored tiers.
 pub(crate) fn schedule(snapshot: &Snapshot) -> Result<Option<Schedule>, Fault> {
-    match snapshot.meta().get(meta::FEE_TIERS)? {
-        Some(bytes) => record::schedule_from_bytes(bytes.value()).map(Some).map_err(damaged_tiers),
+    match single::read(&snapshot.meta(), meta::FEE_TIERS)? {
+        Some(bytes) => record::schedule_from_bytes(&bytes).map(Some).map_err(damaged_tiers),
         None => Ok(None),
     }
 }

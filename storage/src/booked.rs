@@ -103,7 +103,7 @@ pub(crate) fn write(group: &mut Group<'_>, line: &Line) -> Result<(), Fault> {
 /// Notes since when an account is watched; the first word stays.
 pub(crate) fn watch(group: &mut Group<'_>, account: &AccountName, since: Timestamp) -> Result<(), Fault> {
     let accounts = group.tables.accounts();
-    if accounts.get(account.as_str())?.is_none() {
+    if accounts.get_sound(account.as_str())?.is_none() {
         accounts.insert(account.as_str(), since.millis());
     }
     Ok(())
@@ -126,7 +126,8 @@ pub(crate) fn booked(
     let start_bound = if after.is_some() { Bound::Excluded(start_key) } else { Bound::Included(start_key) };
     let end = Bound::Excluded((account.as_str(), to.millis(), &[0; 20], 0, 0, NOBODY));
     let (mut found, mut last) = (Vec::new(), None);
-    for line in snapshot.booked().range((start_bound, end))? {
+    let table = snapshot.booked();
+    for line in table.range((start_bound, end))? {
         if found.len() >= limit {
             return Ok((found, last));
         }
@@ -134,17 +135,21 @@ pub(crate) fn booked(
         let (_, at_ms, tx_id, op_in_tx, kind, payment) = key.value();
         let (units, currency) = value.value();
         let unreadable = || Fault::contradicted("booked", format!("{account} {at_ms}"), format!("{kind} {currency}"));
+        last = Some(BookedPlace { at_ms, tx_id: *tx_id, op_in_tx, kind, payment });
         let id = PaymentId::from_bits(payment);
         let entry = match kind {
             1 => Entry::Credit(id),
             2 => Entry::Unmatched,
             3 => Entry::RefundReceived(id),
             4 => Entry::RefundSent(id),
-            _ => return Err(unreadable()),
+            _ => {
+                table.pass::<()>(Err(unreadable()))?;
+                continue;
+            }
         };
-        let money = Money::new(units, Code::from_number(currency).ok_or_else(unreadable)?);
+        let Some(currency) = table.pass(Code::from_number(currency).ok_or_else(unreadable))? else { continue };
+        let money = Money::new(units, currency);
         let (tx_id, at) = (*tx_id, Timestamp::from_millis(at_ms));
-        last = Some(BookedPlace { at_ms, tx_id, op_in_tx, kind, payment });
         found.push(Booked { tx_id: TxId(tx_id), op_in_tx, at, money, entry });
     }
     Ok((found, None))
@@ -157,30 +162,29 @@ pub(crate) fn accounts(
     limit: usize,
 ) -> Result<Vec<(AccountName, Timestamp)>, Fault> {
     let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.as_str()));
-    snapshot
-        .accounts()
-        .range::<&str>((start, Bound::Unbounded))?
-        .take(limit)
-        .map(|entry| {
-            let (name, since) = entry?;
-            let account =
-                AccountName::parse(name.value()).map_err(|why| Fault::contradicted("accounts", name.value(), why))?;
-            Ok((account, Timestamp::from_millis(since.value())))
-        })
-        .collect()
+    let mut found = Vec::new();
+    for entry in snapshot.accounts().range::<&str>((start, Bound::Unbounded))? {
+        if found.len() == limit {
+            break;
+        }
+        let (name, since) = entry?;
+        let account = AccountName::parse(name.value()).ok();
+        found.extend(account.map(|account| (account, Timestamp::from_millis(since.value()))));
+    }
+    Ok(found)
 }
 
 /// Returns what the checks of days before `before` said, newest first.
 pub(crate) fn days(snapshot: &Snapshot, before: Option<Timestamp>, limit: usize) -> Result<Vec<Day>, Fault> {
     let end = before.map_or(Bound::Unbounded, |before| Bound::Excluded(before.millis()));
-    snapshot
-        .books()
-        .range::<u64>((Bound::Unbounded, end))?
-        .rev()
-        .take(limit)
-        .map(|entry| {
-            let (key, bytes) = entry?;
-            record::day_from_bytes(bytes.value()).map_err(Fault::damaged("books", key.value()))
-        })
-        .collect()
+    let table = snapshot.books();
+    let mut found = Vec::new();
+    for entry in table.range::<u64>((Bound::Unbounded, end))?.rev() {
+        if found.len() == limit {
+            break;
+        }
+        let (key, bytes) = entry?;
+        found.extend(table.pass(record::day_from_bytes(bytes.value()).map_err(Fault::damaged("books", key.value())))?);
+    }
+    Ok(found)
 }

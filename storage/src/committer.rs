@@ -26,6 +26,7 @@ use crate::{
     apply::Group,
     batch::CommitError,
     checkpoint::{Checkpoint, Underway},
+    damage::Damages,
     draft::Draft,
     fault::Fault,
     figures::CommitMetrics,
@@ -102,10 +103,11 @@ impl Committer {
         log: Log,
         newest: Arc<Newest>,
         search_cursor: u128,
+        damages: Damages,
         mode: CommitMode,
     ) -> std::io::Result<Self> {
         let health = Arc::new(Health::default());
-        let metrics = CommitMetrics::default();
+        let metrics = CommitMetrics::of(damages);
         let mut writer = Writer {
             database: Arc::new(database),
             log,

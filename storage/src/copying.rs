@@ -39,7 +39,7 @@ pub struct Row {
     pub table: String,
     /// Its key, in the form of the database.
     pub key: Vec<u8>,
-    /// Its value.
+    /// Its value and its checksum, right or wrong: what was damaged stays known as such.
     pub value: Vec<u8>,
 }
 

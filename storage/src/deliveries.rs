@@ -30,13 +30,13 @@ pub(crate) fn due_work(
     passed: &Passed,
 ) -> Result<Vec<DueWork>, Fault> {
     let untold = snapshot.untold();
-    let mut work = Vec::new();
+    let (mut work, mut found) = (Vec::new(), 0);
     for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
         let merchant = MerchantId::from_bits(entry?.0.value().1);
         if passed.merchants.contains(&merchant) {
             continue;
         }
-        if work.len() == merchants {
+        if found == merchants {
             break;
         }
         let mut deliveries = Vec::new();
@@ -45,6 +45,8 @@ pub(crate) fn due_work(
             let follows = delivery.trigger == Trigger::Auto && untold.range(earlier)?.next().transpose()?.is_some();
             deliveries.push(Due { delivery, follows });
         }
+        // A queue of which nothing can be sent takes nobody's place.
+        found += usize::from(!deliveries.is_empty());
         work.push(DueWork { merchant, endpoint: endpoint(snapshot, merchant)?, deliveries });
     }
     Ok(work)
@@ -97,16 +99,21 @@ fn waiting(
         if known.contains(&DeliveryId::from_bits(id)) {
             continue;
         }
-        let logged = match log.get((merchant, id))? {
-            Some(bytes) => read((merchant, id), bytes.value())?,
-            None => return Err(Fault::contradicted("outbox", DeliveryId::from_bits(id), "it has no record")),
-        };
-        if logged.delivery.due_at.millis() != due_ms {
-            return Err(Fault::contradicted("outbox", DeliveryId::from_bits(id), "its record is due at another time"));
-        }
-        waiting.push(logged.delivery);
+        // One that cannot be read waits for somebody to look at it; those behind it go out.
+        waiting.extend(log.pass(in_queue(snapshot, (merchant, id), due_ms))?);
     }
     Ok(waiting)
+}
+
+/// Returns a delivery that the outbox says is due.
+fn in_queue(snapshot: &Snapshot, key: DeliveryKey, due_ms: u64) -> Result<Delivery, Fault> {
+    let wrong = |why| Fault::contradicted("outbox", DeliveryId::from_bits(key.1), why);
+    let bytes = snapshot.deliveries().get(key)?.ok_or_else(|| wrong("it has no record"))?;
+    let logged = read(key, bytes.value())?;
+    if logged.delivery.due_at.millis() != due_ms {
+        return Err(wrong("its record is due at another time"));
+    }
+    Ok(logged.delivery)
 }
 
 fn read(key: DeliveryKey, bytes: &[u8]) -> Result<Logged, Fault> {
@@ -115,10 +122,29 @@ fn read(key: DeliveryKey, bytes: &[u8]) -> Result<Logged, Fault> {
 
 /// Returns what is known of a merchant's endpoint.
 pub(crate) fn endpoint(snapshot: &Snapshot, merchant: MerchantId) -> Result<Endpoint, Fault> {
-    match snapshot.endpoints().get(merchant.bits())? {
-        Some(bytes) => record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", merchant)),
-        None => Ok(Endpoint::default()),
+    let table = snapshot.endpoints();
+    let Some(bytes) = table.get_sound(merchant.bits())? else { return Ok(Endpoint::default()) };
+    let read = record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", merchant));
+    Ok(table.pass(read)?.unwrap_or_default())
+}
+
+/// Returns the place of a merchant's newest event; 0 before the first. Where that cannot be read, its newest event and its
+/// newest delivery tell.
+pub(crate) fn last_event(snapshot: &Snapshot, merchant: u128) -> Result<u64, Fault> {
+    let places = snapshot.event_seqs();
+    if let Some(last) = places.pass(places.get(merchant))? {
+        return Ok(last.map_or(0, |last| last.value()));
     }
+    let event = snapshot.events().range((merchant, 0)..=(merchant, u64::MAX))?.next_back().transpose()?;
+    let log = snapshot.deliveries();
+    let delivery = log.range::<DeliveryKey>((merchant, 0)..=(merchant, u128::MAX))?.next_back().transpose()?;
+    let delivery = match &delivery {
+        Some((key, bytes)) => log.pass(read(key.value(), bytes.value()))?,
+        None => None,
+    };
+    let places =
+        event.map(|(key, _)| key.value().1).into_iter().chain(delivery.map(|logged| logged.delivery.event_seq));
+    Ok(places.max().unwrap_or(0))
 }
 
 /// Returns a merchant's delivery.
@@ -144,10 +170,8 @@ pub(crate) fn deliveries(snapshot: &Snapshot, query: &DeliveryQuery) -> Result<V
             break;
         }
         let (key, bytes) = entry?;
-        let logged = read(key.value(), bytes.value())?;
-        if is_wanted(query, &logged) {
-            found.push(logged);
-        }
+        let logged = log.pass(read(key.value(), bytes.value()))?;
+        found.extend(logged.filter(|logged| is_wanted(query, logged)));
     }
     Ok(found)
 }
@@ -167,8 +191,8 @@ fn of_payment(snapshot: &Snapshot, query: &DeliveryQuery, payment: PaymentId) ->
             break;
         }
         let (_, id) = entry?.0.value();
-        let logged = delivery(snapshot, query.merchant, DeliveryId::from_bits(id))?;
-        found.extend(logged.filter(|logged| is_wanted(query, logged)));
+        let logged = snapshot.deliveries().pass(delivery(snapshot, query.merchant, DeliveryId::from_bits(id)))?;
+        found.extend(logged.flatten().filter(|logged| is_wanted(query, logged)));
     }
     Ok(found)
 }
@@ -183,15 +207,14 @@ pub(crate) fn replayable(
     let merchant = merchant.bits();
     let range = (Bound::Excluded((merchant, after.bits())), Bound::Included((merchant, u128::MAX)));
     let mut found = Vec::new();
-    for entry in snapshot.deliveries().range::<DeliveryKey>(range)? {
+    let log = snapshot.deliveries();
+    for entry in log.range::<DeliveryKey>(range)? {
         if found.len() == limit {
             break;
         }
         let (key, bytes) = entry?;
-        let logged = read(key.value(), bytes.value())?;
-        if logged.is_replayable() {
-            found.push(logged.delivery);
-        }
+        let logged = log.pass(read(key.value(), bytes.value()))?;
+        found.extend(logged.filter(Logged::is_replayable).map(|logged| logged.delivery));
     }
     Ok(found)
 }
@@ -205,16 +228,26 @@ pub(crate) fn events(
 ) -> Result<Vec<EventRecord>, Fault> {
     let Some(first) = after.checked_add(1) else { return Ok(Vec::new()) };
     let merchant = merchant.bits();
-    snapshot
-        .events()
-        .range((merchant, first)..=(merchant, u64::MAX))?
-        .take(limit)
-        .map(|entry| {
-            let (key, bytes) = entry?;
-            let key = key.value();
-            record::event_from_bytes(key, bytes.value()).map_err(Fault::damaged("events", format!("{key:?}")))
-        })
-        .collect()
+    let table = snapshot.events();
+    let mut found = Vec::new();
+    for entry in table.range((merchant, first)..=(merchant, u64::MAX))? {
+        if found.len() == limit {
+            break;
+        }
+        let (key, bytes) = entry?;
+        let key = key.value();
+        let read = record::event_from_bytes(key, bytes.value()).map_err(Fault::damaged("events", format!("{key:?}")));
+        found.extend(table.pass(read)?);
+    }
+    Ok(found)
+}
+
+/// Returns an event of a merchant by its place in the list.
+pub(crate) fn event(snapshot: &Snapshot, merchant: MerchantId, seq: u64) -> Result<Option<EventRecord>, Fault> {
+    let key = (merchant.bits(), seq);
+    let damaged = Fault::damaged("events", format!("{seq} of {merchant}"));
+    let bytes = snapshot.events().get(key)?;
+    bytes.map(|bytes| record::event_from_bytes(key, bytes.value())).transpose().map_err(damaged)
 }
 
 /// Returns whose an event is, and its place in the list.
@@ -233,13 +266,14 @@ pub(crate) fn oldest_event(snapshot: &Snapshot) -> Result<Option<Timestamp>, Fau
 /// Returns the attempts made to deliver an event, in order.
 pub(crate) fn attempts(snapshot: &Snapshot, event: EventId) -> Result<Vec<Attempt>, Fault> {
     let event = event.bits();
-    snapshot
-        .attempts()
-        .range((event, 0, 0)..=(event, u128::MAX, u32::MAX))?
-        .map(|entry| {
-            let (key, bytes) = entry?;
-            let key = key.value();
-            record::attempt_from_bytes(key, bytes.value()).map_err(Fault::damaged("attempts", format!("{key:?}")))
-        })
-        .collect()
+    let table = snapshot.attempts();
+    let mut found = Vec::new();
+    for entry in table.range((event, 0, 0)..=(event, u128::MAX, u32::MAX))? {
+        let (key, bytes) = entry?;
+        let key = key.value();
+        let read =
+            record::attempt_from_bytes(key, bytes.value()).map_err(Fault::damaged("attempts", format!("{key:?}")));
+        found.extend(table.pass(read)?);
+    }
+    Ok(found)
 }

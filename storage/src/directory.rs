@@ -20,6 +20,7 @@ use redb::{
 use crate::{
     fault::{Fault, is_full},
     log::{Log, Position},
+    single,
     tables::{META, SCHEMA_VERSION, Tables, meta},
     verify::Report,
 };
@@ -363,8 +364,8 @@ pub(crate) fn create_schema(database: &Database) -> Result<(), Fault> {
     let transaction = database.begin_write()?;
     let mut tables = Tables::of(&transaction);
     tables.create_all()?;
-    tables.meta()?.insert(meta::SCHEMA, SCHEMA_VERSION.to_be_bytes().as_slice())?;
-    tables.meta()?.insert(meta::LOG, Position::START.to_bytes().as_slice())?;
+    single::store(tables.meta()?, meta::SCHEMA, &SCHEMA_VERSION.to_be_bytes())?;
+    single::store(tables.meta()?, meta::LOG, &Position::START.to_bytes())?;
     drop(tables);
     transaction.commit()?;
     Ok(())
@@ -392,8 +393,8 @@ pub(crate) fn version_of(snapshot: &ReadTransaction) -> Result<u32, OpenError> {
         Err(TableError::Storage(error)) => return Err(Fault::from(error).into()),
         Err(_) => return Err(OpenError::Foreign),
     };
-    let Some(bytes) = names.get(meta::SCHEMA).map_err(Fault::from)? else { return Err(OpenError::Foreign) };
-    Ok(u32::from_be_bytes(bytes.value().try_into().map_err(|_| OpenError::Foreign)?))
+    let Some(bytes) = single::stored(&names, meta::SCHEMA)? else { return Err(OpenError::Foreign) };
+    Ok(u32::from_be_bytes(bytes.try_into().map_err(|_| OpenError::Foreign)?))
 }
 
 /// Creates the tables that came to the schema after the store was made. A new table needs no new version: an older

@@ -18,7 +18,7 @@ use crate::{
     fault::Fault,
     record,
     record::{AttemptKey, Damage},
-    tables::meta,
+    tables::{self, meta},
 };
 
 /// Returns a row as a JSON object whose `record` says what it is; none for a row of an index, which says nothing that
@@ -27,7 +27,8 @@ use crate::{
 /// # Errors
 /// [`ReadError::Damaged`] for a record that does not decode.
 pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
-    let (key, bytes) = (row.key.as_slice(), row.value.as_slice());
+    let key = row.key.as_slice();
+    let Some(bytes) = tables::open_row(&row.table, key, &row.value)? else { return Ok(None) };
     let read = match row.table.as_str() {
         "payments" => {
             let id = PaymentId::from_bits(u128::from_bytes(key));

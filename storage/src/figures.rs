@@ -8,7 +8,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::{fault::Fault, snapshot::Snapshot};
+use crate::{damage::Damages, fault::Fault, snapshot::Snapshot};
 
 /// How commits go. Handles of atomics: counting costs a few nanoseconds a commit, and a commit is a sync of the disk.
 #[derive(Debug, Clone)]
@@ -19,10 +19,18 @@ pub struct CommitMetrics {
     checkpoint_holds: Counter,
     refused: Counter,
     failed: Counter,
+    damages: Damages,
 }
 
 impl Default for CommitMetrics {
     fn default() -> Self {
+        Self::of(Damages::default())
+    }
+}
+
+impl CommitMetrics {
+    /// Begins with nothing, and the damaged rows of a store.
+    pub(crate) fn of(damages: Damages) -> Self {
         Self {
             // 1, 2, 4, … 1024 batches.
             batches: Histogram::new(exponential_buckets(1.0, 2.0, 11)),
@@ -33,11 +41,10 @@ impl Default for CommitMetrics {
             checkpoint_holds: Counter::default(),
             refused: Counter::default(),
             failed: Counter::default(),
+            damages,
         }
     }
-}
 
-impl CommitMetrics {
     /// Shows them under the registry's prefix.
     pub fn register(&self, registry: &mut Registry) {
         let batches = "Batches that were made durable by one commit";
@@ -50,6 +57,8 @@ impl CommitMetrics {
         registry.register("checkpoint_holds", holds, self.checkpoint_holds.clone());
         registry.register("commit_refusals", "Batches refused because of what is stored", self.refused.clone());
         registry.register("commit_failures", "Commits that the disk or the database failed", self.failed.clone());
+        let damaged = "Stored rows whose bytes have changed, by table, each counted once since the start";
+        registry.register("store_damaged_rows", damaged, self.damages.counter.clone());
     }
 
     /// Notes a commit of `applied` of `count` batches.

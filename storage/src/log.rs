@@ -16,11 +16,12 @@
 use std::cell::RefCell;
 
 use engine::mutant;
-use redb::{Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable, StorageBackend, WriteTransaction};
+use redb::{Database, Durability, ReadTransaction, ReadableDatabase, StorageBackend, WriteTransaction};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     fault::Fault,
+    single,
     tables::{META, Replay, meta},
 };
 
@@ -333,7 +334,7 @@ impl Log {
 /// Those of the disk; the log still holds what it held, and nothing more may be written.
 pub(crate) fn begin_at(mut transaction: WriteTransaction, turn: Position) -> Result<(), Fault> {
     if !mutant!("log-place-not-stored") {
-        transaction.open_table(META)?.insert(meta::LOG, turn.to_bytes().as_slice())?;
+        single::store(&mut transaction.open_table(META)?, meta::LOG, &turn.to_bytes())?;
     }
     transaction.set_durability(Durability::Immediate)?;
     // A file that says which of its pages are free opens at once after a crash. It costs a second sync, but seldom.
@@ -345,14 +346,13 @@ pub(crate) fn begin_at(mut transaction: WriteTransaction, turn: Position) -> Res
 /// Gives a copy of a store a log of its own: entries that follow the original do not follow the copy.
 pub(crate) fn part_ways(transaction: &WriteTransaction, why: &[u8]) -> Result<(), Fault> {
     let mut names = transaction.open_table(META)?;
-    let (before, _) = Position::from_bytes(names.get(meta::LOG)?.as_ref().map(|bytes| bytes.value()))?;
+    let (before, _) = Position::from_bytes(single::stored(&names, meta::LOG)?.as_deref())?;
     let own = Position { log: digest(&[&before.log, why]), ..before };
-    names.insert(meta::LOG, own.to_bytes().as_slice())?;
-    Ok(())
+    single::store(&mut names, meta::LOG, &own.to_bytes())
 }
 
 fn stored(snapshot: &ReadTransaction) -> Result<(Position, bool), Fault> {
-    Position::from_bytes(snapshot.open_table(META)?.get(meta::LOG)?.as_ref().map(|bytes| bytes.value()))
+    Position::from_bytes(single::stored(&snapshot.open_table(META)?, meta::LOG)?.as_deref())
 }
 
 fn digest(parts: &[&[u8]]) -> Digest {

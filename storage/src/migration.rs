@@ -8,7 +8,7 @@ use redb::{Database, ReadableDatabase, WriteTransaction};
 use crate::{
     directory::{self, FILE_NAME, OpenError},
     fault::Fault,
-    log,
+    log, single,
     tables::{META, SCHEMA_VERSION, meta},
     verify,
 };
@@ -65,7 +65,7 @@ fn copy_and_change(path: &Path, copy: &Path, steps: &[Step]) -> Result<u32, Open
         let transaction = database.begin_write().map_err(Fault::from)?;
         step(&transaction)?;
         let mut names = transaction.open_table(META).map_err(Fault::from)?;
-        names.insert(meta::SCHEMA, to.to_be_bytes().as_slice()).map_err(Fault::from)?;
+        single::store(&mut names, meta::SCHEMA, &to.to_be_bytes())?;
         drop(names);
         // Who goes back to the older store must not meet what the newer one logged.
         log::part_ways(&transaction, format!("schema {to}").as_bytes())?;
@@ -85,8 +85,9 @@ mod tests {
     use super::*;
     use crate::{
         CommitMode, Options, RedbStore,
+        checked::Seed,
         directory::DirectoryLock,
-        tables::{DEADLINES, Tables},
+        tables::{DEADLINES, Tables, set_row},
     };
 
     fn data() -> tempfile::TempDir {
@@ -100,13 +101,12 @@ mod tests {
     }
 
     fn note(transaction: &WriteTransaction) -> Result<(), Fault> {
-        Tables::of(transaction).meta()?.insert("note from a step", b"done".as_slice())?;
-        Ok(())
+        single::store(Tables::of(transaction).meta()?, "note from a step", b"done")
     }
 
     fn spoil(transaction: &WriteTransaction) -> Result<(), Fault> {
-        transaction.open_table(DEADLINES)?.insert((1, 1), ())?;
-        Ok(())
+        let key = <(u64, u128) as redb::Value>::as_bytes(&(1, 1));
+        set_row(&mut transaction.open_table(DEADLINES)?, Seed::of("deadlines"), key.as_ref(), Some(&[]))
     }
 
     fn fail(transaction: &WriteTransaction) -> Result<(), Fault> {
@@ -136,8 +136,8 @@ mod tests {
         assert_eq!(fs::read(data.path().join("hivetill.redb.schema-1")).unwrap(), before);
         let database = directory::builder(0).open(&path).unwrap();
         let names = database.begin_read().unwrap().open_table(META).unwrap();
-        assert_eq!(names.get(meta::SCHEMA).unwrap().unwrap().value(), 2_u32.to_be_bytes());
-        assert_eq!(names.get("note from a step").unwrap().unwrap().value(), b"done");
+        assert_eq!(single::stored(&names, meta::SCHEMA).unwrap().unwrap(), 2_u32.to_be_bytes());
+        assert_eq!(single::stored(&names, "note from a step").unwrap().unwrap(), b"done");
         drop((names, database));
         // This program knows no version 2: as if a newer one had migrated.
         drop(_lock);

@@ -10,11 +10,12 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId},
     mutant,
     time::Timestamp,
-    webhook::{Attempt, Delivery, DeliveryState, Endpoint, Logged, Trigger},
+    webhook::{Attempt, Delivery, DeliveryState, Logged, Trigger},
 };
 
 use crate::{
     apply::{Ahead, Checked, Group, conflict},
+    deliveries,
     fault::Fault,
     prepared::{EventStep, Move},
     record,
@@ -51,7 +52,7 @@ fn stored(group: &mut Group<'_>, key: DeliveryKey) -> Result<Option<Logged>, Fau
 pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, ahead: &mut Ahead) -> Checked {
     let delivery = step.delivery(0);
     let key = key_of(&delivery);
-    let is_known = ahead.events.contains(&step.id.bits()) || group.tables.event_ids().get(step.id.bits())?.is_some();
+    let is_known = ahead.events.contains(&step.id.bits()) || group.tables.event_ids().has(step.id.bits())?;
     if is_known || logged(group, ahead, key)?.is_some() {
         return conflict(format_args!("event {}", step.id));
     }
@@ -99,7 +100,7 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
     let merchant = event.merchant.bits();
     let last = match group.event_seqs.get(&merchant) {
         Some(last) => *last,
-        None => group.tables.event_seqs().get(merchant)?.map_or(0, |last| last.value()),
+        None => deliveries::last_event(group.tables.snapshot(), merchant)?,
     };
     let seq = last + 1;
     group.event_seqs.insert(merchant, seq);
@@ -162,10 +163,8 @@ fn put(group: &mut Group<'_>, logged: &Logged) -> Result<(), Fault> {
 fn note_attempt(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -> Result<(), Fault> {
     let merchant = delivery.merchant;
     let endpoints = group.tables.endpoints();
-    let before = match endpoints.get(merchant.bits())? {
-        Some(bytes) => record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", merchant))?,
-        None => Endpoint::default(),
-    };
+    // Where that cannot be read it is learned anew.
+    let before = deliveries::endpoint(group.tables.snapshot(), merchant)?;
     let after = before.after(delivery, attempt);
     endpoints.insert(merchant.bits(), record::endpoint_to_bytes(&after).as_slice());
     Ok(())
@@ -182,7 +181,14 @@ pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
     for merchant in std::mem::take(&mut group.queues) {
         let queue = (merchant, 0, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
         let first = group.tables.outbox().range(queue)?.next().transpose()?.map(|(key, _)| key.value().1);
-        let before = group.tables.outbox_heads().get(merchant)?.map(|due_ms| due_ms.value());
+        let heads = group.tables.outbox_heads();
+        let before = match heads.pass(heads.get(merchant))? {
+            Some(before) => before.map(|due_ms| due_ms.value()),
+            None => {
+                forget_head(group, merchant)?;
+                None
+            }
+        };
         if first == before {
             continue;
         }
@@ -198,6 +204,20 @@ pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Removes what says when a queue is due, where its head cannot be read.
+fn forget_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
+    group.tables.outbox_heads().remove(merchant)?;
+    let due = group.tables.outbox_due();
+    let mut places = Vec::new();
+    for entry in due.iter()? {
+        let place = entry?.0.value();
+        if place.1 == merchant {
+            places.push(place);
+        }
+    }
+    Ok(places.into_iter().try_for_each(|place| due.remove(place))?)
 }
 
 /// Forgets events that happened earlier, and what receivers answered to them; of their deliveries the rest is kept.
@@ -216,7 +236,8 @@ pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result
             let (key, bytes) = entry?;
             let key = key.value();
             let damaged = Fault::damaged("attempts", format!("{key:?}"));
-            answered.push((key, record::attempt_from_bytes(key, bytes.value()).map_err(damaged)?));
+            let read = record::attempt_from_bytes(key, bytes.value()).map_err(damaged);
+            answered.extend(group.tables.attempts().pass(read)?.map(|attempt| (key, attempt)));
         }
         for (key, attempt) in answered {
             let attempt = Attempt { response_snippet: String::new(), ..attempt };

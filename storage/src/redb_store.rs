@@ -25,17 +25,19 @@ use crate::{
     Unmatched, Vicinity, Volume, VolumeQuery, billing, booked,
     committer::{CommitMode, Committer},
     copying::{self, Rows},
+    damage::Damages,
     deliveries,
     directory::{self, DirectoryLock, OpenError},
     fault::Fault,
     log::Log,
-    migration,
+    mending, migration,
     prepared::{self, Prepared, Step},
-    queries, record, search,
+    queries, record, search, single,
     snapshot::{Newest, Snapshot},
     standings, stray,
-    tables::{Epoch, meta},
+    tables::{self, Epoch, meta},
     vault::Vault,
+    verify::{self, Report},
     volume,
 };
 
@@ -63,6 +65,7 @@ pub struct RedbStore {
     newest: Arc<Newest>,
     committer: Committer,
     vault: Vault,
+    damages: Damages,
     /// Let go of last: it keeps other processes out of the directory.
     _lock: Option<DirectoryLock>,
 }
@@ -121,11 +124,13 @@ impl RedbStore {
     ) -> Result<Self, OpenError> {
         directory::check_schema(&database)?;
         vault.settle(&database)?;
-        let snapshot = Snapshot::of(Epoch::begin(&database)?);
+        mending::accounts(&database)?;
+        let damages = Damages::none_of(&tables::NAMES);
+        let snapshot = Snapshot::of(Epoch::begin(&database, &damages)?);
         let search_cursor = search::cursor(&snapshot)?;
         let newest = Arc::new(Newest::of(snapshot));
-        let committer = Committer::start(database, log, Arc::clone(&newest), search_cursor, mode)?;
-        Ok(Self { newest, committer, vault, _lock: lock })
+        let committer = Committer::start(database, log, Arc::clone(&newest), search_cursor, damages.clone(), mode)?;
+        Ok(Self { newest, committer, vault, damages, _lock: lock })
     }
 
     /// Writes what waits, then closes the file. Later commits are refused with [`CommitError::Overloaded`], later
@@ -155,6 +160,20 @@ impl RedbStore {
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub fn rows(&self) -> Result<Rows, ReadError> {
         copying::stream(self.newest.get()?)
+    }
+
+    /// Verifies the store as it is now, while others write, on a thread of its own.
+    ///
+    /// # Errors
+    /// [`ReadError::Failed`] when the disk fails or the store is closed.
+    pub async fn verify(&self) -> Result<Report, ReadError> {
+        let snapshot = self.newest.get()?;
+        let (sender, report) = tokio::sync::oneshot::channel();
+        let work = move || drop(sender.send(verify::snapshot(&snapshot)));
+        let spawned = std::thread::Builder::new().name("verifier".to_owned()).spawn(work);
+        spawned.map_err(|error| ReadError::Failed(error.to_string()))?;
+        let report = report.await.map_err(|_| ReadError::Failed("the verification crashed".to_owned()))?;
+        Ok(report?)
     }
 
     /// Says whether nothing can be written any more because the disk has no room left.
@@ -188,7 +207,7 @@ impl RedbStore {
     }
 
     fn ask<T>(&self, question: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Fault> {
-        question(&self.newest.get()?)
+        question(&self.newest.get()?).inspect_err(|fault| self.damages.note_fault(fault))
     }
 }
 
@@ -255,7 +274,8 @@ impl Store for RedbStore {
         self.read(|snapshot| {
             let mut open = Vec::new();
             for entry in snapshot.facilitations().iter()? {
-                open.extend(claim(snapshot, TxId(*entry?.0.value()))?);
+                let claims = snapshot.claims();
+                open.extend(claims.pass(claim(snapshot, TxId(*entry?.0.value())))?.flatten());
             }
             Ok(open)
         })
@@ -332,10 +352,7 @@ impl Store for RedbStore {
     }
 
     fn event(&self, merchant: MerchantId, seq: u64) -> Read<'_, Option<EventRecord>> {
-        self.read(move |snapshot| {
-            let Some(before) = seq.checked_sub(1) else { return Ok(None) };
-            Ok(deliveries::events(snapshot, merchant, before, 1)?.pop().filter(|event| event.seq == seq))
-        })
+        self.read(move |snapshot| deliveries::event(snapshot, merchant, seq))
     }
 
     fn events(&self, merchant: MerchantId, after: u64, limit: usize) -> Read<'_, Vec<EventRecord>> {
@@ -343,10 +360,7 @@ impl Store for RedbStore {
     }
 
     fn last_event(&self, merchant: MerchantId) -> Read<'_, u64> {
-        self.read(move |snapshot| {
-            let last = snapshot.event_seqs().get(merchant.bits())?;
-            Ok(last.map_or(0, |last| last.value()))
-        })
+        self.read(move |snapshot| deliveries::last_event(snapshot, merchant.bits()))
     }
 
     fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>> {
@@ -395,7 +409,9 @@ impl Store for RedbStore {
     fn payments_near(&self, vicinity: Vicinity) -> Read<'_, Vec<Payment>> {
         self.read(move |snapshot| {
             let near = stray::payments_near(snapshot, &vicinity)?;
-            near.into_iter().filter_map(|id| payment(snapshot, id).transpose()).collect()
+            let payments = snapshot.payments();
+            let read = |id| Ok(payments.pass(payment(snapshot, id))?.flatten());
+            near.into_iter().filter_map(|id| read(id).transpose()).collect()
         })
     }
 
@@ -433,9 +449,11 @@ impl Store for RedbStore {
     }
 
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>> {
-        self.read(move |snapshot| {
-            Ok(snapshot.meta().get(meta::note(name).as_str())?.map(|value| value.value().to_vec()))
-        })
+        self.read(move |snapshot| single::read(&snapshot.meta(), &meta::note(name)))
+    }
+
+    fn damaged_rows(&self) -> u64 {
+        self.damages.count()
     }
 
     fn index_search(&self, now: Timestamp, max: usize) -> BoxFuture<'_, Result<usize, CommitError>> {
@@ -484,8 +502,8 @@ fn single<T>(
     name: &'static str,
     decode: impl FnOnce(&[u8]) -> Result<T, record::Damage>,
 ) -> Result<Option<T>, Fault> {
-    match snapshot.meta().get(name)? {
-        Some(bytes) => decode(bytes.value()).map(Some).map_err(Fault::damaged("meta", name)),
+    match single::read(&snapshot.meta(), name)? {
+        Some(bytes) => decode(&bytes).map(Some).map_err(Fault::damaged("meta", name)),
         None => Ok(None),
     }
 }

@@ -18,7 +18,7 @@ use engine::{
     time::Timestamp,
 };
 
-use crate::{fault::Fault, record, snapshot::Snapshot, tables::meta};
+use crate::{fault::Fault, record, single, snapshot::Snapshot, tables::meta};
 
 /// Bytes of a word that count.
 const WORD_MAX_BYTES: usize = 32;
@@ -145,12 +145,15 @@ pub(crate) fn find(snapshot: &Snapshot, merchant: u128, wanted: &Wanted) -> Resu
         found.retain(|id| also.contains(id));
     }
     let payments = snapshot.payments();
+    let payment = |key: PaymentId| {
+        let bytes = payments.get(key.bits())?;
+        let bytes = bytes.ok_or_else(|| Fault::contradicted("payments", key, "it is listed and not there"))?;
+        record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))
+    };
+    // What cannot be read is not found.
     let reads = |id: u128| {
-        let key = PaymentId::from_bits(id);
-        let bytes =
-            payments.get(id)?.ok_or_else(|| Fault::contradicted("payments", key, "it is listed and not there"))?;
-        let payment = record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))?;
-        Ok::<_, Fault>(wanted.finds(&payment))
+        let read = payments.pass(payment(PaymentId::from_bits(id)))?;
+        Ok::<_, Fault>(read.is_some_and(|payment| wanted.finds(&payment)))
     };
     if !others.is_empty() && found.len() <= FEW {
         let mut checked = BTreeSet::new();
@@ -194,11 +197,13 @@ fn with_word(snapshot: &Snapshot, merchant: u128, word: &WantedWord) -> Result<B
 
 /// Returns the last payment the indexer has read.
 pub(crate) fn cursor(snapshot: &Snapshot) -> Result<u128, Fault> {
-    match snapshot.meta().get(meta::SEARCH_CURSOR)? {
-        None => Ok(0),
-        Some(bytes) => bytes.value().try_into().map(u128::from_be_bytes).map_err(|_| {
-            Fault::contradicted("meta", meta::SEARCH_CURSOR, format_args!("it has {} bytes", bytes.value().len()))
+    match single::read(&snapshot.meta(), meta::SEARCH_CURSOR) {
+        // From the beginning: the words that are indexed already are indexed again.
+        Ok(None) | Err(Fault::Damaged { .. }) => Ok(0),
+        Ok(Some(bytes)) => bytes.as_slice().try_into().map(u128::from_be_bytes).map_err(|_| {
+            Fault::contradicted("meta", meta::SEARCH_CURSOR, format_args!("it has {} bytes", bytes.len()))
         }),
+        Err(fault) => Err(fault),
     }
 }
 

@@ -170,7 +170,7 @@ mod tests {
     fn empty() -> (Database, Held) {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         directory::create_schema(&database).unwrap();
-        let held = Held::of(Snapshot::of(Epoch::begin(&database).unwrap()));
+        let held = Held::of(Snapshot::of(Epoch::begin(&database, &crate::damage::Damages::default()).unwrap()));
         (database, held)
     }
 

@@ -22,17 +22,25 @@ pub(crate) struct Held {
     is_changed: bool,
     /// As the store has it.
     was_on_hold: bool,
+    /// It cannot be read: nobody knows what the merchant has taken. No payment is made for it until somebody says how it
+    /// stands; what is paid completes all the same.
+    is_damaged: bool,
 }
 
 /// Returns the standing of a merchant, earlier batches of the group included.
 fn held<'g>(group: &'g mut Group<'_>, merchant: u128) -> Result<&'g mut Held, Fault> {
     if !group.standings.contains_key(&merchant) {
-        let stored = match group.tables.standings().get(merchant)? {
-            Some(bytes) => read(merchant, bytes.value())?,
-            None => Standing::default(),
+        let table = group.tables.standings();
+        let stored = match table.get(merchant) {
+            Ok(Some(bytes)) => read(merchant, bytes.value()),
+            Ok(None) => Ok(Standing::default()),
+            Err(fault) => Err(fault),
         };
-        let was_on_hold = stored.hold.is_some();
-        group.standings.insert(merchant, Held { standing: stored, is_changed: false, was_on_hold });
+        let stored = table.pass(stored)?;
+        let is_damaged = stored.is_none();
+        let standing = stored.unwrap_or_default();
+        let was_on_hold = if is_damaged { group.tables.on_hold().has(merchant)? } else { standing.hold.is_some() };
+        group.standings.insert(merchant, Held { standing, is_changed: false, was_on_hold, is_damaged });
     }
     Ok(group.standings.get_mut(&merchant).expect("it was put there just now"))
 }
@@ -49,7 +57,8 @@ pub(crate) fn foresee(group: &mut Group<'_>, merchant: u128) -> Checked {
 
 /// Refuses a change that starts from where the merchant no longer stands.
 pub(crate) fn check_change(group: &mut Group<'_>, merchant: MerchantId, change: &Change) -> Checked {
-    if held(group, merchant.bits())?.standing.takes(change) {
+    let held = held(group, merchant.bits())?;
+    if held.is_damaged || held.standing.takes(change) {
         Ok(Ok(()))
     } else {
         conflict(format_args!("where merchant {merchant} stands"))
@@ -58,7 +67,11 @@ pub(crate) fn check_change(group: &mut Group<'_>, merchant: MerchantId, change: 
 
 /// Judges a creation against everything that is committed before it; fills in what is to be noted.
 pub(crate) fn check(group: &mut Group<'_>, check: &Check, noted: &mut Option<Box<Noted>>) -> Checked {
-    match held(group, check.merchant.bits())?.standing.check(check) {
+    let held = held(group, check.merchant.bits())?;
+    if held.is_damaged {
+        return Err(Fault::contradicted("standings", check.merchant, "it cannot be read; an admin may clear it"));
+    }
+    match held.standing.check(check) {
         Ok(next) => {
             *noted = next.map(Box::new);
             Ok(Ok(()))
@@ -95,7 +108,7 @@ pub(crate) fn note(group: &mut Group<'_>, check: &Check, noted: Option<Box<Noted
 pub(crate) fn change(group: &mut Group<'_>, merchant: MerchantId, change: Change) -> Result<(), Fault> {
     let held = held(group, merchant.bits())?;
     held.standing.change(change);
-    held.is_changed = true;
+    (held.is_changed, held.is_damaged) = (true, false);
     Ok(())
 }
 
@@ -110,7 +123,7 @@ pub(crate) fn count(group: &mut Group<'_>, merchant: u128, at: Timestamp, usd_ce
 /// Writes what changed.
 pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
     for (merchant, held) in std::mem::take(&mut group.standings) {
-        if held.is_changed {
+        if held.is_changed && !held.is_damaged {
             group.tables.standings().insert(merchant, record::standing_to_bytes(&held.standing).as_slice());
             match (held.was_on_hold, held.standing.hold.is_some()) {
                 (false, true) => group.tables.on_hold().insert(merchant, ()),

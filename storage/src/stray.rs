@@ -52,7 +52,7 @@ pub(crate) fn keep(
     names: Option<PaymentId>,
 ) -> Result<(), Fault> {
     let key = key(account, place);
-    if group.tables.unmatched().get(key)?.is_some() {
+    if group.tables.unmatched().has(key)? {
         return Ok(());
     }
     group.tables.unmatched().insert(key, record);
@@ -71,7 +71,7 @@ pub(crate) fn foresee(
     record: &[u8],
 ) -> Checked {
     let at = (*account, place);
-    if !ahead.handled.contains_key(&at) && group.tables.unmatched().get(key(account, place))?.is_none() {
+    if !ahead.handled.contains_key(&at) && !group.tables.unmatched().has(key(account, place))? {
         ahead.handled.insert(at, read(key(account, place), record)?);
     }
     Ok(Ok(()))
@@ -137,16 +137,16 @@ pub(crate) fn before(
     before: Place,
     limit: usize,
 ) -> Result<Vec<Unmatched>, Fault> {
-    snapshot
-        .unmatched()
-        .range((account.as_str(), 0, 0, 0)..key(account, before))?
-        .rev()
-        .take(limit)
-        .map(|entry| {
-            let (key, bytes) = entry?;
-            read(key.value(), bytes.value())
-        })
-        .collect()
+    let table = snapshot.unmatched();
+    let mut found = Vec::new();
+    for entry in table.range((account.as_str(), 0, 0, 0)..key(account, before))?.rev() {
+        if found.len() == limit {
+            break;
+        }
+        let (key, bytes) = entry?;
+        found.extend(table.pass(read(key.value(), bytes.value()))?);
+    }
+    Ok(found)
 }
 
 /// Returns the transfers that wait for the session they name, after `after`, by session.
@@ -178,10 +178,11 @@ pub(crate) fn payments_near(snapshot: &Snapshot, near: &Vicinity) -> Result<Vec<
     let at = |millis: u64| u128::from(millis.min((1 << 48) - 1)) << 80;
     let range = (merchant, at(near.from.millis()))..(merchant, at(near.to.millis().saturating_add(1)));
     let mut found = Vec::new();
-    for entry in snapshot.payments_by_merchant().range(range)?.rev().take(MAX_LOOKED_AT) {
+    let list = snapshot.payments_by_merchant();
+    for entry in list.range(range)?.rev().take(MAX_LOOKED_AT) {
         let (key, bytes) = entry?;
         let (_, id) = key.value();
-        let summary = queries::summary(merchant, id, bytes.value())?;
+        let Some(summary) = list.pass(queries::summary(merchant, id, bytes.value()))? else { continue };
         if summary.amount == near.money || summary.is_unusual {
             found.push(PaymentId::from_bits(id));
         }

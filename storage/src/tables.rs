@@ -58,12 +58,15 @@
 
 use std::collections::BTreeMap;
 
+use engine::ids::{DeliveryId, EventId, MerchantId, PaymentId};
 use redb::{
-    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
-    TableError, Value, WriteTransaction,
+    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, Table, TableDefinition, TableError, Value,
+    WriteTransaction,
 };
 
 use crate::{
+    checked::{Checked, Seed, Text},
+    damage::Damages,
     draft::{Draft, Logged},
     fault::Fault,
     memtable::RowKey,
@@ -86,15 +89,18 @@ macro_rules! tables {
     ($($(#[$doc:meta])* $constant:ident, $field:ident: $key:ty => $value:ty;)+) => {
         $(
             $(#[$doc])*
-            pub(crate) const $constant: TableDefinition<'static, $key, $value> =
+            pub(crate) const $constant: TableDefinition<'static, $key, Checked<$value>> =
                 TableDefinition::new(stringify!($field));
         )+
+
+        /// The names of all tables.
+        pub const NAMES: [&str; [$(stringify!($field)),+].len()] = [$(stringify!($field)),+];
 
         /// The tables of the database that a write transaction has opened so far: a table that is not needed costs
         /// nothing.
         pub(crate) struct Tables<'t> {
             transaction: &'t WriteTransaction,
-            $($field: Option<Table<'t, $key, $value>>,)+
+            $($field: Option<Table<'t, $key, Checked<$value>>>,)+
         }
 
         impl<'t> Tables<'t> {
@@ -105,7 +111,7 @@ macro_rules! tables {
 
             $(
                 /// Opens the table of this name, once.
-                pub(crate) fn $field(&mut self) -> Result<&mut Table<'t, $key, $value>, TableError> {
+                pub(crate) fn $field(&mut self) -> Result<&mut Table<'t, $key, Checked<$value>>, TableError> {
                     if self.$field.is_none() {
                         self.$field = Some(self.transaction.open_table($constant)?);
                     }
@@ -113,13 +119,12 @@ macro_rules! tables {
                 }
             )+
 
-            /// Puts a row into the table of this name, in the form of the database; says whether there is such a
-            /// table, and such a key in it.
+            /// Puts a row into the table of this name, in the form of the database and with the checksum it has; says
+            /// whether there is such a table, and such a key in it.
             pub(crate) fn put_row(&mut self, table: &str, key: &[u8], value: &[u8]) -> Result<bool, Fault> {
                 match table {
-                    $(stringify!($field) if fits::<$key>(key) && fits::<$value>(value) => {
-                        let (key, value) = (<$key as Value>::from_bytes(key), <$value as Value>::from_bytes(value));
-                        self.$field()?.insert(key, value)?;
+                    $(stringify!($field) if fits::<$key>(key) && fits::<Checked<$value>>(value) => {
+                        self.$field()?.insert(<$key as Value>::from_bytes(key), value)?;
                         Ok(true)
                     })+
                     _ => Ok(false),
@@ -156,7 +161,8 @@ macro_rules! tables {
             pub(crate) fn write(&self, transaction: &WriteTransaction) -> Result<(), Fault> {
                 $(if !self.$field.is_empty() {
                     let mut table = transaction.open_table($constant)?;
-                    self.$field.iter().try_for_each(|(key, value)| set_row(&mut table, key.bytes(), *value))?;
+                    let seed = Seed::of(stringify!($field));
+                    self.$field.iter().try_for_each(|(key, value)| set_row(&mut table, seed, key.bytes(), *value))?;
                 })+
                 Ok(())
             }
@@ -169,9 +175,15 @@ macro_rules! tables {
 
         impl Epoch {
             /// Begins with what the database holds.
-            pub(crate) fn begin(database: &Database) -> Result<Self, Fault> {
-                let transaction = database.begin_read()?;
-                Ok(Self { $($field: Layers::over(transaction.open_table($constant)?),)+ })
+            pub(crate) fn begin(database: &Database, damages: &Damages) -> Result<Self, Fault> {
+                Self::of(&database.begin_read()?, damages)
+            }
+
+            /// Shows what a transaction reads.
+            pub(crate) fn of(transaction: &ReadTransaction, damages: &Damages) -> Result<Self, Fault> {
+                Ok(Self {
+                    $($field: Layers::over(transaction.open_table($constant)?, stringify!($field), damages.clone()),)+
+                })
             }
 
             /// Goes on so that what was committed until now can be written into the database.
@@ -209,23 +221,28 @@ macro_rules! tables {
                 }
             )+
 
-            /// Shows every row in the form of the database, table by table, in the order of their keys.
+            /// Shows every row in the form of the database, damaged ones too, table by table, in the order of their
+            /// keys.
             pub(crate) fn each_row(
                 &self,
                 see: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
             ) -> Result<(), Fault> {
-                $(
-                    for row in self.$field().iter()? {
-                        let (key, value) = row?;
-                        let (key, value) = (key.value(), value.value());
-                        see(
-                            stringify!($field),
-                            <$key as Value>::as_bytes(&key).as_ref(),
-                            <$value as Value>::as_bytes(&value).as_ref(),
-                        )?;
-                    }
-                )+
+                $(self.$field().each_sealed(&mut |key, sealed| see(stringify!($field), key, sealed))?;)+
                 Ok(())
+            }
+
+            /// Reads every row; shows the table and the key of those that are damaged.
+            pub(crate) fn each_damaged(
+                &self,
+                see: &mut impl FnMut(&'static str, String),
+            ) -> Result<(), Fault> {
+                $(self.$field().each_damaged(&mut |key| see(stringify!($field), key))?;)+
+                Ok(())
+            }
+
+            /// Returns how many rows each table has.
+            pub(crate) fn lengths(&self) -> Result<Vec<(&'static str, u64)>, Fault> {
+                Ok(vec![$((stringify!($field), self.$field().len()?),)+])
             }
         }
 
@@ -248,26 +265,47 @@ macro_rules! tables {
             Ok(())
         }
 
-        /// Returns how many rows each table has; `None` for one that is not there.
-        pub(crate) fn lengths(snapshot: &ReadTransaction) -> Result<Vec<(&'static str, Option<u64>)>, Fault> {
-            Ok(vec![$((stringify!($field), existing(snapshot.open_table($constant))?.map(|t| t.len()).transpose()?),)+])
+        /// Returns the tables that a store lacks.
+        pub(crate) fn missing(snapshot: &ReadTransaction) -> Result<Vec<&'static str>, Fault> {
+            let mut missing = Vec::new();
+            $(if existing(snapshot.open_table($constant))?.is_none() {
+                missing.push(stringify!($field));
+            })+
+            Ok(missing)
+        }
+
+        /// Returns the value of a row of the table of this name; none where there is no such table.
+        ///
+        /// # Errors
+        /// [`Fault::Damaged`] where the row is not as it was written.
+        pub(crate) fn open_row<'b>(table: &str, key: &[u8], sealed: &'b [u8]) -> Result<Option<&'b [u8]>, Fault> {
+            match table {
+                $(stringify!($field) => match Seed::of(stringify!($field)).open(key, sealed) {
+                    Some(value) => Ok(Some(value)),
+                    None => Err(Fault::contradicted(stringify!($field), name_of::<$key>(table, key), CHECKSUM)),
+                })+
+                _ => Ok(None),
+            }
         }
     };
 }
 
+/// What is said of a row whose checksum does not agree.
+pub(crate) const CHECKSUM: &str = "its checksum does not match";
+
 /// The last word about each row of a table: its value, or none where it is gone.
 type Words<'l, K> = BTreeMap<RowKey<K>, Option<&'l [u8]>>;
 
-/// Sets a row of a table of the database to a value, or removes it.
+/// Sets a row of a table of the database to a value, with its checksum, or removes it.
 pub(crate) fn set_row<K: Key + 'static, V: Value + 'static>(
-    table: &mut Table<'_, K, V>,
+    table: &mut Table<'_, K, Checked<V>>,
+    seed: Seed,
     key: &[u8],
     value: Option<&[u8]>,
 ) -> Result<(), Fault> {
-    let key = K::from_bytes(key);
     match value {
-        Some(value) => drop(table.insert(key, V::from_bytes(value))?),
-        None => drop(table.remove(key)?),
+        Some(value) => drop(table.insert(K::from_bytes(key), seed.seal(key, value).as_slice())?),
+        None => drop(table.remove(K::from_bytes(key))?),
     }
     Ok(())
 }
@@ -288,17 +326,42 @@ pub(crate) fn existing<T>(opened: Result<T, TableError>) -> Result<Option<T>, Fa
 
 fn rows_of<K: Key + 'static, V: Value + 'static>(
     snapshot: &ReadTransaction,
-    definition: TableDefinition<'static, K, V>,
+    definition: TableDefinition<'static, K, Checked<V>>,
     name: &'static str,
     see: &mut impl FnMut(&'static str, &[u8], &[u8]) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let Some(table) = existing(snapshot.open_table(definition))? else { return Ok(()) };
     for entry in table.iter()? {
         let (key, value) = entry?;
-        let (key, value) = (key.value(), value.value());
-        see(name, K::as_bytes(&key).as_ref(), V::as_bytes(&value).as_ref())?;
+        see(name, K::as_bytes(&key.value()).as_ref(), value.value())?;
     }
     Ok(())
+}
+
+/// Names a row for people. A secret checkout address is told by its beginning only.
+pub(crate) fn name_of<K: Key + 'static>(table: &str, key: &[u8]) -> String {
+    let number = || key.first_chunk().map(|bytes| u128::from_le_bytes(*bytes)).unwrap_or_default();
+    match table {
+        "payments" | "in_flight" | "invoice_sessions" => PaymentId::from_bits(number()).to_string(),
+        "merchants" | "event_seqs" | "outbox_heads" | "endpoints" | "standings" | "on_hold" => {
+            MerchantId::from_bits(number()).to_string()
+        }
+        "event_ids" => EventId::from_bits(number()).to_string(),
+        "slugs" => format!("{:04x}…", number() >> 112),
+        "payments_by_merchant" | "deliveries" => {
+            let second = key.last_chunk().map(|bytes| u128::from_le_bytes(*bytes)).unwrap_or_default();
+            let row = if table == "deliveries" {
+                DeliveryId::from_bits(second).to_string()
+            } else {
+                PaymentId::from_bits(second).to_string()
+            };
+            format!("{row} of {}", MerchantId::from_bits(number()))
+        }
+        "claims" | "facilitations" | "nonces" | "api_keys" => {
+            key.iter().take(20).map(|byte| format!("{byte:02x}")).collect()
+        }
+        _ => format!("{:?}", K::from_bytes(key)),
+    }
 }
 
 tables! {
@@ -319,7 +382,7 @@ tables! {
     /// Whose an API key is.
     API_KEYS, api_keys: &'static [u8; 32] => u128;
     /// Watched accounts.
-    ACCOUNTS, accounts: &'static str => u64;
+    ACCOUNTS, accounts: Text => u64;
     /// Idempotency keys.
     IDEMPOTENCY, idempotency: (u128, &'static [u8; 32]) => &'static [u8];
     /// Idempotency keys by the time they were made.
@@ -353,9 +416,9 @@ tables! {
     /// Used nonces.
     NONCES, nonces: &'static [u8; 32] => &'static [u8; 20];
     /// Transfers that pay no session.
-    UNMATCHED, unmatched: (&'static str, u32, u32, u32) => &'static [u8];
+    UNMATCHED, unmatched: (Text, u32, u32, u32) => &'static [u8];
     /// Stray transfers by the unknown session they name.
-    STRAYS, strays: (u128, &'static str, u32, u32, u32) => ();
+    STRAYS, strays: (u128, Text, u32, u32, u32) => ();
     /// Where merchants stand with compliance.
     STANDINGS, standings: u128 => &'static [u8];
     /// Merchants on hold.
@@ -368,15 +431,15 @@ tables! {
     INVOICE_SESSIONS, invoice_sessions: u128 => (u32, u128);
     /// What was counted for accounts: the account, its block's time, transaction, operation, kind and payment; units and
     /// currency.
-    BOOKED, booked: (&'static str, u64, &'static [u8; 20], u32, u32, u128) => (u64, u32);
+    BOOKED, booked: (Text, u64, &'static [u8; 20], u32, u32, u128) => (u64, u32);
     /// What the checks of days said, by the day's beginning.
     BOOKS, books: u64 => &'static [u8];
     /// Words of payments.
-    SEARCH, search: (u128, &'static str, u128) => ();
+    SEARCH, search: (u128, Text, u128) => ();
     /// The audit log.
     AUDIT, audit: u64 => &'static [u8];
     /// Single values.
-    META, meta: &'static str => &'static [u8];
+    META, meta: Text => &'static [u8];
 }
 
 /// The code under which [`PAYMENT_COUNTS`] counts a merchant's idempotency keys; no state has it.
@@ -384,6 +447,8 @@ pub(crate) const KEYS_COUNT: u32 = u32::MAX;
 
 /// The names in [`META`].
 pub(crate) mod meta {
+    /// The table's name.
+    pub(crate) const TABLE: &str = "meta";
     /// The schema's version: 4 bytes, big endian.
     pub(crate) const SCHEMA: &str = "schema";
     /// The scanner's cursor.

@@ -16,10 +16,12 @@ use redb::{Database, ReadableDatabase, ReadableTable};
 use sha2::{Digest, Sha256};
 
 use crate::{
+    checked::Seed,
     directory::OpenError,
     fault::Fault,
     record::{self, Damage},
-    tables::{MERCHANTS, META, meta},
+    single,
+    tables::{MERCHANTS, META, meta, set_row},
 };
 
 /// Bytes that name a key before each sealed text.
@@ -165,7 +167,7 @@ impl Vault {
     pub(crate) fn settle(&self, database: &Database) -> Result<(), OpenError> {
         let snapshot = database.begin_read().map_err(Fault::from)?;
         let names = snapshot.open_table(META).map_err(Fault::from)?;
-        let stored = names.get(meta::MASTER_KEY).map_err(Fault::from)?.map(|id| id.value().to_vec());
+        let stored = single::stored(&names, meta::MASTER_KEY)?;
         drop((names, snapshot));
         let wanted = self.current.as_ref().map(|key| key.id().to_vec());
         if stored == wanted {
@@ -185,17 +187,23 @@ impl Vault {
         {
             let mut merchants = transaction.open_table(MERCHANTS)?;
             let mut records = Vec::new();
+            let seed = Seed::of("merchants");
             for entry in merchants.iter()? {
-                let (key, bytes) = entry?;
-                let id = MerchantId::from_bits(key.value());
-                let merchant = record::merchant_from_bytes(id, bytes.value(), self);
-                let merchant = merchant.map_err(Fault::damaged("merchants", id))?;
-                records.push((id.bits(), record::merchant_to_bytes(Arc::unwrap_or_clone(merchant), self)));
+                let (key, sealed) = entry?;
+                let (key, id) = (key.value().to_le_bytes(), MerchantId::from_bits(key.value()));
+                let read = seed.open(&key, sealed.value()).map(|bytes| record::merchant_from_bytes(id, bytes, self));
+                match read {
+                    Some(Ok(merchant)) => {
+                        records.push((key, record::merchant_to_bytes(Arc::unwrap_or_clone(merchant), self)));
+                    }
+                    // It is served to nobody, and must not keep the others from being served.
+                    damaged => tracing::error!(merchant.id = %id, ?damaged, "merchant {id} is damaged and not sealed"),
+                }
             }
-            for (id, record) in records {
-                merchants.insert(id, record.as_slice())?;
+            for (key, record) in records {
+                set_row(&mut merchants, seed, &key, Some(&record))?;
             }
-            transaction.open_table(META)?.insert(meta::MASTER_KEY, id)?;
+            single::store(&mut transaction.open_table(META)?, meta::MASTER_KEY, id)?;
         }
         transaction.commit()?;
         Ok(())

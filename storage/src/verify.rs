@@ -11,22 +11,21 @@ use engine::{
     ledger::TxId,
     webhook::{DeliveryState, Trigger},
 };
-use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+use redb::{Key, ReadableDatabase, Value};
 
 use crate::{
     Fate, Handling, Purpose,
     books::Books,
+    damage::Damages,
     directory::{self, OpenError},
     fault::Fault,
     prepared, record,
     record::{Code, PaymentFacts, Summary},
+    single,
+    snapshot::Snapshot,
     stray,
-    tables::{
-        self, ACCOUNTS, API_KEYS, ATTEMPTS, AUDIT, BILLING, CLAIMS, DEADLINES, DELIVERIES, ENDPOINTS, EVENT_IDS,
-        EVENT_SEQS, EVENTS, FACILITATIONS, IDEMPOTENCY, IDEMPOTENCY_TIMES, IN_FLIGHT, INVOICE_SESSIONS, KEYS_COUNT,
-        MERCHANTS, META, NONCES, ON_HOLD, OUTBOX, OUTBOX_DUE, OUTBOX_HEADS, PAYMENT_COUNTS, PAYMENT_DELIVERIES,
-        PAYMENTS, PAYMENTS_BY_MERCHANT, SCHEMA_VERSION, SLUGS, STANDINGS, STRAYS, UNMATCHED, UNSETTLED, UNTOLD, meta,
-    },
+    tables::{self, Epoch, KEYS_COUNT, SCHEMA_VERSION, meta},
+    view::View,
 };
 
 /// Findings that are told in words; of the rest only their number.
@@ -99,22 +98,24 @@ pub(crate) fn unversioned(path: &Path) -> Result<Report, OpenError> {
     let are_pages_sound = database.check_integrity().map_err(OpenError::database(path))?;
     let snapshot = database.begin_read().map_err(Fault::from)?;
     let schema = directory::version_of(&snapshot)?;
-    let mut report = Report { schema, ..snapshot_report(&snapshot)? };
+    let missing = tables::missing(&snapshot)?;
+    let mut report = match missing.is_empty() {
+        true => self::snapshot(&Snapshot::of(Epoch::of(&snapshot, &Damages::default())?))?,
+        false => Report::default(),
+    };
+    for name in missing {
+        report.find("table", name, "it is missing");
+    }
+    report.schema = schema;
     report.hold(are_pages_sound, "pages", path.display(), "their checksums did not agree and were repaired");
     Ok(report)
 }
 
-fn snapshot_report(snapshot: &ReadTransaction) -> Result<Report, Fault> {
-    let mut report = Report::default();
-    for (name, rows) in tables::lengths(snapshot)? {
-        match rows {
-            Some(rows) => report.tables.push((name, rows)),
-            None => report.find("table", name, "it is missing"),
-        }
-    }
-    if !report.is_sound() {
-        return Ok(report);
-    }
+/// Verifies a store as one commit left it.
+pub(crate) fn snapshot(snapshot: &Snapshot) -> Result<Report, Fault> {
+    let mut report = Report { schema: SCHEMA_VERSION, tables: snapshot.lengths()?, ..Report::default() };
+    // What follows passes over them.
+    snapshot.each_damaged(&mut |table, key| report.find(table, key, tables::CHECKSUM))?;
     let (mut counts, mut sales) = (BTreeMap::new(), BTreeMap::new());
     payments(snapshot, &mut report, &mut counts, &mut sales)?;
     months(snapshot, &mut report, &sales)?;
@@ -133,7 +134,7 @@ fn snapshot_report(snapshot: &ReadTransaction) -> Result<Report, Fault> {
 fn same_length(
     report: &mut Report,
     table: &'static str,
-    index: &impl ReadableTableMetadata,
+    index: &View<'_, impl Key + 'static, impl Value + 'static>,
     wanted: u64,
 ) -> Result<(), Fault> {
     let rows = index.len()?;
@@ -146,17 +147,12 @@ type Counts = BTreeMap<(u128, u32), u64>;
 /// How many payments of a merchant completed, and their worth in US cents.
 type Sales = BTreeMap<u128, (u64, u64)>;
 
-fn payments(
-    snapshot: &ReadTransaction,
-    report: &mut Report,
-    counts: &mut Counts,
-    sales: &mut Sales,
-) -> Result<(), Fault> {
-    let (slugs, listed) = (snapshot.open_table(SLUGS)?, snapshot.open_table(PAYMENTS_BY_MERCHANT)?);
-    let (deadlines, in_flight) = (snapshot.open_table(DEADLINES)?, snapshot.open_table(IN_FLIGHT)?);
-    let (merchants, claims) = (snapshot.open_table(MERCHANTS)?, snapshot.open_table(CLAIMS)?);
+fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales: &mut Sales) -> Result<(), Fault> {
+    let (slugs, listed) = (snapshot.slugs(), snapshot.payments_by_merchant());
+    let (deadlines, in_flight) = (snapshot.deadlines(), snapshot.in_flight());
+    let (merchants, claims) = (snapshot.merchants(), snapshot.claims());
     let (mut rows, mut pending, mut undecided) = (0, 0, 0);
-    for entry in snapshot.open_table(PAYMENTS)?.iter()? {
+    for entry in snapshot.payments().iter()? {
         let (key, bytes) = entry?;
         let (bits, id) = (key.value(), PaymentId::from_bits(key.value()));
         rows += 1;
@@ -169,25 +165,25 @@ fn payments(
             let (payments, cents) = sales.entry(facts.merchant).or_default();
             (*payments, *cents) = (*payments + 1, cents.saturating_add(sale.usd_cents));
         }
-        let has_slug = slugs.get(facts.slug)?.is_some_and(|named| named.value() == bits);
+        let has_slug = slugs.get_sound(facts.slug)?.is_some_and(|named| named.value() == bits);
         report.hold(has_slug, "slugs", id, "the payment's checkout address does not lead to it");
         let summary = record::summary_to_bytes(&Summary::of(&payment));
-        let is_listed = listed.get((facts.merchant, bits))?.is_some_and(|stored| *stored.value() == summary);
+        let is_listed = listed.get_sound((facts.merchant, bits))?.is_some_and(|stored| *stored.value() == summary);
         report.hold(is_listed, "payments_by_merchant", id, "the list does not say of it what its record says");
         if let Some(deadline_ms) = facts.deadline_ms {
             pending += 1;
-            let is_due = deadlines.get((deadline_ms, bits))?.is_some();
+            let is_due = deadlines.get_sound((deadline_ms, bits))?.is_some();
             report.hold(is_due, "deadlines", id, "it is pending and would never expire");
         }
         if facts.is_in_flight {
             undecided += 1;
-            let is_known = in_flight.get(bits)?.is_some();
+            let is_known = in_flight.get_sound(bits)?.is_some();
             report.hold(is_known, "in_flight", id, "the chain has something to decide and nobody would ask");
         }
-        let has_merchant = merchants.get(facts.merchant)?.is_some();
+        let has_merchant = merchants.get_sound(facts.merchant)?.is_some();
         report.hold(has_merchant, "payments", id, "there is no such merchant");
         if let Some(claim) = &payment.claim {
-            report.hold(claims.get(&claim.tx_id.0)?.is_some(), "claims", id, "its claim is not claimed");
+            report.hold(claims.get_sound(&claim.tx_id.0)?.is_some(), "claims", id, "its claim is not claimed");
         }
         if let Some(contradiction) = report.books.enter(&payment) {
             report.find("books", id, contradiction);
@@ -200,11 +196,11 @@ fn payments(
 }
 
 /// Holds what was counted for billing against the payments that completed: each counts once, in whatever month.
-fn months(snapshot: &ReadTransaction, report: &mut Report, sales: &Sales) -> Result<(), Fault> {
-    let (unsettled, sessions) = (snapshot.open_table(UNSETTLED)?, snapshot.open_table(INVOICE_SESSIONS)?);
+fn months(snapshot: &Snapshot, report: &mut Report, sales: &Sales) -> Result<(), Fault> {
+    let (unsettled, sessions) = (snapshot.unsettled(), snapshot.invoice_sessions());
     let mut counted = Sales::new();
     let mut waiting = 0;
-    for entry in snapshot.open_table(BILLING)?.iter()? {
+    for entry in snapshot.billing().iter()? {
         let (key, bytes) = entry?;
         let (number, bits) = key.value();
         let merchant = MerchantId::from_bits(bits);
@@ -222,10 +218,10 @@ fn months(snapshot: &ReadTransaction, report: &mut Report, sales: &Sales) -> Res
         *cents = cents.saturating_add(period.usage.volume_cents);
         if period.is_unsettled() {
             waiting += 1;
-            report.hold(unsettled.get(key.value())?.is_some(), "unsettled", &name, "nobody would bill it");
+            report.hold(unsettled.get_sound(key.value())?.is_some(), "unsettled", &name, "nobody would bill it");
         }
         if let Some((session, _)) = period.invoice.as_ref().and_then(|invoice| invoice.session.as_ref()) {
-            let is_its = sessions.get(session.bits())?.is_some_and(|found| found.value() == key.value());
+            let is_its = sessions.get_sound(session.bits())?.is_some_and(|found| found.value() == key.value());
             report.hold(is_its, "invoice_sessions", &name, "its payment would not settle it");
         }
     }
@@ -240,10 +236,10 @@ fn months(snapshot: &ReadTransaction, report: &mut Report, sales: &Sales) -> Res
 }
 
 /// Holds the counts against what was counted; a count of none may be stored or not.
-fn same_counts(snapshot: &ReadTransaction, report: &mut Report, counted: &Counts) -> Result<(), Fault> {
-    let stored = snapshot.open_table(PAYMENT_COUNTS)?;
+fn same_counts(snapshot: &Snapshot, report: &mut Report, counted: &Counts) -> Result<(), Fault> {
+    let stored = snapshot.payment_counts();
     for (key, count) in counted {
-        let says = stored.get(*key)?.map_or(0, |count| count.value());
+        let says = stored.get_sound(*key)?.map_or(0, |count| count.value());
         let merchant = MerchantId::from_bits(key.0);
         report.hold(says == *count, "payment_counts", merchant, &format!("code {}: {says} of {count}", key.1));
     }
@@ -256,47 +252,47 @@ fn same_counts(snapshot: &ReadTransaction, report: &mut Report, counted: &Counts
     Ok(())
 }
 
-fn merchants(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
-    let (keys, accounts) = (snapshot.open_table(API_KEYS)?, snapshot.open_table(ACCOUNTS)?);
+fn merchants(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
+    let (keys, accounts) = (snapshot.api_keys(), snapshot.accounts());
     let mut digests = 0;
-    for entry in snapshot.open_table(MERCHANTS)?.iter()? {
+    for entry in snapshot.merchants().iter()? {
         let (key, bytes) = entry?;
         let id = MerchantId::from_bits(key.value());
         let facts = report.read("merchants", id, record::merchant_facts(bytes.value()));
         for digest in facts.iter().flat_map(|facts| &facts.digests) {
             digests += 1;
-            let is_its = keys.get(digest)?.is_some_and(|holder| holder.value() == id.bits());
+            let is_its = keys.get_sound(digest)?.is_some_and(|holder| holder.value() == id.bits());
             report.hold(is_its, "api_keys", id, "one of its keys does not lead to it");
         }
         // What is sealed stays sealed: a backup can be verified without its master key.
         if let Some(merchant) = report.read("merchants", id, record::merchant_to_json(id, bytes.value())) {
             let account = merchant["hiveAccount"].as_str().unwrap_or_default();
-            report.hold(accounts.get(account)?.is_some(), "accounts", id, "its account is not watched");
+            report.hold(accounts.get_sound(account)?.is_some(), "accounts", id, "its account is not watched");
         }
     }
-    for entry in snapshot.open_table(ENDPOINTS)?.iter()? {
+    for entry in snapshot.endpoints().iter()? {
         let (key, bytes) = entry?;
         report.read("endpoints", MerchantId::from_bits(key.value()), record::endpoint_from_bytes(bytes.value()));
     }
     same_length(report, "api_keys", &keys, digests)?;
-    let on_hold = snapshot.open_table(ON_HOLD)?;
+    let on_hold = snapshot.on_hold();
     let mut held = 0;
-    for entry in snapshot.open_table(STANDINGS)?.iter()? {
+    for entry in snapshot.standings().iter()? {
         let (key, bytes) = entry?;
         let id = MerchantId::from_bits(key.value());
         let standing = report.read("standings", id, record::standing_from_bytes(bytes.value()));
         if standing.is_some_and(|standing| standing.hold.is_some()) {
             held += 1;
-            report.hold(on_hold.get(id.bits())?.is_some(), "on_hold", id, "nobody would look at its hold");
+            report.hold(on_hold.get_sound(id.bits())?.is_some(), "on_hold", id, "nobody would look at its hold");
         }
     }
     same_length(report, "on_hold", &on_hold, held)
 }
 
-fn idempotency(snapshot: &ReadTransaction, report: &mut Report, counts: &mut Counts) -> Result<(), Fault> {
-    let times = snapshot.open_table(IDEMPOTENCY_TIMES)?;
+fn idempotency(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts) -> Result<(), Fault> {
+    let times = snapshot.idempotency_times();
     let mut rows = 0;
-    for entry in snapshot.open_table(IDEMPOTENCY)?.iter()? {
+    for entry in snapshot.idempotency().iter()? {
         let (key, bytes) = entry?;
         let (bits, digest) = key.value();
         let merchant = MerchantId::from_bits(bits);
@@ -304,47 +300,47 @@ fn idempotency(snapshot: &ReadTransaction, report: &mut Report, counts: &mut Cou
         *counts.entry((bits, KEYS_COUNT)).or_default() += 1;
         let read = record::remembered_from_bytes(merchant, *digest, bytes.value());
         if let Some(remembered) = report.read("idempotency", merchant, read) {
-            let is_timed = times.get((remembered.at.millis(), bits, digest))?.is_some();
+            let is_timed = times.get_sound((remembered.at.millis(), bits, digest))?.is_some();
             report.hold(is_timed, "idempotency_times", merchant, "one of its keys would never be forgotten");
         }
     }
     same_length(report, "idempotency_times", &times, rows)
 }
 
-fn events(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
-    let (ids, seqs) = (snapshot.open_table(EVENT_IDS)?, snapshot.open_table(EVENT_SEQS)?);
+fn events(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
+    let (ids, seqs) = (snapshot.event_ids(), snapshot.event_seqs());
     let mut rows = 0;
-    for entry in snapshot.open_table(EVENTS)?.iter()? {
+    for entry in snapshot.events().iter()? {
         let (key, bytes) = entry?;
         let place = key.value();
         rows += 1;
         let Some(event) = report.read("events", place.1, record::event_from_bytes(place, bytes.value())) else {
             continue;
         };
-        let is_found = ids.get(event.id.bits())?.is_some_and(|stored| stored.value() == place);
+        let is_found = ids.get_sound(event.id.bits())?.is_some_and(|stored| stored.value() == place);
         report.hold(is_found, "event_ids", event.id, "the event is not found by its id");
-        let is_counted = seqs.get(place.0)?.is_some_and(|last| last.value() >= place.1);
+        let is_counted = seqs.get_sound(place.0)?.is_some_and(|last| last.value() >= place.1);
         report.hold(is_counted, "event_seqs", event.id, "its place would be given again");
     }
-    for entry in snapshot.open_table(ATTEMPTS)?.iter()? {
+    for entry in snapshot.attempts().iter()? {
         let (key, bytes) = entry?;
         report.read("attempts", format!("{:?}", key.value()), record::attempt_from_bytes(key.value(), bytes.value()));
     }
     same_length(report, "event_ids", &ids, rows)
 }
 
-fn deliveries(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
-    let (outbox, untold) = (snapshot.open_table(OUTBOX)?, snapshot.open_table(UNTOLD)?);
-    let listed = snapshot.open_table(PAYMENT_DELIVERIES)?;
+fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
+    let (outbox, untold) = (snapshot.outbox(), snapshot.untold());
+    let listed = snapshot.payment_deliveries();
     let (mut rows, mut waiting, mut waiting_auto) = (0, 0, 0);
     let mut heads = BTreeMap::new();
-    for entry in snapshot.open_table(DELIVERIES)?.iter()? {
+    for entry in snapshot.deliveries().iter()? {
         let (key, bytes) = entry?;
         let read = record::delivery_from_bytes(key.value(), bytes.value());
         rows += 1;
         let Some(logged) = report.read("deliveries", key.value().1, read) else { continue };
         let of_payment = (logged.delivery.payment.bits(), logged.delivery.id.bits());
-        let is_listed = listed.get(of_payment)?.is_some();
+        let is_listed = listed.get_sound(of_payment)?.is_some();
         report.hold(is_listed, "payment_deliveries", logged.delivery.id, "its payment does not list it");
         if logged.state != DeliveryState::Pending {
             continue;
@@ -353,19 +349,19 @@ fn deliveries(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fau
         waiting += 1;
         let (merchant, due_ms) = (delivery.merchant.bits(), delivery.due_at.millis());
         let place = (merchant, due_ms, delivery.event_seq, delivery.id.bits());
-        report.hold(outbox.get(place)?.is_some(), "outbox", delivery.id, "it waits and would never be sent");
+        report.hold(outbox.get_sound(place)?.is_some(), "outbox", delivery.id, "it waits and would never be sent");
         let head = heads.entry(merchant).or_insert(due_ms);
         *head = due_ms.min(*head);
         if delivery.trigger == Trigger::Auto {
             waiting_auto += 1;
             let key = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
-            report.hold(untold.get(key)?.is_some(), "untold", delivery.id, "later events would not wait for it");
+            report.hold(untold.get_sound(key)?.is_some(), "untold", delivery.id, "later events would not wait for it");
         }
     }
-    let (stored_heads, due) = (snapshot.open_table(OUTBOX_HEADS)?, snapshot.open_table(OUTBOX_DUE)?);
+    let (stored_heads, due) = (snapshot.outbox_heads(), snapshot.outbox_due());
     for (merchant, due_ms) in &heads {
-        let is_head = stored_heads.get(merchant)?.is_some_and(|stored| stored.value() == *due_ms);
-        let is_due = due.get((*due_ms, *merchant))?.is_some();
+        let is_head = stored_heads.get_sound(merchant)?.is_some_and(|stored| stored.value() == *due_ms);
+        let is_due = due.get_sound((*due_ms, *merchant))?.is_some();
         let id = MerchantId::from_bits(*merchant);
         report.hold(is_head && is_due, "outbox_heads", id, "its queue would not be looked at in time");
     }
@@ -376,32 +372,32 @@ fn deliveries(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fau
     same_length(report, "outbox_due", &due, heads.len() as u64)
 }
 
-fn claims(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
-    let (nonces, open) = (snapshot.open_table(NONCES)?, snapshot.open_table(FACILITATIONS)?);
+fn claims(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
+    let (nonces, open) = (snapshot.nonces(), snapshot.facilitations());
     let (mut rows, mut undecided) = (0, 0);
-    for entry in snapshot.open_table(CLAIMS)?.iter()? {
+    for entry in snapshot.claims().iter()? {
         let (key, bytes) = entry?;
         let tx_id = TxId(*key.value());
         rows += 1;
         let Some(claimed) = report.read("claims", tx_id, record::claimed_from_bytes(tx_id, bytes.value())) else {
             continue;
         };
-        let nonce = nonces.get(&prepared::nonce_digest(&claimed.nonce))?;
+        let nonce = nonces.get_sound(&prepared::nonce_digest(&claimed.nonce))?;
         let is_its = nonce.is_some_and(|stored| *stored.value() == tx_id.0);
         report.hold(is_its, "nonces", tx_id, "its nonce could be used again");
         if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.fate == Fate::Open {
             undecided += 1;
-            report.hold(open.get(&tx_id.0)?.is_some(), "facilitations", tx_id, "nobody would ask for its fate");
+            report.hold(open.get_sound(&tx_id.0)?.is_some(), "facilitations", tx_id, "nobody would ask for its fate");
         }
     }
     same_length(report, "nonces", &nonces, rows)?;
     same_length(report, "facilitations", &open, undecided)
 }
 
-fn strays(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
-    let waiting = snapshot.open_table(STRAYS)?;
+fn strays(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
+    let waiting = snapshot.strays();
     let mut rows = 0;
-    for entry in snapshot.open_table(UNMATCHED)?.iter()? {
+    for entry in snapshot.unmatched().iter()? {
         let (key, bytes) = entry?;
         let (account, block_num, tx_in_block, op_in_tx) = key.value();
         let name = format!("{:?}", key.value());
@@ -412,29 +408,30 @@ fn strays(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> 
         report.books.enter_unmatched(unmatched.transfer.money);
         if let (Some(id), Handling::Open) = (stray::named(&unmatched), &unmatched.handling) {
             rows += 1;
-            let is_waiting = waiting.get((id.bits(), account, block_num, tx_in_block, op_in_tx))?.is_some();
+            let is_waiting = waiting.get_sound((id.bits(), account, block_num, tx_in_block, op_in_tx))?.is_some();
             report.hold(is_waiting, "strays", name, "it would not find its session");
         }
     }
     same_length(report, "strays", &waiting, rows)
 }
 
-fn singles(snapshot: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
-    for (wanted, entry) in (1..).zip(snapshot.open_table(AUDIT)?.iter()?) {
+fn singles(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
+    for (wanted, entry) in (1..).zip(snapshot.audit().iter()?) {
         let (seq, bytes) = entry?;
         report.hold(seq.value() == wanted, "audit", seq.value(), "the log has a gap before it");
         report.read("audit", seq.value(), record::audit_from_bytes(seq.value(), bytes.value()));
     }
-    let names = snapshot.open_table(META)?;
-    if let Some(bytes) = names.get(meta::CURSOR)? {
-        let cursor = report.read("meta", meta::CURSOR, record::cursor_from_bytes(bytes.value()));
+    let names = snapshot.meta();
+    let single = |name| Ok::<_, Fault>(names.pass(single::read(&names, name))?.flatten());
+    if let Some(bytes) = single(meta::CURSOR)? {
+        let cursor = report.read("meta", meta::CURSOR, record::cursor_from_bytes(&bytes));
         report.scanned_block = cursor.map(|cursor| cursor.block_id.number());
     }
-    if let Some(bytes) = names.get(meta::RATE)? {
-        report.read("meta", meta::RATE, record::rate_from_bytes(bytes.value()));
+    if let Some(bytes) = single(meta::RATE)? {
+        report.read("meta", meta::RATE, record::rate_from_bytes(&bytes));
     }
-    if let Some(bytes) = names.get(meta::FEE_TIERS)? {
-        report.read("meta", meta::FEE_TIERS, record::schedule_from_bytes(bytes.value()));
+    if let Some(bytes) = single(meta::FEE_TIERS)? {
+        report.read("meta", meta::FEE_TIERS, record::schedule_from_bytes(&bytes));
     }
     Ok(())
 }

@@ -14,14 +14,19 @@ use redb::{
 };
 
 use crate::{
+    checked::{self, Checked, Seed},
+    damage::Damages,
     fault::Fault,
     memtable::{Change, KeyRange, MemTable, RowKey, Writing},
-    tables::set_row,
+    tables::{CHECKSUM, name_of, set_row},
 };
 
 /// A table since a checkpoint.
 pub(crate) struct Layers<K: Key + 'static, V: Value + 'static> {
-    stored: Arc<ReadOnlyTable<K, V>>,
+    stored: Arc<ReadOnlyTable<K, Checked<V>>>,
+    name: &'static str,
+    seed: Seed,
+    damages: Damages,
     /// What the checkpoint that is being made writes: nothing changes it any more.
     frozen: Option<Arc<MemTable<K>>>,
     recent: Arc<MemTable<K>>,
@@ -29,19 +34,31 @@ pub(crate) struct Layers<K: Key + 'static, V: Value + 'static> {
 
 impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
     /// Begins with what a checkpoint stored.
-    pub(crate) fn over(stored: ReadOnlyTable<K, V>) -> Self {
-        Self { stored: Arc::new(stored), frozen: None, recent: Arc::default() }
+    pub(crate) fn over(stored: ReadOnlyTable<K, Checked<V>>, name: &'static str, damages: Damages) -> Self {
+        Self { stored: Arc::new(stored), name, seed: Seed::of(name), damages, frozen: None, recent: Arc::default() }
     }
 
     /// Returns the same table, of which the next commits change nothing that was committed so far: a checkpoint can write it.
     pub(crate) fn freeze(&self) -> Self {
         debug_assert!(self.frozen.is_none(), "one checkpoint at a time");
-        Self { stored: Arc::clone(&self.stored), frozen: Some(Arc::clone(&self.recent)), recent: Arc::default() }
+        Self {
+            stored: Arc::clone(&self.stored),
+            damages: self.damages.clone(),
+            frozen: Some(Arc::clone(&self.recent)),
+            recent: Arc::default(),
+            ..*self
+        }
     }
 
     /// Returns the same table over what that checkpoint stored.
-    pub(crate) fn thaw(&self, stored: ReadOnlyTable<K, V>) -> Self {
-        Self { stored: Arc::new(stored), frozen: None, recent: Arc::clone(&self.recent) }
+    pub(crate) fn thaw(&self, stored: ReadOnlyTable<K, Checked<V>>) -> Self {
+        Self {
+            stored: Arc::new(stored),
+            damages: self.damages.clone(),
+            frozen: None,
+            recent: Arc::clone(&self.recent),
+            ..*self
+        }
     }
 
     /// Returns the table as a commit left it.
@@ -68,14 +85,21 @@ impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
     pub(crate) fn write_frozen(
         &self,
         transaction: &WriteTransaction,
-        definition: TableDefinition<'static, K, V>,
+        definition: TableDefinition<'static, K, Checked<V>>,
     ) -> Result<(), Fault> {
         let Some(frozen) = self.frozen.as_ref().filter(|frozen| !frozen.is_empty()) else { return Ok(()) };
         let mut table = transaction.open_table(definition)?;
         frozen.each(|key, value| match value {
             None if mutant!("checkpoint-keeps-removed") => Ok(()),
-            value => set_row(&mut table, key, value),
+            value => set_row(&mut table, self.seed, key, value),
         })
+    }
+
+    /// Returns the fault of a row that is not as it was written, and notes it.
+    fn damaged(&self, key: &[u8]) -> Fault {
+        let fault = Fault::contradicted(self.name, name_of::<K>(self.name, key), CHECKSUM);
+        self.damages.note_fault(&fault);
+        fault
     }
 }
 
@@ -101,40 +125,97 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
     }
 
     /// Returns a row's value.
-    pub(crate) fn get<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, StorageError> {
+    ///
+    /// # Errors
+    /// [`Fault::Damaged`] where the row is not as it was written; those of the disk.
+    pub(crate) fn get<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, Fault> {
         let row = RowKey::of(K::as_bytes(key.borrow()).as_ref());
         match self.layers.memory().find_map(|table| table.get(self.commit, &row)) {
             Some(change) => Ok(change.map(Found::Recent)),
-            None => Ok(self.layers.stored.get(key)?.map(Found::Stored)),
+            None => match self.layers.stored.get(key)? {
+                Some(sealed) if self.layers.seed.open(row.bytes(), sealed.value()).is_none() => {
+                    Err(self.layers.damaged(row.bytes()))
+                }
+                sealed => Ok(sealed.map(Found::Stored)),
+            },
         }
     }
 
-    /// Returns the rows of a range, in order.
+    /// The same, but a damaged row, which is noted, is as one that is not there: for what can be made anew.
+    pub(crate) fn get_sound<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, Fault> {
+        Ok(self.layers.damages.pass(self.get(key))?.flatten())
+    }
+
+    /// Says whether there is a row of this key, damaged or not.
+    pub(crate) fn has<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<bool, Fault> {
+        let row = RowKey::of(K::as_bytes(key.borrow()).as_ref());
+        match self.layers.memory().find_map(|table| table.get(self.commit, &row)) {
+            Some(change) => Ok(change.is_some()),
+            None => Ok(self.layers.is_stored(row.bytes())?),
+        }
+    }
+
+    /// Passes over what is damaged, and notes it.
+    pub(crate) fn pass<T>(&self, read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+        self.layers.damages.pass(read)
+    }
+
+    /// Returns the sound rows of a range, in order; damaged ones are noted and passed over.
     pub(crate) fn range<'k, KR: Borrow<K::SelfType<'k>>>(
         &self,
         range: impl RangeBounds<KR>,
-    ) -> Result<Range<'s, K, V>, StorageError> {
+    ) -> Result<Range<'s, K, V>, Fault> {
         let bound = |bound: Bound<&KR>| bound.map(|key| RowKey::of(K::as_bytes(key.borrow()).as_ref()));
         let keys = KeyRange { low: bound(range.start_bound()), high: bound(range.end_bound()) };
         Ok(Range {
+            layers: self.layers,
             stored: Side::of(self.layers.stored.range(range)?),
             recent: Side::of(Recent { layers: self.layers, commit: self.commit, rest: keys }),
         })
     }
 
-    /// Returns all rows, in order.
-    pub(crate) fn iter(&self) -> Result<Range<'s, K, V>, StorageError> {
+    /// Returns all sound rows, in order.
+    pub(crate) fn iter(&self) -> Result<Range<'s, K, V>, Fault> {
         self.range::<K::SelfType<'_>>(..)
     }
 
     /// Returns the first row.
-    pub(crate) fn first(&self) -> Result<Option<Row<K, V>>, StorageError> {
+    pub(crate) fn first(&self) -> Result<Option<Row<K, V>>, Fault> {
         self.iter()?.next().transpose()
     }
 
     /// Returns the last row.
-    pub(crate) fn last(&self) -> Result<Option<Row<K, V>>, StorageError> {
+    pub(crate) fn last(&self) -> Result<Option<Row<K, V>>, Fault> {
         self.iter()?.next_back().transpose()
+    }
+
+    /// Shows every row with its checksum, damaged ones too, in order.
+    pub(crate) fn each_sealed(&self, see: &mut impl FnMut(&[u8], &[u8]) -> Result<(), Fault>) -> Result<(), Fault> {
+        let mut rows = self.iter()?;
+        while let Some(row) = rows.take_row(End::Front) {
+            let (key, value) = row?;
+            let key = key.value();
+            let key = K::as_bytes(&key);
+            match &value {
+                Found::Stored(sealed) => see(key.as_ref(), sealed.value())?,
+                Found::Recent(bytes) => see(key.as_ref(), &self.layers.seed.seal(key.as_ref(), bytes))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every row, and shows the names of those that are damaged.
+    pub(crate) fn each_damaged(&self, see: &mut impl FnMut(String)) -> Result<(), Fault> {
+        let mut rows = self.iter()?;
+        while let Some(row) = rows.take_row(End::Front) {
+            if let Err(fault) = rows.check(row?) {
+                match fault {
+                    Fault::Damaged { key, .. } => see(key),
+                    fault => return Err(fault),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns how many rows there are: what is stored is counted, of what was committed since each row is looked up.
@@ -149,10 +230,10 @@ impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
     }
 }
 
-/// A key or a value that was read.
+/// A value that was read.
 pub(crate) enum Found<T: Value + 'static> {
-    /// Where the database keeps it.
-    Stored(AccessGuard<'static, T>),
+    /// Where the database keeps it, with its checksum.
+    Stored(AccessGuard<'static, Checked<T>>),
     /// In memory, committed since the checkpoint.
     Recent(Arc<[u8]>),
 }
@@ -161,7 +242,7 @@ impl<T: Value + 'static> Found<T> {
     /// Reads it.
     pub(crate) fn value(&self) -> T::SelfType<'_> {
         match self {
-            Self::Stored(guard) => guard.value(),
+            Self::Stored(guard) => T::from_bytes(checked::value_of(guard.value())),
             Self::Recent(bytes) => T::from_bytes(bytes),
         }
     }
@@ -260,12 +341,13 @@ enum End {
 
 /// The rows of a range as a commit left them.
 pub(crate) struct Range<'s, K: Key + 'static, V: Value + 'static> {
-    stored: Side<redb::Range<'static, K, V>>,
+    layers: &'s Layers<K, V>,
+    stored: Side<redb::Range<'static, K, Checked<V>>>,
     recent: Side<Recent<'s, K, V>>,
 }
 
 impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
-    fn take(&mut self, end: End) -> Option<Result<Row<K, V>, StorageError>> {
+    fn take_row(&mut self, end: End) -> Option<Result<Row<K, V>, StorageError>> {
         loop {
             let (stored, recent) = (self.stored.peek(end), self.recent.peek(end));
             let order = match (&*stored, &*recent) {
@@ -294,16 +376,46 @@ impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
     }
 }
 
+impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
+    /// Returns a row that is as it was written.
+    fn check(&self, row: Row<K, V>) -> Result<Row<K, V>, Fault> {
+        if let (key, Found::Stored(sealed)) = &row {
+            let key = key.value();
+            let key = K::as_bytes(&key);
+            if self.layers.seed.open(key.as_ref(), sealed.value()).is_none() {
+                return Err(self.layers.damaged(key.as_ref()));
+            }
+        }
+        Ok(row)
+    }
+
+    /// Returns the keys of all rows, of damaged ones too.
+    pub(crate) fn all_keys(mut self) -> impl Iterator<Item = Result<FoundKey<K>, Fault>> {
+        std::iter::from_fn(move || Some(self.take_row(End::Front)?.map(|(key, _)| key).map_err(Fault::from)))
+    }
+
+    /// Returns the next row that is as it was written.
+    fn take_sound(&mut self, end: End) -> Option<Result<Row<K, V>, Fault>> {
+        loop {
+            let row = self.take_row(end)?;
+            match row.map_err(Fault::from).and_then(|row| self.check(row)) {
+                Err(Fault::Damaged { .. }) => {}
+                row => return Some(row),
+            }
+        }
+    }
+}
+
 impl<K: Key + 'static, V: Value + 'static> Iterator for Range<'_, K, V> {
-    type Item = Result<Row<K, V>, StorageError>;
+    type Item = Result<Row<K, V>, Fault>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.take(End::Front)
+        self.take_sound(End::Front)
     }
 }
 
 impl<K: Key + 'static, V: Value + 'static> DoubleEndedIterator for Range<'_, K, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.take(End::Back)
+        self.take_sound(End::Back)
     }
 }

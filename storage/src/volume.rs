@@ -26,10 +26,11 @@ pub(crate) fn volume(snapshot: &Snapshot, query: &VolumeQuery) -> Result<Volume,
     // Ids are in order of the time they were made at.
     let start = |day: u64| time_ordered(Timestamp::from_millis(day.saturating_mul(DAY_MS)), [0; 10]);
     let range = (merchant, start(first))..(merchant, start(query.last_day.saturating_add(1)));
-    for entry in snapshot.payments_by_merchant().range::<(u128, u128)>(range)? {
+    let list = snapshot.payments_by_merchant();
+    for entry in list.range::<(u128, u128)>(range)? {
         let (key, bytes) = entry?;
         let (_, id) = key.value();
-        let summary = summary(merchant, id, bytes.value())?;
+        let Some(summary) = list.pass(summary(merchant, id, bytes.value()))? else { continue };
         let day = summary.created_at.millis() / DAY_MS;
         let place = day.checked_sub(first).and_then(|place| usize::try_from(place).ok());
         let sums = place.and_then(|place| volume.days.get_mut(place)).filter(|_| !summary.is_invoice);

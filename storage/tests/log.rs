@@ -12,7 +12,7 @@ use storage::{
     Write,
 };
 
-use crate::{disk::Gate, samples::*};
+use crate::{disk::Gate, raw, samples::*};
 
 /// The file of the log that is written first.
 fn log(data: &Path) -> PathBuf {
@@ -185,17 +185,8 @@ async fn a_log_from_before_entries_were_numbered_is_not_passed_over() {
     drop(store);
     for earlier in [None, Some([7_u8; 16])] {
         let left = after_a_kill(data.path());
-        let database = redb::Database::open(left.path().join(FILE_NAME)).unwrap();
-        let transaction = database.begin_write().unwrap();
-        {
-            let mut meta = transaction.open_table(redb::TableDefinition::<&str, &[u8]>::new("meta")).unwrap();
-            match &earlier {
-                Some(checksum) => meta.insert("log", checksum.as_slice()).map(drop).unwrap(),
-                None => meta.remove("log").map(drop).unwrap(),
-            }
-        }
-        transaction.commit().unwrap();
-        drop(database);
+        let earlier = earlier.as_ref().map(<[u8; 16]>::as_slice);
+        raw::set_single(&left.path().join(FILE_NAME), "log", earlier);
         fs::write(log(left.path()), b"entries").unwrap();
         let refused = refusal(left.path());
         assert!(

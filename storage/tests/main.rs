@@ -4,6 +4,7 @@
 mod billing;
 mod commits;
 mod crashes;
+mod damage;
 mod disk;
 mod groups;
 mod keeping;
@@ -11,6 +12,7 @@ mod lists;
 mod log;
 mod model;
 mod opening;
+mod raw;
 mod samples;
 mod search;
 mod standings;

@@ -10,7 +10,7 @@ use std::{
 use redb::{Database, TableDefinition};
 use storage::{CommitError, FILE_NAME, OpenError, Options, PaymentQuery, ReadError, RedbStore, Store};
 
-use crate::samples::*;
+use crate::{raw, samples::*};
 
 fn refusal(data: &Path) -> OpenError {
     RedbStore::open(data, Options::default()).expect_err("it must not open")
@@ -166,19 +166,13 @@ fn a_database_of_another_program_is_refused() {
     assert!(matches!(refusal(data.path()), OpenError::Foreign));
 }
 
-const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 const IN_FLIGHT: TableDefinition<'_, u128, ()> = TableDefinition::new("in_flight");
-const PAYMENTS: TableDefinition<'_, u128, &[u8]> = TableDefinition::new("payments");
 
 #[tokio::test]
 async fn a_store_of_a_newer_program_is_refused() {
     let data = tempfile::tempdir().unwrap();
     with_one_payment(data.path()).await;
-    let database = Database::open(file(data.path())).unwrap();
-    let transaction = database.begin_write().unwrap();
-    transaction.open_table(META).unwrap().insert("schema", 7u32.to_be_bytes().as_slice()).unwrap();
-    transaction.commit().unwrap();
-    drop(database);
+    raw::set_single(&file(data.path()), "schema", Some(&7u32.to_be_bytes()));
     let error = refusal(data.path());
     assert!(matches!(error, OpenError::SchemaNewer { found: 7, known: 1 }), "{error:?}");
     assert_eq!(error.to_string(), "the store has schema 7; this program knows 1, a newer one is needed");
@@ -202,11 +196,7 @@ async fn a_table_that_came_later_is_added_to_an_older_store() {
 async fn a_damaged_record_is_told_and_stops_nobody_else() {
     let data = tempfile::tempdir().unwrap();
     with_one_payment(data.path()).await;
-    let database = Database::open(file(data.path())).unwrap();
-    let transaction = database.begin_write().unwrap();
-    transaction.open_table(PAYMENTS).unwrap().insert(payment_id(1).bits(), [9, 9].as_slice()).unwrap();
-    transaction.commit().unwrap();
-    drop(database);
+    raw::set_payment(&file(data.path()), payment_id(1).bits(), &[9, 9]);
     let store = open(data.path());
     let read = store.payment(payment_id(1)).await;
     let Err(ReadError::Damaged { table, key, why }) = read else { panic!("{read:?}") };

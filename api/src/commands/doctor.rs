@@ -267,7 +267,15 @@ async fn engine(config: &Config, data: &Path, findings: &mut Findings) {
                 return findings.warn(what, "it runs and has no socket", "see its log");
             };
             let asked = Engine::new(transport).system().get_health(v1::GetHealthRequest {}).await;
-            match asked.map(|answer| answer.into_inner()) {
+            let asked = asked.map(|answer| answer.into_inner());
+            if let Some(rows) = asked.as_ref().ok().map(|health| health.damaged_rows).filter(|rows| *rows > 0) {
+                findings.fail(
+                    "store",
+                    format!("{rows} stored rows are damaged and are not served"),
+                    "run hivetill verify to see which; docs/operations.md says how to put them right",
+                );
+            }
+            match asked {
                 Ok(health) if health.health == i32::from(v1::Health::Ok) => findings.well(
                     what,
                     format!("it runs well, has read block {} of {}", health.scanned_block, health.irreversible_block),

@@ -6,9 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use engine::payment::State;
 use proto::{Engine, Transport, v1};
 use serde_json::{Value, json};
-use storage::{Idle, NewStore, OpenError, Report, Row};
+use storage::{Books, Idle, Line, NewStore, OpenError, Report, Row};
 
 use super::{
     Failure,
@@ -99,28 +100,28 @@ pub(super) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
 pub(super) struct VerifyArgs {
     #[command(flatten)]
     which: Which,
-    /// A backup, instead of the data directory
+    /// A backup, instead of the data directory or the engine that has it
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// The running engine's gRPC port, where it is not on this machine (setting engine_url)
+    #[arg(long, value_name = "URL")]
+    engine_url: Option<String>,
     /// Prints one line of JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Reads a whole store and says whether anything in it is wrong.
+/// Reads a whole store, of an engine that runs or does not, and says whether anything in it is wrong.
 pub(super) async fn verify(args: VerifyArgs) -> Result<(), Failure> {
-    let (_, data) = args.which.load(None)?;
-    let report = match &args.file {
-        Some(file) => storage::verify_file(file).map_err(of(file))?,
-        None => {
-            let idle = Idle::take_store(&data).map_err(of(&data)).map_err(|failure| match failure {
-                Failure::Store { path, source: OpenError::Locked(_) } => {
-                    Failure::InUse { path, hint: "make a backup and verify that: hivetill verify --file FILE" }
-                }
-                other => other,
-            })?;
-            idle.verify().map_err(of(&data))?
-        }
+    let (config, data) = args.which.load(args.engine_url)?;
+    let report = match (&args.file, remote(&config)?) {
+        (Some(file), _) => storage::verify_file(file).map_err(of(file))?,
+        (None, Some(transport)) => ask_for_report(transport).await?,
+        (None, None) => match Idle::take_store(&data) {
+            Ok(idle) => idle.verify().map_err(of(&data))?,
+            Err(OpenError::Locked(_)) => ask_for_report(of_this_machine(&config, &data)?).await?,
+            Err(error) => return Err(of(&data)(error)),
+        },
     };
     let what = args.file.unwrap_or(data);
     tell(&report, args.json, &format!("{} is as it should be", what.display()))
@@ -212,15 +213,44 @@ async fn read(
     }
     match Idle::take_store(data) {
         Ok(idle) => idle.read(salvage, take).map_err(of(data)),
-        Err(OpenError::Locked(_)) => match local::running(config, data)? {
-            Some(transport) => copy(transport, take, what).await,
-            None => Err(Failure::InUse {
-                path: data.to_owned(),
-                hint: "it has no socket there: ask it with --engine-url URL",
-            }),
-        },
+        Err(OpenError::Locked(_)) => copy(of_this_machine(config, data)?, take, what).await,
         Err(error) => Err(of(data)(error)),
     }
+}
+
+/// Returns the way to the engine that has a data directory of this machine open.
+fn of_this_machine(config: &Config, data: &Path) -> Result<Transport, Failure> {
+    let hint = "it has no socket there: ask it with --engine-url URL";
+    local::running(config, data)?.ok_or_else(|| Failure::InUse { path: data.to_owned(), hint })
+}
+
+/// Has a running engine verify its store.
+async fn ask_for_report(transport: Transport) -> Result<Report, Failure> {
+    let answer = Engine::new(transport).maintenance().verify_store(v1::VerifyStoreRequest {}).await?.into_inner();
+    let table = |name: &str| storage::TABLE_NAMES.into_iter().find(|known| *known == name);
+    let currency = |code: &str| ["HIVE", "HBD"].into_iter().find(|known| *known == code);
+    let status = |word: &str| State::ALL.iter().map(|state| state.word()).find(|known| *known == word);
+    let units = |text: &str| text.parse().unwrap_or_default();
+    let lines = answer.books.iter().filter_map(|line| {
+        let sums = Line {
+            payments: line.payments,
+            asked_units: units(&line.asked_units),
+            paid_units: units(&line.paid_units),
+            received_units: units(&line.received_units),
+            refunded_units: units(&line.refunded_units),
+        };
+        Some(((currency(&line.currency)?, status(&line.status)?), sums))
+    });
+    let unmatched = answer.unmatched.iter();
+    let unmatched = unmatched.filter_map(|l| Some((currency(&l.currency)?, (l.transfers, units(&l.units)))));
+    Ok(Report {
+        schema: answer.schema,
+        tables: answer.tables.iter().filter_map(|length| Some((table(&length.table)?, length.rows))).collect(),
+        findings: answer.findings.iter().map(|finding| finding.to_string()).collect(),
+        finding_count: answer.finding_count,
+        books: Books { lines: lines.collect(), unmatched: unmatched.collect() },
+        scanned_block: answer.scanned_block,
+    })
 }
 
 /// Takes the rows of a running engine. What ends too early ends with an error, never as a whole.

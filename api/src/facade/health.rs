@@ -52,6 +52,7 @@ struct Ready<'a> {
     head_block: u32,
     irreversible_block: u32,
     scanned_block: u32,
+    damaged_rows: u64,
     head_age_seconds: Option<u64>,
     nodes_needed: u32,
     nodes: Vec<NodeCondition<'a>>,
@@ -80,6 +81,7 @@ pub(super) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refus
         head_block: report.head_block,
         irreversible_block: report.irreversible_block,
         scanned_block: report.scanned_block,
+        damaged_rows: report.damaged_rows,
         head_age_seconds: report.head_age_seconds,
         nodes_needed: report.nodes_needed,
         nodes: report

@@ -56,6 +56,10 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::Overloaded => Reason::Overloaded.into(),
         GatewayError::Contended => Reason::Conflict.into(),
         GatewayError::StoreFailed => Reason::StoreUnavailable.into(),
+        damaged @ GatewayError::Damaged { .. } => ApiError::with_message(
+            Reason::RecordDamaged,
+            format!("{damaged} and is not served; the operator of this server has to put it right"),
+        ),
     }
 }
 

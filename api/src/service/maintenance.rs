@@ -42,6 +42,41 @@ impl maintenance_server::Maintenance for Maintenance {
         });
         Ok(Response::new(Box::pin(messages)))
     }
+
+    async fn verify_store(
+        &self,
+        _: Request<v1::VerifyStoreRequest>,
+    ) -> Result<Response<v1::VerifyStoreResponse>, Status> {
+        let report = self.store.verify().await.map_err(|error| {
+            tracing::error!(%error, "the store cannot be verified: {error}");
+            Status::from(ApiError::new(Reason::StoreUnavailable))
+        })?;
+        tracing::info!(findings = report.finding_count, "the store is verified: {} findings", report.finding_count);
+        let tables = report.tables.iter().map(|(table, rows)| v1::TableLength { table: (*table).into(), rows: *rows });
+        let books = report.books.lines.iter().map(|((currency, status), line)| v1::BookLine {
+            currency: (*currency).into(),
+            status: (*status).into(),
+            payments: line.payments,
+            asked_units: line.asked_units.to_string(),
+            paid_units: line.paid_units.to_string(),
+            received_units: line.received_units.to_string(),
+            refunded_units: line.refunded_units.to_string(),
+        });
+        let unmatched = report.books.unmatched.iter().map(|(currency, (transfers, units))| v1::UnmatchedLine {
+            currency: (*currency).into(),
+            transfers: *transfers,
+            units: units.to_string(),
+        });
+        Ok(Response::new(v1::VerifyStoreResponse {
+            schema: report.schema,
+            tables: tables.collect(),
+            books: books.collect(),
+            unmatched: unmatched.collect(),
+            findings: report.findings,
+            finding_count: report.finding_count,
+            scanned_block: report.scanned_block,
+        }))
+    }
 }
 
 fn stored(row: Row) -> v1::StoredRow {

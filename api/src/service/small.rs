@@ -41,6 +41,7 @@ impl System for Service {
             irreversible_block: report.ledger.irreversible_num,
             scanned_block: report.ledger.scanned_num,
             awake_sessions: report.awake as u64,
+            damaged_rows: report.damaged_rows,
             nodes: nodes.into_iter().map(ledger_node).collect(),
             nodes_needed: u32::try_from(needed).unwrap_or(u32::MAX),
             head_age_seconds: self.gateway.head_age().map(|age| age.as_secs()),

@@ -45,6 +45,7 @@ fn ready(status: &[&str]) -> Value {
         ("headBlock", count()),
         ("irreversibleBlock", count()),
         ("scannedBlock", count()),
+        ("damagedRows", count()),
         ("headAgeSeconds", nullable(count())),
         ("nodesNeeded", count()),
         (

@@ -1,0 +1,92 @@
+//! Idempotency keys: kept within bounds, answered from, forgotten.
+
+use engine::{idempotency::Remembered, time::Timestamp};
+
+use crate::{
+    apply::{Ahead, Checked, Group},
+    batch::CommitError,
+    fault::Fault,
+    record,
+    tables::KEYS_COUNT,
+};
+
+/// Idempotency keys forgotten by one commit at most.
+const FORGOTTEN_AT_ONCE: usize = 1_000;
+/// Idempotency keys kept of one merchant at once.
+const MAX_KEPT_KEYS: u64 = 10_000;
+
+impl Group<'_> {
+    pub(crate) fn check_remember(
+        &mut self,
+        new: &Remembered,
+        before: &mut Option<Remembered>,
+        ahead: &mut Ahead,
+    ) -> Checked {
+        let key = (new.merchant.bits(), new.key);
+        let stored = match ahead.remembered.get(&key) {
+            Some(remembered) => Some(*remembered),
+            None => match self.tables.idempotency().get((key.0, &key.1))? {
+                Some(bytes) => Some(
+                    record::remembered_from_bytes(new.merchant, new.key, bytes.value())
+                        .map_err(Fault::damaged("idempotency", new.merchant))?,
+                ),
+                None => None,
+            },
+        };
+        let is_kept = |stored: &Remembered| stored.at >= ahead.forgotten_before;
+        if let Some(stored) = stored.filter(|stored| is_kept(stored) && stored.is_alive(new.at)) {
+            return Ok(Err(CommitError::Remembered(Box::new(stored))));
+        }
+        if stored.is_none() && self.kept_keys(key.0)? >= MAX_KEPT_KEYS {
+            return Ok(Err(CommitError::KeysFull));
+        }
+        *before = stored;
+        ahead.remembered.insert(key, *new);
+        Ok(Ok(()))
+    }
+
+    /// Returns how many idempotency keys of a merchant are kept, dead ones that nobody has swept yet among them.
+    fn kept_keys(&mut self, merchant: u128) -> Result<u64, Fault> {
+        let key = (merchant, KEYS_COUNT);
+        let counts = self.tables.payment_counts();
+        let stored = match counts.pass(counts.get(key))? {
+            Some(stored) => stored.map_or(0, |count| count.value()),
+            None => self.recount(key)?,
+        };
+        Ok(stored.saturating_add_signed(self.counts.get(&key).copied().unwrap_or(0)))
+    }
+
+    pub(crate) fn write_remembered(&mut self, new: &Remembered, before: Option<Remembered>) -> Result<(), Fault> {
+        let merchant = new.merchant.bits();
+        self.tables.idempotency().insert((merchant, &new.key), record::remembered_to_bytes(new).as_slice());
+        let times = self.tables.idempotency_times();
+        // An earlier step of the batch may have forgotten it, and counted that.
+        let mut is_replaced = false;
+        if let Some(before) = before {
+            let place = (before.at.millis(), merchant, &new.key);
+            is_replaced = times.has(place)?;
+            times.remove(place)?;
+        }
+        times.insert((new.at.millis(), merchant, &new.key), ());
+        if !is_replaced {
+            *self.counts.entry((merchant, KEYS_COUNT)).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn forget(&mut self, made_before: Timestamp) -> Result<(), Fault> {
+        let end = (made_before.millis(), 0, &[0; 32]);
+        let mut old = Vec::new();
+        for entry in self.tables.idempotency_times().range(..end)?.take(FORGOTTEN_AT_ONCE) {
+            let (entry, _) = entry?;
+            let (millis, merchant, key) = entry.value();
+            old.push((millis, merchant, *key));
+        }
+        for (millis, merchant, key) in old {
+            self.tables.idempotency_times().remove((millis, merchant, &key))?;
+            self.tables.idempotency().remove((merchant, &key))?;
+            *self.counts.entry((merchant, KEYS_COUNT)).or_default() -= 1;
+        }
+        Ok(())
+    }
+}

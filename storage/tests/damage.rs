@@ -1,0 +1,338 @@
+//! A damaged row is served to nobody, named by every check, and stops nothing else.
+
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use engine::{
+    audit::{Actor, Entry},
+    billing::{Invoice, Month, Schedule, Tiers},
+    books::Day,
+    compliance::{Change, Crossing, Window},
+    idempotency::{Made, Remembered},
+    ids::DeliveryId,
+    money::{FeePercent, HivePrice},
+    payment::{Payment, Rate, State},
+    time::Timestamp,
+};
+use storage::{
+    AuditQuery, Batch, CommitError, DeliveryQuery, FILE_NAME, Idle, Invoicing, MerchantQuery, NewStore, OpenError,
+    Passed, PaymentQuery, PeriodQuery, ReadError, RedbStore, Row, Store, UnmatchedReason, Vicinity, VolumeQuery, Write,
+};
+
+use crate::samples::*;
+
+fn completed(payment: &Payment) -> Payment {
+    let mut next = payment.clone();
+    next.version += 1;
+    (next.state, next.completed_at, next.updated_at) = (State::Completed, Some(at(30)), at(30));
+    next.quote.usd_cents = 700;
+    next
+}
+
+fn key(number: u8) -> Write {
+    Write::Remember(Remembered {
+        merchant: merchant_id(1),
+        key: [number; 32],
+        fingerprint: [0; 32],
+        made: Made::Payment(payment_id(1)),
+        at: START,
+    })
+}
+
+fn entry() -> Write {
+    Write::Audit(Box::new(Entry {
+        seq: 0,
+        at: START,
+        actor: Actor::default(),
+        action: "merchant_updated".to_owned(),
+        merchant: merchant_id(1),
+        subject: None,
+        changes: Vec::new(),
+    }))
+}
+
+/// Makes a store with rows in every table.
+async fn fill(data: &Path) {
+    let store = open(data);
+    let commit = async |batch: Batch| store.commit(batch).await.unwrap();
+    for number in [1, 2] {
+        commit(register(&merchant(number))).await;
+    }
+    for number in 1..=6 {
+        commit(create(&payment(1, number))).await;
+    }
+    for number in [1, 2] {
+        let batch = replace(&completed(&payment(1, number)), 1).and(Write::Event(event(1, number)));
+        commit(batch.and(Write::Event(event(2, number + 10)))).await;
+    }
+    commit(replace(&Payment { version: 2, is_reversed: true, ..payment(1, 3) }, 1)).await;
+    let in_flight = engine::payment::Claim {
+        tx_id: tx_id(4),
+        nonce: "n4".to_owned(),
+        payer: account("alice"),
+        transfers: Vec::new(),
+        signed_json: "{}".to_owned(),
+        expiration: at(60),
+        claimed_at: at(1),
+        finality: engine::payment::ClaimFinality::InBlock,
+    };
+    let claiming = Payment { claim: Some(in_flight.into()), version: 2, ..payment(1, 4) };
+    commit(replace(&claiming, 1).and(Write::Claim(claimed(4, "n4")))).await;
+    commit(Batch::of(Write::Claim(facilitated(9, "n9")))).await;
+    for delivery in store.due_deliveries(at(1_000), 1).await.unwrap() {
+        let attempt = attempt(&delivery, Some(at(2_000)));
+        commit(Batch::of(Write::Attempt { delivery, attempt })).await;
+    }
+    let mut stray = unmatched("shop.example", 9, 0);
+    stray.transfer.memo = engine::ledger::memo_of(payment_id(77));
+    stray.reason = UnmatchedReason::UnknownSession;
+    commit(Batch::of(Write::Unmatched(stray)).and(Write::Unmatched(unmatched("shop.example", 10, 0)))).await;
+    commit(Batch::of(Write::Cursor { cursor: cursor(5), expected: None }).and(entry()).and(entry())).await;
+    let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), at: at(1) };
+    let day = Day { from: START, to: at(86_400), checked_at: at(90_000), ..Day::default() };
+    let note = Write::Note { name: "a", value: vec![1, 2] };
+    commit(Batch::of(Write::Rate(rate)).and(Write::Books(Box::new(day))).and(note)).await;
+    commit(Batch::of(key(1)).and(key(2))).await;
+    let crossing = Crossing { window: Window::Single, usd_cents: 2, limit_cents: 1, at: at(60) };
+    commit(Batch::of(Write::Standing { merchant: merchant_id(1), change: Change::Hold(crossing) })).await;
+    let period = store.period(merchant_id(1), Month::of(START)).await.unwrap().unwrap();
+    let at = at(40 * 86_400);
+    let invoice = Invoice {
+        cents: 15,
+        session: Some((payment_id(6), "fees".to_owned())),
+        created_at: at,
+        due_at: at + Duration::from_secs(86_400),
+        paid_at: None,
+        tiers_version: 0,
+    };
+    commit(Batch::of(Write::Invoice(Box::new(Invoicing { period, invoice, carried_millicents: 0, at })))).await;
+    let tiers = Tiers::flat(FeePercent::ZERO);
+    let schedule = Schedule { version: 1, tiers, updated_at: at };
+    commit(Batch::of(Write::FeeTiers { schedule, expected: 0 })).await;
+    store.index_search(at, 100).await.unwrap();
+    store.close().await;
+}
+
+/// Changes one bit of a row, wherever the file has it.
+fn spoil(data: &Path, row: &Row, bit: usize) {
+    let path = data.join(FILE_NAME);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let places: Vec<_> = memchr::memmem::find_iter(&bytes, &row.value).collect();
+    assert!(!places.is_empty(), "the row is in the file");
+    for place in places {
+        bytes[place + bit / 8] ^= 1 << (bit % 8);
+    }
+    std::fs::write(&path, bytes).unwrap();
+}
+
+fn copy(from: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    std::fs::copy(from.join(FILE_NAME), to.path().join(FILE_NAME)).unwrap();
+    to
+}
+
+/// Returns the first row of every table.
+fn rows(data: &Path) -> BTreeMap<String, Row> {
+    let mut rows = BTreeMap::new();
+    storage::read_file(&data.join(FILE_NAME), |row| {
+        rows.entry(row.table.clone()).or_insert(row);
+        Ok(())
+    })
+    .unwrap();
+    rows
+}
+
+/// A read that may meet a damaged row of one table, and nothing worse; returns whether it did.
+fn met<T>(table: &str, read: Result<T, ReadError>) -> bool {
+    match read {
+        Ok(_) => false,
+        Err(ReadError::Damaged { table: named, .. }) if named == table => true,
+        Err(error) => panic!("{table}: {error}"),
+    }
+}
+
+/// Reads all there is; returns whether any answer was refused.
+async fn read_all(store: &RedbStore, table: &str) -> bool {
+    let (one, now, far) = (merchant_id(1), at(5_000), Timestamp::MAX);
+    let mut refused = false;
+    let mut see = |is_refused: bool| refused |= is_refused;
+    for number in 1..=6 {
+        see(met(table, store.payment(payment_id(number)).await));
+        see(met(table, store.payment_by_slug(payment(1, number).slug).await));
+        see(met(table, store.event(one, number).await));
+        see(met(table, store.attempts(event(1, number).id).await));
+        see(met(table, store.event_place(event(1, number).id).await));
+        see(met(table, store.delivery(one, DeliveryId::new(at(number), [2; 10])).await));
+    }
+    for number in [1, 2] {
+        see(met(table, store.merchant(merchant_id(number)).await));
+        see(met(table, store.merchant_by_key(merchant(number).keys[0].digest).await));
+        see(met(table, store.endpoint(merchant_id(number)).await));
+        see(met(table, store.standing(merchant_id(number)).await));
+        see(met(table, store.remembered(one, [number; 32]).await));
+    }
+    for number in [4, 9] {
+        see(met(table, store.claim(tx_id(number)).await));
+        see(met(table, store.claim_by_nonce(format!("n{number}")).await));
+    }
+    // What lists many rows serves the sound ones.
+    for unusual in [None, Some(true)] {
+        store.payments(PaymentQuery { unusual, ..PaymentQuery::all(one, 10) }).await.unwrap();
+    }
+    store.payments(PaymentQuery { query: Some("mug".to_owned()), ..PaymentQuery::all(one, 10) }).await.unwrap();
+    store.merchants(MerchantQuery::all(10)).await.unwrap();
+    let accounts = store.watched_accounts(None, 10).await.unwrap();
+    assert!(accounts.contains(&merchant(1).hive_account) && accounts.contains(&merchant(2).hive_account), "{table}");
+    store.volume(VolumeQuery { merchant: one, last_day: START.millis() / 86_400_000, days: 2 }).await.unwrap();
+    store.due(far, None, 10).await.unwrap();
+    store.in_flight().await.unwrap();
+    store.open_facilitations().await.unwrap();
+    store.due_deliveries(now, 10).await.unwrap();
+    store.due_work(now, 10, 10, Passed::default()).await.unwrap();
+    store.next_delivery_after(now).await.unwrap();
+    let query = DeliveryQuery { merchant: one, payment: None, event: None, states: vec![], before: None, limit: 10 };
+    store.deliveries(query.clone()).await.unwrap();
+    store.deliveries(DeliveryQuery { payment: Some(payment_id(1)), ..query }).await.unwrap();
+    store.replayable(one, DeliveryId::from_bits(0), 10).await.unwrap();
+    store.events(one, 0, 10).await.unwrap();
+    store.last_event(one).await.unwrap();
+    store.oldest_event().await.unwrap();
+    store.unmatched(account("shop.example"), 10).await.unwrap();
+    store.waiting_for_sessions(None, 10).await.unwrap();
+    let money = payment(1, 1).amount;
+    store.payments_near(Vicinity { merchant: one, money, from: START, to: at(60), limit: 10 }).await.unwrap();
+    store.audit(AuditQuery { merchant: None, before: None, limit: 10 }).await.unwrap();
+    store.accounts_since(None, 10).await.unwrap();
+    store.booked(account("shop.example"), (START, far), None, 10).await.unwrap();
+    store.books(None, 10).await.unwrap();
+    store.periods_of(one).await.unwrap();
+    store.periods(PeriodQuery { page: 1, limit: 10, merchant: None, status: None, now }).await.unwrap();
+    store.unsettled_periods(Month::of(at(90 * 86_400)), None, 10).await.unwrap();
+    store.billing_accounts(now).await.unwrap();
+    see(met(table, store.period(one, Month::of(START)).await));
+    // Single values are stored twice.
+    assert_eq!(store.cursor().await.unwrap(), Some(cursor(5)));
+    assert!(store.rate().await.unwrap().is_some() && store.fee_schedule().await.unwrap().is_some());
+    assert_eq!(store.note("a").await.unwrap(), Some(vec![1, 2]));
+    refused
+}
+
+/// Writes of every kind go on, of the damaged row's neighbours.
+async fn write_all(store: &RedbStore, table: &str) {
+    let done = |outcome: Result<(), CommitError>| outcome.unwrap_or_else(|error| panic!("{table}: {error}"));
+    done(store.commit(create(&payment(1, 90))).await);
+    done(store.commit(replace(&completed(&payment(1, 90)), 1).and(Write::Event(event(1, 90)))).await);
+    done(store.commit(register(&merchant(3))).await);
+    done(store.commit(Batch::of(key(90)).and(entry())).await);
+    done(store.commit(Batch::of(Write::Claim(claimed(90, "n90")))).await);
+    done(store.commit(Batch::of(Write::Unmatched(unmatched("shop.example", 90, 0)))).await);
+    done(store.commit(Batch::of(Write::Cursor { cursor: cursor(6), expected: Some(cursor(5)) })).await);
+    for delivery in store.due_deliveries(at(5_000), 10).await.unwrap() {
+        let attempt = attempt(&delivery, Some(at(9_000)));
+        done(store.commit(Batch::of(Write::Attempt { delivery, attempt })).await);
+    }
+    done(store.commit(Batch::of(Write::Forget { made_before: at(10_000) })).await);
+    done(store.commit(Batch::of(Write::Prune { happened_before: at(2) })).await);
+    let _ = store.index_search(at(5_000), 100).await;
+    assert_eq!(store.failure(), None, "{table}");
+    assert!(store.payment(payment_id(90)).await.unwrap().is_some_and(|payment| payment.state == State::Completed));
+}
+
+/// Rows of which a single read is refused; of the others the reader makes do without.
+const REFUSED: [&str; 12] = [
+    "payments",
+    "slugs",
+    "merchants",
+    "api_keys",
+    "idempotency",
+    "event_ids",
+    "events",
+    "deliveries",
+    "claims",
+    "nonces",
+    "standings",
+    "billing",
+];
+
+#[tokio::test]
+async fn one_damaged_row_of_any_table_is_named_and_stops_nothing() {
+    let filled = tempfile::tempdir().unwrap();
+    fill(filled.path()).await;
+    let before = Idle::take_store(filled.path()).unwrap().verify().unwrap();
+    let empty: Vec<_> = before.tables.iter().filter(|(_, rows)| *rows == 0).collect();
+    assert!(empty.is_empty(), "{empty:?} have no rows to damage");
+    for (table, row) in rows(filled.path()) {
+        for bit in [0, row.value.len() * 8 - 1] {
+            let data = copy(filled.path());
+            spoil(data.path(), &row, bit);
+            let store = open(data.path());
+            assert_eq!(read_all(&store, &table).await, REFUSED.contains(&&*table), "{table}, bit {bit}");
+            let report = store.verify().await.unwrap();
+            let named = |finding: &String| finding.starts_with(&format!("{table} ")) && finding.contains("checksum");
+            // A watched account is put right when the store is opened.
+            if table != "accounts" {
+                assert!(report.findings.iter().any(named), "{table}, bit {bit}: {:?}", report.findings);
+                assert!(report.finding_count > before.finding_count, "{table}");
+                let counted = format!("store_damaged_rows_total{{table=\"{table}\"}}");
+                assert_eq!((store.damaged_rows(), told(&store, &counted)), (1, 1), "{table}");
+                backup_is_unsound(&store, &table).await;
+            }
+            write_all(&store, &table).await;
+            store.close().await;
+            drop(store);
+            let store = open(data.path());
+            assert!(store.payment(payment_id(90)).await.unwrap().is_some(), "{table}: it starts again");
+        }
+    }
+}
+
+/// A copy keeps the damaged row as it is: nothing in it passes for sound.
+async fn backup_is_unsound(store: &RedbStore, table: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("backup");
+    let take = async |must_be_sound| {
+        let mut copy = NewStore::create(&file).unwrap();
+        let mut rows = store.rows().unwrap();
+        while let Some(rows) = rows.recv().await {
+            rows.unwrap().into_iter().try_for_each(|row| copy.put(row)).unwrap();
+        }
+        copy.finish(must_be_sound)
+    };
+    assert!(matches!(take(true).await, Err(OpenError::Unsound(_))), "{table}");
+    let report = take(false).await.unwrap();
+    let found = report.findings.iter().any(|finding| finding.starts_with(&format!("{table} ")));
+    assert!(found, "{table}: {:?}", report.findings);
+    let target = tempfile::tempdir().unwrap();
+    let refusal = Idle::take(target.path()).unwrap().restore(&file, false).unwrap_err();
+    assert!(matches!(refusal, OpenError::Unsound(_)), "{table}: {refusal}");
+}
+
+#[tokio::test]
+async fn a_payout_account_that_differs_by_one_letter_is_never_served() {
+    let filled = tempfile::tempdir().unwrap();
+    fill(filled.path()).await;
+    let mut merchants = Vec::new();
+    storage::read_file(&filled.path().join(FILE_NAME), |row| {
+        merchants.extend((row.table == "merchants").then_some(row));
+        Ok(())
+    })
+    .unwrap();
+    let row = merchants.first().unwrap();
+    let place = memchr::memmem::find(&row.value, b"shop.n").unwrap();
+    let data = copy(filled.path());
+    // "shop.n1xx" becomes "shop.o1xx".
+    spoil(data.path(), row, place * 8 + 5 * 8);
+    let store = open(data.path());
+    let (damaged, sound) = (merchant_id(1), merchant_id(2));
+    match store.merchant(damaged).await {
+        Err(ReadError::Damaged { table: "merchants", key, .. }) => assert_eq!(key, damaged.to_string()),
+        other => panic!("{other:?}"),
+    }
+    assert!(store.merchant(sound).await.unwrap().is_some());
+    let listed = store.merchants(MerchantQuery::all(10)).await.unwrap();
+    assert_eq!(listed.items.iter().map(|listed| listed.merchant.id).collect::<Vec<_>>(), [sound]);
+    let mut next = merchant(1);
+    next.version = 2;
+    let write = Write::Merchant { merchant: Box::new(next), expected: Some(1) };
+    let refused = store.commit(Batch::of(write)).await;
+    assert!(matches!(&refused, Err(CommitError::Conflict { what }) if what.contains("damaged")), "{refused:?}");
+}
