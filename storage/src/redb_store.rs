@@ -51,11 +51,18 @@ pub struct Options {
     pub log_bytes: u64,
     /// Where commits run.
     pub mode: CommitMode,
+    /// Whether a store is made where there is none. A disk that is not mounted looks like one.
+    pub may_create: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 64 * 1024 * 1024, log_bytes: 16 * 1024 * 1024, mode: CommitMode::default() }
+        Self {
+            cache_bytes: 64 * 1024 * 1024,
+            log_bytes: 16 * 1024 * 1024,
+            mode: CommitMode::default(),
+            may_create: true,
+        }
     }
 }
 
@@ -71,7 +78,7 @@ pub struct RedbStore {
 }
 
 impl RedbStore {
-    /// Opens the store of a data directory, or creates both, readable by their owner only.
+    /// Opens the store of a data directory, or creates both where the options allow it, readable by their owner only.
     ///
     /// # Errors
     /// See [`OpenError`]; nothing of an existing store is changed by a failure.
@@ -84,6 +91,7 @@ impl RedbStore {
     /// # Errors
     /// See [`OpenError`]; [`OpenError::MasterKey`] where the store is sealed with a key that is not in the vault.
     pub fn open_sealed(data: &Path, options: Options, vault: Vault) -> Result<Self, OpenError> {
+        directory::look_for_store(data, options.may_create)?;
         let lock = DirectoryLock::take(data)?;
         let open = || {
             let database = directory::open_or_create(data, options.cache_bytes)?;

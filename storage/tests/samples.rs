@@ -201,7 +201,8 @@ pub(crate) fn told(store: &RedbStore, figure: &str) -> u64 {
     value.unwrap_or_else(|| panic!("there is no {figure}")).parse().unwrap()
 }
 
-pub(crate) const INLINE: Options = Options { cache_bytes: 1 << 20, log_bytes: 4096, mode: CommitMode::Inline };
+pub(crate) const INLINE: Options =
+    Options { cache_bytes: 1 << 20, log_bytes: 4096, mode: CommitMode::Inline, may_create: true };
 
 /// A store in memory that commits in the caller's task.
 pub(crate) fn in_memory() -> RedbStore {

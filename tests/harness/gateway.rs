@@ -191,10 +191,11 @@ impl Serve {
 
     /// Returns the command line of `serve`.
     pub(crate) fn args(data: &Path, ledger: &Ledger, more: &[&str]) -> Vec<String> {
+        let init: &[&str] = if data.join("hivetill.redb").exists() { &[] } else { &["--init"] };
         let data = data.to_str().expect("a path");
         let fixed =
             ["serve", "--network", "dev", "--listen", "127.0.0.1:0", "--data", data, "--node", &ledger.rpc.base];
-        fixed.iter().chain(&AS_DEV).chain(more).map(|arg| (*arg).to_owned()).collect()
+        fixed.iter().chain(&AS_DEV).chain(init).chain(more).map(|arg| (*arg).to_owned()).collect()
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let made = match reachable(&config, &data)? {
         Some(transport) => register(&Engine::new(transport), request).await?,
         None => {
-            let running = Running::start(&config, &data).await.map_err(explain)?;
+            let running = Running::start(&config, &data, true).await.map_err(explain)?;
             let made = register(&Engine::new(running.service().in_process()), request).await;
             running.end(Vec::new()).await;
             made?

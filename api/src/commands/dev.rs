@@ -113,7 +113,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     if config.text("master_key_file") == key_file.display().to_string() {
         files::kept_secret(&key_file)?;
     }
-    let running = Running::start(&config, &data).await?;
+    let running = Running::start(&config, &data, true).await?;
     wait_until_ready(&running.gateway(), &running.store).await?;
     let credentials = credentials(&running.gateway(), &data).await?;
     let stop = Stop::new();

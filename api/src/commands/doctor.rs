@@ -225,7 +225,7 @@ fn directory(data: &Path, findings: &mut Findings) {
     let shown = data.display();
     match fs::metadata(data) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            findings.warn(what, format!("{shown} is not there"), "the first start makes it; check the path");
+            findings.warn(what, format!("{shown} is not there"), "check the path; `hivetill admin` makes a new store");
         }
         Err(error) => findings.fail(what, format!("{shown}: {error}"), "run as the user it belongs to"),
         Ok(folder) if !folder.is_dir() => findings.fail(what, format!("{shown} is a file"), "name a directory"),

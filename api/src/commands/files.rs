@@ -100,7 +100,7 @@ impl Drop for TemporaryDirectory {
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::File { path: path.to_owned(), why: error.to_string() }
+    Failure::of_file(path, error)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use storage::{MasterKey, RedbStore, Vault};
+use storage::{MasterKey, Options, RedbStore, Vault};
 
 use super::{
     Failure, files, logs, say,
@@ -32,7 +32,7 @@ pub(super) fn vault(config: &Config) -> Result<Vault, Failure> {
 
 fn in_force(config: &Config) -> Result<Option<MasterKey>, Failure> {
     match (config.optional("master_key"), config.optional("master_key_file")) {
-        (Some(text), _) => Ok(Some(parse(text, "master_key")?)),
+        (Some(text), _) => Ok(Some(of_setting(text, "master_key", "it")?)),
         (None, Some(path)) => Ok(Some(read(Path::new(path))?)),
         (None, None) => Ok(None),
     }
@@ -40,8 +40,13 @@ fn in_force(config: &Config) -> Result<Option<MasterKey>, Failure> {
 
 fn read(path: &Path) -> Result<MasterKey, Failure> {
     let text = files::read(path)?;
-    let missing = || Failure::File { path: path.to_owned(), why: "there is no such file".to_owned() };
-    parse(text.ok_or_else(missing)?.trim(), &path.display().to_string())
+    let why = || format!("there is no file {}", path.display());
+    let missing = || Failure::Setting { setting: "master_key_file", why: why() };
+    of_setting(text.ok_or_else(missing)?.trim(), "master_key_file", &path.display().to_string())
+}
+
+fn of_setting(text: &str, setting: &'static str, place: &str) -> Result<MasterKey, Failure> {
+    parse(text, place).map_err(|failure| Failure::Setting { setting, why: failure.to_string() })
 }
 
 fn parse(text: &str, place: &str) -> Result<MasterKey, Failure> {
@@ -65,7 +70,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     };
     let previous = in_force(&config)?;
     let current = Some(parse(&files::kept_secret(&new_file)?, &new_file.display().to_string())?);
-    let store = RedbStore::open_sealed(&data, config.store(), Vault::new(current, previous));
+    let options = Options { may_create: false, ..config.store() };
+    let store = RedbStore::open_sealed(&data, options, Vault::new(current, previous));
     let store = store.map_err(|source| Failure::Store { path: data.clone(), source })?;
     store.close().await;
     let kept = match (args.new_key_file, old_file) {

@@ -15,7 +15,7 @@ use actors::{
     system::{SystemClock, SystemEntropy},
 };
 use proto::{Engine, Transport};
-use storage::RedbStore;
+use storage::{Options, RedbStore};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tracing::{info, warn};
 
@@ -48,10 +48,12 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Opens the store and starts the actors; returns when recovery is done.
-    pub(super) async fn start(config: &Config, data: &Path) -> Result<Self, Failure> {
+    /// Opens the store and starts the actors; returns when recovery is done. Makes a store where there is none, if it
+    /// `may_create` one.
+    pub(super) async fn start(config: &Config, data: &Path, may_create: bool) -> Result<Self, Failure> {
         stop::survive_hangup();
-        let store = RedbStore::open_sealed(data, config.store(), master_key::vault(config)?);
+        let options = Options { may_create, ..config.store() };
+        let store = RedbStore::open_sealed(data, options, master_key::vault(config)?);
         let store = Arc::new(store.map_err(|source| Failure::Store { path: data.to_owned(), source })?);
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
         for url in config.list("ledger.nodes") {
@@ -220,7 +222,7 @@ pub(super) fn serve_grpc(
 
 /// Reads a PEM file.
 pub(super) fn pem(path: &str) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| Failure::File { path: path.into(), why: error.to_string() })
+    std::fs::read(path).map_err(|error| Failure::of_file(path.as_ref(), &error))
 }
 
 /// Waits for the ends of all ports.

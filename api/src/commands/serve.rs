@@ -21,6 +21,9 @@ pub(super) struct Args {
     engine: EngineFlags,
     #[command(flatten)]
     facade: FacadeFlags,
+    /// Makes a new store where there is none; without it a missing store is refused
+    #[arg(long)]
+    init: bool,
 }
 
 /// Runs engine and facade in this process.
@@ -37,7 +40,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     };
     let exporter = listen_for_metrics(&config).await?;
     let data = PathBuf::from(config.text("data_dir"));
-    let running = Running::start(&config, &data).await?;
+    let running = Running::start(&config, &data, args.init).await?;
     let stop = Stop::new();
     let mut metrics = Metrics::default();
     running.show(&mut metrics, &data);
@@ -59,6 +62,9 @@ pub(super) struct EngineArgs {
     settings: SettingsArgs,
     #[command(flatten)]
     engine: EngineFlags,
+    /// Makes a new store where there is none; without it a missing store is refused
+    #[arg(long)]
+    init: bool,
 }
 
 /// Runs the engine behind its gRPC port.
@@ -69,7 +75,7 @@ pub(super) async fn run_engine(args: EngineArgs) -> Result<(), Failure> {
     let grpc = listen(config.address("grpc.listen").unwrap_or(GRPC_DEFAULT), "--grpc-listen").await?;
     let exporter = listen_for_metrics(&config).await?;
     let data = PathBuf::from(config.text("data_dir"));
-    let running = Running::start(&config, &data).await?;
+    let running = Running::start(&config, &data, args.init).await?;
     let stop = Stop::new();
     let mut metrics = Metrics::default();
     running.show(&mut metrics, &data);
