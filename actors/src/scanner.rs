@@ -130,6 +130,7 @@ impl Actor for Scanner {
         position: &mut Position,
     ) -> Result<(), ActorProcessingErr> {
         position.polls += 1;
+        self.context.watch_clock();
         if position.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
             self.refresh_watched().await?;
         }

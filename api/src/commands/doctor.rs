@@ -195,13 +195,7 @@ fn settings(config: &Config, findings: &mut Findings) {
             "set master_key_file, and keep a copy of that file apart from the backups",
         ),
     }
-    if is_real && config.list("ledger.nodes").len() < 3 {
-        findings.warn(
-            what,
-            "fewer than three ledger nodes: one that lies would be believed",
-            "name three nodes of different operators in ledger.nodes",
-        );
-    }
+    nodes::majority(config, findings);
 }
 
 fn master_key(path: &Path, findings: &mut Findings) {
