@@ -4,14 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{say, switch};
-use crate::{
-    harness::{Ledger, LedgerHouse, Payer, Serve, Shop, Stopwatch, folder, order, pause, until},
-    x402,
-};
+use crate::harness::{Ledger, LedgerHouse, Payer, Serve, Shop, folder, order, pause, until};
 
 crate::tests!(
-    every_fault_at_every_place_of_three_nodes_delays_nothing,
     what_one_node_of_three_invents_is_not_paid_at_any_place,
     one_of_two_nodes_decides_nothing_and_that_is_said,
     a_node_that_comes_back_is_well_again_at_every_place,
@@ -21,32 +16,6 @@ crate::tests!(
 
 const PRICE: &str = "1.500 HBD";
 const ANYWHERE: [&str; 3] = ["127.0.0.1:0"; 3];
-
-/// Every fault of a single node that a payment can meet, and the conditions in which the node is seen; none where no
-/// answer of it shows the fault at every place.
-fn faults() -> Vec<(&'static str, Value, &'static [&'static str])> {
-    let lie = |kind: &str| json!({ "lie": { "kind": kind } });
-    // Nobody's key.
-    let key = "STM5jZtLoV8YbxCxr4imnbWn61zMB24wwonpnVhfXRmv7j6fk3dTH";
-    vec![
-        ("frozen", json!({ "frozen": true }), &["stale"]),
-        // Blocks come every 250 ms: a head that is three seconds late is behind, too.
-        ("3 s slow", json!({ "delayMs": 3_000 }), &["slow", "stale"]),
-        ("400 blocks behind", json!({ "lagBlocks": 400 }), &["stale"]),
-        ("disconnected", json!({ "disconnected": true }), &["failing"]),
-        ("HTTP 502", json!({ "httpStatus": 502 }), &["failing"]),
-        ("HTTP 429", json!({ "httpStatus": 429, "retryAfterSeconds": 30 }), &["rate_limited"]),
-        ("garbage", json!({ "garbage": true }), &["failing"]),
-        ("without history", json!({ "lacksApis": ["account_history_api", "transaction_status_api"] }), &["ok"]),
-        ("omits transfers", lie("omitTransfers"), &[]),
-        ("inflates transfers", lie("inflateTransfers"), &[]),
-        ("calls everything final", lie("everythingIsFinal"), &[]),
-        ("ahead of the chain", json!({ "lie": { "kind": "headAhead", "blocks": 50 } }), &[]),
-        ("swallows broadcasts", lie("swallowBroadcasts"), &["ok"]),
-        ("refuses broadcasts", lie("refuseBroadcasts"), &["ok"]),
-        ("lies about keys", json!({ "lie": { "kind": "keys", "key": key } }), &["disagreeing"]),
-    ]
-}
 
 /// A ledger of three nodes, and a gateway over them.
 struct Net {
@@ -66,12 +35,6 @@ impl Net {
         Self { house, serve, shop, payer }
     }
 
-    /// Puts another gateway over the same ledger, which knows nothing of its nodes' past.
-    fn restart(&mut self, more: &[&str]) {
-        self.serve = Serve::over(&folder("majority").join("data"), &self.house.nodes, more);
-        self.shop = Shop::open(&self.serve.api, &self.house.ledger);
-    }
-
     fn fault(&self, place: usize, fault: &Value) {
         let mut params = fault.clone();
         params["node"] = json!(place);
@@ -87,21 +50,12 @@ impl Net {
         Ledger::new(&self.house.nodes[(place + 1) % self.house.nodes.len()], &self.house.ledger.control.base)
     }
 
-    /// Pays by wallet; returns how long it took from the transfer to the completion.
-    fn pays(&self, ledger: &Ledger) -> Duration {
+    /// Pays by wallet.
+    fn pays(&self, ledger: &Ledger) {
         let payment = self.shop.open_payment();
-        let watch = Stopwatch::start();
         ledger.transfer(&self.payer, &self.shop.account.name, PRICE, &payment.memo);
         let done = self.shop.until_status(&payment.id, "completed");
         assert_eq!((&done["amountPaid"], &done["exceptions"]), (&json!("1500"), &json!([])), "{done}");
-        watch.elapsed()
-    }
-
-    /// Pays by HTTP 402; returns how long it took from the verification to the refusal of the second time.
-    fn settles(&self, ledger: &Ledger) -> Duration {
-        let watch = Stopwatch::start();
-        x402::pay_once(&self.shop, ledger, &self.payer);
-        watch.elapsed()
     }
 
     fn condition(&self, place: usize) -> String {
@@ -113,57 +67,6 @@ impl Net {
     fn until_condition(&self, place: usize, wanted: &str) {
         until(&format!("node {place} to be {wanted}"), || (self.condition(place) == wanted).then_some(()));
     }
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
-fn every_fault_at_every_place_of_three_nodes_delays_nothing() {
-    // The campaign measures; the ordinary run asks only whether anybody waits for the faulty node.
-    let payments = usize::try_from(switch("HIVETILL_MAJORITY_PAYMENTS", 1)).expect("a small number");
-    let measures = payments >= 5;
-    let mut net = Net::start(3, &[]);
-    let healthy = |net: &Net| {
-        let ledger = net.house.ledger.clone();
-        let wallet = median((0..payments.max(3)).map(|_| net.pays(&ledger)).collect());
-        (wallet, median((0..payments.max(3)).map(|_| net.settles(&ledger)).collect()))
-    };
-    let (wallet, agent) = healthy(&net);
-    if measures {
-        say(&format!("| healthy | {wallet:.2?} | | | {agent:.2?} | | |"));
-    }
-    let (mut worst_wallet, mut worst_agent) = (Duration::ZERO, Duration::ZERO);
-    for (name, fault, conditions) in faults() {
-        let (mut wallets, mut agents) = (Vec::new(), Vec::new());
-        for place in 0..3 {
-            net.restart(&[]);
-            net.fault(place, &fault);
-            let ledger = net.beside(place);
-            wallets.push(median((0..payments).map(|_| net.pays(&ledger)).collect()));
-            agents.push(median((0..payments).map(|_| net.settles(&ledger)).collect()));
-            if !conditions.is_empty() {
-                let is_seen = || conditions.contains(&net.condition(place).as_str()).then_some(());
-                until(&format!("node {place}, {name}, to be seen as {conditions:?}"), is_seen);
-            }
-            for other in (0..3).filter(|other| *other != place) {
-                let other = net.condition(other);
-                assert!(other != "failing" && other != "stale", "{name} at {place}: another node is {other}");
-            }
-            net.heal();
-        }
-        if measures {
-            let row =
-                |times: &[Duration]| times.iter().map(|time| format!("{time:.2?}")).collect::<Vec<_>>().join(" | ");
-            say(&format!("| {name} | {} | {} |", row(&wallets), row(&agents)));
-        }
-        worst_wallet = worst_wallet.max(wallets.into_iter().max().unwrap_or_default());
-        worst_agent = worst_agent.max(agents.into_iter().max().unwrap_or_default());
-    }
-    let limit = |healthy: Duration| if measures { healthy * 3 / 2 } else { healthy * 3 + Duration::from_secs(2) };
-    assert!(worst_wallet <= limit(wallet), "a wallet's payment took {worst_wallet:?}, a healthy one {wallet:?}");
-    assert!(worst_agent <= limit(agent), "an agent's payment took {worst_agent:?}, a healthy one {agent:?}");
 }
 
 fn what_one_node_of_three_invents_is_not_paid_at_any_place() {
