@@ -106,7 +106,7 @@ fn a_late_payment_is_resolved_and_needs_no_attention() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();
-    shop.cancel(&payment.id).ok(200);
+    shop.cancelled(&payment.id);
     let resolve = |body: &Value| shop.post(&format!("/api/public/payments/{}/resolve", payment.id), body).send();
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
     shop.until(&payment.id, "late", |p| p["needsAttention"] == true);

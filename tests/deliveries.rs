@@ -23,7 +23,7 @@ crate::tests!(
 
 fn event(shop: &Shop) -> String {
     let payment = shop.open_payment();
-    shop.cancel(&payment.id).ok(200);
+    shop.cancelled(&payment.id);
     payment.id
 }
 

@@ -105,7 +105,8 @@ fn a_service_registers_creates_watches_and_lists() {
     let again = port.run(engine.payments().create_payment(with_key(&shop, mug()))).expect("created").into_inner();
     let cancel = v1::GetPaymentRequest { payment_id: again.id };
     let cancelled = port.run(engine.payments().cancel_payment(with_key(&shop, cancel))).expect("cancelled");
-    assert_eq!(cancelled.into_inner().status(), PaymentStatus::UserCancelled);
+    let asked = cancelled.into_inner().cancellation.expect("a request to cancel");
+    assert_eq!((asked.by(), asked.dropped_at_ms), (v1::CancelledBy::Merchant, None));
     let rate = port.run(engine.fees().get_fee_rate(v1::GetFeeRateRequest {})).expect("a rate").into_inner();
     assert_eq!(rate.fee_percent_ten_thousandths, 15_000);
     let endpoint = v1::GetWebhookEndpointRequest { merchant_id: shop.id.clone() };
@@ -252,7 +253,7 @@ fn a_service_reads_and_watches_a_merchants_events() {
     let (engine, shop) = (port.engine(), port.dev.shop());
     let cancel = || {
         let payment = shop.open_payment();
-        shop.cancel(&payment.id).ok(200);
+        shop.cancelled(&payment.id);
         payment.id
     };
     let first = cancel();

@@ -54,7 +54,7 @@ fn a_payments_deliveries_stand_on_its_page_and_are_sent_again() {
     let path = format!("/dashboard/payments/{}", payment.id);
     assert!(visitor.page(&path).contains("Nothing was announced of it yet."));
     for id in [&payment.id, &beside.id] {
-        shop.cancel(id).ok(200);
+        shop.cancelled(id);
     }
     let sent = |count: usize| {
         until(&format!("{count} deliveries"), || {
@@ -80,7 +80,7 @@ fn the_overview_counts_every_payment_and_says_since_when() {
     let visitor = Visitor::of(&shop);
     let (paid, cancelled) = (shop.open_payment(), shop.open_payment());
     shop.open_payment();
-    shop.cancel(&cancelled.id).ok(200);
+    shop.cancelled(&cancelled.id);
     visitor.done(&format!("/dashboard/payments/{}/pay", paid.id), &[("how", "full")]);
     shop.until_status(&paid.id, "completed");
     let page = visitor.page("/dashboard");

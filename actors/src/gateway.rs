@@ -406,7 +406,8 @@ impl Gateway {
         self.context.env.store.payments(query).await.map_err(|e| self.read_failed(&e))
     }
 
-    /// Cancels a payment for a customer; cancelling a cancelled one again returns it as it is.
+    /// Requests the cancellation of a payment for a customer; block time decides it. Repeating it returns the payment
+    /// as it is.
     ///
     /// # Errors
     /// [`GatewayError::Rejected`] where its state or money on its way refuses.
@@ -420,7 +421,7 @@ impl Gateway {
     /// As [`Gateway::cancel_checkout`], and [`GatewayError::PaymentNotFound`], for another merchant's payment too.
     pub async fn cancel_payment(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
         self.payment(merchant, id).await?;
-        let told = self.entry("payment_cancelled", merchant, Some(id.to_string()), Vec::new());
+        let told = self.entry("payment_cancel_requested", merchant, Some(id.to_string()), Vec::new());
         self.cancel(id, Canceller::Merchant, Some(told)).await
     }
 
@@ -430,8 +431,21 @@ impl Gateway {
         by: Canceller,
         told: Option<audit::Entry>,
     ) -> Result<Arc<Payment>, GatewayError> {
-        match self.order(id, Command::Cancel(by), told).await {
+        let command = Command::Cancel { by, block_interval: self.context.settings.block_interval };
+        match self.order(id, command, told).await {
             Err(SessionError::Rejected { rejection: Rejection::AlreadyCancelled { .. }, payment }) => Ok(payment),
+            answer => answer.map_err(Into::into),
+        }
+    }
+
+    /// Notes that the checkout page opened a wallet or knows a transaction id: a later cancellation leaves the customer
+    /// more time. Repeating it changes nothing.
+    ///
+    /// # Errors
+    /// [`GatewayError::Rejected`] where the payment takes no money any more; [`GatewayError::PaymentNotFound`].
+    pub async fn report_wallet(&self, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
+        match self.order(id, Command::ReportWallet, None).await {
+            Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, payment }) => Ok(payment),
             answer => answer.map_err(Into::into),
         }
     }

@@ -115,7 +115,7 @@ impl Actor for PaymentActor {
     type Arguments = Arc<Payment>;
 
     async fn pre_start(&self, myself: ActorRef<Msg>, payment: Arc<Payment>) -> Result<Awake, ActorProcessingErr> {
-        let left = payment.deadline().since(self.context.now());
+        let left = payment.due_at().since(self.context.now());
         let timer = (payment.state == State::Pending).then(|| Timer::send(&myself, left, Msg::TimeUp));
         // Born from a snapshot with a claim: whoever died before us may have broadcast it.
         let settlement = self.settlement(&payment, true);
@@ -141,7 +141,7 @@ impl Actor for PaymentActor {
                     let irreversible_time = self.context.now() + std::time::Duration::from_secs(1);
                     let _ = self.carry_out(&Command::Expire { irreversible_time }, None, awake).await;
                 }
-                let is_over = irreversible_time > awake.payment.deadline();
+                let is_over = irreversible_time > awake.payment.due_at();
                 // Money that came before the session is put to it first; the sweep expires it then, if it is not enough.
                 let id = awake.payment.id;
                 if is_over && astray::awaited(&self.context, [id].into_iter()).await.is_ok_and(|them| them.is_empty()) {
@@ -175,7 +175,7 @@ impl PaymentActor {
                 batch = batch.and(Write::Audit(told.clone()));
             }
             self.context.env.probe.reach("payment: applied, not committed");
-            if mutant!("cancel-told-before-stored") && matches!(command, Command::Cancel(_)) {
+            if mutant!("cancel-told-before-stored") && matches!(command, Command::Cancel { .. }) {
                 let store = Arc::clone(&self.context.env.store);
                 tokio::spawn(async move { store.commit(batch).await });
                 awake.payment = Arc::clone(&payment);
@@ -185,6 +185,7 @@ impl PaymentActor {
                 Ok(()) => {
                     self.context.env.probe.reach("payment: committed, effects not run");
                     metrics::stepped(&self.context.metrics, &awake.payment, &payment);
+                    note_cancellation(&awake.payment, &payment);
                     awake.payment = Arc::clone(&payment);
                     self.act(awake, &effects);
                     return Ok(payment);
@@ -286,6 +287,18 @@ impl PaymentActor {
             Ok(None) => Err(SessionError::NotFound(id)),
             Err(error) => Err(read_failed(&self.context, &error)),
         }
+    }
+}
+
+/// Logs what became of a request to cancel where no new state tells it.
+fn note_cancellation(before: &Payment, after: &Payment) {
+    let id = after.id;
+    if let Some(request) = after.cancellation.filter(|_| before.cancellation.is_none()) {
+        let (by, cutoff) = (request.by.word(), request.cutoff);
+        tracing::info!(payment.id = %id, by, %cutoff, "cancellation of payment {id} requested; blocks after {cutoff} decide");
+    }
+    if before.standing_cancellation().is_some() && after.standing_cancellation().is_none() {
+        tracing::info!(payment.id = %id, "cancellation of payment {id} dropped: money came before the cutoff");
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Settings {
     pub session_grace: Duration,
     /// Sessions kept awake; the rest are parked and reborn when spoken to.
     pub max_awake: usize,
+    /// The ledger's time from one block to the next.
+    pub block_interval: Duration,
     /// How often the nodes are asked for their head.
     pub poll_interval: Duration,
     /// How many nodes must agree at least; a majority of the configured ones always must.
@@ -76,6 +78,7 @@ impl Settings {
             session_lifetime: Duration::from_secs(1_800),
             session_grace: Duration::ZERO,
             max_awake: 5_000,
+            block_interval: Duration::from_secs(3),
             poll_interval: Duration::from_secs(1),
             min_agreeing_nodes: 0,
             rate_interval: Duration::from_secs(600),

@@ -248,6 +248,9 @@ impl Gateway {
         if payment.is_expired(self.now()) {
             return Err(Refused::new(Reason::SessionExpired, "the session has expired"));
         }
+        if payment.undecided_cancellation().is_some() {
+            return Err(Refused::new(Reason::SessionCancelling, "the session is being cancelled"));
+        }
         if !merchant.is_active {
             return Err(Refused::new(Reason::MerchantInactive, "the merchant is inactive"));
         }
@@ -266,6 +269,7 @@ impl Gateway {
                 Refused::new(Reason::DuplicateSettlement, "the session is being paid already")
             }
             Rejection::Expired { .. } => Refused::new(Reason::SessionExpired, "the session has expired"),
+            Rejection::Cancelling { .. } => Refused::new(Reason::SessionCancelling, "the session is being cancelled"),
             _ => Refused::new(Reason::SessionNotPending, format_args!("the session is {}", payment.state)),
         }
     }

@@ -13,6 +13,10 @@ mutants! {
     "late-money-counts": "a transfer in a block after the expiry counts";
     "cancel-ignores-money": "a session is cancelled though money for it was seen";
     "cancel-ignores-claim": "a session is cancelled though a signed transaction for it is out";
+    "cancelled-at-once": "a request to cancel ends the session without waiting for the block that decides it";
+    "cancel-decided-despite-money": "a session is cancelled though money counted before the cutoff";
+    "money-after-cutoff-counts": "money in a block after the cutoff of a cancellation counts";
+    "claim-while-cancelling": "an agent may pay a session that is being cancelled";
     "expiry-ignores-claim": "a session expires though a signed transaction for it is out";
     "expiry-by-our-clock": "a session expires by the wall clock, not by an irreversible block";
     "reversible-completes": "money in a block that can still change completes a session";

@@ -77,7 +77,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 51] = [
+pub const TABLE: [Row; 52] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -178,6 +178,13 @@ pub const TABLE: [Row; 51] = [
         Code::FailedPrecondition,
         409,
         "a signed transaction that pays this is on its way",
+    ),
+    row(
+        Reason::SessionCancelling,
+        "session_cancelling",
+        Code::FailedPrecondition,
+        410,
+        "the payment's cancellation is requested; nothing new may pay it",
     ),
     row(Reason::PaymentExpired, "payment_expired", Code::FailedPrecondition, 409, "the payment's time is over"),
     row(Reason::Conflict, "conflict", Code::Aborted, 409, "the record changed at the same moment; try again"),

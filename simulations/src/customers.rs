@@ -354,8 +354,8 @@ async fn cancel(world: &Arc<World>, gateway: &Gateway, session: u32, by_merchant
     match answer {
         Ok(payment) => {
             world.observe(|observer| observer.answers(&Answer::Cancelled(&payment)));
-            world.event(Lane::Payer, "cancelled", Some(session), 0, || {
-                format!("session {session} is cancelled by its {}", by.word())
+            world.event(Lane::Payer, "cancel_requested", Some(session), 0, || {
+                format!("the {} of session {session} requests its cancellation", by.word())
             });
             Again::No
         }

@@ -264,6 +264,12 @@ impl Observer {
             if !before.is_reversed && after.is_reversed {
                 self.marks.push("a settled payment vanishes for good");
             }
+            if before.cancellation.is_none() && after.cancellation.is_some() {
+                self.marks.push("a cancellation is requested");
+            }
+            if before.standing_cancellation().is_some() && after.standing_cancellation().is_none() {
+                self.marks.push("a payment that came in time drops a request to cancel");
+            }
         }
         if state_before == Some(after.state) {
             return;

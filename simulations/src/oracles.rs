@@ -11,7 +11,8 @@ use engine::{
     ids::{DeliveryId, EventId, PaymentId},
     ledger::{Transfer, TxId, memo_of},
     merchant::Merchant,
-    payment::{ClaimFinality, Credit, Disposition, FeeMode, Finality, Payment, State},
+    payment::{Cancellation, ClaimFinality, Credit, Disposition, FeeMode, Finality, Payment, State},
+    time::Timestamp,
     webhook::{Outcome, SCHEDULE},
 };
 use hmac::{Hmac, KeyInit, Mac};
@@ -82,8 +83,11 @@ invariants! {
     "terminal-is-terminal", "S4 G1", Check::Payment(terminal_is_terminal), "Transitions are those of the table; none leaves a terminal state.";
     "versions-count", "S4", Check::Payment(versions_count), "Every write of a session replaces the one before it.";
     "terms-never-change", "G1", Check::Payment(terms_never_change), "Amount, account, fee, address and expiry are fixed at creation.";
-    "cancel-is-clean", "S5", Check::Payment(cancel_is_clean), "Nothing is cancelled while money is seen or a claim is open.";
-    "acknowledged-cancel-sticks", "S5", Check::Answer(acknowledged_cancel_sticks), "A cancellation that was answered is durable at that moment.";
+    "cancel-request-is-clean", "S5", Check::Payment(cancel_request_is_clean), "No request to cancel is taken while money is seen or a claim is open.";
+    "cancel-request-is-kept", "S5", Check::Payment(cancel_request_is_kept), "Who asked, when, and the cutoff never change; a dropped request stays dropped.";
+    "block-time-decides-cancel", "S5 G1", Check::Payment(cancel_is_decided_by_block_time), "A session is cancelled when an irreversible block passed the cutoff and no money came up to it; otherwise the request is dropped.";
+    "no-claim-while-cancelling", "S5", Check::Payment(nothing_is_claimed_while_cancelling), "Nothing new is claimed for a session that is being cancelled.";
+    "acknowledged-cancel-sticks", "S5", Check::Answer(acknowledged_cancel_sticks), "A request to cancel that was answered is durable at that moment.";
     "transfer-credits-one-session", "S6 G3", Check::Payment(transfer_credits_one_session), "A transfer is credited to one session, once.";
     "nothing-is-skipped", "S7", Check::Cursor(nothing_is_skipped), "The cursor never passes a transfer whose effects are not durable.";
     "cursor-goes-forward", "S7", Check::Cursor(cursor_goes_forward), "The cursor moves up, over irreversible blocks only.";
@@ -205,8 +209,8 @@ fn acknowledged_create_survives(observer: &Observer, answer: &Answer<'_>) -> Ver
 
 fn acknowledged_cancel_sticks(observer: &Observer, answer: &Answer<'_>) -> Verdict {
     let Answer::Cancelled(payment) = answer else { return Ok(()) };
-    let durable = observer.payments.get(&payment.id).is_some_and(|known| known.payment.state == State::UserCancelled);
-    hold(durable, || "a cancellation was answered and is not durable".to_owned())
+    let durable = observer.payments.get(&payment.id).is_some_and(|known| known.payment.cancellation.is_some());
+    hold(durable, || "a request to cancel was answered and is not durable".to_owned())
 }
 
 // ---- the end ---------------------------------------------------------------------------------------------------------
@@ -216,6 +220,10 @@ fn every_session_ends(end: &End<'_>) -> FinalVerdict {
         let over = end.observer.final_time > payment.expires_at + payment.grace;
         if !payment.state.is_terminal() && over && payment.claim.is_none() {
             return Err((format!("{id} is still {} and its time is over for good", payment.state), Some(*id)));
+        }
+        let undecided = payment.undecided_cancellation().filter(|request| end.observer.final_time > request.cutoff);
+        if let Some(request) = undecided {
+            return Err((format!("{id} is still being cancelled and its cutoff was {}", request.cutoff), Some(*id)));
         }
     }
     Ok(())
@@ -275,6 +283,10 @@ fn paid_in_time_completes(end: &End<'_>) -> FinalVerdict {
         let paid = paid_in_time(payment, end.observer) >= payment.amount.units;
         if paid && matches!(payment.state, State::Pending | State::Processing | State::SystemCancelled) {
             return Err((format!("{id} was paid in time and is {}", payment.state), Some(*id)));
+        }
+        let in_time = payment.cancellation.map_or(0, |request| paid_until(payment, end.observer, request.cutoff));
+        if in_time > 0 && payment.state == State::UserCancelled {
+            return Err((format!("{id} is cancelled and {in_time} units came before the cutoff"), Some(*id)));
         }
     }
     Ok(())

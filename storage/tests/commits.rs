@@ -7,7 +7,7 @@ use engine::{
     ids::PaymentId,
     ledger::TxId,
     money::{Currency, HivePrice, Money},
-    payment::{Canceller, Claim, ClaimFinality, Command, Credit, Disposition, Finality, Payment, Rate, Route, State},
+    payment::{Claim, ClaimFinality, Credit, Disposition, Finality, Payment, Rate, Route, State},
     time::Timestamp,
     webhook::DeliveryState,
 };
@@ -17,10 +17,6 @@ use storage::{
 };
 
 use crate::samples::*;
-
-fn cancelled(payment: &Payment) -> Payment {
-    payment.apply(&Command::Cancel(Canceller::Merchant), at(1)).unwrap().payment
-}
 
 fn with_claim(payment: &Payment) -> Payment {
     let claim = Claim {

@@ -1,14 +1,17 @@
-//! What is kept beside payments: idempotency keys within bounds, the audit log, secrets under a master key.
+//! What is kept beside payments, and when they are due: idempotency keys within bounds, the audit log, secrets under a master key.
+
+use std::time::Duration;
 
 use engine::{
     audit::{Actor, Change, Entry},
     idempotency::{Made, Remembered},
     ids::{MerchantId, PaymentId},
+    payment::{Canceller, Command, Payment},
     time::Timestamp,
 };
 use storage::{AuditQuery, Batch, CommitError, MasterKey, Options, RedbStore, Store, Vault, Write};
 
-use crate::samples::merchant;
+use crate::samples::*;
 
 #[tokio::test]
 async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
@@ -119,4 +122,27 @@ async fn a_master_key_seals_every_secret_and_another_takes_its_place_at_once() {
     let store = open(vault(Some(2), None)).unwrap();
     assert_eq!(*read(&store).await, merchant);
     store.close().await;
+}
+
+/// Writes a request to cancel, whose cutoff is long before the deadline.
+fn asked_to_cancel(payment: &Payment) -> Payment {
+    let command = Command::Cancel { by: Canceller::Merchant, block_interval: Duration::from_secs(3) };
+    payment.apply(&command, at(1)).unwrap().payment
+}
+
+#[tokio::test]
+async fn a_payment_that_is_being_cancelled_is_due_at_its_cutoff_and_at_its_deadline_again_when_the_request_is_dropped()
+{
+    let store = in_memory();
+    let payment = payment(1, 5);
+    store.commit(create(&payment)).await.unwrap();
+    let asked = asked_to_cancel(&payment);
+    let cutoff = asked.cancellation.unwrap().cutoff;
+    assert!(cutoff < payment.deadline());
+    store.commit(replace(&asked, payment.version)).await.unwrap();
+    assert_eq!(store.due(Timestamp::MAX, None, 10).await.unwrap(), [(cutoff, payment.id)]);
+    let mut dropped = Payment { version: asked.version + 1, ..asked.clone() };
+    dropped.cancellation.as_mut().unwrap().dropped_at = Some(at(30));
+    store.commit(replace(&dropped, asked.version)).await.unwrap();
+    assert_eq!(store.due(Timestamp::MAX, None, 10).await.unwrap(), [(payment.deadline(), payment.id)]);
 }

@@ -303,7 +303,7 @@ async fn compare(store: &RedbStore, model: &Model) {
         assert_eq!(store.event(owner, 1).await.unwrap().as_ref(), events.first());
     }
     let mut due: Vec<_> =
-        model.payments.values().filter(|p| p.state == State::Pending).map(|p| (p.deadline(), p.id)).collect();
+        model.payments.values().filter(|p| p.state == State::Pending).map(|p| (p.due_at(), p.id)).collect();
     due.sort_unstable();
     assert_eq!(store.due(Timestamp::MAX, None, 100).await.unwrap(), due);
     let in_flight: Vec<_> = model.payments.values().filter(|p| p.is_undecided()).map(|p| p.id).collect();

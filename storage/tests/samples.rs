@@ -9,7 +9,7 @@ use engine::{
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::{Credentials, Merchant, Registration},
     money::{Currency, FeePercent, Money},
-    payment::{ClaimFinality, Credit, Disposition, Draft, FeeMode, Finality, Payment, Route, Terms},
+    payment::{ClaimFinality, Command, Credit, Disposition, Draft, FeeMode, Finality, Payment, Route, State, Terms},
     time::Timestamp,
     webhook::{Attempt, Delivery, Outcome, Secret},
 };
@@ -208,4 +208,12 @@ pub(crate) const INLINE: Options =
 pub(crate) fn in_memory() -> RedbStore {
     let [database, logs @ ..] = [(); 3].map(|()| redb::backends::InMemoryBackend::new());
     RedbStore::open_backends(database, logs, INLINE).unwrap()
+}
+
+/// Returns the payment as it is when its cancellation was requested and decided.
+pub(crate) fn cancelled(payment: &Payment) -> Payment {
+    let due = payment.deadline() + Duration::from_secs(1);
+    let mut next = payment.apply(&Command::Expire { irreversible_time: due }, due).unwrap().payment;
+    next.state = State::UserCancelled;
+    next
 }

@@ -3,7 +3,7 @@
 use engine::{
     fields::{Metadata, MetadataValue},
     ledger::TxId,
-    payment::{Canceller, Command, Credit, Disposition, Finality, Payment, Route},
+    payment::{Credit, Disposition, Finality, Payment, Route},
     time::Timestamp,
 };
 use proptest::prelude::*;
@@ -114,7 +114,7 @@ async fn a_changed_payment_is_still_found_with_its_new_state() {
     let opened = described(1, "Blue mug", "A");
     store.commit(create(&opened)).await.unwrap();
     store.index_search(later(), 9).await.unwrap();
-    let cancelled = opened.apply(&Command::Cancel(Canceller::Merchant), at(1)).unwrap().payment;
+    let cancelled = cancelled(&opened);
     store.commit(replace(&cancelled, 1)).await.unwrap();
     let query = |states| PaymentQuery { states, query: Some("mug".to_owned()), ..PaymentQuery::all(merchant_id(1), 9) };
     assert_eq!(store.payments(query(vec![cancelled.state])).await.unwrap().items, [cancelled]);

@@ -157,7 +157,8 @@ pub(crate) struct Serve {
 }
 
 /// The settings under which such a gateway follows the dev ledger as `dev` does.
-const AS_DEV: [&str; 4] = [
+const AS_DEV: [&str; 5] = [
+    "--set=ledger.block_interval_ms=250",
     "--set=ledger.poll_interval_ms=50",
     "--set=webhooks.allow_insecure=true",
     "--set=fees.percent=1.5",

@@ -87,10 +87,17 @@ impl Shop {
         self.get(&format!("/api/public/payments/{id}")).send().ok(200)
     }
 
-    /// Cancels a payment.
+    /// Requests the cancellation of a payment.
     #[track_caller]
     pub(crate) fn cancel(&self, id: &str) -> Answer {
         self.api.ask("POST", &format!("/api/public/payments/{id}/cancel")).bearer(&self.key).send()
+    }
+
+    /// Cancels a payment and waits until that is decided.
+    #[track_caller]
+    pub(crate) fn cancelled(&self, id: &str) -> Value {
+        self.cancel(id).ok(200);
+        self.until_status(id, "user_cancelled")
     }
 
     /// Waits until a payment's record is as wanted, and returns it.

@@ -278,7 +278,7 @@ fn it_ends_in_time_though_streams_and_webhooks_are_under_way() {
         .collect();
     let mut half = TcpStream::connect(&address).expect("it listens");
     half.write_all(b"POST /api/public/payments HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{").expect("sent");
-    shop.cancel(&shop.open_payment().id).ok(200);
+    shop.cancelled(&shop.open_payment().id);
     let (_hook, _) = silent.accept().expect("the webhook comes");
     let watch = Stopwatch::start();
     let status = serve.process.stop();

@@ -174,10 +174,16 @@ fn a_payment_is_cancelled_once_by_its_merchant() {
     let (shop, receiver) = (dev.shop(), Receiver::start());
     shop.set_webhook(&receiver);
     let payment = shop.open_payment();
-    let cancelled = shop.cancel(&payment.id).ok(200);
-    assert_eq!(cancelled["status"], "user_cancelled");
-    assert_eq!(cancelled["cancelledBy"], "merchant");
-    assert_eq!(cancelled["completedAt"], json!(null));
+    let asked = shop.cancel(&payment.id).ok(200);
+    assert_eq!((&asked["status"], &asked["cancelRequested"]), (&json!("pending"), &json!(true)));
+    assert_eq!(asked["cancelledBy"], "merchant");
+    assert_eq!(asked["completedAt"], json!(null));
+    let at = |member: &str| engine::time::Timestamp::parse(asked[member].as_str().unwrap()).unwrap();
+    assert_eq!(at("cutoff").since(at("cancelRequestedAt")), std::time::Duration::from_millis(1_250), "five blocks");
+    let cancelled = shop.until_status(&payment.id, "user_cancelled");
+    for member in ["cancelRequested", "cancelRequestedAt", "cancelledBy", "cutoff", "expiresAt"] {
+        assert_eq!(cancelled[member], asked[member], "{member}");
+    }
     let again = shop.cancel(&payment.id).ok(200);
     assert_eq!(again, cancelled, "a repeat shows the same record");
     let event = receiver.hook(0).json();

@@ -90,6 +90,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         ("network", "dev".to_owned()),
         ("fees.percent", "1.5".to_owned()),
         ("webhooks.allow_insecure", "true".to_owned()),
+        ("ledger.block_interval_ms", args.block_interval.as_millis().clamp(20, 60_000).to_string()),
         ("ledger.poll_interval_ms", poll_ms.to_string()),
         ("log.level", "warn".to_owned()),
         ("limits.profile", args.limits.clone()),

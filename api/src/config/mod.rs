@@ -359,6 +359,7 @@ impl Config {
             session_lifetime: self.seconds("session.lifetime_seconds"),
             session_grace: self.seconds("session.grace_seconds"),
             max_awake: self.count("session.max_awake"),
+            block_interval: self.millis("ledger.block_interval_ms"),
             poll_interval: self.millis("ledger.poll_interval_ms"),
             min_agreeing_nodes: self.count("ledger.min_agreeing_nodes"),
             rate_interval: self.seconds("ledger.rate_interval_seconds"),

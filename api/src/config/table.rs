@@ -151,6 +151,12 @@ pub static TABLE: &[Key] = &[
         "How many nodes must agree at least on whatever decides money. A majority of `ledger.nodes` always must (1 of 1, 2 of 2, 2 of 3, 3 of 4, 3 of 5): this can only raise it.",
     ),
     key(
+        "ledger.block_interval_ms",
+        Kind::Integer(20, 60_000),
+        "3000",
+        "The ledger's time from one block to the next. Other than 3 s only on a development ledger.",
+    ),
+    key(
         "ledger.poll_interval_ms",
         Kind::Integer(20, 60_000),
         "1000",

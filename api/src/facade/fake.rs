@@ -104,6 +104,7 @@ impl Fake {
             return Err(ApiError::new(Reason::PaymentNotPending).into());
         }
         payment.status = v1::PaymentStatus::UserCancelled.into();
+        payment.cancellation = Some(v1::Cancellation::default());
         *self.payment.lock().expect("one test") = payment.clone();
         Ok(Response::new(payment))
     }
@@ -234,6 +235,11 @@ impl checkout_server::Checkout for Fake {
     async fn cancel_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
         self.open()?;
         self.cancelled(self.of_session(request.get_ref())?)
+    }
+
+    async fn report_wallet(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
+        self.open()?;
+        self.of_session(request.get_ref()).map(Response::new)
     }
 
     type WatchCheckoutStream = Snapshots;

@@ -20,6 +20,7 @@ mod auth;
 mod billing;
 mod books;
 mod call;
+mod cancellation;
 mod checkout;
 mod compliance;
 mod dashboard;
@@ -234,6 +235,7 @@ impl Facade {
             ["for", slug, "status"] => on!(call, GET => checkout::status_by_slug(self, call, slug)),
             ["for", slug, "events"] => on!(call, GET => checkout::events_by_slug(self, call, slug)),
             ["for", slug, "cancel"] => on!(call, POST => checkout::cancel_by_slug(self, call, slug)),
+            ["for", slug, "wallet"] => on!(call, POST => checkout::report_by_slug(self, call, slug)),
             ["checkout", id] => on!(call, GET => checkout::by_id(self, call, id)),
             ["checkout", id, "status"] => on!(call, GET => checkout::status_by_id(self, call, id)),
             ["checkout", id, "events"] => on!(call, GET => checkout::events_by_id(self, call, id)),

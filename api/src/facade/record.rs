@@ -12,7 +12,7 @@ use proto::v1::{
 };
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use super::Facade;
+use super::{Facade, cancellation};
 
 /// The payment provider, the same on every record.
 const PROVIDER: &str = "hive";
@@ -174,6 +174,7 @@ pub(super) struct Created<'a> {
     slug: &'a str,
     status: &'static str,
     checkout_url: String,
+    slug_url: String,
     amount: Amount,
     fee: Text<u64>,
     net: Text<u64>,
@@ -195,6 +196,7 @@ impl<'a> Created<'a> {
             // What was created: a repeated answer says the same, however far the session has come since.
             status: engine::payment::State::Pending.word(),
             checkout_url: checkout_url(facade, &payment.id),
+            slug_url: slug_url(facade, &payment.slug),
             fee: Text(payment.fee_units),
             net: Text(payment.net_units),
             description: &payment.description,
@@ -244,6 +246,7 @@ pub(super) struct Payment<'a> {
     status: &'static str,
     checkout_url: String,
     slug: &'a str,
+    slug_url: String,
     amount: Amount,
     fee: Text<u64>,
     net: Text<u64>,
@@ -286,7 +289,11 @@ pub(super) struct Payment<'a> {
     // How it came here.
     previous_status: Option<&'static str>,
     status_reason: Option<&'a str>,
+    cancel_requested: bool,
+    cancel_requested_at: Option<Text<Timestamp>>,
     cancelled_by: Option<&'static str>,
+    cutoff: Option<Text<Timestamp>>,
+    wallet_opened_at: Option<Text<Timestamp>>,
     sequence: u64,
     expired: bool,
     rate_at: Option<Text<Timestamp>>,
@@ -302,12 +309,14 @@ impl<'a> Payment<'a> {
     pub(super) fn at(base_url: &str, payment: &'a v1::Payment) -> Self {
         let amount = Amount::of(payment);
         let tx_id = payment.tx_id.as_deref();
+        let request = cancellation::standing(payment);
         Self {
             id: &payment.id,
             merchant_id: &payment.merchant_id,
             status: status_word(payment.status),
             checkout_url: format!("{base_url}/checkout/{}", payment.id),
             slug: &payment.slug,
+            slug_url: format!("{base_url}/for/{}", payment.slug),
             fee: Text(payment.fee_units),
             net: Text(payment.net_units),
             description: &payment.description,
@@ -343,10 +352,14 @@ impl<'a> Payment<'a> {
             tx_hint: payment.tx_hint.as_deref(),
             previous_status: (payment.previous_status != 0).then(|| status_word(payment.previous_status)),
             status_reason: payment.status_reason.as_deref(),
-            cancelled_by: (payment.cancelled_by != 0).then(|| {
-                let read = CancelledBy::try_from(payment.cancelled_by);
+            cancel_requested: request.is_some(),
+            cancel_requested_at: request.map(|request| Text(instant(request.requested_at_ms))),
+            cancelled_by: request.map(|request| {
+                let read = CancelledBy::try_from(request.by);
                 word(read, CancelledBy::Unspecified, CancelledBy::as_str_name, &CANCELLED_BY_WORDS)
             }),
+            cutoff: request.map(|request| Text(instant(request.cutoff_ms))),
+            wallet_opened_at: payment.wallet_opened_at_ms.map(|at| Text(instant(at))),
             sequence: payment.sequence,
             expired: payment.expired,
             rate_at: payment.rate_at_ms.map(|at| Text(instant(at))),

@@ -8,8 +8,8 @@ use engine::{
     merchant::{KeyRejection, Merchant},
     money::{Currency, Money},
     payment::{
-        Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Refund, Rejection, Resolution,
-        ResolutionKind, Route, State,
+        Cancellation, Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Refund, Rejection,
+        Resolution, ResolutionKind, Route, State,
     },
     time::Timestamp,
 };
@@ -73,6 +73,7 @@ fn rejected(rejection: &Rejection) -> ApiError {
         | Rejection::ForeignTransfer { .. }
         | Rejection::Full { .. } => Reason::PaymentNotPending,
         Rejection::Expired { .. } => Reason::PaymentExpired,
+        Rejection::Cancelling { .. } => Reason::SessionCancelling,
         Rejection::Detected { .. } => Reason::PaymentDetected,
         Rejection::InFlight { .. } => Reason::PaymentInFlight,
         Rejection::NothingToResolve { .. } => Reason::NothingToResolve,
@@ -236,9 +237,26 @@ fn resolution(resolution: &Resolution) -> v1::Resolution {
     }
 }
 
+fn cancellation(request: Cancellation) -> v1::Cancellation {
+    let by = match request.by {
+        Canceller::Customer => v1::CancelledBy::Customer,
+        Canceller::Merchant => v1::CancelledBy::Merchant,
+    };
+    v1::Cancellation {
+        by: by.into(),
+        requested_at_ms: millis(request.requested_at),
+        cutoff_ms: millis(request.cutoff),
+        dropped_at_ms: request.dropped_at.map(millis),
+    }
+}
+
 /// Why a session is in its state, in one word; nothing for one that waits.
 const fn status_reason(payment: &Payment) -> Option<&'static str> {
-    match (payment.state, payment.cancelled_by) {
+    let by = match &payment.cancellation {
+        Some(request) => Some(request.by),
+        None => None,
+    };
+    match (payment.state, by) {
         (State::Pending, _) => None,
         (State::Processing, _) => Some("settlement_pending"),
         (State::Completed, _) => Some("paid"),
@@ -256,11 +274,6 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
     let fee_account = match &payment.quote.fee_mode {
         FeeMode::Split { account } => Some(account.to_string()),
         FeeMode::Invoice => None,
-    };
-    let cancelled_by = match payment.cancelled_by {
-        None => v1::CancelledBy::Unspecified,
-        Some(Canceller::Customer) => v1::CancelledBy::Customer,
-        Some(Canceller::Merchant) => v1::CancelledBy::Merchant,
     };
     v1::Payment {
         id: payment.id.to_string(),
@@ -294,7 +307,6 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         sequence: u64::from(payment.sequence),
         previous_status: payment.previous_state.map_or(0, |previous| state(previous).into()),
         status_reason: status_reason(&payment).map(str::to_owned),
-        cancelled_by: cancelled_by.into(),
         expired: payment.is_expired(now),
         tx_id: tx_id.map(|id| id.to_string()),
         livemode: payment.livemode,
@@ -304,6 +316,8 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         x402_enabled: merchant.x402_enabled,
         merchant_active: merchant.is_active,
         read_at_ms: millis(now),
+        cancellation: payment.cancellation.map(cancellation),
+        wallet_opened_at_ms: payment.wallet_opened_at.map(millis),
         detected: payment.state == State::Pending && payment.seen_units() >= payment.amount.units,
         description: payment.description,
         metadata: metadata(payment.metadata),

@@ -211,6 +211,12 @@ impl Checkout for Service {
         Ok(self.record(payment, &merchant))
     }
 
+    async fn report_wallet(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
+        let (payment, merchant) = self.session(request.get_ref()).await?;
+        let payment = self.gateway.report_wallet(payment.id).await.map_err(error)?;
+        Ok(self.record(payment, &merchant))
+    }
+
     type WatchCheckoutStream = Snapshots;
 
     async fn watch_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<Snapshots>, Status> {

@@ -3,7 +3,7 @@
 //! Apply, commit, then act: [`Payment::apply`] touches nothing; it returns the next snapshot, the events to announce
 //! and the effects to run once the snapshot is durable.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
 
@@ -25,9 +25,17 @@ const MAX_TRANSFERS: usize = 500;
 /// An order to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A customer or merchant gives up.
-    Cancel(Canceller),
-    /// Every block up to `irreversible_time` has been read and can no longer change.
+    /// A customer or merchant asks to cancel. The first irreversible block later than the cutoff decides the request.
+    Cancel {
+        /// Who asks.
+        by: Canceller,
+        /// The ledger's time from one block to the next; the cutoff is some of them ahead.
+        block_interval: Duration,
+    },
+    /// The checkout page opened a wallet, or knows a transaction id.
+    ReportWallet,
+    /// Every block up to `irreversible_time` has been read and can no longer change: ends the session that is due, by its
+    /// cutoff or its expiry.
     Expire {
         /// The time of the newest irreversible block whose transfers are all credited.
         irreversible_time: Timestamp,
@@ -121,19 +129,27 @@ pub enum Rejection {
         /// The claimed transaction.
         tx_id: TxId,
     },
-    /// It was cancelled before; nothing is left to do.
-    #[error("payment {id} is cancelled already")]
+    /// Its cancellation was asked for before; nothing is left to do.
+    #[error("the cancellation of payment {id} was requested before")]
     AlreadyCancelled {
         /// The session.
         id: PaymentId,
     },
-    /// No irreversible block is later than its expiry.
-    #[error("payment {id} expires at {expires_at}")]
+    /// Its cancellation is requested and not decided: nothing new may be paid.
+    #[error("payment {id} is being cancelled")]
+    Cancelling {
+        /// The session.
+        id: PaymentId,
+        /// The last block time at which a transfer still counts.
+        cutoff: Timestamp,
+    },
+    /// No irreversible block is later than its expiry, or its cutoff.
+    #[error("payment {id} ends after {ends_at}")]
     NotDue {
         /// The session.
         id: PaymentId,
-        /// When it does.
-        expires_at: Timestamp,
+        /// The block time that must have passed.
+        ends_at: Timestamp,
     },
     /// No claim on this transaction is open.
     #[error("payment {id} has no open claim on {tx_id}")]
@@ -211,7 +227,8 @@ impl Payment {
     /// A [`Rejection`] where the command changes nothing.
     pub fn apply(&self, command: &Command, now: Timestamp) -> Result<Transition, Rejection> {
         match command {
-            Command::Cancel(by) => self.cancel(*by, now),
+            Command::Cancel { by, block_interval } => self.cancel(*by, *block_interval, now),
+            Command::ReportWallet => self.report_wallet(now),
             Command::Expire { irreversible_time } => self.expire(*irreversible_time, now),
             Command::Credit { transfer, finality, route, memo_normalized } => {
                 self.credit(transfer, *finality, *route, *memo_normalized, now)
@@ -230,27 +247,6 @@ impl Payment {
         }
     }
 
-    fn cancel(&self, by: Canceller, now: Timestamp) -> Result<Transition, Rejection> {
-        let id = self.id;
-        match self.state {
-            State::UserCancelled => return Err(Rejection::AlreadyCancelled { id }),
-            State::Pending => {}
-            state => return Err(Rejection::NotPending { id, state }),
-        }
-        if let Some(claim) = self.claim.as_ref().filter(|_| !mutant!("cancel-ignores-claim")) {
-            return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
-        }
-        if self.seen_units() > 0 && !mutant!("cancel-ignores-money") {
-            return Err(Rejection::Detected { id });
-        }
-        if self.is_expired(now) {
-            return Err(Rejection::Expired { id });
-        }
-        let mut next = self.next(now);
-        next.cancelled_by = Some(by);
-        Ok(next.moved(self, State::UserCancelled, now))
-    }
-
     fn expire(&self, irreversible_time: Timestamp, now: Timestamp) -> Result<Transition, Rejection> {
         let id = self.id;
         if self.state != State::Pending {
@@ -259,8 +255,12 @@ impl Payment {
         if let Some(claim) = self.claim.as_ref().filter(|_| !mutant!("expiry-ignores-claim")) {
             return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
         }
-        if irreversible_time <= self.deadline() {
-            return Err(Rejection::NotDue { id, expires_at: self.expires_at });
+        let ends_at = self.due_at();
+        if irreversible_time <= ends_at {
+            return Err(Rejection::NotDue { id, ends_at });
+        }
+        if self.undecided_cancellation().is_some() {
+            return self.decide_cancellation(irreversible_time, now);
         }
         Ok(self.next(now).moved(self, State::SystemCancelled, now))
     }
@@ -332,7 +332,7 @@ impl Payment {
         Ok(next.still())
     }
 
-    fn is_paid(&self) -> bool {
+    pub(super) fn is_paid(&self) -> bool {
         if mutant!("reversible-completes") {
             return self.seen_units() >= self.amount.units;
         }
@@ -375,6 +375,12 @@ impl Payment {
             {
                 Disposition::Late
             }
+            // Judged again when the block is final, and when the request is decided.
+            _ if self.undecided_cancellation().is_some_and(|request| transfer.block_time > request.cutoff)
+                && !mutant!("money-after-cutoff-counts") =>
+            {
+                Disposition::AfterCancel
+            }
             _ => Disposition::Counted,
         })
     }
@@ -399,6 +405,9 @@ impl Payment {
         }
         if self.is_expired(now) {
             return Err(Rejection::Expired { id });
+        }
+        if let Some(request) = self.undecided_cancellation().filter(|_| !mutant!("claim-while-cancelling")) {
+            return Err(Rejection::Cancelling { id, cutoff: request.cutoff });
         }
         // A whole payment waits in a reversible block: a second one would only have to be sent back. The payer may have
         // sent this very transaction, though.
@@ -477,7 +486,7 @@ impl Payment {
     fn bury(&self, tx_id: TxId, irreversible_time: Timestamp, now: Timestamp) -> Result<Transition, Rejection> {
         let claim = self.open_claim(tx_id)?;
         if irreversible_time <= claim.expiration {
-            return Err(Rejection::NotDue { id: self.id, expires_at: claim.expiration });
+            return Err(Rejection::NotDue { id: self.id, ends_at: claim.expiration });
         }
         let mut next = Self { claim: None, ..self.next(now) };
         for credit in next.transfers.iter_mut().filter(|c| c.tx_id == tx_id && c.finality == Finality::Reversible) {
@@ -533,7 +542,8 @@ impl Payment {
         }
     }
 
-    fn completed(mut self, before: &Self, tx_id: TxId, now: Timestamp) -> Transition {
+    pub(super) fn completed(mut self, before: &Self, tx_id: TxId, now: Timestamp) -> Transition {
+        self.drop_cancellation_when_paid(now);
         self.completed_at = Some(now);
         self.paid_by = Some(tx_id);
         self.moved(before, State::Completed, now)
@@ -549,7 +559,7 @@ impl Payment {
     }
 
     /// Ends a step that reaches a new state: one event, announced once the snapshot is durable.
-    fn moved(mut self, before: &Self, to: State, now: Timestamp) -> Transition {
+    pub(super) fn moved(mut self, before: &Self, to: State, now: Timestamp) -> Transition {
         assert!(!before.state.is_terminal(), "terminal is terminal: {} cannot leave {}", before.id, before.state);
         self.state = to;
         self.previous_state = Some(before.state);

@@ -2,6 +2,7 @@
 
 mod apply;
 mod astray;
+mod cancellation;
 mod view;
 
 #[cfg(test)]
@@ -11,6 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 pub use apply::{Command, Effect, Event, Rejection, Transition};
 pub use astray::{Attachment, NOTE_MAX_CHARS, Owed, Refund, RefundPlan, Resolution, ResolutionKind};
+pub use cancellation::{Cancellation, Canceller};
 pub use view::Exception;
 
 use crate::{
@@ -125,8 +127,10 @@ pub struct Payment {
     pub claim: Option<Arc<Claim>>,
     /// The transaction that completed it.
     pub paid_by: Option<TxId>,
-    /// Who cancelled it.
-    pub cancelled_by: Option<Canceller>,
+    /// The request to cancel it.
+    pub cancellation: Option<Cancellation>,
+    /// When its checkout page reported an opened wallet or a transaction id for the first time.
+    pub wallet_opened_at: Option<Timestamp>,
     /// Whether the transaction that completed it has vanished from the chain since.
     pub is_reversed: bool,
     /// What the merchant decided about its exceptions.
@@ -191,7 +195,7 @@ pub enum Disposition {
     Surplus,
     /// Its block is later than the session's expiry.
     Late,
-    /// It came after a cancellation.
+    /// Its block is later than the cutoff of a request to cancel.
     AfterCancel,
     /// It came after the session failed.
     AfterFailure,
@@ -293,26 +297,6 @@ pub enum ClaimFinality {
     InBlock,
     /// It is in a block that cannot change.
     Irreversible,
-}
-
-/// Who cancelled a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Canceller {
-    /// The one who was to pay.
-    Customer,
-    /// The one who was to be paid.
-    Merchant,
-}
-
-impl Canceller {
-    /// Returns the word on the wire.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Customer => "customer",
-            Self::Merchant => "merchant",
-        }
-    }
 }
 
 /// What a merchant asks for, checked.
@@ -458,7 +442,8 @@ impl Payment {
             transfers: Vec::new(),
             claim: None,
             paid_by: None,
-            cancelled_by: None,
+            cancellation: None,
+            wallet_opened_at: None,
             is_reversed: false,
             resolution: None,
             refunds: Vec::new(),

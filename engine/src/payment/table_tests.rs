@@ -10,10 +10,12 @@ use crate::{
 };
 
 mod astray;
+mod cancelling;
 mod cases;
 
 const OPENED: u64 = 1_000_000;
 const EXPIRES: u64 = OPENED + 1_800;
+const BLOCK: Duration = Duration::from_secs(3);
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_seconds(seconds)
@@ -166,7 +168,7 @@ fn expire(seconds: u64) -> Command {
 }
 
 fn cancel() -> Command {
-    Command::Cancel(Canceller::Customer)
+    Command::Cancel { by: Canceller::Customer, block_interval: BLOCK }
 }
 
 fn refuse() -> Command {
@@ -201,22 +203,32 @@ fn processing_to_failed() {
     let bury = |seconds| Command::Bury { tx_id: tx(5), irreversible_time: at(seconds) };
     claimed()
         .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
-        .refused(bury(OPENED + 600), OPENED + 600, Rejection::NotDue { id: ID, expires_at: at(OPENED + 600) })
+        .refused(bury(OPENED + 600), OPENED + 600, Rejection::NotDue { id: ID, ends_at: at(OPENED + 600) })
         .then(bury(OPENED + 603), OPENED + 603)
         .is(State::Failed, &[]);
 }
 
 #[test]
-fn pending_to_user_cancelled() {
-    let case = Case::of(open()).then(cancel(), OPENED + 5).is(State::UserCancelled, &[]);
-    assert_eq!(case.payment.cancelled_by, Some(Canceller::Customer));
-    case.refused(cancel(), OPENED + 6, Rejection::AlreadyCancelled { id: ID });
+fn pending_to_user_cancelled_when_an_irreversible_block_passed_the_cutoff() {
+    let case = Case::of(open()).then(cancel(), OPENED + 5).is(State::Pending, &[]);
+    let request = Cancellation {
+        by: Canceller::Customer,
+        requested_at: at(OPENED + 5),
+        cutoff: at(OPENED + 20),
+        dropped_at: None,
+    };
+    assert_eq!((case.payment.cancellation, case.events.len()), (Some(request), 0), "announced when it is decided");
+    case.refused(cancel(), OPENED + 6, Rejection::AlreadyCancelled { id: ID })
+        .refused(expire(OPENED + 20), OPENED + 90, Rejection::NotDue { id: ID, ends_at: at(OPENED + 20) })
+        .then(expire(OPENED + 21), OPENED + 90)
+        .is(State::UserCancelled, &[])
+        .refused(cancel(), OPENED + 91, Rejection::AlreadyCancelled { id: ID });
 }
 
 #[test]
 fn pending_to_system_cancelled_only_after_an_irreversible_block_passed_the_expiry() {
     Case::of(open())
-        .refused(expire(EXPIRES), EXPIRES + 60, Rejection::NotDue { id: ID, expires_at: at(EXPIRES) })
+        .refused(expire(EXPIRES), EXPIRES + 60, Rejection::NotDue { id: ID, ends_at: at(EXPIRES) })
         .then(expire(EXPIRES + 1), EXPIRES + 60)
         .is(State::SystemCancelled, &[]);
 }
@@ -249,7 +261,7 @@ fn pending_to_completed_by_x402() {
 fn terminal_is_terminal() {
     let ends = [
         Case::of(open()).then(paid(1, 1_000, OPENED + 9), OPENED + 12),
-        Case::of(open()).then(cancel(), OPENED + 5),
+        Case::of(open()).then(cancel(), OPENED + 5).then(expire(OPENED + 21), OPENED + 24),
         Case::of(open()).then(expire(EXPIRES + 3), EXPIRES + 3),
         claimed()
             .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
@@ -259,7 +271,8 @@ fn terminal_is_terminal() {
         let before = end.payment.state;
         let commands = [
             cancel(),
-            Command::Cancel(Canceller::Merchant),
+            Command::Cancel { by: Canceller::Merchant, block_interval: BLOCK },
+            Command::ReportWallet,
             expire(EXPIRES + 9_000),
             paid(77, 1_000, OPENED + 30),
             paid(78, 1_000, EXPIRES + 30),
@@ -500,7 +513,7 @@ fn every_bad_field_of_a_draft_is_named() {
 
 #[test]
 fn an_event_has_one_id_however_often_it_is_made() {
-    let event = |payment: &Payment| payment.apply(&cancel(), at(OPENED + 5)).unwrap().event.unwrap().id;
+    let event = |payment: &Payment| payment.apply(&expire(EXPIRES + 1), at(EXPIRES + 5)).unwrap().event.unwrap().id;
     assert_eq!(event(&open()), event(&open()));
     let other = Payment { id: PaymentId::from_bits(9), ..open() };
     assert_ne!(event(&open()), event(&other));

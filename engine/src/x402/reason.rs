@@ -64,6 +64,8 @@ reasons! {
     SessionNotPending = "session_not_pending",
     /// The session's time is over.
     SessionExpired = "session_expired",
+    /// The session's cancellation is requested and not decided yet.
+    SessionCancelling = "session_cancelling",
     /// The merchant does not take x402.
     X402Disabled = "x402_disabled",
     /// The merchant is switched off.
@@ -139,9 +141,9 @@ mod tests {
     #[test]
     fn the_vocabulary_is_closed_and_has_no_word_twice() {
         let mut words: Vec<_> = Reason::ALL.iter().map(|reason| reason.word()).collect();
-        assert_eq!(words.len(), 32);
+        assert_eq!(words.len(), 33);
         words.sort_unstable();
         words.dedup();
-        assert_eq!(words.len(), 32);
+        assert_eq!(words.len(), 33);
     }
 }

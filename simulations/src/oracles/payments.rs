@@ -37,13 +37,48 @@ pub(super) fn terms_never_change(write: &PaymentWrite<'_>) -> Verdict {
     hold(terms(before) == terms(write.after), || "its terms changed after creation".to_owned())
 }
 
-pub(super) fn cancel_is_clean(write: &PaymentWrite<'_>) -> Verdict {
-    let Some(before) = write.before.filter(|_| write.moved_to(State::UserCancelled)) else { return Ok(()) };
+pub(super) fn cancel_request_is_clean(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before.filter(|before| before.cancellation.is_none()) else { return Ok(()) };
+    let Some(request) = &write.after.cancellation else { return Ok(()) };
     let seen = before.transfers.iter().any(|credit| {
         matches!(credit.disposition, Disposition::Counted | Disposition::Fee) && credit.finality != Finality::Orphaned
     });
-    hold(!seen, || "it was cancelled though money for it was seen".to_owned())?;
-    hold(before.claim.is_none(), || "it was cancelled though a claim was open".to_owned())
+    hold(!seen, || "its cancellation was taken though money for it was seen".to_owned())?;
+    hold(before.claim.is_none(), || "its cancellation was taken though a claim was open".to_owned())?;
+    let deadline = before.expires_at + before.grace;
+    hold(request.cutoff <= deadline, || format!("the cutoff {} is later than {deadline}", request.cutoff))
+}
+
+pub(super) fn cancel_request_is_kept(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before.and_then(|before| before.cancellation) else { return Ok(()) };
+    let after = write.after.cancellation;
+    let terms = |request: Cancellation| (request.by, request.requested_at, request.cutoff);
+    hold(after.map(terms) == Some(terms(before)), || "the request to cancel was replaced".to_owned())?;
+    let reopened = before.dropped_at.is_some() && after.is_some_and(|request| request.dropped_at != before.dropped_at);
+    hold(!reopened, || "a dropped request to cancel came back".to_owned())
+}
+
+pub(super) fn cancel_is_decided_by_block_time(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(request) = write.before.and_then(Payment::undecided_cancellation) else {
+        return hold(!write.moved_to(State::UserCancelled), || "it was cancelled and nobody had asked".to_owned());
+    };
+    let (payment, observer, cutoff) = (write.after, write.observer, request.cutoff);
+    let in_time = paid_until(payment, observer, cutoff);
+    if write.moved_to(State::UserCancelled) {
+        hold(observer.final_time > cutoff, || {
+            format!("it was cancelled at {cutoff} and the newest irreversible block is of {}", observer.final_time)
+        })?;
+        return hold(in_time == 0, || format!("it was cancelled though {in_time} units came up to the cutoff"));
+    }
+    if payment.undecided_cancellation().is_none() {
+        return hold(in_time > 0, || "its request to cancel was dropped though no money had come".to_owned());
+    }
+    Ok(())
+}
+
+pub(super) fn nothing_is_claimed_while_cancelling(write: &PaymentWrite<'_>) -> Verdict {
+    let is_asked = write.before.is_some_and(|before| before.undecided_cancellation().is_some());
+    hold(!is_asked || write.claim.is_none(), || "a claim was taken while it was being cancelled".to_owned())
 }
 
 pub(super) fn transfer_credits_one_session(write: &PaymentWrite<'_>) -> Verdict {
@@ -83,7 +118,14 @@ pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
 pub(super) fn final_credit_never_changes(write: &PaymentWrite<'_>) -> Verdict {
     let Some(before) = write.before else { return Ok(()) };
     let mut finals = before.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible);
-    let lost = finals.find(|credit| !write.after.transfers.contains(credit));
+    // What is final stays as it is, but for what it does for a session whose request to cancel is decided by this write.
+    let is_decided = before.undecided_cancellation().is_some() && write.after.undecided_cancellation().is_none();
+    let is_kept = |credit: &&Credit| {
+        write.after.transfers.iter().any(|after| {
+            after == *credit || (is_decided && Credit { disposition: credit.disposition, ..after.clone() } == **credit)
+        })
+    };
+    let lost = finals.find(|credit| !is_kept(credit));
     hold(lost.is_none(), || format!("the final credit {} changed", lost.map_or(TxId::default(), |credit| credit.tx_id)))
 }
 
@@ -212,12 +254,16 @@ pub(super) fn expiry_has_evidence(write: &PaymentWrite<'_>) -> Verdict {
 
 /// Returns what the chain holds for good toward a session, from wallets and in time.
 pub(super) fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
-    let deadline = payment.expires_at + payment.grace;
+    paid_until(payment, observer, payment.expires_at + payment.grace)
+}
+
+/// Returns the same up to a block time.
+pub(super) fn paid_until(payment: &Payment, observer: &Observer, last: Timestamp) -> u64 {
     let keys = observer.truth_by_session.get(&payment.id).map_or(&[][..], Vec::as_slice);
     let transfers = keys.iter().filter_map(|key| observer.truth.get(key));
     transfers
         .filter(|transfer| transfer.to == payment.pay_to && transfer.money.currency == payment.amount.currency)
-        .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= deadline)
+        .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= last)
         .filter(|transfer| observer.target_of((transfer.tx_id, transfer.place.op_in_tx)) == Some(payment.id))
         .map(|transfer| transfer.money.units)
         .sum()

@@ -12,8 +12,8 @@ use engine::{
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
     money::{Currency, HivePrice, Money},
     payment::{
-        Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition, FeeMode, Finality, Payment,
-        Quote, Rate, Refund, Resolution, ResolutionKind, Route, State,
+        Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition, FeeMode,
+        Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State,
     },
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryState, DisableReason, Endpoint, Logged, Outcome, Secret, Secrets, Trigger},
@@ -77,7 +77,8 @@ fn bare_payment() -> Payment {
         transfers: Vec::new(),
         claim: None,
         paid_by: None,
-        cancelled_by: None,
+        cancellation: None,
+        wallet_opened_at: None,
         is_reversed: false,
         resolution: None,
         refunds: Vec::new(),
@@ -138,7 +139,13 @@ fn full_payment() -> Payment {
             finality: ClaimFinality::InBlock,
         })),
         paid_by: Some(TxId([0xaa; 20])),
-        cancelled_by: Some(Canceller::Merchant),
+        cancellation: Some(Cancellation {
+            by: Canceller::Merchant,
+            requested_at: at(3_000),
+            cutoff: at(18_000),
+            dropped_at: Some(at(5_000)),
+        }),
+        wallet_opened_at: Some(at(2_000)),
         is_reversed: true,
         resolution: Some(Resolution {
             kind: ResolutionKind::Refunded,
@@ -177,7 +184,10 @@ fn a_payment_with_everything_has_these_bytes() {
         f66d9001e0d40398018827aa014e0a14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa10011a0c0880c2d72f100218 \
         0120a01f2205616c6963652a09626c75652e6d75677330e80738014207706f732de280a64803500158026001b201430a \
         14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa12016e1a05616c696365221508011209626c75652e6d75677318e8 \
-        0720012a016d2a027b7d30a84638b8174002ba0114aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac00102c80101d20129080212056b65795f3118d8362205736f7272792a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbda01270a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb10021a05616c69636520e807280130f02ee00101",
+        0720012a016d2a027b7d30a84638b8174002ba0114aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac2010c080210b8 \
+        1718d08c01208827c80101d20129080212056b65795f3118d8362205736f7272792a14bbbbbbbbbbbbbbbbbbbbbbbbbb \
+        bbbbbbbbbbbbbbda01270a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb10021a05616c69636520e807280130f0 \
+        2ee00101e801d00f",
         |bytes| payment_from_bytes(PaymentId::from_bits(1), bytes),
     );
 }

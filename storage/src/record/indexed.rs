@@ -10,7 +10,11 @@ use engine::{
 };
 use prost::Message;
 
-use super::{Bits, Code, Damage, array, code, id, payment::VERSION, time, unseal};
+use super::{
+    Bits, Code, Damage, array, code, id,
+    payment::{CancellationRecord, VERSION},
+    time, unseal,
+};
 
 /// What the writer must know of a payment to keep its indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +27,7 @@ pub(crate) struct PaymentFacts {
     pub(crate) slug: u128,
     /// Where it stands.
     pub(crate) state: State,
-    /// Its deadline, while it is pending.
+    /// When it is due, by the cutoff of its cancellation or by its deadline, while it is pending.
     pub(crate) deadline_ms: Option<u64>,
     /// Whether the chain still has to decide something of it.
     pub(crate) is_in_flight: bool,
@@ -41,7 +45,7 @@ impl PaymentFacts {
             merchant: payment.merchant.bits(),
             slug: payment.slug.bits(),
             state: payment.state,
-            deadline_ms: (payment.state == State::Pending).then(|| payment.deadline().millis()),
+            deadline_ms: (payment.state == State::Pending).then(|| payment.due_at().millis()),
             is_in_flight: payment.is_undecided(),
             moves: payment.transfers.len() + payment.refunds.len(),
             missing_fee_millicents: Sale::of(payment).map_or(0, |sale| sale.missing_fee_millicents),
@@ -72,6 +76,8 @@ struct FactsRecord {
     transfers: Vec<CreditFacts>,
     #[prost(message, optional, tag = "22")]
     claim: Option<Skipped>,
+    #[prost(message, optional, tag = "24")]
+    cancellation: Option<CancellationRecord>,
     #[prost(message, repeated, tag = "27")]
     refunds: Vec<Skipped>,
     #[prost(bool, tag = "28")]
@@ -120,13 +126,17 @@ struct Skipped {}
 pub(crate) fn payment_facts(bytes: &[u8]) -> Result<PaymentFacts, Damage> {
     let record: FactsRecord = unseal(VERSION, bytes)?;
     let state: State = code("state", record.state)?;
-    let deadline = time(record.expires_at_ms) + Duration::from_millis(record.grace_ms);
+    let undecided = record.cancellation.filter(|request| request.dropped_at_ms.is_none());
+    let due_at = match undecided {
+        Some(request) => time(request.cutoff_ms),
+        None => time(record.expires_at_ms) + Duration::from_millis(record.grace_ms),
+    };
     Ok(PaymentFacts {
         version: record.version,
         merchant: id("merchant", record.merchant)?,
         slug: id("slug", record.slug)?,
         state,
-        deadline_ms: (state == State::Pending).then(|| deadline.millis()),
+        deadline_ms: (state == State::Pending).then(|| due_at.millis()),
         is_in_flight: record.claim.is_some()
             || record.transfers.iter().any(|credit| credit.finality == Finality::Reversible.number()),
         moves: record.transfers.len() + record.refunds.len(),

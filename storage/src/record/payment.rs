@@ -7,7 +7,9 @@ use engine::{
     ids::{MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
     money::{HivePrice, Money},
-    payment::{Claim, ClaimedTransfer, Credit, CreditBlock, FeeMode, Payment, Quote, Rate, Refund, Resolution},
+    payment::{
+        Cancellation, Claim, ClaimedTransfer, Credit, CreditBlock, FeeMode, Payment, Quote, Rate, Refund, Resolution,
+    },
     time::Timestamp,
 };
 use prost::Message;
@@ -64,8 +66,8 @@ struct PaymentRecord {
     claim: Option<ClaimRecord>,
     #[prost(bytes = "vec", optional, tag = "23")]
     paid_by: Option<Vec<u8>>,
-    #[prost(uint32, tag = "24")]
-    cancelled_by: u32,
+    #[prost(message, optional, tag = "24")]
+    cancellation: Option<CancellationRecord>,
     #[prost(bool, tag = "25")]
     is_reversed: bool,
     #[prost(message, optional, tag = "26")]
@@ -74,6 +76,20 @@ struct PaymentRecord {
     refunds: Vec<RefundRecord>,
     #[prost(bool, tag = "28")]
     is_invoice: bool,
+    #[prost(uint64, optional, tag = "29")]
+    wallet_opened_at_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(super) struct CancellationRecord {
+    #[prost(uint32, tag = "1")]
+    by: u32,
+    #[prost(uint64, tag = "2")]
+    requested_at_ms: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) cutoff_ms: u64,
+    #[prost(uint64, optional, tag = "4")]
+    pub(super) dropped_at_ms: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -249,11 +265,12 @@ impl From<&Payment> for PaymentRecord {
             transfers: payment.transfers.iter().map(CreditRecord::from).collect(),
             claim: payment.claim.as_deref().map(ClaimRecord::from),
             paid_by: payment.paid_by.map(|tx_id| tx_id.0.to_vec()),
-            cancelled_by: code_of(payment.cancelled_by),
+            cancellation: payment.cancellation.map(CancellationRecord::from),
             is_reversed: payment.is_reversed,
             resolution: payment.resolution.as_ref().map(ResolutionRecord::from),
             refunds: payment.refunds.iter().map(RefundRecord::from).collect(),
             is_invoice: payment.is_invoice,
+            wallet_opened_at_ms: payment.wallet_opened_at.map(Timestamp::millis),
         }
     }
 }
@@ -285,11 +302,35 @@ impl PaymentRecord {
             transfers: self.transfers.into_iter().map(Credit::try_from).collect::<Result<_, _>>()?,
             claim: self.claim.map(Claim::try_from).transpose()?.map(Arc::new),
             paid_by: self.paid_by.map(tx_id).transpose()?,
-            cancelled_by: optional_code("cancelled_by", self.cancelled_by)?,
+            cancellation: self.cancellation.map(Cancellation::try_from).transpose()?,
+            wallet_opened_at: self.wallet_opened_at_ms.map(time),
             is_reversed: self.is_reversed,
             resolution: self.resolution.map(Resolution::try_from).transpose()?,
             refunds: self.refunds.into_iter().map(Refund::try_from).collect::<Result<_, _>>()?,
             is_invoice: self.is_invoice,
+        })
+    }
+}
+
+impl From<Cancellation> for CancellationRecord {
+    fn from(request: Cancellation) -> Self {
+        Self {
+            by: request.by.number(),
+            requested_at_ms: request.requested_at.millis(),
+            cutoff_ms: request.cutoff.millis(),
+            dropped_at_ms: request.dropped_at.map(Timestamp::millis),
+        }
+    }
+}
+
+impl TryFrom<CancellationRecord> for Cancellation {
+    type Error = Damage;
+    fn try_from(record: CancellationRecord) -> Result<Self, Damage> {
+        Ok(Self {
+            by: code("cancelled by", record.by)?,
+            requested_at: time(record.requested_at_ms),
+            cutoff: time(record.cutoff_ms),
+            dropped_at: record.dropped_at_ms.map(time),
         })
     }
 }

@@ -186,7 +186,7 @@ impl Visit<'_> {
 fn done(word: &str) -> Option<&'static str> {
     Some(match word {
         "saved" => "Saved.",
-        "cancelled" => "The payment is cancelled.",
+        "cancelled" => "Cancellation requested. The ledger decides it within seconds.",
         "sent" => "Sent. It is final a few blocks later.",
         "assigned" => "The transfer is assigned to this payment.",
         "ignored" => "The transfer is ignored.",

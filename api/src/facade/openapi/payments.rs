@@ -21,6 +21,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("PaymentPage", page("Payment"));
     add("Status", object(&[("id", text()), ("status", status()), ("completedAt", nullable(time()))]));
     add("LiveStatus", live_status());
+    add("CancelRequested", object(&[("id", text()), ("status", status()), ("cancelRequested", boolean())]));
     add("Volume", volume());
     add("FeeRate", object(&[("feePercent", json!({ "type": "number", "minimum": 0, "maximum": 100 }))]));
     add("Event", event());
@@ -77,6 +78,7 @@ fn created() -> Value {
         ("slug", text()),
         ("status", status()),
         ("checkoutUrl", url()),
+        ("slugUrl", url()),
         ("amount", reference("Amount")),
         ("fee", units()),
         ("net", units()),
@@ -127,6 +129,7 @@ fn payment() -> Value {
         ("status", status()),
         ("checkoutUrl", url()),
         ("slug", text()),
+        ("slugUrl", url()),
         ("amount", reference("Amount")),
         ("fee", units()),
         ("net", units()),
@@ -158,6 +161,10 @@ fn payment() -> Value {
         ("txHint", nullable(text())),
         ("previousStatus", nullable(status())),
         ("statusReason", nullable(text())),
+        ("cancelRequested", described(boolean(), "Whether a request to cancel is undecided or in force.")),
+        ("cancelRequestedAt", nullable(time())),
+        ("cutoff", described(nullable(time()), "The last block time at which a transfer still counts.")),
+        ("walletOpenedAt", described(nullable(time()), "When the page first reported an opened wallet.")),
         ("cancelledBy", nullable(words(record::CANCELLED_BY_WORDS.words))),
         ("sequence", count()),
         ("expired", boolean()),
@@ -172,7 +179,18 @@ fn payment() -> Value {
 
 /// What a customer's page shows of a payment, and what follows it.
 fn live_status() -> Value {
-    let phases = ["waiting", "part", "seen", "checking", "processing", "completed", "cancelled", "expired", "failed"];
+    let phases = [
+        "waiting",
+        "part",
+        "seen",
+        "checking",
+        "processing",
+        "completed",
+        "cancelling",
+        "cancelled",
+        "expired",
+        "failed",
+    ];
     object(&[
         ("id", text()),
         ("status", status()),

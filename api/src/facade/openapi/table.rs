@@ -221,7 +221,7 @@ const PAYMENTS: &[Route] = &[
     route(GET, "/api/public/payments/fee-rate", "The fee of payments created now").answers(&[(200, Json("FeeRate"))]),
     route(GET, "/api/public/payments/{id}", "One payment").key(READ).answers(&[(200, Json("Payment"))]),
     route(GET, "/api/public/payments/{id}/status", "Its state alone").key(READ).answers(&[(200, Json("Status"))]),
-    route(POST, "/api/public/payments/{id}/cancel", "Cancel it").key(WRITE).answers(&[(200, Json("Payment"))]).refuses(&[409]),
+    route(POST, "/api/public/payments/{id}/cancel", "Request its cancellation; the first irreversible block later than `cutoff` decides").key(WRITE).answers(&[(200, Json("Payment"))]).refuses(&[409]),
 ];
 
 #[rustfmt::skip]
@@ -313,11 +313,12 @@ const CHECKOUT: &[Route] = &[
     route(GET, "/for/{slug}", "The checkout page; programs are asked for a payment by 402").page().answers(AT_ADDRESS).refuses(&[403, 409, 410]),
     route(GET, "/for/{slug}/status", "The live status").page().answers(&[(200, Json("LiveStatus"))]),
     route(GET, "/for/{slug}/events", "The live status as it changes (server-sent events)").page().answers(&[(200, Text("text/event-stream"))]),
-    route(POST, "/for/{slug}/cancel", "Cancel for the customer").page().answers(&[(200, JsonOrPage("Payment")), (303, Empty)]).refuses(&[403, 409]),
-    route(GET, "/checkout/{id}", "The same by the payment's public id").page().answers(AT_ADDRESS).refuses(&[403, 409, 410]),
+    route(POST, "/for/{slug}/cancel", "Request cancellation for the customer").page().answers(&[(200, JsonOrPage("CancelRequested")), (303, Empty)]).refuses(&[403, 409]),
+    route(POST, "/for/{slug}/wallet", "Report an opened wallet or a known transaction, so that a cancellation leaves it time to arrive").page().answers(&[(200, Json("CancelRequested"))]).refuses(&[409, 410]),
+    route(GET, "/checkout/{id}", "The same by the payment's public id; a browser is moved to the slug while no money was seen").page().answers(&[(200, JsonOrPage("Paid")), (303, Empty), (402, Json("PaymentRequired"))]).refuses(&[403, 409, 410]),
     route(GET, "/checkout/{id}/status", "The live status").page().answers(&[(200, Json("LiveStatus"))]),
     route(GET, "/checkout/{id}/events", "The live status as it changes (server-sent events)").page().answers(&[(200, Text("text/event-stream"))]),
-    route(POST, "/checkout/{id}/cancel", "Cancel for the customer, with the page's token").page().query(&[("t", "text", "The page's token.")]).answers(&[(200, JsonOrPage("Payment")), (303, Empty)]).refuses(&[403, 409, 413]),
+    route(POST, "/checkout/{id}/cancel", "Request cancellation for the customer, with the page's form token").page().answers(&[(200, JsonOrPage("CancelRequested")), (303, Empty)]).refuses(&[403, 409, 413]),
 ];
 
 #[rustfmt::skip]

@@ -16,7 +16,7 @@ async fn creation_answers_in_the_shape_of_its_path() {
     assert_eq!(
         first.json(),
         json!({
-            "id": PAYMENT, "slug": SLUG, "status": "pending",
+            "id": PAYMENT, "slug": SLUG, "slugUrl": format!("https://pay.example/for/{SLUG}"), "status": "pending",
             "checkoutUrl": format!("https://pay.example/checkout/{PAYMENT}"),
             "amount": amount, "fee": "157", "net": "10343", "description": "Two mugs",
             "expiresAt": "2025-11-20T14:30:00.000Z", "createdAt": "2025-11-20T14:00:00.000Z",

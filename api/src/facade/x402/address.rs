@@ -18,7 +18,7 @@ use super::{
     header::{self, Shown},
     request,
 };
-use crate::facade::{Facade, Refusal, answer::to_json, call::Call, record};
+use crate::facade::{Facade, Refusal, answer::to_json, call::Call, cancellation, record};
 
 /// Where a session stands for a program.
 enum Stand {
@@ -38,6 +38,9 @@ impl Stand {
             Ok(PaymentStatus::SystemCancelled) => Self::Gone(Reason::SessionExpired),
             Ok(PaymentStatus::Pending | PaymentStatus::Processing) if payment.claim_tx_id.is_some() => Self::Busy,
             Ok(PaymentStatus::Pending) if payment.expired => Self::Gone(Reason::SessionExpired),
+            Ok(PaymentStatus::Pending) if cancellation::undecided(payment).is_some() => {
+                Self::Gone(Reason::SessionCancelling)
+            }
             Ok(PaymentStatus::Pending) if !payment.merchant_active => Self::Inactive,
             Ok(PaymentStatus::Pending) if !payment.x402_enabled => Self::Off,
             Ok(PaymentStatus::Pending) if payment.detected => Self::Busy,
@@ -141,6 +144,9 @@ impl Visit<'_> {
             Stand::Completed => {
                 let row = proto::status::row_of(proto::Reason::SessionCompleted);
                 (StatusCode::CONFLICT, row.word, row.message)
+            }
+            Stand::Gone(Reason::SessionCancelling) => {
+                (StatusCode::GONE, Reason::SessionCancelling.word(), "the session is being cancelled")
             }
             Stand::Gone(reason) => (StatusCode::GONE, reason.word(), "the session takes no payment any more"),
             Stand::Inactive => {
