@@ -24,42 +24,59 @@ crate::tests!(
 );
 
 /// A gateway, the token of its port, and a runtime for its clients.
-struct Port {
-    dev: Dev,
+pub(crate) struct Port {
+    pub(crate) dev: Dev,
     token: String,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Port {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
+        Self::with(&[])
+    }
+
+    pub(crate) fn with(more: &[&str]) -> Self {
         let data = folder("grpc").join("data");
-        let dev = Dev::with(&[&format!("--data={}", data.to_str().expect("a path"))]);
+        let data_flag = format!("--data={}", data.to_str().expect("a path"));
+        let dev = Dev::with(&[&[data_flag.as_str()], more].concat());
         let token = std::fs::read_to_string(data.join("grpc-token")).expect("the token").trim().to_owned();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { dev, token, runtime }
     }
 
     #[track_caller]
-    fn run<T>(&self, work: impl Future<Output = T>) -> T {
+    pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> T {
         let limited = async { tokio::time::timeout(PATIENCE, work).await };
         self.runtime.block_on(limited).expect("an answer in time")
     }
 
-    fn channel(&self) -> Channel {
+    pub(crate) async fn channel_async(&self) -> Channel {
         let url = self.dev.said["grpc"].as_str().expect("the port").to_owned();
-        self.run(async { Channel::from_shared(url).expect("a URL").connect().await }).expect("the port answers")
+        Channel::from_shared(url).expect("a URL").connect().await.expect("the port answers")
     }
 
-    fn engine(&self) -> Engine {
-        Engine::new(Transport::remote(self.channel(), Some(&self.token)).expect("a token"))
+    pub(crate) fn channel(&self) -> Channel {
+        self.run(self.channel_async())
+    }
+
+    pub(crate) fn transport(&self) -> Transport {
+        Transport::remote(self.channel(), Some(&self.token)).expect("a token")
+    }
+
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::new(self.transport())
+    }
+
+    pub(crate) fn bearer(&self) -> tonic::metadata::MetadataValue<tonic::metadata::Ascii> {
+        format!("Bearer {}", self.token).parse().expect("a header")
     }
 }
 
-fn with_key<T>(shop: &Shop, message: T) -> tonic::Request<T> {
+pub(crate) fn with_key<T>(shop: &Shop, message: T) -> tonic::Request<T> {
     Caller::with_key(&shop.key).request(message)
 }
 
-fn mug() -> v1::CreatePaymentRequest {
+pub(crate) fn mug() -> v1::CreatePaymentRequest {
     v1::CreatePaymentRequest {
         amount_units: 1_500,
         currency: v1::Currency::Hbd.into(),

@@ -16,6 +16,7 @@ mod deliveries;
 mod events;
 mod golden;
 mod grpc;
+mod grpc_port;
 mod harness;
 mod idempotency;
 mod interop;
@@ -90,6 +91,7 @@ fn main() -> ExitCode {
         simulate::tests(),
         split::tests(),
         grpc::tests(),
+        grpc_port::tests(),
         golden::tests(),
         agents::tests(),
         interop::tests(),

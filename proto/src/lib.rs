@@ -4,6 +4,7 @@
 //! network is the [`transport::Transport`]'s business.
 
 pub mod caller;
+pub mod details;
 pub mod direct;
 pub mod status;
 pub mod transport;
@@ -28,3 +29,5 @@ pub mod v1 {
 
 /// The interface's own description, for reflection: a serialized `FileDescriptorSet`.
 pub const DESCRIPTOR: &[u8] = tonic::include_file_descriptor_set!("engine_descriptor");
+
+include!(concat!(env!("OUT_DIR"), "/names.rs"));

@@ -2,11 +2,13 @@
 
 use std::{borrow::Cow, error::Error};
 
-use prost::Message;
 use tonic::{Code, Status, TimeoutExpired};
 
 pub use crate::v1::Reason;
-use crate::v1::{ErrorDetails, FieldViolation};
+use crate::{
+    details,
+    v1::{ErrorDetails, FieldViolation},
+};
 
 /// The codes of the REST interface's error body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -289,8 +291,9 @@ pub fn row_of(reason: Reason) -> &'static Row {
     TABLE.iter().find(|row| row.reason == reason).unwrap_or(&TABLE[0])
 }
 
-/// At most so many wrong fields are named, and so much of each text is kept: the list travels in a header.
+/// Bounds of one error: it travels in a response header, and gRPC clients accept 8 KiB of headers by default.
 const MAX_FIELDS: usize = 20;
+const MAX_FIELD_BYTES: usize = 1_800;
 const MAX_TEXT_BYTES: usize = 200;
 
 /// A refused call, the same on both sides of the wire.
@@ -340,7 +343,10 @@ impl ApiError {
             if self.fields.is_empty() && self.reason == Reason::ValidationFailed {
                 self.message = shorten(Cow::Owned(format!("{field}: {message}")));
             }
-            self.fields.push(FieldViolation { field, message });
+            let kept: usize = self.fields.iter().map(|kept| kept.field.len() + kept.message.len()).sum();
+            if kept + field.len() + message.len() <= MAX_FIELD_BYTES {
+                self.fields.push(FieldViolation { field, message });
+            }
         }
         self
     }
@@ -384,13 +390,15 @@ impl From<ApiError> for Status {
             fields: error.fields,
             retry_after_seconds: error.retry_after_seconds,
         };
-        Self::with_details(row_of(error.reason).grpc, error.message, details.encode_to_vec().into())
+        let code = row_of(error.reason).grpc;
+        let bytes = details::encode(code, &error.message, &details);
+        Self::with_details(code, error.message, bytes)
     }
 }
 
 impl From<Status> for ApiError {
     fn from(status: Status) -> Self {
-        let details = (!status.details().is_empty()).then(|| ErrorDetails::decode(status.details()).ok()).flatten();
+        let details = details::decode(status.details());
         // A call that its connection dropped before it was sent is cancelled, too: the engine has gone.
         let code = match status.code() {
             Code::Cancelled if !is_out_of_time(&status) => Code::Unavailable,
@@ -513,7 +521,7 @@ mod tests {
     #[test]
     fn a_reason_from_the_future_keeps_its_kind() {
         let details = ErrorDetails { reason: 9_999, fields: Vec::new(), retry_after_seconds: Some(7) };
-        let status = Status::with_details(Code::NotFound, "?", details.encode_to_vec().into());
+        let status = Status::with_details(Code::NotFound, "?", details::encode(Code::NotFound, "?", &details));
         let error = ApiError::from(status);
         assert_eq!((error.reason, error.retry_after_seconds), (Reason::NotFound, Some(7)));
     }
@@ -537,7 +545,7 @@ mod tests {
             let status = Status::from(error.clone());
             let headers = status.into_http::<()>().into_parts().0.headers;
             let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-            prop_assert!(bytes < 16_000, "{bytes} bytes of headers");
+            prop_assert!(bytes < 8_000, "{bytes} bytes of headers");
             let read = Status::from_header_map(&headers).expect("a status");
             prop_assert_eq!(ApiError::from(read), error);
         }

@@ -31,7 +31,7 @@ use crate::{
     },
     metrics::Metrics,
     service::{
-        Maintenance, Service,
+        self, Maintenance, Service,
         server::{self as grpc_server, Access},
     },
     version,
@@ -45,6 +45,8 @@ pub(super) struct Running {
     tree: Tree,
     pub(super) store: Arc<RedbStore>,
     data: PathBuf,
+    /// What the gRPC ports count.
+    pub(super) grpc: service::Metrics,
 }
 
 impl Running {
@@ -81,7 +83,7 @@ impl Running {
             version::text(),
             data.display()
         );
-        Ok(Self { tree, store, data: data.to_owned() })
+        Ok(Self { tree, store, data: data.to_owned(), grpc: service::Metrics::default() })
     }
 
     pub(super) fn gateway(&self) -> Gateway {
@@ -100,6 +102,7 @@ impl Running {
     /// Adds what the engine counts to the metrics.
     pub(super) fn show(&self, metrics: &mut Metrics, data: &Path) {
         metrics.add_engine(&self.gateway(), &self.store, data.to_owned());
+        metrics.add_grpc(&self.grpc);
     }
 
     /// Waits until the process is asked to end, or the engine must not go on.
@@ -210,9 +213,9 @@ pub(super) fn serve_grpc(
              read on the way; set grpc.tls_cert and grpc.tls_key, or listen on 127.0.0.1"
         );
     }
+    let access = Access { token, tls, metrics: running.grpc.clone() };
     info!("the engine's gRPC port is {address}");
-    let served =
-        grpc_server::serve(listener, running.service(), running.maintenance(), Access { token, tls }, stop.heard());
+    let served = grpc_server::serve(listener, running.service(), running.maintenance(), access, stop.heard());
     Ok(tokio::spawn(async move {
         if let Err(error) = served.await {
             tracing::error!("the gRPC port failed: {error}");

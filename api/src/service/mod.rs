@@ -21,17 +21,21 @@ use proto::{
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
+use tokio::sync::watch;
 use tonic::Request;
 
 mod astray;
 mod billing;
 mod books;
 mod compliance;
+mod connection;
 mod convert;
+mod edge;
 mod events;
 mod keys;
 mod maintenance;
 mod merchants;
+mod metrics;
 mod payments;
 pub mod server;
 mod small;
@@ -40,6 +44,7 @@ mod webhooks;
 mod x402;
 
 pub use maintenance::Maintenance;
+pub use metrics::Metrics;
 use traced::Traced;
 
 /// The engine behind the generated servers. Cheap to clone.
@@ -47,13 +52,29 @@ use traced::Traced;
 pub struct Service {
     gateway: Gateway,
     x402: Arc<x402::Places>,
+    /// Becomes true when this server stops: watches end at once.
+    closing: watch::Sender<bool>,
 }
 
 impl Service {
     /// Serves what `gateway` can do.
     #[must_use]
     pub fn new(gateway: Gateway) -> Self {
-        Self { gateway, x402: Arc::default() }
+        Self { gateway, x402: Arc::default(), closing: watch::Sender::new(false) }
+    }
+
+    /// Ends all watches with `UNAVAILABLE`.
+    fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Returns a future that is ready when the watches must end.
+    fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut closing = self.closing.subscribe();
+        async move {
+            // The sender lives as long as the service; without it the process ends anyway.
+            let _ = closing.wait_for(|closing| *closing).await;
+        }
     }
 
     /// Returns a transport that calls this service in place.

@@ -70,17 +70,34 @@ impl Service {
         Ok((payment, merchant))
     }
 
+    /// Returns the snapshots of a payment. The stream ends with `OK` after a final state only: a watcher that is cut off
+    /// earlier gets `UNAVAILABLE` and may watch again.
     async fn snapshots(&self, id: PaymentId, merchant: Arc<Merchant>) -> Result<Response<Snapshots>, ApiError> {
         let watch = self.gateway.watch_payment(id).await.map_err(error)?;
         let gateway = self.gateway.clone();
-        let stream = stream::unfold(watch, |mut watch| async {
-            let payment = watch.snapshots.recv().await?;
-            Some((payment, watch))
+        let closed = Box::pin(self.closed());
+        let stream = stream::unfold(Some((watch, closed)), move |open| {
+            let (gateway, merchant) = (gateway.clone(), Arc::clone(&merchant));
+            async move {
+                let (mut watch, mut closed) = open?;
+                let payment = tokio::select! {
+                    biased;
+                    payment = watch.snapshots.recv() => payment,
+                    () = &mut closed => None,
+                };
+                let Some(payment) = payment else {
+                    return Some((Err(cut_off()), None));
+                };
+                let open = (!payment.state.is_terminal()).then_some((watch, closed));
+                Some((Ok(convert::payment(Arc::unwrap_or_clone(payment), &merchant, gateway.now())), open))
+            }
         });
-        let stream =
-            stream.map(move |payment| Ok(convert::payment(Arc::unwrap_or_clone(payment), &merchant, gateway.now())));
         Ok(Response::new(stream.boxed()))
     }
+}
+
+fn cut_off() -> Status {
+    ApiError::with_message(Reason::EngineUnavailable, "the watch ended before the payment; watch it again").into()
 }
 
 #[tonic::async_trait]
