@@ -138,7 +138,12 @@ pub static TABLE: &[Key] = &[
         "false",
         "Whether merchants may roll their own API keys. Otherwise an admin re-issues them.",
     ),
-    key("ledger.nodes", Kind::Urls, MAINNET_NODES, "The ledger's nodes (Hive JSON-RPC). Name at least three, of different operators: a majority decides. All are asked for heads, accounts and transactions; blocks are read from the healthiest, in this order."),
+    key(
+        "ledger.nodes",
+        Kind::Urls,
+        MAINNET_NODES,
+        "The ledger's nodes (Hive JSON-RPC). Name at least three, of different operators: a majority decides. All are asked for heads, accounts and transactions; blocks are read from the healthiest, in this order.",
+    ),
     key(
         "ledger.min_agreeing_nodes",
         Kind::Integer(0, 10),

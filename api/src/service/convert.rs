@@ -167,7 +167,7 @@ pub(super) fn money(money: Money) -> v1::Money {
     v1::Money { units: money.units, currency: currency(money.currency).into() }
 }
 
-fn transfer(credit: Credit) -> v1::Transfer {
+pub(super) fn transfer(credit: Credit) -> v1::Transfer {
     let finality = match credit.finality {
         Finality::Orphaned => v1::Finality::Orphaned,
         Finality::Reversible => v1::Finality::Reversible,
@@ -305,6 +305,7 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         merchant_active: merchant.is_active,
         read_at_ms: millis(now),
         detected: payment.state == State::Pending && payment.seen_units() >= payment.amount.units,
+        transfer_count: payment.transfer_count(),
         description: payment.description,
         metadata: metadata(payment.metadata),
         redirect_url: payment.redirect_url,

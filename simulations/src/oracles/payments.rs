@@ -39,7 +39,7 @@ pub(super) fn terms_never_change(write: &PaymentWrite<'_>) -> Verdict {
 
 pub(super) fn cancel_is_clean(write: &PaymentWrite<'_>) -> Verdict {
     let Some(before) = write.before.filter(|_| write.moved_to(State::UserCancelled)) else { return Ok(()) };
-    let seen = before.transfers.iter().any(|credit| {
+    let seen = write.rows.values().any(|credit| {
         matches!(credit.disposition, Disposition::Counted | Disposition::Fee) && credit.finality != Finality::Orphaned
     });
     hold(!seen, || "it was cancelled though money for it was seen".to_owned())?;
@@ -48,7 +48,7 @@ pub(super) fn cancel_is_clean(write: &PaymentWrite<'_>) -> Verdict {
 
 pub(super) fn transfer_credits_one_session(write: &PaymentWrite<'_>) -> Verdict {
     let mut keys: Vec<_> = write.after.transfers.iter().map(|credit| (credit.tx_id, credit.op_in_tx)).collect();
-    for credit in write.after.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible) {
+    for credit in write.written.iter().filter(|credit| credit.finality == Finality::Irreversible) {
         let other = write.observer.credited.get(&(credit.tx_id, credit.op_in_tx)).filter(|id| **id != write.after.id);
         hold(other.is_none(), || format!("{} is credited to another session, too", credit.tx_id))?;
     }
@@ -58,10 +58,7 @@ pub(super) fn transfer_credits_one_session(write: &PaymentWrite<'_>) -> Verdict 
 }
 
 pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
-    for credit in write.after.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible) {
-        if write.before.is_some_and(|before| before.transfers.contains(credit)) {
-            continue;
-        }
+    for credit in write.written.iter().filter(|credit| credit.finality == Finality::Irreversible) {
         let Some(real) = write.observer.truth.get(&(credit.tx_id, credit.op_in_tx)) else {
             return Err(format!(
                 "{} from {} over {} is on no irreversible block",
@@ -81,10 +78,22 @@ pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
 }
 
 pub(super) fn final_credit_never_changes(write: &PaymentWrite<'_>) -> Verdict {
-    let Some(before) = write.before else { return Ok(()) };
-    let mut finals = before.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible);
-    let lost = finals.find(|credit| !write.after.transfers.contains(credit));
+    let mut finals = write.replaced.iter().filter(|credit| credit.finality == Finality::Irreversible);
+    let lost = finals.find(|credit| !write.written.contains(credit));
     hold(lost.is_none(), || format!("the final credit {} changed", lost.map_or(TxId::default(), |credit| credit.tx_id)))
+}
+
+pub(super) fn snapshot_tells_its_rows(write: &PaymentWrite<'_>) -> Verdict {
+    let (payment, rows) = (write.after, write.rows);
+    hold(payment.transfers.len() <= LISTED_TRANSFERS_MAX, || format!("it lists {}", payment.transfers.len()))?;
+    let differs = payment.transfers.iter().find(|listed| {
+        let row = rows.get(&(listed.tx_id, listed.op_in_tx));
+        row.is_none_or(|row| **listed != Credit { memo: shown_memo(row.memo.clone()), ..row.clone() })
+    });
+    hold(differs.is_none(), || format!("it lists {:?}, which its row is not", differs.map(|listed| listed.tx_id)))?;
+    hold(payment.totals() == Totals::of(rows.values()), || {
+        format!("its sums are not those of its {} transfers: it has {:?}", rows.len(), payment.unlisted)
+    })
 }
 
 pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
@@ -98,9 +107,9 @@ pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
     let is_claimed =
         |tx_id| write.observer.claims.get(&tx_id).is_some_and(|c| c.purpose == Purpose::Session(payment.id));
     let in_time = |credit: &&Credit| credit.block.is_some_and(|b| b.time <= deadline) || is_claimed(credit.tx_id);
-    let on_chain: u64 = payment
-        .transfers
-        .iter()
+    let on_chain: u64 = write
+        .rows
+        .values()
         .filter(|credit| counts(credit, payment))
         .filter(in_time)
         .filter(|credit| write.observer.truth.contains_key(&(credit.tx_id, credit.op_in_tx)))
@@ -225,8 +234,7 @@ pub(super) fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
 
 pub(super) fn no_state_from_the_future(write: &PaymentWrite<'_>) -> Verdict {
     let included = &write.observer.ever_included;
-    let unknown =
-        write.after.transfers.iter().find(|credit| credit.block.is_some() && !included.contains(&credit.tx_id));
+    let unknown = write.written.iter().find(|credit| credit.block.is_some() && !included.contains(&credit.tx_id));
     hold(unknown.is_none(), || {
         format!("{} was never in a block", unknown.map_or(TxId::default(), |credit| credit.tx_id))
     })
