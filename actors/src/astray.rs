@@ -127,7 +127,7 @@ impl Gateway {
     ///
     /// # Errors
     /// [`GatewayError::TransferNotFound`], [`GatewayError::PaymentNotFound`], [`GatewayError::TransferAssigned`],
-    /// [`GatewayError::Rejected`] where the session is paid to another account or keeps no more; store errors.
+    /// [`GatewayError::Rejected`] where the session is paid to another account; store errors.
     pub async fn assign(
         &self,
         merchant: &Merchant,

@@ -45,6 +45,7 @@ mod settings;
 mod settlement;
 mod supervisor;
 mod timer;
+mod transfers;
 mod virtual_transfers;
 mod webhook;
 mod x402;

@@ -6,7 +6,7 @@ use engine::{
     audit::Entry,
     ids::PaymentId,
     mutant,
-    payment::{Command, Effect, Event, Payment, Rejection, State, Transition},
+    payment::{Command, Credit, Effect, Event, Payment, Rejection, State, Transition},
     webhook,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -19,6 +19,7 @@ use crate::{
     context::Context,
     metrics, sessions, settlement,
     timer::{Task, Timer},
+    transfers::with_rows,
 };
 
 /// How often a command is decided anew when another writer was faster.
@@ -165,12 +166,12 @@ impl PaymentActor {
         let id = awake.payment.id;
         for _ in 0..MAX_CONFLICTS {
             let now = self.context.now();
-            let Transition { payment, event, effects } = awake
-                .payment
+            let known = with_rows(&self.context, &awake.payment, command).await?;
+            let Transition { payment, event, effects, rows } = known
                 .apply(command, now)
                 .map_err(|rejection| SessionError::Rejected { rejection, payment: Arc::clone(&awake.payment) })?;
             let payment = Arc::new(payment);
-            let mut batch = self.batch(&payment, event.as_ref(), command, awake.payment.version);
+            let mut batch = self.batch(&payment, rows, event.as_ref(), command, awake.payment.version);
             if let Some(told) = &told {
                 batch = batch.and(Write::Audit(told.clone()));
             }
@@ -206,8 +207,19 @@ impl PaymentActor {
         Err(SessionError::Contended)
     }
 
-    fn batch(&self, payment: &Arc<Payment>, event: Option<&Event>, command: &Command, expected: u64) -> Batch {
+    fn batch(
+        &self,
+        payment: &Arc<Payment>,
+        rows: Vec<Credit>,
+        event: Option<&Event>,
+        command: &Command,
+        expected: u64,
+    ) -> Batch {
         let mut batch = Batch::of(Write::Payment { payment: Arc::clone(payment), expected: Some(expected) });
+        for row in rows {
+            let (id, merchant, credit) = (payment.id, payment.merchant, Box::new(row));
+            batch = batch.and(Write::Transfer { payment: id, merchant, credit });
+        }
         if let Some(event) = event {
             batch = batch.and(Write::Event(EventRecord {
                 id: event.id,

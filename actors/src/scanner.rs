@@ -12,7 +12,7 @@ use engine::{
     ids::PaymentId,
     ledger::{Block, BlockId, Head, MemoMatch, Transfer, TxId, match_fee_memo, match_memo, match_refund_memo},
     mutant,
-    payment::{Command, FeeMode, Finality, Rejection, Route},
+    payment::{Command, Credit, FeeMode, Finality, Rejection, Route},
     time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -40,6 +40,8 @@ const STORE_CURSOR_EVERY: u32 = 100;
 const REFRESH_WATCHED_EVERY: u64 = 60;
 /// Accounts read at once at start.
 const WATCHED_PAGE: usize = 10_000;
+/// Transfers of one payment read at once at start.
+const ROWS_PAGE: usize = 500;
 
 #[derive(Debug)]
 pub(crate) enum Msg {
@@ -412,10 +414,24 @@ impl Scanner {
         for id in self.context.env.store.in_flight().await? {
             let read = self.context.sound(self.context.env.store.payment(id).await)?;
             let Some(payment) = read.flatten() else { continue };
-            for credit in payment.transfers.iter().filter(|credit| credit.finality == Finality::Reversible) {
-                if let Some(block) = credit.block {
+            let mut add = |credit: &Credit| {
+                if let Some(block) = credit.block.filter(|_| credit.finality == Finality::Reversible) {
                     let (block_num, tx_id, op_in_tx) = (block.place.block_num, credit.tx_id, credit.op_in_tx);
                     sighted.insert(Sighting { block_num, payment: id, tx_id, op_in_tx });
+                }
+            };
+            payment.transfers.iter().for_each(&mut add);
+            let mut left = payment.unlisted.as_ref().map_or(0, |unlisted| unlisted.reversible);
+            let mut before = None;
+            // What can still change is among the newest, and it is known how many there are.
+            while left > 0 {
+                let read = self.context.sound(self.context.env.store.transfers(id, before, ROWS_PAGE).await)?;
+                let rows = read.unwrap_or_default();
+                let Some(oldest) = rows.last() else { break };
+                before = Some(oldest.seq);
+                for row in rows.iter().filter(|row| payment.listed(row.tx_id, row.op_in_tx).is_none()) {
+                    left = left.saturating_sub(u64::from(row.finality == Finality::Reversible));
+                    add(row);
                 }
             }
         }
@@ -496,7 +512,6 @@ impl Scanner {
                 Ok(_) => continue,
                 Err(SessionError::Rejected { rejection, .. }) => match rejection {
                     Rejection::ForeignTransfer { .. } => UnmatchedReason::OtherAccount,
-                    Rejection::Full { .. } => UnmatchedReason::SessionFull,
                     _ => continue,
                 },
                 // A transfer for a damaged session waits for it, and is put to it once it can be read again.

@@ -10,6 +10,8 @@ macro_rules! mutants {
 
 mutants! {
     "transfers-not-deduped": "a transfer seen twice is credited twice";
+    "unlisted-not-summed": "the money of transfers that a payment's record does not list is forgotten";
+    "unlisted-not-loaded": "a transfer that a payment's record does not list is taken for a new one";
     "late-money-counts": "a transfer in a block after the expiry counts";
     "cancel-ignores-money": "a session is cancelled though money for it was seen";
     "cancel-ignores-claim": "a session is cancelled though a signed transaction for it is out";

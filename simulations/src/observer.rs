@@ -15,7 +15,7 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Place, Transfer, TxId},
     merchant::Merchant,
-    payment::{Finality, Payment, State},
+    payment::{Credit, Finality, LISTED_TRANSFERS_MAX, Payment, State},
     time::Timestamp,
     webhook::{Attempt, Delivery, Outcome},
 };
@@ -46,6 +46,8 @@ pub struct Violation {
 pub struct Observer {
     /// Payments as they are durable.
     pub payments: Index<PaymentId, Known>,
+    /// Their transfers.
+    pub rows: BTreeMap<PaymentId, Rows>,
     /// Merchants as they are durable.
     pub merchants: BTreeMap<MerchantId, Merchant>,
     /// Every account a merchant ever had, and since when.
@@ -170,6 +172,8 @@ impl Observer {
         for write in &batch.writes {
             match write {
                 Write::Payment { payment, .. } => self.payment_written(payment, batch),
+                // It is looked at with its payment.
+                Write::Transfer { .. } => {}
                 Write::Merchant { merchant, .. } => {
                     self.accounts.entry(merchant.hive_account).or_insert(merchant.updated_at);
                     self.merchants.insert(merchant.id, (**merchant).clone());
@@ -225,14 +229,18 @@ impl Observer {
             Write::Claim(claimed) => Some(claimed),
             _ => None,
         });
+        let (written, replaced) = self.rows_written(after.id, batch);
+        let none = Rows::new();
         self.ask(Some(after.id), |observer, check| match check {
             Check::Payment(check) => {
                 let before = observer.payments.get(&after.id).map(|known| &*known.payment);
-                Some(check(&PaymentWrite { before, after, event, claim, observer }))
+                let rows = observer.rows.get(&after.id).unwrap_or(&none);
+                let (written, replaced) = (&written[..], &replaced[..]);
+                Some(check(&PaymentWrite { before, after, event, claim, rows, written, replaced, observer }))
             }
             _ => None,
         });
-        for credit in &after.transfers {
+        for credit in &written {
             if credit.finality == Finality::Irreversible {
                 self.credited.insert((credit.tx_id, credit.op_in_tx), after.id);
             }
@@ -251,6 +259,31 @@ impl Observer {
                 self.payments.insert(after.id, known);
             }
         }
+    }
+
+    /// Notes the transfers of a payment that a batch writes; returns them, and what they were before.
+    fn rows_written(&mut self, payment: PaymentId, batch: &Batch) -> (Vec<Credit>, Vec<Credit>) {
+        let (mut written, mut replaced) = (Vec::new(), Vec::new());
+        for write in &batch.writes {
+            let Write::Transfer { payment: id, credit, .. } = write else { continue };
+            if *id == payment {
+                let rows = self.rows.entry(payment).or_default();
+                let key = (credit.tx_id, credit.op_in_tx);
+                let before = rows.get(&key).cloned();
+                let mut row = (**credit).clone();
+                if let Some(before) = &before {
+                    // A changed one may have been decided about with a memo that was cut.
+                    row.memo.clone_from(&before.memo);
+                }
+                rows.insert(key, row.clone());
+                written.push(row);
+                replaced.extend(before);
+            }
+        }
+        if self.rows.get(&payment).is_some_and(|rows| rows.len() > LISTED_TRANSFERS_MAX) {
+            self.marks.push("a payment has more transfers than it lists");
+        }
+        (written, replaced)
     }
 
     fn mark_transition(&mut self, after: &Payment) {

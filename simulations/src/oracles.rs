@@ -11,7 +11,10 @@ use engine::{
     ids::{DeliveryId, EventId, PaymentId},
     ledger::{Transfer, TxId, memo_of},
     merchant::Merchant,
-    payment::{Cancellation, ClaimFinality, Credit, Disposition, FeeMode, Finality, Payment, State},
+    payment::{
+        Cancellation, ClaimFinality, Credit, Disposition, FeeMode, Finality, LISTED_TRANSFERS_MAX, Payment, State,
+        Totals, shown_memo,
+    },
     time::Timestamp,
     webhook::{Outcome, SCHEDULE},
 };
@@ -78,6 +81,7 @@ invariants! {
     "credit-is-on-the-chain", "S2 G2", Check::Payment(credit_is_on_the_chain), "A final credit is a transfer of an irreversible block, to the last unit.";
     "final-credit-never-changes", "S2", Check::Payment(final_credit_never_changes), "A final credit keeps its money, block and disposition for ever.";
     "credited-sums-are-the-chains", "S2 G4", Check::End(credited_sums_are_the_chains), "What a session is credited is the sum of the irreversible transfers that name it.";
+    "snapshot-tells-its-rows", "G4", Check::Payment(snapshot_tells_its_rows), "A payment lists few transfers, as their rows are, and sums up all of them, whoever sent them.";
     "completed-is-paid", "S3 G2", Check::Payment(completed_is_paid), "A session completes only on enough irreversible money, or on its claimed transaction as sure as was asked.";
     "heard-is-durable", "S3", Check::Webhook(heard_is_durable), "A merchant hears a state only when it is durable.";
     "terminal-is-terminal", "S4 G1", Check::Payment(terminal_is_terminal), "Transitions are those of the table; none leaves a terminal state.";
@@ -254,7 +258,7 @@ fn claims_are_decided(end: &End<'_>) -> FinalVerdict {
 fn sightings_are_decided(end: &End<'_>) -> FinalVerdict {
     let Some(cursor) = end.observer.cursor else { return Ok(()) };
     for (id, payment) in &end.stored {
-        let open = payment.transfers.iter().find(|credit| {
+        let open = end.observer.rows.get(id).into_iter().flat_map(|rows| rows.values()).find(|credit| {
             let block = credit.block.map_or(u32::MAX, |block| block.place.block_num);
             // The blocks just above the cursor may be under way.
             credit.finality == Finality::Reversible && block.saturating_add(40) < cursor.block_id.number()
@@ -303,11 +307,12 @@ fn credited_sums_are_the_chains(end: &End<'_>) -> FinalVerdict {
             .filter(|transfer| is_read(observer, transfer) && is_of(observer, payment, transfer))
             .map(|transfer| transfer.money.units)
             .sum();
-        let finals = payment.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible);
+        let rows = observer.rows.get(id).into_iter().flat_map(|rows| rows.values());
+        let finals = rows.filter(|credit| credit.finality == Finality::Irreversible);
         // A transaction that only its claim ties to the session is not in the list above.
         let by_memo = finals.filter(|credit| keys.contains(&(credit.tx_id, credit.op_in_tx)));
         let credited: u64 = by_memo.map(|credit| credit.money.units).sum();
-        if credited != on_chain && payment.transfers.len() < 500 {
+        if credited != on_chain {
             return Err((format!("{id} is credited {credited} units, the chain has {on_chain}"), Some(*id)));
         }
     }
@@ -335,9 +340,8 @@ fn no_transfer_is_lost(end: &End<'_>) -> FinalVerdict {
         if !is_read(observer, transfer) {
             continue;
         }
-        let credits = observer.credited.get(key).and_then(|id| end.stored.get(id)).map_or(0, |payment| {
-            payment.transfers.iter().filter(|credit| (credit.tx_id, credit.op_in_tx) == *key).count()
-        });
+        let rows = observer.credited.get(key).and_then(|id| observer.rows.get(id));
+        let credits = usize::from(rows.is_some_and(|rows| rows.contains_key(key)));
         let waits = |kept: &&Unmatched| kept.transfer == *transfer && !is_assigned(kept);
         let kept = kept_of.get(&transfer.tx_id).map_or(0, |kept| kept.iter().copied().filter(waits).count());
         let watched = observer.is_fee_account(&transfer.to) || observer.is_account_of_a_merchant(&transfer.to);

@@ -10,7 +10,7 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::TxId,
     merchant::{KeyDigest, Merchant},
-    payment::{Payment, Rate},
+    payment::{Credit, Payment, Rate},
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
@@ -146,6 +146,8 @@ impl Store for SimStore {
         merchants(query: MerchantQuery) -> Page<ListedMerchant>;
         watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
         payment(id: PaymentId) -> Option<Payment>;
+        transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;
+        transfers(payment: PaymentId, before: Option<u64>, limit: usize) -> Vec<Credit>;
         payment_by_slug(slug: SlugToken) -> Option<Payment>;
         payments(query: PaymentQuery) -> Page<Payment>;
         volume(query: storage::VolumeQuery) -> storage::Volume;
@@ -212,6 +214,10 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
         let applied = match write {
             Write::Payment { payment, .. } => {
                 store.payment(payment.id).await?.is_some_and(|stored| stored == **payment)
+            }
+            Write::Transfer { payment, credit, .. } => {
+                let stored = store.transfer(*payment, credit.tx_id, credit.op_in_tx).await?;
+                stored.is_some_and(|stored| Credit { memo: credit.memo.clone(), ..stored } == **credit)
             }
             Write::Merchant { merchant, .. } => {
                 store.merchant(merchant.id).await?.is_some_and(|stored| *stored == **merchant)

@@ -5,10 +5,7 @@ use std::{
     ops::Bound,
 };
 
-use engine::{
-    account::AccountName, idempotency::Remembered, ids::PaymentId, ledger::Place, mutant, time::Timestamp,
-    webhook::Logged,
-};
+use engine::{idempotency::Remembered, ids::PaymentId, mutant, time::Timestamp, webhook::Logged};
 
 use crate::{
     batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
@@ -21,6 +18,7 @@ use crate::{
     search::{self, Indexed},
     single, standings, stray,
     tables::{DeliveryKey, meta},
+    transfers,
 };
 
 /// The batches of one commit.
@@ -106,7 +104,8 @@ impl<'t> Group<'t> {
 /// What the earlier steps of a batch will have changed when a later step is written.
 #[derive(Default)]
 pub(crate) struct Ahead {
-    payments: BTreeMap<u128, PaymentFacts>,
+    pub(crate) payments: BTreeMap<u128, PaymentFacts>,
+    pub(crate) transfers: transfers::Ahead,
     slugs: BTreeMap<u128, u128>,
     merchants: BTreeMap<u128, MerchantFacts>,
     keys: BTreeMap<[u8; 32], Option<u128>>,
@@ -116,16 +115,13 @@ pub(crate) struct Ahead {
     claims: BTreeMap<[u8; 20], Claimed>,
     nonces: BTreeMap<[u8; 32], [u8; 20]>,
     cursor: Option<Cursor>,
-    pub(crate) handled: BTreeMap<StrayPlace, Unmatched>,
+    pub(crate) handled: BTreeMap<stray::StrayPlace, Unmatched>,
     pub(crate) deliveries: BTreeMap<DeliveryKey, Logged>,
     pub(crate) events: BTreeSet<u128>,
     /// Merchants of whose periods an earlier step changes one.
     pub(crate) sold: BTreeSet<u128>,
     pub(crate) tiers_version: Option<u64>,
 }
-
-/// A stray transfer's account and place.
-pub(crate) type StrayPlace = (AccountName, Place);
 
 /// What a check says: nothing, a refusal, or that it could not be made.
 pub(crate) type Checked = Result<Result<(), CommitError>, Fault>;
@@ -140,6 +136,7 @@ impl Group<'_> {
         match step {
             Step::Merchant(step) => self.check_merchant(step, ahead),
             Step::Payment(step) => self.check_payment(step, ahead),
+            Step::Transfer(step) => transfers::check(self, step, ahead),
             Step::Event(step) => outbox::check_event(self, step, ahead),
             Step::Claim { claimed, nonce } => self.check_claim(claimed, *nonce, ahead),
             Step::Fate { tx_id, expected, fate, record, is_facilitation } => {
@@ -319,6 +316,7 @@ impl Group<'_> {
         match step {
             Step::Merchant(step) => self.write_merchant(step),
             Step::Payment(step) => self.write_payment(step),
+            Step::Transfer(step) => transfers::write(self, &step),
             Step::Event(step) => outbox::announce(self, &step),
             Step::Fate { tx_id, fate, record, is_facilitation, .. } => {
                 self.tables.claims().insert(&tx_id.0, record.as_slice());
@@ -387,8 +385,9 @@ impl Group<'_> {
     }
 
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
-        let PaymentStep { id, facts, summary, record, sale, updated_at, before, turnover, booked, money_words, .. } =
-            step;
+        let PaymentStep {
+            id, facts, summary, record, sale, updated_at, before, turnover, booked, refund_words, ..
+        } = step;
         let bits = id.bits();
         self.tables.payments().insert(bits, record.as_slice());
         let listed = self.tables.payments_by_merchant();
@@ -403,9 +402,9 @@ impl Group<'_> {
                 self.index_late(id, &record)?;
             }
         }
-        if facts.moves > before.map_or(0, |before| before.moves) {
+        if facts.refunds > before.map_or(0, |before| before.refunds) {
             let search = self.tables.search();
-            for word in &money_words {
+            for word in &refund_words {
                 search.insert((facts.merchant, word.as_str(), bits), ());
             }
         }
@@ -471,6 +470,7 @@ mod tests {
     use std::time::Duration;
 
     use engine::{
+        account::AccountName,
         fields::Metadata,
         ids::{MerchantId, SlugToken},
         money::{Currency, FeePercent, Money},

@@ -12,7 +12,7 @@ use engine::{
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::Merchant,
     money::Money,
-    payment::{ClaimFinality, Payment, Rate},
+    payment::{ClaimFinality, Credit, Payment, Rate},
     time::Timestamp,
     webhook::{Attempt, Delivery},
     x402::Reason,
@@ -57,6 +57,16 @@ pub enum Write {
         payment: Arc<Payment>,
         /// The version it replaces.
         expected: Option<u64>,
+    },
+    /// A transfer of a payment, new or changed. The same batch writes its payment before it. The memo of a changed one is
+    /// not written: the stored one stays whole.
+    Transfer {
+        /// The payment it is attached to.
+        payment: PaymentId,
+        /// Whose payment that is.
+        merchant: MerchantId,
+        /// The transfer.
+        credit: Box<Credit>,
     },
     /// The idempotency key of a request that is done with this batch; refused while the same key stands for another.
     Remember(Remembered),
@@ -318,21 +328,18 @@ pub enum UnmatchedReason {
     UnknownSession,
     /// The session it names is paid to another account.
     OtherAccount,
-    /// The session it names keeps as many transfers as it can.
-    SessionFull,
     /// It came out of savings or escrow, or by a recurrent transfer: that pays no session, whatever its memo.
     UnsupportedOperation,
 }
 
 impl UnmatchedReason {
     /// Every reason, in a fixed order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 6] = [
         Self::NoSession,
         Self::AmbiguousMemo,
         Self::EncryptedMemo,
         Self::UnknownSession,
         Self::OtherAccount,
-        Self::SessionFull,
         Self::UnsupportedOperation,
     ];
 
@@ -345,7 +352,6 @@ impl UnmatchedReason {
             Self::EncryptedMemo => "encrypted_memo",
             Self::UnknownSession => "unknown_session",
             Self::OtherAccount => "other_account",
-            Self::SessionFull => "session_full",
             Self::UnsupportedOperation => "unsupported_operation",
         }
     }

@@ -38,6 +38,7 @@ mod snapshot;
 mod standings;
 mod stray;
 mod tables;
+mod transfers;
 mod vault;
 mod verify;
 mod view;
@@ -66,7 +67,7 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
     merchant::{KeyDigest, Merchant},
-    payment::{Payment, Rate},
+    payment::{Credit, Payment, Rate},
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
@@ -130,6 +131,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns a payment.
     fn payment(&self, id: PaymentId) -> Read<'_, Option<Payment>>;
+
+    /// Returns a transfer of a payment, with its whole memo.
+    fn transfer(&self, payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Read<'_, Option<Credit>>;
+
+    /// Returns the transfers of a payment, newest first, before the place `before` in their order, at most `limit`, with
+    /// their whole memos.
+    fn transfers(&self, payment: PaymentId, before: Option<u64>, limit: usize) -> Read<'_, Vec<Credit>>;
 
     /// Returns the payment a checkout address names.
     fn payment_by_slug(&self, slug: SlugToken) -> Read<'_, Option<Payment>>;

@@ -18,6 +18,7 @@ use crate::{
     record::{self, AttemptKey, MerchantFacts, PaymentFacts, SUMMARY_LEN, Summary},
     search::{self, Indexed},
     stray,
+    transfers::TransferStep,
     vault::Vault,
 };
 
@@ -33,6 +34,7 @@ pub(crate) struct Prepared {
 pub(crate) enum Step {
     Merchant(MerchantStep),
     Payment(PaymentStep),
+    Transfer(Box<TransferStep>),
     Event(EventStep),
     Claim {
         claimed: Claimed,
@@ -130,15 +132,15 @@ pub(crate) struct PaymentStep {
     pub(crate) expected: Option<u64>,
     pub(crate) summary: [u8; SUMMARY_LEN],
     pub(crate) record: Vec<u8>,
-    /// What it is found by beside the words of its creation, some of it perhaps more than once.
-    pub(crate) money_words: Vec<String>,
+    /// The transactions of its refunds, by which it is found.
+    pub(crate) refund_words: Vec<String>,
     /// When it completed and its worth in US cents; none while it has not, and for invoices, which are no sales.
     pub(crate) turnover: Option<(Timestamp, u64)>,
     /// What it adds to its merchant's usage, once it has completed.
     pub(crate) sale: Option<Sale>,
     /// When it is as it is.
     pub(crate) updated_at: Timestamp,
-    /// What of the chain it keeps.
+    /// Its refunds as ledger entries.
     pub(crate) booked: Vec<booked::Line>,
     /// What the write replaces; filled in by the writer's check.
     pub(crate) before: Option<PaymentFacts>,
@@ -226,7 +228,7 @@ impl Step {
                     facts: PaymentFacts::of(&payment),
                     expected,
                     summary: record::summary_to_bytes(&Summary::of(&payment)),
-                    money_words: search::money_words_of(&payment),
+                    refund_words: search::refund_words_of(&payment),
                     turnover: payment.turnover(),
                     sale: Sale::of(&payment),
                     updated_at: payment.updated_at,
@@ -234,6 +236,9 @@ impl Step {
                     record: record::payment_to_bytes(&payment),
                     before: None,
                 })
+            }
+            Write::Transfer { payment, merchant, credit } => {
+                Self::Transfer(Box::new(TransferStep::of(payment, merchant, *credit)))
             }
             Write::Event(event) => Self::Event(EventStep {
                 id: event.id,

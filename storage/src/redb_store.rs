@@ -12,7 +12,7 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
     merchant::{KeyDigest, Merchant},
-    payment::{Payment, Rate},
+    payment::{Credit, Payment, Rate},
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
@@ -36,6 +36,7 @@ use crate::{
     snapshot::{Newest, Snapshot},
     standings, stray,
     tables::{self, Epoch, meta},
+    transfers,
     vault::Vault,
     verify::{self, Report},
     volume,
@@ -245,6 +246,14 @@ impl Store for RedbStore {
 
     fn payment(&self, id: PaymentId) -> Read<'_, Option<Payment>> {
         self.read(move |snapshot| payment(snapshot, id))
+    }
+
+    fn transfer(&self, payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Read<'_, Option<Credit>> {
+        self.read(move |snapshot| transfers::one(snapshot, payment, tx_id, op_in_tx))
+    }
+
+    fn transfers(&self, payment: PaymentId, before: Option<u64>, limit: usize) -> Read<'_, Vec<Credit>> {
+        self.read(move |snapshot| transfers::page(snapshot, payment, before, limit))
     }
 
     fn payment_by_slug(&self, slug: SlugToken) -> Read<'_, Option<Payment>> {

@@ -8,6 +8,8 @@
 //! | [`PAYMENT_COUNTS`] | merchant id, state (or [`KEYS_COUNT`]) | how many | creation, change of state, a key kept or forgotten; once per group | payments | never |
 //! | [`DEADLINES`] | deadline ms, payment id: time | - | creation, leaving `pending` | payments | when a payment leaves `pending` |
 //! | [`IN_FLIGHT`] | payment id: time | - | claim or sighting, its decision | payments | when the chain has decided |
+//! | [`TRANSFERS`] | payment id: time, transaction id, operation | record, 100 B to 2.3 kB | a sighting of a transfer that names a payment, its decision | nothing: this is the truth, but for those that a payment's record lists | never |
+//! | [`TRANSFER_ORDER`] | payment id: time, place in the order they became known | transaction id, operation | a new transfer | transfers | never |
 //! | [`MERCHANTS`] | merchant id: time | record, 300 B | registration, change | nothing: this is the truth | never |
 //! | [`API_KEYS`] | digest of the key: **random** | merchant id | registration, new key | merchants | a replaced key |
 //! | [`ACCOUNTS`] | account name | - | every write of a merchant | merchants, but for accounts they had before | never: old sessions pay there |
@@ -34,8 +36,8 @@
 //! | [`BILLING`] | month, merchant id | what completed in it and its invoice, 20 B and up | a completion, an invoice and its payment; once per group | payments, but for what was counted late | never |
 //! | [`UNSETTLED`] | month, merchant id | - | the first completion of a month, its payment | billing | when it is paid |
 //! | [`INVOICE_SESSIONS`] | payment id: time | the month and merchant it is for | an invoice | billing | never |
-//! | [`SEARCH`] | merchant id, word, payment id: transactions' ids are **random** | - | the indexer, in sorted batches; a payer and a transaction by the commit of their transfer | payments | never |
-//! | [`BOOKED`] | account, time of the block, transaction, operation, kind, payment | units, currency | a transfer or refund that is final, a stray transfer | payments and unmatched | never |
+//! | [`SEARCH`] | merchant id, word, payment id: transactions' ids are **random** | - | the indexer, in sorted batches; a payer and a transaction by the commit of their transfer | payments and transfers | never |
+//! | [`BOOKED`] | account, time of the block, transaction, operation, kind, payment | units, currency | a transfer or refund that is final, a stray transfer | payments, transfers and unmatched | never |
 //! | [`BOOKS`] | beginning of a day | what its check said | the check of a day's books | nothing: this is the truth | never: one a day |
 //! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
 //! | [`META`] | name | schema, cursor, rate, search cursor, fee tiers, notes, where the log begins | each by its own write | - | never |
@@ -50,6 +52,7 @@
 //! | read | costs |
 //! |---|---|
 //! | by id, slug, key, transaction, nonce | one or two point reads, a few microseconds |
+//! | a further transfer of a payment, whatever their number | two point reads for the rows, and the payment's record, which lists few |
 //! | a page of payments | its records, and a summary for each payment passed on the way there: a page by number passes those before it, a page by cursor none |
 //! | ... with a filter | the summaries passed until the page is full; all of the merchant's, to count them, where the filter is more than states |
 //! | ... with words | the index entries of the longest word; if they are few, their records, else the entries of the other words; the records not indexed yet |
@@ -377,6 +380,10 @@ tables! {
     DEADLINES, deadlines: (u64, u128) => ();
     /// Payments with an open claim, or with a transfer in a block that can still change.
     IN_FLIGHT, in_flight: u128 => ();
+    /// Transfers of payments.
+    TRANSFERS, transfers: (u128, &'static [u8; 20], u32) => &'static [u8];
+    /// Transfers of payments in the order they became known: the transaction and the operation.
+    TRANSFER_ORDER, transfer_order: (u128, u64) => (&'static [u8; 20], u32);
     /// Merchants.
     MERCHANTS, merchants: u128 => &'static [u8];
     /// Whose an API key is.

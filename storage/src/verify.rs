@@ -9,6 +9,7 @@ use engine::{
     billing::{Month, Sale},
     ids::{MerchantId, PaymentId},
     ledger::TxId,
+    payment::{Credit, Payment, Totals, shown_memo},
     webhook::{DeliveryState, Trigger},
 };
 use redb::{Key, ReadableDatabase, Value};
@@ -151,7 +152,7 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
     let (slugs, listed) = (snapshot.slugs(), snapshot.payments_by_merchant());
     let (deadlines, in_flight) = (snapshot.deadlines(), snapshot.in_flight());
     let (merchants, claims) = (snapshot.merchants(), snapshot.claims());
-    let (mut rows, mut pending, mut undecided) = (0, 0, 0);
+    let (mut rows, mut pending, mut undecided, mut transfer_rows) = (0, 0, 0, 0);
     for entry in snapshot.payments().iter()? {
         let (key, bytes) = entry?;
         let (bits, id) = (key.value(), PaymentId::from_bits(key.value()));
@@ -185,6 +186,7 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
         if let Some(claim) = &payment.claim {
             report.hold(claims.get_sound(&claim.tx_id.0)?.is_some(), "claims", id, "its claim is not claimed");
         }
+        transfer_rows += transfers(snapshot, report, &payment)?;
         if let Some(contradiction) = report.books.enter(&payment) {
             report.find("books", id, contradiction);
         }
@@ -192,7 +194,38 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
     same_length(report, "slugs", &slugs, rows)?;
     same_length(report, "payments_by_merchant", &listed, rows)?;
     same_length(report, "deadlines", &deadlines, pending)?;
-    same_length(report, "in_flight", &in_flight, undecided)
+    same_length(report, "in_flight", &in_flight, undecided)?;
+    same_length(report, "transfers", &snapshot.transfers(), transfer_rows)?;
+    same_length(report, "transfer_order", &snapshot.transfer_order(), transfer_rows)
+}
+
+/// Holds the transfers of a payment against what its record lists and sums up; returns how many rows there are.
+fn transfers(snapshot: &Snapshot, report: &mut Report, payment: &Payment) -> Result<u64, Fault> {
+    let order = snapshot.transfer_order();
+    let (bits, id) = (payment.id.bits(), payment.id);
+    let (mut totals, mut rows, mut listed) = (Totals::default(), 0, 0);
+    for entry in snapshot.transfers().range((bits, &[0; 20], 0)..=(bits, &[u8::MAX; 20], u32::MAX))? {
+        let (key, bytes) = entry?;
+        rows += 1;
+        let name = format!("{} of {id}", TxId(*key.value().1));
+        let Some(credit) = report.read("transfers", &name, record::transfer_from_bytes(key.value(), bytes.value()))
+        else {
+            continue;
+        };
+        totals.add(&credit);
+        let is_in_order = order
+            .get_sound((bits, credit.seq))?
+            .is_some_and(|found| found.value() == (&credit.tx_id.0, credit.op_in_tx));
+        report.hold(is_in_order, "transfer_order", &name, "the list of transfers does not lead to it");
+        if let Some(shown) = payment.listed(credit.tx_id, credit.op_in_tx) {
+            listed += 1;
+            let memo = shown_memo(credit.memo.clone());
+            report.hold(*shown == Credit { memo, ..credit }, "transfers", &name, "its payment's record differs");
+        }
+    }
+    report.hold(listed == payment.transfers.len(), "transfers", id, "one that the record lists is not there");
+    report.hold(totals == payment.totals(), "transfers", id, "they do not add up to what the record says");
+    Ok(rows)
 }
 
 /// Holds what was counted for billing against the payments that completed: each counts once, in whatever month.

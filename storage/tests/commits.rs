@@ -153,6 +153,7 @@ async fn a_payment_is_in_flight_while_a_transfer_of_it_can_still_change() {
     let opened = payment(1, 5);
     store.commit(create(&opened)).await.unwrap();
     let transfer = |finality| Credit {
+        seq: 1,
         tx_id: TxId([7; 20]),
         op_in_tx: 0,
         block: None,

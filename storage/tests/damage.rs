@@ -64,7 +64,8 @@ async fn fill(data: &Path) {
         let batch = replace(&completed(&payment(1, number)), 1).and(Write::Event(event(1, number)));
         commit(batch.and(Write::Event(event(2, number + 10)))).await;
     }
-    commit(replace(&Payment { version: 2, is_reversed: true, ..payment(1, 3) }, 1)).await;
+    let paid = Payment { version: 2, is_reversed: true, transfers: vec![fee_credit()], ..payment(1, 3) };
+    commit(replace_with_rows(&paid, 1)).await;
     let in_flight = engine::payment::Claim {
         tx_id: tx_id(4),
         nonce: "n4".to_owned(),
@@ -170,6 +171,8 @@ async fn read_all(store: &RedbStore, table: &str) -> bool {
         see(met(table, store.standing(merchant_id(number)).await));
         see(met(table, store.remembered(one, [number; 32]).await));
     }
+    see(met(table, store.transfer(payment_id(3), fee_credit().tx_id, fee_credit().op_in_tx).await));
+    store.transfers(payment_id(3), None, 10).await.unwrap();
     for number in [4, 9] {
         see(met(table, store.claim(tx_id(number)).await));
         see(met(table, store.claim_by_nonce(format!("n{number}")).await));
@@ -238,8 +241,9 @@ async fn write_all(store: &RedbStore, table: &str) {
 }
 
 /// Rows of which a single read is refused; of the others the reader makes do without.
-const REFUSED: [&str; 12] = [
+const REFUSED: [&str; 13] = [
     "payments",
+    "transfers",
     "slugs",
     "merchants",
     "api_keys",

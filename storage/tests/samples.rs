@@ -82,6 +82,7 @@ pub(crate) fn payment(owner: u8, number: u64) -> Payment {
 /// The fee of a payment at `fee.taker`.
 pub(crate) fn fee_credit() -> Credit {
     Credit {
+        seq: 1,
         tx_id: tx_id(8),
         op_in_tx: 1,
         block: None,
@@ -98,6 +99,15 @@ pub(crate) fn fee_credit() -> Credit {
 
 pub(crate) fn create(payment: &Payment) -> Batch {
     Batch::of(Write::Payment { payment: Arc::new(payment.clone()), expected: None })
+}
+
+/// Replaces a payment and writes its transfers, as they are listed.
+pub(crate) fn replace_with_rows(payment: &Payment, expected: u64) -> Batch {
+    let row = |credit: &Credit| {
+        let (payment, merchant, credit) = (payment.id, payment.merchant, Box::new(credit.clone()));
+        Write::Transfer { payment, merchant, credit }
+    };
+    payment.transfers.iter().map(row).fold(replace(payment, expected), Batch::and)
 }
 
 pub(crate) fn replace(payment: &Payment, expected: u64) -> Batch {

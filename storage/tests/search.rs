@@ -26,6 +26,7 @@ async fn found(store: &RedbStore, query: &str) -> Vec<u64> {
 /// Returns the payment once somebody has sent it money.
 fn credited(payment: &Payment, payer: &str, tx: u8) -> Payment {
     let credit = Credit {
+        seq: 1,
         tx_id: TxId([tx; 20]),
         op_in_tx: 0,
         block: None,
@@ -132,7 +133,7 @@ async fn payers_and_transactions_are_found_whenever_their_money_came() {
             store.index_search(later(), 9).await.unwrap();
         }
         let paid = credited(&opened, payer, tx);
-        store.commit(replace(&paid, opened.version)).await.unwrap();
+        store.commit(replace_with_rows(&paid, opened.version)).await.unwrap();
     };
     pay(1, "alice.shop", 0xa1).await;
     pay(2, "bob", 0xb2).await;

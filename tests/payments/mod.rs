@@ -1,5 +1,6 @@
 //! Payments from creation to their end, over a gateway that all of these journeys share.
 
+mod flooded;
 mod lists;
 mod paying;
 
@@ -22,7 +23,7 @@ crate::tests!(
 
 /// Every test of this room.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [tests(), paying::tests(), lists::tests()].into_iter().flatten().collect()
+    [tests(), paying::tests(), flooded::tests(), lists::tests()].into_iter().flatten().collect()
 }
 
 fn a_payment_is_created_paid_completed_and_announced() {

@@ -37,6 +37,7 @@ fn addresses(payment: &str, slug: &str, merchant: &str) -> Vec<(String, Vec<&'st
         (public("/payments/fee-rate"), vec!["GET"]),
         (public(&format!("/payments/{payment}")), vec!["GET"]),
         (public(&format!("/payments/{payment}/status")), vec!["GET"]),
+        (public(&format!("/payments/{payment}/transfers")), vec!["GET"]),
         (public(&format!("/payments/{payment}/cancel")), vec!["POST"]),
         (public("/events"), vec!["GET"]),
         (public(&format!("/payments/{payment}/resolve")), vec!["POST"]),

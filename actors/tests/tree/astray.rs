@@ -122,7 +122,8 @@ async fn a_refund_is_found_on_the_chain_by_its_memo_and_only_from_the_account_th
     world.until_state(payment.id, State::Completed).await;
     let stored = async || world.gateway().any_payment(payment.id).await.unwrap();
     world.until("both are seen", async || stored().await.transfers.len() == 2).await;
-    let plan = stored().await.refund_plan(None, None).unwrap();
+    let late = stored().await;
+    let plan = late.refund_plan(&late.owed(), None, None).unwrap();
     assert_eq!((plan.to.as_str(), plan.money.units), ("alice", 1_000));
     let decision = Resolution {
         kind: ResolutionKind::Refunded,

@@ -442,6 +442,8 @@ async fn a_failed_write_ends_the_engine() {
             merchants(query: MerchantQuery) -> Page<ListedMerchant>;
             watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
             payment(id: PaymentId) -> Option<Payment>;
+            transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;
+            transfers(payment: PaymentId, before: Option<u64>, limit: usize) -> Vec<Credit>;
             payment_by_slug(slug: SlugToken) -> Option<Payment>;
             payments(query: PaymentQuery) -> Page<Payment>;
             volume(query: VolumeQuery) -> Volume;

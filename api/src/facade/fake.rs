@@ -206,6 +206,15 @@ impl payments_server::Payments for Fake {
         Ok(Response::new(answer))
     }
 
+    async fn list_transfers(
+        &self,
+        request: Request<v1::ListTransfersRequest>,
+    ) -> Result<Response<v1::ListTransfersResponse>, Status> {
+        self.keyed(&request)?;
+        let transfers = self.known(&request.get_ref().payment_id)?.transfers;
+        Ok(Response::new(v1::ListTransfersResponse { transfers, next_cursor: None }))
+    }
+
     async fn get_volume(&self, request: Request<v1::GetVolumeRequest>) -> Result<Response<v1::Volume>, Status> {
         self.keyed(&request)?;
         Ok(Response::new(v1::Volume::default()))

@@ -148,6 +148,7 @@ impl Facade {
             ["api", "public", "payments", "volume"] => on!(call, GET => payments::volume(self, call)),
             ["api", "public", "payments", id] => on!(call, GET => payments::get(self, call, id)),
             ["api", "public", "payments", id, "status"] => on!(call, GET => payments::status(self, call, id)),
+            ["api", "public", "payments", id, "transfers"] => on!(call, GET => payments::transfers(self, call, id)),
             ["api", "public", "payments", id, "cancel"] => on!(call, POST => payments::cancel(self, call, id)),
             ["api", "public", "payments", id, "resolve"] => on!(call, POST => astray::resolve(self, call, id)),
             ["api", "public", "payments", id, "refund"] => on!(call, GET => astray::refund(self, call, id)),

@@ -280,6 +280,7 @@ pub(super) struct Payment<'a> {
     amount_refunded: Text<u64>,
     exceptions: Vec<&'static str>,
     transfers: Vec<Transfer<'a>>,
+    transfer_count: u64,
     refunds: Vec<Refund<'a>>,
     resolution: Option<Resolution<'a>>,
     needs_attention: bool,
@@ -345,6 +346,7 @@ impl<'a> Payment<'a> {
             amount_refunded: Text(payment.amount_refunded_units),
             exceptions: payment.exceptions.iter().map(|wire| exception_word(*wire)).collect(),
             transfers: payment.transfers.iter().map(Transfer::of).collect(),
+            transfer_count: payment.transfer_count,
             refunds: payment.refunds.iter().map(Refund::of).collect(),
             resolution: payment.resolution.as_ref().map(Resolution::of),
             needs_attention: payment.needs_attention,
@@ -404,7 +406,7 @@ pub(super) fn exception_words(wire: &[i32]) -> Vec<&'static str> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Transfer<'a> {
+pub(super) struct Transfer<'a> {
     tx_id: &'a str,
     op_index: u32,
     block_num: Option<u32>,
@@ -420,7 +422,7 @@ struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    fn of(transfer: &'a v1::Transfer) -> Self {
+    pub(super) fn of(transfer: &'a v1::Transfer) -> Self {
         Self {
             tx_id: &transfer.tx_id,
             op_index: transfer.op_index,

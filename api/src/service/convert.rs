@@ -168,7 +168,7 @@ pub(super) fn money(money: Money) -> v1::Money {
     v1::Money { units: money.units, currency: currency(money.currency).into() }
 }
 
-fn transfer(credit: Credit) -> v1::Transfer {
+pub(super) fn transfer(credit: Credit) -> v1::Transfer {
     let finality = match credit.finality {
         Finality::Orphaned => v1::Finality::Orphaned,
         Finality::Reversible => v1::Finality::Reversible,
@@ -319,6 +319,7 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         cancellation: payment.cancellation.map(cancellation),
         wallet_opened_at_ms: payment.wallet_opened_at.map(millis),
         detected: payment.state == State::Pending && payment.seen_units() >= payment.amount.units,
+        transfer_count: payment.transfer_count(),
         description: payment.description,
         metadata: metadata(payment.metadata),
         redirect_url: payment.redirect_url,

@@ -188,6 +188,24 @@ impl Payments for Service {
         Ok(Response::new(v1::ListPaymentsResponse { payments, page, limit, total: found.total, next_cursor }))
     }
 
+    async fn list_transfers(
+        &self,
+        request: Request<v1::ListTransfersRequest>,
+    ) -> Result<Response<v1::ListTransfersResponse>, Status> {
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
+        let asked = request.into_inner();
+        let id = convert::payment_id(&asked.payment_id)?;
+        let limit = page_of(1, asked.limit)?.1 as usize;
+        let before = asked.cursor.map(|cursor| place_of(&cursor)).transpose()?;
+        // One more than the page tells whether there is another.
+        let mut found = self.gateway.transfers(merchant.id, id, before, limit + 1).await.map_err(error)?;
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let next_cursor = found.last().filter(|_| has_more).map(|last| last.seq.to_string());
+        let transfers = found.into_iter().map(convert::transfer).collect();
+        Ok(Response::new(v1::ListTransfersResponse { transfers, next_cursor }))
+    }
+
     async fn get_volume(&self, request: Request<v1::GetVolumeRequest>) -> Result<Response<v1::Volume>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let days = match request.get_ref().days {
@@ -249,6 +267,12 @@ pub(super) fn page_of(page: u32, limit: u32) -> Result<(u32, u32), ApiError> {
         return Err(ApiError::field("limit", format!("must be a whole number from 1 to {MAX_LIMIT}")));
     }
     Ok((page.max(1), limit))
+}
+
+/// Reads the cursor of a list of transfers: the place of its last.
+fn place_of(cursor: &str) -> Result<u64, ApiError> {
+    let place = cursor.parse::<u64>().ok().filter(|place| place.to_string() == cursor);
+    place.ok_or_else(|| ApiError::field("cursor", "must be the nextCursor of an answer"))
 }
 
 pub(super) fn ids_of(texts: &[String]) -> Result<Vec<PaymentId>, ApiError> {

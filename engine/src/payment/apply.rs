@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     Attachment, Canceller, Claim, ClaimFinality, Credit, CreditBlock, Disposition, FeeMode, Finality, Payment,
-    Resolution, Route, State,
+    Resolution, Route, State, astray::MAX_REFUNDS,
 };
 use crate::{
     ids::{EventId, PaymentId},
@@ -18,9 +18,6 @@ use crate::{
     time::Timestamp,
     x402::Reason,
 };
-
-/// Transfers one session keeps. Dust beyond this goes to the merchant's unmatched transfers instead.
-const MAX_TRANSFERS: usize = 500;
 
 /// An order to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,8 +174,8 @@ pub enum Rejection {
         /// The session.
         id: PaymentId,
     },
-    /// The session keeps as many transfers as it can.
-    #[error("payment {id} keeps {MAX_TRANSFERS} transfers already")]
+    /// The session keeps as many refunds as it can.
+    #[error("payment {id} keeps {MAX_REFUNDS} refunds already")]
     Full {
         /// The session.
         id: PaymentId,
@@ -218,14 +215,25 @@ pub struct Transition {
     pub event: Option<Event>,
     /// What to do after the commit, in order.
     pub effects: Vec<Effect>,
+    /// Transfers of the session that are new or changed: rows to store with the snapshot. The memo of a changed one may
+    /// be cut.
+    pub rows: Vec<Credit>,
 }
 
 impl Payment {
-    /// Applies a command at `now` (the later of the wall clock and the head block's time).
+    /// Applies a command at `now` (the later of the wall clock and the head block's time). The snapshot must list the
+    /// transfers that [`Payment::rows_wanted`] names, if the session has them.
     ///
     /// # Errors
     /// A [`Rejection`] where the command changes nothing.
     pub fn apply(&self, command: &Command, now: Timestamp) -> Result<Transition, Rejection> {
+        let mut step = self.step(command, now)?;
+        step.rows = self.changed_rows(&step.payment);
+        step.payment.list_few();
+        Ok(step)
+    }
+
+    fn step(&self, command: &Command, now: Timestamp) -> Result<Transition, Rejection> {
         match command {
             Command::Cancel { by, block_interval } => self.cancel(*by, *block_interval, now),
             Command::ReportWallet => self.report_wallet(now),
@@ -287,7 +295,6 @@ impl Payment {
             Some(known) if known.finality == finality && known.block.is_none() && self.state.is_terminal() => {
                 Some(Rejection::Unchanged { id: self.id })
             }
-            None if self.transfers.len() >= MAX_TRANSFERS => Some(Rejection::Full { id: self.id }),
             _ => None,
         };
         if let Some(refusal) = refusal {
@@ -310,6 +317,7 @@ impl Payment {
                     next.resolution = None;
                 }
                 next.transfers.push(Credit {
+                    seq: self.transfer_count() + 1,
                     tx_id: transfer.tx_id,
                     op_in_tx: transfer.place.op_in_tx,
                     block: Some(block),
@@ -417,7 +425,7 @@ impl Payment {
         }
         let effects = vec![Effect::Broadcast(claim.tx_id)];
         let next = Self { claim: Some(Arc::clone(claim)), ..self.next(now) };
-        Ok(Transition { payment: next, event: None, effects })
+        Ok(Transition { effects, ..next.still() })
     }
 
     fn settle(
@@ -441,7 +449,9 @@ impl Payment {
             let to_payee = transfer.to == self.pay_to;
             let counted = if to_payee { Disposition::Counted } else { Disposition::Fee };
             let surplus = self.state == State::Completed && to_payee;
+            let seq = next.transfer_count() + 1;
             next.transfers.push(Credit {
+                seq,
                 tx_id,
                 op_in_tx: transfer.op_in_tx,
                 block,
@@ -555,7 +565,7 @@ impl Payment {
 
     /// Ends a step that reaches no new state.
     pub(super) fn still(self) -> Transition {
-        Transition { payment: self, event: None, effects: Vec::new() }
+        Transition { payment: self, event: None, effects: Vec::new(), rows: Vec::new() }
     }
 
     /// Ends a step that reaches a new state: one event, announced once the snapshot is durable.
@@ -571,7 +581,7 @@ impl Payment {
             sequence: self.sequence,
             at: now,
         };
-        Transition { payment: self, event: Some(event), effects: vec![Effect::Notify(event.id)] }
+        Transition { payment: self, event: Some(event), effects: vec![Effect::Notify(event.id)], rows: Vec::new() }
     }
 }
 

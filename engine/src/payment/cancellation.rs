@@ -178,10 +178,7 @@ impl Payment {
 
     /// Returns the money for the merchant that counts and is final, smallest units.
     fn counted_finally(&self) -> u64 {
-        let counts = self
-            .transfers
-            .iter()
-            .filter(|credit| credit.disposition == Disposition::Counted && credit.finality == Finality::Irreversible);
-        counts.fold(0, |sum, credit| sum.saturating_add(credit.money.units))
+        let counted = self.totals().with(Disposition::Counted).irreversible_units;
+        u64::try_from(counted).unwrap_or(u64::MAX)
     }
 }

@@ -3,6 +3,7 @@
 mod apply;
 mod astray;
 mod cancellation;
+mod totals;
 mod view;
 
 #[cfg(test)]
@@ -11,8 +12,9 @@ mod table_tests;
 use std::{sync::Arc, time::Duration};
 
 pub use apply::{Command, Effect, Event, Rejection, Transition};
-pub use astray::{Attachment, NOTE_MAX_CHARS, Owed, Refund, RefundPlan, Resolution, ResolutionKind};
+pub use astray::{Attachment, NOTE_MAX_CHARS, Owed, Owing, Refund, RefundPlan, Resolution, ResolutionKind};
 pub use cancellation::{Cancellation, Canceller};
+pub use totals::{DispositionTotals, LISTED_TRANSFERS_MAX, SHOWN_MEMO_MAX_CHARS, Totals, shown_memo};
 pub use view::Exception;
 
 use crate::{
@@ -121,8 +123,11 @@ pub struct Payment {
     pub completed_at: Option<Timestamp>,
     /// Whether it is real money: false on a development ledger.
     pub livemode: bool,
-    /// Every transfer that named it, in the order we learnt of them.
+    /// The transfers it lists, in the order we learnt of them: those of a claim, those that completed it and the newest
+    /// others, at most [`LISTED_TRANSFERS_MAX`] together. Their memos are cut to what is shown.
     pub transfers: Vec<Credit>,
+    /// What the transfers come to that it has and does not list; none where it lists all.
+    pub unlisted: Option<Box<Totals>>,
     /// The signed transaction it has been claimed for, until the chain has decided its fate for good.
     pub claim: Option<Arc<Claim>>,
     /// The transaction that completed it.
@@ -207,6 +212,20 @@ pub enum Disposition {
     Fee,
 }
 
+impl Disposition {
+    /// Every disposition, in the order of their totals.
+    pub const ALL: [Self; 8] = [
+        Self::Counted,
+        Self::Surplus,
+        Self::Late,
+        Self::AfterCancel,
+        Self::AfterFailure,
+        Self::WrongCurrency,
+        Self::SelfTransfer,
+        Self::Fee,
+    ];
+}
+
 /// How a transfer came to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
@@ -221,6 +240,8 @@ pub enum Route {
 /// A transfer attached to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credit {
+    /// Its place in the order we learnt of the payment's transfers, from 1.
+    pub seq: u64,
     /// The transaction that holds it.
     pub tx_id: TxId,
     /// The operation's index in its transaction.
@@ -440,6 +461,7 @@ impl Payment {
             completed_at: None,
             livemode: terms.livemode,
             transfers: Vec::new(),
+            unlisted: None,
             claim: None,
             paid_by: None,
             cancellation: None,

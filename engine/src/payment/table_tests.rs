@@ -1,6 +1,6 @@
 //! The tables of the interface as tests: every row, by its own words.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::*;
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
 mod astray;
 mod cancelling;
 mod cases;
+mod many;
 
 const OPENED: u64 = 1_000_000;
 const EXPIRES: u64 = OPENED + 1_800;
@@ -113,20 +114,21 @@ fn block_at(seconds: u64) -> Option<CreditBlock> {
     Some(CreditBlock { place: transfer(0, 1, seconds).place, time: at(seconds) })
 }
 
-/// A session under test, with what the steps so far gave.
+/// A session under test, with what the steps so far gave, and the rows of its transfers as a store would keep them.
 struct Case {
     payment: Payment,
     events: Vec<Event>,
+    rows: BTreeMap<(TxId, u32), Credit>,
 }
 
 impl Case {
     fn of(payment: Payment) -> Self {
-        Self { payment, events: Vec::new() }
+        Self { payment, events: Vec::new(), rows: BTreeMap::new() }
     }
 
     /// Applies a command that must change something.
     fn then(mut self, command: Command, seconds: u64) -> Self {
-        let step = self.payment.apply(&command, at(seconds)).unwrap();
+        let step = self.loaded(&command).apply(&command, at(seconds)).unwrap();
         assert_eq!(step.payment.version, self.payment.version + 1);
         assert_eq!(
             step.event.is_some(),
@@ -135,12 +137,42 @@ impl Case {
         );
         self.events.extend(step.event);
         self.payment = step.payment;
+        for row in step.rows {
+            let memo =
+                self.rows.get(&(row.tx_id, row.op_in_tx)).map_or_else(|| row.memo.clone(), |row| row.memo.clone());
+            self.rows.insert((row.tx_id, row.op_in_tx), Credit { memo, ..row });
+        }
+        self.holds_its_rows()
+    }
+
+    /// Returns the session with the rows that a command concerns, as a store gives them.
+    fn loaded(&self, command: &Command) -> Payment {
+        let mut payment = self.payment.clone();
+        for key in payment.rows_wanted(command) {
+            if let Some(row) = self.rows.get(&key) {
+                payment.load(row.clone());
+            }
+        }
+        payment
+    }
+
+    /// Asserts that the snapshot lists few transfers, in order and as their rows are, and sums up all.
+    fn holds_its_rows(self) -> Self {
+        let payment = &self.payment;
+        assert!(payment.transfers.len() <= LISTED_TRANSFERS_MAX);
+        assert!(payment.transfers.is_sorted_by_key(|credit| credit.seq));
+        for credit in &payment.transfers {
+            let row = self.rows[&(credit.tx_id, credit.op_in_tx)].clone();
+            assert_eq!(*credit, Credit { memo: shown_memo(row.memo.clone()), ..row });
+        }
+        assert_eq!(payment.totals(), Totals::of(self.rows.values()));
+        assert_eq!(payment.transfer_count(), self.rows.len() as u64);
         self
     }
 
     /// Applies a command that must be refused.
     fn refused(self, command: Command, seconds: u64, why: Rejection) -> Self {
-        assert_eq!(self.payment.apply(&command, at(seconds)), Err(why));
+        assert_eq!(self.loaded(&command).apply(&command, at(seconds)), Err(why));
         self
     }
 

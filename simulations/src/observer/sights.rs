@@ -39,9 +39,18 @@ pub struct PaymentWrite<'a> {
     pub event: Option<&'a EventRecord>,
     /// The claim of the same batch.
     pub claim: Option<&'a Claimed>,
+    /// All transfers of the payment, those of the same batch included, as the store keeps them.
+    pub rows: &'a Rows,
+    /// The transfers of the same batch.
+    pub written: &'a [Credit],
+    /// What they were before; new ones are left out.
+    pub replaced: &'a [Credit],
     /// Everything else.
     pub observer: &'a Observer,
 }
+
+/// The transfers of a payment, by transaction and operation.
+pub type Rows = BTreeMap<(TxId, u32), Credit>;
 
 /// The cursor being moved.
 pub struct CursorWrite<'a> {

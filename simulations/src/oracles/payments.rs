@@ -40,7 +40,7 @@ pub(super) fn terms_never_change(write: &PaymentWrite<'_>) -> Verdict {
 pub(super) fn cancel_request_is_clean(write: &PaymentWrite<'_>) -> Verdict {
     let Some(before) = write.before.filter(|before| before.cancellation.is_none()) else { return Ok(()) };
     let Some(request) = &write.after.cancellation else { return Ok(()) };
-    let seen = before.transfers.iter().any(|credit| {
+    let seen = write.rows.values().any(|credit| {
         matches!(credit.disposition, Disposition::Counted | Disposition::Fee) && credit.finality != Finality::Orphaned
     });
     hold(!seen, || "its cancellation was taken though money for it was seen".to_owned())?;
@@ -83,7 +83,7 @@ pub(super) fn nothing_is_claimed_while_cancelling(write: &PaymentWrite<'_>) -> V
 
 pub(super) fn transfer_credits_one_session(write: &PaymentWrite<'_>) -> Verdict {
     let mut keys: Vec<_> = write.after.transfers.iter().map(|credit| (credit.tx_id, credit.op_in_tx)).collect();
-    for credit in write.after.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible) {
+    for credit in write.written.iter().filter(|credit| credit.finality == Finality::Irreversible) {
         let other = write.observer.credited.get(&(credit.tx_id, credit.op_in_tx)).filter(|id| **id != write.after.id);
         hold(other.is_none(), || format!("{} is credited to another session, too", credit.tx_id))?;
     }
@@ -93,10 +93,7 @@ pub(super) fn transfer_credits_one_session(write: &PaymentWrite<'_>) -> Verdict 
 }
 
 pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
-    for credit in write.after.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible) {
-        if write.before.is_some_and(|before| before.transfers.contains(credit)) {
-            continue;
-        }
+    for credit in write.written.iter().filter(|credit| credit.finality == Finality::Irreversible) {
         let Some(real) = write.observer.truth.get(&(credit.tx_id, credit.op_in_tx)) else {
             return Err(format!(
                 "{} from {} over {} is on no irreversible block",
@@ -116,17 +113,31 @@ pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
 }
 
 pub(super) fn final_credit_never_changes(write: &PaymentWrite<'_>) -> Verdict {
-    let Some(before) = write.before else { return Ok(()) };
-    let mut finals = before.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible);
+    let mut finals = write.replaced.iter().filter(|credit| credit.finality == Finality::Irreversible);
     // What is final stays as it is, but for what it does for a session whose request to cancel is decided by this write.
-    let is_decided = before.undecided_cancellation().is_some() && write.after.undecided_cancellation().is_none();
-    let is_kept = |credit: &&Credit| {
-        write.after.transfers.iter().any(|after| {
-            after == *credit || (is_decided && Credit { disposition: credit.disposition, ..after.clone() } == **credit)
+    let is_decided = write.before.is_some_and(|before| before.undecided_cancellation().is_some())
+        && write.after.undecided_cancellation().is_none();
+    let is_kept = |credit: &&&Credit| {
+        write.written.iter().any(|after| {
+            after == **credit
+                || (is_decided && Credit { disposition: credit.disposition, ..after.clone() } == ***credit)
         })
     };
-    let lost = finals.find(|credit| !is_kept(credit));
+    let lost = finals.find(|credit| !is_kept(&credit));
     hold(lost.is_none(), || format!("the final credit {} changed", lost.map_or(TxId::default(), |credit| credit.tx_id)))
+}
+
+pub(super) fn snapshot_tells_its_rows(write: &PaymentWrite<'_>) -> Verdict {
+    let (payment, rows) = (write.after, write.rows);
+    hold(payment.transfers.len() <= LISTED_TRANSFERS_MAX, || format!("it lists {}", payment.transfers.len()))?;
+    let differs = payment.transfers.iter().find(|listed| {
+        let row = rows.get(&(listed.tx_id, listed.op_in_tx));
+        row.is_none_or(|row| **listed != Credit { memo: shown_memo(row.memo.clone()), ..row.clone() })
+    });
+    hold(differs.is_none(), || format!("it lists {:?}, which its row is not", differs.map(|listed| listed.tx_id)))?;
+    hold(payment.totals() == Totals::of(rows.values()), || {
+        format!("its sums are not those of its {} transfers: it has {:?}", rows.len(), payment.unlisted)
+    })
 }
 
 pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
@@ -140,9 +151,9 @@ pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
     let is_claimed =
         |tx_id| write.observer.claims.get(&tx_id).is_some_and(|c| c.purpose == Purpose::Session(payment.id));
     let in_time = |credit: &&Credit| credit.block.is_some_and(|b| b.time <= deadline) || is_claimed(credit.tx_id);
-    let on_chain: u64 = payment
-        .transfers
-        .iter()
+    let on_chain: u64 = write
+        .rows
+        .values()
         .filter(|credit| counts(credit, payment))
         .filter(in_time)
         .filter(|credit| write.observer.truth.contains_key(&(credit.tx_id, credit.op_in_tx)))
@@ -271,8 +282,7 @@ pub(super) fn paid_until(payment: &Payment, observer: &Observer, last: Timestamp
 
 pub(super) fn no_state_from_the_future(write: &PaymentWrite<'_>) -> Verdict {
     let included = &write.observer.ever_included;
-    let unknown =
-        write.after.transfers.iter().find(|credit| credit.block.is_some() && !included.contains(&credit.tx_id));
+    let unknown = write.written.iter().find(|credit| credit.block.is_some() && !included.contains(&credit.tx_id));
     hold(unknown.is_none(), || {
         format!("{} was never in a block", unknown.map_or(TxId::default(), |credit| credit.tx_id))
     })

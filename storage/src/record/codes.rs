@@ -64,8 +64,7 @@ codes! {
         EncryptedMemo = 3,
         UnknownSession = 4,
         OtherAccount = 5,
-        SessionFull = 6,
-        UnsupportedOperation = 7,
+        UnsupportedOperation = 6,
     }
 }
 
@@ -78,7 +77,7 @@ mod tests {
         assert_eq!(State::ALL.map(Code::number), [1, 2, 3, 4, 5, 6]);
         assert_eq!(Currency::ALL.map(Code::number), [1, 2]);
         assert_eq!(ResolutionKind::ALL.map(Code::number), [1, 2, 3]);
-        assert_eq!(UnmatchedReason::ALL.map(Code::number), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(UnmatchedReason::ALL.map(Code::number), [1, 2, 3, 4, 5, 6]);
         for state in State::ALL {
             assert_eq!(State::from_number(state.number()), Some(state));
         }

@@ -13,7 +13,7 @@ use engine::{
     money::{Currency, HivePrice, Money},
     payment::{
         Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition, FeeMode,
-        Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State,
+        Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State, Totals,
     },
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryState, DisableReason, Endpoint, Logged, Outcome, Secret, Secrets, Trigger},
@@ -83,6 +83,7 @@ fn bare_payment() -> Payment {
         resolution: None,
         refunds: Vec::new(),
         is_invoice: false,
+        unlisted: None,
     }
 }
 
@@ -113,6 +114,7 @@ fn full_payment() -> Payment {
         completed_at: Some(at(5_000)),
         livemode: false,
         transfers: vec![Credit {
+            seq: 1,
             tx_id: TxId([0xaa; 20]),
             op_in_tx: 1,
             block: Some(CreditBlock {
@@ -181,8 +183,8 @@ fn a_payment_with_everything_has_these_bytes() {
         "010a1209020000000000000011030000000000000010ac02180320022803321209040000000000000011050000000000 \
         000038e80740014a15080f1204666565731819220908820210e8071884075209626c75652e6d7567735a034d75676206 \
         0a01611a0178620a0a016210011a01791a0062050a016310016a0968747470733a2f2f72720078e807800188278801a8 \
-        f66d9001e0d40398018827aa014e0a14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa10011a0c0880c2d72f100218 \
-        0120a01f2205616c6963652a09626c75652e6d75677330e80738014207706f732de280a64803500158026001b201430a \
+        f66d9001e0d40398018827aa01500a14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa10011a0c0880c2d72f100218 \
+        0120a01f2205616c6963652a09626c75652e6d75677330e80738014207706f732de280a648035001580260016801b201430a \
         14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa12016e1a05616c696365221508011209626c75652e6d75677318e8 \
         0720012a016d2a027b7d30a84638b8174002ba0114aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac2010c080210b8 \
         1718d08c01208827c80101d20129080212056b65795f3118d8362205736f7272792a14bbbbbbbbbbbbbbbbbbbbbbbbbb \
@@ -193,9 +195,42 @@ fn a_payment_with_everything_has_these_bytes() {
 }
 
 #[test]
+fn a_transfer_has_these_bytes() {
+    let credit = full_payment().transfers.remove(0);
+    let (tx_id, op_in_tx) = (credit.tx_id, credit.op_in_tx);
+    pinned(
+        credit.clone(),
+        &transfer_to_bytes(&credit),
+        "011a0c0880c2d72f1002180120a01f2205616c6963652a09626c75652e6d75677330e80738014207706f732de280a648 \
+        03500158026001 6801",
+        |bytes| transfer_from_bytes(transfer_key(PaymentId::from_bits(1), &tx_id, op_in_tx), bytes),
+    );
+}
+
+#[test]
+fn the_totals_of_transfers_that_are_not_listed_come_back() {
+    let payment = many_transfers();
+    assert_eq!(payment_from_bytes(payment.id, &payment_to_bytes(&payment)), Ok(payment));
+}
+
+/// A payment that lists a transfer, and has others of every disposition and finality.
+fn many_transfers() -> Payment {
+    let listed = full_payment().transfers.remove(0);
+    let finalities = [Finality::Orphaned, Finality::Reversible, Finality::Irreversible];
+    let others = Disposition::ALL.into_iter().flat_map(|disposition| {
+        let money = Money::new(u64::MAX - 1, Currency::Hbd);
+        let listed = &listed;
+        finalities.into_iter().map(move |finality| Credit { disposition, finality, money, ..listed.clone() })
+    });
+    let unlisted = Totals::of(&others.collect::<Vec<_>>());
+    Payment { unlisted: Some(Box::new(unlisted)), is_invoice: false, ..full_payment() }
+}
+
+#[test]
 fn the_facts_of_a_stored_payment_are_those_of_the_payment() {
     let claimed = Payment { state: State::Pending, ..full_payment() };
-    for payment in [bare_payment(), full_payment(), claimed] {
+    let unclaimed = Payment { claim: None, ..many_transfers() };
+    for payment in [bare_payment(), full_payment(), claimed, many_transfers(), unclaimed] {
         assert_eq!(payment_facts(&payment_to_bytes(&payment)), Ok(PaymentFacts::of(&payment)));
     }
 }

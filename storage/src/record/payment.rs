@@ -5,16 +5,20 @@ use std::{sync::Arc, time::Duration};
 use engine::{
     fields::MetadataValue,
     ids::{MerchantId, PaymentId, SlugToken},
-    ledger::{Place, TxId},
+    ledger::TxId,
     money::{HivePrice, Money},
     payment::{
-        Cancellation, Claim, ClaimedTransfer, Credit, CreditBlock, FeeMode, Payment, Quote, Rate, Refund, Resolution,
+        Cancellation, Claim, ClaimedTransfer, Credit, FeeMode, Payment, Quote, Rate, Refund, Resolution, Totals,
     },
     time::Timestamp,
 };
 use prost::Message;
 
-use super::{Bits, Code, Damage, account, array, code, code_of, id, millis, optional_code, seal, time, unseal};
+use super::{
+    Bits, Code, Damage, account, array, code, code_of, id, millis, optional_code, seal, time,
+    transfer::{CreditRecord, TotalsRecord},
+    unseal,
+};
 
 pub(super) const VERSION: u8 = 1;
 
@@ -78,6 +82,9 @@ struct PaymentRecord {
     is_invoice: bool,
     #[prost(uint64, optional, tag = "29")]
     wallet_opened_at_ms: Option<u64>,
+    /// None where every transfer is listed.
+    #[prost(message, optional, tag = "30")]
+    unlisted: Option<TotalsRecord>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
@@ -156,46 +163,6 @@ struct MetadataRecord {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct CreditRecord {
-    #[prost(bytes = "vec", tag = "1")]
-    tx_id: Vec<u8>,
-    #[prost(uint32, tag = "2")]
-    op_in_tx: u32,
-    #[prost(message, optional, tag = "3")]
-    block: Option<CreditBlockRecord>,
-    #[prost(string, tag = "4")]
-    from: String,
-    #[prost(string, tag = "5")]
-    to: String,
-    #[prost(uint64, tag = "6")]
-    units: u64,
-    #[prost(uint32, tag = "7")]
-    currency: u32,
-    #[prost(string, tag = "8")]
-    memo: String,
-    #[prost(uint32, tag = "9")]
-    finality: u32,
-    #[prost(uint32, tag = "10")]
-    disposition: u32,
-    #[prost(uint32, tag = "11")]
-    route: u32,
-    #[prost(bool, tag = "12")]
-    memo_normalized: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-struct CreditBlockRecord {
-    #[prost(uint32, tag = "1")]
-    block_num: u32,
-    #[prost(uint32, tag = "2")]
-    tx_in_block: u32,
-    #[prost(uint32, tag = "3")]
-    op_in_tx: u32,
-    #[prost(uint64, tag = "4")]
-    time_ms: u64,
-}
-
-#[derive(Clone, PartialEq, Message)]
 struct ClaimRecord {
     #[prost(bytes = "vec", tag = "1")]
     tx_id: Vec<u8>,
@@ -271,6 +238,7 @@ impl From<&Payment> for PaymentRecord {
             refunds: payment.refunds.iter().map(RefundRecord::from).collect(),
             is_invoice: payment.is_invoice,
             wallet_opened_at_ms: payment.wallet_opened_at.map(Timestamp::millis),
+            unlisted: payment.unlisted.as_deref().map(TotalsRecord::from),
         }
     }
 }
@@ -308,6 +276,7 @@ impl PaymentRecord {
             resolution: self.resolution.map(Resolution::try_from).transpose()?,
             refunds: self.refunds.into_iter().map(Refund::try_from).collect::<Result<_, _>>()?,
             is_invoice: self.is_invoice,
+            unlisted: self.unlisted.map(Totals::try_from).transpose()?.map(Box::new),
         })
     }
 }
@@ -457,62 +426,6 @@ impl TryFrom<RefundRecord> for Refund {
             money: Money::new(record.units, code("refund currency", record.currency)?),
             at: time(record.at_ms),
         })
-    }
-}
-
-impl From<&Credit> for CreditRecord {
-    fn from(credit: &Credit) -> Self {
-        Self {
-            tx_id: credit.tx_id.0.to_vec(),
-            op_in_tx: credit.op_in_tx,
-            block: credit.block.map(CreditBlockRecord::from),
-            from: credit.from.as_str().to_owned(),
-            to: credit.to.as_str().to_owned(),
-            units: credit.money.units,
-            currency: credit.money.currency.number(),
-            memo: credit.memo.clone(),
-            finality: credit.finality.number(),
-            disposition: credit.disposition.number(),
-            route: credit.route.number(),
-            memo_normalized: credit.memo_normalized,
-        }
-    }
-}
-
-impl TryFrom<CreditRecord> for Credit {
-    type Error = Damage;
-    fn try_from(record: CreditRecord) -> Result<Self, Damage> {
-        Ok(Self {
-            tx_id: array("transfer tx_id", &record.tx_id).map(TxId)?,
-            op_in_tx: record.op_in_tx,
-            block: record.block.map(CreditBlock::from),
-            from: account("transfer from", &record.from)?,
-            to: account("transfer to", &record.to)?,
-            money: Money::new(record.units, code("transfer currency", record.currency)?),
-            memo: record.memo,
-            finality: code("transfer finality", record.finality)?,
-            disposition: code("transfer disposition", record.disposition)?,
-            route: code("transfer route", record.route)?,
-            memo_normalized: record.memo_normalized,
-        })
-    }
-}
-
-impl From<CreditBlock> for CreditBlockRecord {
-    fn from(block: CreditBlock) -> Self {
-        Self {
-            block_num: block.place.block_num,
-            tx_in_block: block.place.tx_in_block,
-            op_in_tx: block.place.op_in_tx,
-            time_ms: block.time.millis(),
-        }
-    }
-}
-
-impl From<CreditBlockRecord> for CreditBlock {
-    fn from(record: CreditBlockRecord) -> Self {
-        let CreditBlockRecord { block_num, tx_in_block, op_in_tx, time_ms } = record;
-        Self { place: Place { block_num, tx_in_block, op_in_tx }, time: time(time_ms) }
     }
 }
 

@@ -68,7 +68,6 @@ fn why(reason: i32) -> &'static str {
         Reason::EncryptedMemo => "the memo is encrypted",
         Reason::UnknownSession => "the memo names a payment nobody knows",
         Reason::OtherAccount => "the payment it names is paid to another account",
-        Reason::SessionFull => "the payment it names keeps no more transfers",
         Reason::UnsupportedOperation => "it was no plain transfer",
     }
 }

@@ -17,6 +17,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("Created", created());
     add("CreatedShort", object(&[("id", text()), ("slug", text()), ("redirectUrl", url()), ("checkoutUrl", url())]));
     add("Transfer", transfer());
+    add("TransferList", object(&[("data", list("Transfer")), ("nextCursor", nullable(text()))]));
     add("Payment", payment());
     add("PaymentPage", page("Payment"));
     add("Status", object(&[("id", text()), ("status", status()), ("completedAt", nullable(time()))]));
@@ -106,7 +107,7 @@ fn transfer() -> Value {
         ("from", text()),
         ("to", text()),
         ("amount", reference("Sum")),
-        ("memo", text()),
+        ("memo", described(text(), "The first 256 characters; a longer one ends with an ellipsis.")),
         ("finality", words(record::FINALITY_WORDS.words)),
         ("disposition", words(record::DISPOSITION_WORDS.words)),
         ("route", words(record::ROUTE_WORDS.words)),
@@ -153,7 +154,14 @@ fn payment() -> Value {
         ("payTo", text()),
         ("memo", text()),
         ("exceptions", exceptions()),
-        ("transfers", list("Transfer")),
+        (
+            "transfers",
+            described(
+                list("Transfer"),
+                "Those of a signed transaction, those that completed the payment and the newest others, at most 20. All of them: `/transfers`.",
+            ),
+        ),
+        ("transferCount", described(count(), "How many transfers named the payment, listed here or not.")),
         ("refunds", array(refund)),
         ("resolution", nullable(resolution)),
         ("needsAttention", boolean()),

@@ -221,6 +221,9 @@ const PAYMENTS: &[Route] = &[
     route(GET, "/api/public/payments/fee-rate", "The fee of payments created now").answers(&[(200, Json("FeeRate"))]),
     route(GET, "/api/public/payments/{id}", "One payment").key(READ).answers(&[(200, Json("Payment"))]),
     route(GET, "/api/public/payments/{id}/status", "Its state alone").key(READ).answers(&[(200, Json("Status"))]),
+    route(GET, "/api/public/payments/{id}/transfers", "All of its transfers, newest first").key(READ)
+        .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Transfers at most, 20 when missing.")])
+        .answers(&[(200, Json("TransferList"))]),
     route(POST, "/api/public/payments/{id}/cancel", "Request its cancellation; the first irreversible block later than `cutoff` decides").key(WRITE).answers(&[(200, Json("Payment"))]).refuses(&[409]),
 ];
 

@@ -331,11 +331,14 @@ fn split(payment: &Payment) -> Option<Split<'_>> {
 
 fn receipt(payment: &Payment) -> Receipt<'_> {
     let counted = |transfer: &&proto::v1::Transfer| transfer.disposition == Disposition::Counted as i32;
+    let completed_it = |transfer: &&proto::v1::Transfer| payment.tx_id.as_ref() == Some(&transfer.tx_id);
+    let mut all = payment.transfers.iter().filter(counted);
+    let payer = all.clone().find(completed_it).or_else(|| all.next());
     let currency = record::currency(payment.currency);
     let received = Money::new(payment.amount_paid_units, currency);
     Receipt {
         received: (payment.amount_paid_units != payment.amount_units).then(|| received.to_string()),
-        from: payment.transfers.iter().find(counted).map(|transfer| transfer.from.as_str()),
+        from: payer.map(|transfer| transfer.from.as_str()),
         at: payment.completed_at_ms.map(Instant::of),
         tx_id: payment.tx_id.as_deref(),
     }

@@ -1,7 +1,7 @@
 //! Where a session is, as its customer sees it, and what each state says.
 
 use engine::{money::Money, time::Timestamp};
-use proto::v1::{CancelledBy, Disposition, Finality, Payment, PaymentException, PaymentStatus};
+use proto::v1::{CancelledBy, Disposition, Finality, Payment, PaymentException, PaymentStatus, Transfer};
 use serde::Serialize;
 
 use super::{
@@ -88,12 +88,19 @@ impl Phase {
     }
 }
 
-/// Returns the block of a transfer that counts and is not final yet.
+/// Returns the block of the money that counts and is not final yet: all that is asked for, or a transfer that is worth
+/// mentioning. Anybody can send dust that counts; the page would never take the customer's money.
 fn seen_in(payment: &Payment) -> Option<u32> {
-    let seen = payment.transfers.iter().find(|transfer| {
-        transfer.finality == Finality::Reversible as i32 && transfer.disposition == Disposition::Counted as i32
-    });
-    seen.map(|transfer| transfer.block_num.unwrap_or(0))
+    let is_worth_it = |transfer: &&Transfer| {
+        let units = transfer.amount.as_ref().map_or(0, |amount| amount.units);
+        transfer.finality == Finality::Reversible as i32
+            && transfer.disposition == Disposition::Counted as i32
+            && units.saturating_mul(100) >= payment.amount_units
+    };
+    let block = |transfer: &Transfer| transfer.block_num.unwrap_or(0);
+    let seen = payment.transfers.iter().find(is_worth_it).map(block);
+    // Many later transfers may keep the customer's from being listed.
+    seen.or_else(|| payment.detected.then(|| payment.transfers.iter().map(block).max().unwrap_or(0)))
 }
 
 /// What a state says: a headline and a sentence.
@@ -190,7 +197,7 @@ impl<'a> Live<'a> {
 
 #[cfg(test)]
 mod tests {
-    use proto::v1::{Cancellation, Transfer};
+    use proto::v1::Cancellation;
 
     use super::{
         super::words::{LANGUAGES, Lang},
@@ -213,10 +220,17 @@ mod tests {
             finality: Finality::Reversible.into(),
             disposition: disposition.into(),
             block_num: Some(91),
+            amount: Some(proto::v1::Money { units: 10_500, ..Default::default() }),
             ..Transfer::default()
         };
         let mut seen = payment(PaymentStatus::Pending);
         seen.transfers.push(transfer(Disposition::Counted));
+        let mut dust = payment(PaymentStatus::Pending);
+        let amount = Some(proto::v1::Money { units: 1, ..Default::default() });
+        dust.transfers.push(Transfer { amount, ..transfer(Disposition::Counted) });
+        assert_eq!(Phase::of(&dust), Phase::Waiting, "dust of a third party keeps nobody from paying");
+        dust.detected = true;
+        assert_eq!(Phase::of(&dust), Phase::Seen, "the customer's transfer need not be listed");
         let mut wrong = payment(PaymentStatus::Pending);
         wrong.transfers.push(transfer(Disposition::WrongCurrency));
         wrong.exceptions.push(PaymentException::WrongCurrency.into());

@@ -160,14 +160,3 @@ fn x402_on_a_part_paid_session_completes_it_overpaid() {
         .is(State::Completed, &["overpaid"])
         .sums(1_400, 0, 400, 0);
 }
-
-#[test]
-fn dust_beyond_what_a_session_keeps_is_refused_for_the_unmatched_list() {
-    let mut case = Case::of(open()).then(cancel(), OPENED + 5).then(expire(OPENED + 21), OPENED + 24);
-    for n in 0..500u32 {
-        let mut dust = transfer(1, 1, OPENED + 9);
-        dust.place.op_in_tx = n;
-        case = case.then(credit(dust, Finality::Irreversible), OPENED + 12);
-    }
-    case.refused(paid(2, 1, OPENED + 9), OPENED + 12, Rejection::Full { id: ID });
-}
