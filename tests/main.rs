@@ -27,6 +27,7 @@ mod merchants;
 mod openapi;
 mod operations;
 mod operator;
+mod ownership;
 mod payments;
 mod recovery;
 mod reliability;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         payments::all(),
         astray::tests(),
         books::tests(),
+        ownership::tests(),
         compliance::tests(),
         billing::tests(),
         idempotency::tests(),

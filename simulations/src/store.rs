@@ -145,6 +145,8 @@ impl Store for SimStore {
         merchant_by_key(digest: KeyDigest) -> Option<Arc<Merchant>>;
         merchants(query: MerchantQuery) -> Page<ListedMerchant>;
         watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
+        pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
+        retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;
         payment(id: PaymentId) -> Option<Payment>;
         payment_by_slug(slug: SlugToken) -> Option<Payment>;
         payments(query: PaymentQuery) -> Page<Payment>;
@@ -239,7 +241,11 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
                 let logged = store.delivery(delivery.merchant, delivery.id).await?;
                 logged.is_some_and(|logged| !logged.is_replayable())
             }
-            Write::EnableEndpoint { .. } | Write::Prune { .. } | Write::Comply(_) | Write::Standing { .. } => continue,
+            Write::EnableEndpoint { .. }
+            | Write::Unwatch(_)
+            | Write::Prune { .. }
+            | Write::Comply(_)
+            | Write::Standing { .. } => continue,
             // The place up to which something is read, in one batch with what was found there.
             Write::Note { name, value } => store.note(name).await?.as_ref() == Some(value),
             Write::Books(day) => store.books(None, usize::MAX).await?.contains(day),

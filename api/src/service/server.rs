@@ -5,11 +5,11 @@ use std::{future::Future, io, time::Duration};
 use proto::{
     ApiError, DESCRIPTOR, Reason,
     v1::{
-        api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, billing_server::BillingServer,
-        books_server::BooksServer, checkout_server::CheckoutServer, compliance_server::ComplianceServer,
-        events_server::EventsServer, exports_server::ExportsServer, fees_server::FeesServer,
-        maintenance_server::MaintenanceServer, merchants_server::MerchantsServer, payments_server::PaymentsServer,
-        reconciliation_server::ReconciliationServer, system_server::SystemServer,
+        account_proofs_server::AccountProofsServer, api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer,
+        billing_server::BillingServer, books_server::BooksServer, checkout_server::CheckoutServer,
+        compliance_server::ComplianceServer, events_server::EventsServer, exports_server::ExportsServer,
+        fees_server::FeesServer, maintenance_server::MaintenanceServer, merchants_server::MerchantsServer,
+        payments_server::PaymentsServer, reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
@@ -86,6 +86,7 @@ where
         .add_service(PaymentsServer::new(service.clone()))
         .add_service(CheckoutServer::new(service.clone()))
         .add_service(MerchantsServer::new(service.clone()))
+        .add_service(AccountProofsServer::new(service.clone()))
         .add_service(ApiKeysServer::new(service.clone()))
         .add_service(AuditLogServer::new(service.clone()))
         .add_service(ExportsServer::new(service.clone()))
