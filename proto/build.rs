@@ -2,7 +2,7 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "astray",
     "billing",
     "books",
@@ -12,6 +12,7 @@ const FILES: [&str; 13] = [
     "keys",
     "maintenance",
     "merchants",
+    "ownership",
     "payments",
     "services",
     "webhooks",

@@ -28,6 +28,7 @@ mod merchants;
 mod openapi;
 mod operations;
 mod operator;
+mod ownership;
 mod payments;
 mod recovery;
 mod reliability;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         payments::all(),
         astray::tests(),
         books::tests(),
+        ownership::tests(),
         compliance::tests(),
         billing::tests(),
         idempotency::tests(),

@@ -145,7 +145,7 @@ fn pages_and_exports_are_limited_as_the_interface_is() {
 fn what_anybody_writes_is_text_on_every_page() {
     const EVIL: &str = "<img src=x onerror=alert(1)>\"'";
     let dev = shared();
-    let shop = dev.shop();
+    let shop = dev.shop().prove();
     shop.update(&json!({ "name": EVIL, "supportUrl": "https://a.example/?<script>" })).ok(200);
     let payment = shop.open_with(&json!({
         "amount": "1500", "currency": "HBD", "description": EVIL, "metadata": { EVIL: EVIL, "list": [EVIL] },

@@ -109,13 +109,17 @@ impl Context {
     }
 }
 
-/// The accounts whose transfers concern us. It only grows.
+/// The accounts whose transfers concern us.
 #[derive(Debug, Default)]
 pub(crate) struct Watched(RwLock<BTreeSet<AccountName>>);
 
 impl Watched {
     pub(crate) fn contains(&self, account: &AccountName) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).contains(account)
+    }
+
+    pub(crate) fn remove(&self, account: &AccountName) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(account);
     }
 
     pub(crate) fn extend(&self, accounts: impl IntoIterator<Item = AccountName>) {

@@ -11,9 +11,9 @@ use engine::{
     fields::Violation,
     idempotency::{self, IdempotencyKey, Made, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
-    merchant::{ApiKey, KeyDigest, KeyRejection, Merchant, Registration, Update},
+    merchant::{ApiKey, KeyDigest, KeyRejection, Merchant, Update},
     money::FeePercent,
-    mutant,
+    mutant, ownership,
     payment::{Canceller, Command, Draft, Payment, Rejection, Terms},
     time::Timestamp,
     webhook::Secret,
@@ -27,7 +27,7 @@ use crate::{
     context::Context,
     facilitator,
     ledger_view::LedgerStatus,
-    merchants::{self, Change, MerchantError, Registered},
+    merchants::{self, Change, MerchantError},
     metrics::LedgerCollector,
     nodes::NodesError,
     payment::{Order, SessionError},
@@ -76,6 +76,20 @@ pub enum GatewayError {
     /// There is no such merchant.
     #[error("no such merchant")]
     MerchantNotFound,
+    /// The merchant has not proven the account, or the account has changed since.
+    #[error("the merchant has not proven that it owns @{account}: it is {}", .standing.as_str())]
+    NotProven {
+        /// The account.
+        account: AccountName,
+        /// Where the proof stands.
+        standing: ownership::Standing,
+    },
+    /// What is known of the merchant's account refuses.
+    #[error("{0}")]
+    Ownership(ownership::Rejection),
+    /// Nobody may register.
+    #[error("registration is closed")]
+    RegistrationClosed,
     /// No merchant is set up to be paid by invoices.
     #[error("no merchant is set up to be paid by invoices")]
     NoOperator,
@@ -223,17 +237,6 @@ impl Gateway {
         Ok((merchant, key))
     }
 
-    /// Registers a merchant; its account must exist on the ledger.
-    ///
-    /// # Errors
-    /// [`GatewayError::UnknownAccount`]; [`GatewayError::LedgerUnavailable`] while no node can say; store errors.
-    pub async fn register(&self, registration: Registration, is_admin: bool) -> Result<Registered, GatewayError> {
-        self.check_account(&registration.hive_account).await?;
-        let (reply, answer) = oneshot::channel();
-        self.tell_merchants(merchants::Msg::Register { registration, is_admin, by: self.doer(), reply })?;
-        answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
-    }
-
     /// Returns a merchant.
     ///
     /// # Errors
@@ -251,12 +254,16 @@ impl Gateway {
         self.context.env.store.merchants(query).await.map_err(|e| self.read_failed(&e))
     }
 
-    /// Changes a merchant; a new account must exist on the ledger.
+    /// Changes a merchant; a new account must exist on the ledger. A proven account is exchanged later, when both accounts
+    /// have agreed.
     ///
     /// # Errors
     /// As [`Gateway::register`], and [`GatewayError::MerchantNotFound`].
     pub async fn update_merchant(&self, id: MerchantId, update: Update) -> Result<Merchant, GatewayError> {
         if let Some(account) = &update.hive_account {
+            // Cheap, so that a merchant beyond its changes asks no node.
+            let merchant = self.merchant(id).await?;
+            merchant.with_account(*account, Duration::ZERO, self.now()).map_err(GatewayError::Ownership)?;
             self.check_account(account).await?;
         }
         if let Some(Some(url)) = &update.webhook_url
@@ -518,7 +525,7 @@ impl Gateway {
         answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
     }
 
-    async fn check_account(&self, name: &AccountName) -> Result<(), GatewayError> {
+    pub(crate) async fn check_account(&self, name: &AccountName) -> Result<(), GatewayError> {
         match self.context.nodes.account(name).await {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(GatewayError::UnknownAccount(*name)),
@@ -532,7 +539,7 @@ impl Gateway {
         self.sessions.cast(message).map_err(|_| GatewayError::StoreFailed)
     }
 
-    fn tell_merchants(&self, message: merchants::Msg) -> Result<(), GatewayError> {
+    pub(crate) fn tell_merchants(&self, message: merchants::Msg) -> Result<(), GatewayError> {
         self.merchants.cast(message).map_err(|_| GatewayError::StoreFailed)
     }
 
@@ -585,6 +592,7 @@ impl From<MerchantError> for GatewayError {
         match error {
             MerchantError::NotFound(_) => Self::MerchantNotFound,
             MerchantError::Key(rejection) => Self::Key(rejection),
+            MerchantError::Ownership(rejection) => Self::Ownership(rejection),
             MerchantError::Overloaded => Self::Overloaded,
             MerchantError::Contended => Self::Contended,
             MerchantError::Damaged { table, key } => Self::Damaged { table, key },

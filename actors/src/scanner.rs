@@ -12,6 +12,7 @@ use engine::{
     ids::PaymentId,
     ledger::{Block, BlockId, Head, MemoMatch, Transfer, TxId, match_fee_memo, match_memo, match_refund_memo},
     mutant,
+    ownership::proof_of,
     payment::{Command, Credit, FeeMode, Finality, Rejection, Route},
     time::Timestamp,
 };
@@ -22,7 +23,9 @@ use tokio::sync::oneshot;
 use crate::{
     books,
     context::Context,
+    merchants::{self, MerchantError},
     nodes::{Depth, NodesError},
+    ownership,
     payment::{Order, SessionError},
     sessions,
     timer::Timer,
@@ -52,6 +55,7 @@ pub(crate) enum Msg {
 pub(crate) struct Scanner {
     pub(crate) context: Arc<Context>,
     pub(crate) sessions: ActorRef<sessions::Msg>,
+    pub(crate) merchants: ActorRef<merchants::Msg>,
 }
 
 pub(crate) struct Position {
@@ -94,6 +98,8 @@ enum PollError {
     Commit(#[from] CommitError),
     #[error("a session did not take a credit: {0}")]
     Session(#[from] SessionError),
+    #[error("the proof of an account could not be stored: {0}")]
+    Proof(#[from] MerchantError),
     #[error("block {0} does not build on the block we read before it")]
     BrokenChain(u32),
     #[error("the node gave block {given} instead of {wanted}")]
@@ -271,6 +277,9 @@ impl Scanner {
         let Some(newest) = blocks.last() else { return Ok(()) };
         self.forget_decided(position, &blocks).await?;
         let told = self.told_by(&blocks).await?;
+        for told in told.iter().filter(|told| told.concern == Concern::Proof) {
+            ownership::take_transfer(&self.context, &self.merchants, told.transfer).await?;
+        }
         let mut unmatched = self.credit(&told, Finality::Irreversible).await?;
         let released = blocks.iter().flat_map(|block| &block.escrow_releases);
         let released = released.filter(|released| self.context.watched.contains(&released.to)).cloned();
@@ -371,7 +380,7 @@ impl Scanner {
                     let (tx_id, op_in_tx) = (told.transfer.tx_id, told.transfer.place.op_in_tx);
                     Some(Sighting { block_num: block.number(), payment, tx_id, op_in_tx })
                 }
-                Concern::Account(_) | Concern::Nobody => None,
+                Concern::Account(_) | Concern::Proof | Concern::Nobody => None,
             };
             let sighted: Vec<_> = told.iter().filter_map(sighting).collect();
             // Until all are told, nobody can say which of them know.
@@ -456,6 +465,9 @@ impl Scanner {
 
     /// Says whom a transfer concerns: the session its transaction was claimed for, or else the one its memo names.
     async fn concern_of(&self, transfer: &Transfer) -> Result<Concern, ReadError> {
+        if proof_of(transfer).is_some() {
+            return Ok(Concern::Proof);
+        }
         if self.context.watched.contains(&transfer.to) {
             // Where the claim is damaged the memo decides: a session that holds the claim knows it itself.
             let claimed = self.context.sound(self.context.claimed_session(transfer.tx_id).await)?;
@@ -497,7 +509,7 @@ impl Scanner {
                 }
             }
             match concern {
-                Concern::Nobody => {}
+                Concern::Nobody | Concern::Proof => {}
                 Concern::Account(reason) => unmatched.push(Unmatched::open(transfer.clone(), reason)),
                 Concern::Session(id, memo_normalized) => {
                     let command =
@@ -552,6 +564,8 @@ enum Concern {
     Session(PaymentId, bool),
     /// A merchant's account, though no session.
     Account(UnmatchedReason),
+    /// A merchant that proves an account.
+    Proof,
     /// Nobody here.
     Nobody,
 }

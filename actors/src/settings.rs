@@ -49,6 +49,12 @@ pub struct Settings {
     pub key_roll: bool,
     /// How much a merchant may take before somebody has to look; none where no limits hold.
     pub compliance: Option<Compliance>,
+    /// Who may register.
+    pub registration: RegistrationMode,
+    /// How this installation is named in challenges: the host that merchants reach it by.
+    pub server: String,
+    /// How long a change of a proven account waits at least.
+    pub account_change_wait: Duration,
     /// How merchants are billed.
     pub billing: BillingSettings,
     /// Calls that may wait at the handle at once; the rest are turned away.
@@ -89,10 +95,24 @@ impl Settings {
             x402: X402Settings::default(),
             key_roll: false,
             compliance: None,
+            registration: RegistrationMode::Open,
+            server: "localhost".to_owned(),
+            account_change_wait: Duration::from_secs(86_400),
             billing: BillingSettings::default(),
             max_waiting_calls: 4_096,
         }
     }
+}
+
+/// Who may register as a merchant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegistrationMode {
+    /// Everybody.
+    Open,
+    /// Everybody; a merchant is inactive until an admin activates it.
+    Approval,
+    /// Nobody but by the operator.
+    Closed,
 }
 
 /// How much a merchant may take before somebody has to look at it.

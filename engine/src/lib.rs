@@ -17,6 +17,7 @@ pub mod ledger;
 pub mod merchant;
 pub mod money;
 pub mod mutants;
+pub mod ownership;
 pub mod payment;
 pub mod time;
 pub mod webhook;

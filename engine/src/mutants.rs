@@ -73,6 +73,7 @@ mutants! {
     "books-closed-early": "a day's books are checked before its history is final";
     "unknown-block-is-empty": "of a block that a node does not have, it is believed that nothing happened by itself";
     "expiry-before-its-money": "a session expires though money that came before it waits for it";
+    "rights-without-proof": "a merchant decides about the money of an account that it has not proven";
     "only-exact-memos": "a memo with words around the id names nobody";
 }
 

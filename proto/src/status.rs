@@ -79,7 +79,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 52] = [
+pub const TABLE: [Row; 57] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -157,6 +157,41 @@ pub const TABLE: [Row; 52] = [
         Code::FailedPrecondition,
         409,
         "no merchant is set up to be paid by invoices; set billing.merchant_id",
+    ),
+    row(
+        Reason::AccountNotProven,
+        "account_not_proven",
+        Code::PermissionDenied,
+        403,
+        "prove first that you own the Hive account",
+    ),
+    row(
+        Reason::RegistrationClosed,
+        "registration_closed",
+        Code::PermissionDenied,
+        403,
+        "registration is closed here; ask the operator for an account",
+    ),
+    row(
+        Reason::TooManyAccountChanges,
+        "too_many_account_changes",
+        Code::ResourceExhausted,
+        429,
+        "the Hive account may be changed 3 times in 24 hours",
+    ),
+    row(
+        Reason::ChallengeExpired,
+        "challenge_expired",
+        Code::FailedPrecondition,
+        410,
+        "the challenge has expired; request a new one",
+    ),
+    row(
+        Reason::NoPendingAccount,
+        "no_pending_account",
+        Code::FailedPrecondition,
+        409,
+        "no change of the Hive account is pending",
     ),
     row(Reason::NotFound, "not_found", Code::NotFound, 404, "not found"),
     row(Reason::UnknownRoute, "unknown_route", Code::NotFound, 404, "no such address"),

@@ -15,11 +15,11 @@ use tower::Service;
 use crate::{
     Direct,
     v1::{
-        api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient, billing_client::BillingClient,
-        books_client::BooksClient, checkout_client::CheckoutClient, compliance_client::ComplianceClient,
-        events_client::EventsClient, exports_client::ExportsClient, fees_client::FeesClient,
-        maintenance_client::MaintenanceClient, merchants_client::MerchantsClient, payments_client::PaymentsClient,
-        reconciliation_client::ReconciliationClient, system_client::SystemClient,
+        account_proofs_client::AccountProofsClient, api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient,
+        billing_client::BillingClient, books_client::BooksClient, checkout_client::CheckoutClient,
+        compliance_client::ComplianceClient, events_client::EventsClient, exports_client::ExportsClient,
+        fees_client::FeesClient, maintenance_client::MaintenanceClient, merchants_client::MerchantsClient,
+        payments_client::PaymentsClient, reconciliation_client::ReconciliationClient, system_client::SystemClient,
         webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
     },
 };
@@ -52,6 +52,12 @@ impl Engine {
     #[must_use]
     pub fn merchants(&self) -> MerchantsClient<Transport> {
         MerchantsClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the service for proofs of accounts.
+    #[must_use]
+    pub fn account_proofs(&self) -> AccountProofsClient<Transport> {
+        AccountProofsClient::new(self.transport.clone())
     }
 
     /// Returns the client of the API keys' service.

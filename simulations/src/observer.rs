@@ -165,8 +165,8 @@ impl Observer {
     /// Notes that a batch is durable.
     pub fn committed(&mut self, batch: &Batch) {
         for write in &batch.writes {
-            if let Write::Handle { account, place, handling: Handling::Assigned { payment, .. } } = write {
-                self.assigned(account, *place, *payment);
+            if let Write::Handle { account, place, handling: Handling::Assigned { payment, by, .. } } = write {
+                self.assigned(account, *place, *payment, by);
             }
         }
         for write in &batch.writes {
@@ -210,6 +210,7 @@ impl Observer {
                     }
                 }
                 // Nobody in the simulation asks for a delivery or changes an endpoint.
+                Write::Unwatch(_) => {}
                 Write::Redeliver(_) | Write::Replay { .. } | Write::EnableEndpoint { .. } | Write::Prune { .. } => {}
                 Write::Invoice(_) | Write::FeeTiers { .. } => {}
                 Write::Audit(_) | Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {
@@ -370,13 +371,18 @@ impl Observer {
 
     /// From now on a merchant's word stands for the memo's: the transfer is meant for the session, and counts if that
     /// still waits.
-    fn assigned(&mut self, account: &AccountName, place: Place, payment: PaymentId) {
+    fn assigned(&mut self, account: &AccountName, place: Place, payment: PaymentId, by: &str) {
         let is_it = |kept: &&mut Unmatched| kept.transfer.to == *account && kept.transfer.place == place;
         let Some(kept) = self.unmatched.values_mut().find(is_it) else {
             self.violate("no-transfer-is-lost", "what was never kept is assigned".to_owned(), Some(payment));
             return;
         };
         let key = (kept.transfer.tx_id, place.op_in_tx);
+        let owner = self.payments.get(&payment).and_then(|known| self.merchants.get(&known.payment.merchant));
+        if by != BY_MEMO && !owner.is_some_and(|owner| has_proven(owner, account)) {
+            let text = format!("@{account} was never proven by the merchant that assigns its money");
+            self.violate("only-owners-decide", text, Some(payment));
+        }
         self.assignments.insert(key, payment);
         if self.payments.get(&payment).is_some_and(|known| known.payment.state == State::Pending) {
             let meant = self.truth_by_session.entry(payment).or_default();
@@ -589,4 +595,14 @@ fn session_of(claimed: &Claimed) -> Option<PaymentId> {
         Purpose::Session(id) => Some(id),
         Purpose::Facilitated(_) => None,
     }
+}
+
+/// Who puts a transfer to a session where its memo says so.
+const BY_MEMO: &str = "memo";
+
+/// Says whether an account is or was a merchant's, and proven.
+fn has_proven(merchant: &Merchant, account: &AccountName) -> bool {
+    let ownership = &merchant.ownership;
+    (merchant.hive_account == *account && ownership.proof.is_some())
+        || ownership.former.iter().any(|former| former.account == *account)
 }

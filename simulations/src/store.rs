@@ -145,6 +145,8 @@ impl Store for SimStore {
         merchant_by_key(digest: KeyDigest) -> Option<Arc<Merchant>>;
         merchants(query: MerchantQuery) -> Page<ListedMerchant>;
         watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
+        pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
+        retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;
         payment(id: PaymentId) -> Option<Payment>;
         transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;
         transfers(payment: PaymentId, before: Option<u64>, limit: usize) -> Vec<Credit>;
@@ -245,7 +247,11 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
                 let logged = store.delivery(delivery.merchant, delivery.id).await?;
                 logged.is_some_and(|logged| !logged.is_replayable())
             }
-            Write::EnableEndpoint { .. } | Write::Prune { .. } | Write::Comply(_) | Write::Standing { .. } => continue,
+            Write::EnableEndpoint { .. }
+            | Write::Unwatch(_)
+            | Write::Prune { .. }
+            | Write::Comply(_)
+            | Write::Standing { .. } => continue,
             // The place up to which something is read, in one batch with what was found there.
             Write::Note { name, value } => store.note(name).await?.as_ref() == Some(value),
             Write::Books(day) => store.books(None, usize::MAX).await?.contains(day),

@@ -12,7 +12,7 @@ use crate::{
     billing, booked,
     draft::Draft,
     fault::Fault,
-    outbox,
+    outbox, ownership,
     prepared::{MerchantStep, PaymentStep, Prepared, Step},
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
@@ -175,6 +175,7 @@ impl Group<'_> {
             | Step::Rate(_)
             | Step::Note { .. }
             | Step::EnableEndpoint(_)
+            | Step::Unwatch(_)
             | Step::Prune { .. } => Ok(Ok(())),
         }
     }
@@ -340,6 +341,7 @@ impl Group<'_> {
             Step::Forget { made_before } => self.forget(made_before),
             Step::Move(step) => outbox::carry_out(self, &step),
             Step::EnableEndpoint(merchant) => outbox::enable(self, merchant),
+            Step::Unwatch(account) => ownership::unwatch(self, &account),
             Step::Prune { happened_before } => outbox::prune(self, happened_before),
             Step::Cursor { cursor, .. } => self.set(meta::CURSOR, &record::cursor_to_bytes(&cursor)),
             Step::Unmatched { account, place, record, names, booked } => {
@@ -461,7 +463,7 @@ impl Group<'_> {
         for new in step.facts.digests.difference(before) {
             self.tables.api_keys().insert(new, id);
         }
-        booked::watch(self, &step.account, step.at)
+        ownership::index(self, id, step.before.as_ref(), &step.facts, step.at)
     }
 }
 

@@ -115,6 +115,8 @@ pub enum Write {
         /// Whose.
         merchant: MerchantId,
     },
+    /// An account that nobody has any more is not watched from then on; one that a merchant has stays.
+    Unwatch(AccountName),
     /// Events that happened before are forgotten, so many at once as a commit can take; of their deliveries all but
     /// what the receivers answered is kept.
     Prune {

@@ -27,6 +27,7 @@ mod memtable;
 mod mending;
 mod migration;
 mod outbox;
+mod ownership;
 mod prepared;
 mod queries;
 mod query;
@@ -126,8 +127,15 @@ pub trait Store: Send + Sync + 'static {
     /// Lists merchants, newest first.
     fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<ListedMerchant>>;
 
-    /// Returns every account that ever was a merchant's, after `after` in order of name, at most `limit`.
+    /// Returns every account that is watched, after `after` in order of name, at most `limit`.
     fn watched_accounts(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<AccountName>>;
+
+    /// Returns the merchants whose pending change of the account is due at `now`: it takes effect or lapses; at most
+    /// `limit`.
+    fn pending_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<MerchantId>>;
+
+    /// Returns accounts whose merchants left them so long before `now` that they need not be watched, at most `limit`.
+    fn retired_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<AccountName>>;
 
     /// Returns a payment.
     fn payment(&self, id: PaymentId) -> Read<'_, Option<Payment>>;
@@ -241,7 +249,7 @@ pub trait Store: Send + Sync + 'static {
     /// Returns entries of the audit log, newest first.
     fn audit(&self, query: AuditQuery) -> Read<'_, Vec<Entry>>;
 
-    /// Returns every account that ever was a merchant's and since when it is watched, after `after` in order of name, at
+    /// Returns every account that is watched, and since when, after `after` in order of name, at
     /// most `limit`.
     fn accounts_since(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<(AccountName, Timestamp)>>;
 

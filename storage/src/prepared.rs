@@ -58,6 +58,7 @@ pub(crate) enum Step {
     },
     Move(Move),
     EnableEndpoint(MerchantId),
+    Unwatch(AccountName),
     Prune {
         happened_before: Timestamp,
     },
@@ -116,7 +117,6 @@ pub(crate) struct MerchantStep {
     pub(crate) id: MerchantId,
     pub(crate) facts: MerchantFacts,
     pub(crate) expected: Option<u64>,
-    pub(crate) account: AccountName,
     /// When this was decided.
     pub(crate) at: Timestamp,
     pub(crate) record: Vec<u8>,
@@ -215,7 +215,6 @@ impl Step {
                     id: merchant.id,
                     facts: MerchantFacts::of(&merchant),
                     expected,
-                    account: merchant.hive_account,
                     at: merchant.updated_at,
                     record: record::merchant_to_bytes(merchant, vault),
                     before: None,
@@ -273,6 +272,7 @@ impl Step {
             Write::Redeliver(delivery) => Self::Move(Move::Redeliver(delivery)),
             Write::Replay { delivery, at } => Self::Move(Move::Replay { delivery, at }),
             Write::EnableEndpoint { merchant } => Self::EnableEndpoint(merchant),
+            Write::Unwatch(account) => Self::Unwatch(account),
             Write::Prune { happened_before } => Self::Prune { happened_before },
             Write::Cursor { cursor, expected } => Self::Cursor { cursor, expected },
             Write::Unmatched(unmatched) => Self::Unmatched {

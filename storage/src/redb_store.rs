@@ -30,7 +30,7 @@ use crate::{
     directory::{self, DirectoryLock, OpenError},
     fault::Fault,
     log::Log,
-    mending, migration,
+    mending, migration, ownership,
     prepared::{self, Prepared, Step},
     queries, record, search, single,
     snapshot::{Newest, Snapshot},
@@ -242,6 +242,14 @@ impl Store for RedbStore {
 
     fn watched_accounts(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<AccountName>> {
         self.read(move |snapshot| queries::accounts(snapshot, after.as_ref(), limit))
+    }
+
+    fn pending_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<MerchantId>> {
+        self.read(move |snapshot| ownership::pending(snapshot, now, limit))
+    }
+
+    fn retired_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<AccountName>> {
+        self.read(move |snapshot| ownership::retired(snapshot, now, limit))
     }
 
     fn payment(&self, id: PaymentId) -> Read<'_, Option<Payment>> {

@@ -12,7 +12,11 @@
 //! | [`TRANSFER_ORDER`] | payment id: time, place in the order they became known | transaction id, operation | a new transfer | transfers | never |
 //! | [`MERCHANTS`] | merchant id: time | record, 300 B | registration, change | nothing: this is the truth | never |
 //! | [`API_KEYS`] | digest of the key: **random** | merchant id | registration, new key | merchants | a replaced key |
-//! | [`ACCOUNTS`] | account name | - | every write of a merchant | merchants, but for accounts they had before | never: old sessions pay there |
+//! | [`ACCOUNTS`] | account name | since when | every write of a merchant | merchants and retired accounts | 31 days after the last merchant left it |
+//! | [`ACCOUNT_MERCHANTS`] | account name, merchant id | - | registration, another account | merchants | when its merchant leaves the account |
+//! | [`PROVEN_MERCHANTS`] | account name, merchant id | - | a proof of the account | merchants | when its merchant leaves the account |
+//! | [`PENDING_ACCOUNTS`] | due ms, merchant id | - | a pending change of a proven account, its proofs | merchants | when it takes effect, lapses or is cancelled |
+//! | [`RETIRED_ACCOUNTS`] | account name | unwatched from, ms | a merchant leaves an account | nothing: this is the truth | when the time has come |
 //! | [`IDEMPOTENCY`] | merchant id, digest of the key: **random** | what it stands for, 70 B | a creation with a key | nothing: this is the truth | a day later |
 //! | [`IDEMPOTENCY_TIMES`] | time made, merchant id, digest: time | - | a creation with a key | idempotency | with its key |
 //! | [`EVENTS`] | merchant id, place in the list: time | record, 1 kB | an announced change | nothing: this is the truth | after the retention |
@@ -390,6 +394,14 @@ tables! {
     API_KEYS, api_keys: &'static [u8; 32] => u128;
     /// Watched accounts.
     ACCOUNTS, accounts: Text => u64;
+    /// Merchants by account.
+    ACCOUNT_MERCHANTS, account_merchants: (Text, u128) => ();
+    /// Merchants that have proven their account, by account.
+    PROVEN_MERCHANTS, proven_merchants: (Text, u128) => ();
+    /// Merchants with a pending change of their account, by when something is to be done about it.
+    PENDING_ACCOUNTS, pending_accounts: (u64, u128) => ();
+    /// Accounts that a merchant left, and when they are watched no more.
+    RETIRED_ACCOUNTS, retired_accounts: Text => u64;
     /// Idempotency keys.
     IDEMPOTENCY, idempotency: (u128, &'static [u8; 32]) => &'static [u8];
     /// Idempotency keys by the time they were made.

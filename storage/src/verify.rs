@@ -287,7 +287,10 @@ fn same_counts(snapshot: &Snapshot, report: &mut Report, counted: &Counts) -> Re
 
 fn merchants(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     let (keys, accounts) = (snapshot.api_keys(), snapshot.accounts());
-    let mut digests = 0;
+    let by_account = snapshot.account_merchants();
+    let proven = snapshot.proven_merchants();
+    let pending = snapshot.pending_accounts();
+    let (mut digests, mut owners) = (0, (0, 0, 0));
     for entry in snapshot.merchants().iter()? {
         let (key, bytes) = entry?;
         let id = MerchantId::from_bits(key.value());
@@ -302,12 +305,39 @@ fn merchants(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
             let account = merchant["hiveAccount"].as_str().unwrap_or_default();
             report.hold(accounts.get_sound(account)?.is_some(), "accounts", id, "its account is not watched");
         }
+        if let Some(facts) = facts {
+            owners.0 += 1;
+            let key = (facts.account.as_str(), id.bits());
+            report.hold(
+                by_account.get_sound(key)?.is_some(),
+                "account_merchants",
+                id,
+                "it is not found by its account",
+            );
+            if facts.is_proven {
+                owners.1 += 1;
+                report.hold(
+                    proven.get_sound(key)?.is_some(),
+                    "proven_merchants",
+                    id,
+                    "its limits would not bind others",
+                );
+            }
+            if let Some(due_at) = facts.pending_due_at {
+                owners.2 += 1;
+                let is_found = pending.get_sound((due_at.millis(), id.bits()))?.is_some();
+                report.hold(is_found, "pending_accounts", id, "its change of account would never take effect");
+            }
+        }
     }
     for entry in snapshot.endpoints().iter()? {
         let (key, bytes) = entry?;
         report.read("endpoints", MerchantId::from_bits(key.value()), record::endpoint_from_bytes(bytes.value()));
     }
     same_length(report, "api_keys", &keys, digests)?;
+    same_length(report, "account_merchants", &by_account, owners.0)?;
+    same_length(report, "proven_merchants", &proven, owners.1)?;
+    same_length(report, "pending_accounts", &pending, owners.2)?;
     let on_hold = snapshot.on_hold();
     let mut held = 0;
     for entry in snapshot.standings().iter()? {

@@ -222,7 +222,7 @@ async fn every_account_a_merchant_ever_had_is_watched() {
     let old = merchant(1);
     store.commit(register(&old)).await.unwrap();
     let update = engine::merchant::Update { hive_account: Some(account("moved.shop")), ..Default::default() };
-    let moved = old.updated(update, at(5));
+    let moved = old.updated(update, Duration::ZERO, at(5)).unwrap();
     let write = Write::Merchant { merchant: Box::new(moved.clone()), expected: Some(old.version) };
     store.commit(Batch::of(write)).await.unwrap();
     let both = [moved.hive_account, old.hive_account];

@@ -155,6 +155,11 @@ impl Model {
                 }
                 *logged = logged.replayed(*at);
             }
+            Write::Unwatch(account) => {
+                if self.merchants.values().all(|merchant| merchant.hive_account != *account) {
+                    self.accounts.remove(account);
+                }
+            }
             Write::EnableEndpoint { merchant } => drop(self.endpoints.remove(merchant)),
             Write::Prune { .. } => unreachable!("pruning has tests of its own"),
             Write::Claim(claimed) => {

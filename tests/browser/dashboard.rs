@@ -13,6 +13,7 @@ super::journeys!(
     a_merchant_rolls_its_key_and_stays_logged_in,
     a_silent_endpoint_is_seen_and_what_it_missed_is_sent_again,
     a_merchant_sorts_out_what_went_astray,
+    a_merchant_proves_its_account_with_keychain,
 );
 
 async fn log_in(tab: &Tab, base: &str, key: &str) {
@@ -210,7 +211,7 @@ async fn a_silent_endpoint_is_seen_and_what_it_missed_is_sent_again() {
 
 async fn a_merchant_sorts_out_what_went_astray() {
     let dev = shared();
-    let shop = dev.shop();
+    let shop = dev.shop().prove();
     let receiver = Receiver::start();
     shop.set_webhook(&receiver);
     let payment = shop.open_payment();
@@ -273,4 +274,36 @@ async fn a_merchant_sorts_out_what_went_astray() {
     tab.look("desk-refused").await;
     tab.click("#back").await;
     tab.shows("Overview").await;
+}
+
+async fn a_merchant_proves_its_account_with_keychain() {
+    let dev = shared();
+    let shop = dev.shop();
+    let tab = Tab::open().await;
+    tab.install_keychain(0).await;
+    log_in(&tab, &shop.api.base, &shop.key).await;
+    tab.goto(&format!("{}/dashboard/account", shop.api.base)).await;
+    tab.click("#prove").await;
+    tab.shows("Sign a message").await;
+    tab.look("desk-account-challenge").await;
+    tab.click("#keychain-sign").await;
+    let ask = tab.asked().await;
+    assert_eq!((&ask["type"], &ask["key"]), (&json!("signBuffer"), &json!("Active")));
+    assert_eq!(ask["account"], json!(shop.account.name));
+    tab.answer(&ask, &json!({ "success": false, "error": "user_cancel", "message": "Canceled" })).await;
+    tab.shows("Keychain did not sign: Canceled").await;
+    tab.click("#keychain-sign").await;
+    let ask = tab.asked().await;
+    let message = ask["message"].as_str().expect("a message");
+    assert_eq!(json!(message), shop.challenge(&json!({}))["text"], "the text is signed as it is");
+    tab.answer(&ask, &json!({ "success": true, "error": null, "result": shop.account.sign(message) })).await;
+    tab.shows("Ownership is proven.").await;
+    assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["accountVerified"], true);
+    shop.update(&json!({ "hiveAccount": dev.ledger.account("new").name })).ok(200);
+    tab.goto(&format!("{}/dashboard/account", shop.api.base)).await;
+    tab.shows("Pending change").await;
+    tab.look("desk-account-pending").await;
+    tab.click("#cancel-change").await;
+    tab.shows("The change is cancelled.").await;
+    tab.is_clean();
 }

@@ -88,7 +88,7 @@ fn back(shop: &Shop, serve: &Serve) -> Shop {
 fn a_backup_restored_and_read_on_has_the_books_of_the_original() {
     let house = House::new();
     let mut serve = house.serve("data");
-    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+    let shop = Shop::open(&serve.api, &house.ledger.ledger).prove();
     let [paid, late, open, cancelled] = [(); 4].map(|()| shop.open_payment());
     house.pay(&shop, &paid.memo);
     shop.until_status(&paid.id, "completed");

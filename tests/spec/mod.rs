@@ -51,6 +51,8 @@ fn addresses(payment: &str, slug: &str, merchant: &str) -> Vec<(String, Vec<&'st
         (public("/merchants/me"), vec!["GET"]),
         (public(&format!("/merchants/{merchant}")), vec!["GET", "POST", "PUT"]),
         (public(&format!("/merchants/{merchant}/webhook-secret")), vec!["POST"]),
+        (public(&format!("/merchants/{merchant}/account-proof")), vec!["POST", "PUT"]),
+        (public(&format!("/merchants/{merchant}/pending-account")), vec!["DELETE"]),
         (public(&format!("/merchants/{merchant}/webhook")), vec!["GET"]),
         (public(&format!("/merchants/{merchant}/webhook-enable")), vec!["POST"]),
         (public(&format!("/merchants/{merchant}/webhook-replay")), vec!["POST"]),

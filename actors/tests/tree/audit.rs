@@ -82,7 +82,7 @@ async fn a_cancel_is_told_once_and_only_where_a_merchant_did_it() {
 #[tokio::test(start_paused = true)]
 async fn an_assignment_and_a_decision_that_were_stored_before_a_crash_are_in_the_log() {
     let world = World::started(store()).await;
-    let merchant = world.merchant().await;
+    let merchant = world.owner().await;
     let payment = world.open(&merchant).await;
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 400, "thanks")]);
     world.ledger.settle();

@@ -9,6 +9,7 @@ mod cancelling;
 mod compliance;
 mod facilitated;
 mod nodes;
+mod ownership;
 mod webhooks;
 mod world;
 mod x402;
@@ -441,6 +442,8 @@ async fn a_failed_write_ends_the_engine() {
             merchant_by_key(digest: KeyDigest) -> Option<Arc<Merchant>>;
             merchants(query: MerchantQuery) -> Page<ListedMerchant>;
             watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
+            pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
+            retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;
             payment(id: PaymentId) -> Option<Payment>;
             transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;
             transfers(payment: PaymentId, before: Option<u64>, limit: usize) -> Vec<Credit>;

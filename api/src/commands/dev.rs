@@ -207,8 +207,10 @@ async fn credentials(gateway: &Gateway, data: &Path) -> Result<Credentials, Fail
     let register = async |(name, account): (&str, &str), is_admin| {
         let registration = Registration::check(name, account, None)
             .map_err(|_| Failure::Other("the demo's names are not accepted".to_owned()))?;
-        let made = gateway.register(registration, is_admin).await;
-        made.map_err(|error| Failure::Other(format!("the demo merchant cannot be registered: {error}")))
+        let failed = |error| Failure::Other(format!("the demo merchant cannot be registered: {error}"));
+        let made = gateway.enroll(registration, is_admin, true).await.map_err(failed)?;
+        gateway.vouch_for(made.merchant.id, None).await.map_err(failed)?;
+        Ok::<_, Failure>(made)
     };
     let shop = register(SHOP, false).await?;
     let operator = register(OPERATOR, true).await?;

@@ -176,6 +176,14 @@ fn settings(config: &Config, findings: &mut Findings) {
             "set trusted_proxies to the proxy's network, such as 127.0.0.1/32",
         );
     }
+    match config.text("registration") {
+        "open" if is_real => findings.warn(
+            what,
+            "registration is open: everybody can register as a merchant",
+            "set registration to approval, or to closed, unless strangers shall use this installation",
+        ),
+        mode => findings.well(what, format!("registration is {mode}")),
+    }
     if is_real && config.text("limits.profile") == "off" {
         findings.warn(what, "limits.profile is off", "set limits.profile to production");
     }

@@ -29,6 +29,7 @@ mod stop;
 mod store;
 pub mod transfer;
 pub mod tx;
+mod verify_merchant;
 
 pub use failure::Failure;
 

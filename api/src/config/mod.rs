@@ -370,6 +370,13 @@ impl Config {
             x402: self.x402(),
             key_roll: self.flag("keys.roll"),
             compliance: self.compliance(),
+            registration: match self.text("registration") {
+                "approval" => actors::RegistrationMode::Approval,
+                "closed" => actors::RegistrationMode::Closed,
+                _ => actors::RegistrationMode::Open,
+            },
+            server: self.server(),
+            account_change_wait: Duration::from_secs(self.integer("merchants.account_change_hours") * 3_600),
             billing: actors::BillingSettings {
                 merchant: self.optional("billing.merchant_id").and_then(|id| id.parse().ok()),
                 due: self.days("billing.due_days"),
@@ -377,6 +384,16 @@ impl Config {
             max_waiting_calls: self.count("limits.waiting_calls"),
             ..defaults
         }
+    }
+
+    /// Returns how this installation is named in challenges: by the host of `base_url`, or by where it listens.
+    fn server(&self) -> String {
+        let listen = self.text("listen");
+        let url = self.optional("base_url").and_then(|url| url::Url::parse(url).ok());
+        let Some((url, host)) = url.as_ref().and_then(|url| Some((url, url.host_str()?))) else {
+            return listen.to_owned();
+        };
+        url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
     fn compliance(&self) -> Option<actors::Compliance> {

@@ -139,6 +139,18 @@ pub static TABLE: &[Key] = &[
         "Whether merchants may roll their own API keys. Otherwise an admin re-issues them.",
     ),
     key(
+        "registration",
+        Kind::Word(&["open", "approval", "closed"]),
+        "open",
+        "Who may register as a merchant: `open` everybody; `approval` everybody, inactive until an admin activates the merchant; `closed` nobody but by `hivetill admin`.",
+    ),
+    key(
+        "merchants.account_change_hours",
+        Kind::Integer(0, 168),
+        "24",
+        "How long a change of a proven Hive account waits at least, so that its owner can cancel it.",
+    ),
+    key(
         "ledger.nodes",
         Kind::Urls,
         MAINNET_NODES,

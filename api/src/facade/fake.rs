@@ -142,6 +142,7 @@ pub(super) fn payment() -> v1::Payment {
 
 fn merchant() -> v1::Merchant {
     v1::Merchant {
+        account_verification: v1::AccountVerification::Unverified.into(),
         id: MERCHANT.to_owned(),
         name: "Blue Mugs".to_owned(),
         hive_account: "blue.mugs".to_owned(),

@@ -33,6 +33,7 @@ pub mod limits;
 mod merchants;
 mod metrics;
 mod openapi;
+mod ownership;
 mod pages;
 mod payments;
 mod query;
@@ -176,6 +177,12 @@ impl Facade {
                 PUT => merchants::update(self, call, id)),
             ["api", "public", "merchants", id, "webhook-secret"] => {
                 on!(call, POST => merchants::rotate_secret(self, call, id))
+            }
+            ["api", "public", "merchants", id, "account-proof"] => on!(call,
+                POST => ownership::challenge(self, call, id),
+                PUT => ownership::prove(self, call, id)),
+            ["api", "public", "merchants", id, "pending-account"] => {
+                on!(call, DELETE => ownership::cancel(self, call, id))
             }
             ["api", "public", "merchants", id, "webhook"] => on!(call, GET => webhooks::endpoint(self, call, id)),
             ["api", "public", "merchants", id, "webhook-enable"] => on!(call, POST => webhooks::enable(self, call, id)),

@@ -1,11 +1,14 @@
 //! How records look in JSON: the names of the interface, and beside them the names published clients read.
 
+mod merchant;
+
 use std::{collections::BTreeMap, fmt::Display};
 
 use engine::{
     money::{Currency, Money},
     time::Timestamp,
 };
+pub(super) use merchant::{Merchant, verification_word};
 use proto::v1::{
     self, CancelledBy, Disposition, Finality, PaymentException, PaymentStatus, ResolutionKind, Route,
     metadata_value::Value as MetadataKind,
@@ -474,56 +477,6 @@ impl<'a> Resolution<'a> {
             at: Text(instant(resolution.at_ms)),
             note: &resolution.note,
             tx_id: resolution.tx_id.as_deref(),
-        }
-    }
-}
-
-/// The record of a merchant.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Merchant<'a> {
-    id: &'a str,
-    name: &'a str,
-    hive_account: &'a str,
-    icon_url: Option<&'a str>,
-    webhook_url: Option<&'a str>,
-    support_url: Option<&'a str>,
-    is_active: bool,
-    created_at: Text<Timestamp>,
-    x402_enabled: bool,
-    api_key_last4: &'a str,
-    api_key_created_at: Text<Timestamp>,
-    api_key_last_used_at: Option<Text<Timestamp>>,
-
-    // Other names of the above, for published clients.
-    hive_account_name: &'a str,
-    active: bool,
-    privileges: &'static [&'static str],
-
-    /// On hold for compliance; told to admins alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flagged: Option<bool>,
-}
-
-impl<'a> Merchant<'a> {
-    pub(super) fn of(merchant: &'a v1::Merchant) -> Self {
-        Self {
-            id: &merchant.id,
-            name: &merchant.name,
-            hive_account: &merchant.hive_account,
-            icon_url: merchant.icon_url.as_deref(),
-            webhook_url: merchant.webhook_url.as_deref(),
-            support_url: merchant.support_url.as_deref(),
-            is_active: merchant.active,
-            created_at: Text(instant(merchant.created_at_ms)),
-            x402_enabled: merchant.x402_enabled,
-            api_key_last4: &merchant.api_key_last4,
-            api_key_created_at: Text(instant(merchant.api_key_created_at_ms)),
-            api_key_last_used_at: merchant.api_key_last_used_at_ms.map(|at| Text(instant(at))),
-            hive_account_name: &merchant.hive_account,
-            active: merchant.active,
-            privileges: if merchant.admin { &["admin"] } else { &[] },
-            flagged: merchant.flagged,
         }
     }
 }

@@ -7,6 +7,7 @@ use engine::{
     ledger::memo_of,
     merchant::{KeyRejection, Merchant},
     money::{Currency, Money},
+    ownership::{self, Means, PendingChange, Standing},
     payment::{
         Cancellation, Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Refund, Rejection,
         Resolution, ResolutionKind, Route, State,
@@ -35,6 +36,17 @@ pub(super) fn error(error: GatewayError) -> ApiError {
             .and_field("hiveAccount", format!("the ledger has no account {account}")),
         GatewayError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
         GatewayError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
+        GatewayError::NotProven { account, standing } => {
+            let message = match standing {
+                Standing::Stale => format!(
+                    "the active authority of @{account} has changed since you proved that you own it; prove it again"
+                ),
+                Standing::Unverified | Standing::Verified => format!("prove first that you own @{account}"),
+            };
+            ApiError::with_message(Reason::AccountNotProven, message)
+        }
+        GatewayError::Ownership(rejection) => ownership(&rejection),
+        GatewayError::RegistrationClosed => Reason::RegistrationClosed.into(),
         GatewayError::NoOperator => Reason::BillingNotConfigured.into(),
         GatewayError::TransferNotFound => ApiError::with_message(Reason::NotFound, "no such unmatched transfer"),
         GatewayError::TransferAssigned(payment) => {
@@ -60,6 +72,48 @@ pub(super) fn error(error: GatewayError) -> ApiError {
             Reason::RecordDamaged,
             format!("{damaged} and is not served; the operator of this server has to put it right"),
         ),
+    }
+}
+
+fn ownership(rejection: &ownership::Rejection) -> ApiError {
+    let message = rejection.to_string();
+    match rejection {
+        ownership::Rejection::OtherAccount(_) => ApiError::field("hiveAccount", message),
+        ownership::Rejection::NothingPending => Reason::NoPendingAccount.into(),
+        ownership::Rejection::UnknownChallenge => ApiError::with_message(Reason::NotFound, message),
+        ownership::Rejection::Expired { .. } => ApiError::with_message(Reason::ChallengeExpired, message),
+        ownership::Rejection::Signature { index } => ApiError::field(
+            format!("signatures[{index}]"),
+            "must be made over the text of the challenge by a key of the account's active authority",
+        ),
+        ownership::Rejection::OpenAuthority => ApiError::field("signatures", message),
+        ownership::Rejection::TooManyChanges { .. } => Reason::TooManyAccountChanges.into(),
+    }
+}
+
+const fn standing(standing: Standing) -> v1::AccountVerification {
+    match standing {
+        Standing::Unverified => v1::AccountVerification::Unverified,
+        Standing::Verified => v1::AccountVerification::Verified,
+        Standing::Stale => v1::AccountVerification::Stale,
+    }
+}
+
+const fn means(means: Means) -> v1::AccountProofMeans {
+    match means {
+        Means::Signature => v1::AccountProofMeans::Signature,
+        Means::Transfer => v1::AccountProofMeans::Transfer,
+        Means::Operator => v1::AccountProofMeans::Operator,
+    }
+}
+
+fn pending_account(pending: &PendingChange) -> v1::PendingAccount {
+    v1::PendingAccount {
+        hive_account: pending.account.to_string(),
+        requested_at_ms: millis(pending.requested_at),
+        effective_at_ms: millis(pending.effective_at),
+        current_proven: pending.current.is_some(),
+        new_proven: pending.new.is_some(),
     }
 }
 
@@ -360,6 +414,10 @@ pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
         api_key_created_at_ms: key.map(|key| millis(key.created_at)).unwrap_or_default(),
         api_key_last_used_at_ms: key.and_then(|key| key.last_used_at).map(millis),
         flagged: None,
+        account_verification: standing(merchant.ownership.standing()).into(),
+        account_verified_at_ms: merchant.ownership.proof.map(|proof| millis(proof.at)),
+        account_verified_by: merchant.ownership.proof.map_or(0, |proof| means(proof.means).into()),
+        pending_account: merchant.ownership.pending.as_ref().map(pending_account),
     }
 }
 

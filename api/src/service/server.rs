@@ -6,11 +6,11 @@ use futures_util::TryStreamExt;
 use proto::{
     DESCRIPTOR,
     v1::{
-        api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, billing_server::BillingServer,
-        books_server::BooksServer, checkout_server::CheckoutServer, compliance_server::ComplianceServer,
-        events_server::EventsServer, exports_server::ExportsServer, fees_server::FeesServer,
-        maintenance_server::MaintenanceServer, merchants_server::MerchantsServer, payments_server::PaymentsServer,
-        reconciliation_server::ReconciliationServer, system_server::SystemServer,
+        account_proofs_server::AccountProofsServer, api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer,
+        billing_server::BillingServer, books_server::BooksServer, checkout_server::CheckoutServer,
+        compliance_server::ComplianceServer, events_server::EventsServer, exports_server::ExportsServer,
+        fees_server::FeesServer, maintenance_server::MaintenanceServer, merchants_server::MerchantsServer,
+        payments_server::PaymentsServer, reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
@@ -99,20 +99,21 @@ where
     let routes = Routes::new(health_service)
         .add_service(descriptions().build_v1().expect("our own description is well formed"))
         .add_service(descriptions().build_v1alpha().expect("our own description is well formed"))
-        .add_service(PaymentsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(CheckoutServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(MerchantsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ApiKeysServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(AuditLogServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ExportsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(EventsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ReconciliationServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(BooksServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ComplianceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(BillingServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(FeesServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(SystemServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(WebhookEndpointsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(PaymentsServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(CheckoutServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(MerchantsServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(AccountProofsServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ApiKeysServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(AuditLogServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ExportsServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(EventsServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ReconciliationServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(BooksServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ComplianceServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(BillingServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(FeesServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(SystemServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(WebhookEndpointsServer::new(service.clone().accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(MaintenanceServer::new(maintenance).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(X402Server::new(service).accept_compressed(GZIP).send_compressed(GZIP));
     let shared = Arc::new(Shared { token: access.token, metrics: access.metrics });

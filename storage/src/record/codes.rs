@@ -3,6 +3,7 @@
 use engine::{
     compliance::Window,
     money::Currency,
+    ownership::Means,
     payment::{Canceller, ClaimFinality, Disposition, Finality, ResolutionKind, Route, State},
     webhook::{DeliveryState, DisableReason, Trigger},
 };
@@ -50,6 +51,7 @@ codes! {
         SelfTransfer = 7,
         Fee = 8,
     }
+    Means { Signature = 1, Transfer = 2, Operator = 3 }
     Window { Single = 1, Daily = 2, Monthly = 3, NearSingle = 4 }
     Route { Wallet = 1, X402 = 2, Manual = 3 }
     ClaimFinality { Accepted = 1, InBlock = 2, Irreversible = 3 }

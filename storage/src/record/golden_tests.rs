@@ -11,6 +11,7 @@ use engine::{
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
     money::{Currency, HivePrice, Money},
+    ownership::{Means, Ownership, Proof},
     payment::{
         Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition, FeeMode,
         Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State, Totals,
@@ -282,6 +283,7 @@ fn a_merchant_has_these_bytes() {
             current: Secret::from_random([1; 32]),
             previous: Some((Secret::from_random([2; 32]), at(9_000))),
         },
+        ownership: Ownership { proof: Some(Proof::new(Means::Operator, None, at(5))), ..Ownership::default() },
     };
     let vault = Vault::default();
     let bytes = merchant_to_bytes(merchant.clone(), &vault);
@@ -291,10 +293,10 @@ fn a_merchant_has_these_bytes() {
         &bytes,
         "0108021209426c7565204d7567731a09626c75652e6d756773220968747470733a2f2f693001400148e80750d00f5a \
          540a091107000000000000001220dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd1a \
-         043037303720e80728c8dc03320474696c6c3a0c736b5f6c6976655f30373037400748b88506623277687365635f41 \
+         043037303720e80728c8dc03320474696c6c3a0c736b5f6c6976655f30373037401748b88506623277687365635f41 \
          5145424151454241514542415145424151454241514542415145424151454241514542415145424151453d6a370a32 \
          77687365635f4167494341674943416749434167494341674943416749434167494341674943416749434167494341 \
-         67493d10a846a2010968747470733a2f2f73",
+         67493d10a846a2010968747470733a2f2f73aa01060a0408031005",
         |bytes| merchant_from_bytes(MerchantId::from_bits(1), bytes, &vault).map(Arc::unwrap_or_clone),
     );
 }

@@ -11,6 +11,7 @@ mod event;
 mod indexed;
 mod ledger;
 mod merchant;
+mod ownership;
 mod payment;
 mod remembered;
 mod standing;

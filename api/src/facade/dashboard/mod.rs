@@ -10,6 +10,7 @@ use warp::reply::Response;
 
 use super::{Facade, Refusal, call::Call, export::Format, pages, query::Query};
 
+mod account;
 mod astray;
 mod audit;
 mod ledger;
@@ -132,6 +133,10 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
         (false, ["unmatched", id]) => astray::one(&visit, id, Vec::new()).await,
         (true, ["unmatched", id, "assign"]) => astray::assign(&visit, id).await,
         (true, ["unmatched", id, "ignore"]) => astray::ignore(&visit, id).await,
+        (false, ["account"]) => Ok(account::page(&visit)),
+        (true, ["account", "challenge"]) => account::challenge(&visit).await,
+        (true, ["account", "prove"]) => account::prove(&visit).await,
+        (true, ["account", "cancel"]) => account::cancel(&visit).await,
         (false, ["webhooks"]) => webhooks::page(&visit, Vec::new()).await,
         (true, ["webhooks", "test"]) => webhooks::test(&visit).await,
         (true, ["webhooks", "enable"]) => webhooks::enable(&visit).await,
@@ -198,6 +203,8 @@ fn done(word: &str) -> Option<&'static str> {
         "active" => "The merchant is active.",
         "inactive" => "The merchant is inactive.",
         "cleared" => "The hold is ended.",
+        "proven" => "Ownership is proven.",
+        "kept" => "The change is cancelled.",
         "limited" => "The merchant has limits of its own.",
         "unlimited" => "Everybody’s limits hold for the merchant.",
         _ => return None,

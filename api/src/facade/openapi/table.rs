@@ -207,6 +207,7 @@ const fn route(method: &'static str, path: &'static str, summary: &'static str) 
 const READ: &str = "payments:read";
 const WRITE: &str = "payments:write";
 const MERCHANT: &str = "merchant:write";
+const PAYOUT: &str = "merchant:payout";
 
 #[rustfmt::skip]
 const PAYMENTS: &[Route] = &[
@@ -238,12 +239,15 @@ const EVENTS: &[Route] = &[
 
 #[rustfmt::skip]
 const OF_MERCHANTS: &[Route] = &[
-    route(POST, "/api/public/merchants/register", "Register; the key and the secret are shown this once").body("Register").answers(&[(201, Json("Registered"))]),
+    route(POST, "/api/public/merchants/register", "Register; the key and the secret are shown this once").body("Register").answers(&[(201, Json("Registered"))]).refuses(&[403]),
     route(GET, "/api/public/merchants/me", "The merchant of the key").key("").answers(&[(200, Json("Merchant"))]),
     route(GET, "/api/public/merchants/{id}", "A merchant: oneself, or any for an admin").key("").answers(&[(200, Json("Merchant"))]),
     route(POST, "/api/public/merchants/{id}", "Change what the body names").key(MERCHANT).body("UpdateMerchant").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
     route(PUT, "/api/public/merchants/{id}", "The same by its other method").key(MERCHANT).body("UpdateMerchant").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
     route(POST, "/api/public/merchants/{id}/webhook-secret", "A new webhook secret, shown this once").key(MERCHANT).maybe_body("RotateSecret").answers(&[(200, Json("Secret"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/account-proof", "A challenge by which the Hive account is proven").key(PAYOUT).maybe_body("IssueChallenge").answers(&[(200, Json("AccountChallenge"))]).refuses(&[409]),
+    route(PUT, "/api/public/merchants/{id}/account-proof", "Answer a challenge with signatures of the account's active authority").key(PAYOUT).body("AccountProof").answers(&[(200, Json("ProvenAccount"))]).refuses(&[409, 410]),
+    route(DELETE, "/api/public/merchants/{id}/pending-account", "Cancel a pending change of the Hive account").key(PAYOUT).answers(&[(200, Json("Merchant"))]).refuses(&[409]),
     route(GET, "/api/public/merchants/{id}/webhook", "How the webhook endpoint is").key(READ).answers(&[(200, Json("WebhookEndpoint"))]),
     route(POST, "/api/public/merchants/{id}/webhook-enable", "Enable it again").key(MERCHANT).maybe_body("EnableWebhook").answers(&[(200, Json("EnabledWebhook"))]).refuses(&[409]),
     route(POST, "/api/public/merchants/{id}/webhook-replay", "Send again what was not taken since a time").key(MERCHANT).body("ReplayWebhooks").answers(&[(200, Json("Replayed"))]).refuses(&[409]),
