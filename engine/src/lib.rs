@@ -18,6 +18,7 @@ pub mod merchant;
 pub mod money;
 pub mod mutants;
 pub mod payment;
+pub mod text;
 pub mod time;
 pub mod webhook;
 pub mod x402;

@@ -5,6 +5,7 @@
 
 pub mod caller;
 pub mod direct;
+mod link;
 pub mod status;
 pub mod transport;
 

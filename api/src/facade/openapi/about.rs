@@ -27,6 +27,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
         ("servers", array(anything())),
         ("tags", array(anything())),
         ("paths", anything()),
+        ("webhooks", anything()),
         ("components", anything()),
     ]);
     add("Description", description);
@@ -48,9 +49,6 @@ fn ready(status: &[&str]) -> Value {
         ("damagedRows", count()),
         ("headAgeSeconds", nullable(count())),
         ("nodesNeeded", count()),
-        (
-            "nodes",
-            array(object(&[("name", text()), ("condition", condition()), ("headBlock", nullable(count()))])),
-        ),
+        ("nodes", array(object(&[("name", text()), ("condition", condition()), ("headBlock", nullable(count()))]))),
     ])
 }
