@@ -137,7 +137,7 @@ fn pages_and_exports_are_limited_as_the_interface_is() {
     assert!(refused.header("retry-after").is_some());
     let reads = (0..6).map(|_| visitor.get("/dashboard/payments").status).collect::<Vec<_>>();
     assert_eq!((reads.first(), reads.last()), (Some(&200), Some(&429)), "{reads:?}");
-    let writes = (0..3).map(|_| visitor.send("/dashboard/webhooks/test", &[]).status).collect::<Vec<_>>();
+    let writes = (0..4).map(|_| visitor.send("/dashboard/webhooks/test", &[]).status).collect::<Vec<_>>();
     assert_eq!(writes.last(), Some(&429), "{writes:?}");
     assert_eq!(Visitor::of(&other).get("/dashboard/payments").status, 200, "others go on");
 }

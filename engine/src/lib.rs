@@ -19,6 +19,7 @@ pub mod money;
 pub mod mutants;
 pub mod ownership;
 pub mod payment;
+pub mod text;
 pub mod time;
 pub mod webhook;
 pub mod x402;

@@ -149,7 +149,7 @@ fn nested<T, U>(
 
 fn business_name(name: &str) -> Result<String, Violation> {
     let name = name.trim();
-    fields::text("name", name, fields::NAME_MAX_CHARS).map(|()| name.to_owned())
+    fields::text("name", name, fields::NAME_MAX_CHARS)
 }
 
 fn https_url(field: &str, url: &str) -> Result<String, Violation> {

@@ -6,6 +6,7 @@
 pub mod caller;
 pub mod details;
 pub mod direct;
+mod link;
 pub mod status;
 pub mod transport;
 

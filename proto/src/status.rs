@@ -79,10 +79,11 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 57] = [
+pub const TABLE: [Row; 58] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
+    row(Reason::UnknownField, "unknown_field", Code::InvalidArgument, 400, "the request has an unknown field"),
     row(Reason::UnknownAccount, "unknown_account", Code::InvalidArgument, 400, "the ledger has no such account"),
     row(Reason::RefusedAccount, "refused_account", Code::InvalidArgument, 400, "this account cannot receive payments"),
     row(Reason::InvalidApiKey, "invalid_api_key", Code::Unauthenticated, 401, "missing or invalid API key"),
@@ -375,7 +376,7 @@ impl ApiError {
         if self.fields.len() < MAX_FIELDS {
             let field = shorten(Cow::Owned(field.into())).into_owned();
             let message = shorten(Cow::Owned(message.into())).into_owned();
-            if self.fields.is_empty() && self.reason == Reason::ValidationFailed {
+            if self.fields.is_empty() && matches!(self.reason, Reason::ValidationFailed | Reason::UnknownField) {
                 self.message = shorten(Cow::Owned(format!("{field}: {message}")));
             }
             let kept: usize = self.fields.iter().map(|kept| kept.field.len() + kept.message.len()).sum();

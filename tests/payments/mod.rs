@@ -124,7 +124,7 @@ fn what_was_given_comes_back_unchanged() {
     let given = json!({
         "amount": "1", "currency": "HIVE", "description": "Größe <b>42</b> & mehr",
         "redirectUrl": "https://shop.example/ok?a=1&b=2#frag", "cancelUrl": "https://shop.example/no",
-        "metadata": metadata, "ignored": { "unknown": true },
+        "metadata": metadata,
     });
     let opened = shop.open_with(&given);
     let record = shop.payment(&opened.id);

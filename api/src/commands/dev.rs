@@ -22,7 +22,9 @@ use super::{
     failure::of_ledger,
     files::{self, TemporaryDirectory},
     local, logs, master_key,
-    running::{Running, address_of, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
+    running::{
+        Running, address_of, listen, listen_for_health, listen_for_metrics, serve_grpc, serve_metrics, serve_rest,
+    },
     say,
     serve::required,
     settings::{SettingsArgs, push},
@@ -106,6 +108,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 
     let rest = listen(required(&config, "listen"), "--listen").await?;
     let grpc = listen(required(&config, "grpc.listen"), "--grpc-listen").await?;
+    let health = listen_for_health(&config).await?;
     let exporter = listen_for_metrics(&config).await?;
     let ledger = start_ledger(&args, &data).await?;
     push(&mut flags, "ledger.nodes", Some(ledger.rpc_url(0)));
@@ -128,7 +131,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     running.show(&mut metrics, &data);
     let control = Some(places.control.clone());
     let mut ports = vec![
-        serve_rest(&config, rest, running.service().in_process(), control, &stop, &mut metrics)?,
+        serve_rest(&config, (rest, health), running.service().in_process(), control, &stop, &mut metrics)?,
         serve_grpc(&config, &data, grpc, &running, &stop)?,
     ];
     ports.extend(local::serve(&config, &data, &running, &stop)?);

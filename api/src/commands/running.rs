@@ -16,7 +16,10 @@ use actors::{
 };
 use proto::{Engine, Transport};
 use storage::{Options, RedbStore};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    task::JoinHandle,
+};
 use tracing::{info, warn};
 
 use super::{
@@ -135,9 +138,29 @@ impl Running {
     }
 }
 
+/// Bytes of an answer that the kernel keeps for a client which does not read: accepted sockets inherit it.
+const SEND_BUFFER_BYTES: u32 = 64 * 1024;
+/// Connections that wait in the kernel until they are accepted.
+const BACKLOG: u32 = 1_024;
+
 /// Takes an address.
 pub(super) async fn listen(address: SocketAddr, flag: &'static str) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|source| Failure::Listen { address, flag, source })
+    let bind = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    bind().map_err(|source| Failure::Listen { address, flag, source })
+}
+
+/// Takes the address of health checks, where one is set.
+pub(super) async fn listen_for_health(config: &Config) -> Result<Option<TcpListener>, Failure> {
+    match config.address("health.listen") {
+        Some(address) => Ok(Some(listen(address, "the setting health.listen").await?)),
+        None => Ok(None),
+    }
 }
 
 /// Takes the address of the metrics, where one is set.
@@ -167,7 +190,7 @@ pub(super) fn address_of(listener: &TcpListener) -> Result<SocketAddr, Failure> 
 /// Serves REST and the checkout page over an engine, until `stop`.
 pub(super) fn serve_rest(
     config: &Config,
-    listener: TcpListener,
+    (listener, health): (TcpListener, Option<TcpListener>),
     transport: Transport,
     test_ledger: Option<String>,
     stop: &Stop,
@@ -180,17 +203,31 @@ pub(super) fn serve_rest(
     let facade = Facade::behind(edge, desk, Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
     metrics.add_facade(&facade);
     open_files::provide(config.count("limits.connections"));
-    let limits = Limits {
-        connections: config.count("limits.connections"),
-        head_timeout: config.millis("limits.head_timeout_ms"),
-        drain_timeout: config.millis("limits.drain_timeout_ms"),
-    };
+    let limits = limits(config);
+    if let Some(health) = health {
+        info!("health checks are at http://{}/readyz", address_of(&health)?);
+        tokio::spawn(http_server::serve_health(health, Arc::clone(&facade), limits.for_health(), stop.heard()));
+    }
     info!(
         version = version::VERSION,
         commit = version::commit(),
         "REST and the checkout page are at {base_url} (listening on {address})"
     );
     Ok(tokio::spawn(http_server::serve(listener, facade, limits, stop.heard())))
+}
+
+/// Returns what the REST port allows its clients.
+fn limits(config: &Config) -> Limits {
+    let is_limited = config.text("limits.profile") == "production";
+    Limits {
+        connections: config.count("limits.connections"),
+        connections_per_address: is_limited.then(|| config.count("limits.connections_per_address")),
+        head_timeout: config.millis("limits.head_timeout_ms"),
+        body_timeout: config.millis("limits.body_timeout_ms"),
+        write_timeout: config.millis("limits.write_timeout_ms"),
+        idle_timeout: config.millis("limits.idle_timeout_ms"),
+        drain_timeout: config.millis("limits.drain_timeout_ms"),
+    }
 }
 
 /// Serves the engine over gRPC, until `stop`.

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use super::{
     Failure, local, logs,
-    running::{Running, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
+    running::{Running, listen, listen_for_health, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
     settings::{EngineFlags, FacadeFlags, SettingsArgs},
     stop::Stop,
 };
@@ -38,13 +38,15 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         Some(address) => Some(listen(address, "--grpc-listen").await?),
         None => None,
     };
+    let health = listen_for_health(&config).await?;
     let exporter = listen_for_metrics(&config).await?;
     let data = PathBuf::from(config.text("data_dir"));
     let running = Running::start(&config, &data, args.init).await?;
     let stop = Stop::new();
     let mut metrics = Metrics::default();
     running.show(&mut metrics, &data);
-    let mut ports = vec![serve_rest(&config, rest, running.service().in_process(), None, &stop, &mut metrics)?];
+    let mut ports =
+        vec![serve_rest(&config, (rest, health), running.service().in_process(), None, &stop, &mut metrics)?];
     if let Some(grpc) = grpc {
         ports.push(serve_grpc(&config, &data, grpc, &running, &stop)?);
     }

@@ -250,7 +250,7 @@ impl Config {
                 Kind::Secret if text.is_empty() => format!("# {name} is not set  ({source})\n"),
                 Kind::Secret => format!("# {name} is set and not shown  ({source})\n"),
                 Kind::Integer(..) | Kind::Flag => format!("{name} = {text}  # {source}\n"),
-                Kind::Urls | Kind::Networks => {
+                Kind::Urls | Kind::Networks | Kind::Origins => {
                     let urls: Vec<String> = self.list(name).iter().map(|url| quoted(url)).collect();
                     format!("{name} = [{}]  # {source}\n", urls.join(", "))
                 }
@@ -333,7 +333,7 @@ impl Config {
         let limits = (self.text("limits.profile") == "production")
             .then(|| Limits::new(now, |name| self.rate(name), self.seconds("limits.lockout_seconds"), streams));
         let trusted_proxies = self.list("trusted_proxies").iter().filter_map(|network| network.parse().ok()).collect();
-        Edge { trusted_proxies, limits }
+        Edge { trusted_proxies, key_origins: self.list("cors.key_origins"), limits }
     }
 
     /// Returns an address to listen on, if there is one.
@@ -447,12 +447,12 @@ fn toml_text(kind: Kind, value: &toml::Value) -> Option<String> {
         (Kind::Flag, toml::Value::Boolean(flag)) => Some(flag.to_string()),
         (Kind::Percent, toml::Value::Integer(number)) => Some(number.to_string()),
         (Kind::Percent, toml::Value::Float(number)) => Some(number.to_string()),
-        (Kind::Urls | Kind::Networks, toml::Value::Array(items)) => {
+        (Kind::Urls | Kind::Networks | Kind::Origins, toml::Value::Array(items)) => {
             let texts: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
             // A comma would split what was one item.
             texts.filter(|texts| texts.iter().all(|text| !text.contains(','))).map(|texts| texts.join(","))
         }
-        (Kind::Integer(..) | Kind::Flag | Kind::Urls | Kind::Networks, _) => None,
+        (Kind::Integer(..) | Kind::Flag | Kind::Urls | Kind::Networks | Kind::Origins, _) => None,
         (_, toml::Value::String(text)) => Some(text.clone()),
         _ => None,
     }

@@ -212,7 +212,7 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
     let events = Shared::new(events, permit);
     let stream = warp::sse::keep_alive().interval(Duration::from_secs(15)).stream(events);
     let mut response = warp::sse::reply(stream).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer::streams(&mut response);
     Ok(response)
 }
 

@@ -193,12 +193,11 @@ impl Reconciliation for Service {
 
 /// Checks a note, which may be empty.
 fn note(text: &str) -> Result<String, ApiError> {
-    let text = text.trim().to_owned();
+    let text = text.trim();
     if text.is_empty() {
-        return Ok(text);
+        return Ok(String::new());
     }
-    fields::text("note", &text, NOTE_MAX_CHARS).map_err(|violation: Violation| convert::invalid(vec![violation]))?;
-    Ok(text)
+    fields::text("note", text, NOTE_MAX_CHARS).map_err(|violation: Violation| convert::invalid(vec![violation]))
 }
 
 /// Names a transfer by its place on the chain.

@@ -367,11 +367,12 @@ impl Draft {
             None => Ok(()),
         };
         let in_range = |seconds| fields::LIFETIME_SECONDS.contains(&seconds);
+        let description = fields::text("description", &raw.description, fields::DESCRIPTION_MAX_CHARS);
         let checks = [
             Money::parse(&raw.amount_units.to_string(), raw.currency)
                 .map(drop)
                 .map_err(|e| Violation::new("amount", e)),
-            fields::text("description", &raw.description, fields::DESCRIPTION_MAX_CHARS),
+            description.as_ref().map(drop).map_err(Violation::clone),
             fields::metadata(&raw.metadata),
             redirect("redirectUrl", &raw.redirect_url),
             redirect("cancelUrl", &raw.cancel_url),
@@ -382,12 +383,10 @@ impl Draft {
             },
         ];
         let violations: Vec<_> = checks.into_iter().filter_map(Result::err).collect();
-        if !violations.is_empty() {
-            return Err(violations);
-        }
+        let Some(description) = description.ok().filter(|_| violations.is_empty()) else { return Err(violations) };
         Ok(Self {
             amount: Money::new(raw.amount_units, raw.currency),
-            description: raw.description,
+            description,
             metadata: raw.metadata,
             redirect_url: raw.redirect_url,
             cancel_url: raw.cancel_url,

@@ -93,7 +93,7 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
     let Some((token, session)) = visitor(desk, &call) else { return Ok(pages::see_other(LOGIN)) };
     call.caller.api_key = Some(session.key.clone());
     if let Some(limits) = &facade.edge.limits {
-        limits.admit_visit(session.key.as_bytes(), !is_post, path)?;
+        limits.admit_visit(&session.merchant_id, !is_post, path)?;
     }
     let form = if is_post { call.form().await? } else { Query::parse("") };
     if is_post && !desk.sessions.is_form_token(&token, form.get("token").unwrap_or_default()) {
@@ -317,16 +317,14 @@ async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response
         return Err(Reason::UnknownRoute.into());
     }
     let client = call.client();
-    if let Some(limits) = &facade.edge.limits
-        && let Err(refused) = limits.may_show_key(client)
-    {
-        return Ok(login_page(facade, Some(&refused)));
-    }
     let form = call.form().await?;
     let key = HeaderValue::from_str(form.get("key").unwrap_or_default().trim());
-    let key = key.map_err(|_| ApiError::new(Reason::InvalidApiKey)).and_then(|key| match &facade.edge.limits {
-        Some(limits) => limits.admit_visit(key.as_bytes(), false, &[]).map(|()| key),
-        None => Ok(key),
+    let key = key.map_err(|_| ApiError::new(Reason::InvalidApiKey)).and_then(|key| {
+        let is_known = facade.accepted_keys.get(key.as_bytes()).is_some();
+        match facade.edge.limits.as_ref().filter(|_| !is_known) {
+            Some(limits) => limits.admit_unknown_key(client).map(|()| key).map_err(|limited| limited.error),
+            None => Ok(key),
+        }
     });
     let found = match key {
         Err(refused) => Err(refused),
@@ -339,6 +337,7 @@ async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response
     };
     match found {
         Ok((key, merchant)) => {
+            facade.accepted_keys.insert(key.as_bytes(), &merchant.id);
             // A session that came with the request is ended: nobody else can know the new one.
             if let Some(old) = cookie(&call) {
                 desk.sessions.close(&old);

@@ -272,6 +272,15 @@ fn unmatched() -> Value {
     ])
 }
 
+/// The transfer as wallets take it: its name, then its members.
+fn operation() -> Value {
+    let transfer = object(&[("from", text()), ("to", text()), ("amount", text()), ("memo", text())]);
+    json!({
+        "description": "The transfer as wallets take it: `transfer`, then its members.",
+        "type": "array", "items": { "anyOf": [text(), transfer] }, "minItems": 2, "maxItems": 2,
+    })
+}
+
 fn refund_plan() -> Value {
     let owed = object(&[("to", text()), ("amount", reference("Sum"))]);
     object(&[
@@ -280,7 +289,7 @@ fn refund_plan() -> Value {
         ("to", text()),
         ("amount", reference("Sum")),
         ("memo", text()),
-        ("operation", json!({ "description": "The transfer as wallets take it.", "type": ["array", "object"] })),
+        ("operation", operation()),
         ("uri", text()),
         ("hivesignerUrl", url()),
         ("owed", array(owed)),
