@@ -77,7 +77,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 57] = [
+pub const TABLE: [Row; 58] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -229,6 +229,13 @@ pub const TABLE: [Row; 57] = [
         Code::InvalidArgument,
         422,
         "this idempotency key was used for another request",
+    ),
+    row(
+        Reason::PaymentIdentifierReused,
+        "payment_identifier_reused",
+        Code::FailedPrecondition,
+        409,
+        "this payment-identifier names another payment",
     ),
     row(
         Reason::IdempotencyInProgress,

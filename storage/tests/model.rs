@@ -390,7 +390,7 @@ async fn compare(store: &RedbStore, model: &Model) {
         assert_eq!(store.claim(tx_id(number)).await.unwrap().as_ref(), by_tx);
         let nonce = format!("nonce {number}");
         let by_nonce = model.claims.iter().find(|c| c.nonce == nonce);
-        assert_eq!(store.claim_by_nonce(nonce).await.unwrap().as_ref(), by_nonce);
+        assert_eq!(store.claim_by_nonce(account("shop"), nonce).await.unwrap().as_ref(), by_nonce);
     }
     for name in ["shop", "shop.two"] {
         let mut expected: Vec<_> = model.unmatched.iter().filter(|u| u.account().as_str() == name).cloned().collect();
