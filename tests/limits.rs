@@ -11,6 +11,7 @@ crate::tests!(
     who_guesses_keys_is_locked_out_and_others_are_not,
     a_page_watched_by_too_many_streams_refuses_one_more,
     payments_shown_too_often_are_refused_in_the_words_of_clients,
+    strangers_do_not_use_up_the_attempts_of_a_payer,
 );
 
 /// Limits that are reached soon.
@@ -126,4 +127,29 @@ fn payments_shown_too_often_are_refused_in_the_words_of_clients() {
     let refused = refused.json();
     assert_eq!((&refused["isValid"], &refused["invalidReason"]), (&json!(false), &json!("rate_limited")));
     assert_eq!(refused["reason"], "rate_limited");
+}
+
+fn strangers_do_not_use_up_the_attempts_of_a_payer() {
+    let dev = Dev::with(&["--limits", "production", "--set=trusted_proxies=127.0.0.1/32"]);
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    let signed = dev.ledger.signed(&agent, &[(&shop.account.name, "1.500 HBD", &payment.memo)]);
+    let whole: serde_json::Value = serde_json::from_str(&signed.to_condenser_json()).expect("JSON");
+    let ask = |signatures: Option<serde_json::Value>, from: &str| {
+        let mut transaction = whole.clone();
+        transaction["signatures"] = signatures.unwrap_or_else(|| transaction["signatures"].clone());
+        let payload = json!({ "x402Version": 1, "scheme": "exact", "network": "hive:mainnet",
+            "payload": { "signedTransaction": transaction, "nonce": "n" } });
+        let body = json!({ "sessionId": payment.id, "paymentPayload": payload });
+        dev.api.post("/api/public/x402/settle", &body).header("x-forwarded-for", from).send()
+    };
+    // What cannot even be read costs no attempt.
+    for _ in 0..12 {
+        ask(Some(json!(["00"])), "203.0.113.8").ok(200);
+    }
+    for _ in 0..12 {
+        ask(Some(json!([])), "203.0.113.7");
+    }
+    too_many(&ask(Some(json!([])), "203.0.113.7"));
+    assert_eq!(ask(None, "203.0.113.8").ok(200)["success"], true);
 }

@@ -389,15 +389,15 @@ impl Gateway {
                 return Ok(self.seen_as(claimed, payload));
             }
         }
-        let nonce = store.claim_by_nonce(pay_to, payload.nonce.clone()).await;
-        if let Some(claimed) = nonce.map_err(|error| self.read_failed(&error))? {
-            return Ok(self.seen_as(claimed, payload));
-        }
         if let Some(identifier) = payload.identifier.clone() {
             let found = store.claim_by_identifier(pay_to, identifier).await;
             if let Some(claimed) = found.map_err(|error| self.read_failed(&error))? {
                 return Ok(self.seen_as(claimed, payload));
             }
+        }
+        let nonce = store.claim_by_nonce(pay_to, payload.nonce.clone()).await;
+        if let Some(claimed) = nonce.map_err(|error| self.read_failed(&error))? {
+            return Ok(self.seen_as(claimed, payload));
         }
         Ok(Seen::Never)
     }

@@ -10,6 +10,7 @@ mod compliance;
 mod facilitated;
 mod nodes;
 mod ownership;
+mod replays;
 mod webhooks;
 mod world;
 mod x402;

@@ -389,9 +389,14 @@ fn a_claim_has_these_bytes() {
         fate: Fate::Open,
         at: at(1_000),
     };
-    pinned(claimed.clone(), &claimed_to_bytes(&claimed), "010a016e120911030000000000000018e807", |bytes| {
-        claimed_from_bytes(TxId([0xaa; 20]), bytes)
-    });
+    pinned(
+        claimed.clone(),
+        &claimed_to_bytes(&claimed),
+        "010a016e120911030000000000000018e8074209626c75652e6d7567734a10616e2d6964656e7469666965722d3136524708\
+         02122001010101010101010101010101010101010101010101010101010101010101011a2102020202020202020202020202\
+         0202020202020202020202020202020202020202",
+        |bytes| claimed_from_bytes(TxId([0xaa; 20]), bytes),
+    );
 }
 
 #[test]

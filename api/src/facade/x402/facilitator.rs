@@ -292,7 +292,7 @@ pub(in crate::facade) async fn supported_networks() -> Result<Response, Refusal>
 /// Names every kind of payment that is taken, in both versions, and the network by both its names.
 pub(in crate::facade) async fn supported() -> Result<Response, Refusal> {
     let kind = |version: u8, network: &str| json!({ "x402Version": version, "scheme": SCHEME, "network": network, "extra": {} });
-    let kinds = [kind(2, NETWORK), kind(1, NETWORK), kind(2, NETWORK_CAIP2), kind(1, NETWORK_CAIP2)];
+    let kinds = [kind(2, NETWORK), kind(1, NETWORK), kind(2, NETWORK_CAIP2)];
     let body = json!({ "kinds": kinds, "extensions": ["payment-identifier"], "signers": {} });
     Ok(answer::json(StatusCode::OK, &body))
 }
