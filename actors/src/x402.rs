@@ -476,9 +476,6 @@ impl Gateway {
     /// What the chain has already is public: whoever shows it may have read it there.
     async fn check_unseen(&self, payload: &PaymentPayload, checked: &Checked) -> Result<(), X402Error> {
         let tx_id = checked.authorized.tx_id;
-        if mutant!("wallet-payment-is-claimed") {
-            return Ok(());
-        }
         let status = self.context().nodes.find_transaction(tx_id, payload.transaction.expiration).await;
         match status.map_err(|_| GatewayError::LedgerUnavailable)? {
             TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible => Ok(()),

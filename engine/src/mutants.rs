@@ -55,9 +55,6 @@ mutants! {
     "loudest-finality": "the highest finality any node claims is believed";
     "retries-forgotten": "a failed delivery is not tried again";
     "events-race": "two events of one session go out at once";
-    "receipt-without-signatures": "the receipt of a claimed transaction goes to whoever shows its bytes";
-    "wallet-payment-is-claimed": "a wallet's transfer that the scanner found is claimed by whoever shows it";
-    "any-request-repeats": "whoever shows a settled payment again gets its success again";
     "told-twice": "a payment for another server is called a success every time it is asked";
     "claims-not-recovered": "claims are not followed up after a restart";
     "expiry-not-swept": "nobody looks for sessions that are due";

@@ -105,7 +105,7 @@ fn attack_31_killed_between_claim_and_broadcast() {
     let (tx_id, shown) = (signed.id(Pack::Legacy).to_string(), v1(&json_of(&signed), &nonce()));
     // The node answers, and no broadcast reaches the chain.
     assert_eq!(verify(&shop.api, &session(&payment.id), &shown)["isValid"], true);
-    house.ledger.ledger.order("node", &json!({ "lie": "swallows" }));
+    house.ledger.ledger.order("node", &json!({ "lie": { "kind": "swallowBroadcasts" } }));
     show(&shop, &payment, &shown);
     until_claimed(&shop, &payment, &tx_id);
     serve.process.kill();

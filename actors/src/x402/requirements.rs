@@ -162,9 +162,6 @@ impl Gateway {
         claimed: &Claimed,
     ) -> Result<Telling, X402Error> {
         let Purpose::Facilitated(facilitation) = &claimed.purpose else { return Ok(Telling::Never) };
-        if mutant!("any-request-repeats") {
-            return Ok(Telling::Again);
-        }
         let key = caller.request_key().map(|(_, key)| key);
         let is_sellers = facilitation.seller.is_none() || facilitation.seller == caller.seller;
         let is_requests = facilitation.request_key.is_none() || facilitation.request_key == key;
