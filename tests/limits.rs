@@ -23,6 +23,7 @@ crate::tests!(
     sockets_that_never_read_keep_nobody_else_out,
     health_answers_at_its_own_address_while_every_connection_is_taken,
     what_needs_no_key_has_a_rate_by_address,
+    strangers_do_not_use_up_the_attempts_of_a_payer,
 );
 
 /// Limits that are reached soon.
@@ -276,4 +277,29 @@ fn what_needs_no_key_has_a_rate_by_address() {
     too_many(&read());
     too_many(&dev.api.get("/api/public/payments").send());
     dev.api.get("/livez").send().ok(200);
+}
+
+fn strangers_do_not_use_up_the_attempts_of_a_payer() {
+    let dev = Dev::with(&["--limits", "production", "--set=trusted_proxies=127.0.0.1/32"]);
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    let signed = dev.ledger.signed(&agent, &[(&shop.account.name, "1.500 HBD", &payment.memo)]);
+    let whole: serde_json::Value = serde_json::from_str(&signed.to_condenser_json()).expect("JSON");
+    let ask = |signatures: Option<serde_json::Value>, from: &str| {
+        let mut transaction = whole.clone();
+        transaction["signatures"] = signatures.unwrap_or_else(|| transaction["signatures"].clone());
+        let payload = json!({ "x402Version": 1, "scheme": "exact", "network": "hive:mainnet",
+            "payload": { "signedTransaction": transaction, "nonce": "n" } });
+        let body = json!({ "sessionId": payment.id, "paymentPayload": payload });
+        dev.api.post("/api/public/x402/settle", &body).header("x-forwarded-for", from).send()
+    };
+    // What cannot even be read costs no attempt.
+    for _ in 0..12 {
+        ask(Some(json!(["00"])), "203.0.113.8").ok(200);
+    }
+    for _ in 0..12 {
+        ask(Some(json!([])), "203.0.113.7");
+    }
+    too_many(&ask(Some(json!([])), "203.0.113.7"));
+    assert_eq!(ask(None, "203.0.113.8").ok(200)["success"], true);
 }

@@ -114,6 +114,9 @@ pub enum GatewayError {
     /// The idempotency key stands for another request.
     #[error("the idempotency key was used for another request")]
     KeyReused,
+    /// The payer's `payment-identifier` names another payment.
+    #[error("the payment-identifier names another payment")]
+    IdentifierReused,
     /// No ledger node answers, or the ledger is not followed yet.
     #[error("no ledger node answers")]
     LedgerUnavailable,

@@ -66,4 +66,4 @@ pub use ownership::{Answered, Issued};
 pub use sessions::Watch;
 pub use settings::{BillingSettings, Compliance, RegistrationMode, Settings, X402Settings};
 pub use supervisor::{StartError, Tree};
-pub use x402::{Retry, Settled, Target, X402Error, X402Request};
+pub use x402::{Caller, Settled, Target, X402Error, X402Request};

@@ -235,7 +235,10 @@ impl PaymentActor {
         match command {
             Command::Claim(claim) => batch.and(Write::Claim(Claimed {
                 tx_id: claim.tx_id,
+                pay_to: payment.pay_to,
                 nonce: claim.nonce.clone(),
+                identifier: claim.identifier.clone(),
+                proof: claim.proof.clone(),
                 purpose: Purpose::Session(payment.id),
                 fate: Fate::Open,
                 at: claim.claimed_at,

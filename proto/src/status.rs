@@ -234,6 +234,13 @@ pub const TABLE: [Row; 58] = [
         "this idempotency key was used for another request",
     ),
     row(
+        Reason::PaymentIdentifierReused,
+        "payment_identifier_reused",
+        Code::FailedPrecondition,
+        409,
+        "this payment-identifier names another payment",
+    ),
+    row(
         Reason::IdempotencyInProgress,
         "idempotency_in_progress",
         Code::Aborted,

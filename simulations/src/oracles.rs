@@ -188,7 +188,8 @@ fn settled_is_paid(observer: &Observer, answer: &Answer<'_>) -> Verdict {
 fn told_once(observer: &Observer, answer: &Answer<'_>) -> Verdict {
     let Answer::Facilitated { tx_id } = answer else { return Ok(()) };
     hold(!observer.told.contains(tx_id), || format!("{tx_id} was called a success twice"))?;
-    let settled = observer.claims.get(tx_id).is_some_and(|claimed| claimed.fate == Fate::Settled { told: true });
+    let settled =
+        observer.claims.get(tx_id).is_some_and(|claimed| matches!(claimed.fate, Fate::Settled { told: true, .. }));
     hold(settled, || format!("{tx_id} is called a success and is not durably settled"))
 }
 

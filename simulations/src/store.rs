@@ -157,7 +157,8 @@ impl Store for SimStore {
         in_flight() -> Vec<PaymentId>;
         open_facilitations() -> Vec<Claimed>;
         claim(tx_id: TxId) -> Option<Claimed>;
-        claim_by_nonce(nonce: String) -> Option<Claimed>;
+        claim_by_nonce(pay_to: AccountName, nonce: String) -> Option<Claimed>;
+        claim_by_identifier(pay_to: AccountName, identifier: String) -> Option<Claimed>;
         remembered(merchant: MerchantId, key: [u8; 32]) -> Option<Remembered>;
         cursor() -> Option<Cursor>;
         rate() -> Option<Rate>;

@@ -138,7 +138,7 @@ impl Group<'_> {
             Step::Payment(step) => self.check_payment(step, ahead),
             Step::Transfer(step) => transfers::check(self, step, ahead),
             Step::Event(step) => outbox::check_event(self, step, ahead),
-            Step::Claim { claimed, nonce } => self.check_claim(claimed, *nonce, ahead),
+            Step::Claim { claimed, names } => self.check_claim(claimed, names, ahead),
             Step::Fate { tx_id, expected, fate, record, is_facilitation } => {
                 let stored = match ahead.claims.get(&tx_id.0) {
                     Some(claimed) => Some(claimed.clone()),
@@ -251,13 +251,16 @@ impl Group<'_> {
         Ok(Ok(()))
     }
 
-    fn check_claim(&mut self, claimed: &Claimed, nonce: [u8; 32], ahead: &mut Ahead) -> Checked {
+    fn check_claim(&mut self, claimed: &Claimed, names: &[[u8; 32]], ahead: &mut Ahead) -> Checked {
         let tx_id = claimed.tx_id.0;
-        let by_nonce = match ahead.nonces.get(&nonce) {
-            Some(tx_id) => Some(*tx_id),
-            None => self.tables.nonces().get(&nonce)?.map(|tx_id| *tx_id.value()),
-        };
-        for tx_id in [Some(tx_id), by_nonce].into_iter().flatten() {
+        let mut claimed_by = vec![tx_id];
+        for name in names {
+            match ahead.nonces.get(name) {
+                Some(tx_id) => claimed_by.push(*tx_id),
+                None => claimed_by.extend(self.tables.nonces().get(name)?.map(|tx_id| *tx_id.value())),
+            }
+        }
+        for tx_id in claimed_by {
             let earlier = match ahead.claims.get(&tx_id) {
                 Some(earlier) => Some(earlier.clone()),
                 None => self.stored_claim(tx_id)?,
@@ -266,7 +269,7 @@ impl Group<'_> {
                 return Ok(Err(CommitError::Claimed(Box::new(earlier))));
             }
         }
-        ahead.nonces.insert(nonce, tx_id);
+        ahead.nonces.extend(names.iter().map(|name| (*name, tx_id)));
         ahead.claims.insert(tx_id, claimed.clone());
         Ok(Ok(()))
     }
@@ -328,13 +331,15 @@ impl Group<'_> {
                 }
                 Ok(())
             }
-            Step::Claim { claimed, nonce } => {
+            Step::Claim { claimed, names } => {
                 let tx_id = claimed.tx_id.0;
                 self.tables.claims().insert(&tx_id, record::claimed_to_bytes(&claimed).as_slice());
                 if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.fate == Fate::Open {
                     self.tables.facilitations().insert(&tx_id, ());
                 }
-                self.tables.nonces().insert(&nonce, &tx_id);
+                for name in &names {
+                    self.tables.nonces().insert(name, &tx_id);
+                }
                 Ok(())
             }
             Step::Remember { remembered, before } => self.write_remembered(&remembered, before),

@@ -214,7 +214,7 @@ fn claim_json(claimed: &Claimed) -> Value {
         Purpose::Session(id) => (Some(id.to_string()), None),
         Purpose::Facilitated(facilitation) => {
             let of = json!({
-                "payer": facilitation.payer.as_str(), "payTo": facilitation.pay_to.as_str(),
+                "payer": facilitation.payer.as_str(), "payTo": claimed.pay_to.as_str(),
                 "amount": money(facilitation.amount), "resource": facilitation.resource,
             });
             (None, Some(of))

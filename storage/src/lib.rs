@@ -175,8 +175,11 @@ pub trait Store: Send + Sync + 'static {
     /// Returns who claimed a transaction, ever.
     fn claim(&self, tx_id: TxId) -> Read<'_, Option<Claimed>>;
 
-    /// Returns which transaction used a nonce, ever.
-    fn claim_by_nonce(&self, nonce: String) -> Read<'_, Option<Claimed>>;
+    /// Returns the claim whose payer used a nonce for a payee, ever.
+    fn claim_by_nonce(&self, pay_to: AccountName, nonce: String) -> Read<'_, Option<Claimed>>;
+
+    /// Returns the claim whose payer used a payment identifier for a payee, ever.
+    fn claim_by_identifier(&self, pay_to: AccountName, identifier: String) -> Read<'_, Option<Claimed>>;
 
     /// Returns what was done under an idempotency key, if it has not been forgotten yet.
     fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>>;

@@ -38,7 +38,8 @@ pub(crate) enum Step {
     Event(EventStep),
     Claim {
         claimed: Claimed,
-        nonce: [u8; 32],
+        /// The keys of its nonce and its identifier.
+        names: Vec<[u8; 32]>,
     },
     Fate {
         tx_id: TxId,
@@ -250,7 +251,7 @@ impl Step {
             }),
             Write::Remember(remembered) => Self::Remember { remembered, before: None },
             Write::Forget { made_before } => Self::Forget { made_before },
-            Write::Claim(claimed) => Self::Claim { nonce: nonce_digest(&claimed.nonce), claimed },
+            Write::Claim(claimed) => Self::Claim { names: names_of(&claimed), claimed },
             Write::Fate { tx_id, expected, fate } => {
                 Self::Fate { tx_id, expected, fate, record: Vec::new(), is_facilitation: false }
             }
@@ -305,7 +306,24 @@ fn assert_newer(version: u64, expected: Option<u64>) {
     assert!(expected.is_none_or(|expected| version > expected), "a snapshot's version grows with every write");
 }
 
+/// Returns the keys of what a claim is unique by beside its transaction.
+pub(crate) fn names_of(claimed: &Claimed) -> Vec<[u8; 32]> {
+    let identifier = claimed.identifier.iter().map(|identifier| identifier_digest(&claimed.pay_to, identifier));
+    std::iter::once(nonce_digest(&claimed.pay_to, &claimed.nonce)).chain(identifier).collect()
+}
+
 /// Returns the key of a nonce. The payer chooses its text; the digest bounds it.
-pub(crate) fn nonce_digest(nonce: &str) -> [u8; 32] {
-    Sha256::digest(nonce.as_bytes()).into()
+pub(crate) fn nonce_digest(pay_to: &AccountName, nonce: &str) -> [u8; 32] {
+    name_digest("nonce", pay_to.as_str(), nonce)
+}
+
+/// Returns the key of a payment identifier.
+pub(crate) fn identifier_digest(pay_to: &AccountName, identifier: &str) -> [u8; 32] {
+    name_digest("identifier", pay_to.as_str(), identifier)
+}
+
+/// An account's name has no zero byte, so no two triples have one form.
+fn name_digest(kind: &str, pay_to: &str, text: &str) -> [u8; 32] {
+    let hash = Sha256::new().chain_update(kind).chain_update([0]).chain_update(pay_to).chain_update([0]);
+    hash.chain_update(text).finalize().into()
 }

@@ -310,11 +310,12 @@ impl Store for RedbStore {
         self.read(move |snapshot| claim(snapshot, tx_id))
     }
 
-    fn claim_by_nonce(&self, nonce: String) -> Read<'_, Option<Claimed>> {
-        self.read(move |snapshot| match snapshot.nonces().get(&prepared::nonce_digest(&nonce))? {
-            Some(tx_id) => claim(snapshot, TxId(*tx_id.value())),
-            None => Ok(None),
-        })
+    fn claim_by_nonce(&self, pay_to: AccountName, nonce: String) -> Read<'_, Option<Claimed>> {
+        self.read(move |snapshot| named_claim(snapshot, &prepared::nonce_digest(&pay_to, &nonce)))
+    }
+
+    fn claim_by_identifier(&self, pay_to: AccountName, identifier: String) -> Read<'_, Option<Claimed>> {
+        self.read(move |snapshot| named_claim(snapshot, &prepared::identifier_digest(&pay_to, &identifier)))
     }
 
     fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>> {
@@ -509,6 +510,13 @@ fn merchant(snapshot: &Snapshot, id: MerchantId, vault: &Vault) -> Result<Option
         Some(bytes) => {
             record::merchant_from_bytes(id, bytes.value(), vault).map(Some).map_err(Fault::damaged("merchants", id))
         }
+        None => Ok(None),
+    }
+}
+
+fn named_claim(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<Claimed>, Fault> {
+    match snapshot.nonces().get(name)? {
+        Some(tx_id) => claim(snapshot, TxId(*tx_id.value())),
         None => Ok(None),
     }
 }

@@ -437,23 +437,25 @@ fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
 
 fn claims(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     let (nonces, open) = (snapshot.nonces(), snapshot.facilitations());
-    let (mut rows, mut undecided) = (0, 0);
+    let (mut names, mut undecided) = (0, 0);
     for entry in snapshot.claims().iter()? {
         let (key, bytes) = entry?;
         let tx_id = TxId(*key.value());
-        rows += 1;
         let Some(claimed) = report.read("claims", tx_id, record::claimed_from_bytes(tx_id, bytes.value())) else {
             continue;
         };
-        let nonce = nonces.get_sound(&prepared::nonce_digest(&claimed.nonce))?;
-        let is_its = nonce.is_some_and(|stored| *stored.value() == tx_id.0);
-        report.hold(is_its, "nonces", tx_id, "its nonce could be used again");
+        for name in prepared::names_of(&claimed) {
+            names += 1;
+            let stored = nonces.get_sound(&name)?;
+            let is_its = stored.is_some_and(|stored| *stored.value() == tx_id.0);
+            report.hold(is_its, "nonces", tx_id, "its nonce or identifier could be used again");
+        }
         if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.fate == Fate::Open {
             undecided += 1;
             report.hold(open.get_sound(&tx_id.0)?.is_some(), "facilitations", tx_id, "nobody would ask for its fate");
         }
     }
-    same_length(report, "nonces", &nonces, rows)?;
+    same_length(report, "nonces", &nonces, names)?;
     same_length(report, "facilitations", &open, undecided)
 }
 

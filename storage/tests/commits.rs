@@ -12,8 +12,8 @@ use engine::{
     webhook::DeliveryState,
 };
 use storage::{
-    Batch, CommitError, DeliveryQuery, DueWork, EventRecord, Fate, Handling, MerchantQuery, Page, PageAt, Passed,
-    PaymentQuery, RedbStore, Store, Unmatched, UnmatchedReason, Vicinity, Write,
+    Batch, Claimed, CommitError, DeliveryQuery, DueWork, EventRecord, Fate, Handling, MerchantQuery, Page, PageAt,
+    Passed, PaymentQuery, RedbStore, Store, Unmatched, UnmatchedReason, Vicinity, Write,
 };
 
 use crate::samples::*;
@@ -22,6 +22,8 @@ fn with_claim(payment: &Payment) -> Payment {
     let claim = Claim {
         tx_id: tx_id(1),
         nonce: "n".to_owned(),
+        identifier: None,
+        proof: proof(1),
         payer: account("alice"),
         transfers: Vec::new(),
         signed_json: "{}".to_owned(),
@@ -398,7 +400,7 @@ async fn a_transaction_and_a_nonce_are_claimed_once_for_ever() {
     let first = claimed(1, "a nonce");
     store.commit(Batch::of(Write::Claim(first.clone()))).await.unwrap();
     assert_eq!(store.claim(first.tx_id).await.unwrap().as_ref(), Some(&first));
-    assert_eq!(store.claim_by_nonce("a nonce".to_owned()).await.unwrap().as_ref(), Some(&first));
+    assert_eq!(store.claim_by_nonce(account("shop"), "a nonce".to_owned()).await.unwrap().as_ref(), Some(&first));
     for again in [claimed(1, "another"), claimed(2, "a nonce"), first.clone()] {
         let batch = Batch::of(Write::Note { name: "n", value: vec![1] }).and(Write::Claim(again));
         assert_eq!(store.commit(batch).await, Err(CommitError::Claimed(Box::new(first.clone()))));
@@ -406,8 +408,29 @@ async fn a_transaction_and_a_nonce_are_claimed_once_for_ever() {
     let twice = Batch::of(Write::Claim(claimed(3, "x"))).and(Write::Claim(claimed(4, "x")));
     assert_eq!(store.commit(twice).await, Err(CommitError::Claimed(Box::new(claimed(3, "x")))));
     assert_eq!(store.claim(tx_id(3)).await.unwrap(), None);
-    assert_eq!(store.claim_by_nonce("x".to_owned()).await.unwrap(), None);
+    assert_eq!(store.claim_by_nonce(account("shop"), "x".to_owned()).await.unwrap(), None);
     assert_eq!(store.note("n").await.unwrap(), None, "a refused batch leaves no trace");
+}
+
+#[tokio::test]
+async fn a_nonce_and_an_identifier_are_unique_for_each_payee() {
+    let store = in_memory();
+    let named = |number, payee: &str, nonce: &str, identifier: Option<&str>| {
+        let identifier = identifier.map(str::to_owned);
+        Claimed { pay_to: account(payee), identifier, ..claimed(number, nonce) }
+    };
+    let claim = |claimed| store.commit(Batch::of(Write::Claim(claimed)));
+    let first = named(1, "shop", "n", Some("i"));
+    claim(first.clone()).await.unwrap();
+    claim(named(2, "shop.two", "n", Some("i"))).await.unwrap();
+    claim(named(3, "shop", "i", Some("n"))).await.unwrap();
+    for again in [named(4, "shop", "n", None), named(4, "shop", "other", Some("i"))] {
+        assert_eq!(claim(again).await, Err(CommitError::Claimed(Box::new(first.clone()))));
+    }
+    let by_identifier = |payee| store.claim_by_identifier(account(payee), "i".to_owned());
+    assert_eq!(by_identifier("shop").await.unwrap(), Some(first));
+    assert_eq!(by_identifier("shop.two").await.unwrap().map(|claimed| claimed.tx_id), Some(tx_id(2)));
+    assert_eq!(by_identifier("somebody").await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -417,7 +440,7 @@ async fn the_fate_of_a_claim_is_decided_from_what_it_is() {
     store.commit(Batch::of(Write::Claim(claim.clone()))).await.unwrap();
     assert_eq!(store.open_facilitations().await.unwrap(), std::slice::from_ref(&claim));
     let decide = |expected, fate| Batch::of(Write::Fate { tx_id: claim.tx_id, expected, fate });
-    let settled = |told| Fate::Settled { told };
+    let settled = |told| Fate::Settled { told, block_num: Some(7) };
     assert_conflict(store.commit(decide(settled(false), settled(true))).await, &claim.tx_id.to_string());
     store.commit(decide(Fate::Open, settled(false))).await.unwrap();
     assert_eq!(store.open_facilitations().await.unwrap(), []);

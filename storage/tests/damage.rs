@@ -69,6 +69,8 @@ async fn fill(data: &Path) {
     let in_flight = engine::payment::Claim {
         tx_id: tx_id(4),
         nonce: "n4".to_owned(),
+        identifier: None,
+        proof: proof(1),
         payer: account("alice"),
         transfers: Vec::new(),
         signed_json: "{}".to_owned(),
@@ -175,7 +177,7 @@ async fn read_all(store: &RedbStore, table: &str) -> bool {
     store.transfers(payment_id(3), None, 10).await.unwrap();
     for number in [4, 9] {
         see(met(table, store.claim(tx_id(number)).await));
-        see(met(table, store.claim_by_nonce(format!("n{number}")).await));
+        see(met(table, store.claim_by_nonce(account("shop"), format!("n{number}")).await));
     }
     // What lists many rows serves the sound ones.
     for unusual in [None, Some(true)] {

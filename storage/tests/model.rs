@@ -412,7 +412,7 @@ async fn compare(store: &RedbStore, model: &Model) {
         assert_eq!(store.claim(tx_id(number)).await.unwrap().as_ref(), by_tx);
         let nonce = format!("nonce {number}");
         let by_nonce = model.claims.iter().find(|c| c.nonce == nonce);
-        assert_eq!(store.claim_by_nonce(nonce).await.unwrap().as_ref(), by_nonce);
+        assert_eq!(store.claim_by_nonce(account("shop"), nonce).await.unwrap().as_ref(), by_nonce);
     }
     for number in 1..8 {
         let id = payment_id(number);

@@ -1,10 +1,11 @@
 //! Merchants, payments and the rest, made of small numbers.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
     fields::{Metadata, MetadataValue},
+    hive::{Pack, PublicKey},
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::{Credentials, Merchant, Registration},
@@ -12,6 +13,7 @@ use engine::{
     payment::{ClaimFinality, Command, Credit, Disposition, Draft, FeeMode, Finality, Payment, Route, State, Terms},
     time::Timestamp,
     webhook::{Attempt, Delivery, Outcome, Secret},
+    x402::Proof,
 };
 use storage::{
     Batch, Claimed, CommitMode, Cursor, EventRecord, Facilitation, Fate, Options, Purpose, RedbStore, Unmatched,
@@ -156,14 +158,29 @@ pub(crate) fn tx_id(number: u8) -> TxId {
 
 pub(crate) fn claimed(number: u8, nonce: &str) -> Claimed {
     let purpose = Purpose::Session(payment_id(u64::from(number)));
-    Claimed { tx_id: tx_id(number), nonce: nonce.to_owned(), purpose, fate: Fate::Open, at: START }
+    Claimed {
+        tx_id: tx_id(number),
+        pay_to: account("shop"),
+        nonce: nonce.to_owned(),
+        identifier: None,
+        proof: proof(number),
+        purpose,
+        fate: Fate::Open,
+        at: START,
+    }
+}
+
+/// What the payer of a claim is recognized by.
+pub(crate) fn proof(number: u8) -> Proof {
+    Proof { pack: Pack::Legacy, digest: [number; 32], keys: BTreeSet::from([PublicKey([number; 33])]) }
 }
 
 /// A claim for somebody else's server.
 pub(crate) fn facilitated(number: u8, nonce: &str) -> Claimed {
     let facilitation = Facilitation {
         payer: AccountName::parse("agent").unwrap(),
-        pay_to: AccountName::parse("somebody").unwrap(),
+        seller: None,
+        request_key: None,
         amount: Money::new(1_000, Currency::Hbd),
         resource: "/a".to_owned(),
         signed_json: "{}".to_owned(),

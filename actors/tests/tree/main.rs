@@ -10,6 +10,7 @@ mod compliance;
 mod facilitated;
 mod nodes;
 mod ownership;
+mod replays;
 mod webhooks;
 mod world;
 mod x402;
@@ -454,7 +455,8 @@ async fn a_failed_write_ends_the_engine() {
             in_flight() -> Vec<PaymentId>;
             open_facilitations() -> Vec<Claimed>;
             claim(tx_id: TxId) -> Option<Claimed>;
-            claim_by_nonce(nonce: String) -> Option<Claimed>;
+            claim_by_nonce(pay_to: AccountName, nonce: String) -> Option<Claimed>;
+            claim_by_identifier(pay_to: AccountName, identifier: String) -> Option<Claimed>;
             remembered(merchant: MerchantId, key: [u8; 32]) -> Option<engine::idempotency::Remembered>;
             cursor() -> Option<Cursor>;
             rate() -> Option<Rate>;

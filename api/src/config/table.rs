@@ -361,7 +361,7 @@ pub static TABLE: &[Key] = &[
         "60/min",
         "Payments shown from one address, at checkout addresses or the facilitator.",
     ),
-    key("limits.x402_session", Kind::Rate, "10/min", "Payments shown for one session."),
+    key("limits.x402_session", Kind::Rate, "10/min", "Payments that one address shows for one session."),
     key(
         "limits.bad_keys",
         Kind::Rate,

@@ -62,6 +62,7 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::NoKeyRoll => Reason::KeyRollDisabled.into(),
         GatewayError::TooManyIdempotencyKeys => Reason::TooManyIdempotencyKeys.into(),
         GatewayError::KeyReused => Reason::IdempotencyKeyReused.into(),
+        GatewayError::IdentifierReused => Reason::PaymentIdentifierReused.into(),
         GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
         GatewayError::NoRate => Reason::RateUnavailable.into(),
         GatewayError::TooManyStreams => Reason::RateLimited.into(),

@@ -417,10 +417,10 @@ impl Payment {
         if let Some(request) = self.undecided_cancellation().filter(|_| !mutant!("claim-while-cancelling")) {
             return Err(Rejection::Cancelling { id, cutoff: request.cutoff });
         }
-        // A whole payment waits in a reversible block: a second one would only have to be sent back. The payer may have
-        // sent this very transaction, though.
+        // A whole payment waits in a reversible block: a second one would only have to be sent back. A transfer that the
+        // scanner found first is a wallet's: whoever shows it now may have read it off the chain.
         let is_seen = self.transfers.iter().any(|credit| credit.tx_id == claim.tx_id);
-        if self.seen_units() >= self.amount.units && !is_seen {
+        if self.seen_units() >= self.amount.units || is_seen {
             return Err(Rejection::Detected { id });
         }
         let effects = vec![Effect::Broadcast(claim.tx_id)];

@@ -24,6 +24,7 @@ use crate::{
     ledger::{Place, TxId},
     money::{Currency, FeePercent, HivePrice, Money, usd_cents},
     time::Timestamp,
+    x402::Proof,
 };
 
 /// Where a session stands. The last four never change again.
@@ -280,8 +281,12 @@ pub struct CreditBlock {
 pub struct Claim {
     /// The id under the packing its signatures verify for; the true replay key.
     pub tx_id: TxId,
-    /// The payer's nonce, unique among all claims.
+    /// The payer's nonce, unique among the claims of one payee.
     pub nonce: String,
+    /// The payer's own name for the payment, unique among the claims of one payee.
+    pub identifier: Option<String>,
+    /// What its payer is recognized by when it shows the payment again.
+    pub proof: Proof,
     /// Who signed.
     pub payer: AccountName,
     /// The transfers it holds, as verified.

@@ -1,9 +1,10 @@
 //! The tables of the interface as tests: every row, by its own words.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::{BTreeMap, BTreeSet}, sync::Arc, time::Duration};
 
 use super::*;
 use crate::{
+    hive::Pack,
     ids::EventId,
     ledger::{Place, Transfer, memo_of},
     money::{Currency::*, FeePercent},
@@ -92,6 +93,8 @@ fn claim(n: u8, transfers: &[(&str, u64)]) -> Arc<Claim> {
     Arc::new(Claim {
         tx_id: tx(n),
         nonce: format!("nonce-{n}"),
+        identifier: None,
+        proof: Proof { pack: Pack::Legacy, digest: [n; 32], keys: BTreeSet::new() },
         payer: name("agent.one"),
         transfers: transfers
             .iter()
@@ -340,15 +343,19 @@ fn a_transfer_in_a_reversible_block_changes_no_state_but_refuses_a_cancel() {
 }
 
 #[test]
-fn a_transaction_that_is_seen_already_may_still_be_claimed() {
-    let seen = credit(transfer(5, 1_000, OPENED + 9), Finality::Reversible);
+fn a_transfer_that_the_scanner_found_is_a_wallets_and_cannot_be_claimed() {
+    let claim = || Command::Claim(claim(5, &[("blue.mugs", 400)]));
+    let detected = || Rejection::Detected { id: ID };
+    let seen = credit(transfer(5, 400, OPENED + 9), Finality::Reversible);
+    let orphaned = Command::Orphan { tx_id: tx(5), op_in_tx: transfer(5, 400, OPENED + 9).place.op_in_tx };
     Case::of(open())
         .then(seen, OPENED + 9)
-        .then(Command::Claim(claim(5, &[("blue.mugs", 1_000)])), OPENED + 10)
-        .is(State::Pending, &[])
-        .then(paid(5, 1_000, OPENED + 9), OPENED + 12)
-        .is(State::Completed, &[])
-        .sums(1_000, 0, 0, 0);
+        .refused(claim(), OPENED + 10, detected())
+        .then(orphaned, OPENED + 11)
+        .refused(claim(), OPENED + 11, detected())
+        .then(paid(5, 400, OPENED + 12), OPENED + 15)
+        .refused(claim(), OPENED + 15, detected())
+        .is(State::Pending, &["underpaid"]);
 }
 
 #[test]

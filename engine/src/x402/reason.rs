@@ -106,9 +106,9 @@ pub struct Refused {
     pub reason: Reason,
     /// A sentence for people.
     pub message: String,
-    /// Who signed, once that is read off the operation; never taken from the request.
+    /// The payer, once its signatures are verified.
     pub payer: Option<AccountName>,
-    /// The transaction, where it is on its way or settled something already.
+    /// The caller's own transaction, where it is in flight or was settled for the same thing before.
     pub tx_id: Option<TxId>,
 }
 
@@ -119,7 +119,7 @@ impl Refused {
         Self { reason, message: message.to_string(), payer: None, tx_id: None }
     }
 
-    /// Adds who signed.
+    /// Adds the payer, whose signatures are verified.
     #[must_use]
     pub fn by(mut self, payer: &AccountName) -> Self {
         self.payer = Some(*payer);

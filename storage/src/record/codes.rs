@@ -2,6 +2,7 @@
 
 use engine::{
     compliance::Window,
+    hive::Pack,
     money::Currency,
     ownership::Means,
     payment::{Canceller, ClaimFinality, Disposition, Finality, ResolutionKind, Route, State},
@@ -54,6 +55,7 @@ codes! {
     Means { Signature = 1, Transfer = 2, Operator = 3 }
     Window { Single = 1, Daily = 2, Monthly = 3, NearSingle = 4 }
     Route { Wallet = 1, X402 = 2, Manual = 3 }
+    Pack { Legacy = 1, Hf26 = 2 }
     ClaimFinality { Accepted = 1, InBlock = 2, Irreversible = 3 }
     Canceller { Customer = 1, Merchant = 2 }
     ResolutionKind { Accepted = 1, Refunded = 2, Ignored = 3 }

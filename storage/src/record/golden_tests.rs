@@ -2,11 +2,12 @@
 //!
 //! A changed expectation here means that stores in the field can no longer be read: add a field or a version instead.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
     fields::{Metadata, MetadataValue},
+    hive::{Pack, PublicKey},
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
@@ -18,6 +19,7 @@ use engine::{
     },
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryState, DisableReason, Endpoint, Logged, Outcome, Secret, Secrets, Trigger},
+    x402::Proof,
 };
 
 use super::*;
@@ -134,6 +136,8 @@ fn full_payment() -> Payment {
         claim: Some(Arc::new(Claim {
             tx_id: TxId([0xaa; 20]),
             nonce: "n".to_owned(),
+            identifier: Some("an-identifier-16".to_owned()),
+            proof: proof(),
             payer: name("alice"),
             transfers: vec![ClaimedTransfer { op_in_tx: 1, to: name("blue.mugs"), money, memo: "m".to_owned() }],
             signed_json: "{}".to_owned(),
@@ -404,18 +408,30 @@ fn attempts_have_these_bytes() {
     }
 }
 
+fn proof() -> Proof {
+    Proof { pack: Pack::Hf26, digest: [1; 32], keys: BTreeSet::from([PublicKey([2; 33])]) }
+}
+
 #[test]
 fn a_claim_has_these_bytes() {
     let claimed = Claimed {
         tx_id: TxId([0xaa; 20]),
+        pay_to: name("blue.mugs"),
         nonce: "n".to_owned(),
+        identifier: Some("an-identifier-16".to_owned()),
+        proof: proof(),
         purpose: Purpose::Session(PaymentId::from_bits(3)),
         fate: Fate::Open,
         at: at(1_000),
     };
-    pinned(claimed.clone(), &claimed_to_bytes(&claimed), "010a016e120911030000000000000018e807", |bytes| {
-        claimed_from_bytes(TxId([0xaa; 20]), bytes)
-    });
+    pinned(
+        claimed.clone(),
+        &claimed_to_bytes(&claimed),
+        "010a016e120911030000000000000018e8074209626c75652e6d7567734a10616e2d6964656e7469666965722d3136524708\
+         02122001010101010101010101010101010101010101010101010101010101010101011a2102020202020202020202020202\
+         0202020202020202020202020202020202020202",
+        |bytes| claimed_from_bytes(TxId([0xaa; 20]), bytes),
+    );
 }
 
 #[test]

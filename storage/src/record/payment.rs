@@ -15,7 +15,9 @@ use engine::{
 use prost::Message;
 
 use super::{
-    Bits, Code, Damage, account, array, code, code_of, id, millis, optional_code, seal, time,
+    Bits, Code, Damage, account, array, code, code_of, id,
+    ledger::ProofRecord,
+    millis, optional_code, seal, time,
     transfer::{CreditRecord, TotalsRecord},
     unseal,
 };
@@ -180,6 +182,10 @@ struct ClaimRecord {
     claimed_at_ms: u64,
     #[prost(uint32, tag = "8")]
     finality: u32,
+    #[prost(string, optional, tag = "9")]
+    identifier: Option<String>,
+    #[prost(message, optional, tag = "10")]
+    proof: Option<ProofRecord>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -450,6 +456,8 @@ impl From<&Claim> for ClaimRecord {
             expiration_ms: claim.expiration.millis(),
             claimed_at_ms: claim.claimed_at.millis(),
             finality: claim.finality.number(),
+            identifier: claim.identifier.clone(),
+            proof: Some((&claim.proof).into()),
         }
     }
 }
@@ -474,6 +482,8 @@ impl TryFrom<ClaimRecord> for Claim {
             expiration: time(record.expiration_ms),
             claimed_at: time(record.claimed_at_ms),
             finality: code("claim finality", record.finality)?,
+            identifier: record.identifier,
+            proof: record.proof.ok_or(Damage::Missing("claim proof"))?.try_into()?,
         })
     }
 }

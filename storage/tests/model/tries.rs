@@ -109,6 +109,8 @@ impl Try {
                     Arc::new(Claim {
                         tx_id: tx_id(1),
                         nonce: String::new(),
+                        identifier: None,
+                        proof: proof(1),
                         payer: account("alice"),
                         transfers: Vec::new(),
                         signed_json: String::new(),
@@ -226,7 +228,8 @@ impl Try {
 
 fn fates() -> [Fate; 4] {
     let refused = Fate::Refused { reason: Reason::InsufficientFunds, message: "too little".to_owned() };
-    [Fate::Open, Fate::Settled { told: false }, Fate::Settled { told: true }, refused]
+    let settled = |told| Fate::Settled { told, block_num: None };
+    [Fate::Open, settled(false), settled(true), refused]
 }
 
 fn delivery(model: &Model, which: usize, wrong: u8) -> Option<Delivery> {

@@ -57,10 +57,11 @@ impl Edge {
         self.limits.as_ref().map(|limits| limits.streams.enter(client::key_of(client))).transpose()
     }
 
-    /// Counts an attempt to pay one session.
-    pub(super) fn pay_session(&self, session: &str) -> Result<(), ApiError> {
+    /// Counts an attempt of one address to pay one session: nobody uses up the attempts of others.
+    pub(super) fn pay_session(&self, session: &str, client: IpAddr) -> Result<(), ApiError> {
         let Some(limits) = &self.limits else { return Ok(()) };
-        limits.check(What::X402Session, digest(session.as_bytes())).map(drop).map_err(|limited| limited.error)
+        let who = [&client::key_of(client).to_be_bytes()[..], session.as_bytes()].concat();
+        limits.check(What::X402Session, digest(&who)).map(drop).map_err(|limited| limited.error)
     }
 }
 
@@ -293,11 +294,11 @@ fn policies_of(asked: &Asked<'_>, client: u128) -> Vec<(What, u128)> {
         let what = if matches!(word, "verify" | "settle") { What::X402 } else { What::Anonymous };
         return vec![(what, client)];
     }
-    if let Some(session) = path.strip_prefix("/for/").or_else(|| path.strip_prefix("/checkout/")) {
+    if path.starts_with("/for/") || path.starts_with("/checkout/") {
         let mut policies = vec![(What::Checkout, client)];
         if asked.pays {
-            let session = session.split('/').next().unwrap_or_default();
-            policies.extend([(What::X402, client), (What::X402Session, digest(session.as_bytes()))]);
+            // The session is counted once the payment is known to be well-formed.
+            policies.push((What::X402, client));
         }
         return policies;
     }

@@ -182,19 +182,18 @@ fn a_visit_of_the_dashboard_counts_as_the_request_it_stands_for() {
 }
 
 #[test]
-fn one_session_is_shown_ten_payments_a_minute_whoever_shows_them() {
+fn one_address_shows_one_session_ten_payments_a_minute() {
     let rate = |setting: &str| (setting == "limits.x402_session").then(|| "10/min".parse().expect("a rate"));
     let now: Now = Arc::new(|| Timestamp::from_millis(1_000_000));
     let limits = Limits::new(now, rate, Duration::from_secs(600), StreamLimits { per_address: 2, total: 3 });
-    let show = |path: &str, client: &str| {
-        let client = client.parse().expect("an address");
-        limits.admit(&Asked { method: &Method::GET, path, client, merchant: None, pays: true })
-    };
-    for last in 0..10 {
-        show("/for/mug-1", &format!("203.0.113.{last}")).expect("ten");
+    let edge = Edge { limits: Some(limits), ..Edge::default() };
+    let show = |session: &str, client: &str| edge.pay_session(session, client.parse().expect("an address"));
+    for _ in 0..10 {
+        show("pay_1", "203.0.113.9").expect("ten");
     }
-    retry_after(show("/for/mug-1", "203.0.113.99"));
-    show("/for/mug-2", "203.0.113.99").expect("another session");
+    assert_eq!(show("pay_1", "203.0.113.9").expect_err("the eleventh").reason, Reason::RateLimited);
+    show("pay_2", "203.0.113.9").expect("another session");
+    show("pay_1", "203.0.113.99").expect("nobody uses up the attempts of others");
 }
 
 #[test]

@@ -45,8 +45,10 @@ async fn what_is_supported_is_said_as_official_clients_read_it() {
     let networks = site.agent("/api/public/x402/supported-networks", "").await;
     assert_eq!((networks.status, networks.json()), (200, json!(["hive:mainnet"])));
     let supported = site.agent("/api/public/x402/supported", "").await.json();
-    let kind = |version| json!({"x402Version": version, "scheme": "exact", "network": "hive:mainnet", "extra": {}});
-    assert_eq!(supported, json!({"kinds": [kind(2), kind(1)], "extensions": ["payment-identifier"], "signers": {}}));
+    let kind =
+        |version, network: &str| json!({"x402Version": version, "scheme": "exact", "network": network, "extra": {}});
+    let kinds = [kind(2, "hive:mainnet"), kind(1, "hive:mainnet"), kind(2, "hive:beeab0de000000000000000000000000")];
+    assert_eq!(supported, json!({"kinds": kinds, "extensions": ["payment-identifier"], "signers": {}}));
     assert_eq!(site.agent("/api/public/x402/health", "").await.json()["status"], "ok");
     for (health, reason) in [(v1::Health::Degraded, "node_unavailable"), (v1::Health::Unavailable, "store_unavailable")]
     {
