@@ -1,6 +1,10 @@
 //! The tables of the interface as tests: every row, by its own words.
 
-use std::{collections::{BTreeMap, BTreeSet}, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::*;
 use crate::{

@@ -19,7 +19,7 @@ use engine::{
     },
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryState, DisableReason, Endpoint, Logged, Outcome, Secret, Secrets, Trigger},
-    x402::Proof,
+    x402,
 };
 
 use super::*;
@@ -408,8 +408,8 @@ fn attempts_have_these_bytes() {
     }
 }
 
-fn proof() -> Proof {
-    Proof { pack: Pack::Hf26, digest: [1; 32], keys: BTreeSet::from([PublicKey([2; 33])]) }
+fn proof() -> x402::Proof {
+    x402::Proof { pack: Pack::Hf26, digest: [1; 32], keys: BTreeSet::from([PublicKey([2; 33])]) }
 }
 
 #[test]
