@@ -534,7 +534,7 @@ mod tests {
                 403 => "FORBIDDEN_ERROR",
                 404 => "NOT_FOUND_ERROR",
                 429 => "RATE_LIMIT_ERROR",
-                402 | 405 | 408 | 409 | 413 | 414 | 415 | 431 => "API_ERROR",
+                402 | 405 | 408 | 409 | 410 | 413 | 414 | 415 | 431 => "API_ERROR",
                 500 | 501 | 503 => "SERVER_ERROR",
                 other => panic!("{}: {other} is no status of ours", row.word),
             };
