@@ -29,7 +29,6 @@ use crate::{
     ledger_view::LedgerStatus,
     merchants::{self, Change, MerchantError},
     metrics::LedgerCollector,
-    nodes::NodesError,
     payment::{Order, SessionError},
     sessions::{self, Watch},
 };
@@ -526,16 +525,6 @@ impl Gateway {
         let (reply, answer) = oneshot::channel();
         self.tell_merchants(merchants::Msg::Change { id, change, by: self.doer(), reply: Some(reply) })?;
         answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
-    }
-
-    pub(crate) async fn check_account(&self, name: &AccountName) -> Result<(), GatewayError> {
-        match self.context.nodes.account(name).await {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(GatewayError::UnknownAccount(*name)),
-            Err(NodesError::Unavailable(_) | NodesError::Unknown(_) | NodesError::Disagree { .. }) => {
-                Err(GatewayError::LedgerUnavailable)
-            }
-        }
     }
 
     fn tell_sessions(&self, message: sessions::Msg) -> Result<(), GatewayError> {

@@ -1,11 +1,12 @@
 //! Registration: who may become a merchant.
 
-use engine::merchant::Registration;
+use engine::{account::AccountName, merchant::Registration};
 use tokio::sync::oneshot;
 
 use crate::{
     Gateway, GatewayError,
     merchants::{self, Registered},
+    nodes::NodesError,
     settings::RegistrationMode,
 };
 
@@ -39,5 +40,15 @@ impl Gateway {
         let (reply, answer) = oneshot::channel();
         self.tell_merchants(merchants::Msg::Register { registration, is_admin, is_active, by: self.doer(), reply })?;
         answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
+    }
+
+    pub(crate) async fn check_account(&self, name: &AccountName) -> Result<(), GatewayError> {
+        match self.context().nodes.account(name).await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(GatewayError::UnknownAccount(*name)),
+            Err(NodesError::Unavailable(_) | NodesError::Unknown(_) | NodesError::Disagree { .. }) => {
+                Err(GatewayError::LedgerUnavailable)
+            }
+        }
     }
 }

@@ -52,21 +52,22 @@ pub(crate) fn unwatch(group: &mut Group<'_>, account: &AccountName) -> Result<()
 
 fn has_merchant(group: &mut Group<'_>, account: &AccountName) -> Result<bool, Fault> {
     let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
-    Ok(group.tables.account_merchants().range(range)?.next().transpose()?.is_some())
+    // A damaged row is somebody's, too.
+    Ok(group.tables.account_merchants().range(range)?.all_keys().next().transpose()?.is_some())
 }
 
 /// Returns the merchants that have proven an account.
 pub(crate) fn provers(group: &mut Group<'_>, account: &AccountName) -> Result<Vec<u128>, Fault> {
     let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
-    let merchants = group.tables.proven_merchants();
-    merchants.range(range)?.map(|entry| Ok(entry?.0.value().1)).collect()
+    let merchants = group.tables.proven_merchants().range(range)?.all_keys();
+    merchants.map(|key| Ok(key?.value().1)).collect()
 }
 
 /// Returns the merchants whose pending change is due at `now`, earliest first.
 pub(crate) fn pending(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<Vec<MerchantId>, Fault> {
     let due = snapshot.pending_accounts();
-    let due = due.range(..(now.millis().saturating_add(1), 0))?.take(limit);
-    due.map(|entry| Ok(MerchantId::from_bits(entry?.0.value().1))).collect()
+    let due = due.range(..(now.millis().saturating_add(1), 0))?.all_keys().take(limit);
+    due.map(|key| Ok(MerchantId::from_bits(key?.value().1))).collect()
 }
 
 /// Returns accounts that need not be watched any more at `now`: nobody has had them for long enough.

@@ -10,6 +10,7 @@ use engine::{
     idempotency::{Made, Remembered},
     ids::DeliveryId,
     money::{FeePercent, HivePrice},
+    ownership::{Means, Proof},
     payment::{Payment, Rate, State},
     time::Timestamp,
 };
@@ -57,6 +58,14 @@ async fn fill(data: &Path) {
     for number in [1, 2] {
         commit(register(&merchant(number))).await;
     }
+    // It leaves an account, proves the next, and is to leave that, too.
+    let settled = merchant(4);
+    commit(register(&settled)).await;
+    let moved = settled.with_account(account("shop.n4yy"), Duration::ZERO, at(5)).unwrap();
+    let given = Proof::new(Means::Operator, None, at(6));
+    let proven = moved.vouched(moved.hive_account, given, at(6)).unwrap();
+    let moving = proven.with_account(account("shop.n4zz"), Duration::ZERO, at(7)).unwrap();
+    commit(Batch::of(Write::Merchant { merchant: Box::new(moving), expected: Some(1) })).await;
     for number in 1..=6 {
         commit(create(&payment(1, number))).await;
     }
@@ -205,6 +214,8 @@ async fn read_all(store: &RedbStore, table: &str) -> bool {
     store.waiting_for_sessions(None, 10).await.unwrap();
     let money = payment(1, 1).amount;
     store.payments_near(Vicinity { merchant: one, money, from: START, to: at(60), limit: 10 }).await.unwrap();
+    assert_eq!(store.pending_accounts(far, 10).await.unwrap(), [merchant_id(4)], "{table}");
+    store.retired_accounts(far, 10).await.unwrap();
     store.audit(AuditQuery { merchant: None, before: None, limit: 10 }).await.unwrap();
     store.accounts_since(None, 10).await.unwrap();
     store.booked(account("shop.example"), (START, far), None, 10).await.unwrap();
@@ -236,6 +247,7 @@ async fn write_all(store: &RedbStore, table: &str) {
         done(store.commit(Batch::of(Write::Attempt { delivery, attempt })).await);
     }
     done(store.commit(Batch::of(Write::Forget { made_before: at(10_000) })).await);
+    done(store.commit(Batch::of(Write::Unwatch(account("shop.n4xx")))).await);
     done(store.commit(Batch::of(Write::Prune { happened_before: at(2) })).await);
     let _ = store.index_search(at(5_000), 100).await;
     assert_eq!(store.failure(), None, "{table}");
@@ -335,7 +347,7 @@ async fn a_payout_account_that_differs_by_one_letter_is_never_served() {
     }
     assert!(store.merchant(sound).await.unwrap().is_some());
     let listed = store.merchants(MerchantQuery::all(10)).await.unwrap();
-    assert_eq!(listed.items.iter().map(|listed| listed.merchant.id).collect::<Vec<_>>(), [sound]);
+    assert_eq!(listed.items.iter().map(|listed| listed.merchant.id).collect::<Vec<_>>(), [merchant_id(4), sound]);
     let mut next = merchant(1);
     next.version = 2;
     let write = Write::Merchant { merchant: Box::new(next), expected: Some(1) };

@@ -329,9 +329,8 @@ impl Merchant {
     ) -> Result<Self, Rejection> {
         self.challenge(nonce)?;
         let mut next = self.next(now);
-        for challenge in next.ownership.challenges.iter_mut().filter(|challenge| challenge.nonce == nonce) {
+        if let Some(challenge) = next.ownership.challenges.iter_mut().find(|challenge| challenge.nonce == nonce) {
             challenge.keys.extend(keys);
-            break;
         }
         Ok(next)
     }
