@@ -488,7 +488,8 @@ mod tests {
         };
         let contact = "the operator of this service".to_owned();
         let compliance = Some(actors::Compliance { limits, contact });
-        let documented = actors::Settings { compliance, ..actors::Settings::of(defaults.chain_id) };
+        let server = "127.0.0.1:8080".to_owned();
+        let documented = actors::Settings { compliance, server, ..actors::Settings::of(defaults.chain_id) };
         assert_eq!(format!("{defaults:?}"), format!("{documented:?}"));
         for (word, finality) in [
             ("accepted", ClaimFinality::Accepted),
