@@ -164,10 +164,11 @@ pub(crate) fn find(snapshot: &Snapshot, merchant: u128, wanted: &Wanted) -> Resu
             return Ok(missing.is_empty());
         }
         for at in missing {
-            if !indexed.contains_key(&at) {
-                indexed.insert(at, with_word(snapshot, merchant, &wanted.0[at])?);
-            }
-            if !indexed[&at].contains(&id) {
+            let with = match indexed.entry(at) {
+                Entry::Occupied(found) => found.into_mut(),
+                Entry::Vacant(place) => place.insert(with_word(snapshot, merchant, &wanted.0[at])?),
+            };
+            if !with.contains(&id) {
                 return Ok(false);
             }
         }

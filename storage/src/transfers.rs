@@ -62,7 +62,8 @@ pub(crate) fn check(group: &mut Group<'_>, step: &mut TransferStep, ahead: &mut 
     };
     let key = (step.payment.bits(), credit.tx_id.0, credit.op_in_tx);
     let is_first = ahead.transfers.keys.insert(key) && ahead.transfers.places.insert(place);
-    if !(is_its_place && is_first) && !mutant!("transfers-not-deduped") {
+    let is_sound = (is_its_place && is_first) || mutant!("transfers-not-deduped");
+    if !is_sound {
         return conflict(format_args!("transfer {} of payment {}", credit.tx_id, step.payment));
     }
     step.is_new = stored.is_none();

@@ -12,7 +12,7 @@ use engine::{
     webhook::DeliveryState,
 };
 use storage::{
-    Batch, Claimed, CommitError, DeliveryQuery, DueWork, EventRecord, Fate, Handling, MerchantQuery, Page, PageAt,
+    Batch, Claimed, CommitError, DeliveryQuery, DueWork, EventRecord, Fate, Handling, PageAt,
     Passed, PaymentQuery, RedbStore, Store, Unmatched, UnmatchedReason, Vicinity, Write,
 };
 
@@ -576,29 +576,4 @@ async fn the_newest_price_and_notes_are_kept() {
     store.commit(notes).await.unwrap();
     assert_eq!(store.note("a").await.unwrap(), Some(vec![1, 2]));
     assert_eq!(store.note("b").await.unwrap(), Some(vec![]));
-}
-
-#[tokio::test]
-async fn merchants_are_listed_newest_first_and_filtered() {
-    let store = in_memory();
-    for number in [1, 2, 3] {
-        store.commit(register(&merchant(number))).await.unwrap();
-    }
-    let asleep = merchant(2).set_active(false, at(9));
-    store.commit(Batch::of(Write::Merchant { merchant: Box::new(asleep), expected: Some(1) })).await.unwrap();
-    let list = async |query: Option<&str>, active, at, limit| {
-        let query = MerchantQuery { at, limit, query: query.map(str::to_owned), active, on_hold: None };
-        let Page { items, total } = store.merchants(query).await.unwrap();
-        (items.into_iter().map(|listed| listed.merchant.name.clone()).collect::<Vec<_>>(), total)
-    };
-    let names = |names: &[&str], total| (names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), total);
-    let first = PageAt::Number(1);
-    assert_eq!(list(None, None, first, 2).await, names(&["Shop 3", "Shop 2"], 3));
-    assert_eq!(list(None, None, PageAt::Number(2), 2).await, names(&["Shop 1"], 3));
-    assert_eq!(list(None, None, PageAt::After(merchant_id(3).bits()), 1).await, names(&["Shop 2"], 3));
-    assert_eq!(list(None, Some(true), first, 1).await, names(&["Shop 3"], 2));
-    assert_eq!(list(Some("shop.N2"), None, first, 9).await, names(&["Shop 2"], 1));
-    assert_eq!(list(Some("SHOP"), Some(true), PageAt::After(merchant_id(3).bits()), 9).await, names(&["Shop 1"], 2));
-    assert_eq!(list(Some(&merchant_id(1).to_string()), None, first, 9).await, names(&["Shop 1"], 1));
-    assert_eq!(list(Some(" "), None, PageAt::Number(3), 9).await, names(&[], 3));
 }

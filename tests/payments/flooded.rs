@@ -49,7 +49,7 @@ fn resident_bytes(dev: &Dev) -> u64 {
 
 fn five_hundred_transfers_of_third_parties_change_nothing_for_the_customer() {
     let dev = Dev::start();
-    let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
+    let (shop, alice) = (dev.shop().prove(), dev.demo_account("alice"));
     let (first, mallory) = (dev.ledger.account("early"), dev.ledger.account("mallory"));
     let payment = shop.open_payment();
     // One of the right currency that will be the oldest, then many, then the customer's, then many again.
@@ -116,7 +116,7 @@ fn five_hundred_transfers_of_third_parties_change_nothing_for_the_customer() {
 
 fn a_list_of_transfers_is_the_merchants_and_every_parameter_is_checked() {
     let dev = crate::harness::shared();
-    let (shop, other) = (dev.shop(), dev.shop());
+    let (shop, other) = (dev.shop().prove(), dev.shop());
     let payment = shop.open_payment();
     let path = format!("/api/public/payments/{}/transfers", payment.id);
     assert_eq!(shop.get(&path).send().ok(200), json!({ "data": [], "nextCursor": null }));

@@ -21,10 +21,13 @@ const UNKNOWN: &str = "unknown";
 #[derive(Debug, Clone, Default)]
 pub struct Metrics(Arc<Families>);
 
+/// A histogram for each method.
+type Latency = Family<[(&'static str, &'static str); 1], Histogram, fn() -> Histogram>;
+
 #[derive(Debug)]
 struct Families {
     handled: Family<[(&'static str, &'static str); 2], Counter>,
-    latency: Family<[(&'static str, &'static str); 1], Histogram, fn() -> Histogram>,
+    latency: Latency,
     open: Gauge,
 }
 

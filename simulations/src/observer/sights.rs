@@ -152,3 +152,18 @@ pub struct End<'a> {
     /// Deliveries in the outbox, as the store says.
     pub outbox: Vec<Delivery>,
 }
+
+/// Returns the session that a claim is for.
+pub(super) fn session_of(claimed: &Claimed) -> Option<PaymentId> {
+    match claimed.purpose {
+        Purpose::Session(id) => Some(id),
+        Purpose::Facilitated(_) => None,
+    }
+}
+
+/// Says whether an account is or was a merchant's, and proven.
+pub(super) fn has_proven(merchant: &Merchant, account: &AccountName) -> bool {
+    let ownership = &merchant.ownership;
+    (merchant.hive_account == *account && ownership.proof.is_some())
+        || ownership.former.iter().any(|former| former.account == *account)
+}
