@@ -596,13 +596,3 @@ fn session_of(claimed: &Claimed) -> Option<PaymentId> {
         Purpose::Facilitated(_) => None,
     }
 }
-
-/// Who puts a transfer to a session where its memo says so.
-const BY_MEMO: &str = "memo";
-
-/// Says whether an account is or was a merchant's, and proven.
-fn has_proven(merchant: &Merchant, account: &AccountName) -> bool {
-    let ownership = &merchant.ownership;
-    (merchant.hive_account == *account && ownership.proof.is_some())
-        || ownership.former.iter().any(|former| former.account == *account)
-}

@@ -152,3 +152,13 @@ pub struct End<'a> {
     /// Deliveries in the outbox, as the store says.
     pub outbox: Vec<Delivery>,
 }
+
+/// Who puts a transfer to a session where its memo says so.
+pub(super) const BY_MEMO: &str = "memo";
+
+/// Says whether an account is or was a merchant's, and proven.
+pub(super) fn has_proven(merchant: &Merchant, account: &AccountName) -> bool {
+    let ownership = &merchant.ownership;
+    (merchant.hive_account == *account && ownership.proof.is_some())
+        || ownership.former.iter().any(|former| former.account == *account)
+}
