@@ -590,5 +590,9 @@ impl Observer {
     }
 }
 
-/// Who puts a transfer to a session where its memo says so.
-const BY_MEMO: &str = "memo";
+fn session_of(claimed: &Claimed) -> Option<PaymentId> {
+    match claimed.purpose {
+        Purpose::Session(id) => Some(id),
+        Purpose::Facilitated(_) => None,
+    }
+}

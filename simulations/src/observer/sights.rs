@@ -153,13 +153,8 @@ pub struct End<'a> {
     pub outbox: Vec<Delivery>,
 }
 
-/// Returns the session that a claim is for.
-pub(super) fn session_of(claimed: &Claimed) -> Option<PaymentId> {
-    match claimed.purpose {
-        Purpose::Session(id) => Some(id),
-        Purpose::Facilitated(_) => None,
-    }
-}
+/// Who puts a transfer to a session where its memo says so.
+pub(super) const BY_MEMO: &str = "memo";
 
 /// Says whether an account is or was a merchant's, and proven.
 pub(super) fn has_proven(merchant: &Merchant, account: &AccountName) -> bool {
