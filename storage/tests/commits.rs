@@ -12,8 +12,8 @@ use engine::{
     webhook::DeliveryState,
 };
 use storage::{
-    Batch, Claimed, CommitError, DeliveryQuery, DueWork, EventRecord, Fate, Handling, PageAt, Passed, PaymentQuery,
-    RedbStore, Store, Unmatched, UnmatchedReason, Vicinity, Write,
+    Batch, Claimed, CommitError, DeliveryQuery, DueWork, EventRecord, Fate, Handling, Passed, PaymentQuery, RedbStore,
+    Store, Unmatched, UnmatchedReason, Vicinity, Write,
 };
 
 use crate::samples::*;
