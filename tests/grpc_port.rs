@@ -155,7 +155,7 @@ fn watches_leave_room_for_unary_calls() {
 }
 
 fn a_request_id_is_echoed_and_calls_are_counted() {
-    let mut port = Port::with(&["--set=metrics.listen=127.0.0.1:0"]);
+    let mut port = Port::with(&["--set=metrics.listen=127.0.0.1:0", "--set=log.level=info"]);
     let metrics = crate::operations::metrics::metrics_of(&mut port.dev.process);
     let (engine, shop) = (port.engine(), port.dev.shop());
     let named = |shop: &Shop| -> Request<v1::GetPaymentRequest> {

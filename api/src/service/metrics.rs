@@ -33,7 +33,12 @@ struct Families {
 
 impl Default for Families {
     fn default() -> Self {
-        Self { handled: Family::default(), latency: Family::new_with_constructor(buckets), open: Gauge::default() }
+        let families =
+            Self { handled: Family::default(), latency: Family::new_with_constructor(buckets), open: Gauge::default() };
+        // A family is shown once it has a member.
+        families.handled.get_or_create(&[("method", UNKNOWN), ("code", name(Code::Unimplemented))]);
+        families.latency.get_or_create(&[("method", UNKNOWN)]);
+        families
     }
 }
 
