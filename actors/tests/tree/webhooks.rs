@@ -232,7 +232,7 @@ async fn five_days_of_failures_disable_an_endpoint_after_two_warnings() {
             (6, (None, true)),
             (24, (Some(Warning::Failing24Hours), true)),
             (72, (Some(Warning::Failing72Hours), true)),
-            (126, (Some(Warning::Failing72Hours), false)),
+            (120, (Some(Warning::Failing72Hours), false)),
         ]
     );
     let count = world.receiver.count();
