@@ -36,8 +36,8 @@ impl Default for Families {
         let families =
             Self { handled: Family::default(), latency: Family::new_with_constructor(buckets), open: Gauge::default() };
         // A family is shown once it has a member.
-        families.handled.get_or_create(&[("method", UNKNOWN), ("code", name(Code::Unimplemented))]);
-        families.latency.get_or_create(&[("method", UNKNOWN)]);
+        drop(families.handled.get_or_create(&[("method", UNKNOWN), ("code", name(Code::Unimplemented))]));
+        drop(families.latency.get_or_create(&[("method", UNKNOWN)]));
         families
     }
 }
