@@ -185,6 +185,14 @@ impl RedbStore {
         Ok(report?)
     }
 
+    /// The same on the caller's thread, until it is done: for whoever has no other work, and no threads.
+    ///
+    /// # Errors
+    /// [`ReadError::Failed`] when the disk fails or the store is closed.
+    pub fn verify_inline(&self) -> Result<Report, ReadError> {
+        Ok(verify::snapshot(&self.newest.get()?)?)
+    }
+
     /// Says whether nothing can be written any more because the disk has no room left.
     pub fn is_full(&self) -> bool {
         self.committer.health().is_full()
