@@ -1,6 +1,6 @@
-//! Payments by the clients that wallets, shops and agents use, unmodified: dhive, hive-tx and wax, and the official x402
-//! packages with our scheme for Hive. They need node and npm; where those are missing these tests are counted as
-//! ignored, with the reason.
+//! Payments by the clients that wallets, shops and agents use, unmodified: dhive, hive-tx, wax and hive-nectar, and the
+//! official x402 packages with our scheme for Hive. They need node and npm, or Python; where those are missing these
+//! tests are counted as ignored, with the reason.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,11 +23,13 @@ pub(crate) fn tests() -> Vec<Trial> {
     });
     let suite = crate::title(module_path!(), "the_clients_read_and_pay_the_dev_ledger_as_their_own");
     let suite = Trial::ignorable_test(suite, || with_node(run_suite));
+    let nectar = crate::title(module_path!(), "hive_nectar_pays_and_reads_its_history");
+    let nectar = Trial::ignorable_test(nectar, || with(&prepare_nectar(), pay_with_nectar));
     let x402 = X402_MODES.map(|(title, settings)| {
         let title = crate::title(module_path!(), title);
         Trial::ignorable_test(title, move || with_x402(|| run_x402_suite(settings)))
     });
-    pays.into_iter().chain([suite]).chain(x402).collect()
+    pays.into_iter().chain([suite, nectar]).chain(x402).collect()
 }
 
 /// The official x402 packages against gateways that take one transfer, and two.
@@ -98,6 +100,65 @@ fn prepare(folder: &Path) -> Option<String> {
         }
         Err(error) => Some(format!("npm does not start: {error}")),
     }
+}
+
+/// The folder that holds Python's clients.
+fn python() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/nectar"))
+}
+
+/// Makes hive-nectar ready; says what is missing.
+fn prepare_nectar() -> Option<String> {
+    let wanted = folder().join("requirements.txt");
+    let (done, python) = (python().join("requirements.txt"), python());
+    let read = |path: &Path| std::fs::read_to_string(path).ok();
+    if read(&done).is_some() && read(&done) == read(&wanted) {
+        return None;
+    }
+    let run = |program: &Path, args: &[&str]| {
+        let output = Command::new(program).args(args).stdin(Stdio::null()).output();
+        match output {
+            Ok(output) if output.status.success() => None,
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                Some(format!("`{}` failed: {}", program.display(), said.lines().last().unwrap_or_default()))
+            }
+            Err(error) => Some(format!("`{}` does not start: {error}", program.display())),
+        }
+    };
+    let (at, list) = (python.display().to_string(), wanted.display().to_string());
+    let missing = run(Path::new("python3"), &["-m", "venv", &at])
+        .or_else(|| run(&python.join("bin/pip"), &["install", "--quiet", "--disable-pip-version-check", "-r", &list]));
+    // Copied last: a folder with it is whole.
+    missing.or_else(|| std::fs::copy(&wanted, &done).err().map(|error| error.to_string()))
+}
+
+/// Pays and reads with hive-nectar, which gives up a node at the first method it lacks.
+fn pay_with_nectar() {
+    let dev: &Dev = shared();
+    let (shop, carol) = (dev.shop(), dev.demo_account("carol"));
+    let payment = shop.open_payment();
+    let output = Command::new(python().join("bin/python"))
+        .arg(folder().join("hive_nectar.py"))
+        .args(["--rpc", &dev.ledger.rpc.base, "--from", "carol", "--to", &shop.account.name])
+        .args(["--amount", "1.500", "--currency", "HBD", "--memo", &payment.memo])
+        .env("HIVETILL_KEY", &carol.key)
+        // Its settings are kept in the home folder.
+        .env("HOME", crate::harness::folder("nectar"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("python starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let said: Value = serde_json::from_str(said.trim()).expect("one line of JSON");
+    let done = shop.until_status(&payment.id, "completed");
+    assert_eq!(done["internalId"], said["txId"], "the client and we call the transaction the same");
+    let amount = serde_json::json!({ "amount": "1500", "nai": "@@000000013", "precision": 3 });
+    let entry = serde_json::json!({ "to": shop.account.name, "amount": amount, "txId": said["txId"] });
+    assert_eq!(said["history"], serde_json::json!([entry]), "{said}");
+    assert_eq!(said["onlyTransfers"], serde_json::json!(["transfer"]), "{said}");
+    assert_eq!((&said["fund"], &said["witnesses"]), (&"post".into(), &21.into()), "{said}");
+    assert!(said["head"].as_u64() > Some(0), "{said}");
 }
 
 fn pay(client: &str) {

@@ -44,6 +44,7 @@ mod settings;
 mod settlement;
 mod supervisor;
 mod timer;
+mod transfer_log;
 mod virtual_transfers;
 mod webhook;
 mod x402;

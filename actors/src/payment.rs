@@ -19,6 +19,7 @@ use crate::{
     context::Context,
     metrics, sessions, settlement,
     timer::{Task, Timer},
+    transfer_log,
 };
 
 /// How often a command is decided anew when another writer was faster.
@@ -246,7 +247,7 @@ impl PaymentActor {
         for effect in effects {
             match effect {
                 Effect::Notify(_) => {
-                    tracing::info!(payment.id = %payment.id, status = %payment.state, "payment {} is {}", payment.id, payment.state);
+                    transfer_log::moved(&payment);
                     self.context.outbox_bell.notify_one();
                     self.context.event_bells.ring(payment.merchant);
                 }

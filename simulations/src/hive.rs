@@ -291,9 +291,7 @@ impl Hive {
                     Lying::Swallows => Lie::SwallowBroadcasts,
                     Lying::Refuses => Lie::RefuseBroadcasts,
                     Lying::Keys => Lie::Keys { key: PublicKey([2; 33]) },
-                    Lying::Prices => {
-                        Lie::Price { price: HivePrice::new(9_999, 1_000).expect("neither side is zero") }
-                    }
+                    Lying::Prices => Lie::Price { price: HivePrice::new(9_999, 1_000).expect("neither side is zero") },
                     Lying::Invents => match payee {
                         None => Lie::OmitTransfers,
                         Some((to, memo)) => Lie::InventTransfer {
@@ -541,9 +539,11 @@ impl Node for SimNode {
 
     fn price(&self) -> Answer<'_, Option<HivePrice>> {
         let index = self.index;
-        Box::pin(self.call("get_feed_history", false, move |hive| {
-            Ok(Some(hive.nodes[index].view.view(&hive.chain).price()))
-        }))
+        Box::pin(
+            self.call("get_feed_history", false, move |hive| {
+                Ok(Some(hive.nodes[index].view.view(&hive.chain).price()))
+            }),
+        )
     }
 }
 

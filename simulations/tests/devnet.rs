@@ -283,6 +283,80 @@ async fn a_lost_reply_is_still_a_broadcast() {
 }
 
 #[tokio::test]
+async fn a_synchronous_broadcast_answers_with_its_block_and_a_refused_one_at_once() {
+    let devnet = start().await;
+    let genesis = devnet.genesis();
+    let mut chain = simulations::ledger::Chain::new(genesis);
+    chain.produce(Timestamp::from_seconds(START));
+    control(&devnet, "control.produce", json!({})).await;
+    let transfer = chain.transfer("alice", "bob", "1.000 HBD", "waits", &genesis.key("alice", Role::Active)).unwrap();
+    let id = transfer.id(Pack::Legacy).to_string();
+    let trx: Value = serde_json::from_str(&transfer.to_condenser_json()).unwrap();
+    let address = devnet.rpc_addrs[0];
+    let method = "condenser_api.broadcast_transaction_synchronous";
+    let waiting = tokio::spawn({
+        let trx = trx.clone();
+        async move { rpc(address, method, json!([trx])).await }
+    });
+    while control(&devnet, "control.status", json!({})).await["mempool"] == json!([]) {
+        tokio::task::yield_now().await;
+    }
+    assert!(!waiting.is_finished(), "it is in no block yet");
+    control(&devnet, "control.produce", json!({})).await;
+    let answer = waiting.await.unwrap().unwrap();
+    assert_eq!(answer, json!({ "id": id, "block_num": 2, "trx_num": 0, "expired": false }));
+    let again =
+        rpc(address, "call", json!(["network_broadcast_api", "broadcast_transaction_synchronous", [trx]])).await;
+    assert!(again.unwrap_err()["message"].as_str().unwrap().contains("Duplicate transaction check failed"));
+    devnet.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_account_history_is_told_in_both_forms_and_by_its_filter() {
+    let devnet = start().await;
+    for (from, to, memo) in [("alice", "shop.demo", "one"), ("bob", "shop.demo", "two"), ("alice", "bob", "three")] {
+        let params = json!({ "from": from, "to": to, "amount": "1.000 HBD", "memo": memo });
+        control(&devnet, "control.transfer", params).await;
+        control(&devnet, "control.produce", json!({})).await;
+    }
+    let irreversible = ask(&devnet, "condenser_api.get_account_history", json!(["alice", -1, 10])).await;
+    control(&devnet, "control.produce", json!({ "count": 25 })).await;
+    let memos = |history: &Value| -> Vec<(u64, String)> {
+        let entry = |entry: &Value| {
+            let op = &entry[1]["op"];
+            let members = if op.is_array() { &op[1] } else { &op["value"] };
+            (entry[0].as_u64().unwrap(), members["memo"].as_str().unwrap().to_owned())
+        };
+        history.as_array().unwrap().iter().map(entry).collect()
+    };
+    let all = vec![(0, "one".to_owned()), (1, "three".to_owned())];
+    let condenser = ask(&devnet, "condenser_api.get_account_history", json!(["alice", -1, 10])).await;
+    assert_eq!((memos(&irreversible), memos(&condenser)), (all[..1].to_vec(), all.clone()));
+    assert_eq!(condenser[0][1]["op"][1]["amount"], "1.000 HBD");
+    assert_eq!(condenser[0][1]["op_in_trx"], 0);
+    let newer =
+        ask(&devnet, "account_history_api.get_account_history", json!({ "account": "alice", "limit": 1 })).await;
+    assert_eq!(memos(&newer["history"]), all[1..]);
+    let older = ask(&devnet, "condenser_api.get_account_history", json!(["alice", 0, 1])).await;
+    assert_eq!(memos(&older), all[..1]);
+    // Transfers are number 2, producer rewards 64: the first bit of the higher half.
+    let transfers = ask(&devnet, "condenser_api.get_account_history", json!(["alice", -1, 10, 4, 0])).await;
+    assert_eq!(memos(&transfers), all);
+    let votes = ask(&devnet, "condenser_api.get_account_history", json!(["alice", -1, 10, 1, 0])).await;
+    assert_eq!(votes, json!([]));
+    let header = ask(&devnet, "block_api.get_block_header", json!({ "block_num": 1 })).await;
+    let witness = &header["header"]["witness"];
+    let params = json!({ "account": witness, "operation_filter_high": 1, "include_reversible": true });
+    let rewards = ask(&devnet, "account_history_api.get_account_history", params).await;
+    let rewards = rewards["history"].as_array().unwrap().clone();
+    assert!(!rewards.is_empty());
+    assert!(rewards.iter().all(|entry| entry[1]["op"]["type"] == "producer_reward_operation"), "{rewards:?}");
+    let wrong = rpc(devnet.rpc_addrs[0], "condenser_api.get_account_history", json!(["alice", 5, 100])).await;
+    assert_eq!(wrong.unwrap_err()["code"], -32003);
+    devnet.shutdown().await;
+}
+
+#[tokio::test]
 async fn control_answers_at_its_own_address_too() {
     let devnet = start().await;
     let address = devnet.control_addr.unwrap();

@@ -70,7 +70,7 @@ pub enum OpenError {
     #[error("{} things are wrong with it, first: {}", .0.finding_count, .0.findings.first().map_or("?", String::as_str))]
     Unsound(Box<Report>),
     /// Its secrets are sealed with a master key that was not given.
-    #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key, and none is set" })]
+    #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key that is not here: put the file `master-key` of its gateway into the data directory, or name that key in `master_key_file`" })]
     MasterKey {
         /// Whether a master key was given.
         is_given: bool,

@@ -78,7 +78,7 @@ pub use query::{
 };
 pub use redb_store::{Options, RedbStore};
 pub use tables::NAMES as TABLE_NAMES;
-pub use vault::{MasterKey, Vault};
+pub use vault::{MasterKey, Secrets, Vault};
 pub use verify::{Report, file as verify_file};
 
 /// A read that failed. Nothing can be said of what is stored; the process should stop and reload.

@@ -81,6 +81,28 @@ async function build(client, operation) {
   };
 }
 
+test('dhive reads its history and broadcasts synchronously', { skip }, async () => {
+  const { Client, PrivateKey } = await import('@hiveio/dhive');
+  const client = new Client([rpc]);
+  const operation = ['transfer', { from, to, amount: '0.001 HBD', memo: 'a history' }];
+  const signed = client.broadcast.sign(await build(client, operation), PrivateKey.fromString(wif));
+  const { id, block_num: number, expired } = await client.call('condenser_api', 'broadcast_transaction_synchronous', [signed]);
+  assert.equal(expired, false);
+  const block = await client.database.getBlock(number);
+  assert.ok(block.transaction_ids.includes(id));
+  for (const deadline = Date.now() + 30_000; ; await wait(100)) {
+    const history = await client.database.getAccountHistory(from, -1, 100);
+    const found = history.find(([, entry]) => entry.trx_id === id);
+    if (found) {
+      assert.deepEqual(found[1].op, operation);
+      break;
+    }
+    assert.ok(Date.now() < deadline, 'the transfer is not in the history');
+  }
+  const votes = await client.database.getAccountHistory(from, -1, 100, [1, 0]);
+  assert.deepEqual(votes, []);
+});
+
 test('hive-tx waits for its transaction and takes a repeated one for done', { skip }, async () => {
   const { Transaction, PrivateKey, callRPC, config } = await import('hive-tx');
   config.nodes = [rpc];

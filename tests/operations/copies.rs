@@ -108,6 +108,7 @@ fn a_backup_restored_and_read_on_has_the_books_of_the_original() {
 
     said("restore", &[("data", &house.path("again")), ("from", &house.path("backup"))], &[]);
     assert_ne!(books(&house.path("again")), original, "the backup is older");
+    fs::copy(house.path("data").join("master-key"), house.path("again").join("master-key")).expect("the kept copy");
     let mut serve = house.serve("again");
     let shop = back(&shop, &serve);
     shop.until_status(&late.id, "completed");

@@ -87,9 +87,14 @@ impl Nodes {
             let nums: Vec<u32> = heads.iter().map(|(_, head)| head.block_id.number()).collect();
             is_enough(&nums, self.shared.expected.by_now(), progress).then_some(())
         };
-        let decided = drive(&mut round, &mut heads.answers, GRACE, |_| {}, judge, |place, answer| {
-            answer.inspect_err(|error| last = Some(self.shared.says(place, error))).ok()
-        });
+        let decided = drive(
+            &mut round,
+            &mut heads.answers,
+            GRACE,
+            |_| {},
+            judge,
+            |place, answer| answer.inspect_err(|error| last = Some(self.shared.says(place, error))).ok(),
+        );
         let decided = decided.await;
         self.shared.show();
         match decided.and_then(|()| self.shared.known_head()) {
@@ -114,7 +119,8 @@ impl Default for Heads {
 
 impl Shared {
     async fn ask_head(&self, place: usize) -> Result<Head, NodeError> {
-        let answer = self.ask_one(place, "head", &|node: Arc<dyn Node>| Box::pin(async move { node.head().await })).await;
+        let answer =
+            self.ask_one(place, "head", &|node: Arc<dyn Node>| Box::pin(async move { node.head().await })).await;
         self.slots[place].ended_head(&answer);
         if let Some(head) = self.known_head() {
             self.expected.has_reached(head.block_id.number());

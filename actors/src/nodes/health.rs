@@ -53,15 +53,8 @@ pub enum Condition {
 
 impl Condition {
     /// Every condition, from good to bad.
-    pub const ALL: [Self; 7] = [
-        Self::Ok,
-        Self::Unknown,
-        Self::Slow,
-        Self::Stale,
-        Self::Disagreeing,
-        Self::Failing,
-        Self::RateLimited,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Ok, Self::Unknown, Self::Slow, Self::Stale, Self::Disagreeing, Self::Failing, Self::RateLimited];
 
     /// Returns its name in logs, metrics and responses.
     #[must_use]

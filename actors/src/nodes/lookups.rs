@@ -93,8 +93,7 @@ impl Nodes {
 
     /// Returns the witnesses' price of HIVE as a majority gives it within two percent; none on a chain without feeds.
     pub(crate) async fn price(&self) -> Result<Option<HivePrice>, NodesError> {
-        let question =
-            |node: Arc<dyn Node>| -> BoxFuture<'static, _> { Box::pin(async move { node.price().await }) };
+        let question = |node: Arc<dyn Node>| -> BoxFuture<'static, _> { Box::pin(async move { node.price().await }) };
         let plan = self.to_all("price");
         let judge = |answers: &[(usize, Option<HivePrice>)], progress: Progress| {
             let given: Vec<_> = answers.iter().map(|(_, price)| *price).collect();

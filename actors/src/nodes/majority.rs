@@ -95,7 +95,8 @@ pub(crate) fn accounts(names: &[AccountName], answers: &[&[Account]], needed: us
             answers.iter().map(|accounts| accounts.iter().find(|account| account.name == *name)).collect();
         let authorities: Vec<_> = given.iter().map(|account| account.map(|account| &account.active)).collect();
         let Some(active) = agreed(&authorities, needed)? else { continue };
-        let alike: Vec<&Account> = given.iter().flatten().filter(|account| account.active == **active).copied().collect();
+        let alike: Vec<&Account> =
+            given.iter().flatten().filter(|account| account.active == **active).copied().collect();
         is_settled &= alike.windows(2).all(|pair| pair[0].balances == pair[1].balances);
         let units = |at: usize| alike.iter().map(move |account| account.balances[at].units);
         let balance = |at: usize| {
@@ -158,7 +159,9 @@ impl Reply {
     pub(crate) fn of(answer: Result<(), NodeError>) -> Self {
         match answer {
             Ok(()) => Self::Taken,
-            Err(NodeError::Rpc { message, .. }) if message.contains("Duplicate transaction check failed") => Self::Taken,
+            Err(NodeError::Rpc { message, .. }) if message.contains("Duplicate transaction check failed") => {
+                Self::Taken
+            }
             Err(error) if error.lacks_api() => Self::NotSent,
             Err(error @ NodeError::Rpc { .. }) if !error.is_the_nodes_fault() => Self::Refused(error),
             Err(NodeError::Unreachable(_) | NodeError::WrongChain(_) | NodeError::RateLimited { .. }) => Self::NotSent,
@@ -186,10 +189,13 @@ pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> Broadcast {
     if taken >= needed {
         return Broadcast::Accepted;
     }
-    let refusals: Vec<&NodeError> = replies.iter().filter_map(|reply| match reply {
-        Reply::Refused(error) => Some(error),
-        _ => None,
-    }).collect();
+    let refusals: Vec<&NodeError> = replies
+        .iter()
+        .filter_map(|reply| match reply {
+            Reply::Refused(error) => Some(error),
+            _ => None,
+        })
+        .collect();
     if mutant!("lost-answer-is-refusal") && replies.contains(&Reply::Lost) {
         return Broadcast::Refused(NodeError::Timeout);
     }

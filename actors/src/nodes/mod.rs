@@ -37,8 +37,8 @@ use crate::{
     settings::Settings,
 };
 
-pub(crate) use self::{blocks::Depth, majority::Broadcast};
 pub use self::health::{Condition, NodeState};
+pub(crate) use self::{blocks::Depth, majority::Broadcast};
 
 /// How long the others are spared while the first answer, and how long slower ones are waited for after a majority.
 const GRACE: Duration = Duration::from_millis(300);

@@ -93,12 +93,8 @@ impl<T> Round<T> {
     pub(crate) fn step<R>(&mut self, judge: impl Fn(&[(usize, T)], Progress) -> Option<R>) -> Step<R> {
         let is_complete = self.answers.len() + self.absent >= self.asked;
         let has_all = self.asked >= self.nodes;
-        let progress = Progress {
-            needed: self.needed,
-            is_over: is_complete && has_all,
-            is_late: self.is_late,
-            is_complete,
-        };
+        let progress =
+            Progress { needed: self.needed, is_over: is_complete && has_all, is_late: self.is_late, is_complete };
         if let Some(decision) = judge(&self.answers, progress) {
             return Step::Done(decision);
         }

@@ -48,5 +48,4 @@ mod tests {
         assert_eq!(behind(at(0), &[at(3_600), at(3_603)]), Some(Duration::from_secs(3_600)));
         assert_eq!(behind(at(7_200), &[at(3_600)]), None, "ahead is another matter");
     }
-
 }

@@ -51,8 +51,7 @@ impl Running {
     /// Opens the store and starts the actors; returns when recovery is done.
     pub(super) async fn start(config: &Config, data: &Path) -> Result<Self, Failure> {
         stop::survive_hangup();
-        let store = RedbStore::open_sealed(data, config.store(), master_key::vault(config)?);
-        let store = Arc::new(store.map_err(|source| Failure::Store { path: data.to_owned(), source })?);
+        let store = Arc::new(master_key::open_store(config, data)?);
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
         for url in config.list("ledger.nodes") {
             let node = HiveRpc::new(&url, config.millis("ledger.request_timeout_ms"));

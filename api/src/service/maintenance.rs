@@ -11,6 +11,8 @@ use storage::{RedbStore, Row};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use crate::version;
+
 /// The service, at the engine's own ports only: a facade in the same process has no use for it.
 #[derive(Debug, Clone)]
 pub struct Maintenance {
@@ -27,6 +29,22 @@ impl Maintenance {
 
 #[tonic::async_trait]
 impl maintenance_server::Maintenance for Maintenance {
+    async fn describe_engine(
+        &self,
+        _: Request<v1::DescribeEngineRequest>,
+    ) -> Result<Response<v1::DescribeEngineResponse>, Status> {
+        let secrets = self.store.secrets().map_err(|error| {
+            tracing::error!(%error, "the store cannot be read: {error}");
+            Status::from(ApiError::new(Reason::StoreUnavailable))
+        })?;
+        Ok(Response::new(v1::DescribeEngineResponse {
+            version: version::VERSION.to_owned(),
+            commit: version::commit().to_owned(),
+            sealed_secrets: secrets.sealed,
+            plain_secrets: secrets.plain,
+        }))
+    }
+
     type CopyStoreStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::CopyStoreResponse, Status>> + Send>>;
 
     async fn copy_store(&self, _: Request<v1::CopyStoreRequest>) -> Result<Response<Self::CopyStoreStream>, Status> {

@@ -76,12 +76,39 @@ impl Desk<'_> {
         view.block(number).map(|block| shape.happenings(&block, only_virtual)).unwrap_or_default()
     }
 
-    /// Gives entries of an account's history, oldest first, up to `start` (-1: the newest), `limit` at most. An operation
-    /// is in the history of every account it names.
+    /// Returns entries of an account's history, oldest first, up to `start` (-1: the newest), `limit` at most. An
+    /// operation is in the history of every account it names.
     pub(super) fn account_history(&self, params: &Value) -> Answered {
-        let account = text(params, 0, "account")?;
-        let start = params.get("start").and_then(Value::as_i64).unwrap_or(-1);
-        let limit = params.get("limit").and_then(Value::as_u64).unwrap_or(1_000);
+        let masks = ["operation_filter_low", "operation_filter_high"].map(|name| mask(params.get(name)));
+        let last = if flag(params, 3, "include_reversible") {
+            self.view().head().0.number()
+        } else {
+            self.view().irreversible_num()
+        };
+        let asked = Asked {
+            account: text(params, 0, "account")?,
+            start: params.get("start"),
+            limit: params.get("limit"),
+            filter: filter(masks),
+        };
+        Ok(json!({ "history": self.history(&asked, last, Shape::Nai)? }))
+    }
+
+    /// The same in the form of `condenser_api`, which knows irreversible blocks only and takes its filter by place.
+    pub(super) fn condenser_account_history(&self, params: &Value) -> Answered {
+        let asked = Asked {
+            account: text(params, 0, "account")?,
+            start: params.get(1),
+            limit: params.get(2),
+            filter: filter([3, 4].map(|place| mask(params.get(place)))),
+        };
+        let history = self.history(&asked, self.view().irreversible_num(), Shape::Condenser)?;
+        Ok(Value::from(history.into_iter().map(|(number, entry)| json!([number, entry])).collect::<Vec<_>>()))
+    }
+
+    fn history(&self, asked: &Asked<'_>, last: u32, shape: Shape) -> Result<Vec<(u64, Value)>, Failure> {
+        let start = asked.start.and_then(Value::as_i64).unwrap_or(-1);
+        let limit = asked.limit.and_then(Value::as_u64).unwrap_or(1_000);
         if !(1..=1_000).contains(&limit) {
             return Err(Failure::assert("args.limit <= 1000", "limit of 1000 is exceeded, or there is none"));
         }
@@ -92,20 +119,22 @@ impl Desk<'_> {
                 "start must be greater than or equal to limit-1",
             ));
         }
-        let last = if flag(params, 3, "include_reversible") {
-            self.view().head().0.number()
-        } else {
-            self.view().irreversible_num()
-        };
         let names = |happened: &Value| {
-            let members = happened["op"]["value"].as_object();
-            members.is_some_and(|members| members.values().any(|value| value.as_str() == Some(account)))
+            let (_, members) = operation_of(happened, shape);
+            members.as_object().is_some_and(|members| members.values().any(|value| value == asked.account))
         };
-        let all = (1..=last).flat_map(|number| self.happenings(number, false, true, Shape::Nai)).filter(names);
-        let numbered: Vec<_> =
-            (0u64..).zip(all).filter(|(number, _)| start.is_none_or(|start| *number <= start)).collect();
-        let skipped = numbered.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
-        Ok(json!({ "history": numbered[skipped..] }))
+        let is_wanted = |happened: &Value| {
+            asked.filter.is_none_or(|filter| {
+                let (name, _) = operation_of(happened, shape);
+                let name = name.trim_end_matches("_operation");
+                OPERATIONS.iter().position(|known| *known == name).is_some_and(|id| filter >> id & 1 == 1)
+            })
+        };
+        let all = (1..=last).flat_map(|number| self.happenings(number, false, true, shape)).filter(names);
+        let numbered = (0u64..).zip(all).filter(|(number, _)| start.is_none_or(|start| *number <= start));
+        let mut wanted: Vec<_> = numbered.filter(|(_, happened)| is_wanted(happened)).collect();
+        let skipped = wanted.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(wanted.split_off(skipped))
     }
 
     pub(super) fn condenser_transaction(&self, params: &Value) -> Answered {
@@ -165,6 +194,124 @@ impl Desk<'_> {
         Ok(if api == "condenser_api" { Value::Bool(known) } else { json!({ "is_known": known }) })
     }
 }
+
+/// Which part of an account's history is asked for.
+struct Asked<'p> {
+    account: &'p str,
+    start: Option<&'p Value>,
+    limit: Option<&'p Value>,
+    /// A bit for each operation that is wanted, by its number; none: all.
+    filter: Option<u128>,
+}
+
+/// Name and members of an entry's operation.
+fn operation_of(happened: &Value, shape: Shape) -> (&str, &Value) {
+    let (name, members) = match shape {
+        Shape::Condenser => (&happened["op"][0], &happened["op"][1]),
+        Shape::Nai => (&happened["op"]["type"], &happened["op"]["value"]),
+    };
+    (name.as_str().unwrap_or_default(), members)
+}
+
+/// Reads 64 bits of a filter, a number or its digits.
+fn mask(value: Option<&Value>) -> Option<u64> {
+    let value = value?;
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+}
+
+fn filter([low, high]: [Option<u64>; 2]) -> Option<u128> {
+    let filter = (u128::from(high.unwrap_or(0)) << 64) | u128::from(low.unwrap_or(0));
+    (filter != 0).then_some(filter)
+}
+
+/// Every operation by its number, the virtual ones after those of transactions: filters count in it.
+const OPERATIONS: [&str; 85] = [
+    "vote",
+    "comment",
+    "transfer",
+    "transfer_to_vesting",
+    "withdraw_vesting",
+    "limit_order_create",
+    "limit_order_cancel",
+    "feed_publish",
+    "convert",
+    "account_create",
+    "account_update",
+    "witness_update",
+    "account_witness_vote",
+    "account_witness_proxy",
+    "pow",
+    "custom",
+    "witness_block_approve",
+    "delete_comment",
+    "custom_json",
+    "comment_options",
+    "set_withdraw_vesting_route",
+    "limit_order_create2",
+    "claim_account",
+    "create_claimed_account",
+    "request_account_recovery",
+    "recover_account",
+    "change_recovery_account",
+    "escrow_transfer",
+    "escrow_dispute",
+    "escrow_release",
+    "pow2",
+    "escrow_approve",
+    "transfer_to_savings",
+    "transfer_from_savings",
+    "cancel_transfer_from_savings",
+    "custom_binary",
+    "decline_voting_rights",
+    "reset_account",
+    "set_reset_account",
+    "claim_reward_balance",
+    "delegate_vesting_shares",
+    "account_create_with_delegation",
+    "witness_set_properties",
+    "account_update2",
+    "create_proposal",
+    "update_proposal_votes",
+    "remove_proposal",
+    "update_proposal",
+    "collateralized_convert",
+    "recurrent_transfer",
+    "fill_convert_request",
+    "author_reward",
+    "curation_reward",
+    "comment_reward",
+    "liquidity_reward",
+    "interest",
+    "fill_vesting_withdraw",
+    "fill_order",
+    "shutdown_witness",
+    "fill_transfer_from_savings",
+    "hardfork",
+    "comment_payout_update",
+    "return_vesting_delegation",
+    "comment_benefactor_reward",
+    "producer_reward",
+    "clear_null_account_balance",
+    "proposal_pay",
+    "dhf_funding",
+    "hardfork_hive",
+    "hardfork_hive_restore",
+    "delayed_voting",
+    "consolidate_treasury_balance",
+    "effective_comment_vote",
+    "ineffective_delete_comment",
+    "dhf_conversion",
+    "expired_account_notification",
+    "changed_recovery_account",
+    "transfer_to_vesting_completed",
+    "pow_reward",
+    "vesting_shares_split",
+    "account_created",
+    "fill_collateralized_convert_request",
+    "system_warning",
+    "fill_recurrent_transfer",
+    "failed_recurrent_transfer",
+];
 
 fn tx_id(text: &str) -> Result<TxId, Failure> {
     TxId::parse(text).ok_or_else(|| Failure::params("a transaction id has 40 hex characters"))

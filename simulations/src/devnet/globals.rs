@@ -4,7 +4,8 @@ use engine::hive::{Asset, Symbol};
 use serde_json::{Value, json};
 
 use super::{
-    desk::{Answered, Desk, texts},
+    desk::{Answered, Desk, text, texts},
+    failure::Failure,
     shape::Shape,
 };
 use crate::ledger::Pot;
@@ -13,6 +14,13 @@ use crate::ledger::Pot;
 const HIVED: &str = "1.28.0";
 /// Hard fork 28 and all before.
 const HARDFORKS: usize = 28;
+/// What the totals of vests say at least: 1 000.000000 VESTS for 1.000 HIVE.
+const VESTS_AT_LEAST: i64 = 1_000_000_000;
+/// Witnesses that take turns.
+const WITNESSES: u32 = 21;
+/// The main chain's terms for accounts that are claimed.
+const ACCOUNT_SUBSIDY_BUDGET: u32 = 797;
+const ACCOUNT_SUBSIDY_DECAY: u32 = 347_321;
 
 impl Desk<'_> {
     pub(super) fn properties(&self, shape: Shape) -> Value {
@@ -22,7 +30,8 @@ impl Desk<'_> {
         let supply = |pots: [Pot; 2]| pots.into_iter().map(|pot| chain.supply(pot).units).sum::<i64>();
         let hive = supply([Pot::Hive, Pot::SavingsHive]);
         let hbd = supply([Pot::Hbd, Pot::SavingsHbd]);
-        let vests = chain.supply(Pot::Vests).units;
+        // Clients divide by the totals; nobody here has vests, and the main chain always has some.
+        let vests = chain.supply(Pot::Vests).units.max(VESTS_AT_LEAST);
         let none = |symbol| shape.units(0, symbol);
         let witness = chain.block(head.number()).map_or("", |block| block.header.witness.as_str());
         let mut json = json!({
@@ -106,7 +115,100 @@ impl Desk<'_> {
     }
 
     pub(super) fn witnesses(&self) -> Value {
-        (0..21).map(|each| format!("witness-{each:02}")).collect()
+        (0..WITNESSES).map(|each| format!("witness-{each:02}")).collect()
+    }
+
+    /// The schedule never changes: the same witnesses take turns, by the same properties.
+    pub(super) fn witness_schedule(&self, shape: Shape) -> Value {
+        let next = self.view().head().0.number() / WITNESSES * WITNESSES + WITNESSES;
+        let subsidy = json!({
+            "resource_unit": 10_000,
+            "budget_per_time_unit": ACCOUNT_SUBSIDY_BUDGET,
+            "pool_eq": 157_691_079,
+            "max_pool_size": 157_691_079,
+            "decay_params": {
+                "decay_per_time_unit": ACCOUNT_SUBSIDY_DECAY,
+                "decay_per_time_unit_denom_shift": 36,
+            },
+            "min_decay": 0,
+        });
+        json!({
+            "id": 0,
+            "current_virtual_time": "0",
+            "next_shuffle_block_num": next,
+            "current_shuffled_witnesses": self.witnesses(),
+            "num_scheduled_witnesses": WITNESSES,
+            "elected_weight": 1,
+            "timeshare_weight": 5,
+            "miner_weight": 1,
+            "witness_pay_normalization_factor": 25,
+            "median_props": {
+                "account_creation_fee": shape.units(0, Symbol::Hive),
+                "maximum_block_size": 65_536,
+                "hbd_interest_rate": 1_500,
+                "account_subsidy_budget": ACCOUNT_SUBSIDY_BUDGET,
+                "account_subsidy_decay": ACCOUNT_SUBSIDY_DECAY,
+            },
+            "majority_version": HIVED,
+            "max_voted_witnesses": 20,
+            "max_miner_witnesses": 0,
+            "max_runner_witnesses": 1,
+            "hardfork_required_witnesses": 17,
+            "account_subsidy_rd": subsidy,
+            "account_subsidy_witness_rd": subsidy,
+            "min_witness_account_subsidy_decay": 0,
+        })
+    }
+
+    /// The fund for posts, which is empty: this chain pays no rewards.
+    pub(super) fn post_fund(&self, shape: Shape) -> Value {
+        json!({
+            "id": 0,
+            "name": "post",
+            "reward_balance": shape.units(0, Symbol::Hive),
+            "recent_claims": "0",
+            "last_update": self.view().head().1.to_ledger(),
+            "content_constant": "2000000000000",
+            "percent_curation_rewards": 5_000,
+            "percent_content_rewards": 10_000,
+            "author_reward_curve": "linear",
+            "curation_reward_curve": "linear",
+        })
+    }
+
+    /// Returns what lists of things hold that this chain never has; none for a method that is no such list.
+    pub(super) fn nothing_of(api: &str, name: &str) -> Option<Value> {
+        let member = match (api, name) {
+            (
+                "condenser_api",
+                "get_conversion_requests"
+                | "get_expiring_vesting_delegations"
+                | "get_open_orders"
+                | "get_vesting_delegations"
+                | "get_withdraw_routes"
+                | "get_witnesses_by_vote",
+            ) => return Some(json!([])),
+            ("database_api", "find_hbd_conversion_requests" | "list_hbd_conversion_requests") => "requests",
+            ("database_api", "find_limit_orders") => "orders",
+            ("database_api", "find_vesting_delegations" | "list_vesting_delegations") => "delegations",
+            ("database_api", "find_withdraw_vesting_routes") => "routes",
+            ("database_api", "find_witnesses" | "list_witnesses") => "witnesses",
+            _ => return None,
+        };
+        Some(json!({ member: [] }))
+    }
+
+    /// Nobody follows anybody: what social nodes answer of an account they know nothing of.
+    pub(super) fn follow_count(&self, params: &Value) -> Answered {
+        let account = text(params, 0, "account")?;
+        Ok(json!({ "account": account, "following_count": 0, "follower_count": 0 }))
+    }
+
+    pub(super) fn reward_fund(&self, params: &Value) -> Answered {
+        match text(params, 0, "name")? {
+            "post" => Ok(self.post_fund(Shape::Condenser)),
+            name => Err(Failure::assert("fund != nullptr", &format!("Invalid reward fund name: {name}"))),
+        }
     }
 
     /// The name says that this is no public chain, whatever its chain id says.
@@ -125,8 +227,8 @@ impl Desk<'_> {
             "account_creation_fee": "0.000 HIVE",
             "maximum_block_size": 65_536,
             "hbd_interest_rate": 1_500,
-            "account_subsidy_budget": 797,
-            "account_subsidy_decay": 347_321,
+            "account_subsidy_budget": ACCOUNT_SUBSIDY_BUDGET,
+            "account_subsidy_decay": ACCOUNT_SUBSIDY_DECAY,
         })
     }
 

@@ -12,8 +12,7 @@ use tokio::{
 use tracing::{error, info};
 
 use super::{
-    Clock, Options,
-    control,
+    Clock, Options, control,
     failure::Failure,
     faults::Faults,
     journal::{Journal, JournalError},
@@ -118,7 +117,8 @@ impl Host {
             }
             Request::ControlBody { body, reply } => {
                 let body = rpc::answer(&body, |method, params| control::call(self, method, params));
-                self.save() && told(reply.send(Answer::Reply { status: 200, body, delay: Duration::ZERO, retry_after: None }))
+                self.save()
+                    && told(reply.send(Answer::Reply { status: 200, body, delay: Duration::ZERO, retry_after: None }))
             }
             Request::Control { method, params, reply } => {
                 let result = control::call(self, &method, &params);

@@ -20,7 +20,10 @@ use tokio::{
 };
 use tracing::debug;
 
-use super::host::{Answer, Request};
+use super::{
+    host::{Answer, Request},
+    waiting,
+};
 
 /// Larger than any transaction, and than any batch that a node should take.
 const MAX_BODY_BYTES: usize = 4 << 20;
@@ -102,6 +105,10 @@ async fn post(
         return Ok(plain(StatusCode::PAYLOAD_TOO_LARGE, r#"{"error":"the request is too large"}"#));
     };
     let body = body.to_bytes();
+    let waits_at = match desk {
+        Desk::Node(node) if waiting::is_synchronous(&body) => Some(node),
+        _ => None,
+    };
     let (reply, answer) = oneshot::channel();
     let request = match desk {
         Desk::Node(node) => Request::Rpc { node, body, reply },
@@ -114,6 +121,10 @@ async fn post(
             if !delay.is_zero() {
                 sleep(delay).await;
             }
+            let body = match waits_at {
+                Some(node) if status == 200 => waiting::included(body, node, &requests).await.ok_or(HungUp)?,
+                _ => body,
+            };
             let mut response = plain(StatusCode::from_u16(status).unwrap_or(StatusCode::OK), body);
             if let Some(seconds) = retry_after {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));

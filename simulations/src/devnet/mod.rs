@@ -33,6 +33,7 @@ mod journal;
 mod rpc;
 mod send;
 mod shape;
+mod waiting;
 
 use std::{fmt, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use engine::hive::{Pack, PublicKey, Transaction};
+use engine::{
+    hive::{Pack, PublicKey, Transaction},
+    ledger::TxId,
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -13,6 +16,17 @@ use crate::ledger::Refused;
 
 impl Desk<'_> {
     pub(super) fn broadcast(&mut self, api: &str, params: &Value) -> Answered {
+        self.submit(api, params)?;
+        Ok(json!({}))
+    }
+
+    /// Broadcasts a transaction whose sender waits for its block: the answer is completed when it is there.
+    pub(super) fn broadcast_synchronously(&mut self, api: &str, params: &Value) -> Answered {
+        let id = self.submit(api, params)?;
+        Ok(json!({ "id": id.to_string(), "expiration": param(params, 0, "trx")?["expiration"] }))
+    }
+
+    fn submit(&mut self, api: &str, params: &Value) -> Result<TxId, Failure> {
         let transaction = read_transaction(api, params)?;
         let oldest = params.get("max_block_age").and_then(Value::as_i64).and_then(|age| u64::try_from(age).ok());
         if let Some(oldest) = oldest {
@@ -24,10 +38,10 @@ impl Desk<'_> {
         if self.view().refuses_broadcasts() {
             return Err(Refused::Expired.into());
         }
-        if !self.view().swallows_broadcasts() {
-            self.host.chain.broadcast(transaction)?;
+        if self.view().swallows_broadcasts() {
+            return Ok(transaction.id(Pack::Legacy));
         }
-        Ok(json!({}))
+        Ok(self.host.chain.broadcast(transaction)?)
     }
 
     /// Looks at signatures and authority only. `condenser_api` knows the legacy packing alone, as on a real node.

@@ -48,9 +48,6 @@ fn ready(status: &[&str]) -> Value {
         ("damagedRows", count()),
         ("headAgeSeconds", nullable(count())),
         ("nodesNeeded", count()),
-        (
-            "nodes",
-            array(object(&[("name", text()), ("condition", condition()), ("headBlock", nullable(count()))])),
-        ),
+        ("nodes", array(object(&[("name", text()), ("condition", condition()), ("headBlock", nullable(count()))]))),
     ])
 }
