@@ -10,7 +10,7 @@ fn main() {
     // A development build asks git when it runs: otherwise each commit would compile it anew.
     let is_release = env::var_os("PROFILE").is_some_and(|profile| profile == "release");
     let commit = named.or_else(|| is_release.then(|| from_git().unwrap_or_else(|| "unknown".to_owned())));
-    println!("cargo:rustc-env=HIVETILL_BUILT_FROM={}", commit.unwrap_or_default());
+    println!("cargo:rustc-env=BUILT_FROM_COMMIT={}", commit.unwrap_or_default());
 }
 
 /// Logs and headers show it: letters, digits, dots, dashes and the like only.

@@ -2,7 +2,7 @@
 
 use std::{env, error::Error, fs, path::PathBuf};
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "astray",
     "billing",
     "books",
@@ -12,6 +12,7 @@ const FILES: [&str; 13] = [
     "keys",
     "maintenance",
     "merchants",
+    "ownership",
     "payments",
     "services",
     "webhooks",
@@ -29,11 +30,29 @@ fn main() -> Result<(), Box<dyn Error>> {
         .open_files(&paths)?
         .file_descriptor_set();
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    let mut bare = descriptors.clone();
-    for file in &mut bare.file {
-        file.source_code_info = None;
+    // Server reflection shows comments; positions without one are left out.
+    let mut described = descriptors.clone();
+    for info in described.file.iter_mut().filter_map(|file| file.source_code_info.as_mut()) {
+        info.location.retain(|place| place.leading_comments.is_some() || place.trailing_comments.is_some());
     }
-    fs::write(out.join("engine_descriptor.bin"), prost::Message::encode_to_vec(&bare))?;
+    fs::write(out.join("engine_descriptor.bin"), prost::Message::encode_to_vec(&described))?;
+    fs::write(out.join("names.rs"), names(&described))?;
     tonic_prost_build::configure().btree_map(".").bytes(".").emit_rerun_if_changed(false).compile_fds(descriptors)?;
     Ok(())
+}
+
+/// Returns the names of services and methods as Rust constants.
+fn names(descriptors: &prost_types::FileDescriptorSet) -> String {
+    let (mut services, mut methods) = (Vec::new(), Vec::new());
+    for file in descriptors.file.iter().filter(|file| file.package() == "hivetill.engine.v1") {
+        for service in &file.service {
+            let name = format!("{}.{}", file.package(), service.name());
+            methods.extend(service.method.iter().map(|method| format!("/{name}/{}", method.name())));
+            services.push(name);
+        }
+    }
+    format!(
+        "/// The full names of all services.\npub const SERVICES: &[&str] = &{services:?};\n\
+         /// The paths of all methods.\npub const METHODS: &[&str] = &{methods:?};\n"
+    )
 }

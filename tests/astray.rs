@@ -29,7 +29,7 @@ fn path(stray: &Value, rest: &str) -> String {
 
 fn a_transfer_without_a_memo_is_listed_with_its_candidates_and_assigned() {
     let dev = shared();
-    let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
+    let (shop, alice) = (dev.shop().prove(), dev.demo_account("alice"));
     let (wanted, other) = (shop.open_payment(), shop.open_payment());
     let unlike = shop.open_with(&json!({ "amount": "77", "currency": "HIVE", "description": "unlike" }));
     let tx_id = dev.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", "thanks!");
@@ -72,7 +72,7 @@ fn a_transfer_without_a_memo_is_listed_with_its_candidates_and_assigned() {
 
 fn what_a_recurrent_transfer_pays_is_listed_and_pays_no_session() {
     let dev = shared();
-    let shop = dev.shop();
+    let shop = dev.shop().prove();
     let payment = shop.open_payment();
     dev.ledger.agree(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
     let stray = strays(&shop, 1).remove(0);
@@ -83,7 +83,7 @@ fn what_a_recurrent_transfer_pays_is_listed_and_pays_no_session() {
 
 fn what_is_no_transfer_of_ones_own_is_not_found() {
     let dev = shared();
-    let (shop, other) = (dev.shop(), dev.shop());
+    let (shop, other) = (dev.shop().prove(), dev.shop().prove());
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", "thanks!");
     let stray = strays(&shop, 1).remove(0);
     let theirs = other.open_payment();
@@ -104,9 +104,9 @@ fn what_is_no_transfer_of_ones_own_is_not_found() {
 
 fn a_late_payment_is_resolved_and_needs_no_attention() {
     let dev = shared();
-    let shop = dev.shop();
+    let shop = dev.shop().prove();
     let payment = shop.open_payment();
-    shop.cancel(&payment.id).ok(200);
+    shop.cancelled(&payment.id);
     let resolve = |body: &Value| shop.post(&format!("/api/public/payments/{}/resolve", payment.id), body).send();
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
     shop.until(&payment.id, "late", |p| p["needsAttention"] == true);
@@ -129,7 +129,7 @@ fn a_late_payment_is_resolved_and_needs_no_attention() {
 
 fn a_refund_is_filled_in_signed_and_found() {
     let dev = shared();
-    let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
+    let (shop, alice) = (dev.shop().prove(), dev.demo_account("alice"));
     let payment = shop.open_payment();
     dev.ledger.transfer(&alice, &shop.account.name, "1.750 HBD", &payment.memo);
     shop.until_status(&payment.id, "completed");
@@ -151,7 +151,7 @@ fn a_refund_is_filled_in_signed_and_found() {
 
 fn every_field_of_these_requests_is_checked_and_named() {
     let dev = shared();
-    let shop = dev.shop();
+    let shop = dev.shop().prove();
     let payment = shop.open_payment();
     let resolve = format!("/api/public/payments/{}/resolve", payment.id);
     for (body, fields) in [

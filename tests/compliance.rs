@@ -65,9 +65,9 @@ fn a_merchant_beyond_its_limits_is_on_hold_until_an_admin_clears_it() {
     admin("POST", "/clear", &json!({})).wrong(&["reason"]);
     admin("POST", "/clear", &json!({ "reason": "x".repeat(501) })).wrong(&["reason"]);
     admin("POST", "/clear", &json!({ "reason": "x", "limits": { "singleCents": -1 } })).wrong(&[
-        "singleCents",
-        "dailyCents",
-        "monthlyCents",
+        "limits.singleCents",
+        "limits.dailyCents",
+        "limits.monthlyCents",
     ]);
     admin("PUT", "/limits", &json!({ "singleCents": 1 })).wrong(&["dailyCents", "monthlyCents"]);
     create(&shop, "", 10).refused(403, "compliance_hold");

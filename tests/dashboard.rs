@@ -22,6 +22,7 @@ crate::tests!(
     a_new_secret_is_shown_once,
     an_admin_switches_a_merchant_off_and_on_and_issues_a_key,
     money_that_paid_nothing_is_assigned_or_ignored,
+    a_merchant_proves_its_account_and_reviews_a_change_of_it,
     an_exception_is_resolved_and_its_refund_filled_in,
     webhooks_are_looked_at_tested_and_sent_again,
     guessing_keys_at_the_login_locks_the_address_out,
@@ -238,7 +239,7 @@ fn payments_are_filtered_searched_and_exported_whole() {
         )
     };
     let payments: Vec<_> = (0..25).map(open).collect();
-    shop.cancel(&payments[3].id).ok(200);
+    shop.cancelled(&payments[3].id);
     let page = visitor.page("/dashboard/payments");
     assert!(page.contains("25 payments") && page.contains("Mug 24") && !page.contains("Mug 3<"), "{page}");
     let next = page.split("href=\"").find(|rest| rest.contains("cursor=")).and_then(|rest| rest.split('"').next());
@@ -305,7 +306,7 @@ fn a_payment_is_made_paid_with_play_money_and_cancelled() {
     }
     let path = make("1");
     visitor.done(&format!("{path}/cancel"), &[]);
-    assert_eq!(shop.payment(&id(&path))["status"], "user_cancelled");
+    shop.until_status(&id(&path), "user_cancelled");
     visitor.done(&format!("{path}/pay"), &[("how", "late")]);
     shop.until(&id(&path), "paid after the end", |record| record["amountLate"] == "1000");
     for (field, value) in [
@@ -371,7 +372,7 @@ fn a_new_secret_is_shown_once() {
 
 fn an_admin_switches_a_merchant_off_and_on_and_issues_a_key() {
     let dev: &Dev = shared();
-    let shop = dev.shop();
+    let shop = dev.shop().prove();
     let admin = Visitor::log_in(&dev.api, dev.admin_key());
     let page = admin.page(&format!("/dashboard/merchants?query={}&limit=50", shop.account.name));
     assert!(page.contains(&shop.id) && page.contains("Deactivate"), "{page}");
@@ -388,7 +389,7 @@ fn an_admin_switches_a_merchant_off_and_on_and_issues_a_key() {
 
 fn money_that_paid_nothing_is_assigned_or_ignored() {
     let dev = shared();
-    let (shop, other) = (dev.shop(), dev.shop());
+    let (shop, other) = (dev.shop().prove(), dev.shop().prove());
     let (visitor, stranger) = (Visitor::of(&shop), Visitor::of(&other));
     let payment = shop.open_payment();
     let bob = dev.demo_account("bob");
@@ -419,7 +420,7 @@ fn money_that_paid_nothing_is_assigned_or_ignored() {
 
 fn an_exception_is_resolved_and_its_refund_filled_in() {
     let dev = shared();
-    let shop = dev.shop();
+    let shop = dev.shop().prove();
     let visitor = Visitor::of(&shop);
     let payment = shop.open_payment();
     dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "2.500 HBD", &payment.memo);
@@ -448,7 +449,7 @@ fn webhooks_are_looked_at_tested_and_sent_again() {
     shop.set_webhook(&receiver);
     visitor.done("/dashboard/webhooks/test", &[]);
     let payment = shop.open_payment();
-    shop.cancel(&payment.id).ok(200);
+    shop.cancelled(&payment.id);
     let page = until("both deliveries", || {
         let page = visitor.page("/dashboard/webhooks?state=delivered");
         (page.matches(">Send again<").count() == 2).then_some(page)
@@ -480,4 +481,36 @@ fn guessing_keys_at_the_login_locks_the_address_out() {
     // Even the right key is not looked at now.
     let right = form(&[("key", dev.said["merchant"]["apiKey"].as_str().expect("a key"))]);
     assert_eq!(post_form(&dev.api, "/dashboard/login", None, &right).status, 429);
+}
+
+fn a_merchant_proves_its_account_and_reviews_a_change_of_it() {
+    let dev = shared();
+    let shop = dev.shop();
+    let visitor = Visitor::of(&shop);
+    let refused = visitor.get("/dashboard/unmatched");
+    assert_eq!(refused.status, 403);
+    assert!(refused.text().contains("Prove ownership"), "{}", refused.text());
+    let shown = visitor.send("/dashboard/account/challenge", &[("hiveAccount", &shop.account.name)]);
+    assert_eq!(shown.status, 200);
+    let challenge = shop.challenge(&json!({}));
+    let (text, nonce) = (challenge["text"].as_str().expect("a text"), challenge["nonce"].as_str().expect("a nonce"));
+    for part in [nonce, challenge["transfer"]["hivesignerUrl"].as_str().expect("a link"), "/assets/account.js"] {
+        assert!(shown.text().contains(part), "{part} is missing: {}", shown.text());
+    }
+    let wrong = dev.demo_account("alice").sign(text);
+    let wrong = visitor.send("/dashboard/account/prove", &[("nonce", nonce), ("signatures", &wrong)]);
+    assert_eq!(wrong.status, 400);
+    assert!(wrong.text().contains("active authority"), "{}", wrong.text());
+    let path = visitor.done("/dashboard/account/prove", &[("nonce", nonce), ("signatures", &shop.account.sign(text))]);
+    assert!(visitor.page(&path).contains("Ownership is proven."));
+    assert!(visitor.page("/dashboard/unmatched").contains("There are none."));
+
+    let new = dev.ledger.account("new");
+    shop.update(&json!({ "hiveAccount": new.name })).ok(200);
+    assert!(visitor.page("/dashboard").contains(&format!("to @{} is pending", new.name)), "every page announces it");
+    let page = visitor.page("/dashboard/account");
+    assert!(page.contains(&format!("Agree with @{}", shop.account.name)), "{page}");
+    let path = visitor.done("/dashboard/account/cancel", &[]);
+    assert!(visitor.page(&path).contains("The change is cancelled."));
+    assert!(!visitor.page("/dashboard").contains("is pending"));
 }

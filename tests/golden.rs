@@ -113,6 +113,10 @@ pub(crate) fn tell(api: &Api, ledger: &Ledger, admin_key: &str) -> Vec<(&'static
     let made = payments.exchange("Creates by the other path", "POST", "/api/public/payments/create", key, Some(&body));
     let other = format!("/api/public/payments/{}", made["id"].as_str().expect("an id"));
     payments.exchange("Cancels it", "POST", &format!("{other}/cancel"), key, None);
+    until("the payment to be cancelled", || {
+        let status = api.get(&format!("{other}/status")).bearer(&bare_key).send().ok(200);
+        (status["status"] == "user_cancelled").then_some(())
+    });
     payments.exchange("Lists both", "GET", "/api/public/payments?page=1&limit=20", key, None);
     payments.exchange("Reads the fee", "GET", "/api/public/payments/fee-rate", None, None);
     let hook = receiver.hook(0);

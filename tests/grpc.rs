@@ -21,45 +21,63 @@ crate::tests!(
     a_signed_payment_for_nothing_is_refused_and_for_nobody_judged,
     compliance_and_books_are_for_admins_and_name_what_is_wrong,
     a_service_minds_a_merchants_webhooks,
+    a_service_proves_accounts_and_exchanges_them,
 );
 
 /// A gateway, the token of its port, and a runtime for its clients.
-struct Port {
-    dev: Dev,
+pub(crate) struct Port {
+    pub(crate) dev: Dev,
     token: String,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Port {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
+        Self::with(&[])
+    }
+
+    pub(crate) fn with(more: &[&str]) -> Self {
         let data = folder("grpc").join("data");
-        let dev = Dev::with(&[&format!("--data={}", data.to_str().expect("a path"))]);
+        let data_flag = format!("--data={}", data.to_str().expect("a path"));
+        let dev = Dev::with(&[&[data_flag.as_str()], more].concat());
         let token = std::fs::read_to_string(data.join("grpc-token")).expect("the token").trim().to_owned();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { dev, token, runtime }
     }
 
     #[track_caller]
-    fn run<T>(&self, work: impl Future<Output = T>) -> T {
+    pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> T {
         let limited = async { tokio::time::timeout(PATIENCE, work).await };
         self.runtime.block_on(limited).expect("an answer in time")
     }
 
-    fn channel(&self) -> Channel {
+    pub(crate) async fn channel_async(&self) -> Channel {
         let url = self.dev.said["grpc"].as_str().expect("the port").to_owned();
-        self.run(async { Channel::from_shared(url).expect("a URL").connect().await }).expect("the port answers")
+        Channel::from_shared(url).expect("a URL").connect().await.expect("the port answers")
     }
 
-    fn engine(&self) -> Engine {
-        Engine::new(Transport::remote(self.channel(), Some(&self.token)).expect("a token"))
+    pub(crate) fn channel(&self) -> Channel {
+        self.run(self.channel_async())
+    }
+
+    pub(crate) fn transport(&self) -> Transport {
+        Transport::remote(self.channel(), Some(&self.token)).expect("a token")
+    }
+
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::new(self.transport())
+    }
+
+    pub(crate) fn bearer(&self) -> tonic::metadata::MetadataValue<tonic::metadata::Ascii> {
+        format!("Bearer {}", self.token).parse().expect("a header")
     }
 }
 
-fn with_key<T>(shop: &Shop, message: T) -> tonic::Request<T> {
+pub(crate) fn with_key<T>(shop: &Shop, message: T) -> tonic::Request<T> {
     Caller::with_key(&shop.key).request(message)
 }
 
-fn mug() -> v1::CreatePaymentRequest {
+pub(crate) fn mug() -> v1::CreatePaymentRequest {
     v1::CreatePaymentRequest {
         amount_units: 1_500,
         currency: v1::Currency::Hbd.into(),
@@ -105,7 +123,8 @@ fn a_service_registers_creates_watches_and_lists() {
     let again = port.run(engine.payments().create_payment(with_key(&shop, mug()))).expect("created").into_inner();
     let cancel = v1::GetPaymentRequest { payment_id: again.id };
     let cancelled = port.run(engine.payments().cancel_payment(with_key(&shop, cancel))).expect("cancelled");
-    assert_eq!(cancelled.into_inner().status(), PaymentStatus::UserCancelled);
+    let asked = cancelled.into_inner().cancellation.expect("a request to cancel");
+    assert_eq!((asked.by(), asked.dropped_at_ms), (v1::CancelledBy::Merchant, None));
     let rate = port.run(engine.fees().get_fee_rate(v1::GetFeeRateRequest {})).expect("a rate").into_inner();
     assert_eq!(rate.fee_percent_ten_thousandths, 15_000);
     let endpoint = v1::GetWebhookEndpointRequest { merchant_id: shop.id.clone() };
@@ -252,7 +271,7 @@ fn a_service_reads_and_watches_a_merchants_events() {
     let (engine, shop) = (port.engine(), port.dev.shop());
     let cancel = || {
         let payment = shop.open_payment();
-        shop.cancel(&payment.id).ok(200);
+        shop.cancelled(&payment.id);
         payment.id
     };
     let first = cancel();
@@ -378,4 +397,64 @@ fn a_service_minds_a_merchants_webhooks() {
     let log = port.run(engine.audit_log().list_audit(Caller::with_key(port.dev.admin_key()).request(log)));
     let told: Vec<_> = log.expect("listed").into_inner().entries.into_iter().map(|entry| entry.action).collect();
     assert_eq!(told[..3], ["webhook_enabled", "webhook_redelivered", "webhook_tested"]);
+}
+
+fn a_service_proves_accounts_and_exchanges_them() {
+    use v1::{AccountProofMeans, AccountVerification};
+    let port = Port::open();
+    let engine = port.engine();
+    let shop = port.dev.shop();
+    let list =
+        || port.run(engine.reconciliation().list_unmatched(with_key(&shop, v1::ListUnmatchedRequest::default())));
+    let refused = list().expect_err("nothing is proven");
+    assert_eq!((refused.code(), ApiError::from(refused).reason), (Code::PermissionDenied, Reason::AccountNotProven));
+    let id = || shop.id.clone();
+    let challenge = |hive_account: Option<String>, cancel| {
+        let request = v1::IssueAccountChallengeRequest { merchant_id: id(), hive_account, cancel };
+        port.run(engine.account_proofs().issue_account_challenge(with_key(&shop, request)))
+            .expect("issued")
+            .into_inner()
+    };
+    let submit = |challenge: &v1::AccountChallenge, signer: &crate::harness::Payer| {
+        let signatures = vec![signer.sign(&challenge.text)];
+        let request = v1::SubmitAccountProofRequest { merchant_id: id(), nonce: challenge.nonce.clone(), signatures };
+        port.run(engine.account_proofs().submit_account_proof(with_key(&shop, request)))
+    };
+    let issued = challenge(None, false);
+    assert_eq!((issued.action.as_str(), &issued.hive_account), ("verify", &shop.account.name));
+    let wrong = submit(&issued, &port.dev.demo_account("alice")).expect_err("another account's key");
+    assert_eq!(ApiError::from(wrong).fields[0].field, "signatures[0]");
+    let proven = submit(&issued, &shop.account).expect("proven").into_inner();
+    let merchant = proven.merchant.expect("the merchant");
+    assert!(proven.complete && merchant.account_verified_at_ms.is_some());
+    assert_eq!(merchant.account_verification(), AccountVerification::Verified);
+    assert_eq!(merchant.account_verified_by(), AccountProofMeans::Signature);
+    assert_eq!(submit(&issued, &shop.account).expect_err("it is used up").code(), Code::NotFound);
+    list().expect("the owner may read");
+
+    let new = port.dev.ledger.account("new");
+    let update = || v1::UpdateMerchantRequest {
+        merchant_id: id(),
+        hive_account: Some(new.name.clone()),
+        ..v1::UpdateMerchantRequest::default()
+    };
+    let asked = port.run(engine.merchants().update_merchant(with_key(&shop, update()))).expect("asked").into_inner();
+    assert_eq!(asked.pending_account.map(|pending| pending.hive_account), Some(new.name.clone()));
+    let cancel = challenge(None, true);
+    assert_eq!(cancel.action, "cancel change");
+    let kept = submit(&cancel, &shop.account).expect("cancelled").into_inner().merchant.expect("the merchant");
+    assert_eq!((kept.pending_account, kept.hive_account), (None, shop.account.name.clone()));
+    let nothing = v1::CancelAccountChangeRequest { merchant_id: id() };
+    let nothing = port.run(engine.account_proofs().cancel_account_change(with_key(&shop, nothing)));
+    assert_eq!(ApiError::from(nothing.expect_err("nothing is pending")).reason, Reason::NoPendingAccount);
+
+    port.run(engine.merchants().update_merchant(with_key(&shop, update()))).expect("asked again");
+    let word = v1::VerifyMerchantRequest { merchant_id: id(), hive_account: Some(new.name.clone()) };
+    let vouched = port.run(engine.account_proofs().verify_merchant(word)).expect("vouched").into_inner();
+    let pending = vouched.pending_account.expect("it waits a day all the same");
+    assert!(pending.current_proven && pending.new_proven && vouched.hive_account == shop.account.name);
+    let cancel = v1::CancelAccountChangeRequest { merchant_id: id() };
+    let cancelled =
+        port.run(engine.account_proofs().cancel_account_change(with_key(&shop, cancel))).expect("cancelled");
+    assert_eq!(cancelled.into_inner().pending_account, None);
 }

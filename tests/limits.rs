@@ -1,8 +1,14 @@
 //! Limits from outside: how often a caller may ask, and what it is told when that is too often.
 
+use std::{
+    io::{Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    time::Duration,
+};
+
 use serde_json::json;
 
-use crate::harness::{Answer, Dev, order};
+use crate::harness::{Answer, Api, Dev, Stopwatch, order, until};
 
 crate::tests!(
     dev_is_unlimited_unless_it_is_told_otherwise,
@@ -11,6 +17,13 @@ crate::tests!(
     who_guesses_keys_is_locked_out_and_others_are_not,
     a_page_watched_by_too_many_streams_refuses_one_more,
     payments_shown_too_often_are_refused_in_the_words_of_clients,
+    a_merchant_with_many_keys_has_one_quota,
+    a_key_that_worked_lately_is_not_locked_out_with_its_address,
+    web_pages_may_send_api_keys_only_from_origins_that_the_operator_names,
+    sockets_that_never_read_keep_nobody_else_out,
+    health_answers_at_its_own_address_while_every_connection_is_taken,
+    what_needs_no_key_has_a_rate_by_address,
+    strangers_do_not_use_up_the_attempts_of_a_payer,
 );
 
 /// Limits that are reached soon.
@@ -95,20 +108,20 @@ fn a_page_watched_by_too_many_streams_refuses_one_more() {
     let payment = dev.shop().open_payment();
     let path = format!("/for/{}/events", payment.slug);
     let address = dev.api.base.trim_start_matches("http://");
-    let mut first = std::net::TcpStream::connect(address).expect("listening");
+    let mut first = TcpStream::connect(address).expect("listening");
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
-    std::io::Write::write_all(&mut first, request.as_bytes()).expect("sent");
+    Write::write_all(&mut first, request.as_bytes()).expect("sent");
     let mut start = [0; 12];
-    std::io::Read::read_exact(&mut first, &mut start).expect("an answer");
+    Read::read_exact(&mut first, &mut start).expect("an answer");
     assert_eq!(&start, b"HTTP/1.1 200");
     too_many(&dev.api.get(&path).send());
     drop(first);
-    crate::harness::until("the place to be free", || {
+    until("the place to be free", || {
         // A stream that is open has no end: only the beginning of the answer is read.
-        let mut again = std::net::TcpStream::connect(address).expect("listening");
-        std::io::Write::write_all(&mut again, request.as_bytes()).expect("sent");
+        let mut again = TcpStream::connect(address).expect("listening");
+        Write::write_all(&mut again, request.as_bytes()).expect("sent");
         let mut start = [0; 12];
-        std::io::Read::read_exact(&mut again, &mut start).expect("an answer");
+        Read::read_exact(&mut again, &mut start).expect("an answer");
         (&start == b"HTTP/1.1 200").then_some(())
     });
 }
@@ -126,4 +139,167 @@ fn payments_shown_too_often_are_refused_in_the_words_of_clients() {
     let refused = refused.json();
     assert_eq!((&refused["isValid"], &refused["invalidReason"]), (&json!(false), &json!("rate_limited")));
     assert_eq!(refused["reason"], "rate_limited");
+}
+
+fn a_merchant_with_many_keys_has_one_quota() {
+    let dev = Dev::with(&["--limits", "production", "--set=limits.api_writes=1/min burst 20"]);
+    let shop = dev.shop();
+    let keys: Vec<String> = (0..10)
+        .map(|_| {
+            let path = format!("/api/public/merchants/{}/api-keys", shop.id);
+            let made = shop.post(&path, &json!({ "scopes": ["payments:write"] })).send().ok(201);
+            made["apiKey"].as_str().expect("a key").to_owned()
+        })
+        .collect();
+    let create = |key: &str| dev.api.post("/api/public/payments", &order()).bearer(key).send();
+    let made = keys.iter().chain(&keys).filter(|key| create(key).status == 201).count();
+    assert_eq!(made, 10, "ten of twenty changes made the keys");
+    too_many(&create(&keys[0]));
+    let other = dev.shop();
+    other.post("/api/public/payments", &order()).send().ok(201);
+}
+
+fn a_key_that_worked_lately_is_not_locked_out_with_its_address() {
+    let dev = limited();
+    let (shop, stranger) = (dev.shop(), dev.shop());
+    let me = |key: &str| {
+        let ask = dev.api.get("/api/public/merchants/me").bearer(key);
+        ask.header("x-forwarded-for", "203.0.113.7").send()
+    };
+    me(&shop.key).ok(200);
+    for n in 0..10 {
+        me(&format!("sk_live_{n:048}")).refused(401, "invalid_api_key");
+    }
+    too_many(&me(&format!("sk_live_{:048}", 99)));
+    too_many(&me(&stranger.key));
+    me(&shop.key).ok(200);
+    let make = |key: &str| {
+        let ask = dev.api.post("/api/public/payments", &order()).bearer(key);
+        ask.header("x-forwarded-for", "203.0.113.7").send()
+    };
+    make(&shop.key).ok(201);
+    let reissue = format!("/api/admin/merchants/{}/api-key", shop.id);
+    dev.api.post(&reissue, &json!({})).bearer(dev.admin_key()).send().ok(200);
+    me(&shop.key).refused(401, "invalid_api_key");
+    too_many(&me(&shop.key));
+}
+
+fn web_pages_may_send_api_keys_only_from_origins_that_the_operator_names() {
+    let dev = Dev::with(&["--set=cors.key_origins=https://admin.example"]);
+    let allowed = |origin: &str| {
+        let ask = dev.api.ask("OPTIONS", "/api/public/payments").header("origin", origin);
+        let answer = ask.header("access-control-request-headers", "x-api-key").send();
+        let all = answer.headers.get_all("access-control-allow-headers").iter();
+        let all: Vec<String> = all.map(|value| value.to_str().expect("text").to_owned()).collect();
+        let origin = answer.header("access-control-allow-origin").unwrap_or_default().to_owned();
+        (origin, all.join(", ").contains("x-api-key"))
+    };
+    assert_eq!(allowed("https://evil.example"), ("*".to_owned(), false));
+    assert_eq!(allowed("null"), ("*".to_owned(), false));
+    assert_eq!(allowed("https://admin.example"), ("https://admin.example".to_owned(), true));
+}
+
+/// Connects from another address of this machine.
+fn connect_from(from: Ipv4Addr, api: &Api) -> TcpStream {
+    let to: SocketAddr = api.base.trim_start_matches("http://").parse().expect("an address");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
+    let connected = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::new(from.into(), 0))?;
+        socket.connect(to).await?.into_std()
+    });
+    let stream = connected.expect("the server listens");
+    stream.set_nonblocking(false).expect("a setting");
+    stream
+}
+
+/// Asks how the gateway is, from another address.
+fn livez_from(from: Ipv4Addr, api: &Api) -> (bool, Duration) {
+    let watch = Stopwatch::start();
+    let mut stream = connect_from(from, api);
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("sent");
+    let mut said = Vec::new();
+    let _ = stream.read_to_end(&mut said);
+    (said.starts_with(b"HTTP/1.1 200"), watch.elapsed())
+}
+
+/// Opens connections that ask for much and read nothing.
+fn deaf(from: Ipv4Addr, api: &Api, count: usize) -> Vec<TcpStream> {
+    let request = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
+    let open = |_| {
+        let mut stream = connect_from(from, api);
+        stream.set_nonblocking(true).expect("a setting");
+        let _ = stream.write(&request);
+        stream
+    };
+    (0..count).map(open).collect()
+}
+
+fn sockets_that_never_read_keep_nobody_else_out() {
+    let dev = Dev::with(&[
+        "--limits",
+        "production",
+        "--set=limits.connections=100",
+        "--set=limits.write_timeout_ms=2000",
+        "--set=limits.anonymous=100000/s burst 100000",
+    ]);
+    let deaf = deaf(Ipv4Addr::new(127, 0, 0, 2), &dev.api, 110);
+    for _ in 0..5 {
+        let (is_well, took) = livez_from(Ipv4Addr::new(127, 0, 0, 3), &dev.api);
+        assert!(is_well && took < Duration::from_secs(1), "{took:?}");
+    }
+    until("the deaf to be cut off", || livez_from(Ipv4Addr::new(127, 0, 0, 2), &dev.api).0.then_some(()));
+    drop(deaf);
+}
+
+fn health_answers_at_its_own_address_while_every_connection_is_taken() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
+    let health = format!("--set=health.listen={port}");
+    let dev = Dev::with(&["--set=limits.connections=10", "--set=limits.write_timeout_ms=600000", &health]);
+    let health = Api::new(&format!("http://{port}"));
+    let deaf = deaf(Ipv4Addr::new(127, 0, 0, 2), &dev.api, 12);
+    for path in ["/livez", "/readyz", "/api/health"] {
+        let watch = Stopwatch::start();
+        health.get(path).send().ok(200);
+        assert!(watch.elapsed() < Duration::from_secs(1), "{path}: {:?}", watch.elapsed());
+    }
+    health.get("/api/public/payments").send().refused(404, "unknown_route");
+    drop(deaf);
+}
+
+fn what_needs_no_key_has_a_rate_by_address() {
+    let dev = Dev::with(&["--limits", "production", "--set=limits.anonymous=1/min burst 3"]);
+    let read = || dev.api.get("/openapi.json").send();
+    for _ in 0..3 {
+        assert_eq!(read().status, 200);
+    }
+    too_many(&read());
+    too_many(&dev.api.get("/api/public/payments").send());
+    dev.api.get("/livez").send().ok(200);
+}
+
+fn strangers_do_not_use_up_the_attempts_of_a_payer() {
+    let dev = Dev::with(&["--limits", "production", "--set=trusted_proxies=127.0.0.1/32"]);
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    let signed = dev.ledger.signed(&agent, &[(&shop.account.name, "1.500 HBD", &payment.memo)]);
+    let whole: serde_json::Value = serde_json::from_str(&signed.to_condenser_json()).expect("JSON");
+    let ask = |signatures: Option<serde_json::Value>, from: &str| {
+        let mut transaction = whole.clone();
+        transaction["signatures"] = signatures.unwrap_or_else(|| transaction["signatures"].clone());
+        let payload = json!({ "x402Version": 1, "scheme": "exact", "network": "hive:mainnet",
+            "payload": { "signedTransaction": transaction, "nonce": "n" } });
+        let body = json!({ "sessionId": payment.id, "paymentPayload": payload });
+        dev.api.post("/api/public/x402/settle", &body).header("x-forwarded-for", from).send()
+    };
+    // What cannot even be read costs no attempt.
+    for _ in 0..12 {
+        ask(Some(json!(["00"])), "203.0.113.8").ok(200);
+    }
+    for _ in 0..12 {
+        ask(Some(json!([])), "203.0.113.7");
+    }
+    assert_eq!(ask(Some(json!([])), "203.0.113.7").ok(429)["errorReason"], "rate_limited");
+    assert_eq!(ask(None, "203.0.113.8").ok(200)["success"], true);
 }

@@ -16,6 +16,7 @@ mod deliveries;
 mod events;
 mod golden;
 mod grpc;
+mod grpc_port;
 mod harness;
 mod idempotency;
 mod interop;
@@ -27,6 +28,7 @@ mod merchants;
 mod openapi;
 mod operations;
 mod operator;
+mod ownership;
 mod payments;
 mod recovery;
 mod reliability;
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         payments::all(),
         astray::tests(),
         books::tests(),
+        ownership::tests(),
         compliance::tests(),
         billing::tests(),
         idempotency::tests(),
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         simulate::tests(),
         split::tests(),
         grpc::tests(),
+        grpc_port::tests(),
         golden::tests(),
         agents::tests(),
         interop::tests(),

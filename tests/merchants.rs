@@ -7,6 +7,7 @@ use crate::harness::{Receiver, Shop, order, shared, until};
 crate::tests!(
     a_registration_shows_key_and_secret_once,
     a_registration_needs_a_name_and_an_account_that_can_receive,
+    texts_that_customers_read_hide_nothing,
     an_update_works_by_both_methods_and_changes_only_what_it_names,
     an_explicit_null_clears_an_address,
     addresses_must_be_addresses,
@@ -106,6 +107,42 @@ fn a_registration_needs_a_name_and_an_account_that_can_receive() {
     }
 }
 
+fn texts_that_customers_read_hide_nothing() {
+    let shop = shared().shop();
+    let put = |body: &Value| shop.api.put(&path(&shop), body).bearer(&shop.key).send();
+    let account = &shop.account.name;
+    for name in ["فروشگاه کتاب‌های من", "I ❤️ tea 👨‍👩‍👧‍👦", "Cafe\u{301}"] {
+        let made = shop.api.post(REGISTER, &json!({ "name": name, "hiveAccount": account })).send().ok(201);
+        let shown = made["merchant"]["name"].as_str().expect("a name").to_owned();
+        assert_eq!(shown, name.replace("e\u{301}", "é"));
+        let renamed = put(&json!({ "name": name })).ok(200);
+        assert_eq!(renamed["name"], shown);
+        let mut body = order();
+        body["description"] = json!(name);
+        assert_eq!(shop.post("/api/public/payments", &body).send().ok(201)["description"], shown);
+    }
+    for hidden in [
+        "Shop\u{202e}gnp",
+        "Sh\u{200b}op",
+        "Shop\u{e0041}",
+        "\u{3164}",
+        "\u{200d}",
+        "a\u{2066}b",
+        "Shop\u{200d}",
+        "\u{2800}",
+    ] {
+        shop.api.post(REGISTER, &json!({ "name": hidden, "hiveAccount": account })).send().wrong(&["name"]);
+        put(&json!({ "name": hidden })).wrong(&["name"]);
+        let mut body = order();
+        body["description"] = json!(hidden);
+        shop.post("/api/public/payments", &body).send().wrong(&["description"]);
+        let url = format!("https://shop.example/{hidden}");
+        put(&json!({ "supportUrl": url })).wrong(&["supportUrl"]);
+    }
+    let refused = put(&json!({ "webhookUrl": "localhost:3000/hook" })).wrong(&["webhookUrl"]);
+    assert!(refused.to_string().contains("must begin with a scheme, such as https://localhost:3000/hook"), "{refused}");
+}
+
 fn an_update_works_by_both_methods_and_changes_only_what_it_names() {
     let shop = shared().shop();
     let before = shop.get(&path(&shop)).send().ok(200);
@@ -180,7 +217,7 @@ fn two_merchants_may_share_an_account() {
 /// Cancels a payment of the shop, so that its receiver hears of it.
 fn event(shop: &Shop, receiver: &Receiver, number: usize) -> crate::harness::Hook {
     let payment = shop.open_payment();
-    shop.cancel(&payment.id).ok(200);
+    shop.cancelled(&payment.id);
     receiver.hook(number)
 }
 

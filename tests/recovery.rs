@@ -352,7 +352,7 @@ fn what_cannot_be_started_says_why_and_exits_with_its_own_code() {
     let toml = folder("config").join("settings.toml");
     std::fs::write(&toml, "[session]\nlifetime = 60\n").unwrap();
     let toml = toml.to_str().unwrap();
-    let serve = ["serve", "--listen", "127.0.0.1:0", "--data", data, "--node", node];
+    let serve = ["serve", "--init", "--listen", "127.0.0.1:0", "--data", data, "--node", node];
     for (more, code, words) in [
         (vec!["--network", "dev", "--set", "session.lifetime=60"], 3, "session.lifetime"),
         (vec!["--network", "dev", "--set", "session.lifetime_seconds=5"], 3, "session.lifetime_seconds"),
@@ -367,7 +367,7 @@ fn what_cannot_be_started_says_why_and_exits_with_its_own_code() {
     ] {
         let mut args: Vec<&str> = serve.to_vec();
         if code == 4 {
-            args.drain(1..3);
+            args.drain(2..4);
         }
         args.extend(more.iter().copied());
         let ended = Process::start(&args).finish();

@@ -29,7 +29,7 @@ fn shop() -> (Shop, Receiver) {
 /// Makes an event: a cancelled payment. Returns the payment's id.
 fn event(shop: &Shop) -> String {
     let payment = shop.open_payment();
-    shop.cancel(&payment.id).ok(200);
+    shop.cancelled(&payment.id);
     payment.id
 }
 

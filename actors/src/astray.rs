@@ -69,7 +69,7 @@ impl Gateway {
     /// Lists the transfers to a merchant's account that paid no session, newest first, older than `before`.
     ///
     /// # Errors
-    /// Store errors.
+    /// [`GatewayError::NotProven`]; store errors.
     pub async fn unmatched(
         &self,
         merchant: &Merchant,
@@ -78,6 +78,7 @@ impl Gateway {
     ) -> Result<Vec<Unmatched>, GatewayError> {
         let newest = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
         let account = merchant.hive_account;
+        self.may_read(merchant, &account)?;
         let list = self.context().env.store.unmatched_before(account, before.unwrap_or(newest), limit).await;
         list.map_err(|e| self.read_failed(&e))
     }
@@ -85,8 +86,9 @@ impl Gateway {
     /// Returns a transfer to a merchant's account that paid no session.
     ///
     /// # Errors
-    /// [`GatewayError::TransferNotFound`]; store errors.
+    /// [`GatewayError::NotProven`]; [`GatewayError::TransferNotFound`]; store errors.
     pub async fn unmatched_at(&self, merchant: &Merchant, place: Place) -> Result<Unmatched, GatewayError> {
+        self.may_read(merchant, &merchant.hive_account)?;
         self.stray(merchant.hive_account, place).await
     }
 
@@ -126,8 +128,9 @@ impl Gateway {
     /// and is late otherwise. The first assignment wins; the same again is answered as it was.
     ///
     /// # Errors
-    /// [`GatewayError::TransferNotFound`], [`GatewayError::PaymentNotFound`], [`GatewayError::TransferAssigned`],
-    /// [`GatewayError::Rejected`] where the session is paid to another account or keeps no more; store errors.
+    /// [`GatewayError::NotProven`], [`GatewayError::TransferNotFound`], [`GatewayError::PaymentNotFound`],
+    /// [`GatewayError::TransferAssigned`],
+    /// [`GatewayError::Rejected`] where the session is paid to another account; store errors.
     pub async fn assign(
         &self,
         merchant: &Merchant,
@@ -136,11 +139,17 @@ impl Gateway {
         by: String,
     ) -> Result<Arc<Payment>, GatewayError> {
         let payment = self.payment(merchant.id, payment).await?;
-        // A session opened before the merchant's account changed is paid to the old one.
+        // A session opened before the merchant's account changed is paid to the old one, which was proven, too.
         let unmatched = match self.unmatched_at(merchant, place).await {
-            Err(GatewayError::TransferNotFound) => self.stray(payment.pay_to, place).await?,
+            Err(GatewayError::TransferNotFound | GatewayError::NotProven { .. })
+                if payment.pay_to != merchant.hive_account =>
+            {
+                self.may_read(merchant, &payment.pay_to)?;
+                self.stray(payment.pay_to, place).await?
+            }
             found => found?,
         };
+        self.may_decide(merchant, &unmatched.transfer.to).await?;
         match &unmatched.handling {
             Handling::Assigned { payment: earlier, .. } if *earlier == payment.id => return Ok(payment),
             Handling::Assigned { payment, .. } => return Err(GatewayError::TransferAssigned(*payment)),
@@ -180,6 +189,7 @@ impl Gateway {
         by: String,
         note: String,
     ) -> Result<Unmatched, GatewayError> {
+        self.may_decide(merchant, &merchant.hive_account).await?;
         let unmatched = self.unmatched_at(merchant, place).await?;
         if let Handling::Assigned { payment, .. } = unmatched.handling {
             return Err(GatewayError::TransferAssigned(payment));

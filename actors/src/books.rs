@@ -13,6 +13,7 @@ use engine::{
     ids::MerchantId,
     ledger::{Transfer, match_refund_memo},
     mutant,
+    ownership::proof_of,
     payment::Payment,
     time::Timestamp,
 };
@@ -222,7 +223,9 @@ impl Bookkeeper {
         account: &AccountName,
         span: (Timestamp, Timestamp),
     ) -> Result<(u64, Difference), Unchecked> {
-        let chain = self.context.nodes.history(account, span).await?;
+        let mut chain = self.context.nodes.history(account, span).await?;
+        // What proves an account is no money that came.
+        chain.retain(|transfer| proof_of(transfer).is_none());
         let booked = self.booked(account, span).await?;
         let mut refunds = Vec::new();
         for transfer in chain.iter().filter(|transfer| transfer.from == *account) {

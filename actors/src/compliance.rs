@@ -34,6 +34,7 @@ impl Gateway {
         Some(Write::Comply(Check {
             payment: payment.id,
             merchant: payment.merchant,
+            account: payment.pay_to,
             usd_cents: payment.quote.usd_cents,
             at: payment.created_at,
             limits: compliance.limits,

@@ -13,8 +13,8 @@ use storage::{CommitError, ReadError};
 use tokio::sync::Notify;
 
 use crate::{
-    accounts::Accounts, environment::Environment, events::EventBells, ledger_view::LedgerView, metrics::Metrics,
-    nodes::Nodes, settings::Settings,
+    accounts::Accounts, clock_watch::ClockWatch, environment::Environment, events::EventBells, ledger_view::LedgerView,
+    metrics::Metrics, nodes::Nodes, settings::Settings,
 };
 
 /// What the actors of one tree share.
@@ -35,6 +35,7 @@ pub(crate) struct Context {
     /// Payments opened through this engine.
     pub(crate) opened: AtomicU64,
     pub(crate) metrics: Metrics,
+    pub(crate) clock_watch: ClockWatch,
     pub(crate) fatal: Fatal,
 }
 
@@ -55,6 +56,7 @@ impl Context {
             subscriptions: AtomicUsize::new(0),
             opened: AtomicU64::new(0),
             metrics,
+            clock_watch: ClockWatch::default(),
             fatal: Fatal::default(),
         })
     }
@@ -70,6 +72,15 @@ impl Context {
 
     pub(crate) fn set_rate(&self, rate: Rate) {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rate);
+    }
+
+    /// Logs and counts a jump of the wall clock since this was last called.
+    pub(crate) fn watch_clock(&self) {
+        if let Some(jump) = self.clock_watch.look(self.env.clock.now()) {
+            self.metrics.clock_jumps.inc();
+            let (seconds, way) = (jump.by.as_secs(), if jump.is_back { "back" } else { "ahead" });
+            tracing::warn!(seconds, way, "the wall clock jumped {way} by {seconds} s: check its time server");
+        }
     }
 
     /// Notes a failed read. A disk that cannot be read stops the engine; a damaged row stops only who needs it, and the
@@ -98,13 +109,17 @@ impl Context {
     }
 }
 
-/// The accounts whose transfers concern us. It only grows.
+/// The accounts whose transfers concern us.
 #[derive(Debug, Default)]
 pub(crate) struct Watched(RwLock<BTreeSet<AccountName>>);
 
 impl Watched {
     pub(crate) fn contains(&self, account: &AccountName) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).contains(account)
+    }
+
+    pub(crate) fn remove(&self, account: &AccountName) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(account);
     }
 
     pub(crate) fn extend(&self, accounts: impl IntoIterator<Item = AccountName>) {

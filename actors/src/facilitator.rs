@@ -128,8 +128,9 @@ pub(crate) enum ClaimError {
 }
 
 /// Marks a settled payment as told: only one caller ever gets the success.
-pub(crate) async fn tell(context: &Context, tx_id: TxId) -> Result<(), SessionError> {
-    decide(context, tx_id, Fate::Settled { told: false }, Fate::Settled { told: true }).await
+pub(crate) async fn tell(context: &Context, tx_id: TxId, block_num: Option<u32>) -> Result<(), SessionError> {
+    let settled = |told| Fate::Settled { told, block_num };
+    decide(context, tx_id, settled(false), settled(true)).await
 }
 
 async fn decide(context: &Context, tx_id: TxId, expected: Fate, fate: Fate) -> Result<(), SessionError> {
@@ -163,7 +164,7 @@ async fn bring_in(
         if context.now() < expiration {
             match hand_in(context, tx_id, &facilitation.signed_json, expiration, &mut may_be_out).await {
                 HandedIn::Accepted if facilitation.finality == ClaimFinality::Accepted => {
-                    return Fate::Settled { told: false };
+                    return Fate::Settled { told: false, block_num: None };
                 }
                 HandedIn::Accepted => may_be_out = true,
                 HandedIn::Refused(refused) => {
@@ -173,9 +174,11 @@ async fn bring_in(
             }
         }
         match context.nodes.find_transaction(tx_id, expiration).await {
-            Ok(TxStatus::InIrreversibleBlock(_)) => return Fate::Settled { told: false },
-            Ok(TxStatus::InReversibleBlock(_)) if facilitation.finality == ClaimFinality::InBlock => {
-                return Fate::Settled { told: false };
+            Ok(TxStatus::InIrreversibleBlock(block_num)) => {
+                return Fate::Settled { told: false, block_num: Some(block_num) };
+            }
+            Ok(TxStatus::InReversibleBlock(block_num)) if facilitation.finality == ClaimFinality::InBlock => {
+                return Fate::Settled { told: false, block_num: Some(block_num) };
             }
             Ok(TxStatus::ExpiredIrreversible) => return Fate::Buried,
             Ok(TxStatus::Unknown) if irreversible_time > expiration => return Fate::Buried,

@@ -11,9 +11,9 @@ use engine::{
     fields::Violation,
     idempotency::{self, IdempotencyKey, Made, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
-    merchant::{ApiKey, KeyDigest, KeyRejection, Merchant, Registration, Update},
+    merchant::{ApiKey, KeyDigest, KeyRejection, Merchant, Update},
     money::FeePercent,
-    mutant,
+    mutant, ownership,
     payment::{Canceller, Command, Draft, Payment, Rejection, Terms},
     time::Timestamp,
     webhook::Secret,
@@ -27,9 +27,8 @@ use crate::{
     context::Context,
     facilitator,
     ledger_view::LedgerStatus,
-    merchants::{self, Change, MerchantError, Registered},
+    merchants::{self, Change, MerchantError},
     metrics::LedgerCollector,
-    nodes::NodesError,
     payment::{Order, SessionError},
     sessions::{self, Watch},
 };
@@ -76,6 +75,20 @@ pub enum GatewayError {
     /// There is no such merchant.
     #[error("no such merchant")]
     MerchantNotFound,
+    /// The merchant has not proven the account, or the account has changed since.
+    #[error("the merchant has not proven that it owns @{account}: it is {}", .standing.as_str())]
+    NotProven {
+        /// The account.
+        account: AccountName,
+        /// Where the proof stands.
+        standing: ownership::Standing,
+    },
+    /// What is known of the merchant's account refuses.
+    #[error("{0}")]
+    Ownership(ownership::Rejection),
+    /// Nobody may register.
+    #[error("registration is closed")]
+    RegistrationClosed,
     /// No merchant is set up to be paid by invoices.
     #[error("no merchant is set up to be paid by invoices")]
     NoOperator,
@@ -100,6 +113,9 @@ pub enum GatewayError {
     /// The idempotency key stands for another request.
     #[error("the idempotency key was used for another request")]
     KeyReused,
+    /// The payer's `payment-identifier` names another payment.
+    #[error("the payment-identifier names another payment")]
+    IdentifierReused,
     /// No ledger node answers, or the ledger is not followed yet.
     #[error("no ledger node answers")]
     LedgerUnavailable,
@@ -223,17 +239,6 @@ impl Gateway {
         Ok((merchant, key))
     }
 
-    /// Registers a merchant; its account must exist on the ledger.
-    ///
-    /// # Errors
-    /// [`GatewayError::UnknownAccount`]; [`GatewayError::LedgerUnavailable`] while no node can say; store errors.
-    pub async fn register(&self, registration: Registration, is_admin: bool) -> Result<Registered, GatewayError> {
-        self.check_account(&registration.hive_account).await?;
-        let (reply, answer) = oneshot::channel();
-        self.tell_merchants(merchants::Msg::Register { registration, is_admin, by: self.doer(), reply })?;
-        answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
-    }
-
     /// Returns a merchant.
     ///
     /// # Errors
@@ -251,12 +256,16 @@ impl Gateway {
         self.context.env.store.merchants(query).await.map_err(|e| self.read_failed(&e))
     }
 
-    /// Changes a merchant; a new account must exist on the ledger.
+    /// Changes a merchant; a new account must exist on the ledger. A proven account is exchanged later, when both accounts
+    /// have agreed.
     ///
     /// # Errors
     /// As [`Gateway::register`], and [`GatewayError::MerchantNotFound`].
     pub async fn update_merchant(&self, id: MerchantId, update: Update) -> Result<Merchant, GatewayError> {
         if let Some(account) = &update.hive_account {
+            // Cheap, so that a merchant beyond its changes asks no node.
+            let merchant = self.merchant(id).await?;
+            merchant.with_account(*account, Duration::ZERO, self.now()).map_err(GatewayError::Ownership)?;
             self.check_account(account).await?;
         }
         if let Some(Some(url)) = &update.webhook_url
@@ -406,7 +415,8 @@ impl Gateway {
         self.context.env.store.payments(query).await.map_err(|e| self.read_failed(&e))
     }
 
-    /// Cancels a payment for a customer; cancelling a cancelled one again returns it as it is.
+    /// Requests the cancellation of a payment for a customer; block time decides it. Repeating it returns the payment
+    /// as it is.
     ///
     /// # Errors
     /// [`GatewayError::Rejected`] where its state or money on its way refuses.
@@ -420,7 +430,7 @@ impl Gateway {
     /// As [`Gateway::cancel_checkout`], and [`GatewayError::PaymentNotFound`], for another merchant's payment too.
     pub async fn cancel_payment(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
         self.payment(merchant, id).await?;
-        let told = self.entry("payment_cancelled", merchant, Some(id.to_string()), Vec::new());
+        let told = self.entry("payment_cancel_requested", merchant, Some(id.to_string()), Vec::new());
         self.cancel(id, Canceller::Merchant, Some(told)).await
     }
 
@@ -430,8 +440,21 @@ impl Gateway {
         by: Canceller,
         told: Option<audit::Entry>,
     ) -> Result<Arc<Payment>, GatewayError> {
-        match self.order(id, Command::Cancel(by), told).await {
+        let command = Command::Cancel { by, block_interval: self.context.settings.block_interval };
+        match self.order(id, command, told).await {
             Err(SessionError::Rejected { rejection: Rejection::AlreadyCancelled { .. }, payment }) => Ok(payment),
+            answer => answer.map_err(Into::into),
+        }
+    }
+
+    /// Notes that the checkout page opened a wallet or knows a transaction id: a later cancellation leaves the customer
+    /// more time. Repeating it changes nothing.
+    ///
+    /// # Errors
+    /// [`GatewayError::Rejected`] where the payment takes no money any more; [`GatewayError::PaymentNotFound`].
+    pub async fn report_wallet(&self, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
+        match self.order(id, Command::ReportWallet, None).await {
+            Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, payment }) => Ok(payment),
             answer => answer.map_err(Into::into),
         }
     }
@@ -504,21 +527,11 @@ impl Gateway {
         answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
     }
 
-    async fn check_account(&self, name: &AccountName) -> Result<(), GatewayError> {
-        match self.context.nodes.account(name).await {
-            Ok(Some(_)) => Ok(()),
-            Ok(None) => Err(GatewayError::UnknownAccount(*name)),
-            Err(NodesError::Unavailable(_) | NodesError::Unknown(_) | NodesError::Disagree { .. }) => {
-                Err(GatewayError::LedgerUnavailable)
-            }
-        }
-    }
-
     fn tell_sessions(&self, message: sessions::Msg) -> Result<(), GatewayError> {
         self.sessions.cast(message).map_err(|_| GatewayError::StoreFailed)
     }
 
-    fn tell_merchants(&self, message: merchants::Msg) -> Result<(), GatewayError> {
+    pub(crate) fn tell_merchants(&self, message: merchants::Msg) -> Result<(), GatewayError> {
         self.merchants.cast(message).map_err(|_| GatewayError::StoreFailed)
     }
 
@@ -571,6 +584,7 @@ impl From<MerchantError> for GatewayError {
         match error {
             MerchantError::NotFound(_) => Self::MerchantNotFound,
             MerchantError::Key(rejection) => Self::Key(rejection),
+            MerchantError::Ownership(rejection) => Self::Ownership(rejection),
             MerchantError::Overloaded => Self::Overloaded,
             MerchantError::Contended => Self::Contended,
             MerchantError::Damaged { table, key } => Self::Damaged { table, key },

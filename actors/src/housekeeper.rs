@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use engine::{billing::Month, idempotency::KEY_LIFETIME, time::Timestamp};
+use engine::{audit, billing::Month, idempotency::KEY_LIFETIME, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, StrayKey, Write};
 
-use crate::{GatewayError, astray, billing, context::Context, sessions, timer::Timer};
+use crate::{GatewayError, astray, billing, context::Context, merchants, sessions, timer::Timer};
 
 /// Payments opened in a second above which the moment is not quiet.
 const BUSY_PER_SECOND: u128 = 500;
@@ -29,6 +29,8 @@ const BILL_INTERVAL: Duration = Duration::from_secs(3_600);
 const BILL_RETRY: Duration = Duration::from_secs(60);
 /// Commits that forget old events, one after the other; what is left waits for the next time.
 const PRUNINGS: usize = 50;
+/// Accounts that are seen to at once.
+const ACCOUNTS: usize = 1_000;
 
 #[derive(Debug)]
 pub(crate) enum Msg {
@@ -38,6 +40,7 @@ pub(crate) enum Msg {
 pub(crate) struct Housekeeper {
     pub(crate) context: Arc<Context>,
     pub(crate) sessions: ActorRef<sessions::Msg>,
+    pub(crate) merchants: ActorRef<merchants::Msg>,
 }
 
 pub(crate) struct Round {
@@ -86,6 +89,7 @@ impl Housekeeper {
             self.context.give_up_on(&error);
         }
         self.forget_events(now).await;
+        self.unwatch_accounts(now).await;
     }
 
     /// A month is over when every block of it has been read and can no longer change: then its invoices are made.
@@ -100,6 +104,28 @@ impl Housekeeper {
         // A setting that names nobody does not mend by itself.
         let is_vain = matches!(done, Ok(()) | Err(GatewayError::NoOperator));
         round.bill_at = now + if is_vain { BILL_INTERVAL } else { BILL_RETRY };
+    }
+
+    /// Pending changes of proven accounts take effect, or lapse.
+    async fn settle_accounts(&self) {
+        match self.context.env.store.pending_accounts(self.context.now(), ACCOUNTS).await {
+            Ok(due) => {
+                for id in due {
+                    let (change, by) = (merchants::Change::Settle, audit::Actor::default());
+                    let _ = self.merchants.cast(merchants::Msg::Change { id, change, by, reply: None });
+                }
+            }
+            Err(error) => self.context.read_failed(&error),
+        }
+    }
+
+    /// Accounts that their merchants left long ago are watched no more.
+    async fn unwatch_accounts(&self, now: Timestamp) {
+        match self.context.env.store.retired_accounts(now, ACCOUNTS).await {
+            Ok(retired) if retired.is_empty() => {}
+            Ok(retired) => drop(self.merchants.cast(merchants::Msg::Unwatch(retired))),
+            Err(error) => self.context.read_failed(&error),
+        }
     }
 
     /// Events are kept for so long; what receivers answered goes with them.
@@ -155,6 +181,7 @@ impl Actor for Housekeeper {
             }
             self.forget_keys(round).await;
             self.bill(round).await;
+            self.settle_accounts().await;
             let after = round.strays_after.take();
             round.strays_after = astray::attach_waiting(&self.context, &self.sessions, after).await;
         }

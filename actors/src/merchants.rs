@@ -1,12 +1,14 @@
 //! Writes to merchants, one after the other: registration, updates, secrets, keys.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
     account::AccountName,
     audit::{Actor as Doer, Entry},
+    hive::PublicKey,
     ids::{KeyId, MerchantId},
     merchant::{ApiKey, Credentials, KeyRejection, Merchant, Registration, Update, api_key_text},
+    ownership::{AuthorityDigest, Nonce, Proof, Rejection},
     time::Timestamp,
     webhook::Secret,
 };
@@ -31,6 +33,9 @@ pub enum MerchantError {
     /// Its keys do not allow it.
     #[error("{0}")]
     Key(KeyRejection),
+    /// What is known of its account refuses.
+    #[error("{0}")]
+    Ownership(Rejection),
     /// Other writers kept changing the merchant.
     #[error("the merchant kept changing")]
     Contended,
@@ -81,6 +86,35 @@ pub(crate) enum Change {
         valid_until: Option<Timestamp>,
     },
     KeyUsed(KeyId),
+    /// A challenge to an account.
+    Challenge {
+        account: Option<AccountName>,
+        cancels: bool,
+        nonce: Nonce,
+    },
+    /// Keys that signed a challenge which needs more.
+    SignedKeys {
+        nonce: Nonce,
+        keys: BTreeSet<PublicKey>,
+    },
+    /// A challenge was answered.
+    Proven {
+        nonce: Nonce,
+        proof: Proof,
+    },
+    /// The operator's word.
+    Vouched {
+        account: AccountName,
+        proof: Proof,
+    },
+    CancelPending,
+    /// A pending change takes effect, or lapses, if it is time.
+    Settle,
+    /// What an account's active authority is now.
+    Authority {
+        account: AccountName,
+        digest: AuthorityDigest,
+    },
 }
 
 impl Change {
@@ -95,7 +129,12 @@ impl Change {
             Self::AddKey(key) => ("api_key_created", Some(key.id)),
             Self::RevokeKey(id) => ("api_key_revoked", Some(*id)),
             Self::RollKey { old, .. } => ("api_key_rolled", Some(*old)),
-            Self::KeyUsed(_) => return None,
+            Self::Proven { .. } => ("account_proven", None),
+            Self::Vouched { .. } => ("account_vouched_for", None),
+            Self::CancelPending => ("account_change_cancelled", None),
+            Self::Settle => ("account_change_settled", None),
+            Self::Authority { .. } => ("account_authority_read", None),
+            Self::KeyUsed(_) | Self::Challenge { .. } | Self::SignedKeys { .. } => return None,
         })
     }
 }
@@ -104,9 +143,11 @@ pub(crate) enum Msg {
     Register {
         registration: Registration,
         is_admin: bool,
+        is_active: bool,
         by: Doer,
         reply: oneshot::Sender<Result<Registered, MerchantError>>,
     },
+    Unwatch(Vec<AccountName>),
     Change {
         id: MerchantId,
         change: Change,
@@ -117,6 +158,25 @@ pub(crate) enum Msg {
 
 pub(crate) struct Merchants {
     pub(crate) context: Arc<Context>,
+}
+
+/// Makes a change that concerns the merchant's account.
+fn own(merchant: &Merchant, change: &Change, now: Timestamp) -> Result<Merchant, Rejection> {
+    match change {
+        Change::Challenge { account, cancels, nonce } => {
+            let question = merchant.question(*account, *cancels)?;
+            Ok(merchant.with_challenge(question, *nonce, now).0)
+        }
+        Change::SignedKeys { nonce, keys } => merchant.with_signed_keys(*nonce, keys.iter().copied(), now),
+        Change::Proven { nonce, proof } => merchant.proven(*nonce, *proof, now),
+        Change::Vouched { account, proof } => merchant.vouched(*account, *proof, now),
+        Change::CancelPending => merchant.without_pending(now),
+        Change::Settle => Ok(merchant.settled(now).unwrap_or_else(|| merchant.clone())),
+        Change::Authority { account, digest } => {
+            Ok(merchant.with_authority(account, *digest, now).unwrap_or_else(|| merchant.clone()))
+        }
+        _ => Ok(merchant.clone()),
+    }
 }
 
 impl Actor for Merchants {
@@ -130,9 +190,10 @@ impl Actor for Merchants {
 
     async fn handle(&self, _myself: ActorRef<Msg>, message: Msg, (): &mut ()) -> Result<(), ActorProcessingErr> {
         match message {
-            Msg::Register { registration, is_admin, by, reply } => {
-                let _ = reply.send(self.register(registration, is_admin, by).await);
+            Msg::Register { registration, is_admin, is_active, by, reply } => {
+                let _ = reply.send(self.register(registration, is_admin, is_active, by).await);
             }
+            Msg::Unwatch(accounts) => self.unwatch(accounts).await,
             Msg::Change { id, change, by, reply } => {
                 let changed = self.change(id, &change, &by).await;
                 if let Some(reply) = reply {
@@ -149,6 +210,7 @@ impl Merchants {
         &self,
         registration: Registration,
         is_admin: bool,
+        is_active: bool,
         by: Doer,
     ) -> Result<Registered, MerchantError> {
         let env = &self.context.env;
@@ -161,7 +223,8 @@ impl Merchants {
             api_key: &api_key,
             secret: secret.clone(),
         };
-        let merchant = Merchant::register(registration, credentials, is_admin, now);
+        let mut merchant = Merchant::register(registration, credentials, is_admin, now);
+        merchant.is_active = is_active;
         self.watch(&merchant.hive_account);
         let entry = Entry::of_merchant(by, "merchant_registered", None, &merchant, None, now);
         self.commit(&merchant, None, vec![Write::Audit(Box::new(entry))]).await?;
@@ -184,7 +247,10 @@ impl Merchants {
             };
             let now = self.context.now();
             let changed = match change.clone() {
-                Change::Update(update) => Ok(merchant.updated(update, now)),
+                Change::Update(update) => {
+                    let wait = self.context.settings.account_change_wait;
+                    Ok(merchant.updated(update, wait, now).map_err(MerchantError::Ownership)?)
+                }
                 Change::SetActive(is_active) => Ok(merchant.set_active(is_active, now)),
                 Change::Secret { secret, previous_valid_until } => {
                     Ok(merchant.with_secret(secret, previous_valid_until, now))
@@ -203,8 +269,18 @@ impl Merchants {
                     }
                     Ok(merchant.key_used(key, now))
                 }
+                Change::Challenge { .. }
+                | Change::SignedKeys { .. }
+                | Change::Proven { .. }
+                | Change::Vouched { .. }
+                | Change::CancelPending
+                | Change::Settle
+                | Change::Authority { .. } => Ok(own(&merchant, change, now).map_err(MerchantError::Ownership)?),
             };
             let changed = changed.map_err(MerchantError::Key)?;
+            if changed.version == merchant.version {
+                return Ok(changed);
+            }
             let entry = change.told().map(|(action, key)| {
                 let subject = key.map(|key| key.to_string());
                 Entry::of_merchant(by.clone(), action, Some(&merchant), &changed, subject, now)
@@ -222,6 +298,24 @@ impl Merchants {
             }
         }
         Err(MerchantError::Contended)
+    }
+
+    /// Stops watching accounts that nobody has any more. Done here, between two registrations, so that none of them
+    /// finds an account watched in memory and no longer in the store.
+    async fn unwatch(&self, accounts: Vec<AccountName>) {
+        let store = &self.context.env.store;
+        if let Err(error) = store.commit(Batch { writes: accounts.iter().copied().map(Write::Unwatch).collect() }).await
+        {
+            return self.context.give_up_on(&error);
+        }
+        let watched: BTreeSet<_> = match store.watched_accounts(None, usize::MAX).await {
+            Ok(watched) => watched.into_iter().collect(),
+            Err(error) => return self.context.read_failed(&error),
+        };
+        for account in accounts.iter().filter(|account| !watched.contains(account)) {
+            self.context.watched.remove(account);
+            tracing::info!(%account, "@{account} is watched no more");
+        }
     }
 
     /// Watched before it is stored: a transfer in between must not be overlooked.

@@ -41,6 +41,7 @@ pub(crate) struct Metrics {
     pub(crate) book_differences: Counter,
     crashes: Family<Label, Counter>,
     pub(crate) blocks: Counter,
+    pub(crate) clock_jumps: Counter,
     webhooks: Family<Label, Counter>,
     webhook_seconds: Family<Label, Seconds>,
     x402: Family<TwoLabels, Counter>,
@@ -136,6 +137,7 @@ impl Metrics {
         );
         metric.add("sessions_awake", "Sessions held in memory", &self.awake);
         metric.add("actor_crashes", "Actors that crashed and were brought back, or ended the engine", &self.crashes);
+        metric.add("clock_jumps", "Jumps of the wall clock by more than two seconds", &self.clock_jumps);
         metric.add("scanner_blocks", "Irreversible blocks read", &self.blocks);
         metric.add("webhook_attempts", "Attempts to deliver a webhook, by how they ended", &self.webhooks);
         metric.add("webhook_seconds", "How long attempts took, in seconds", &self.webhook_seconds);

@@ -6,7 +6,7 @@ use engine::{
     audit::Entry,
     ids::PaymentId,
     mutant,
-    payment::{Command, Effect, Event, Payment, Rejection, State, Transition},
+    payment::{Command, Credit, Effect, Event, Payment, Rejection, State, Transition},
     webhook,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -20,6 +20,7 @@ use crate::{
     metrics, sessions, settlement,
     timer::{Task, Timer},
     transfer_log,
+    transfers::with_rows,
 };
 
 /// How often a command is decided anew when another writer was faster.
@@ -116,7 +117,7 @@ impl Actor for PaymentActor {
     type Arguments = Arc<Payment>;
 
     async fn pre_start(&self, myself: ActorRef<Msg>, payment: Arc<Payment>) -> Result<Awake, ActorProcessingErr> {
-        let left = payment.deadline().since(self.context.now());
+        let left = payment.due_at().since(self.context.now());
         let timer = (payment.state == State::Pending).then(|| Timer::send(&myself, left, Msg::TimeUp));
         // Born from a snapshot with a claim: whoever died before us may have broadcast it.
         let settlement = self.settlement(&payment, true);
@@ -142,7 +143,7 @@ impl Actor for PaymentActor {
                     let irreversible_time = self.context.now() + std::time::Duration::from_secs(1);
                     let _ = self.carry_out(&Command::Expire { irreversible_time }, None, awake).await;
                 }
-                let is_over = irreversible_time > awake.payment.deadline();
+                let is_over = irreversible_time > awake.payment.due_at();
                 // Money that came before the session is put to it first; the sweep expires it then, if it is not enough.
                 let id = awake.payment.id;
                 if is_over && astray::awaited(&self.context, [id].into_iter()).await.is_ok_and(|them| them.is_empty()) {
@@ -166,17 +167,18 @@ impl PaymentActor {
         let id = awake.payment.id;
         for _ in 0..MAX_CONFLICTS {
             let now = self.context.now();
-            let Transition { payment, event, effects } = awake
-                .payment
+            let known = with_rows(&self.context, &awake.payment, command).await?;
+            let Transition { payment, event, effects, rows } = known
                 .apply(command, now)
                 .map_err(|rejection| SessionError::Rejected { rejection, payment: Arc::clone(&awake.payment) })?;
             let payment = Arc::new(payment);
-            let mut batch = self.batch(&payment, event.as_ref(), command, awake.payment.version);
+            let decided = transfer_log::decided(&rows);
+            let mut batch = self.batch(&payment, rows, event.as_ref(), command, awake.payment.version);
             if let Some(told) = &told {
                 batch = batch.and(Write::Audit(told.clone()));
             }
             self.context.env.probe.reach("payment: applied, not committed");
-            if mutant!("cancel-told-before-stored") && matches!(command, Command::Cancel(_)) {
+            if mutant!("cancel-told-before-stored") && matches!(command, Command::Cancel { .. }) {
                 let store = Arc::clone(&self.context.env.store);
                 tokio::spawn(async move { store.commit(batch).await });
                 awake.payment = Arc::clone(&payment);
@@ -186,6 +188,8 @@ impl PaymentActor {
                 Ok(()) => {
                     self.context.env.probe.reach("payment: committed, effects not run");
                     metrics::stepped(&self.context.metrics, &awake.payment, &payment);
+                    note_cancellation(&awake.payment, &payment);
+                    decided.iter().for_each(|credit| transfer_log::credited(credit, &payment));
                     awake.payment = Arc::clone(&payment);
                     self.act(awake, &effects);
                     return Ok(payment);
@@ -206,8 +210,19 @@ impl PaymentActor {
         Err(SessionError::Contended)
     }
 
-    fn batch(&self, payment: &Arc<Payment>, event: Option<&Event>, command: &Command, expected: u64) -> Batch {
+    fn batch(
+        &self,
+        payment: &Arc<Payment>,
+        rows: Vec<Credit>,
+        event: Option<&Event>,
+        command: &Command,
+        expected: u64,
+    ) -> Batch {
         let mut batch = Batch::of(Write::Payment { payment: Arc::clone(payment), expected: Some(expected) });
+        for row in rows {
+            let (id, merchant, credit) = (payment.id, payment.merchant, Box::new(row));
+            batch = batch.and(Write::Transfer { payment: id, merchant, credit });
+        }
         if let Some(event) = event {
             batch = batch.and(Write::Event(EventRecord {
                 id: event.id,
@@ -223,7 +238,10 @@ impl PaymentActor {
         match command {
             Command::Claim(claim) => batch.and(Write::Claim(Claimed {
                 tx_id: claim.tx_id,
+                pay_to: payment.pay_to,
                 nonce: claim.nonce.clone(),
+                identifier: claim.identifier.clone(),
+                proof: claim.proof.clone(),
                 purpose: Purpose::Session(payment.id),
                 fate: Fate::Open,
                 at: claim.claimed_at,
@@ -287,6 +305,18 @@ impl PaymentActor {
             Ok(None) => Err(SessionError::NotFound(id)),
             Err(error) => Err(read_failed(&self.context, &error)),
         }
+    }
+}
+
+/// Logs what became of a request to cancel where no new state tells it.
+fn note_cancellation(before: &Payment, after: &Payment) {
+    let id = after.id;
+    if let Some(request) = after.cancellation.filter(|_| before.cancellation.is_none()) {
+        let (by, cutoff) = (request.by.word(), request.cutoff);
+        tracing::info!(payment.id = %id, by, %cutoff, "cancellation of payment {id} requested; blocks after {cutoff} decide");
+    }
+    if before.standing_cancellation().is_some() && after.standing_cancellation().is_none() {
+        tracing::info!(payment.id = %id, "cancellation of payment {id} dropped: money came before the cutoff");
     }
 }
 

@@ -12,7 +12,8 @@ use engine::{
     ids::PaymentId,
     ledger::{Block, BlockId, Head, MemoMatch, Transfer, TxId, match_fee_memo, match_memo, match_refund_memo},
     mutant,
-    payment::{Command, FeeMode, Finality, Rejection, Route},
+    ownership::proof_of,
+    payment::{Command, Credit, FeeMode, Finality, Rejection, Route},
     time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -22,7 +23,9 @@ use tokio::sync::oneshot;
 use crate::{
     books,
     context::Context,
+    merchants::{self, MerchantError},
     nodes::{Depth, NodesError},
+    ownership,
     payment::{Order, SessionError},
     sessions,
     timer::Timer,
@@ -40,6 +43,8 @@ const STORE_CURSOR_EVERY: u32 = 100;
 const REFRESH_WATCHED_EVERY: u64 = 60;
 /// Accounts read at once at start.
 const WATCHED_PAGE: usize = 10_000;
+/// Transfers of one payment read at once at start.
+const ROWS_PAGE: usize = 500;
 
 #[derive(Debug)]
 pub(crate) enum Msg {
@@ -50,6 +55,7 @@ pub(crate) enum Msg {
 pub(crate) struct Scanner {
     pub(crate) context: Arc<Context>,
     pub(crate) sessions: ActorRef<sessions::Msg>,
+    pub(crate) merchants: ActorRef<merchants::Msg>,
 }
 
 pub(crate) struct Position {
@@ -92,6 +98,8 @@ enum PollError {
     Commit(#[from] CommitError),
     #[error("a session did not take a credit: {0}")]
     Session(#[from] SessionError),
+    #[error("the proof of an account could not be stored: {0}")]
+    Proof(#[from] MerchantError),
     #[error("block {0} does not build on the block we read before it")]
     BrokenChain(u32),
     #[error("the node gave block {given} instead of {wanted}")]
@@ -130,6 +138,7 @@ impl Actor for Scanner {
         position: &mut Position,
     ) -> Result<(), ActorProcessingErr> {
         position.polls += 1;
+        self.context.watch_clock();
         if position.polls.is_multiple_of(REFRESH_WATCHED_EVERY) {
             self.refresh_watched().await?;
         }
@@ -268,6 +277,9 @@ impl Scanner {
         let Some(newest) = blocks.last() else { return Ok(()) };
         self.forget_decided(position, &blocks).await?;
         let told = self.told_by(&blocks).await?;
+        for told in told.iter().filter(|told| told.concern == Concern::Proof) {
+            ownership::take_transfer(&self.context, &self.merchants, told.transfer).await?;
+        }
         let mut unmatched = self.credit(&told, Finality::Irreversible).await?;
         let released = blocks.iter().flat_map(|block| &block.escrow_releases);
         let released = released.filter(|released| self.context.watched.contains(&released.to)).cloned();
@@ -370,7 +382,7 @@ impl Scanner {
                     let (tx_id, op_in_tx) = (told.transfer.tx_id, told.transfer.place.op_in_tx);
                     Some(Sighting { block_num: block.number(), payment, tx_id, op_in_tx })
                 }
-                Concern::Account(_) | Concern::Nobody => None,
+                Concern::Account(_) | Concern::Proof | Concern::Nobody => None,
             };
             let sighted: Vec<_> = told.iter().filter_map(sighting).collect();
             // Until all are told, nobody can say which of them know.
@@ -413,10 +425,24 @@ impl Scanner {
         for id in self.context.env.store.in_flight().await? {
             let read = self.context.sound(self.context.env.store.payment(id).await)?;
             let Some(payment) = read.flatten() else { continue };
-            for credit in payment.transfers.iter().filter(|credit| credit.finality == Finality::Reversible) {
-                if let Some(block) = credit.block {
+            let mut add = |credit: &Credit| {
+                if let Some(block) = credit.block.filter(|_| credit.finality == Finality::Reversible) {
                     let (block_num, tx_id, op_in_tx) = (block.place.block_num, credit.tx_id, credit.op_in_tx);
                     sighted.insert(Sighting { block_num, payment: id, tx_id, op_in_tx });
+                }
+            };
+            payment.transfers.iter().for_each(&mut add);
+            let mut left = payment.unlisted.as_ref().map_or(0, |unlisted| unlisted.reversible);
+            let mut before = None;
+            // What can still change is among the newest, and it is known how many there are.
+            while left > 0 {
+                let read = self.context.sound(self.context.env.store.transfers(id, before, ROWS_PAGE).await)?;
+                let rows = read.unwrap_or_default();
+                let Some(oldest) = rows.last() else { break };
+                before = Some(oldest.seq);
+                for row in rows.iter().filter(|row| payment.listed(row.tx_id, row.op_in_tx).is_none()) {
+                    left = left.saturating_sub(u64::from(row.finality == Finality::Reversible));
+                    add(row);
                 }
             }
         }
@@ -441,6 +467,9 @@ impl Scanner {
 
     /// Says whom a transfer concerns: the session its transaction was claimed for, or else the one its memo names.
     async fn concern_of(&self, transfer: &Transfer) -> Result<Concern, ReadError> {
+        if proof_of(transfer).is_some() {
+            return Ok(Concern::Proof);
+        }
         if self.context.watched.contains(&transfer.to) {
             // Where the claim is damaged the memo decides: a session that holds the claim knows it itself.
             let claimed = self.context.sound(self.context.claimed_session(transfer.tx_id).await)?;
@@ -482,7 +511,7 @@ impl Scanner {
                 }
             }
             match concern {
-                Concern::Nobody => {}
+                Concern::Nobody | Concern::Proof => {}
                 Concern::Account(reason) => unmatched.push(Unmatched::open(transfer.clone(), reason)),
                 Concern::Session(id, memo_normalized) => {
                     let command =
@@ -494,15 +523,9 @@ impl Scanner {
         for (transfer, answer) in waiting {
             // A session that died with the order drops the answer: the block is read again.
             let reason = match answer.await.unwrap_or(Err(SessionError::Unknown)) {
-                Ok(payment) => {
-                    if finality == Finality::Irreversible {
-                        transfer_log::credited(transfer, &payment);
-                    }
-                    continue;
-                }
+                Ok(_) => continue,
                 Err(SessionError::Rejected { rejection, .. }) => match rejection {
                     Rejection::ForeignTransfer { .. } => UnmatchedReason::OtherAccount,
-                    Rejection::Full { .. } => UnmatchedReason::SessionFull,
                     _ => continue,
                 },
                 // A transfer for a damaged session waits for it, and is put to it once it can be read again.
@@ -545,6 +568,8 @@ enum Concern {
     Session(PaymentId, bool),
     /// A merchant's account, though no session.
     Account(UnmatchedReason),
+    /// A merchant that proves an account.
+    Proof,
     /// Nobody here.
     Nobody,
 }

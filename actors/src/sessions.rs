@@ -23,6 +23,7 @@ use crate::{
     astray,
     context::Context,
     payment::{self, Order, PaymentActor, SessionError, read_failed},
+    transfers::with_rows,
 };
 
 /// Expiries under way at once: each wakes an actor, and a million due at once must not be a million actors.
@@ -220,9 +221,10 @@ impl Sessions {
     ) -> Result<(), ActorProcessingErr> {
         if !roster.awake.contains_key(&id) {
             let woken = match self.asleep(id).await {
-                Ok(payment) => match self.refusal(&payment, &order.command) {
-                    Some(rejection) => Err(SessionError::Rejected { rejection, payment }),
-                    None => Ok(self.wake(myself, roster, payment).await?),
+                Ok(payment) => match self.refusal(&payment, &order.command).await {
+                    Ok(Some(rejection)) => Err(SessionError::Rejected { rejection, payment }),
+                    Ok(None) => Ok(self.wake(myself, roster, payment).await?),
+                    Err(error) => Err(error),
                 },
                 Err(error) => Err(error),
             };
@@ -239,8 +241,12 @@ impl Sessions {
 
     /// Returns why a finished session would refuse: it need not wake for that. What an agent's payment completed is seen
     /// once more in a block that may still change, and knows it already.
-    fn refusal(&self, payment: &Payment, command: &Command) -> Option<Rejection> {
-        (Stay::of(payment) == Stay::Finished).then(|| payment.apply(command, self.context.now()).err()).flatten()
+    async fn refusal(&self, payment: &Arc<Payment>, command: &Command) -> Result<Option<Rejection>, SessionError> {
+        if Stay::of(payment) != Stay::Finished {
+            return Ok(None);
+        }
+        let known = with_rows(&self.context, payment, command).await?;
+        Ok(known.apply(command, self.context.now()).err())
     }
 
     /// Reads a session that has no actor.

@@ -27,6 +27,8 @@ pub struct Settings {
     pub session_grace: Duration,
     /// Sessions kept awake; the rest are parked and reborn when spoken to.
     pub max_awake: usize,
+    /// The ledger's time from one block to the next.
+    pub block_interval: Duration,
     /// How often the nodes are asked for their head.
     pub poll_interval: Duration,
     /// How many nodes must agree at least; a majority of the configured ones always must.
@@ -47,6 +49,12 @@ pub struct Settings {
     pub key_roll: bool,
     /// How much a merchant may take before somebody has to look; none where no limits hold.
     pub compliance: Option<Compliance>,
+    /// Who may register.
+    pub registration: RegistrationMode,
+    /// How this installation is named in challenges: the host that merchants reach it by.
+    pub server: String,
+    /// How long a change of a proven account waits at least.
+    pub account_change_wait: Duration,
     /// How merchants are billed.
     pub billing: BillingSettings,
     /// Calls that may wait at the handle at once; the rest are turned away.
@@ -76,6 +84,7 @@ impl Settings {
             session_lifetime: Duration::from_secs(1_800),
             session_grace: Duration::ZERO,
             max_awake: 5_000,
+            block_interval: Duration::from_secs(3),
             poll_interval: Duration::from_secs(1),
             min_agreeing_nodes: 0,
             rate_interval: Duration::from_secs(600),
@@ -86,8 +95,40 @@ impl Settings {
             x402: X402Settings::default(),
             key_roll: false,
             compliance: None,
+            registration: RegistrationMode::Open,
+            server: "localhost".to_owned(),
+            account_change_wait: Duration::from_secs(86_400),
             billing: BillingSettings::default(),
             max_waiting_calls: 4_096,
+        }
+    }
+}
+
+/// Who may register as a merchant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RegistrationMode {
+    /// Everybody.
+    Open,
+    /// Everybody; a merchant is inactive until an admin activates it.
+    Approval,
+    /// Nobody but by the operator.
+    Closed,
+}
+
+impl RegistrationMode {
+    /// Reads a mode as the setting spells it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Open, Self::Approval, Self::Closed].into_iter().find(|mode| mode.as_str() == text)
+    }
+
+    /// Returns the mode as the setting spells it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Approval => "approval",
+            Self::Closed => "closed",
         }
     }
 }

@@ -175,6 +175,7 @@ struct Children {
     /// In the order they were started.
     cells: BTreeMap<Child, ractor::ActorCell>,
     sessions: ActorRef<sessions::Msg>,
+    merchants: ActorRef<merchants::Msg>,
     crashes: Vec<Timestamp>,
 }
 
@@ -203,6 +204,7 @@ impl Actor for Root {
             by_pid: BTreeMap::new(),
             cells: BTreeMap::new(),
             sessions: sessions.clone(),
+            merchants: merchants.clone(),
             crashes: Vec::new(),
         };
         children.add(Child::Merchants, merchants.get_cell());
@@ -282,13 +284,15 @@ impl Root {
         let context = Arc::clone(&self.context);
         let cell = match child {
             Child::Scanner => {
-                let scanner = Scanner { context, sessions: children.sessions.clone() };
+                let scanner =
+                    Scanner { context, sessions: children.sessions.clone(), merchants: children.merchants.clone() };
                 Actor::spawn_linked(None, scanner, (), me).await?.0.get_cell()
             }
             Child::Webhooks => Actor::spawn_linked(None, Webhooks { context }, (), me).await?.0.get_cell(),
             Child::Rates => Actor::spawn_linked(None, Rates { context }, (), me).await?.0.get_cell(),
             Child::Housekeeper => {
-                let housekeeper = Housekeeper { context, sessions: children.sessions.clone() };
+                let housekeeper =
+                    Housekeeper { context, sessions: children.sessions.clone(), merchants: children.merchants.clone() };
                 Actor::spawn_linked(None, housekeeper, (), me).await?.0.get_cell()
             }
             Child::VirtualTransfers => {

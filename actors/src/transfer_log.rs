@@ -3,32 +3,32 @@
 
 use engine::{
     ledger::{MemoMatch, Transfer, match_memo},
-    payment::{Disposition, Payment},
+    payment::{Credit, Disposition, Finality, Payment},
 };
 use storage::{Unmatched, UnmatchedReason};
 
+/// Returns the transfers, of those that a step changed, that can no longer change by themselves.
+pub(crate) fn decided(rows: &[Credit]) -> Vec<Credit> {
+    rows.iter().filter(|credit| credit.finality == Finality::Irreversible).cloned().collect()
+}
+
 /// Logs what a transfer did for the payment it names.
-pub(crate) fn credited(transfer: &Transfer, payment: &Payment) {
-    let credit = payment.transfers.iter().find(|credit| {
-        credit.tx_id == transfer.tx_id && credit.op_in_tx == transfer.place.op_in_tx && credit.to == transfer.to
-    });
-    // One that is not kept is only known by the sums: it did not count by itself.
-    let reason = credit.map_or("not_kept", |credit| reason(credit.disposition));
-    let remaining_units = payment.remaining_units();
+pub(crate) fn credited(credit: &Credit, payment: &Payment) {
+    let (reason, remaining_units) = (reason(credit.disposition), payment.remaining_units());
     tracing::info!(
         payment.id = %payment.id,
         merchant.id = %payment.merchant,
-        tx_id = %transfer.tx_id,
-        block_num = transfer.place.block_num,
-        from = %transfer.from,
-        amount = %transfer.money,
+        tx_id = %credit.tx_id,
+        block_num = credit.block.map(|block| block.place.block_num),
+        from = %credit.from,
+        amount = %credit.money,
         reason,
         status = %payment.state,
         remaining_units,
         "payment {}: {} from {} is {reason}, {remaining_units} units of {} remain",
         payment.id,
-        transfer.money,
-        transfer.from,
+        credit.money,
+        credit.from,
         payment.amount.currency
     );
 }
@@ -79,9 +79,7 @@ fn named(transfer: &Transfer) -> String {
 
 /// Logs the new state of a payment, with what decided it.
 pub(crate) fn moved(payment: &Payment) {
-    let counted = payment.transfers.iter().filter(|credit| credit.disposition == Disposition::Counted);
-    let last = counted.max_by_key(|credit| credit.block.map(|block| block.place));
-    let tx_id = last.map(|credit| credit.tx_id.to_string()).unwrap_or_default();
+    let tx_id = payment.paid_by.map(|tx_id| tx_id.to_string()).unwrap_or_default();
     tracing::info!(
         payment.id = %payment.id,
         merchant.id = %payment.merchant,

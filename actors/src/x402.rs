@@ -16,8 +16,8 @@ use engine::{
     mutant,
     payment::{Claim, Command, Payment, Rejection, State},
     x402::{
-        Expected, PaymentPayload, Presented, Reason, Refused, Requirements, authorize, candidate_ids, check_balance,
-        is_bound,
+        Expected, PaymentPayload, Presented, Proof, Reason, Refused, Requirements, authorize, candidate_ids,
+        check_balance,
     },
 };
 use storage::{Claimed, Fate, Purpose};
@@ -32,9 +32,9 @@ use crate::{
 
 mod requirements;
 
-pub use requirements::Retry;
+pub use requirements::Caller;
 
-use requirements::is_same;
+use requirements::is_for;
 
 /// Rounds of fetching delegates: an account, its delegates, theirs.
 const MAX_ROUNDS: usize = 4;
@@ -70,7 +70,7 @@ pub struct Settled {
     pub block_num: Option<u32>,
     /// How much reached the one who was to be paid.
     pub amount: Money,
-    /// Whether a success that was told before is told again, because its caller is known.
+    /// Whether an earlier request showed this payment: this request did not make it.
     pub is_replay: bool,
 }
 
@@ -113,37 +113,41 @@ impl Gateway {
 
     async fn verified(&self, request: &X402Request) -> Result<AccountName, X402Error> {
         let payload = &request.payload;
-        if let Some(claimed) = self.claimed_before(payload).await? {
-            return Err(duplicate(&claimed, &request.target).into());
-        }
         let checked = match &request.target {
             Target::Session(id) => {
                 let payment = self.x402_session(*id).await?;
+                self.refuse_claimed(&request.target, payment.pay_to, payload).await?;
                 self.check_session(&payment, payload).await?
             }
-            Target::Requirements(requirements) => self.check_requirements(requirements, payload).await?,
+            Target::Requirements(requirements) => {
+                self.refuse_claimed(&request.target, requirements.pay_to, payload).await?;
+                self.check_requirements(requirements, payload).await?
+            }
         };
         Ok(checked.presented.payer)
     }
 
     /// Checks a payment, claims its transaction for this one purpose, brings it onto the chain and completes.
-    /// The same transaction for the same session gets the same answer, however often it is asked.
+    /// The payer of a session gets the same receipt however often it shows the same payment.
     ///
     /// # Errors
     /// [`X402Error::Refused`]; with [`Reason::SettlementPending`] the same request may be repeated until it is decided.
     pub async fn x402_settle(&self, request: &X402Request) -> Result<Settled, X402Error> {
-        self.x402_settle_under(request, None).await
+        self.x402_settle_for(request, &Caller::default()).await
     }
 
-    /// Does as [`Gateway::x402_settle`]; for requirements of other servers a success is told again under the same key.
-    /// A session needs no key: its receipt is told to whoever shows its payment.
+    /// Does as [`Gateway::x402_settle`]; for requirements of other servers the same seller gets the same success under
+    /// the same idempotency key. A session needs no key.
     ///
     /// # Errors
-    /// As [`Gateway::x402_settle`], and [`GatewayError::KeyReused`] where the key stands for something else.
-    pub async fn x402_settle_under(&self, request: &X402Request, retry: Option<&Retry>) -> Result<Settled, X402Error> {
+    /// As [`Gateway::x402_settle`], [`GatewayError::KeyReused`] where the key stands for something else, and
+    /// [`GatewayError::IdentifierReused`].
+    pub async fn x402_settle_for(&self, request: &X402Request, caller: &Caller) -> Result<Settled, X402Error> {
         let verdict = match &request.target {
             Target::Session(id) => self.settle_session(*id, &request.payload).await,
-            Target::Requirements(requirements) => self.settle_requirements(requirements, &request.payload, retry).await,
+            Target::Requirements(requirements) => {
+                self.settle_requirements(requirements, &request.payload, caller).await
+            }
         };
         self.context().metrics.judged("settle", verdict_word(&verdict));
         verdict
@@ -153,21 +157,22 @@ impl Gateway {
 
     async fn settle_session(&self, id: PaymentId, payload: &PaymentPayload) -> Result<Settled, X402Error> {
         let payment = self.x402_session(id).await?;
-        if let Some(claimed) = self.claimed_before(payload).await? {
-            if is_this(&claimed, payload) && claimed.purpose == Purpose::Session(id) {
-                return self.follow_session(id, &claimed, payload).await;
+        match self.seen(payment.pay_to, payload).await? {
+            Seen::Never => {}
+            Seen::ByItsPayer(claimed) if claimed.purpose == Purpose::Session(id) => {
+                return self.follow_session(id, &claimed, payload, true).await;
             }
-            return Err(duplicate(&claimed, &Target::Session(id)).into());
+            seen => return Err(duplicate(&seen, &Target::Session(id))),
         }
-        // Whoever broadcast it: what paid the session has the same receipt.
-        if let Some(tx_id) = payment.paid_by.filter(|id| candidate_ids(&payload.transaction).contains(id)) {
-            return self.outcome(&payment, tx_id).await;
+        // A wallet's payment has no receipt: its transaction is public, and anybody can show it.
+        if let Some(tx_id) = wallet_transfer(&payment, payload) {
+            return Err(self.wallet_payment(tx_id, payload).await.into());
         }
         let checked = match self.check_session(&payment, payload).await {
             Ok(checked) => checked,
             // The same request may have claimed it, and even have settled it, while this one was looking.
-            Err(refused) => match self.claimed_for(id, payload).await? {
-                Some(claimed) => return self.follow_session(id, &claimed, payload).await,
+            Err(refused) => match self.claimed_for(&payment, payload).await? {
+                Some(claimed) => return self.follow_session(id, &claimed, payload, true).await,
                 None => return Err(refused),
             },
         };
@@ -175,6 +180,8 @@ impl Gateway {
         let claim = Claim {
             tx_id: checked.authorized.tx_id,
             nonce: payload.nonce.clone(),
+            identifier: payload.identifier.clone(),
+            proof: self.proof(payload, &checked),
             payer: checked.presented.payer,
             transfers: checked.presented.transfers,
             signed_json: payload.transaction.to_condenser_json(),
@@ -183,35 +190,58 @@ impl Gateway {
             finality: self.context().settings.x402.finality_of(payment.quote.usd_cents),
         };
         let (payer, tx_id) = (claim.payer, claim.tx_id);
-        let claimed =
-            Claimed { tx_id, nonce: claim.nonce.clone(), purpose: Purpose::Session(id), fate: Fate::Open, at: now };
+        let claimed = Claimed {
+            tx_id,
+            pay_to: payment.pay_to,
+            nonce: claim.nonce.clone(),
+            identifier: claim.identifier.clone(),
+            proof: claim.proof.clone(),
+            purpose: Purpose::Session(id),
+            fate: Fate::Open,
+            at: now,
+        };
         if mutant!("broadcast-before-claim") {
             let _ = self.context().nodes.broadcast(&claim.signed_json).await;
         }
         match self.order(id, Command::Claim(Arc::new(claim)), None).await {
-            Ok(_) => self.follow_session(id, &claimed, payload).await,
-            Err(SessionError::Claimed(other)) if other.tx_id == tx_id && other.purpose == Purpose::Session(id) => {
-                self.follow_session(id, &other, payload).await
-            }
-            Err(SessionError::Claimed(_)) => {
-                Err(Refused::new(Reason::DuplicateSettlement, "the transaction or its nonce was used before")
-                    .by(&payer)
-                    .into())
-            }
+            Ok(_) => self.follow_session(id, &claimed, payload, false).await,
+            Err(SessionError::Claimed(other)) => match self.seen_as(*other, payload) {
+                Seen::ByItsPayer(other) if other.purpose == Purpose::Session(id) => {
+                    self.follow_session(id, &other, payload, true).await
+                }
+                seen => Err(duplicate(&seen, &Target::Session(id)).by(&payer)),
+            },
             // The same request twice at once: both wait for the one outcome, and it may be there already.
-            Err(SessionError::Rejected { rejection, payment }) => match self.claimed_for(id, payload).await? {
-                Some(claimed) => self.follow_session(id, &claimed, payload).await,
-                None if payment.paid_by == Some(tx_id) => self.outcome(&payment, tx_id).await,
+            Err(SessionError::Rejected { rejection, payment }) => match self.claimed_for(&payment, payload).await? {
+                Some(claimed) => self.follow_session(id, &claimed, payload, true).await,
+                None if wallet_transfer(&payment, payload).is_some() => {
+                    Err(sent_by_wallet().by(&payer).with_tx(tx_id).into())
+                }
                 None => Err(self.rejected(&rejection, &payment).by(&payer).into()),
             },
             Err(error) => Err(GatewayError::from(error).into()),
         }
     }
 
-    /// Looks up whether this very transaction is claimed for this very session.
-    async fn claimed_for(&self, id: PaymentId, payload: &PaymentPayload) -> Result<Option<Claimed>, X402Error> {
-        let claimed = self.claimed_before(payload).await?;
-        Ok(claimed.filter(|claimed| is_this(claimed, payload) && claimed.purpose == Purpose::Session(id)))
+    /// Looks up whether this payer claimed this very payment for this session.
+    async fn claimed_for(&self, payment: &Payment, payload: &PaymentPayload) -> Result<Option<Claimed>, X402Error> {
+        Ok(match self.seen(payment.pay_to, payload).await? {
+            Seen::ByItsPayer(claimed) if claimed.purpose == Purpose::Session(payment.id) => Some(*claimed),
+            _ => None,
+        })
+    }
+
+    /// Refuses a payment that a wallet sent. Names it only to its payer.
+    async fn wallet_payment(&self, tx_id: TxId, payload: &PaymentPayload) -> Refused {
+        let payer = match sender(payload) {
+            Some(payer) if !payload.transaction.signatures.is_empty() => payer,
+            _ => return sent_by_wallet(),
+        };
+        match self.authorized(&payer, payload).await {
+            Ok(_) => sent_by_wallet().by(&payer).with_tx(tx_id),
+            // What nobody can verify is nobody's.
+            Err(_) => sent_by_wallet(),
+        }
     }
 
     async fn x402_session(&self, id: PaymentId) -> Result<Arc<Payment>, X402Error> {
@@ -235,9 +265,7 @@ impl Gateway {
         required.check_accepted(payload.accepted.as_ref())?;
         let expected = Expected::of_session(payment);
         let checked = self.check_payment(&expected, payload).await?;
-        if !is_bound(&expected, &checked.presented) {
-            self.check_unseen(payload, &checked).await?;
-        }
+        self.check_unseen(payload, &checked).await?;
         Ok(checked)
     }
 
@@ -247,6 +275,9 @@ impl Gateway {
         }
         if payment.is_expired(self.now()) {
             return Err(Refused::new(Reason::SessionExpired, "the session has expired"));
+        }
+        if payment.undecided_cancellation().is_some() {
+            return Err(Refused::new(Reason::SessionCancelling, "the session is being cancelled"));
         }
         if !merchant.is_active {
             return Err(Refused::new(Reason::MerchantInactive, "the merchant is inactive"));
@@ -266,24 +297,27 @@ impl Gateway {
                 Refused::new(Reason::DuplicateSettlement, "the session is being paid already")
             }
             Rejection::Expired { .. } => Refused::new(Reason::SessionExpired, "the session has expired"),
+            Rejection::Cancelling { .. } => Refused::new(Reason::SessionCancelling, "the session is being cancelled"),
             _ => Refused::new(Reason::SessionNotPending, format_args!("the session is {}", payment.state)),
         }
     }
 
-    /// Waits for the outcome of a claim; whatever it is, who signed is known.
+    /// Waits for the outcome of a claim whose payer shows it; whatever it is, the payer is verified.
     async fn follow_session(
         &self,
         id: PaymentId,
         claimed: &Claimed,
         payload: &PaymentPayload,
+        is_replay: bool,
     ) -> Result<Settled, X402Error> {
-        self.await_session(id, claimed).await.map_err(|error| match error {
+        let settled = self.await_session(id, claimed).await.map_err(|error| match error {
             X402Error::Refused(refused) if refused.payer.is_none() => match sender(payload) {
                 Some(payer) => refused.by(&payer).into(),
                 None => refused.into(),
             },
             other => other,
-        })
+        })?;
+        Ok(Settled { is_replay, ..settled })
     }
 
     /// Waits, for as long as a payer should, until the claimed transaction's fate is known.
@@ -346,15 +380,54 @@ impl Gateway {
 
     // ---- both ------------------------------------------------------------------------------------------------------
 
-    /// Looks up whether the transaction, under either of its ids, or its nonce is claimed.
-    async fn claimed_before(&self, payload: &PaymentPayload) -> Result<Option<Claimed>, X402Error> {
+    /// Looks up whether the transaction under either of its ids, its nonce or its identifier is claimed. Until the
+    /// signatures are checked such a claim can only refuse.
+    async fn seen(&self, pay_to: AccountName, payload: &PaymentPayload) -> Result<Seen, X402Error> {
         let store = &self.context().env.store;
         for tx_id in candidate_ids(&payload.transaction) {
             if let Some(claimed) = store.claim(tx_id).await.map_err(|error| self.read_failed(&error))? {
-                return Ok(Some(claimed));
+                return Ok(self.seen_as(claimed, payload));
             }
         }
-        Ok(store.claim_by_nonce(payload.nonce.clone()).await.map_err(|error| self.read_failed(&error))?)
+        if let Some(identifier) = payload.identifier.clone() {
+            let found = store.claim_by_identifier(pay_to, identifier).await;
+            if let Some(claimed) = found.map_err(|error| self.read_failed(&error))? {
+                return Ok(self.seen_as(claimed, payload));
+            }
+        }
+        let nonce = store.claim_by_nonce(pay_to, payload.nonce.clone()).await;
+        if let Some(claimed) = nonce.map_err(|error| self.read_failed(&error))? {
+            return Ok(self.seen_as(claimed, payload));
+        }
+        Ok(Seen::Never)
+    }
+
+    /// Says who shows a payment of which something is claimed.
+    fn seen_as(&self, claimed: Claimed, payload: &PaymentPayload) -> Seen {
+        if claimed.proof.is_shown_by(&claimed.nonce, payload, self.context().settings.chain_id) {
+            return Seen::ByItsPayer(Box::new(claimed));
+        }
+        let is_this = candidate_ids(&payload.transaction).contains(&claimed.tx_id);
+        if !is_this && payload.identifier.is_some() && payload.identifier == claimed.identifier {
+            return Seen::UnderItsIdentifier;
+        }
+        Seen::ByOthers
+    }
+
+    async fn refuse_claimed(
+        &self,
+        target: &Target,
+        pay_to: AccountName,
+        payload: &PaymentPayload,
+    ) -> Result<(), X402Error> {
+        match self.seen(pay_to, payload).await? {
+            Seen::Never => Ok(()),
+            seen => Err(duplicate(&seen, target)),
+        }
+    }
+
+    fn proof(&self, payload: &PaymentPayload, checked: &Checked) -> Proof {
+        Proof::of(&payload.transaction, self.context().settings.chain_id, &checked.authorized)
     }
 
     /// Local checks first, then the ledger's word on keys and funds.
@@ -363,8 +436,19 @@ impl Gateway {
         let max_expiration = context.settings.x402.max_expiration;
         let presented =
             expected.check(&payload.transaction, payload.version, &payload.nonce, self.now(), max_expiration)?;
-        let payer = presented.payer;
-        let mut wanted = BTreeSet::from([payer]);
+        let (authorized, payer_account) = self.authorized(&presented.payer, payload).await?;
+        check_balance(&presented, &payer_account.balances)?;
+        Ok(Checked { presented, authorized })
+    }
+
+    /// Checks the signatures against the payer's authority as the ledger has it.
+    async fn authorized(
+        &self,
+        payer: &AccountName,
+        payload: &PaymentPayload,
+    ) -> Result<(Authorized, Arc<Account>), X402Error> {
+        let context = self.context();
+        let mut wanted = BTreeSet::from([*payer]);
         let mut accounts = BTreeMap::<AccountName, Arc<Account>>::new();
         for _ in 0..MAX_ROUNDS {
             let fetched = context.accounts.get(&wanted, &context.nodes, self.now()).await;
@@ -374,34 +458,28 @@ impl Gateway {
             })?;
             let is_news = fetched.keys().any(|name| !accounts.contains_key(name));
             accounts.extend(fetched);
-            let Some(payer_account) = accounts.get(&payer) else {
+            let Some(payer_account) = accounts.get(payer) else {
                 let message = format!("the ledger has no account {payer}");
-                return Err(Refused::new(Reason::AccountNotFound, message).by(&payer).into());
+                return Err(Refused::new(Reason::AccountNotFound, message).into());
             };
             let authorities = accounts.iter().map(|(name, account)| (*name, account.active.clone())).collect();
-            match authorize(&payload.transaction, &payer, context.settings.chain_id, &authorities) {
-                Ok(authorized) => {
-                    check_balance(&presented, &payer_account.balances)?;
-                    return Ok(Checked { presented, authorized });
-                }
+            match authorize(&payload.transaction, payer, context.settings.chain_id, &authorities) {
+                Ok(authorized) => return Ok((authorized, Arc::clone(payer_account))),
                 Err(Ok(denied)) if is_news => wanted = denied.unknown,
-                Err(Ok(denied)) => return Err(Refused::new(Reason::Authority, denied).by(&payer).into()),
+                Err(Ok(denied)) => return Err(Refused::new(Reason::Authority, denied).into()),
                 Err(Err(refused)) => return Err(refused.into()),
             }
         }
-        Err(Refused::new(Reason::Authority, "the authority is delegated too deeply").by(&payer).into())
+        Err(Refused::new(Reason::Authority, "the authority is delegated too deeply").into())
     }
 
-    /// A transfer whose memo names nobody could be somebody else's, taken off the chain.
+    /// What the chain has already is public: whoever shows it may have read it there.
     async fn check_unseen(&self, payload: &PaymentPayload, checked: &Checked) -> Result<(), X402Error> {
         let tx_id = checked.authorized.tx_id;
         let status = self.context().nodes.find_transaction(tx_id, payload.transaction.expiration).await;
         match status.map_err(|_| GatewayError::LedgerUnavailable)? {
             TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible => Ok(()),
-            _ => {
-                let message = "the transaction is on the chain already and names no session";
-                Err(Refused::new(Reason::DuplicateSettlement, message).by(&checked.presented.payer).into())
-            }
+            _ => Err(sent_by_wallet().by(&checked.presented.payer).with_tx(tx_id).into()),
         }
     }
 }
@@ -410,9 +488,16 @@ fn holds(payment: &Payment, tx_id: TxId) -> bool {
     payment.claim.as_ref().is_some_and(|claim| claim.tx_id == tx_id)
 }
 
-/// Says whether a claim is on the transaction that is shown, and not only on its nonce.
-fn is_this(claimed: &Claimed, payload: &PaymentPayload) -> bool {
-    candidate_ids(&payload.transaction).contains(&claimed.tx_id)
+/// Returns the transaction that is shown, where the scanner found it before anybody claimed it.
+fn wallet_transfer(payment: &Payment, payload: &PaymentPayload) -> Option<TxId> {
+    let ids = candidate_ids(&payload.transaction);
+    let credited = payment.transfers.iter().map(|credit| credit.tx_id);
+    credited.chain(payment.paid_by).find(|tx_id| ids.contains(tx_id))
+}
+
+fn sent_by_wallet() -> Refused {
+    let message = "the transaction was sent without x402: it is credited as a wallet's, and has no receipt";
+    Refused::new(Reason::DuplicateSettlement, message)
 }
 
 /// Returns who sends the transfers of a claimed transaction: they were checked before it was claimed.
@@ -420,15 +505,44 @@ fn sender(payload: &PaymentPayload) -> Option<AccountName> {
     payload.transaction.operations.first()?.payment().map(|(from, ..)| from)
 }
 
-/// The refusal of a transaction or nonce that is taken; the transaction is told to who asked for the same thing.
-fn duplicate(claimed: &Claimed, target: &Target) -> Refused {
+/// What is known of a payment that is shown.
+enum Seen {
+    /// Nothing of it was ever claimed.
+    Never,
+    /// Its payer shows the claimed payment again: same nonce, same bytes, signed by the same keys.
+    ByItsPayer(Box<Claimed>),
+    /// Another payment was claimed under the payer's own name for it.
+    UnderItsIdentifier,
+    /// The transaction or the nonce is claimed, and nothing proves that this is the payer.
+    ByOthers,
+}
+
+/// Returns the refusal of a payment of which something is claimed. Names the transaction only to its payer, and only for
+/// what it was claimed for.
+fn duplicate(seen: &Seen, target: &Target) -> X402Error {
     let refused = Refused::new(Reason::DuplicateSettlement, "the transaction or its nonce was used before");
-    let same = match (&claimed.purpose, target) {
-        (Purpose::Session(id), Target::Session(wanted)) => id == wanted,
-        (Purpose::Facilitated(facilitation), Target::Requirements(wanted)) => is_same(facilitation, wanted),
-        _ => false,
-    };
-    if same { refused.with_tx(claimed.tx_id) } else { refused }
+    match seen {
+        Seen::UnderItsIdentifier => GatewayError::IdentifierReused.into(),
+        Seen::ByItsPayer(claimed) if is_target(claimed, target) => refused.with_tx(claimed.tx_id).into(),
+        _ => refused.into(),
+    }
+}
+
+fn is_target(claimed: &Claimed, target: &Target) -> bool {
+    match target {
+        Target::Session(id) => claimed.purpose == Purpose::Session(*id),
+        Target::Requirements(requirements) => is_for(claimed, requirements),
+    }
+}
+
+impl X402Error {
+    /// Adds the verified payer to a refusal.
+    fn by(self, payer: &AccountName) -> Self {
+        match self {
+            Self::Refused(refused) => Self::Refused(refused.by(payer)),
+            other => other,
+        }
+    }
 }
 
 impl Context {

@@ -15,12 +15,14 @@
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       const next = fresh.getElementById("page");
       if (!next) return;
+      const ends = page().live === "true" && next.dataset.live !== "true";
       const held = $("page").contains(document.activeElement);
       $("page").replaceWith(next);
       document.title = fresh.title;
       $("live").textContent = live.headline + ". " + live.message;
       if (held) $("headline").focus();
       begin();
+      if (ends) lead();
     } catch { /* the next event or turn tries again */ } finally {
       busy = false;
     }
@@ -29,8 +31,7 @@
   async function ask() {
     try {
       const { path, query } = page();
-      const token = new URLSearchParams(page().reload.split("?")[1]).get("t");
-      const answer = await fetch(path + "/status" + query + (token ? "&t=" + token : ""), { cache: "no-store" });
+      const answer = await fetch(path + "/status" + query, { cache: "no-store" });
       if (answer.ok) await show(await answer.json());
     } catch { /* the next turn asks again */ }
   }
@@ -71,11 +72,30 @@
   for (let wait = 0; wait <= 2000; wait += 200) setTimeout(reveal, wait);
   setTimeout(() => { if ($("keychain") && !window.hive_keychain) $("keychain-missing").hidden = false; }, 2100);
 
-  function pay() {
+  // A wallet that is opened is reported, so that a cancellation leaves its payment the time to arrive. Resolves to
+  // whether the wallet may open: the server refuses it for a payment that is over.
+  async function report() {
+    if (page().reports === undefined) return true;
+    showCancel(false);
+    try {
+      const signal = window.AbortSignal && AbortSignal.timeout ? AbortSignal.timeout(3000) : undefined;
+      const answer = await fetch(page().path + "/wallet", { method: "POST", keepalive: true, signal });
+      return answer.status !== 409 && answer.status !== 410;
+    } catch {
+      return true;
+    }
+  }
+  function showCancel(shown) {
+    if ($("cancel-box")) $("cancel-box").hidden = !shown;
+  }
+
+  async function pay() {
     const button = $("keychain-pay");
     const want = button.dataset;
     const payer = $("payer");
     const say = (text) => { if ($("answer")) $("answer").textContent = text; };
+    // Who may have paid is offered no other way to pay.
+    const over = (text) => { say(text); if ($("ways")) $("ways").hidden = true; };
     if (payer && !payer.value.trim()) {
       say(payer.dataset.need);
       payer.focus();
@@ -83,17 +103,26 @@
     }
     // A second request would replace the first, so there is none while one is open.
     button.disabled = true;
+    if (!(await report())) {
+      ask();
+      return;
+    }
     say(want.confirm);
     const done = (answer) => {
       if (answer.success) {
-        say(answer.result && answer.result.isUsingMultisig ? want.more : want.sent);
+        over(answer.result && answer.result.isUsingMultisig ? want.more : want.sent);
         ask();
         return;
       }
-      button.disabled = false;
-      if (answer.error === "pending_multisig") return say(want.more);
-      const why = answer.error === "user_cancel" || answer.error === "ignored" ? "" : answer.message;
-      say(want.nothing + (why ? " " + words(want.refused, "why", why) : ""));
+      if (answer.error === "pending_multisig") return over(want.more);
+      // Keychain answers these before anything is signed. After any other error a node may have the payment.
+      if (["user_cancel", "ignored", "incomplete"].includes(answer.error)) {
+        button.disabled = false;
+        showCancel(true);
+        return say(want.nothing);
+      }
+      over(want.unknown + (answer.message ? " " + words(want.refused, "why", answer.message) : ""));
+      ask();
     };
     try {
       if (!payer) {
@@ -126,14 +155,15 @@
     if (box) ticker = setTimeout(tick, left < 0 ? 5000 : 1000);
   }
 
-  // Back to the shop after some seconds, unless the customer stays.
+  // Back to the shop some seconds after the payment ended here, unless the customer stays.
   let leaving = 0;
+  let waiting = 0;
   function lead() {
     const onward = $("onward");
     if (!onward || !onward.dataset.seconds) return;
     const notice = $("onward-notice");
     $("onward-box").hidden = false;
-    notice.textContent = words(onward.dataset.words, "seconds", onward.dataset.seconds);
+    notice.textContent = onward.dataset.notice;
     leaving = setTimeout(() => location.assign(onward.href), onward.dataset.seconds * 1000);
     $("onward-stay").addEventListener("click", () => {
       clearTimeout(leaving);
@@ -146,9 +176,14 @@
   function begin() {
     clearTimeout(ticker);
     clearTimeout(leaving);
+    clearTimeout(waiting);
     ends = performance.now() + page().left * 1000;
     reveal();
     if ($("keychain-pay")) $("keychain-pay").addEventListener("click", pay);
+    for (const id of ["open-wallet", "hivesigner", "qr"]) if ($(id)) $(id).addEventListener("click", report);
+    if (page().cameBack !== undefined) report();
+    const leave = document.querySelector("[data-after-ms]");
+    if (leave) waiting = setTimeout(() => { leave.hidden = false; }, Number(leave.dataset.afterMs));
     if ($("print")) {
       $("print").hidden = false;
       $("print").addEventListener("click", () => window.print());
@@ -164,7 +199,6 @@
       });
     }
     tick();
-    lead();
     listen();
   }
   begin();

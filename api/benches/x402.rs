@@ -55,7 +55,7 @@ async fn measure(time: Duration) {
     // The kernel picks a free port; it is let go of a moment before the server takes it.
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("bound");
     let mut serve = hivetill(Some("0"));
-    serve.args(["serve", "--network", "dev", "--node", &node, "--listen", &free.to_string()]);
+    serve.args(["serve", "--init", "--network", "dev", "--node", &node, "--listen", &free.to_string()]);
     serve.args(["--data"]).arg(data.path());
     serve.args(["--set", "x402.finality=accepted", "--set", "ledger.poll_interval_ms=200", "--set", "log.level=warn"]);
     serve.args(["--set", "grpc.listen=127.0.0.1:0", "--set", "limits.profile=off"]);

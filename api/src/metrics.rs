@@ -44,6 +44,11 @@ impl Metrics {
         self.0.register_collector(Box::new(StoreCollector { store: Arc::clone(store), data }));
     }
 
+    /// Adds the gRPC ports.
+    pub fn add_grpc(&mut self, grpc: &crate::service::Metrics) {
+        grpc.register(&mut self.0);
+    }
+
     /// Adds a facade.
     pub fn add_facade(&mut self, facade: &Facade) {
         facade.register_metrics(&mut self.0);

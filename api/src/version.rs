@@ -11,7 +11,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub fn commit() -> &'static str {
     static COMMIT: OnceLock<String> = OnceLock::new();
     COMMIT.get_or_init(|| {
-        let built_from = env!("HIVETILL_BUILT_FROM");
+        let built_from = env!("BUILT_FROM_COMMIT");
         if built_from.is_empty() {
             checked_out().unwrap_or_else(|| "unknown".to_owned())
         } else {

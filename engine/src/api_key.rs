@@ -26,15 +26,18 @@ pub enum Scope {
     PaymentsRead,
     /// Creates, cancels and resolves payments.
     PaymentsWrite,
-    /// Changes the merchant: its record, its keys, its webhooks.
+    /// Changes the merchant: its record, its keys, its webhooks. Not where its money goes.
     MerchantWrite,
+    /// Changes the ledger account that is paid, and proves it.
+    MerchantPayout,
     /// Does the work of admins; of use to a merchant with that privilege only.
     Admin,
 }
 
 impl Scope {
     /// Every scope, in the order of lists.
-    pub const ALL: [Self; 4] = [Self::PaymentsRead, Self::PaymentsWrite, Self::MerchantWrite, Self::Admin];
+    pub const ALL: [Self; 5] =
+        [Self::PaymentsRead, Self::PaymentsWrite, Self::MerchantWrite, Self::MerchantPayout, Self::Admin];
 
     /// Returns the word on the wire.
     #[must_use]
@@ -43,6 +46,7 @@ impl Scope {
             Self::PaymentsRead => "payments:read",
             Self::PaymentsWrite => "payments:write",
             Self::MerchantWrite => "merchant:write",
+            Self::MerchantPayout => "merchant:payout",
             Self::Admin => "admin",
         }
     }
@@ -53,6 +57,7 @@ impl Scope {
             Self::PaymentsWrite => 2,
             Self::MerchantWrite => 4,
             Self::Admin => 8,
+            Self::MerchantPayout => 16,
         }
     }
 }
@@ -63,9 +68,9 @@ pub struct Scopes(u32);
 
 impl Scopes {
     /// Everything a merchant does for itself.
-    pub const MERCHANT: Self = Self(7);
+    pub const MERCHANT: Self = Self(23);
     /// Everything.
-    pub const ALL: Self = Self(15);
+    pub const ALL: Self = Self(31);
 
     /// Returns the scopes that a merchant's first key has.
     #[must_use]
@@ -187,7 +192,7 @@ pub fn key_name(name: &str) -> Result<String, Violation> {
     if name.is_empty() {
         return Ok(String::new());
     }
-    fields::text("name", name, fields::NAME_MAX_CHARS).map(|()| name.to_owned())
+    fields::text("name", name, fields::NAME_MAX_CHARS)
 }
 
 /// What an API key hashes to: one round of a hash whose key is the same in every installation, and only keeps these
@@ -250,7 +255,7 @@ mod tests {
         for wrong in [&[][..], &["payments"], &["payments:read", "root"], &["Admin"]] {
             assert_eq!(scopes(wrong).unwrap_err().field, "scopes", "{wrong:?}");
         }
-        assert_eq!((Scopes::from_bits(0), Scopes::from_bits(16)), (None, None));
+        assert_eq!((Scopes::from_bits(0), Scopes::from_bits(32)), (None, None));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::{
     ids::{KeyId, MerchantId},
     merchant::Merchant,
+    ownership::PendingChange,
     time::Timestamp,
 };
 
@@ -86,6 +87,8 @@ fn fields_of(merchant: &Merchant) -> Vec<(&'static str, Option<String>)> {
     vec![
         ("name", Some(merchant.name.clone())),
         ("hiveAccount", Some(merchant.hive_account.to_string())),
+        ("accountVerification", Some(merchant.ownership.standing().as_str().to_owned())),
+        ("pendingAccount", merchant.ownership.pending.as_ref().map(pending_of)),
         ("iconUrl", merchant.icon_url.as_deref().map(without_query)),
         ("webhookUrl", merchant.webhook_url.as_deref().map(without_query)),
         ("supportUrl", merchant.support_url.as_deref().map(without_query)),
@@ -93,6 +96,14 @@ fn fields_of(merchant: &Merchant) -> Vec<(&'static str, Option<String>)> {
         ("x402Enabled", Some(merchant.x402_enabled.to_string())),
         ("apiKeys", Some(keys.join(", "))),
     ]
+}
+
+/// Names a pending change and whose proofs it has.
+fn pending_of(pending: &PendingChange) -> String {
+    let proofs = [("current", pending.current), ("new", pending.new)];
+    let proven: Vec<_> = proofs.iter().filter(|(_, proof)| proof.is_some()).map(|(whose, _)| *whose).collect();
+    let proven = if proven.is_empty() { "nobody".to_owned() } else { proven.join(" and ") };
+    format!("{} from {}, proven by {proven}", pending.account, pending.effective_at)
 }
 
 /// Some put tokens into the query of a URL.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    account::AccountName,
     fields::Violation,
     ids::{MerchantId, PaymentId},
     time::Timestamp,
@@ -131,6 +132,8 @@ pub struct Check {
     pub payment: PaymentId,
     /// Whose.
     pub merchant: MerchantId,
+    /// The account that would be paid.
+    pub account: AccountName,
     /// Its worth.
     pub usd_cents: u64,
     /// When.
@@ -191,20 +194,25 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Judges a payment that is about to be opened. Returns what is to be noted, if anything is.
+    /// Judges a payment that is about to be opened. Returns what is to be noted, if anything is. `others` are the other
+    /// merchants that have proven the account: their holds hold, and their volume counts.
     ///
     /// # Errors
     /// [`Refusal`] where it must not be opened.
-    pub fn check(&self, check: &Check) -> Result<Option<Noted>, Refusal> {
-        if self.hold.is_some() {
+    pub fn check(&self, check: &Check, others: &[Self]) -> Result<Option<Noted>, Refusal> {
+        if self.hold.is_some() || others.iter().any(|other| other.hold.is_some()) {
             return Err(Refusal::OnHold);
         }
         let (at, cents) = (check.at, check.usd_cents);
         let hard = self.limits.unwrap_or(check.limits.hard);
+        let completed = |hours| {
+            let sums = others.iter().map(|other| other.completed_cents(at, hours));
+            sums.fold(self.completed_cents(at, hours), u64::saturating_add)
+        };
         let reached = |window| match window {
             Window::Single | Window::NearSingle => cents,
-            Window::Daily => self.completed_cents(at, 24).saturating_add(cents),
-            Window::Monthly => self.completed_cents(at, 30 * 24).saturating_add(cents),
+            Window::Daily => completed(24).saturating_add(cents),
+            Window::Monthly => completed(30 * 24).saturating_add(cents),
         };
         for window in Window::ALL {
             if let Some(limit_cents) = hard.of(window).filter(|limit| reached(window) > *limit) {
@@ -302,7 +310,8 @@ mod tests {
             hard: Thresholds { single_cents: 1_000, daily_cents: 2_500, monthly_cents: 10_000 },
             soft: Thresholds { single_cents: 100, daily_cents: 2_000, monthly_cents: 8_000 },
         };
-        Check { payment: PaymentId::from_bits(1), merchant: MerchantId::from_bits(1), usd_cents, at, limits }
+        let account = AccountName::parse("shop").unwrap();
+        Check { payment: PaymentId::from_bits(1), merchant: MerchantId::from_bits(1), account, usd_cents, at, limits }
     }
 
     fn windows(standing: &Standing) -> Vec<&'static str> {
@@ -310,7 +319,7 @@ mod tests {
     }
 
     fn refused(standing: &Standing, usd_cents: u64, at: Timestamp) -> Option<(&'static str, u64, u64)> {
-        match standing.check(&check(usd_cents, at)) {
+        match standing.check(&check(usd_cents, at), &[]) {
             Err(Refusal::Over(over)) => Some((over.window.word(), over.usd_cents, over.limit_cents)),
             Err(Refusal::OnHold) => Some(("hold", 0, 0)),
             Ok(_) => None,
@@ -359,19 +368,33 @@ mod tests {
     }
 
     #[test]
+    fn holds_and_volume_of_others_that_proved_the_account_count() {
+        let own = Standing::default();
+        let mut other = Standing::default();
+        other.count(START, 2_000);
+        let judged = |cents, others: &[Standing]| own.check(&check(cents, START), others).err();
+        assert_eq!(judged(500, std::slice::from_ref(&other)), None);
+        let over = Crossing { window: Window::Daily, usd_cents: 2_501, limit_cents: 2_500, at: START };
+        assert_eq!(judged(501, std::slice::from_ref(&other)), Some(Refusal::Over(over)));
+        assert_eq!(judged(501, &[]), None);
+        other.change(Change::Hold(over));
+        assert_eq!(judged(1, &[Standing::default(), other]), Some(Refusal::OnHold));
+    }
+
+    #[test]
     fn soft_limits_are_noted_and_refuse_nothing() {
         let standing = Standing::default();
-        assert_eq!(standing.check(&check(99, START)), Ok(None));
-        let noted = standing.check(&check(100, START)).unwrap().unwrap();
+        assert_eq!(standing.check(&check(99, START), &[]), Ok(None));
+        let noted = standing.check(&check(100, START), &[]).unwrap().unwrap();
         assert_eq!((windows(&noted.standing), &noted.crossings), (vec!["single"], &noted.standing.notices));
         let mut busy = Standing::default();
         busy.count(START, 1_950);
-        let told = busy.check(&check(50, START)).unwrap().unwrap().standing;
+        let told = busy.check(&check(50, START), &[]).unwrap().unwrap().standing;
         assert_eq!(windows(&told), ["24h"]);
-        assert_eq!(told.check(&check(51, hours(23))), Ok(None), "a busy day is told once");
+        assert_eq!(told.check(&check(51, hours(23)), &[]), Ok(None), "a busy day is told once");
         let mut many = standing;
         for hour in 0..40 {
-            many = many.check(&check(100, hours(hour))).unwrap().unwrap().standing;
+            many = many.check(&check(100, hours(hour)), &[]).unwrap().unwrap().standing;
         }
         assert_eq!((many.notices.len(), many.notices[19].at), (MAX_KEPT, hours(39)), "the newest stay");
     }
@@ -382,15 +405,15 @@ mod tests {
         for minute in 0..5 {
             assert!(!windows(&standing).contains(&"near_single"), "{minute}");
             let at = START + Duration::from_secs(minute * 60);
-            standing = standing.check(&check(900, at)).unwrap().unwrap().standing;
+            standing = standing.check(&check(900, at), &[]).unwrap().unwrap().standing;
         }
         assert!(windows(&standing).contains(&"near_single"));
         let mut slow = Standing::default();
         for day in 0..9 {
-            slow = slow.check(&check(1_000, hours(day * 10))).unwrap().unwrap().standing;
+            slow = slow.check(&check(1_000, hours(day * 10)), &[]).unwrap().unwrap().standing;
         }
         assert!(!windows(&slow).contains(&"near_single"), "not within one day");
-        assert_eq!(Standing::default().check(&check(899, START)).unwrap().unwrap().standing.near_single, []);
+        assert_eq!(Standing::default().check(&check(899, START), &[]).unwrap().unwrap().standing.near_single, []);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt};
 
 use url::{Host, Url};
 
+use crate::text;
+
 /// A field that breaks its rule. Several can be told at once.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {message}")]
@@ -64,21 +66,23 @@ impl MetadataValue {
 /// What a merchant attached to a payment; returned unchanged.
 pub type Metadata = BTreeMap<String, MetadataValue>;
 
-/// Checks a text of `1..=max_chars` characters without control characters.
+/// Checks a text of `1..=max_chars` characters that people may read, and returns it normalized.
 ///
 /// # Errors
-/// A [`Violation`] of `field`.
-pub fn text(field: &str, value: &str, max_chars: usize) -> Result<(), Violation> {
-    let chars = value.chars().count();
+/// A [`Violation`] of `field`; see [`text::visible`].
+pub fn text(field: &str, value: &str, max_chars: usize) -> Result<String, Violation> {
     if value.trim().is_empty() {
-        Err(Violation::new(field, "must not be empty"))
-    } else if chars > max_chars {
-        Err(Violation::new(field, format_args!("must have at most {max_chars} characters, not {chars}")))
-    } else if value.chars().any(char::is_control) {
-        Err(Violation::new(field, "must not contain control characters"))
-    } else {
-        Ok(())
+        return Err(Violation::new(field, "must not be empty"));
     }
+    let long = |chars| Violation::new(field, format_args!("must have at most {max_chars} characters, not {chars}"));
+    // Normalization composes a few characters at most into one: what is much longer need not be normalized.
+    let given = value.chars().count();
+    if given > max_chars * 4 {
+        return Err(long(given));
+    }
+    let value = text::visible(value).map_err(|unfit| Violation::new(field, unfit))?;
+    let chars = value.chars().count();
+    if chars > max_chars { Err(long(chars)) } else { Ok(value) }
 }
 
 /// Checks a merchant's metadata.
@@ -145,8 +149,14 @@ pub fn url(field: &str, value: &str, rule: UrlRule) -> Result<(), Violation> {
     if value.chars().count() > URL_MAX_CHARS {
         return Err(Violation::new(field, format_args!("must have at most {URL_MAX_CHARS} characters")));
     }
-    if value.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err(Violation::new(field, "must be a URL without spaces"));
+    if value.chars().any(|c| c.is_whitespace() || text::is_hidden(c)) {
+        return Err(Violation::new(field, "must be a URL without spaces and invisible characters"));
+    }
+    let is_mail = rule == UrlRule::Contact && value.starts_with("mailto:");
+    if !value.contains("://") && !is_mail {
+        let short = value.chars().count() <= 100 && !value.starts_with('/');
+        let example = if short { value } else { "shop.example/path" };
+        return Err(Violation::new(field, format_args!("must begin with a scheme, such as https://{example}")));
     }
     let url = Url::parse(value).map_err(|_| Violation::new(field, "must be an absolute URL"))?;
     if rule == UrlRule::Contact && url.scheme() == "mailto" {
@@ -191,8 +201,15 @@ mod tests {
 
     #[test]
     fn texts_have_a_length_and_no_control_characters() {
-        assert_eq!(text("description", &"é".repeat(255), 255), Ok(()));
-        for (value, why) in [("", "empty"), ("   ", "empty"), ("a\nb", "control"), (&"é".repeat(256), "255")] {
+        assert_eq!(text("description", &"é".repeat(255), 255), Ok("é".repeat(255)));
+        assert_eq!(text("description", &"e\u{301}".repeat(255), 255), Ok("é".repeat(255)));
+        for (value, why) in [
+            ("", "empty"),
+            ("   ", "empty"),
+            ("a\nb", "control"),
+            (&"é".repeat(256), "255"),
+            (&"x".repeat(99_999), "255"),
+        ] {
             let violation = text("description", value, 255).unwrap_err();
             assert_eq!(violation.field, "description");
             assert!(violation.message.contains(why), "{violation}");
@@ -215,6 +232,15 @@ mod tests {
     fn urls_follow_the_rule_of_their_field() {
         assert_eq!(url("redirectUrl", "https://shop.example/ok?x=1#y", UrlRule::Redirect), Ok(()));
         assert_eq!(url("redirectUrl", "http://localhost:3000/ok", UrlRule::Redirect), Ok(()));
+        for bare in ["localhost:3000/hook", "shop.example", "www.shop.example/a?b=c", "127.0.0.1:80"] {
+            let refused = url("webhookUrl", bare, UrlRule::Https).unwrap_err();
+            assert_eq!(refused.message, format!("must begin with a scheme, such as https://{bare}"));
+        }
+        for hidden in
+            ["https://shop.example/\u{202e}gnp", "https://shop\u{200b}.example/", "https://shop.example/\u{200d}"]
+        {
+            assert!(url("iconUrl", hidden, UrlRule::Https).unwrap_err().message.contains("invisible"), "{hidden:?}");
+        }
         assert_eq!(url("webhookUrl", "http://127.0.0.1:9/hook", UrlRule::Webhook { allow_insecure: true }), Ok(()));
         for (value, rule) in [
             ("http://shop.example/", UrlRule::Redirect),

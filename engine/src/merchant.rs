@@ -1,11 +1,14 @@
 //! A merchant: who may ask for money, where it goes, and the credentials that prove it.
 
+use std::time::Duration;
+
 pub use crate::api_key::{ApiKey, KeyDigest, Scope, Scopes, api_key_text};
 use crate::{
     account::AccountName,
     api_key::MAX_KEYS,
     fields::{self, UrlRule, Violation},
     ids::{KeyId, MerchantId},
+    ownership::{Ownership, Rejection},
     time::Timestamp,
     webhook::{Secret, Secrets},
 };
@@ -41,6 +44,8 @@ pub struct Merchant {
     pub keys: Vec<ApiKey>,
     /// What its webhooks are signed with.
     pub secrets: Secrets,
+    /// Whether it may speak for its account.
+    pub ownership: Ownership,
 }
 
 /// What a merchant registers with, checked.
@@ -144,7 +149,7 @@ fn nested<T, U>(
 
 fn business_name(name: &str) -> Result<String, Violation> {
     let name = name.trim();
-    fields::text("name", name, fields::NAME_MAX_CHARS).map(|()| name.to_owned())
+    fields::text("name", name, fields::NAME_MAX_CHARS)
 }
 
 fn https_url(field: &str, url: &str) -> Result<String, Violation> {
@@ -209,20 +214,23 @@ impl Merchant {
             updated_at: now,
             keys: vec![ApiKey::issue(credentials.key_id, credentials.api_key, "", scopes, now)],
             secrets: Secrets::only(credentials.secret),
+            ownership: Ownership::default(),
         }
     }
 
-    /// Returns the merchant after an update.
-    #[must_use]
-    pub fn updated(&self, update: Update, now: Timestamp) -> Self {
-        let mut next = self.next(now);
+    /// Returns the merchant after an update. Another account than a proven one is pending for at least `wait`.
+    ///
+    /// # Errors
+    /// As [`Merchant::with_account`].
+    pub fn updated(&self, update: Update, wait: Duration, now: Timestamp) -> Result<Self, Rejection> {
+        let moved = update.hive_account.map(|account| self.with_account(account, wait, now)).transpose()?;
+        let mut next = Self { version: self.version, ..moved.unwrap_or_else(|| self.clone()) }.next(now);
         next.name = update.name.unwrap_or(next.name);
-        next.hive_account = update.hive_account.unwrap_or(next.hive_account);
         next.icon_url = update.icon_url.unwrap_or(next.icon_url);
         next.webhook_url = update.webhook_url.unwrap_or(next.webhook_url);
         next.support_url = update.support_url.unwrap_or(next.support_url);
         next.x402_enabled = update.x402_enabled.unwrap_or(next.x402_enabled);
-        next
+        Ok(next)
     }
 
     /// Returns the merchant switched on or off.
@@ -316,7 +324,7 @@ impl Merchant {
         used
     }
 
-    fn next(&self, now: Timestamp) -> Self {
+    pub(crate) fn next(&self, now: Timestamp) -> Self {
         Self { version: self.version + 1, updated_at: now, ..self.clone() }
     }
 }
@@ -357,14 +365,19 @@ mod tests {
         }
     }
 
+    fn updated(merchant: &Merchant, raw: RawUpdate, at: u64) -> Merchant {
+        let update = Update::check(raw, false).unwrap();
+        merchant.updated(update, Duration::from_secs(60), Timestamp::from_seconds(at)).unwrap()
+    }
+
     #[test]
     fn an_update_leaves_what_it_does_not_name_and_clears_what_it_nulls() {
         let raw = RawUpdate { webhook_url: Some(Some("https://x.example/h".to_owned())), ..RawUpdate::default() };
-        let with_hook = merchant().updated(Update::check(raw, false).unwrap(), Timestamp::from_seconds(200));
+        let with_hook = updated(&merchant(), raw, 200);
         assert_eq!(with_hook.webhook_url.as_deref(), Some("https://x.example/h"));
         assert_eq!((with_hook.version, with_hook.name.as_str()), (2, "Blue Mugs"));
         let cleared = RawUpdate { webhook_url: Some(None), x402_enabled: Some(false), ..RawUpdate::default() };
-        let cleared = with_hook.updated(Update::check(cleared, false).unwrap(), Timestamp::from_seconds(300));
+        let cleared = updated(&with_hook, cleared, 300);
         assert_eq!((cleared.webhook_url, cleared.x402_enabled), (None, false));
     }
 
@@ -415,7 +428,7 @@ mod tests {
         let before = merchant();
         let raw =
             RawUpdate { webhook_url: Some(Some("https://x.example/h?token=1".to_owned())), ..RawUpdate::default() };
-        let after = before.updated(Update::check(raw, false).unwrap(), Timestamp::from_seconds(200));
+        let after = updated(&before, raw, 200);
         let after = after.with_secret(Secret::from_random([9; 32]), None, Timestamp::from_seconds(200));
         let at = Timestamp::from_seconds(200);
         let entry = Entry::of_merchant(Actor::default(), "merchant_updated", Some(&before), &after, None, at);

@@ -10,9 +10,15 @@ macro_rules! mutants {
 
 mutants! {
     "transfers-not-deduped": "a transfer seen twice is credited twice";
+    "unlisted-not-summed": "the money of transfers that a payment's record does not list is forgotten";
+    "unlisted-not-loaded": "a transfer that a payment's record does not list is taken for a new one";
     "late-money-counts": "a transfer in a block after the expiry counts";
     "cancel-ignores-money": "a session is cancelled though money for it was seen";
     "cancel-ignores-claim": "a session is cancelled though a signed transaction for it is out";
+    "cancelled-at-once": "a request to cancel ends the session without waiting for the block that decides it";
+    "cancel-decided-despite-money": "a session is cancelled though money counted before the cutoff";
+    "money-after-cutoff-counts": "money in a block after the cutoff of a cancellation counts";
+    "claim-while-cancelling": "an agent may pay a session that is being cancelled";
     "expiry-ignores-claim": "a session expires though a signed transaction for it is out";
     "expiry-by-our-clock": "a session expires by the wall clock, not by an irreversible block";
     "reversible-completes": "money in a block that can still change completes a session";
@@ -67,6 +73,7 @@ mutants! {
     "books-closed-early": "a day's books are checked before its history is final";
     "unknown-block-is-empty": "of a block that a node does not have, it is believed that nothing happened by itself";
     "expiry-before-its-money": "a session expires though money that came before it waits for it";
+    "rights-without-proof": "a merchant decides about the money of an account that it has not proven";
     "only-exact-memos": "a memo with words around the id names nobody";
 }
 

@@ -4,7 +4,9 @@
 //! network is the [`transport::Transport`]'s business.
 
 pub mod caller;
+pub mod details;
 pub mod direct;
+mod link;
 pub mod status;
 pub mod transport;
 
@@ -28,3 +30,5 @@ pub mod v1 {
 
 /// The interface's own description, for reflection: a serialized `FileDescriptorSet`.
 pub const DESCRIPTOR: &[u8] = tonic::include_file_descriptor_set!("engine_descriptor");
+
+include!(concat!(env!("OUT_DIR"), "/names.rs"));

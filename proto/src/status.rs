@@ -2,11 +2,13 @@
 
 use std::{borrow::Cow, error::Error};
 
-use prost::Message;
 use tonic::{Code, Status, TimeoutExpired};
 
 pub use crate::v1::Reason;
-use crate::v1::{ErrorDetails, FieldViolation};
+use crate::{
+    details,
+    v1::{ErrorDetails, FieldViolation},
+};
 
 /// The codes of the REST interface's error body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,10 +79,11 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 51] = [
+pub const TABLE: [Row; 59] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
+    row(Reason::UnknownField, "unknown_field", Code::InvalidArgument, 400, "the request has an unknown field"),
     row(Reason::UnknownAccount, "unknown_account", Code::InvalidArgument, 400, "the ledger has no such account"),
     row(Reason::RefusedAccount, "refused_account", Code::InvalidArgument, 400, "this account cannot receive payments"),
     row(Reason::InvalidApiKey, "invalid_api_key", Code::Unauthenticated, 401, "missing or invalid API key"),
@@ -156,6 +159,41 @@ pub const TABLE: [Row; 51] = [
         409,
         "no merchant is set up to be paid by invoices; set billing.merchant_id",
     ),
+    row(
+        Reason::AccountNotProven,
+        "account_not_proven",
+        Code::PermissionDenied,
+        403,
+        "prove first that you own the Hive account",
+    ),
+    row(
+        Reason::RegistrationClosed,
+        "registration_closed",
+        Code::PermissionDenied,
+        403,
+        "registration is closed here; ask the operator for an account",
+    ),
+    row(
+        Reason::TooManyAccountChanges,
+        "too_many_account_changes",
+        Code::ResourceExhausted,
+        429,
+        "the Hive account may be changed 3 times in 24 hours",
+    ),
+    row(
+        Reason::ChallengeExpired,
+        "challenge_expired",
+        Code::FailedPrecondition,
+        410,
+        "the challenge has expired; request a new one",
+    ),
+    row(
+        Reason::NoPendingAccount,
+        "no_pending_account",
+        Code::FailedPrecondition,
+        409,
+        "no change of the Hive account is pending",
+    ),
     row(Reason::NotFound, "not_found", Code::NotFound, 404, "not found"),
     row(Reason::UnknownRoute, "unknown_route", Code::NotFound, 404, "no such address"),
     row(
@@ -179,6 +217,13 @@ pub const TABLE: [Row; 51] = [
         409,
         "a signed transaction that pays this is on its way",
     ),
+    row(
+        Reason::SessionCancelling,
+        "session_cancelling",
+        Code::FailedPrecondition,
+        410,
+        "the payment's cancellation is requested; nothing new may pay it",
+    ),
     row(Reason::PaymentExpired, "payment_expired", Code::FailedPrecondition, 409, "the payment's time is over"),
     row(Reason::Conflict, "conflict", Code::Aborted, 409, "the record changed at the same moment; try again"),
     row(
@@ -187,6 +232,13 @@ pub const TABLE: [Row; 51] = [
         Code::InvalidArgument,
         422,
         "this idempotency key was used for another request",
+    ),
+    row(
+        Reason::PaymentIdentifierReused,
+        "payment_identifier_reused",
+        Code::FailedPrecondition,
+        409,
+        "this payment-identifier names another payment",
     ),
     row(
         Reason::IdempotencyInProgress,
@@ -282,8 +334,9 @@ pub fn row_of(reason: Reason) -> &'static Row {
     TABLE.iter().find(|row| row.reason == reason).unwrap_or(&TABLE[0])
 }
 
-/// At most so many wrong fields are named, and so much of each text is kept: the list travels in a header.
+/// Bounds of one error: it travels in a response header, and gRPC clients accept 8 KiB of headers by default.
 const MAX_FIELDS: usize = 20;
+const MAX_FIELD_BYTES: usize = 1_800;
 const MAX_TEXT_BYTES: usize = 200;
 
 /// A refused call, the same on both sides of the wire.
@@ -330,10 +383,13 @@ impl ApiError {
         if self.fields.len() < MAX_FIELDS {
             let field = shorten(Cow::Owned(field.into())).into_owned();
             let message = shorten(Cow::Owned(message.into())).into_owned();
-            if self.fields.is_empty() && self.reason == Reason::ValidationFailed {
+            if self.fields.is_empty() && matches!(self.reason, Reason::ValidationFailed | Reason::UnknownField) {
                 self.message = shorten(Cow::Owned(format!("{field}: {message}")));
             }
-            self.fields.push(FieldViolation { field, message });
+            let kept: usize = self.fields.iter().map(|kept| kept.field.len() + kept.message.len()).sum();
+            if kept + field.len() + message.len() <= MAX_FIELD_BYTES {
+                self.fields.push(FieldViolation { field, message });
+            }
         }
         self
     }
@@ -377,13 +433,15 @@ impl From<ApiError> for Status {
             fields: error.fields,
             retry_after_seconds: error.retry_after_seconds,
         };
-        Self::with_details(row_of(error.reason).grpc, error.message, details.encode_to_vec().into())
+        let code = row_of(error.reason).grpc;
+        let bytes = details::encode(code, &error.message, &details);
+        Self::with_details(code, error.message, bytes)
     }
 }
 
 impl From<Status> for ApiError {
     fn from(status: Status) -> Self {
-        let details = (!status.details().is_empty()).then(|| ErrorDetails::decode(status.details()).ok()).flatten();
+        let details = details::decode(status.details());
         // A call that its connection dropped before it was sent is cancelled, too: the engine has gone.
         let code = match status.code() {
             Code::Cancelled if !is_out_of_time(&status) => Code::Unavailable,
@@ -476,7 +534,7 @@ mod tests {
                 403 => "FORBIDDEN_ERROR",
                 404 => "NOT_FOUND_ERROR",
                 429 => "RATE_LIMIT_ERROR",
-                402 | 405 | 408 | 409 | 413 | 414 | 415 | 431 => "API_ERROR",
+                402 | 405 | 408 | 409 | 410 | 413 | 414 | 415 | 431 => "API_ERROR",
                 500 | 501 | 503 => "SERVER_ERROR",
                 other => panic!("{}: {other} is no status of ours", row.word),
             };
@@ -506,7 +564,7 @@ mod tests {
     #[test]
     fn a_reason_from_the_future_keeps_its_kind() {
         let details = ErrorDetails { reason: 9_999, fields: Vec::new(), retry_after_seconds: Some(7) };
-        let status = Status::with_details(Code::NotFound, "?", details.encode_to_vec().into());
+        let status = Status::with_details(Code::NotFound, "?", details::encode(Code::NotFound, "?", &details));
         let error = ApiError::from(status);
         assert_eq!((error.reason, error.retry_after_seconds), (Reason::NotFound, Some(7)));
     }
@@ -530,7 +588,7 @@ mod tests {
             let status = Status::from(error.clone());
             let headers = status.into_http::<()>().into_parts().0.headers;
             let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-            prop_assert!(bytes < 16_000, "{bytes} bytes of headers");
+            prop_assert!(bytes < 8_000, "{bytes} bytes of headers");
             let read = Status::from_header_map(&headers).expect("a status");
             prop_assert_eq!(ApiError::from(read), error);
         }

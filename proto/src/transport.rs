@@ -14,12 +14,13 @@ use tower::Service;
 
 use crate::{
     Direct,
+    link::LinkHealth,
     v1::{
-        api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient, billing_client::BillingClient,
-        books_client::BooksClient, checkout_client::CheckoutClient, compliance_client::ComplianceClient,
-        events_client::EventsClient, exports_client::ExportsClient, fees_client::FeesClient,
-        maintenance_client::MaintenanceClient, merchants_client::MerchantsClient, payments_client::PaymentsClient,
-        reconciliation_client::ReconciliationClient, system_client::SystemClient,
+        account_proofs_client::AccountProofsClient, api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient,
+        billing_client::BillingClient, books_client::BooksClient, checkout_client::CheckoutClient,
+        compliance_client::ComplianceClient, events_client::EventsClient, exports_client::ExportsClient,
+        fees_client::FeesClient, maintenance_client::MaintenanceClient, merchants_client::MerchantsClient,
+        payments_client::PaymentsClient, reconciliation_client::ReconciliationClient, system_client::SystemClient,
         webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
     },
 };
@@ -52,6 +53,12 @@ impl Engine {
     #[must_use]
     pub fn merchants(&self) -> MerchantsClient<Transport> {
         MerchantsClient::new(self.transport.clone())
+    }
+
+    /// Returns the client of the service for proofs of accounts.
+    #[must_use]
+    pub fn account_proofs(&self) -> AccountProofsClient<Transport> {
+        AccountProofsClient::new(self.transport.clone())
     }
 
     /// Returns the client of the API keys' service.
@@ -153,7 +160,7 @@ pub struct Transport(Way);
 #[derive(Clone)]
 enum Way {
     Local(Arc<Local>),
-    Remote { channel: Channel, authorization: Option<HeaderValue> },
+    Remote { channel: Channel, authorization: Option<HeaderValue>, health: Arc<LinkHealth> },
 }
 
 impl Transport {
@@ -173,7 +180,7 @@ impl Transport {
             value.set_sensitive(true);
             value
         });
-        Ok(Self(Way::Remote { channel, authorization }))
+        Ok(Self(Way::Remote { channel, authorization, health: Arc::default() }))
     }
 }
 
@@ -192,12 +199,12 @@ impl Service<http::Request<Body>> for Transport {
     fn call(&mut self, mut request: http::Request<Body>) -> Answer {
         match &mut self.0 {
             Way::Local(services) => services.call(request),
-            Way::Remote { channel, authorization } => {
+            Way::Remote { channel, authorization, health } => {
                 if let Some(value) = authorization {
                     request.headers_mut().insert(AUTHORIZATION, value.clone());
                 }
-                let answer = channel.call(request);
-                Box::pin(async move { answer.await.map_err(Into::into) })
+                let (answer, health) = (channel.call(request), Arc::clone(health));
+                Box::pin(async move { health.judge(answer.await) })
             }
         }
     }

@@ -78,15 +78,17 @@ pub struct Summary {
 }
 
 /// Places that a campaign of [`ENOUGH`] lifecycles must reach, or its oracles have seen too little.
-pub const REQUIRED_MARKS: [&str; 24] = [
+pub const REQUIRED_MARKS: [&str; 26] = [
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
     "a cancel loses the race",
+    "a cancellation is requested",
     "a day's books are checked",
     "a delivery is given up",
     "a lost payment is found",
     "a merchant assigns a transfer",
     "a payment for another server settles",
+    "a payment that came in time drops a request to cancel",
     "a reorg removes a sighted transfer",
     "a second settlement is refused",
     "a secret is rotated between two attempts",

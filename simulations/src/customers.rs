@@ -354,8 +354,8 @@ async fn cancel(world: &Arc<World>, gateway: &Gateway, session: u32, by_merchant
     match answer {
         Ok(payment) => {
             world.observe(|observer| observer.answers(&Answer::Cancelled(&payment)));
-            world.event(Lane::Payer, "cancelled", Some(session), 0, || {
-                format!("session {session} is cancelled by its {}", by.word())
+            world.event(Lane::Payer, "cancel_requested", Some(session), 0, || {
+                format!("the {} of session {session} requests its cancellation", by.word())
             });
             Again::No
         }
@@ -378,7 +378,16 @@ async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
         Err(error) => Err(error),
     };
     let Ok(merchant) = merchant else { return Again::In(1_000) };
-    let Ok(unmatched) = gateway.unmatched(&merchant, None, 1_000).await else { return Again::In(1_000) };
+    let unmatched = match gateway.unmatched(&merchant, None, 1_000).await {
+        Ok(unmatched) => unmatched,
+        // A merchant that nobody has verified asks the operator.
+        Err(GatewayError::NotProven { .. }) => {
+            // What cannot be done now is tried again with the next look.
+            let _ = gateway.vouch_for(merchant.id, None).await;
+            return Again::In(1_000);
+        }
+        Err(_) => return Again::In(1_000),
+    };
     let Some(oldest) = unmatched.iter().rfind(|unmatched| unmatched.handling == Handling::Open) else {
         return Again::In(2_000);
     };

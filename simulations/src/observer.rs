@@ -15,7 +15,7 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Place, Transfer, TxId},
     merchant::Merchant,
-    payment::{Finality, Payment, State},
+    payment::{Credit, Finality, LISTED_TRANSFERS_MAX, Payment, State},
     time::Timestamp,
     webhook::{Attempt, Delivery, Outcome},
 };
@@ -46,6 +46,8 @@ pub struct Violation {
 pub struct Observer {
     /// Payments as they are durable.
     pub payments: Index<PaymentId, Known>,
+    /// Their transfers.
+    pub rows: BTreeMap<PaymentId, Rows>,
     /// Merchants as they are durable.
     pub merchants: BTreeMap<MerchantId, Merchant>,
     /// Every account a merchant ever had, and since when.
@@ -163,13 +165,15 @@ impl Observer {
     /// Notes that a batch is durable.
     pub fn committed(&mut self, batch: &Batch) {
         for write in &batch.writes {
-            if let Write::Handle { account, place, handling: Handling::Assigned { payment, .. } } = write {
-                self.assigned(account, *place, *payment);
+            if let Write::Handle { account, place, handling: Handling::Assigned { payment, by, .. } } = write {
+                self.assigned(account, *place, *payment, by);
             }
         }
         for write in &batch.writes {
             match write {
                 Write::Payment { payment, .. } => self.payment_written(payment, batch),
+                // It is looked at with its payment.
+                Write::Transfer { .. } => {}
                 Write::Merchant { merchant, .. } => {
                     self.accounts.entry(merchant.hive_account).or_insert(merchant.updated_at);
                     self.merchants.insert(merchant.id, (**merchant).clone());
@@ -206,6 +210,7 @@ impl Observer {
                     }
                 }
                 // Nobody in the simulation asks for a delivery or changes an endpoint.
+                Write::Unwatch(_) => {}
                 Write::Redeliver(_) | Write::Replay { .. } | Write::EnableEndpoint { .. } | Write::Prune { .. } => {}
                 Write::Invoice(_) | Write::FeeTiers { .. } => {}
                 Write::Audit(_) | Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {
@@ -225,14 +230,18 @@ impl Observer {
             Write::Claim(claimed) => Some(claimed),
             _ => None,
         });
+        let (written, replaced) = self.rows_written(after.id, batch);
+        let none = Rows::new();
         self.ask(Some(after.id), |observer, check| match check {
             Check::Payment(check) => {
                 let before = observer.payments.get(&after.id).map(|known| &*known.payment);
-                Some(check(&PaymentWrite { before, after, event, claim, observer }))
+                let rows = observer.rows.get(&after.id).unwrap_or(&none);
+                let (written, replaced) = (&written[..], &replaced[..]);
+                Some(check(&PaymentWrite { before, after, event, claim, rows, written, replaced, observer }))
             }
             _ => None,
         });
-        for credit in &after.transfers {
+        for credit in &written {
             if credit.finality == Finality::Irreversible {
                 self.credited.insert((credit.tx_id, credit.op_in_tx), after.id);
             }
@@ -253,6 +262,31 @@ impl Observer {
         }
     }
 
+    /// Notes the transfers of a payment that a batch writes; returns them, and what they were before.
+    fn rows_written(&mut self, payment: PaymentId, batch: &Batch) -> (Vec<Credit>, Vec<Credit>) {
+        let (mut written, mut replaced) = (Vec::new(), Vec::new());
+        for write in &batch.writes {
+            let Write::Transfer { payment: id, credit, .. } = write else { continue };
+            if *id == payment {
+                let rows = self.rows.entry(payment).or_default();
+                let key = (credit.tx_id, credit.op_in_tx);
+                let before = rows.get(&key).cloned();
+                let mut row = (**credit).clone();
+                if let Some(before) = &before {
+                    // A changed one may have been decided about with a memo that was cut.
+                    row.memo.clone_from(&before.memo);
+                }
+                rows.insert(key, row.clone());
+                written.push(row);
+                replaced.extend(before);
+            }
+        }
+        if self.rows.get(&payment).is_some_and(|rows| rows.len() > LISTED_TRANSFERS_MAX) {
+            self.marks.push("a payment has more transfers than it lists");
+        }
+        (written, replaced)
+    }
+
     fn mark_transition(&mut self, after: &Payment) {
         let before = self.payments.get(&after.id).map(|known| &known.payment);
         let state_before = before.map(|payment| payment.state);
@@ -263,6 +297,12 @@ impl Observer {
             }
             if !before.is_reversed && after.is_reversed {
                 self.marks.push("a settled payment vanishes for good");
+            }
+            if before.cancellation.is_none() && after.cancellation.is_some() {
+                self.marks.push("a cancellation is requested");
+            }
+            if before.standing_cancellation().is_some() && after.standing_cancellation().is_none() {
+                self.marks.push("a payment that came in time drops a request to cancel");
             }
         }
         if state_before == Some(after.state) {
@@ -331,13 +371,18 @@ impl Observer {
 
     /// From now on a merchant's word stands for the memo's: the transfer is meant for the session, and counts if that
     /// still waits.
-    fn assigned(&mut self, account: &AccountName, place: Place, payment: PaymentId) {
+    fn assigned(&mut self, account: &AccountName, place: Place, payment: PaymentId, by: &str) {
         let is_it = |kept: &&mut Unmatched| kept.transfer.to == *account && kept.transfer.place == place;
         let Some(kept) = self.unmatched.values_mut().find(is_it) else {
             self.violate("no-transfer-is-lost", "what was never kept is assigned".to_owned(), Some(payment));
             return;
         };
         let key = (kept.transfer.tx_id, place.op_in_tx);
+        let owner = self.payments.get(&payment).and_then(|known| self.merchants.get(&known.payment.merchant));
+        if by != BY_MEMO && !owner.is_some_and(|owner| has_proven(owner, account)) {
+            let text = format!("@{account} was never proven by the merchant that assigns its money");
+            self.violate("only-owners-decide", text, Some(payment));
+        }
         self.assignments.insert(key, payment);
         if self.payments.get(&payment).is_some_and(|known| known.payment.state == State::Pending) {
             let meant = self.truth_by_session.entry(payment).or_default();

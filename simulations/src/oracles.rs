@@ -11,7 +11,11 @@ use engine::{
     ids::{DeliveryId, EventId, PaymentId},
     ledger::{Transfer, TxId, memo_of},
     merchant::Merchant,
-    payment::{ClaimFinality, Credit, Disposition, FeeMode, Finality, Payment, State},
+    payment::{
+        Cancellation, ClaimFinality, Credit, Disposition, FeeMode, Finality, LISTED_TRANSFERS_MAX, Payment, State,
+        Totals, shown_memo,
+    },
+    time::Timestamp,
     webhook::{Outcome, SCHEDULE},
 };
 use hmac::{Hmac, KeyInit, Mac};
@@ -77,18 +81,23 @@ invariants! {
     "credit-is-on-the-chain", "S2 G2", Check::Payment(credit_is_on_the_chain), "A final credit is a transfer of an irreversible block, to the last unit.";
     "final-credit-never-changes", "S2", Check::Payment(final_credit_never_changes), "A final credit keeps its money, block and disposition for ever.";
     "credited-sums-are-the-chains", "S2 G4", Check::End(credited_sums_are_the_chains), "What a session is credited is the sum of the irreversible transfers that name it.";
+    "snapshot-tells-its-rows", "G4", Check::Payment(snapshot_tells_its_rows), "A payment lists few transfers, as their rows are, and sums up all of them, whoever sent them.";
     "completed-is-paid", "S3 G2", Check::Payment(completed_is_paid), "A session completes only on enough irreversible money, or on its claimed transaction as sure as was asked.";
     "heard-is-durable", "S3", Check::Webhook(heard_is_durable), "A merchant hears a state only when it is durable.";
     "terminal-is-terminal", "S4 G1", Check::Payment(terminal_is_terminal), "Transitions are those of the table; none leaves a terminal state.";
     "versions-count", "S4", Check::Payment(versions_count), "Every write of a session replaces the one before it.";
     "terms-never-change", "G1", Check::Payment(terms_never_change), "Amount, account, fee, address and expiry are fixed at creation.";
-    "cancel-is-clean", "S5", Check::Payment(cancel_is_clean), "Nothing is cancelled while money is seen or a claim is open.";
-    "acknowledged-cancel-sticks", "S5", Check::Answer(acknowledged_cancel_sticks), "A cancellation that was answered is durable at that moment.";
+    "cancel-request-is-clean", "S5", Check::Payment(cancel_request_is_clean), "No request to cancel is taken while money is seen or a claim is open.";
+    "cancel-request-is-kept", "S5", Check::Payment(cancel_request_is_kept), "Who asked, when, and the cutoff never change; a dropped request stays dropped.";
+    "block-time-decides-cancel", "S5 G1", Check::Payment(cancel_is_decided_by_block_time), "A session is cancelled when an irreversible block passed the cutoff and no money came up to it; otherwise the request is dropped.";
+    "no-claim-while-cancelling", "S5", Check::Payment(nothing_is_claimed_while_cancelling), "Nothing new is claimed for a session that is being cancelled.";
+    "acknowledged-cancel-sticks", "S5", Check::Answer(acknowledged_cancel_sticks), "A request to cancel that was answered is durable at that moment.";
     "transfer-credits-one-session", "S6 G3", Check::Payment(transfer_credits_one_session), "A transfer is credited to one session, once.";
     "nothing-is-skipped", "S7", Check::Cursor(nothing_is_skipped), "The cursor never passes a transfer whose effects are not durable.";
     "cursor-goes-forward", "S7", Check::Cursor(cursor_goes_forward), "The cursor moves up, over irreversible blocks only.";
     "no-transfer-is-lost", "G5 S11", Check::End(no_transfer_is_lost), "Every transfer to a watched account is credited once or kept as unmatched once.";
     "unmatched-has-no-session", "G4", Check::End(unmatched_has_no_session), "A transfer kept as unmatched names no session it could pay.";
+    "only-owners-decide", "G4", Check::World, "Only a merchant that has proven an account decides about its unmatched money.";
     "books-tell-the-truth", "G4 G5", Check::Books(books_tell_the_truth), "The check of a day's books compares every account's whole day with the ledger, once it is final, and finds no difference where there is none.";
     "days-follow-each-other", "G5", Check::Books(days_follow_each_other), "No day of the books is left out; one is told of again only if it was not checked.";
     "every-day-is-told-of", "L4", Check::End(every_day_is_told_of), "The books of a day that is over are checked, or are said not to be.";
@@ -179,7 +188,8 @@ fn settled_is_paid(observer: &Observer, answer: &Answer<'_>) -> Verdict {
 fn told_once(observer: &Observer, answer: &Answer<'_>) -> Verdict {
     let Answer::Facilitated { tx_id } = answer else { return Ok(()) };
     hold(!observer.told.contains(tx_id), || format!("{tx_id} was called a success twice"))?;
-    let settled = observer.claims.get(tx_id).is_some_and(|claimed| claimed.fate == Fate::Settled { told: true });
+    let settled =
+        observer.claims.get(tx_id).is_some_and(|claimed| matches!(claimed.fate, Fate::Settled { told: true, .. }));
     hold(settled, || format!("{tx_id} is called a success and is not durably settled"))
 }
 
@@ -205,8 +215,8 @@ fn acknowledged_create_survives(observer: &Observer, answer: &Answer<'_>) -> Ver
 
 fn acknowledged_cancel_sticks(observer: &Observer, answer: &Answer<'_>) -> Verdict {
     let Answer::Cancelled(payment) = answer else { return Ok(()) };
-    let durable = observer.payments.get(&payment.id).is_some_and(|known| known.payment.state == State::UserCancelled);
-    hold(durable, || "a cancellation was answered and is not durable".to_owned())
+    let durable = observer.payments.get(&payment.id).is_some_and(|known| known.payment.cancellation.is_some());
+    hold(durable, || "a request to cancel was answered and is not durable".to_owned())
 }
 
 // ---- the end ---------------------------------------------------------------------------------------------------------
@@ -216,6 +226,10 @@ fn every_session_ends(end: &End<'_>) -> FinalVerdict {
         let over = end.observer.final_time > payment.expires_at + payment.grace;
         if !payment.state.is_terminal() && over && payment.claim.is_none() {
             return Err((format!("{id} is still {} and its time is over for good", payment.state), Some(*id)));
+        }
+        let undecided = payment.undecided_cancellation().filter(|request| end.observer.final_time > request.cutoff);
+        if let Some(request) = undecided {
+            return Err((format!("{id} is still being cancelled and its cutoff was {}", request.cutoff), Some(*id)));
         }
     }
     Ok(())
@@ -246,7 +260,7 @@ fn claims_are_decided(end: &End<'_>) -> FinalVerdict {
 fn sightings_are_decided(end: &End<'_>) -> FinalVerdict {
     let Some(cursor) = end.observer.cursor else { return Ok(()) };
     for (id, payment) in &end.stored {
-        let open = payment.transfers.iter().find(|credit| {
+        let open = end.observer.rows.get(id).into_iter().flat_map(|rows| rows.values()).find(|credit| {
             let block = credit.block.map_or(u32::MAX, |block| block.place.block_num);
             // The blocks just above the cursor may be under way.
             credit.finality == Finality::Reversible && block.saturating_add(40) < cursor.block_id.number()
@@ -276,6 +290,10 @@ fn paid_in_time_completes(end: &End<'_>) -> FinalVerdict {
         if paid && matches!(payment.state, State::Pending | State::Processing | State::SystemCancelled) {
             return Err((format!("{id} was paid in time and is {}", payment.state), Some(*id)));
         }
+        let in_time = payment.cancellation.map_or(0, |request| paid_until(payment, end.observer, request.cutoff));
+        if in_time > 0 && payment.state == State::UserCancelled {
+            return Err((format!("{id} is cancelled and {in_time} units came before the cutoff"), Some(*id)));
+        }
     }
     Ok(())
 }
@@ -291,11 +309,12 @@ fn credited_sums_are_the_chains(end: &End<'_>) -> FinalVerdict {
             .filter(|transfer| is_read(observer, transfer) && is_of(observer, payment, transfer))
             .map(|transfer| transfer.money.units)
             .sum();
-        let finals = payment.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible);
+        let rows = observer.rows.get(id).into_iter().flat_map(|rows| rows.values());
+        let finals = rows.filter(|credit| credit.finality == Finality::Irreversible);
         // A transaction that only its claim ties to the session is not in the list above.
         let by_memo = finals.filter(|credit| keys.contains(&(credit.tx_id, credit.op_in_tx)));
         let credited: u64 = by_memo.map(|credit| credit.money.units).sum();
-        if credited != on_chain && payment.transfers.len() < 500 {
+        if credited != on_chain {
             return Err((format!("{id} is credited {credited} units, the chain has {on_chain}"), Some(*id)));
         }
     }
@@ -323,9 +342,8 @@ fn no_transfer_is_lost(end: &End<'_>) -> FinalVerdict {
         if !is_read(observer, transfer) {
             continue;
         }
-        let credits = observer.credited.get(key).and_then(|id| end.stored.get(id)).map_or(0, |payment| {
-            payment.transfers.iter().filter(|credit| (credit.tx_id, credit.op_in_tx) == *key).count()
-        });
+        let rows = observer.credited.get(key).and_then(|id| observer.rows.get(id));
+        let credits = usize::from(rows.is_some_and(|rows| rows.contains_key(key)));
         let waits = |kept: &&Unmatched| kept.transfer == *transfer && !is_assigned(kept);
         let kept = kept_of.get(&transfer.tx_id).map_or(0, |kept| kept.iter().copied().filter(waits).count());
         let watched = observer.is_fee_account(&transfer.to) || observer.is_account_of_a_merchant(&transfer.to);

@@ -218,9 +218,18 @@ impl Plan<'_> {
                 self.pay(at, one, units);
             }
             Customer::Dust => {
-                for _ in 0..self.random.between(1, 8) {
+                for number in 0..self.random.between(1, 8) {
                     let at = one.start + 500 + self.random.below(one.lives_ms / 2);
-                    self.pay(at, one, 1);
+                    match number {
+                        // Somebody else sends a flood of it, every second one in the other currency.
+                        0 => {
+                            let is_hbd = (one.currency == Currency::Hbd) == (session % 4 < 2);
+                            let currency = if is_hbd { Currency::Hbd } else { Currency::Hive };
+                            let (payer, memo) = (Some((one.payer + 1) % PAYERS), Memo::Flood);
+                            self.push(at, Action::Pay { session, payer, units: 25, currency, memo });
+                        }
+                        _ => self.pay(at, one, 1),
+                    }
                 }
                 self.pay(soon, one, units);
             }

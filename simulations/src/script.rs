@@ -155,11 +155,14 @@ pub enum Memo {
     Unknown,
     /// Exactly `pos-<id>`, on two transfers of one transaction that add up.
     TwoTransfers,
+    /// `pos-<id>` and a long text, on many transfers of one transaction that add up: what somebody sends who wants to fill
+    /// a session.
+    Flood,
 }
 
 impl Memo {
     /// Every kind, with its word.
-    pub const ALL: [(Self, &'static str); 8] = [
+    pub const ALL: [(Self, &'static str); 9] = [
         (Self::Exact, "exact"),
         (Self::Noisy, "noisy"),
         (Self::Empty, "empty"),
@@ -168,12 +171,13 @@ impl Memo {
         (Self::Two, "two sessions"),
         (Self::Unknown, "unknown session"),
         (Self::TwoTransfers, "in two transfers"),
+        (Self::Flood, "in many transfers"),
     ];
 
     /// Says whether it names its session.
     #[must_use]
     pub const fn names_session(self) -> bool {
-        matches!(self, Self::Exact | Self::Noisy | Self::TwoTransfers)
+        matches!(self, Self::Exact | Self::Noisy | Self::TwoTransfers | Self::Flood)
     }
 }
 

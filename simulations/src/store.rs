@@ -10,7 +10,7 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::TxId,
     merchant::{KeyDigest, Merchant},
-    payment::{Payment, Rate},
+    payment::{Credit, Payment, Rate},
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
@@ -145,7 +145,11 @@ impl Store for SimStore {
         merchant_by_key(digest: KeyDigest) -> Option<Arc<Merchant>>;
         merchants(query: MerchantQuery) -> Page<ListedMerchant>;
         watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
+        pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
+        retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;
         payment(id: PaymentId) -> Option<Payment>;
+        transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;
+        transfers(payment: PaymentId, before: Option<u64>, limit: usize) -> Vec<Credit>;
         payment_by_slug(slug: SlugToken) -> Option<Payment>;
         payments(query: PaymentQuery) -> Page<Payment>;
         volume(query: storage::VolumeQuery) -> storage::Volume;
@@ -153,7 +157,8 @@ impl Store for SimStore {
         in_flight() -> Vec<PaymentId>;
         open_facilitations() -> Vec<Claimed>;
         claim(tx_id: TxId) -> Option<Claimed>;
-        claim_by_nonce(nonce: String) -> Option<Claimed>;
+        claim_by_nonce(pay_to: AccountName, nonce: String) -> Option<Claimed>;
+        claim_by_identifier(pay_to: AccountName, identifier: String) -> Option<Claimed>;
         remembered(merchant: MerchantId, key: [u8; 32]) -> Option<Remembered>;
         cursor() -> Option<Cursor>;
         rate() -> Option<Rate>;
@@ -213,6 +218,10 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
             Write::Payment { payment, .. } => {
                 store.payment(payment.id).await?.is_some_and(|stored| stored == **payment)
             }
+            Write::Transfer { payment, credit, .. } => {
+                let stored = store.transfer(*payment, credit.tx_id, credit.op_in_tx).await?;
+                stored.is_some_and(|stored| Credit { memo: credit.memo.clone(), ..stored } == **credit)
+            }
             Write::Merchant { merchant, .. } => {
                 store.merchant(merchant.id).await?.is_some_and(|stored| *stored == **merchant)
             }
@@ -239,7 +248,11 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
                 let logged = store.delivery(delivery.merchant, delivery.id).await?;
                 logged.is_some_and(|logged| !logged.is_replayable())
             }
-            Write::EnableEndpoint { .. } | Write::Prune { .. } | Write::Comply(_) | Write::Standing { .. } => continue,
+            Write::EnableEndpoint { .. }
+            | Write::Unwatch(_)
+            | Write::Prune { .. }
+            | Write::Comply(_)
+            | Write::Standing { .. } => continue,
             // The place up to which something is read, in one batch with what was found there.
             Write::Note { name, value } => store.note(name).await?.as_ref() == Some(value),
             Write::Books(day) => store.books(None, usize::MAX).await?.contains(day),

@@ -328,7 +328,7 @@ impl World {
             Arc::new(told) as Arc<dyn Fn(Incident) + Send + Sync>
         };
         let Setup { cache_bytes, log_bytes, .. } = self.script.setup;
-        let options = Options { cache_bytes, log_bytes, mode: CommitMode::Inline };
+        let options = Options { cache_bytes, log_bytes, mode: CommitMode::Inline, may_create: true };
         let [database, logs @ ..] = self.disk.attach(&told);
         let store = RedbStore::open_backends(database, logs, options).map_err(|error| error.to_string())?;
         let store = Arc::new(store);

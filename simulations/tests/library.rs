@@ -17,7 +17,7 @@ const TRANSITIONS: [(&str, &str, &str); 8] = [
 ];
 
 /// What customers do with transfers: the case, its scenario, the state it must end in and what must be noted.
-const CASES: [(&str, &str, &str, &[&str]); 33] = [
+const CASES: [(&str, &str, &str, &[&str]); 34] = [
     ("exact, on time", "exact", "completed", &[]),
     ("a part, on time", "part-then-expiry", "system_cancelled", &["underpaid"]),
     ("parts that add up", "parts-that-add-up", "completed", &[]),
@@ -29,6 +29,12 @@ const CASES: [(&str, &str, &str, &[&str]); 33] = [
     ("after a cancellation", "paid-after-cancel", "user_cancelled", &["paid_after_cancel"]),
     ("cancelled while a match is in a reversible block", "seen-refuses-cancel", "completed", &[]),
     ("the other currency", "wrong-currency", "completed", &["wrong_currency"]),
+    (
+        "many transfers of third parties",
+        "flooded-before-and-after",
+        "completed",
+        &["overpaid", "paid_again", "wrong_currency"],
+    ),
     ("no memo, other words, an unknown id", "wrong-memos", "completed", &[]),
     ("words and capitals around the id", "noisy-memo", "completed", &[]),
     ("two ids in one memo", "wrong-memos", "completed", &[]),

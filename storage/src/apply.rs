@@ -5,22 +5,20 @@ use std::{
     ops::Bound,
 };
 
-use engine::{
-    account::AccountName, idempotency::Remembered, ids::PaymentId, ledger::Place, mutant, time::Timestamp,
-    webhook::Logged,
-};
+use engine::{idempotency::Remembered, ids::PaymentId, mutant, time::Timestamp, webhook::Logged};
 
 use crate::{
     batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
     billing, booked,
     draft::Draft,
     fault::Fault,
-    outbox,
+    outbox, ownership,
     prepared::{MerchantStep, PaymentStep, Prepared, Step},
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
     single, standings, stray,
     tables::{DeliveryKey, meta},
+    transfers,
 };
 
 /// The batches of one commit.
@@ -106,7 +104,8 @@ impl<'t> Group<'t> {
 /// What the earlier steps of a batch will have changed when a later step is written.
 #[derive(Default)]
 pub(crate) struct Ahead {
-    payments: BTreeMap<u128, PaymentFacts>,
+    pub(crate) payments: BTreeMap<u128, PaymentFacts>,
+    pub(crate) transfers: transfers::Ahead,
     slugs: BTreeMap<u128, u128>,
     merchants: BTreeMap<u128, MerchantFacts>,
     keys: BTreeMap<[u8; 32], Option<u128>>,
@@ -116,16 +115,13 @@ pub(crate) struct Ahead {
     claims: BTreeMap<[u8; 20], Claimed>,
     nonces: BTreeMap<[u8; 32], [u8; 20]>,
     cursor: Option<Cursor>,
-    pub(crate) handled: BTreeMap<StrayPlace, Unmatched>,
+    pub(crate) handled: BTreeMap<stray::StrayPlace, Unmatched>,
     pub(crate) deliveries: BTreeMap<DeliveryKey, Logged>,
     pub(crate) events: BTreeSet<u128>,
     /// Merchants of whose periods an earlier step changes one.
     pub(crate) sold: BTreeSet<u128>,
     pub(crate) tiers_version: Option<u64>,
 }
-
-/// A stray transfer's account and place.
-pub(crate) type StrayPlace = (AccountName, Place);
 
 /// What a check says: nothing, a refusal, or that it could not be made.
 pub(crate) type Checked = Result<Result<(), CommitError>, Fault>;
@@ -140,8 +136,9 @@ impl Group<'_> {
         match step {
             Step::Merchant(step) => self.check_merchant(step, ahead),
             Step::Payment(step) => self.check_payment(step, ahead),
+            Step::Transfer(step) => transfers::check(self, step, ahead),
             Step::Event(step) => outbox::check_event(self, step, ahead),
-            Step::Claim { claimed, nonce } => self.check_claim(claimed, *nonce, ahead),
+            Step::Claim { claimed, names } => self.check_claim(claimed, names, ahead),
             Step::Fate { tx_id, expected, fate, record, is_facilitation } => {
                 let stored = match ahead.claims.get(&tx_id.0) {
                     Some(claimed) => Some(claimed.clone()),
@@ -178,6 +175,7 @@ impl Group<'_> {
             | Step::Rate(_)
             | Step::Note { .. }
             | Step::EnableEndpoint(_)
+            | Step::Unwatch(_)
             | Step::Prune { .. } => Ok(Ok(())),
         }
     }
@@ -253,13 +251,16 @@ impl Group<'_> {
         Ok(Ok(()))
     }
 
-    fn check_claim(&mut self, claimed: &Claimed, nonce: [u8; 32], ahead: &mut Ahead) -> Checked {
+    fn check_claim(&mut self, claimed: &Claimed, names: &[[u8; 32]], ahead: &mut Ahead) -> Checked {
         let tx_id = claimed.tx_id.0;
-        let by_nonce = match ahead.nonces.get(&nonce) {
-            Some(tx_id) => Some(*tx_id),
-            None => self.tables.nonces().get(&nonce)?.map(|tx_id| *tx_id.value()),
-        };
-        for tx_id in [Some(tx_id), by_nonce].into_iter().flatten() {
+        let mut claimed_by = vec![tx_id];
+        for name in names {
+            match ahead.nonces.get(name) {
+                Some(tx_id) => claimed_by.push(*tx_id),
+                None => claimed_by.extend(self.tables.nonces().get(name)?.map(|tx_id| *tx_id.value())),
+            }
+        }
+        for tx_id in claimed_by {
             let earlier = match ahead.claims.get(&tx_id) {
                 Some(earlier) => Some(earlier.clone()),
                 None => self.stored_claim(tx_id)?,
@@ -268,7 +269,7 @@ impl Group<'_> {
                 return Ok(Err(CommitError::Claimed(Box::new(earlier))));
             }
         }
-        ahead.nonces.insert(nonce, tx_id);
+        ahead.nonces.extend(names.iter().map(|name| (*name, tx_id)));
         ahead.claims.insert(tx_id, claimed.clone());
         Ok(Ok(()))
     }
@@ -319,6 +320,7 @@ impl Group<'_> {
         match step {
             Step::Merchant(step) => self.write_merchant(step),
             Step::Payment(step) => self.write_payment(step),
+            Step::Transfer(step) => transfers::write(self, &step),
             Step::Event(step) => outbox::announce(self, &step),
             Step::Fate { tx_id, fate, record, is_facilitation, .. } => {
                 self.tables.claims().insert(&tx_id.0, record.as_slice());
@@ -329,19 +331,22 @@ impl Group<'_> {
                 }
                 Ok(())
             }
-            Step::Claim { claimed, nonce } => {
+            Step::Claim { claimed, names } => {
                 let tx_id = claimed.tx_id.0;
                 self.tables.claims().insert(&tx_id, record::claimed_to_bytes(&claimed).as_slice());
                 if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.fate == Fate::Open {
                     self.tables.facilitations().insert(&tx_id, ());
                 }
-                self.tables.nonces().insert(&nonce, &tx_id);
+                for name in &names {
+                    self.tables.nonces().insert(name, &tx_id);
+                }
                 Ok(())
             }
             Step::Remember { remembered, before } => self.write_remembered(&remembered, before),
             Step::Forget { made_before } => self.forget(made_before),
             Step::Move(step) => outbox::carry_out(self, &step),
             Step::EnableEndpoint(merchant) => outbox::enable(self, merchant),
+            Step::Unwatch(account) => ownership::unwatch(self, &account),
             Step::Prune { happened_before } => outbox::prune(self, happened_before),
             Step::Cursor { cursor, .. } => self.set(meta::CURSOR, &record::cursor_to_bytes(&cursor)),
             Step::Unmatched { account, place, record, names, booked } => {
@@ -387,8 +392,9 @@ impl Group<'_> {
     }
 
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
-        let PaymentStep { id, facts, summary, record, sale, updated_at, before, turnover, booked, money_words, .. } =
-            step;
+        let PaymentStep {
+            id, facts, summary, record, sale, updated_at, before, turnover, booked, refund_words, ..
+        } = step;
         let bits = id.bits();
         self.tables.payments().insert(bits, record.as_slice());
         let listed = self.tables.payments_by_merchant();
@@ -403,9 +409,9 @@ impl Group<'_> {
                 self.index_late(id, &record)?;
             }
         }
-        if facts.moves > before.map_or(0, |before| before.moves) {
+        if facts.refunds > before.map_or(0, |before| before.refunds) {
             let search = self.tables.search();
-            for word in &money_words {
+            for word in &refund_words {
                 search.insert((facts.merchant, word.as_str(), bits), ());
             }
         }
@@ -462,7 +468,7 @@ impl Group<'_> {
         for new in step.facts.digests.difference(before) {
             self.tables.api_keys().insert(new, id);
         }
-        booked::watch(self, &step.account, step.at)
+        ownership::index(self, id, step.before.as_ref(), &step.facts, step.at)
     }
 }
 
@@ -471,6 +477,7 @@ mod tests {
     use std::time::Duration;
 
     use engine::{
+        account::AccountName,
         fields::Metadata,
         ids::{MerchantId, SlugToken},
         money::{Currency, FeePercent, Money},

@@ -12,10 +12,10 @@ use engine::{
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::Merchant,
     money::Money,
-    payment::{ClaimFinality, Payment, Rate},
+    payment::{ClaimFinality, Credit, Payment, Rate},
     time::Timestamp,
     webhook::{Attempt, Delivery},
-    x402::Reason,
+    x402::{Proof, Reason},
 };
 
 /// Writes that become durable together.
@@ -58,6 +58,16 @@ pub enum Write {
         /// The version it replaces.
         expected: Option<u64>,
     },
+    /// A transfer of a payment, new or changed. The same batch writes its payment before it. The memo of a changed one is
+    /// not written: the stored one stays whole.
+    Transfer {
+        /// The payment it is attached to.
+        payment: PaymentId,
+        /// Whose payment that is.
+        merchant: MerchantId,
+        /// The transfer.
+        credit: Box<Credit>,
+    },
     /// The idempotency key of a request that is done with this batch; refused while the same key stands for another.
     Remember(Remembered),
     /// Idempotency keys made before `made_before` are forgotten, so many at once as a commit can take.
@@ -68,7 +78,7 @@ pub enum Write {
     /// An event, appended to its merchant's list and put into the outbox, due at once. An event is announced once: its
     /// id and its delivery's are never used for another.
     Event(EventRecord),
-    /// The transaction and the nonce of a claim; refused if either was ever claimed before.
+    /// The transaction of a claim, its nonce and its identifier; refused if any of them was ever claimed before.
     Claim(Claimed),
     /// The fate of a claim; refused unless the stored one is `expected`.
     Fate {
@@ -105,6 +115,8 @@ pub enum Write {
         /// Whose.
         merchant: MerchantId,
     },
+    /// An account that nobody has any more is not watched from then on; one that a merchant has stays.
+    Unwatch(AccountName),
     /// Events that happened before are forgotten, so many at once as a commit can take; of their deliveries all but
     /// what the receivers answered is kept.
     Prune {
@@ -201,8 +213,14 @@ pub struct EventRecord {
 pub struct Claimed {
     /// The transaction.
     pub tx_id: TxId,
+    /// Who is paid. Nonces and identifiers are unique for each.
+    pub pay_to: AccountName,
     /// The payer's nonce.
     pub nonce: String,
+    /// The payer's own name for the payment, where it has one.
+    pub identifier: Option<String>,
+    /// What its payer is recognized by when it shows the payment again.
+    pub proof: Proof,
     /// What it pays for.
     pub purpose: Purpose,
     /// What became of it; for a session that was paid, the payment tells.
@@ -225,8 +243,10 @@ pub enum Purpose {
 pub struct Facilitation {
     /// Who pays.
     pub payer: AccountName,
-    /// Who is paid.
-    pub pay_to: AccountName,
+    /// The merchant whose API key the request carried.
+    pub seller: Option<MerchantId>,
+    /// The digest of the seller's idempotency key; the success is reported under this key and no other.
+    pub request_key: Option<[u8; 32]>,
     /// How much.
     pub amount: Money,
     /// What for, in its server's words.
@@ -248,6 +268,8 @@ pub enum Fate {
     Settled {
         /// Whether somebody was told of the success; nobody is told twice.
         told: bool,
+        /// The block it was seen in; none where a node's word was enough.
+        block_num: Option<u32>,
     },
     /// The chain refused it before it was ever accepted.
     Refused {
@@ -318,21 +340,18 @@ pub enum UnmatchedReason {
     UnknownSession,
     /// The session it names is paid to another account.
     OtherAccount,
-    /// The session it names keeps as many transfers as it can.
-    SessionFull,
     /// It came out of savings or escrow, or by a recurrent transfer: that pays no session, whatever its memo.
     UnsupportedOperation,
 }
 
 impl UnmatchedReason {
     /// Every reason, in a fixed order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 6] = [
         Self::NoSession,
         Self::AmbiguousMemo,
         Self::EncryptedMemo,
         Self::UnknownSession,
         Self::OtherAccount,
-        Self::SessionFull,
         Self::UnsupportedOperation,
     ];
 
@@ -345,7 +364,6 @@ impl UnmatchedReason {
             Self::EncryptedMemo => "encrypted_memo",
             Self::UnknownSession => "unknown_session",
             Self::OtherAccount => "other_account",
-            Self::SessionFull => "session_full",
             Self::UnsupportedOperation => "unsupported_operation",
         }
     }
@@ -360,7 +378,7 @@ pub enum CommitError {
         /// What.
         what: String,
     },
-    /// The transaction or nonce of a claim is taken. Nothing was written.
+    /// The transaction, nonce or identifier of a claim is taken. Nothing was written.
     #[error("{} is claimed already", .0.tx_id)]
     Claimed(Box<Claimed>),
     /// The idempotency key stands for a request that was done before. Nothing was written.

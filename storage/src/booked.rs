@@ -10,7 +10,7 @@ use engine::{
     ledger::{Place, TxId},
     money::Money,
     mutant,
-    payment::{Finality, Payment},
+    payment::{Credit, Finality, Payment},
     time::Timestamp,
 };
 
@@ -64,22 +64,24 @@ const fn is_in_block(place: Place) -> bool {
     place.tx_in_block != u32::MAX
 }
 
-/// Returns the lines of what a payment keeps: what is final, and what was sent back.
+/// Returns the lines of what was sent back for a payment.
 pub(crate) fn of_payment(payment: &Payment) -> Vec<Line> {
     let id = payment.id;
     let mut lines = Vec::new();
-    for credit in payment.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible) {
-        if let Some(block) = credit.block.filter(|block| is_in_block(block.place)) {
-            let (tx_id, op, money) = (credit.tx_id, credit.op_in_tx, credit.money);
-            lines.push(Line::new(&credit.to, tx_id, op, block.time, money, Entry::Credit(id)));
-        }
-    }
     for refund in &payment.refunds {
         for (account, entry) in [(&payment.pay_to, Entry::RefundSent(id)), (&refund.to, Entry::RefundReceived(id))] {
             lines.push(Line::new(account, refund.tx_id, refund.op_in_tx, refund.at, refund.money, entry));
         }
     }
     lines
+}
+
+/// Returns the line of a payment's transfer, once it is final.
+pub(crate) fn of_transfer(payment: PaymentId, credit: &Credit) -> Option<Line> {
+    let block = credit.block.filter(|block| is_in_block(block.place))?;
+    let (tx_id, op, money) = (credit.tx_id, credit.op_in_tx, credit.money);
+    let line = || Line::new(&credit.to, tx_id, op, block.time, money, Entry::Credit(payment));
+    (credit.finality == Finality::Irreversible).then(line)
 }
 
 /// Returns the line of a transfer that pays no session.

@@ -238,6 +238,7 @@ pub(crate) fn rewrite(data: &Path) -> Result<(), OpenError> {
     let mut copy = NewStore::create_as(&path, data.join(UNFINISHED_NAME))?;
     read(data, false, |row| copy.put(row))?;
     copy.finish(true)?;
+    directory::give_to_owner(data, &path)?;
     // The log was folded in; what its file held goes, too.
     directory::remove_log(data)
 }
@@ -337,17 +338,25 @@ impl Idle {
         }
         // Byte for byte: whatever is wrong with a page is still wrong with it, and is found.
         let copy = NewStore::copy_of(backup, &path, self.data.join(UNFINISHED_NAME))?;
-        if is_there && let Err(error) = self.fold_log() {
+        let unfolded = if is_there {
+            self.fold_log().err().map(|error| error.to_string())
+        } else {
+            Some("it has no database".to_owned())
+        };
+        if let Some(error) = unfolded {
             // A store that cannot be opened is kept as it is, and its log with it.
-            tracing::warn!(%error, "the log of the store that is replaced is kept beside it");
             for log in LOG_NAMES.map(|name| self.data.join(name)).iter().filter(|log| log.exists()) {
+                tracing::warn!(error, "the log of the store that is replaced is kept beside it: {}", log.display());
                 directory::keep_beside(log, REPLACED)?;
             }
         }
         let kept = if is_there { Some(directory::keep_beside(&path, REPLACED)?) } else { None };
         directory::remove_log(&self.data)?;
         match copy.finish(true) {
-            Ok(report) => Ok((report, kept)),
+            Ok(report) => {
+                directory::give_to_owner(&self.data, &path)?;
+                Ok((report, kept))
+            }
             Err(error) => {
                 // The store still has its own name.
                 let _ = kept.map(fs::remove_file);

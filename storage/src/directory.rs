@@ -60,6 +60,18 @@ pub enum OpenError {
     /// There is no store.
     #[error("there is no store at {}", .0.display())]
     Missing(PathBuf),
+    /// There is no store, and none is made unless that is asked for.
+    #[error(
+        "there is no store at {}, and none is made: mount its disk or restore a backup if there should be one; `hivetill admin` and \
+         `hivetill serve --init` make a new one", .0.display()
+    )]
+    NotMade(PathBuf),
+    /// There is the log of a store whose database is gone.
+    #[error(
+        "the log of a store is in {}, and its database {FILE_NAME} is gone: put it back, or restore a backup; no new store is made \
+         beside that log", .0.display()
+    )]
+    LogOnly(PathBuf),
     /// There is a file already, which is not overwritten.
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),
@@ -97,7 +109,7 @@ impl From<io::Error> for OpenError {
 impl OpenError {
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |error| match error.kind() {
-            io::ErrorKind::PermissionDenied => Self::Permission(path.to_owned()),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Permission(path.to_owned()),
             kind if is_full(kind) => Self::Full(path.to_owned()),
             _ => Self::Io { path: path.to_owned(), error },
         }
@@ -131,7 +143,10 @@ impl DirectoryLock {
         let path = data.join(LOCK_NAME);
         let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { file }),
+            Ok(()) => {
+                give_to_owner(data, &path)?;
+                Ok(Self { file })
+            }
             Err(TryLockError::WouldBlock) => Err(OpenError::Locked(data.to_owned())),
             Err(TryLockError::Error(error)) => Err(OpenError::io(&path)(error)),
         }
@@ -146,6 +161,22 @@ impl Drop for DirectoryLock {
     }
 }
 
+/// Refuses a directory without a store where none may be made, and one that has lost its database: what its log holds was
+/// acknowledged.
+///
+/// # Errors
+/// [`OpenError::NotMade`], [`OpenError::LogOnly`]; those of the file system.
+pub fn look_for_store(data: &Path, may_create: bool) -> Result<(), OpenError> {
+    let path = data.join(FILE_NAME);
+    if path.try_exists().map_err(OpenError::io(data))? {
+        return Ok(());
+    }
+    if LOG_NAMES.iter().any(|name| data.join(name).exists()) {
+        return Err(OpenError::LogOnly(data.to_owned()));
+    }
+    if may_create { Ok(()) } else { Err(OpenError::NotMade(path)) }
+}
+
 /// Opens the database of a directory whose lock is held, or creates it.
 pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database, OpenError> {
     let path = data.join(FILE_NAME);
@@ -156,12 +187,12 @@ pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database
         Err(error) => return Err(OpenError::io(&unfinished)(error)),
     }
     if !path.try_exists().map_err(OpenError::io(&path))? {
-        // A log whose database is gone belongs to nothing any more.
-        remove_log(data)?;
+        look_for_store(data, true)?;
         let database = create_file(&unfinished, cache_bytes)?;
         create_schema(&database)?;
         drop(database);
         let whole = private_file().open(&unfinished).and_then(|file| file.sync_all());
+        give_to_owner(data, &unfinished)?;
         whole.and_then(|()| fs::rename(&unfinished, &path)).map_err(OpenError::io(&unfinished))?;
         if cfg!(unix) {
             // The new name is durable once the directory is.
@@ -178,6 +209,7 @@ pub(crate) fn recover_log(data: &Path, limit: u64, database: &Database) -> Resul
         let is_new = !path.try_exists().map_err(OpenError::io(&path))?;
         let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
         if is_new {
+            give_to_owner(data, &path)?;
             sync_parent(&path)?;
         }
         Ok(Box::new(FileBackend::new(file).map_err(OpenError::database(&path))?))
@@ -227,6 +259,24 @@ pub(crate) fn write_file(path: &Path, from: &mut File) -> Result<(), OpenError> 
     io::copy(from, &mut file).map(drop).map_err(OpenError::io(path))
 }
 
+/// Gives a file in a data directory to whom the directory belongs: made by root, it is still for the service to open.
+#[cfg(unix)]
+pub(crate) fn give_to_owner(data: &Path, path: &Path) -> Result<(), OpenError> {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let owner = |path: &Path| fs::metadata(path).map(|file| (file.uid(), file.gid())).map_err(OpenError::io(path));
+    let ((uid, gid), (own_uid, own_gid)) = (owner(data)?, owner(path)?);
+    // Only root may give a file to another user; whoever else runs this owns what it makes.
+    if own_uid == 0 && uid != 0 {
+        chown(path, Some(uid), (gid != own_gid).then_some(gid)).map_err(OpenError::io(path))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn give_to_owner(_: &Path, _: &Path) -> Result<(), OpenError> {
+    Ok(())
+}
+
 /// Brings a file's bytes to the disk.
 pub(crate) fn sync_file(path: &Path) -> Result<(), OpenError> {
     private_file().open(path).and_then(|file| file.sync_all()).map_err(OpenError::io(path))
@@ -270,7 +320,10 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Opens the database a backend keeps, or creates it there. The log of a store that is not there yet is emptied.
+/// Opens the database a backend keeps, or creates it there.
+///
+/// # Errors
+/// [`OpenError::LogOnly`] where the log holds something and the database is gone.
 pub(crate) fn open_backend(
     backend: impl StorageBackend,
     logs: &[Box<dyn StorageBackend>],
@@ -278,8 +331,9 @@ pub(crate) fn open_backend(
 ) -> Result<Database, OpenError> {
     if is_unfinished(&backend)? {
         for log in logs {
-            log.set_len(0)?;
-            log.sync_data()?;
+            if log.len()? > 0 {
+                return Err(OpenError::LogOnly(PathBuf::from("the backend")));
+            }
         }
         copy_in(&new_image()?, &backend)?;
     }

@@ -17,7 +17,7 @@ use crate::{
     Claimed, EventRecord, Fate, Handling, Purpose, ReadError, Row, Unmatched,
     fault::Fault,
     record,
-    record::{AttemptKey, Damage},
+    record::{AttemptKey, Damage, TransferKey},
     tables::{self, meta},
 };
 
@@ -33,6 +33,15 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
         "payments" => {
             let id = PaymentId::from_bits(u128::from_bytes(key));
             record::payment_from_bytes(id, bytes).map(|payment| payment_json(&payment))
+        }
+        "transfers" => {
+            let key = <TransferKey<'_>>::from_bytes(key);
+            record::transfer_from_bytes(key, bytes).map(|credit| {
+                let mut json = credit_json(&credit);
+                json["record"] = json!("transfer");
+                json["payment"] = json!(PaymentId::from_bits(key.0).to_string());
+                json
+            })
         }
         "merchants" => record::merchant_to_json(MerchantId::from_bits(u128::from_bytes(key)), bytes),
         "events" => record::event_from_bytes(<(u128, u64)>::from_bytes(key), bytes).map(event_json),
@@ -83,8 +92,9 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
 }
 
 /// The tables whose rows are records.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 12] = [
     "payments",
+    "transfers",
     "merchants",
     "events",
     "deliveries",
@@ -153,13 +163,13 @@ fn payment_json(payment: &Payment) -> Value {
         "paidUnits": payment.paid_units().to_string(), "paidBy": payment.paid_by.map(|id| id.to_string()),
         "claimed": payment.claim.as_ref().map(|claim| claim.tx_id.to_string()),
         "isReversed": payment.is_reversed, "transfers": payment.transfers.iter().map(credit_json).collect::<Vec<_>>(),
-        "refunds": refunds.collect::<Vec<_>>(),
+        "transferCount": payment.transfer_count(), "refunds": refunds.collect::<Vec<_>>(),
     })
 }
 
 fn credit_json(credit: &Credit) -> Value {
     json!({
-        "txId": credit.tx_id.to_string(), "opInTx": credit.op_in_tx,
+        "seq": credit.seq, "txId": credit.tx_id.to_string(), "opInTx": credit.op_in_tx,
         "block": credit.block.map(|block| block.place.block_num), "from": credit.from.as_str(),
         "to": credit.to.as_str(), "money": money(credit.money), "memo": credit.memo,
         "finality": format!("{:?}", credit.finality).to_lowercase(),
@@ -204,7 +214,7 @@ fn claim_json(claimed: &Claimed) -> Value {
         Purpose::Session(id) => (Some(id.to_string()), None),
         Purpose::Facilitated(facilitation) => {
             let of = json!({
-                "payer": facilitation.payer.as_str(), "payTo": facilitation.pay_to.as_str(),
+                "payer": facilitation.payer.as_str(), "payTo": claimed.pay_to.as_str(),
                 "amount": money(facilitation.amount), "resource": facilitation.resource,
             });
             (None, Some(of))

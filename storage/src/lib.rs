@@ -27,6 +27,7 @@ mod memtable;
 mod mending;
 mod migration;
 mod outbox;
+mod ownership;
 mod prepared;
 mod queries;
 mod query;
@@ -38,6 +39,7 @@ mod snapshot;
 mod standings;
 mod stray;
 mod tables;
+mod transfers;
 mod vault;
 mod verify;
 mod view;
@@ -55,7 +57,7 @@ pub use booked::BookedPlace;
 pub use books::{Books, Line};
 pub use committer::CommitMode;
 pub use copying::{Idle, NewStore, Row, Rows, read_file};
-pub use directory::{FILE_NAME, OpenError};
+pub use directory::{FILE_NAME, OpenError, look_for_store};
 use engine::{
     account::AccountName,
     audit::Entry,
@@ -66,7 +68,7 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
     merchant::{KeyDigest, Merchant},
-    payment::{Payment, Rate},
+    payment::{Credit, Payment, Rate},
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
@@ -125,11 +127,25 @@ pub trait Store: Send + Sync + 'static {
     /// Lists merchants, newest first.
     fn merchants(&self, query: MerchantQuery) -> Read<'_, Page<ListedMerchant>>;
 
-    /// Returns every account that ever was a merchant's, after `after` in order of name, at most `limit`.
+    /// Returns every account that is watched, after `after` in order of name, at most `limit`.
     fn watched_accounts(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<AccountName>>;
+
+    /// Returns the merchants whose pending change of the account is due at `now`: it takes effect or lapses; at most
+    /// `limit`.
+    fn pending_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<MerchantId>>;
+
+    /// Returns accounts whose merchants left them so long before `now` that they need not be watched, at most `limit`.
+    fn retired_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<AccountName>>;
 
     /// Returns a payment.
     fn payment(&self, id: PaymentId) -> Read<'_, Option<Payment>>;
+
+    /// Returns a transfer of a payment, with its whole memo.
+    fn transfer(&self, payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Read<'_, Option<Credit>>;
+
+    /// Returns the transfers of a payment, newest first, before the place `before` in their order, at most `limit`, with
+    /// their whole memos.
+    fn transfers(&self, payment: PaymentId, before: Option<u64>, limit: usize) -> Read<'_, Vec<Credit>>;
 
     /// Returns the payment a checkout address names.
     fn payment_by_slug(&self, slug: SlugToken) -> Read<'_, Option<Payment>>;
@@ -159,8 +175,11 @@ pub trait Store: Send + Sync + 'static {
     /// Returns who claimed a transaction, ever.
     fn claim(&self, tx_id: TxId) -> Read<'_, Option<Claimed>>;
 
-    /// Returns which transaction used a nonce, ever.
-    fn claim_by_nonce(&self, nonce: String) -> Read<'_, Option<Claimed>>;
+    /// Returns the claim whose payer used a nonce for a payee, ever.
+    fn claim_by_nonce(&self, pay_to: AccountName, nonce: String) -> Read<'_, Option<Claimed>>;
+
+    /// Returns the claim whose payer used a payment identifier for a payee, ever.
+    fn claim_by_identifier(&self, pay_to: AccountName, identifier: String) -> Read<'_, Option<Claimed>>;
 
     /// Returns what was done under an idempotency key, if it has not been forgotten yet.
     fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>>;
@@ -233,7 +252,7 @@ pub trait Store: Send + Sync + 'static {
     /// Returns entries of the audit log, newest first.
     fn audit(&self, query: AuditQuery) -> Read<'_, Vec<Entry>>;
 
-    /// Returns every account that ever was a merchant's and since when it is watched, after `after` in order of name, at
+    /// Returns every account that is watched, and since when, after `after` in order of name, at
     /// most `limit`.
     fn accounts_since(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<(AccountName, Timestamp)>>;
 

@@ -18,6 +18,7 @@ use crate::{
     record::{self, AttemptKey, MerchantFacts, PaymentFacts, SUMMARY_LEN, Summary},
     search::{self, Indexed},
     stray,
+    transfers::TransferStep,
     vault::Vault,
 };
 
@@ -33,10 +34,12 @@ pub(crate) struct Prepared {
 pub(crate) enum Step {
     Merchant(MerchantStep),
     Payment(PaymentStep),
+    Transfer(Box<TransferStep>),
     Event(EventStep),
     Claim {
         claimed: Claimed,
-        nonce: [u8; 32],
+        /// The keys of its nonce and its identifier.
+        names: Vec<[u8; 32]>,
     },
     Fate {
         tx_id: TxId,
@@ -56,6 +59,7 @@ pub(crate) enum Step {
     },
     Move(Move),
     EnableEndpoint(MerchantId),
+    Unwatch(AccountName),
     Prune {
         happened_before: Timestamp,
     },
@@ -114,7 +118,6 @@ pub(crate) struct MerchantStep {
     pub(crate) id: MerchantId,
     pub(crate) facts: MerchantFacts,
     pub(crate) expected: Option<u64>,
-    pub(crate) account: AccountName,
     /// When this was decided.
     pub(crate) at: Timestamp,
     pub(crate) record: Vec<u8>,
@@ -130,15 +133,15 @@ pub(crate) struct PaymentStep {
     pub(crate) expected: Option<u64>,
     pub(crate) summary: [u8; SUMMARY_LEN],
     pub(crate) record: Vec<u8>,
-    /// What it is found by beside the words of its creation, some of it perhaps more than once.
-    pub(crate) money_words: Vec<String>,
+    /// The transactions of its refunds, by which it is found.
+    pub(crate) refund_words: Vec<String>,
     /// When it completed and its worth in US cents; none while it has not, and for invoices, which are no sales.
     pub(crate) turnover: Option<(Timestamp, u64)>,
     /// What it adds to its merchant's usage, once it has completed.
     pub(crate) sale: Option<Sale>,
     /// When it is as it is.
     pub(crate) updated_at: Timestamp,
-    /// What of the chain it keeps.
+    /// Its refunds as ledger entries.
     pub(crate) booked: Vec<booked::Line>,
     /// What the write replaces; filled in by the writer's check.
     pub(crate) before: Option<PaymentFacts>,
@@ -213,7 +216,6 @@ impl Step {
                     id: merchant.id,
                     facts: MerchantFacts::of(&merchant),
                     expected,
-                    account: merchant.hive_account,
                     at: merchant.updated_at,
                     record: record::merchant_to_bytes(merchant, vault),
                     before: None,
@@ -226,7 +228,7 @@ impl Step {
                     facts: PaymentFacts::of(&payment),
                     expected,
                     summary: record::summary_to_bytes(&Summary::of(&payment)),
-                    money_words: search::money_words_of(&payment),
+                    refund_words: search::refund_words_of(&payment),
                     turnover: payment.turnover(),
                     sale: Sale::of(&payment),
                     updated_at: payment.updated_at,
@@ -234,6 +236,9 @@ impl Step {
                     record: record::payment_to_bytes(&payment),
                     before: None,
                 })
+            }
+            Write::Transfer { payment, merchant, credit } => {
+                Self::Transfer(Box::new(TransferStep::of(payment, merchant, *credit)))
             }
             Write::Event(event) => Self::Event(EventStep {
                 id: event.id,
@@ -246,7 +251,7 @@ impl Step {
             }),
             Write::Remember(remembered) => Self::Remember { remembered, before: None },
             Write::Forget { made_before } => Self::Forget { made_before },
-            Write::Claim(claimed) => Self::Claim { nonce: nonce_digest(&claimed.nonce), claimed },
+            Write::Claim(claimed) => Self::Claim { names: names_of(&claimed), claimed },
             Write::Fate { tx_id, expected, fate } => {
                 Self::Fate { tx_id, expected, fate, record: Vec::new(), is_facilitation: false }
             }
@@ -268,6 +273,7 @@ impl Step {
             Write::Redeliver(delivery) => Self::Move(Move::Redeliver(delivery)),
             Write::Replay { delivery, at } => Self::Move(Move::Replay { delivery, at }),
             Write::EnableEndpoint { merchant } => Self::EnableEndpoint(merchant),
+            Write::Unwatch(account) => Self::Unwatch(account),
             Write::Prune { happened_before } => Self::Prune { happened_before },
             Write::Cursor { cursor, expected } => Self::Cursor { cursor, expected },
             Write::Unmatched(unmatched) => Self::Unmatched {
@@ -300,7 +306,24 @@ fn assert_newer(version: u64, expected: Option<u64>) {
     assert!(expected.is_none_or(|expected| version > expected), "a snapshot's version grows with every write");
 }
 
+/// Returns the keys of what a claim is unique by beside its transaction.
+pub(crate) fn names_of(claimed: &Claimed) -> Vec<[u8; 32]> {
+    let identifier = claimed.identifier.iter().map(|identifier| identifier_digest(&claimed.pay_to, identifier));
+    std::iter::once(nonce_digest(&claimed.pay_to, &claimed.nonce)).chain(identifier).collect()
+}
+
 /// Returns the key of a nonce. The payer chooses its text; the digest bounds it.
-pub(crate) fn nonce_digest(nonce: &str) -> [u8; 32] {
-    Sha256::digest(nonce.as_bytes()).into()
+pub(crate) fn nonce_digest(pay_to: &AccountName, nonce: &str) -> [u8; 32] {
+    name_digest("nonce", pay_to.as_str(), nonce)
+}
+
+/// Returns the key of a payment identifier.
+pub(crate) fn identifier_digest(pay_to: &AccountName, identifier: &str) -> [u8; 32] {
+    name_digest("identifier", pay_to.as_str(), identifier)
+}
+
+/// An account's name has no zero byte, so no two triples have one form.
+fn name_digest(kind: &str, pay_to: &str, text: &str) -> [u8; 32] {
+    let hash = Sha256::new().chain_update(kind).chain_update([0]).chain_update(pay_to).chain_update([0]);
+    hash.chain_update(text).finalize().into()
 }

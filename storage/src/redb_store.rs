@@ -12,7 +12,7 @@ use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
     merchant::{KeyDigest, Merchant},
-    payment::{Payment, Rate},
+    payment::{Credit, Payment, Rate},
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
@@ -30,12 +30,13 @@ use crate::{
     directory::{self, DirectoryLock, OpenError},
     fault::Fault,
     log::Log,
-    mending, migration,
+    mending, migration, ownership,
     prepared::{self, Prepared, Step},
     queries, record, search, single,
     snapshot::{Newest, Snapshot},
     standings, stray,
     tables::{self, Epoch, meta},
+    transfers,
     vault::{self, Secrets, Vault},
     verify::{self, Report},
     volume,
@@ -51,11 +52,18 @@ pub struct Options {
     pub log_bytes: u64,
     /// Where commits run.
     pub mode: CommitMode,
+    /// Whether a store is made where there is none. A disk that is not mounted looks like one.
+    pub may_create: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 64 * 1024 * 1024, log_bytes: 16 * 1024 * 1024, mode: CommitMode::default() }
+        Self {
+            cache_bytes: 64 * 1024 * 1024,
+            log_bytes: 16 * 1024 * 1024,
+            mode: CommitMode::default(),
+            may_create: true,
+        }
     }
 }
 
@@ -71,7 +79,7 @@ pub struct RedbStore {
 }
 
 impl RedbStore {
-    /// Opens the store of a data directory, or creates both, readable by their owner only.
+    /// Opens the store of a data directory, or creates both where the options allow it, readable by their owner only.
     ///
     /// # Errors
     /// See [`OpenError`]; nothing of an existing store is changed by a failure.
@@ -84,6 +92,7 @@ impl RedbStore {
     /// # Errors
     /// See [`OpenError`]; [`OpenError::MasterKey`] where the store is sealed with a key that is not in the vault.
     pub fn open_sealed(data: &Path, options: Options, vault: Vault) -> Result<Self, OpenError> {
+        directory::look_for_store(data, options.may_create)?;
         let lock = DirectoryLock::take(data)?;
         let open = || {
             let database = directory::open_or_create(data, options.cache_bytes)?;
@@ -269,8 +278,24 @@ impl Store for RedbStore {
         self.read(move |snapshot| queries::accounts(snapshot, after.as_ref(), limit))
     }
 
+    fn pending_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<MerchantId>> {
+        self.read(move |snapshot| ownership::pending(snapshot, now, limit))
+    }
+
+    fn retired_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<AccountName>> {
+        self.read(move |snapshot| ownership::retired(snapshot, now, limit))
+    }
+
     fn payment(&self, id: PaymentId) -> Read<'_, Option<Payment>> {
         self.read(move |snapshot| payment(snapshot, id))
+    }
+
+    fn transfer(&self, payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Read<'_, Option<Credit>> {
+        self.read(move |snapshot| transfers::one(snapshot, payment, tx_id, op_in_tx))
+    }
+
+    fn transfers(&self, payment: PaymentId, before: Option<u64>, limit: usize) -> Read<'_, Vec<Credit>> {
+        self.read(move |snapshot| transfers::page(snapshot, payment, before, limit))
     }
 
     fn payment_by_slug(&self, slug: SlugToken) -> Read<'_, Option<Payment>> {
@@ -319,11 +344,12 @@ impl Store for RedbStore {
         self.read(move |snapshot| claim(snapshot, tx_id))
     }
 
-    fn claim_by_nonce(&self, nonce: String) -> Read<'_, Option<Claimed>> {
-        self.read(move |snapshot| match snapshot.nonces().get(&prepared::nonce_digest(&nonce))? {
-            Some(tx_id) => claim(snapshot, TxId(*tx_id.value())),
-            None => Ok(None),
-        })
+    fn claim_by_nonce(&self, pay_to: AccountName, nonce: String) -> Read<'_, Option<Claimed>> {
+        self.read(move |snapshot| named_claim(snapshot, &prepared::nonce_digest(&pay_to, &nonce)))
+    }
+
+    fn claim_by_identifier(&self, pay_to: AccountName, identifier: String) -> Read<'_, Option<Claimed>> {
+        self.read(move |snapshot| named_claim(snapshot, &prepared::identifier_digest(&pay_to, &identifier)))
     }
 
     fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>> {
@@ -518,6 +544,13 @@ fn merchant(snapshot: &Snapshot, id: MerchantId, vault: &Vault) -> Result<Option
         Some(bytes) => {
             record::merchant_from_bytes(id, bytes.value(), vault).map(Some).map_err(Fault::damaged("merchants", id))
         }
+        None => Ok(None),
+    }
+}
+
+fn named_claim(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<Claimed>, Fault> {
+    match snapshot.nonces().get(name)? {
+        Some(tx_id) => claim(snapshot, TxId(*tx_id.value())),
         None => Ok(None),
     }
 }

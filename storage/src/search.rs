@@ -7,14 +7,14 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ops::{Bound, RangeInclusive},
 };
 
 use engine::{
     ids::{self, PaymentId},
     ledger::TxId,
-    payment::Payment,
+    payment::{Credit, Payment},
     time::Timestamp,
 };
 
@@ -44,15 +44,16 @@ pub(crate) fn words_of(payment: &Payment) -> BTreeSet<String> {
     words
 }
 
-/// Returns the words that money has added: who paid, and the transactions' ids.
-pub(crate) fn money_words_of(payment: &Payment) -> Vec<String> {
-    let mut words = Vec::new();
-    for credit in &payment.transfers {
-        words.extend(words_in(credit.from.as_str()));
-        words.push(word_of(credit.tx_id));
-    }
-    words.extend(payment.refunds.iter().map(|refund| word_of(refund.tx_id)));
+/// Returns the words that a transfer adds to its payment: who paid, and the transaction's id.
+pub(crate) fn transfer_words_of(credit: &Credit) -> Vec<String> {
+    let mut words = words_in(credit.from.as_str());
+    words.push(word_of(credit.tx_id));
     words
+}
+
+/// Returns the words that refunds add: the transactions' ids.
+pub(crate) fn refund_words_of(payment: &Payment) -> Vec<String> {
+    payment.refunds.iter().map(|refund| word_of(refund.tx_id)).collect()
 }
 
 /// Returns the word that a transaction's id is.
@@ -98,15 +99,18 @@ impl Wanted {
         Some(Self(words))
     }
 
-    /// Says whether a payment is what is asked for.
-    pub(crate) fn finds(&self, payment: &Payment) -> bool {
+    /// Returns the places of the words by which a payment is not found as far as its record tells; none for a query of
+    /// nothing but punctuation, which finds nothing.
+    fn missing(&self, payment: &Payment) -> Option<Vec<usize>> {
         let mut words = words_of(payment);
-        words.extend(money_words_of(payment));
-        !self.0.is_empty()
-            && self.0.iter().all(|wanted| {
-                wanted.ids.as_ref().is_some_and(|ids| ids.contains(&payment.id.bits()))
-                    || words.iter().any(|word| word.starts_with(&wanted.text))
-            })
+        words.extend(payment.transfers.iter().flat_map(transfer_words_of));
+        words.extend(refund_words_of(payment));
+        let is_missing = |wanted: &WantedWord| {
+            let is_its_id = wanted.ids.as_ref().is_some_and(|ids| ids.contains(&payment.id.bits()));
+            !is_its_id && !words.iter().any(|word| word.starts_with(&wanted.text))
+        };
+        let missing = self.0.iter().enumerate().filter(|(_, wanted)| is_missing(wanted)).map(|(at, _)| at);
+        (!self.0.is_empty()).then(|| missing.collect())
     }
 }
 
@@ -150,10 +154,25 @@ pub(crate) fn find(snapshot: &Snapshot, merchant: u128, wanted: &Wanted) -> Resu
         let bytes = bytes.ok_or_else(|| Fault::contradicted("payments", key, "it is listed and not there"))?;
         record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))
     };
-    // What cannot be read is not found.
-    let reads = |id: u128| {
-        let read = payments.pass(payment(PaymentId::from_bits(id)))?;
-        Ok::<_, Fault>(read.is_some_and(|payment| wanted.finds(&payment)))
+    // What is found by a word, for the payments whose record does not list all of its transfers.
+    let mut indexed: BTreeMap<usize, BTreeSet<u128>> = BTreeMap::new();
+    let mut reads = |id: u128| {
+        // What cannot be read is not found.
+        let Some(payment) = payments.pass(payment(PaymentId::from_bits(id)))? else { return Ok::<_, Fault>(false) };
+        let Some(missing) = wanted.missing(&payment) else { return Ok(false) };
+        if payment.unlisted.is_none() {
+            return Ok(missing.is_empty());
+        }
+        for at in missing {
+            let with = match indexed.entry(at) {
+                Entry::Occupied(found) => found.into_mut(),
+                Entry::Vacant(place) => place.insert(with_word(snapshot, merchant, &wanted.0[at])?),
+            };
+            if !with.contains(&id) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     };
     if !others.is_empty() && found.len() <= FEW {
         let mut checked = BTreeSet::new();

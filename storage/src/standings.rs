@@ -12,7 +12,7 @@ use crate::{
     apply::{Checked, Group, conflict},
     batch::CommitError,
     fault::Fault,
-    record,
+    ownership, record,
     snapshot::Snapshot,
 };
 
@@ -67,11 +67,25 @@ pub(crate) fn check_change(group: &mut Group<'_>, merchant: MerchantId, change: 
 
 /// Judges a creation against everything that is committed before it; fills in what is to be noted.
 pub(crate) fn check(group: &mut Group<'_>, check: &Check, noted: &mut Option<Box<Noted>>) -> Checked {
-    let held = held(group, check.merchant.bits())?;
+    let merchant = check.merchant.bits();
+    let mut others = Vec::new();
+    for other in ownership::provers(group, &check.account)?.into_iter().filter(|other| *other != merchant) {
+        let held = held(group, other)?;
+        // What cannot be read may hide a hold.
+        if held.is_damaged {
+            return Err(Fault::contradicted(
+                "standings",
+                MerchantId::from_bits(other),
+                "it cannot be read; an admin may clear it",
+            ));
+        }
+        others.push(held.standing.clone());
+    }
+    let held = held(group, merchant)?;
     if held.is_damaged {
         return Err(Fault::contradicted("standings", check.merchant, "it cannot be read; an admin may clear it"));
     }
-    match held.standing.check(check) {
+    match held.standing.check(check, &others) {
         Ok(next) => {
             *noted = next.map(Box::new);
             Ok(Ok(()))

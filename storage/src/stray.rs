@@ -21,6 +21,9 @@ use crate::{
 /// Summaries looked at for the payments near a transfer at most.
 const MAX_LOOKED_AT: usize = 20_000;
 
+/// A stray transfer's account and place.
+pub(crate) type StrayPlace = (AccountName, Place);
+
 /// The new record of a handled transfer, and the session it waited for.
 type Handled = (Vec<u8>, Option<PaymentId>);
 

@@ -8,9 +8,15 @@
 //! | [`PAYMENT_COUNTS`] | merchant id, state (or [`KEYS_COUNT`]) | how many | creation, change of state, a key kept or forgotten; once per group | payments | never |
 //! | [`DEADLINES`] | deadline ms, payment id: time | - | creation, leaving `pending` | payments | when a payment leaves `pending` |
 //! | [`IN_FLIGHT`] | payment id: time | - | claim or sighting, its decision | payments | when the chain has decided |
+//! | [`TRANSFERS`] | payment id: time, transaction id, operation | record, 100 B to 2.3 kB | a sighting of a transfer that names a payment, its decision | nothing: this is the truth, but for those that a payment's record lists | never |
+//! | [`TRANSFER_ORDER`] | payment id: time, place in the order they became known | transaction id, operation | a new transfer | transfers | never |
 //! | [`MERCHANTS`] | merchant id: time | record, 300 B | registration, change | nothing: this is the truth | never |
 //! | [`API_KEYS`] | digest of the key: **random** | merchant id | registration, new key | merchants | a replaced key |
-//! | [`ACCOUNTS`] | account name | - | every write of a merchant | merchants, but for accounts they had before | never: old sessions pay there |
+//! | [`ACCOUNTS`] | account name | since when | every write of a merchant | merchants and retired accounts | 31 days after the last merchant left it |
+//! | [`ACCOUNT_MERCHANTS`] | account name, merchant id | - | registration, another account | merchants | when its merchant leaves the account |
+//! | [`PROVEN_MERCHANTS`] | account name, merchant id | - | a proof of the account | merchants | when its merchant leaves the account |
+//! | [`PENDING_ACCOUNTS`] | due ms, merchant id | - | a pending change of a proven account, its proofs | merchants | when it takes effect, lapses or is cancelled |
+//! | [`RETIRED_ACCOUNTS`] | account name | unwatched from, ms | a merchant leaves an account | nothing: this is the truth | when the time has come |
 //! | [`IDEMPOTENCY`] | merchant id, digest of the key: **random** | what it stands for, 70 B | a creation with a key | nothing: this is the truth | a day later |
 //! | [`IDEMPOTENCY_TIMES`] | time made, merchant id, digest: time | - | a creation with a key | idempotency | with its key |
 //! | [`EVENTS`] | merchant id, place in the list: time | record, 1 kB | an announced change | nothing: this is the truth | after the retention |
@@ -26,7 +32,7 @@
 //! | [`ENDPOINTS`] | merchant id | how the endpoint is, 40 B | an attempt | attempts | when its merchant enables or moves it |
 //! | [`CLAIMS`] | transaction id: **random** | who claimed it | an x402 claim | nothing: this is the truth | never: a replay may come years later |
 //! | [`FACILITATIONS`] | transaction id: **random** | - | an x402 claim for somebody else's server, its decision | claims | when the chain has decided |
-//! | [`NONCES`] | SHA-256 of the nonce: **random** | transaction id | an x402 claim | claims | never |
+//! | [`NONCES`] | SHA-256 of payee and nonce, or payee and payment identifier: **random** | transaction id | an x402 claim | claims | never |
 //! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer, its handling | the chain, but for what was decided | never, so far |
 //! | [`STRAYS`] | payment id, account, block, transaction, operation | - | a stray transfer that names an unknown session, its handling | unmatched | when something is done about it |
 //! | [`STANDINGS`] | merchant id | where it stands with compliance, up to 6 kB | a completion, a hold, a note; once per group | nothing: this is the truth | hours after 30 days |
@@ -34,8 +40,8 @@
 //! | [`BILLING`] | month, merchant id | what completed in it and its invoice, 20 B and up | a completion, an invoice and its payment; once per group | payments, but for what was counted late | never |
 //! | [`UNSETTLED`] | month, merchant id | - | the first completion of a month, its payment | billing | when it is paid |
 //! | [`INVOICE_SESSIONS`] | payment id: time | the month and merchant it is for | an invoice | billing | never |
-//! | [`SEARCH`] | merchant id, word, payment id: transactions' ids are **random** | - | the indexer, in sorted batches; a payer and a transaction by the commit of their transfer | payments | never |
-//! | [`BOOKED`] | account, time of the block, transaction, operation, kind, payment | units, currency | a transfer or refund that is final, a stray transfer | payments and unmatched | never |
+//! | [`SEARCH`] | merchant id, word, payment id: transactions' ids are **random** | - | the indexer, in sorted batches; a payer and a transaction by the commit of their transfer | payments and transfers | never |
+//! | [`BOOKED`] | account, time of the block, transaction, operation, kind, payment | units, currency | a transfer or refund that is final, a stray transfer | payments, transfers and unmatched | never |
 //! | [`BOOKS`] | beginning of a day | what its check said | the check of a day's books | nothing: this is the truth | never: one a day |
 //! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
 //! | [`META`] | name | schema, cursor, rate, search cursor, fee tiers, notes, where the log begins | each by its own write | - | never |
@@ -50,6 +56,7 @@
 //! | read | costs |
 //! |---|---|
 //! | by id, slug, key, transaction, nonce | one or two point reads, a few microseconds |
+//! | a further transfer of a payment, whatever their number | two point reads for the rows, and the payment's record, which lists few |
 //! | a page of payments | its records, and a summary for each payment passed on the way there: a page by number passes those before it, a page by cursor none |
 //! | ... with a filter | the summaries passed until the page is full; all of the merchant's, to count them, where the filter is more than states |
 //! | ... with words | the index entries of the longest word; if they are few, their records, else the entries of the other words; the records not indexed yet |
@@ -377,12 +384,24 @@ tables! {
     DEADLINES, deadlines: (u64, u128) => ();
     /// Payments with an open claim, or with a transfer in a block that can still change.
     IN_FLIGHT, in_flight: u128 => ();
+    /// Transfers of payments.
+    TRANSFERS, transfers: (u128, &'static [u8; 20], u32) => &'static [u8];
+    /// Transfers of payments in the order they became known: the transaction and the operation.
+    TRANSFER_ORDER, transfer_order: (u128, u64) => (&'static [u8; 20], u32);
     /// Merchants.
     MERCHANTS, merchants: u128 => &'static [u8];
     /// Whose an API key is.
     API_KEYS, api_keys: &'static [u8; 32] => u128;
     /// Watched accounts.
     ACCOUNTS, accounts: Text => u64;
+    /// Merchants by account.
+    ACCOUNT_MERCHANTS, account_merchants: (Text, u128) => ();
+    /// Merchants that have proven their account, by account.
+    PROVEN_MERCHANTS, proven_merchants: (Text, u128) => ();
+    /// Merchants with a pending change of their account, by when something is to be done about it.
+    PENDING_ACCOUNTS, pending_accounts: (u64, u128) => ();
+    /// Accounts that a merchant left, and when they are watched no more.
+    RETIRED_ACCOUNTS, retired_accounts: Text => u64;
     /// Idempotency keys.
     IDEMPOTENCY, idempotency: (u128, &'static [u8; 32]) => &'static [u8];
     /// Idempotency keys by the time they were made.
@@ -413,7 +432,7 @@ tables! {
     CLAIMS, claims: &'static [u8; 20] => &'static [u8];
     /// Claims of no session whose fate is open.
     FACILITATIONS, facilitations: &'static [u8; 20] => ();
-    /// Used nonces.
+    /// Used nonces and payment identifiers of each payee.
     NONCES, nonces: &'static [u8; 32] => &'static [u8; 20];
     /// Transfers that pay no session.
     UNMATCHED, unmatched: (Text, u32, u32, u32) => &'static [u8];

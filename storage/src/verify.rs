@@ -9,6 +9,7 @@ use engine::{
     billing::{Month, Sale},
     ids::{MerchantId, PaymentId},
     ledger::TxId,
+    payment::{Credit, Payment, Totals, shown_memo},
     webhook::{DeliveryState, Trigger},
 };
 use redb::{Key, ReadableDatabase, Value};
@@ -151,7 +152,7 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
     let (slugs, listed) = (snapshot.slugs(), snapshot.payments_by_merchant());
     let (deadlines, in_flight) = (snapshot.deadlines(), snapshot.in_flight());
     let (merchants, claims) = (snapshot.merchants(), snapshot.claims());
-    let (mut rows, mut pending, mut undecided) = (0, 0, 0);
+    let (mut rows, mut pending, mut undecided, mut transfer_rows) = (0, 0, 0, 0);
     for entry in snapshot.payments().iter()? {
         let (key, bytes) = entry?;
         let (bits, id) = (key.value(), PaymentId::from_bits(key.value()));
@@ -185,6 +186,7 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
         if let Some(claim) = &payment.claim {
             report.hold(claims.get_sound(&claim.tx_id.0)?.is_some(), "claims", id, "its claim is not claimed");
         }
+        transfer_rows += transfers(snapshot, report, &payment)?;
         if let Some(contradiction) = report.books.enter(&payment) {
             report.find("books", id, contradiction);
         }
@@ -192,7 +194,38 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
     same_length(report, "slugs", &slugs, rows)?;
     same_length(report, "payments_by_merchant", &listed, rows)?;
     same_length(report, "deadlines", &deadlines, pending)?;
-    same_length(report, "in_flight", &in_flight, undecided)
+    same_length(report, "in_flight", &in_flight, undecided)?;
+    same_length(report, "transfers", &snapshot.transfers(), transfer_rows)?;
+    same_length(report, "transfer_order", &snapshot.transfer_order(), transfer_rows)
+}
+
+/// Holds the transfers of a payment against what its record lists and sums up; returns how many rows there are.
+fn transfers(snapshot: &Snapshot, report: &mut Report, payment: &Payment) -> Result<u64, Fault> {
+    let order = snapshot.transfer_order();
+    let (bits, id) = (payment.id.bits(), payment.id);
+    let (mut totals, mut rows, mut listed) = (Totals::default(), 0, 0);
+    for entry in snapshot.transfers().range((bits, &[0; 20], 0)..=(bits, &[u8::MAX; 20], u32::MAX))? {
+        let (key, bytes) = entry?;
+        rows += 1;
+        let name = format!("{} of {id}", TxId(*key.value().1));
+        let Some(credit) = report.read("transfers", &name, record::transfer_from_bytes(key.value(), bytes.value()))
+        else {
+            continue;
+        };
+        totals.add(&credit);
+        let is_in_order = order
+            .get_sound((bits, credit.seq))?
+            .is_some_and(|found| found.value() == (&credit.tx_id.0, credit.op_in_tx));
+        report.hold(is_in_order, "transfer_order", &name, "the list of transfers does not lead to it");
+        if let Some(shown) = payment.listed(credit.tx_id, credit.op_in_tx) {
+            listed += 1;
+            let memo = shown_memo(credit.memo.clone());
+            report.hold(*shown == Credit { memo, ..credit }, "transfers", &name, "its payment's record differs");
+        }
+    }
+    report.hold(listed == payment.transfers.len(), "transfers", id, "one that the record lists is not there");
+    report.hold(totals == payment.totals(), "transfers", id, "they do not add up to what the record says");
+    Ok(rows)
 }
 
 /// Holds what was counted for billing against the payments that completed: each counts once, in whatever month.
@@ -254,7 +287,10 @@ fn same_counts(snapshot: &Snapshot, report: &mut Report, counted: &Counts) -> Re
 
 fn merchants(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     let (keys, accounts) = (snapshot.api_keys(), snapshot.accounts());
-    let mut digests = 0;
+    let by_account = snapshot.account_merchants();
+    let proven = snapshot.proven_merchants();
+    let pending = snapshot.pending_accounts();
+    let (mut digests, mut owners) = (0, (0, 0, 0));
     for entry in snapshot.merchants().iter()? {
         let (key, bytes) = entry?;
         let id = MerchantId::from_bits(key.value());
@@ -269,12 +305,39 @@ fn merchants(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
             let account = merchant["hiveAccount"].as_str().unwrap_or_default();
             report.hold(accounts.get_sound(account)?.is_some(), "accounts", id, "its account is not watched");
         }
+        if let Some(facts) = facts {
+            owners.0 += 1;
+            let key = (facts.account.as_str(), id.bits());
+            report.hold(
+                by_account.get_sound(key)?.is_some(),
+                "account_merchants",
+                id,
+                "it is not found by its account",
+            );
+            if facts.is_proven {
+                owners.1 += 1;
+                report.hold(
+                    proven.get_sound(key)?.is_some(),
+                    "proven_merchants",
+                    id,
+                    "its limits would not bind others",
+                );
+            }
+            if let Some(due_at) = facts.pending_due_at {
+                owners.2 += 1;
+                let is_found = pending.get_sound((due_at.millis(), id.bits()))?.is_some();
+                report.hold(is_found, "pending_accounts", id, "its change of account would never take effect");
+            }
+        }
     }
     for entry in snapshot.endpoints().iter()? {
         let (key, bytes) = entry?;
         report.read("endpoints", MerchantId::from_bits(key.value()), record::endpoint_from_bytes(bytes.value()));
     }
     same_length(report, "api_keys", &keys, digests)?;
+    same_length(report, "account_merchants", &by_account, owners.0)?;
+    same_length(report, "proven_merchants", &proven, owners.1)?;
+    same_length(report, "pending_accounts", &pending, owners.2)?;
     let on_hold = snapshot.on_hold();
     let mut held = 0;
     for entry in snapshot.standings().iter()? {
@@ -374,23 +437,25 @@ fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
 
 fn claims(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     let (nonces, open) = (snapshot.nonces(), snapshot.facilitations());
-    let (mut rows, mut undecided) = (0, 0);
+    let (mut names, mut undecided) = (0, 0);
     for entry in snapshot.claims().iter()? {
         let (key, bytes) = entry?;
         let tx_id = TxId(*key.value());
-        rows += 1;
         let Some(claimed) = report.read("claims", tx_id, record::claimed_from_bytes(tx_id, bytes.value())) else {
             continue;
         };
-        let nonce = nonces.get_sound(&prepared::nonce_digest(&claimed.nonce))?;
-        let is_its = nonce.is_some_and(|stored| *stored.value() == tx_id.0);
-        report.hold(is_its, "nonces", tx_id, "its nonce could be used again");
+        for name in prepared::names_of(&claimed) {
+            names += 1;
+            let stored = nonces.get_sound(&name)?;
+            let is_its = stored.is_some_and(|stored| *stored.value() == tx_id.0);
+            report.hold(is_its, "nonces", tx_id, "its nonce or identifier could be used again");
+        }
         if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.fate == Fate::Open {
             undecided += 1;
             report.hold(open.get_sound(&tx_id.0)?.is_some(), "facilitations", tx_id, "nobody would ask for its fate");
         }
     }
-    same_length(report, "nonces", &nonces, rows)?;
+    same_length(report, "nonces", &nonces, names)?;
     same_length(report, "facilitations", &open, undecided)
 }
 

@@ -7,25 +7,23 @@ use engine::{
     ids::PaymentId,
     ledger::TxId,
     money::{Currency, HivePrice, Money},
-    payment::{Canceller, Claim, ClaimFinality, Command, Credit, Disposition, Finality, Payment, Rate, Route, State},
+    payment::{Claim, ClaimFinality, Credit, Disposition, Finality, Payment, Rate, Route, State},
     time::Timestamp,
     webhook::DeliveryState,
 };
 use storage::{
-    Batch, CommitError, DeliveryQuery, DueWork, EventRecord, Fate, Handling, MerchantQuery, Page, PageAt, Passed,
-    PaymentQuery, RedbStore, Store, Unmatched, UnmatchedReason, Vicinity, Write,
+    Batch, Claimed, CommitError, DeliveryQuery, DueWork, EventRecord, Fate, Handling, Passed, PaymentQuery, RedbStore,
+    Store, Unmatched, UnmatchedReason, Vicinity, Write,
 };
 
 use crate::samples::*;
-
-fn cancelled(payment: &Payment) -> Payment {
-    payment.apply(&Command::Cancel(Canceller::Merchant), at(1)).unwrap().payment
-}
 
 fn with_claim(payment: &Payment) -> Payment {
     let claim = Claim {
         tx_id: tx_id(1),
         nonce: "n".to_owned(),
+        identifier: None,
+        proof: proof(1),
         payer: account("alice"),
         transfers: Vec::new(),
         signed_json: "{}".to_owned(),
@@ -157,6 +155,7 @@ async fn a_payment_is_in_flight_while_a_transfer_of_it_can_still_change() {
     let opened = payment(1, 5);
     store.commit(create(&opened)).await.unwrap();
     let transfer = |finality| Credit {
+        seq: 1,
         tx_id: TxId([7; 20]),
         op_in_tx: 0,
         block: None,
@@ -225,7 +224,7 @@ async fn every_account_a_merchant_ever_had_is_watched() {
     let old = merchant(1);
     store.commit(register(&old)).await.unwrap();
     let update = engine::merchant::Update { hive_account: Some(account("moved.shop")), ..Default::default() };
-    let moved = old.updated(update, at(5));
+    let moved = old.updated(update, Duration::ZERO, at(5)).unwrap();
     let write = Write::Merchant { merchant: Box::new(moved.clone()), expected: Some(old.version) };
     store.commit(Batch::of(write)).await.unwrap();
     let both = [moved.hive_account, old.hive_account];
@@ -401,7 +400,7 @@ async fn a_transaction_and_a_nonce_are_claimed_once_for_ever() {
     let first = claimed(1, "a nonce");
     store.commit(Batch::of(Write::Claim(first.clone()))).await.unwrap();
     assert_eq!(store.claim(first.tx_id).await.unwrap().as_ref(), Some(&first));
-    assert_eq!(store.claim_by_nonce("a nonce".to_owned()).await.unwrap().as_ref(), Some(&first));
+    assert_eq!(store.claim_by_nonce(account("shop"), "a nonce".to_owned()).await.unwrap().as_ref(), Some(&first));
     for again in [claimed(1, "another"), claimed(2, "a nonce"), first.clone()] {
         let batch = Batch::of(Write::Note { name: "n", value: vec![1] }).and(Write::Claim(again));
         assert_eq!(store.commit(batch).await, Err(CommitError::Claimed(Box::new(first.clone()))));
@@ -409,8 +408,29 @@ async fn a_transaction_and_a_nonce_are_claimed_once_for_ever() {
     let twice = Batch::of(Write::Claim(claimed(3, "x"))).and(Write::Claim(claimed(4, "x")));
     assert_eq!(store.commit(twice).await, Err(CommitError::Claimed(Box::new(claimed(3, "x")))));
     assert_eq!(store.claim(tx_id(3)).await.unwrap(), None);
-    assert_eq!(store.claim_by_nonce("x".to_owned()).await.unwrap(), None);
+    assert_eq!(store.claim_by_nonce(account("shop"), "x".to_owned()).await.unwrap(), None);
     assert_eq!(store.note("n").await.unwrap(), None, "a refused batch leaves no trace");
+}
+
+#[tokio::test]
+async fn a_nonce_and_an_identifier_are_unique_for_each_payee() {
+    let store = in_memory();
+    let named = |number, payee: &str, nonce: &str, identifier: Option<&str>| {
+        let identifier = identifier.map(str::to_owned);
+        Claimed { pay_to: account(payee), identifier, ..claimed(number, nonce) }
+    };
+    let claim = |claimed| store.commit(Batch::of(Write::Claim(claimed)));
+    let first = named(1, "shop", "n", Some("i"));
+    claim(first.clone()).await.unwrap();
+    claim(named(2, "shop.two", "n", Some("i"))).await.unwrap();
+    claim(named(3, "shop", "i", Some("n"))).await.unwrap();
+    for again in [named(4, "shop", "n", None), named(4, "shop", "other", Some("i"))] {
+        assert_eq!(claim(again).await, Err(CommitError::Claimed(Box::new(first.clone()))));
+    }
+    let by_identifier = |payee| store.claim_by_identifier(account(payee), "i".to_owned());
+    assert_eq!(by_identifier("shop").await.unwrap(), Some(first));
+    assert_eq!(by_identifier("shop.two").await.unwrap().map(|claimed| claimed.tx_id), Some(tx_id(2)));
+    assert_eq!(by_identifier("somebody").await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -420,7 +440,7 @@ async fn the_fate_of_a_claim_is_decided_from_what_it_is() {
     store.commit(Batch::of(Write::Claim(claim.clone()))).await.unwrap();
     assert_eq!(store.open_facilitations().await.unwrap(), std::slice::from_ref(&claim));
     let decide = |expected, fate| Batch::of(Write::Fate { tx_id: claim.tx_id, expected, fate });
-    let settled = |told| Fate::Settled { told };
+    let settled = |told| Fate::Settled { told, block_num: Some(7) };
     assert_conflict(store.commit(decide(settled(false), settled(true))).await, &claim.tx_id.to_string());
     store.commit(decide(Fate::Open, settled(false))).await.unwrap();
     assert_eq!(store.open_facilitations().await.unwrap(), []);
@@ -556,29 +576,4 @@ async fn the_newest_price_and_notes_are_kept() {
     store.commit(notes).await.unwrap();
     assert_eq!(store.note("a").await.unwrap(), Some(vec![1, 2]));
     assert_eq!(store.note("b").await.unwrap(), Some(vec![]));
-}
-
-#[tokio::test]
-async fn merchants_are_listed_newest_first_and_filtered() {
-    let store = in_memory();
-    for number in [1, 2, 3] {
-        store.commit(register(&merchant(number))).await.unwrap();
-    }
-    let asleep = merchant(2).set_active(false, at(9));
-    store.commit(Batch::of(Write::Merchant { merchant: Box::new(asleep), expected: Some(1) })).await.unwrap();
-    let list = async |query: Option<&str>, active, at, limit| {
-        let query = MerchantQuery { at, limit, query: query.map(str::to_owned), active, on_hold: None };
-        let Page { items, total } = store.merchants(query).await.unwrap();
-        (items.into_iter().map(|listed| listed.merchant.name.clone()).collect::<Vec<_>>(), total)
-    };
-    let names = |names: &[&str], total| (names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), total);
-    let first = PageAt::Number(1);
-    assert_eq!(list(None, None, first, 2).await, names(&["Shop 3", "Shop 2"], 3));
-    assert_eq!(list(None, None, PageAt::Number(2), 2).await, names(&["Shop 1"], 3));
-    assert_eq!(list(None, None, PageAt::After(merchant_id(3).bits()), 1).await, names(&["Shop 2"], 3));
-    assert_eq!(list(None, Some(true), first, 1).await, names(&["Shop 3"], 2));
-    assert_eq!(list(Some("shop.N2"), None, first, 9).await, names(&["Shop 2"], 1));
-    assert_eq!(list(Some("SHOP"), Some(true), PageAt::After(merchant_id(3).bits()), 9).await, names(&["Shop 1"], 2));
-    assert_eq!(list(Some(&merchant_id(1).to_string()), None, first, 9).await, names(&["Shop 1"], 1));
-    assert_eq!(list(Some(" "), None, PageAt::Number(3), 9).await, names(&[], 3));
 }

@@ -10,6 +10,7 @@ use engine::{
     idempotency::{Made, Remembered},
     ids::DeliveryId,
     money::{FeePercent, HivePrice},
+    ownership::{Means, Proof},
     payment::{Payment, Rate, State},
     time::Timestamp,
 };
@@ -57,6 +58,14 @@ async fn fill(data: &Path) {
     for number in [1, 2] {
         commit(register(&merchant(number))).await;
     }
+    // It leaves an account, proves the next, and is to leave that, too.
+    let settled = merchant(4);
+    commit(register(&settled)).await;
+    let moved = settled.with_account(account("shop.n4yy"), Duration::ZERO, at(5)).unwrap();
+    let given = Proof::new(Means::Operator, None, at(6));
+    let proven = moved.vouched(moved.hive_account, given, at(6)).unwrap();
+    let moving = proven.with_account(account("shop.n4zz"), Duration::ZERO, at(7)).unwrap();
+    commit(Batch::of(Write::Merchant { merchant: Box::new(moving), expected: Some(1) })).await;
     for number in 1..=6 {
         commit(create(&payment(1, number))).await;
     }
@@ -64,10 +73,13 @@ async fn fill(data: &Path) {
         let batch = replace(&completed(&payment(1, number)), 1).and(Write::Event(event(1, number)));
         commit(batch.and(Write::Event(event(2, number + 10)))).await;
     }
-    commit(replace(&Payment { version: 2, is_reversed: true, ..payment(1, 3) }, 1)).await;
+    let paid = Payment { version: 2, is_reversed: true, transfers: vec![fee_credit()], ..payment(1, 3) };
+    commit(replace_with_rows(&paid, 1)).await;
     let in_flight = engine::payment::Claim {
         tx_id: tx_id(4),
         nonce: "n4".to_owned(),
+        identifier: None,
+        proof: proof(1),
         payer: account("alice"),
         transfers: Vec::new(),
         signed_json: "{}".to_owned(),
@@ -170,9 +182,11 @@ async fn read_all(store: &RedbStore, table: &str) -> bool {
         see(met(table, store.standing(merchant_id(number)).await));
         see(met(table, store.remembered(one, [number; 32]).await));
     }
+    see(met(table, store.transfer(payment_id(3), fee_credit().tx_id, fee_credit().op_in_tx).await));
+    store.transfers(payment_id(3), None, 10).await.unwrap();
     for number in [4, 9] {
         see(met(table, store.claim(tx_id(number)).await));
-        see(met(table, store.claim_by_nonce(format!("n{number}")).await));
+        see(met(table, store.claim_by_nonce(account("shop"), format!("n{number}")).await));
     }
     // What lists many rows serves the sound ones.
     for unusual in [None, Some(true)] {
@@ -200,6 +214,8 @@ async fn read_all(store: &RedbStore, table: &str) -> bool {
     store.waiting_for_sessions(None, 10).await.unwrap();
     let money = payment(1, 1).amount;
     store.payments_near(Vicinity { merchant: one, money, from: START, to: at(60), limit: 10 }).await.unwrap();
+    assert_eq!(store.pending_accounts(far, 10).await.unwrap(), [merchant_id(4)], "{table}");
+    store.retired_accounts(far, 10).await.unwrap();
     store.audit(AuditQuery { merchant: None, before: None, limit: 10 }).await.unwrap();
     store.accounts_since(None, 10).await.unwrap();
     store.booked(account("shop.example"), (START, far), None, 10).await.unwrap();
@@ -231,6 +247,7 @@ async fn write_all(store: &RedbStore, table: &str) {
         done(store.commit(Batch::of(Write::Attempt { delivery, attempt })).await);
     }
     done(store.commit(Batch::of(Write::Forget { made_before: at(10_000) })).await);
+    done(store.commit(Batch::of(Write::Unwatch(account("shop.n4xx")))).await);
     done(store.commit(Batch::of(Write::Prune { happened_before: at(2) })).await);
     let _ = store.index_search(at(5_000), 100).await;
     assert_eq!(store.failure(), None, "{table}");
@@ -238,8 +255,9 @@ async fn write_all(store: &RedbStore, table: &str) {
 }
 
 /// Rows of which a single read is refused; of the others the reader makes do without.
-const REFUSED: [&str; 12] = [
+const REFUSED: [&str; 13] = [
     "payments",
+    "transfers",
     "slugs",
     "merchants",
     "api_keys",
@@ -329,7 +347,7 @@ async fn a_payout_account_that_differs_by_one_letter_is_never_served() {
     }
     assert!(store.merchant(sound).await.unwrap().is_some());
     let listed = store.merchants(MerchantQuery::all(10)).await.unwrap();
-    assert_eq!(listed.items.iter().map(|listed| listed.merchant.id).collect::<Vec<_>>(), [sound]);
+    assert_eq!(listed.items.iter().map(|listed| listed.merchant.id).collect::<Vec<_>>(), [merchant_id(4), sound]);
     let mut next = merchant(1);
     next.version = 2;
     let write = Write::Merchant { merchant: Box::new(next), expected: Some(1) };

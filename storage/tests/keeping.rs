@@ -1,15 +1,18 @@
-//! What is kept beside payments: idempotency keys within bounds, the audit log, secrets under a master key.
+//! What is kept beside payments, and when they are due: idempotency keys within bounds, the audit log, secrets under a master key.
+
+use std::time::Duration;
 
 use engine::{
     audit::{Actor, Change, Entry},
     idempotency::{Made, Remembered},
     ids::{MerchantId, PaymentId},
     merchant::Merchant,
+    payment::{Canceller, Command, Payment},
     time::Timestamp,
 };
 use storage::{AuditQuery, Batch, CommitError, Idle, MasterKey, Options, RedbStore, Secrets, Store, Vault, Write};
 
-use crate::samples::merchant;
+use crate::samples::*;
 
 #[tokio::test]
 async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
@@ -157,4 +160,27 @@ async fn secrets_in_clear_are_sealed_at_the_start_and_leave_nothing_behind() {
     let wrong = idle.secrets(&Vault::new(Some(MasterKey::new([9; 32])), None));
     assert!(matches!(wrong, Err(storage::OpenError::MasterKey { is_given: true })), "{wrong:?}");
     assert!(idle.verify().unwrap().is_sound());
+}
+
+/// Writes a request to cancel, whose cutoff is long before the deadline.
+fn asked_to_cancel(payment: &Payment) -> Payment {
+    let command = Command::Cancel { by: Canceller::Merchant, block_interval: Duration::from_secs(3) };
+    payment.apply(&command, at(1)).unwrap().payment
+}
+
+#[tokio::test]
+async fn a_payment_that_is_being_cancelled_is_due_at_its_cutoff_and_at_its_deadline_again_when_the_request_is_dropped()
+{
+    let store = in_memory();
+    let payment = payment(1, 5);
+    store.commit(create(&payment)).await.unwrap();
+    let asked = asked_to_cancel(&payment);
+    let cutoff = asked.cancellation.unwrap().cutoff;
+    assert!(cutoff < payment.deadline());
+    store.commit(replace(&asked, payment.version)).await.unwrap();
+    assert_eq!(store.due(Timestamp::MAX, None, 10).await.unwrap(), [(cutoff, payment.id)]);
+    let mut dropped = Payment { version: asked.version + 1, ..asked.clone() };
+    dropped.cancellation.as_mut().unwrap().dropped_at = Some(at(30));
+    store.commit(replace(&dropped, asked.version)).await.unwrap();
+    assert_eq!(store.due(Timestamp::MAX, None, 10).await.unwrap(), [(payment.deadline(), payment.id)]);
 }

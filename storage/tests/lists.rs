@@ -9,7 +9,7 @@ use engine::{
     time::Timestamp,
 };
 use proptest::prelude::*;
-use storage::{DayVolume, Page, PageAt, PaymentQuery, Store, VolumeQuery};
+use storage::{Batch, DayVolume, MerchantQuery, Page, PageAt, PaymentQuery, Store, VolumeQuery, Write};
 
 use crate::samples::*;
 
@@ -164,4 +164,29 @@ async fn pages_by_cursor_stay_where_they_are_while_new_payments_arrive() {
     assert_eq!(ids(PageAt::After(payment_id(4).bits())).await, [payment_id(3), payment_id(2)]);
     assert_eq!(ids(PageAt::Number(2)).await, [payment_id(4), payment_id(3)], "pages by number move");
     assert_eq!(ids(PageAt::Number(u64::MAX)).await, []);
+}
+
+#[tokio::test]
+async fn merchants_are_listed_newest_first_and_filtered() {
+    let store = in_memory();
+    for number in [1, 2, 3] {
+        store.commit(register(&merchant(number))).await.unwrap();
+    }
+    let asleep = merchant(2).set_active(false, at(9));
+    store.commit(Batch::of(Write::Merchant { merchant: Box::new(asleep), expected: Some(1) })).await.unwrap();
+    let list = async |query: Option<&str>, active, at, limit| {
+        let query = MerchantQuery { at, limit, query: query.map(str::to_owned), active, on_hold: None };
+        let Page { items, total } = store.merchants(query).await.unwrap();
+        (items.into_iter().map(|listed| listed.merchant.name.clone()).collect::<Vec<_>>(), total)
+    };
+    let names = |names: &[&str], total| (names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>(), total);
+    let first = PageAt::Number(1);
+    assert_eq!(list(None, None, first, 2).await, names(&["Shop 3", "Shop 2"], 3));
+    assert_eq!(list(None, None, PageAt::Number(2), 2).await, names(&["Shop 1"], 3));
+    assert_eq!(list(None, None, PageAt::After(merchant_id(3).bits()), 1).await, names(&["Shop 2"], 3));
+    assert_eq!(list(None, Some(true), first, 1).await, names(&["Shop 3"], 2));
+    assert_eq!(list(Some("shop.N2"), None, first, 9).await, names(&["Shop 2"], 1));
+    assert_eq!(list(Some("SHOP"), Some(true), PageAt::After(merchant_id(3).bits()), 9).await, names(&["Shop 1"], 2));
+    assert_eq!(list(Some(&merchant_id(1).to_string()), None, first, 9).await, names(&["Shop 1"], 1));
+    assert_eq!(list(Some(" "), None, PageAt::Number(3), 9).await, names(&[], 3));
 }

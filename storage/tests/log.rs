@@ -311,13 +311,31 @@ async fn a_closed_store_is_whole_without_its_log() {
 }
 
 #[tokio::test]
-async fn a_log_whose_database_is_gone_belongs_to_nothing() {
+async fn a_log_whose_database_is_gone_is_kept_and_no_store_is_made_beside_it() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path());
     fill(&store, 1..=3).await;
     let left = after_a_kill(data.path());
-    fs::remove_file(left.path().join(FILE_NAME)).unwrap();
-    assert_eq!(payments_left(left.path()).await, 0);
+    let database = left.path().join(FILE_NAME);
+    let whole = fs::read(&database).unwrap();
+    fs::remove_file(&database).unwrap();
+    let refused = refusal(left.path());
+    assert!(matches!(refused, Some(OpenError::LogOnly(_))), "{refused:?}");
+    assert!(!database.exists());
+    fs::write(&database, whole).unwrap();
+    assert_eq!(payments_left(left.path()).await, 3, "put back, it has everything");
+}
+
+#[tokio::test]
+async fn a_store_is_made_only_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let existing = Options { may_create: false, ..INLINE };
+    let refused = RedbStore::open(&data, existing).err();
+    assert!(matches!(&refused, Some(OpenError::NotMade(path)) if path.starts_with(&data)), "{refused:?}");
+    assert!(!data.exists(), "nothing is made");
+    drop(RedbStore::open(&data, INLINE).unwrap());
+    assert!(RedbStore::open(&data, existing).is_ok());
 }
 
 #[tokio::test]

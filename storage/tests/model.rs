@@ -14,7 +14,7 @@ use engine::{
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     merchant::Merchant,
-    payment::{Payment, Rate, State},
+    payment::{Credit, Payment, Rate, State},
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryState, Endpoint, Logged, Trigger},
 };
@@ -33,6 +33,7 @@ use tries::{Try, batch_of, tries};
 #[derive(Debug, Clone, Default)]
 struct Model {
     payments: BTreeMap<PaymentId, Payment>,
+    transfers: BTreeMap<PaymentId, Vec<Credit>>,
     merchants: BTreeMap<MerchantId, Merchant>,
     accounts: BTreeSet<AccountName>,
     events: BTreeMap<MerchantId, Vec<EventRecord>>,
@@ -50,6 +51,9 @@ struct Model {
     tiers: Option<Schedule>,
     /// Merchants whose periods the batch changes, which it can therefore not bill.
     sold: BTreeSet<MerchantId>,
+    /// Transfers that the batch writes, and their places: each once.
+    attached: BTreeSet<(PaymentId, Vec<u8>)>,
+    placed: BTreeSet<(PaymentId, u64)>,
 }
 
 fn conflict() -> CommitError {
@@ -60,6 +64,8 @@ impl Model {
     fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
         let mut next = self.clone();
         next.sold.clear();
+        next.attached.clear();
+        next.placed.clear();
         for write in &batch.writes {
             next.apply(write)?;
         }
@@ -78,6 +84,22 @@ impl Model {
                 }
                 let before = self.payments.insert(payment.id, (**payment).clone());
                 self.count(before.as_ref(), payment);
+            }
+            Write::Transfer { payment, credit, .. } => {
+                if !self.attached.insert((*payment, credit.tx_id.0.to_vec()))
+                    || !self.placed.insert((*payment, credit.seq))
+                {
+                    return Err(conflict());
+                }
+                let rows = self.transfers.entry(*payment).or_default();
+                let at = rows.iter().position(|row| (row.tx_id, row.op_in_tx) == (credit.tx_id, credit.op_in_tx));
+                match at {
+                    Some(at) if rows[at].seq == credit.seq => {
+                        rows[at] = Credit { memo: rows[at].memo.clone(), ..(**credit).clone() };
+                    }
+                    None if rows.iter().all(|row| row.seq != credit.seq) => rows.push((**credit).clone()),
+                    _ => return Err(conflict()),
+                }
             }
             Write::Merchant { merchant, expected } => {
                 let stored = self.merchants.get(&merchant.id);
@@ -132,6 +154,11 @@ impl Model {
                     return Err(conflict());
                 }
                 *logged = logged.replayed(*at);
+            }
+            Write::Unwatch(account) => {
+                if self.merchants.values().all(|merchant| merchant.hive_account != *account) {
+                    self.accounts.remove(account);
+                }
             }
             Write::EnableEndpoint { merchant } => drop(self.endpoints.remove(merchant)),
             Write::Prune { .. } => unreachable!("pruning has tests of its own"),
@@ -303,7 +330,7 @@ async fn compare(store: &RedbStore, model: &Model) {
         assert_eq!(store.event(owner, 1).await.unwrap().as_ref(), events.first());
     }
     let mut due: Vec<_> =
-        model.payments.values().filter(|p| p.state == State::Pending).map(|p| (p.deadline(), p.id)).collect();
+        model.payments.values().filter(|p| p.state == State::Pending).map(|p| (p.due_at(), p.id)).collect();
     due.sort_unstable();
     assert_eq!(store.due(Timestamp::MAX, None, 100).await.unwrap(), due);
     let in_flight: Vec<_> = model.payments.values().filter(|p| p.is_undecided()).map(|p| p.id).collect();
@@ -385,7 +412,18 @@ async fn compare(store: &RedbStore, model: &Model) {
         assert_eq!(store.claim(tx_id(number)).await.unwrap().as_ref(), by_tx);
         let nonce = format!("nonce {number}");
         let by_nonce = model.claims.iter().find(|c| c.nonce == nonce);
-        assert_eq!(store.claim_by_nonce(nonce).await.unwrap().as_ref(), by_nonce);
+        assert_eq!(store.claim_by_nonce(account("shop"), nonce).await.unwrap().as_ref(), by_nonce);
+    }
+    for number in 1..8 {
+        let id = payment_id(number);
+        let mut rows = model.transfers.get(&id).cloned().unwrap_or_default();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.seq));
+        assert_eq!(store.transfers(id, None, 100).await.unwrap(), rows);
+        for row in &rows {
+            assert_eq!(store.transfer(id, row.tx_id, row.op_in_tx).await.unwrap().as_ref(), Some(row));
+            let older: Vec<_> = rows.iter().filter(|other| other.seq < row.seq).take(1).cloned().collect();
+            assert_eq!(store.transfers(id, Some(row.seq), 1).await.unwrap(), older);
+        }
     }
     for name in ["shop", "shop.two"] {
         let mut expected: Vec<_> = model.unmatched.iter().filter(|u| u.account().as_str() == name).cloned().collect();

@@ -41,6 +41,38 @@ async fn everything_in_the_directory_is_for_its_owner_only() {
     }
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn what_root_makes_in_a_directory_belongs_to_its_owner() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    const SERVICE: u32 = 65_534;
+    let data = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    // Only root can give anything away; whoever else runs this has nothing to see.
+    if chown(data.path(), Some(SERVICE), Some(SERVICE)).is_err() {
+        return;
+    }
+    let owners = || {
+        let files = fs::read_dir(data.path()).unwrap().map(|file| file.unwrap());
+        files.map(|file| (file.file_name(), file.metadata().unwrap().uid())).collect::<Vec<_>>()
+    };
+    with_one_payment(data.path()).await;
+    assert!(owners().len() >= 4 && owners().iter().all(|(_, uid)| *uid == SERVICE), "{:?}", owners());
+    let backup = folder.path().join("backup");
+    let mut copy = storage::NewStore::create(&backup).unwrap();
+    let idle = storage::Idle::take_store(data.path()).unwrap();
+    idle.read(false, |row| copy.put(row)).unwrap();
+    let report = copy.finish(false).unwrap();
+    assert_eq!(report.findings.len(), 1, "its merchant is not there: {report:?}");
+    drop(idle);
+    // A restore wants a sound backup: one of an empty store is.
+    drop(RedbStore::open(&folder.path().join("empty"), Options::default()).unwrap());
+    let idle = storage::Idle::take(data.path()).unwrap();
+    idle.restore(&folder.path().join("empty").join(FILE_NAME), true).unwrap();
+    idle.compact().unwrap();
+    assert!(owners().iter().all(|(_, uid)| *uid == SERVICE), "{:?}", owners());
+}
+
 #[tokio::test]
 async fn what_was_stored_is_there_after_reopening() {
     let data = tempfile::tempdir().unwrap();
@@ -130,6 +162,10 @@ async fn a_creation_that_was_interrupted_is_done_anew() {
     assert!(!unfinished.exists());
     // Whole, too, but not under its name yet: nobody was told of anything in it.
     fs::rename(file(data.path()), &unfinished).unwrap();
+    // The log is made after the database has its name.
+    for log in ["hivetill.wal", "hivetill.wal2"] {
+        fs::remove_file(data.path().join(log)).unwrap();
+    }
     assert_eq!(open(data.path()).payment(payment_id(1)).await.unwrap(), None);
     with_one_payment(data.path()).await;
     // Beside a whole store it is nothing but rubbish.

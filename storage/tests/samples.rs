@@ -1,17 +1,19 @@
 //! Merchants, payments and the rest, made of small numbers.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
     fields::{Metadata, MetadataValue},
+    hive::{Pack, PublicKey},
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::{Credentials, Merchant, Registration},
     money::{Currency, FeePercent, Money},
-    payment::{ClaimFinality, Credit, Disposition, Draft, FeeMode, Finality, Payment, Route, Terms},
+    payment::{ClaimFinality, Command, Credit, Disposition, Draft, FeeMode, Finality, Payment, Route, State, Terms},
     time::Timestamp,
     webhook::{Attempt, Delivery, Outcome, Secret},
+    x402::Proof,
 };
 use storage::{
     Batch, Claimed, CommitMode, Cursor, EventRecord, Facilitation, Fate, Options, Purpose, RedbStore, Unmatched,
@@ -82,6 +84,7 @@ pub(crate) fn payment(owner: u8, number: u64) -> Payment {
 /// The fee of a payment at `fee.taker`.
 pub(crate) fn fee_credit() -> Credit {
     Credit {
+        seq: 1,
         tx_id: tx_id(8),
         op_in_tx: 1,
         block: None,
@@ -98,6 +101,15 @@ pub(crate) fn fee_credit() -> Credit {
 
 pub(crate) fn create(payment: &Payment) -> Batch {
     Batch::of(Write::Payment { payment: Arc::new(payment.clone()), expected: None })
+}
+
+/// Replaces a payment and writes its transfers, as they are listed.
+pub(crate) fn replace_with_rows(payment: &Payment, expected: u64) -> Batch {
+    let row = |credit: &Credit| {
+        let (payment, merchant, credit) = (payment.id, payment.merchant, Box::new(credit.clone()));
+        Write::Transfer { payment, merchant, credit }
+    };
+    payment.transfers.iter().map(row).fold(replace(payment, expected), Batch::and)
 }
 
 pub(crate) fn replace(payment: &Payment, expected: u64) -> Batch {
@@ -146,14 +158,29 @@ pub(crate) fn tx_id(number: u8) -> TxId {
 
 pub(crate) fn claimed(number: u8, nonce: &str) -> Claimed {
     let purpose = Purpose::Session(payment_id(u64::from(number)));
-    Claimed { tx_id: tx_id(number), nonce: nonce.to_owned(), purpose, fate: Fate::Open, at: START }
+    Claimed {
+        tx_id: tx_id(number),
+        pay_to: account("shop"),
+        nonce: nonce.to_owned(),
+        identifier: None,
+        proof: proof(number),
+        purpose,
+        fate: Fate::Open,
+        at: START,
+    }
+}
+
+/// What the payer of a claim is recognized by.
+pub(crate) fn proof(number: u8) -> Proof {
+    Proof { pack: Pack::Legacy, digest: [number; 32], keys: BTreeSet::from([PublicKey([number; 33])]) }
 }
 
 /// A claim for somebody else's server.
 pub(crate) fn facilitated(number: u8, nonce: &str) -> Claimed {
     let facilitation = Facilitation {
         payer: AccountName::parse("agent").unwrap(),
-        pay_to: AccountName::parse("somebody").unwrap(),
+        seller: None,
+        request_key: None,
         amount: Money::new(1_000, Currency::Hbd),
         resource: "/a".to_owned(),
         signed_json: "{}".to_owned(),
@@ -201,10 +228,19 @@ pub(crate) fn told(store: &RedbStore, figure: &str) -> u64 {
     value.unwrap_or_else(|| panic!("there is no {figure}")).parse().unwrap()
 }
 
-pub(crate) const INLINE: Options = Options { cache_bytes: 1 << 20, log_bytes: 4096, mode: CommitMode::Inline };
+pub(crate) const INLINE: Options =
+    Options { cache_bytes: 1 << 20, log_bytes: 4096, mode: CommitMode::Inline, may_create: true };
 
 /// A store in memory that commits in the caller's task.
 pub(crate) fn in_memory() -> RedbStore {
     let [database, logs @ ..] = [(); 3].map(|()| redb::backends::InMemoryBackend::new());
     RedbStore::open_backends(database, logs, INLINE).unwrap()
+}
+
+/// Returns the payment as it is when its cancellation was requested and decided.
+pub(crate) fn cancelled(payment: &Payment) -> Payment {
+    let due = payment.deadline() + Duration::from_secs(1);
+    let mut next = payment.apply(&Command::Expire { irreversible_time: due }, due).unwrap().payment;
+    next.state = State::UserCancelled;
+    next
 }

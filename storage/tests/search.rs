@@ -3,7 +3,7 @@
 use engine::{
     fields::{Metadata, MetadataValue},
     ledger::TxId,
-    payment::{Canceller, Command, Credit, Disposition, Finality, Payment, Route},
+    payment::{Credit, Disposition, Finality, Payment, Route},
     time::Timestamp,
 };
 use proptest::prelude::*;
@@ -26,6 +26,7 @@ async fn found(store: &RedbStore, query: &str) -> Vec<u64> {
 /// Returns the payment once somebody has sent it money.
 fn credited(payment: &Payment, payer: &str, tx: u8) -> Payment {
     let credit = Credit {
+        seq: 1,
         tx_id: TxId([tx; 20]),
         op_in_tx: 0,
         block: None,
@@ -114,7 +115,7 @@ async fn a_changed_payment_is_still_found_with_its_new_state() {
     let opened = described(1, "Blue mug", "A");
     store.commit(create(&opened)).await.unwrap();
     store.index_search(later(), 9).await.unwrap();
-    let cancelled = opened.apply(&Command::Cancel(Canceller::Merchant), at(1)).unwrap().payment;
+    let cancelled = cancelled(&opened);
     store.commit(replace(&cancelled, 1)).await.unwrap();
     let query = |states| PaymentQuery { states, query: Some("mug".to_owned()), ..PaymentQuery::all(merchant_id(1), 9) };
     assert_eq!(store.payments(query(vec![cancelled.state])).await.unwrap().items, [cancelled]);
@@ -132,7 +133,7 @@ async fn payers_and_transactions_are_found_whenever_their_money_came() {
             store.index_search(later(), 9).await.unwrap();
         }
         let paid = credited(&opened, payer, tx);
-        store.commit(replace(&paid, opened.version)).await.unwrap();
+        store.commit(replace_with_rows(&paid, opened.version)).await.unwrap();
     };
     pay(1, "alice.shop", 0xa1).await;
     pay(2, "bob", 0xb2).await;

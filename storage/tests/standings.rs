@@ -23,7 +23,14 @@ fn check(usd_cents: u64) -> Write {
     let hard = Thresholds { single_cents: 1_000, daily_cents: 2_000, monthly_cents: 0 };
     let soft = Thresholds { single_cents: 900, ..Thresholds::default() };
     let limits = Limits { hard, soft };
-    Write::Comply(Check { payment: payment_id(7), merchant: merchant_id(1), usd_cents, at: at(60), limits })
+    Write::Comply(Check {
+        payment: payment_id(7),
+        merchant: merchant_id(1),
+        account: account("shop.example"),
+        usd_cents,
+        at: at(60),
+        limits,
+    })
 }
 
 #[tokio::test]

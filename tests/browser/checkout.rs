@@ -8,6 +8,10 @@ use crate::harness::{Dev, Opened, Shop, shared};
 super::journeys!(
     a_click_in_keychain_pays_and_leads_back_to_the_shop,
     a_customer_who_closes_keychain_has_sent_nothing_and_may_try_again,
+    after_any_other_error_of_keychain_the_customer_is_told_not_to_pay_again,
+    a_wallet_that_is_opened_hides_the_cancellation_and_is_reported,
+    a_wallet_opens_for_no_payment_that_is_being_cancelled,
+    who_comes_back_from_a_wallet_sees_the_receipt,
     keychain_may_arrive_late,
     without_keychain_its_button_stays_hidden,
     a_collected_fee_is_signed_in_keychain_as_two_transfers,
@@ -77,7 +81,7 @@ async fn a_click_in_keychain_pays_and_leads_back_to_the_shop() {
     assert!(tab.eval::<bool>("document.getElementById('keychain-pay').disabled").await, "one request at a time");
     tab.answer(&ask, &sign(dev, &ask)).await;
     tab.shows("Paid").await;
-    tab.shows("You are taken back in 5 seconds.").await;
+    tab.shows("You will be redirected to 127.0.0.1 in 5 seconds.").await;
     tab.until("an announcement", "document.getElementById('live').textContent.startsWith('Paid.')").await;
     let record = shop.until_status(&payment.id, "completed");
     let tx = record["internalId"].as_str().expect("its transaction");
@@ -92,25 +96,105 @@ async fn a_customer_who_closes_keychain_has_sent_nothing_and_may_try_again() {
     let tab = Tab::open().await;
     tab.install_keychain(0).await;
     tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
-    for (answer, words) in [
-        (
-            json!({ "success": false, "error": "user_cancel", "message": "Request was canceled by the user." }),
-            "Nothing was sent.",
-        ),
-        (
-            json!({ "success": false, "error": {}, "message": "Not <b>enough</b> RC" }),
-            "Keychain says: Not <b>enough</b> RC",
-        ),
-    ] {
+    for error in ["user_cancel", "ignored", "incomplete"] {
         tab.click("#keychain-pay").await;
         let ask = tab.asked().await;
-        tab.answer(&ask, &answer).await;
-        tab.shows(words).await;
+        assert!(tab.eval::<bool>("document.getElementById('cancel-box').hidden").await, "a wallet is open");
+        tab.answer(&ask, &json!({ "success": false, "error": error, "message": "Not <b>sent</b>" })).await;
+        tab.until("the words", "document.getElementById('answer').textContent.startsWith('Nothing was sent.')").await;
         assert!(!tab.eval::<bool>("document.getElementById('keychain-pay').disabled").await);
+        assert!(!tab.eval::<bool>("document.getElementById('cancel-box').hidden").await);
+        tab.eval::<bool>("document.getElementById('answer').textContent = '', true").await;
     }
     assert_eq!(shop.payment(&payment.id)["status"], "pending");
     assert!(!tab.is_asked());
     tab.is_clean();
+}
+
+async fn after_any_other_error_of_keychain_the_customer_is_told_not_to_pay_again() {
+    let shop = shared().shop();
+    for error in [json!({}), json!("broadcast_error"), json!("timeout"), Value::Null, json!("user_cancelled")] {
+        let payment = order(&shop);
+        let tab = Tab::open().await;
+        tab.install_keychain(0).await;
+        tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
+        tab.click("#keychain-pay").await;
+        let ask = tab.asked().await;
+        tab.answer(&ask, &json!({ "success": false, "error": error, "message": "Failed to <b>fetch</b>" })).await;
+        tab.shows("We are checking the ledger. Please do not pay again. Keychain says: Failed to <b>fetch</b>").await;
+        assert!(!tab.text().await.contains("Nothing was sent"), "{error}");
+        assert!(tab.eval::<bool>("document.getElementById('keychain-pay').disabled").await, "{error}");
+        assert!(tab.eval::<bool>("document.getElementById('ways').hidden").await, "{error}");
+        assert!(tab.eval::<bool>("document.getElementById('cancel-box').hidden").await, "{error}");
+        if error == json!("timeout") {
+            tab.look("pay-not-confirmed").await;
+            // A node had taken it all the same.
+            shared().ledger.transfer(&shared().demo_account("bob"), &shop.account.name, "1.500 HBD", &payment.memo);
+            tab.shows("Your payment is final.").await;
+        }
+        tab.is_clean();
+    }
+}
+
+async fn a_wallet_that_is_opened_hides_the_cancellation_and_is_reported() {
+    let shop = shared().shop();
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.install_keychain(0).await;
+    let url = format!("{}?step=pay", address(&shop, &payment));
+    tab.goto(&url).await;
+    assert!(!tab.eval::<bool>("document.getElementById('cancel-box').hidden").await);
+    tab.click("#keychain-pay").await;
+    tab.asked().await;
+    // The report is durable before the wallet opens.
+    assert!(shop.payment(&payment.id)["walletOpenedAt"].is_string());
+    tab.goto(&url).await;
+    tab.shows("Choose how to pay").await;
+    assert!(tab.eval::<bool>("document.getElementById('cancel-box') === null").await, "another page knows it, too");
+    let asked = shop.cancel(&payment.id).ok(200);
+    let at = |member: &str| engine::time::Timestamp::parse(asked[member].as_str().unwrap()).unwrap();
+    assert_eq!(at("cutoff").since(at("cancelRequestedAt")), std::time::Duration::from_secs(5), "20 blocks");
+    tab.is_clean();
+}
+
+async fn a_wallet_opens_for_no_payment_that_is_being_cancelled() {
+    let dev = Dev::start();
+    let shop = dev.shop();
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.without_streams().await;
+    tab.install_keychain(0).await;
+    tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
+    dev.ledger.hold_irreversibility(true);
+    // This page has not heard of it when the customer clicks.
+    shop.cancel(&payment.id).ok(200);
+    tab.eval::<bool>("document.getElementById('keychain-pay')?.click(), true").await;
+    tab.shows("Cancelling…").await;
+    assert!(!tab.is_asked(), "no wallet was opened");
+    tab.forgive();
+}
+
+async fn who_comes_back_from_a_wallet_sees_the_receipt() {
+    let (dev, shop) = (shared(), shared().shop());
+    let payment = order(&shop);
+    let tab = Tab::open().await;
+    tab.goto(&format!("{}?step=pay", address(&shop, &payment))).await;
+    let link: String = tab.eval("document.getElementById('hivesigner').href").await;
+    assert!(!link.contains(&payment.slug) && link.contains(&payment.id), "no secret for a third party: {link}");
+    let tx = dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &payment.memo);
+    shop.until_status(&payment.id, "completed");
+    let back = format!("{}/checkout/{}?tx=", shop.api.base, payment.id);
+    tab.goto(&format!("{back}{tx}")).await;
+    tab.shows("Receipt").await;
+    tab.until("the link to the shop", "document.getElementById('onward') !== null").await;
+    tokio::time::sleep(std::time::Duration::from_millis(5_500)).await;
+    assert!(tab.url().await.contains("/for/"), "a page that was opened when all was over leads nobody on");
+    tab.is_clean();
+    let stranger = Tab::open().await;
+    stranger.goto(&format!("{back}{tx}")).await;
+    stranger.shows("Paid").await;
+    assert!(!stranger.text().await.contains("Receipt"));
+    stranger.is_clean();
 }
 
 async fn keychain_may_arrive_late() {
@@ -210,8 +294,6 @@ async fn without_scripts_a_customer_reviews_pays_and_sees_it() {
     dev.ledger.transfer(&dev.demo_account("bob"), &shop.account.name, "1.500 HBD", &payment.memo);
     // The page looks again by itself.
     tab.shows("Your payment is final.").await;
-    tab.until("the way back", "location.search === '?thanks'").await;
-    tab.goto(&format!("{url}?still=1")).await;
     tab.shows("Return to").await;
     assert!(!tab.eval::<String>("document.head.innerHTML").await.contains("refresh"), "nothing happens by itself");
     tab.is_clean();
@@ -281,8 +363,12 @@ async fn a_customer_cancels_and_stays() {
     let tab = Tab::open().await;
     tab.goto(&format!("{}?lang=de", address(&shop, &payment))).await;
     tab.click("#cancel").await;
+    tab.shows("Brechen Sie nicht ab, wenn Sie sie schon gesendet haben.").await;
+    tab.look("cancel-asks").await;
+    tab.click("#cancel-yes").await;
+    tab.shows("Wird abgebrochen…").await;
     tab.shows("Diese Zahlung wurde abgebrochen.").await;
-    tab.shows("In 5 Sekunden geht es zurück.").await;
+    tab.shows("Sie werden in 5 Sekunden zu 127.0.0.1 weitergeleitet.").await;
     tab.click("#onward-stay").await;
     tab.until("no notice", "document.getElementById('onward-box').hidden").await;
     assert_eq!(tab.eval::<String>("document.activeElement.id").await, "onward", "the focus is not lost");

@@ -392,6 +392,7 @@ const KEYCHAIN: &str = r"(() => {
         }
         ask({ type: 'transfer', account, to, amount, memo, currency, enforce }, callback);
       },
+      requestSignBuffer(account, message, key, callback) { ask({ type: 'signBuffer', account, message, key }, callback); },
       requestBroadcast(account, operations, key, callback, rpc) { ask({ type: 'broadcast', account, operations, key }, callback); },
     };
     window.dispatchEvent(new Event('hive-keychain-loaded'));

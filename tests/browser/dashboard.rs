@@ -13,6 +13,7 @@ super::journeys!(
     a_merchant_rolls_its_key_and_stays_logged_in,
     a_silent_endpoint_is_seen_and_what_it_missed_is_sent_again,
     a_merchant_sorts_out_what_went_astray,
+    a_merchant_proves_its_account_with_keychain,
 );
 
 async fn log_in(tab: &Tab, base: &str, key: &str) {
@@ -71,7 +72,7 @@ async fn a_merchant_finds_and_changes_what_it_may() {
     let payments: Vec<_> = (0..22)
         .map(|n| shop.open_with(&json!({ "amount": format!("{}", 1_000 + n * 250), "currency": "HBD", "description": format!("Blue mug {n}") })))
         .collect();
-    shop.cancel(&payments[0].id).ok(200);
+    shop.cancelled(&payments[0].id);
     let tab = Tab::open().await;
     log_in(&tab, &shop.api.base, &shop.key).await;
     tab.click("nav a[href='/dashboard/payments']").await;
@@ -88,7 +89,7 @@ async fn a_merchant_finds_and_changes_what_it_may() {
     tab.click("tbody a").await;
     tab.shows("Blue mug 21").await;
     tab.click("#cancel").await;
-    tab.shows("The payment is cancelled.").await;
+    tab.shows("Cancellation requested.").await;
     tab.click("nav a[href='/dashboard/settings']").await;
     tab.shows("Webhook secret").await;
     tab.look("desk-settings").await;
@@ -178,14 +179,14 @@ async fn a_silent_endpoint_is_seen_and_what_it_missed_is_sent_again() {
     receiver.reply(&[Reply::Status(410)]);
     shop.set_webhook(&receiver);
     let (first, second) = (shop.open_payment(), shop.open_payment());
-    shop.cancel(&first.id).ok(200);
+    shop.cancelled(&first.id);
     let tab = Tab::open().await;
     log_in(&tab, &shop.api.base, &shop.key).await;
     crate::harness::until("the endpoint to be disabled", || {
         let path = format!("/api/public/merchants/{}/webhook", shop.id);
         (shop.get(&path).send().ok(200)["enabled"] == false).then_some(())
     });
-    shop.cancel(&second.id).ok(200);
+    shop.cancelled(&second.id);
     tab.goto(&format!("{}/dashboard", shop.api.base)).await;
     tab.shows("disabled since").await;
     tab.look("desk-overview-unwell").await;
@@ -210,7 +211,7 @@ async fn a_silent_endpoint_is_seen_and_what_it_missed_is_sent_again() {
 
 async fn a_merchant_sorts_out_what_went_astray() {
     let dev = shared();
-    let shop = dev.shop();
+    let shop = dev.shop().prove();
     let receiver = Receiver::start();
     shop.set_webhook(&receiver);
     let payment = shop.open_payment();
@@ -273,4 +274,36 @@ async fn a_merchant_sorts_out_what_went_astray() {
     tab.look("desk-refused").await;
     tab.click("#back").await;
     tab.shows("Overview").await;
+}
+
+async fn a_merchant_proves_its_account_with_keychain() {
+    let dev = shared();
+    let shop = dev.shop();
+    let tab = Tab::open().await;
+    tab.install_keychain(0).await;
+    log_in(&tab, &shop.api.base, &shop.key).await;
+    tab.goto(&format!("{}/dashboard/account", shop.api.base)).await;
+    tab.click("#prove").await;
+    tab.shows("Sign a message").await;
+    tab.look("desk-account-challenge").await;
+    tab.click("#keychain-sign").await;
+    let ask = tab.asked().await;
+    assert_eq!((&ask["type"], &ask["key"]), (&json!("signBuffer"), &json!("Active")));
+    assert_eq!(ask["account"], json!(shop.account.name));
+    tab.answer(&ask, &json!({ "success": false, "error": "user_cancel", "message": "Canceled" })).await;
+    tab.shows("Keychain did not sign: Canceled").await;
+    tab.click("#keychain-sign").await;
+    let ask = tab.asked().await;
+    let message = ask["message"].as_str().expect("a message");
+    assert_eq!(json!(message), shop.challenge(&json!({}))["text"], "the text is signed as it is");
+    tab.answer(&ask, &json!({ "success": true, "error": null, "result": shop.account.sign(message) })).await;
+    tab.shows("Ownership is proven.").await;
+    assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["accountVerified"], true);
+    shop.update(&json!({ "hiveAccount": dev.ledger.account("new").name })).ok(200);
+    tab.goto(&format!("{}/dashboard/account", shop.api.base)).await;
+    tab.shows("Pending change").await;
+    tab.look("desk-account-pending").await;
+    tab.click("#cancel-change").await;
+    tab.shows("The change is cancelled.").await;
+    tab.is_clean();
 }

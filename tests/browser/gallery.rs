@@ -87,8 +87,14 @@ async fn ended_states() {
     stage.look(&late, "", "arrived after the end", "late").await;
     let (customer, shop) = (stage.order(1_800), stage.order(1_800));
     stage.shop.api.ask("POST", &format!("/for/{}/cancel", customer.slug)).send().ok(200);
-    stage.shop.cancel(&shop.id).ok(200);
-    // Led to the shop after five seconds; the pictures are taken of a page that stays.
+    stage.shop.until_status(&customer.id, "user_cancelled");
+    stage.shop.cancelled(&shop.id);
+    let asked = stage.order(1_800);
+    stage.dev.ledger.hold_irreversibility(true);
+    stage.shop.cancel(&asked.id).ok(200);
+    stage.look(&asked, "", "We are checking that no payment is on its way.", "cancelling").await;
+    stage.dev.ledger.hold_irreversibility(false);
+    stage.shop.until_status(&asked.id, "user_cancelled");
     stage.look(&customer, "?still=1", "This payment was cancelled.", "cancelled").await;
     stage.look(&shop, "?still=1", "Blue Mug Shop cancelled this payment.", "cancelled-by-shop").await;
 }

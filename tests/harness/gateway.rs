@@ -115,6 +115,8 @@ pub(crate) fn until_ready(api: &Api) {
 pub(crate) struct LedgerHouse {
     pub(crate) ledger: Ledger,
     pub(crate) process: Process,
+    /// The URLs of its nodes.
+    pub(crate) nodes: Vec<String>,
     said: Value,
 }
 
@@ -122,22 +124,23 @@ impl LedgerHouse {
     /// Starts a ledger that keeps its chain in `state`. `address` is where its node listens.
     #[track_caller]
     pub(crate) fn start(state: &Path, address: &str) -> Self {
+        Self::with_nodes(state, &[address])
+    }
+
+    /// Starts a ledger with a node at each of these addresses.
+    #[track_caller]
+    pub(crate) fn with_nodes(state: &Path, addresses: &[&str]) -> Self {
         let state = state.to_str().expect("a path");
-        let mut process = Process::start(&[
-            "ledger",
-            "--json",
-            "--listen",
-            address,
-            "--control-listen",
-            "127.0.0.1:0",
-            "--block-interval",
-            "250ms",
-            "--state",
-            state,
-        ]);
+        let fixed =
+            ["ledger", "--json", "--control-listen", "127.0.0.1:0", "--block-interval", "250ms", "--state", state];
+        let listen = addresses.iter().flat_map(|address| ["--listen", *address]);
+        let args: Vec<&str> = fixed.into_iter().chain(listen).collect();
+        let mut process = Process::start(&args);
         let said = process.ready();
         let text = |member: &str| said[member].as_str().unwrap_or_else(|| panic!("no {member} in {said}"));
-        Self { ledger: Ledger::new(text("ledger"), text("control")), process, said }
+        let nodes = said["nodes"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let nodes = nodes.map(str::to_owned).collect();
+        Self { ledger: Ledger::new(text("ledger"), text("control")), process, nodes, said }
     }
 
     /// Returns a demo account.
@@ -154,7 +157,8 @@ pub(crate) struct Serve {
 }
 
 /// The settings under which such a gateway follows the dev ledger as `dev` does.
-const AS_DEV: [&str; 4] = [
+const AS_DEV: [&str; 5] = [
+    "--set=ledger.block_interval_ms=250",
     "--set=ledger.poll_interval_ms=50",
     "--set=webhooks.allow_insecure=true",
     "--set=fees.percent=1.5",
@@ -189,12 +193,24 @@ impl Serve {
         Self { api: Api::new(&format!("http://{address}")), process }
     }
 
+    /// Starts `serve` over several nodes and waits until it follows the ledger.
+    #[track_caller]
+    pub(crate) fn over(data: &Path, nodes: &[String], more: &[&str]) -> Self {
+        let mut args = Self::args(data, &Ledger::new(&nodes[0], ""), more);
+        args.extend(nodes[1..].iter().map(|node| format!("--node={node}")));
+        let mut process = Process::start(&args);
+        let api = Api::new(&format!("http://{}", process.log_after("listening on ")));
+        until_ready(&api);
+        Self { api, process }
+    }
+
     /// Returns the command line of `serve`.
     pub(crate) fn args(data: &Path, ledger: &Ledger, more: &[&str]) -> Vec<String> {
+        let init: &[&str] = if data.join("hivetill.redb").exists() { &[] } else { &["--init"] };
         let data = data.to_str().expect("a path");
         let fixed =
             ["serve", "--network", "dev", "--listen", "127.0.0.1:0", "--data", data, "--node", &ledger.rpc.base];
-        fixed.iter().chain(&AS_DEV).chain(more).map(|arg| (*arg).to_owned()).collect()
+        fixed.iter().chain(&AS_DEV).chain(init).chain(more).map(|arg| (*arg).to_owned()).collect()
     }
 }
 

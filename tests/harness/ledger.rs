@@ -11,6 +11,7 @@ use engine::{
     time::Timestamp,
 };
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::http::Api;
 
@@ -26,6 +27,15 @@ pub(crate) struct Ledger {
 pub(crate) struct Payer {
     pub(crate) name: String,
     pub(crate) key: String,
+}
+
+impl Payer {
+    /// Signs a text as Keychain's `requestSignBuffer` does: its SHA-256.
+    pub(crate) fn sign(&self, text: &str) -> String {
+        let key = PrivateKey::from_wif(&self.key).expect("a key");
+        let digest: [u8; 32] = Sha256::digest(text).into();
+        key.sign(&digest).0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 impl Ledger {

@@ -57,6 +57,35 @@ impl Shop {
         self.api.post(path, body).bearer(&self.key)
     }
 
+    /// Proves that it owns its account, by signature.
+    #[track_caller]
+    pub(crate) fn prove(self) -> Self {
+        let proven = self.answer(&self.challenge(&json!({})), &[&self.account]).ok(200);
+        assert_eq!((&proven["complete"], &proven["merchant"]["accountVerified"]), (&json!(true), &json!(true)));
+        self
+    }
+
+    /// Returns a challenge to one of its accounts.
+    #[track_caller]
+    pub(crate) fn challenge(&self, body: &Value) -> Value {
+        self.post(&format!("/api/public/merchants/{}/account-proof", self.id), body).send().ok(200)
+    }
+
+    /// Answers a challenge with signatures.
+    #[track_caller]
+    pub(crate) fn answer(&self, challenge: &Value, signers: &[&Payer]) -> Answer {
+        let text = challenge["text"].as_str().expect("a text");
+        let signatures: Vec<_> = signers.iter().map(|signer| signer.sign(text)).collect();
+        self.put_proof(&json!({ "nonce": challenge["nonce"], "signatures": signatures }))
+    }
+
+    /// Hands in a proof.
+    #[track_caller]
+    pub(crate) fn put_proof(&self, body: &Value) -> Answer {
+        let path = format!("/api/public/merchants/{}/account-proof", self.id);
+        self.api.put(&path, body).bearer(&self.key).send()
+    }
+
     /// Tells where its webhooks go.
     #[track_caller]
     pub(crate) fn set_webhook(&self, receiver: &Receiver) {
@@ -87,10 +116,17 @@ impl Shop {
         self.get(&format!("/api/public/payments/{id}")).send().ok(200)
     }
 
-    /// Cancels a payment.
+    /// Requests the cancellation of a payment.
     #[track_caller]
     pub(crate) fn cancel(&self, id: &str) -> Answer {
         self.api.ask("POST", &format!("/api/public/payments/{id}/cancel")).bearer(&self.key).send()
+    }
+
+    /// Cancels a payment and waits until that is decided.
+    #[track_caller]
+    pub(crate) fn cancelled(&self, id: &str) -> Value {
+        self.cancel(id).ok(200);
+        self.until_status(id, "user_cancelled")
     }
 
     /// Waits until a payment's record is as wanted, and returns it.

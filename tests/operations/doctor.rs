@@ -30,6 +30,13 @@ fn found<'v>(said: &'v Value, grade: &str) -> Vec<&'v Value> {
     said["findings"].as_array().expect("findings").iter().filter(|finding| finding["grade"] == grade).collect()
 }
 
+/// Returns what was found of who may register.
+fn registrations(said: &Value) -> Vec<(&str, &str)> {
+    let findings = said["findings"].as_array().expect("findings").iter();
+    let about_it = findings.filter(|finding| finding["what"] == "registration");
+    about_it.map(|f| (f["grade"].as_str().expect("a text"), f["seen"].as_str().expect("a text"))).collect()
+}
+
 #[track_caller]
 fn failing<'v>(said: &'v Value, what: &str) -> &'v Value {
     let failing = found(said, "failing");
@@ -47,9 +54,14 @@ fn a_gateway_that_is_well_is_told_so() {
     let (code, said) = doctor(&data, &[&node]);
     assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
     assert!(!data.join("hivetill.redb").exists(), "it looks and makes nothing");
-    let _serve = Serve::start(&data, &ledger.ledger);
+    assert_eq!(registrations(&said), [("ok", "registration is open")]);
+    let _serve = Serve::with(&data, &ledger.ledger, &["--set=registration=closed"]);
     let (code, said) = doctor(&data, &[&node]);
     assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
+    let stale = "the settings say open, and the running engine was started with closed";
+    assert_eq!(registrations(&said), [("ok", "registration is closed"), ("warning", stale)]);
+    let (_, said) = doctor(&data, &[&node, "--set=registration=closed"]);
+    assert_eq!(registrations(&said), [("ok", "registration is closed")]);
     let well: Vec<&str> = found(&said, "ok").iter().map(|finding| finding["what"].as_str().expect("a text")).collect();
     for what in ["data directory", "disk", "engine", "clock"] {
         assert!(well.contains(&what), "{what}: {said}");

@@ -15,6 +15,8 @@ use serde_json::json;
 use crate::harness::{Api, LedgerHouse, Process, Serve, Shop, Stopwatch, folder, order, until, until_ready};
 
 crate::tests!(
+    a_store_that_is_gone_is_never_taken_for_a_new_one,
+    what_starting_again_does_not_cure_is_not_started_again,
     a_file_that_may_not_grow_stops_the_gateway_and_loses_nothing,
     a_gateway_whose_nodes_are_all_dead_starts_and_credits_later,
     it_ends_in_time_though_streams_and_webhooks_are_under_way,
@@ -159,13 +161,76 @@ fn what_may_not_be_read_has_its_own_code() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("ours");
     fs::set_permissions(&data, fs::Permissions::from_mode(0o500)).expect("ours");
     let run = stranger().expect("this test is ignored otherwise");
-    for command in ["verify", "serve --listen 127.0.0.1:0"] {
+    let secret = folder.join("secret");
+    fs::write(&secret, "11".repeat(32)).expect("written");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o000)).expect("ours");
+    let sealed = format!("serve --listen 127.0.0.1:0 --set=master_key_file={}", secret.display());
+    for command in ["verify", "serve --listen 127.0.0.1:0", sealed.as_str()] {
         let script = format!("exec {run} {command} --data {}", data.display());
         let ended = Process::program("sh", &folder, &["-c", &script]).finish();
         assert_eq!(ended.code, Some(9), "{command}: {ended:?}");
         assert!(ended.stderr.contains("no permission"), "{command}: {ended:?}");
     }
     fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).expect("ours");
+}
+
+/// Starts `serve` and returns how it ended at once.
+fn refused(data: &Path, ledger: &LedgerHouse, more: &[&str]) -> (Option<i32>, String) {
+    let args: Vec<_> = Serve::args(data, &ledger.ledger, more).into_iter().filter(|arg| arg != "--init").collect();
+    let ended = Process::start(&args).finish();
+    (ended.code, ended.stderr)
+}
+
+fn a_store_that_is_gone_is_never_taken_for_a_new_one() {
+    let (ledger, folder) = ledger();
+    let data = folder.join("data");
+    let (code, said) = refused(&data, &ledger, &[]);
+    assert!(code == Some(10) && said.contains("--init") && !data.exists(), "{code:?} {said}");
+    let mut serve = Serve::start(&data, &ledger.ledger);
+    let shop = Shop::open(&serve.api, &ledger.ledger);
+    let payment = shop.open_payment();
+    serve.process.kill();
+    let (file, away) = (data.join("hivetill.redb"), folder.join("away"));
+    fs::rename(&file, &away).expect("moved");
+    let logs = || ["hivetill.wal", "hivetill.wal2"].map(|name| fs::read(data.join(name)).expect("the log"));
+    let before = logs();
+    let (code, said) = refused(&data, &ledger, &[]);
+    assert!(code == Some(10) && said.contains("is gone"), "{code:?} {said}");
+    // Asked for a new store, it makes none beside the log of another.
+    let ended = Process::start(&Serve::args(&data, &ledger.ledger, &[])).finish();
+    assert!(ended.code == Some(10) && ended.stderr.contains("is gone"), "{ended:?}");
+    assert!(logs() == before && !file.exists());
+    fs::rename(&away, &file).expect("put back");
+    let serve = Serve::start(&data, &ledger.ledger);
+    assert_eq!(Shop { api: serve.api.clone(), ..shop }.payment(&payment.id)["status"], "pending");
+}
+
+fn what_starting_again_does_not_cure_is_not_started_again() {
+    let unit = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/deploy/hivetill.service"));
+    let unit = unit.expect("the unit");
+    let line = unit.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).expect("a list");
+    let is_left_alone = |code: i32| line.split(' ').any(|listed| listed == code.to_string());
+    let (ledger, folder) = ledger();
+    let (data, key) = (folder.join("data"), folder.join("key"));
+    fs::write(&key, "11".repeat(32)).expect("written");
+    let key = format!("--set=master_key_file={}", key.display());
+    let mut serve = Serve::with(&data, &ledger.ledger, &[&key]);
+    assert!(serve.process.stop().success());
+    let wrong = folder.join("wrong");
+    fs::write(&wrong, "22".repeat(32)).expect("written");
+    let bad = folder.join("bad");
+    fs::write(&bad, "no key").expect("written");
+    for (file, words) in [(wrong, "another master key"), (bad, "64 hex"), (folder.join("none"), "there is no file")] {
+        let (code, said) = refused(&data, &ledger, &[&format!("--set=master_key_file={}", file.display())]);
+        assert!(code == Some(3) && said.contains(words), "{code:?} {said}");
+        assert!(is_left_alone(3));
+    }
+    let (code, said) = refused(&data, &ledger, &[]);
+    assert!(code == Some(3) && said.contains("master key"), "{code:?} {said}");
+    let unmet = ["--set=ledger.min_agreeing_nodes=2", &key];
+    let (code, said) = refused(&data, &ledger, &unmet);
+    assert!(code == Some(3) && said.contains("ledger.min_agreeing_nodes: 2 nodes must agree"), "{code:?} {said}");
+    assert!(is_left_alone(9) && is_left_alone(10));
 }
 
 fn a_gateway_whose_nodes_are_all_dead_starts_and_credits_later() {
@@ -216,7 +281,7 @@ fn it_ends_in_time_though_streams_and_webhooks_are_under_way() {
         .collect();
     let mut half = TcpStream::connect(&address).expect("it listens");
     half.write_all(b"POST /api/public/payments HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{").expect("sent");
-    shop.cancel(&shop.open_payment().id).ok(200);
+    shop.cancelled(&shop.open_payment().id);
     let (_hook, _) = silent.accept().expect("the webhook comes");
     let watch = Stopwatch::start();
     let status = serve.process.stop();

@@ -85,7 +85,7 @@ fn a_request_is_named_from_the_edge_to_the_actor() {
     let path = format!("/api/public/payments/{}/cancel", payment.id);
     let answer = dev.api.ask("POST", &path).bearer(&shop.key).header("x-request-id", "order-4711").send();
     assert_eq!((answer.status, answer.header("x-request-id")), (200, Some("order-4711")));
-    named(&dev.process, &[&payment.id, "is user_cancelled"], "order-4711");
+    named(&dev.process, &[&payment.id, "cancellation"], "order-4711");
     let edge = line(&dev.process, &["order-4711", "/cancel", "\"status\":200"]);
     assert_eq!(edge["request.id"], "order-4711", "{edge}");
 }

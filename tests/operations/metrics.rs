@@ -53,7 +53,7 @@ impl Scrape {
 
 /// Waits for the address that a process tells of in its log.
 #[track_caller]
-pub(super) fn metrics_of(process: &mut Process) -> Api {
+pub(crate) fn metrics_of(process: &mut Process) -> Api {
     Api::new(process.log_after("metrics are at ").trim_end_matches("/metrics"))
 }
 

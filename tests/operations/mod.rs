@@ -4,7 +4,7 @@ mod copies;
 mod doctor;
 mod ends;
 mod logs;
-mod metrics;
+pub(crate) mod metrics;
 
 /// Every test of operations.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {

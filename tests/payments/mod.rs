@@ -1,5 +1,6 @@
 //! Payments from creation to their end, over a gateway that all of these journeys share.
 
+mod flooded;
 mod lists;
 mod paying;
 
@@ -22,7 +23,7 @@ crate::tests!(
 
 /// Every test of this room.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [tests(), paying::tests(), lists::tests()].into_iter().flatten().collect()
+    [tests(), paying::tests(), flooded::tests(), lists::tests()].into_iter().flatten().collect()
 }
 
 fn a_payment_is_created_paid_completed_and_announced() {
@@ -123,7 +124,7 @@ fn what_was_given_comes_back_unchanged() {
     let given = json!({
         "amount": "1", "currency": "HIVE", "description": "Größe <b>42</b> & mehr",
         "redirectUrl": "https://shop.example/ok?a=1&b=2#frag", "cancelUrl": "https://shop.example/no",
-        "metadata": metadata, "ignored": { "unknown": true },
+        "metadata": metadata,
     });
     let opened = shop.open_with(&given);
     let record = shop.payment(&opened.id);
@@ -174,10 +175,16 @@ fn a_payment_is_cancelled_once_by_its_merchant() {
     let (shop, receiver) = (dev.shop(), Receiver::start());
     shop.set_webhook(&receiver);
     let payment = shop.open_payment();
-    let cancelled = shop.cancel(&payment.id).ok(200);
-    assert_eq!(cancelled["status"], "user_cancelled");
-    assert_eq!(cancelled["cancelledBy"], "merchant");
-    assert_eq!(cancelled["completedAt"], json!(null));
+    let asked = shop.cancel(&payment.id).ok(200);
+    assert_eq!((&asked["status"], &asked["cancelRequested"]), (&json!("pending"), &json!(true)));
+    assert_eq!(asked["cancelledBy"], "merchant");
+    assert_eq!(asked["completedAt"], json!(null));
+    let at = |member: &str| engine::time::Timestamp::parse(asked[member].as_str().unwrap()).unwrap();
+    assert_eq!(at("cutoff").since(at("cancelRequestedAt")), std::time::Duration::from_millis(1_250), "five blocks");
+    let cancelled = shop.until_status(&payment.id, "user_cancelled");
+    for member in ["cancelRequested", "cancelRequestedAt", "cancelledBy", "cutoff", "expiresAt"] {
+        assert_eq!(cancelled[member], asked[member], "{member}");
+    }
     let again = shop.cancel(&payment.id).ok(200);
     assert_eq!(again, cancelled, "a repeat shows the same record");
     let event = receiver.hook(0).json();

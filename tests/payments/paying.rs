@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Receiver, Shop, shared};
+use crate::harness::{Dev, Receiver, Shop, shared};
 
 crate::tests!(
     parts_add_up,
@@ -14,6 +14,7 @@ crate::tests!(
     words_around_the_memo_do_no_harm,
     memos_that_name_no_session_pay_none,
     a_transfer_to_another_account_pays_nothing,
+    a_transfer_on_its_way_when_somebody_cancels_completes_the_payment,
     a_transfer_after_the_cancel_is_noted,
     many_payments_at_once_each_get_their_own_transfer,
 );
@@ -188,11 +189,38 @@ fn a_transfer_to_another_account_pays_nothing() {
     assert_eq!((&record["status"], &record["transfers"]), (&json!("pending"), &json!([])), "{record}");
 }
 
+fn a_transfer_on_its_way_when_somebody_cancels_completes_the_payment() {
+    let dev = Dev::start();
+    let (shop, receiver) = (dev.shop(), Receiver::start());
+    shop.set_webhook(&receiver);
+    let alice = dev.demo_account("alice");
+    for by_merchant in [true, false] {
+        let payment = shop.open_payment();
+        // Broadcast, and in no block yet.
+        dev.ledger.auto_produce(false);
+        dev.ledger.transfer(&alice, &shop.account.name, PRICE, &payment.memo);
+        if by_merchant {
+            shop.cancel(&payment.id).ok(200);
+        } else {
+            let answer = shop.api.ask("POST", &format!("/for/{}/cancel", payment.slug)).send().ok(200);
+            assert_eq!(answer, json!({ "id": payment.id, "status": "pending", "cancelRequested": true }));
+        }
+        dev.ledger.auto_produce(true);
+        let paid = shop.until_status(&payment.id, "completed");
+        assert_eq!((labels(&paid), &paid["amountPaid"]), (vec![], &json!("1500")), "{paid}");
+        assert_eq!((&paid["cancelRequested"], &paid["cancelledBy"]), (&json!(false), &json!(null)));
+        shop.cancel(&payment.id).refused(409, "payment_not_pending");
+    }
+    let statuses: Vec<_> = (0..2).map(|n| receiver.hook(n).json()["data"]["status"].clone()).collect();
+    assert_eq!(statuses, ["completed", "completed"], "one webhook each, at the decision");
+}
+
 fn a_transfer_after_the_cancel_is_noted() {
     let dev = shared();
     let shop = dev.shop();
     let payment = shop.open_payment();
     shop.cancel(&payment.id).ok(200);
+    shop.until_status(&payment.id, "user_cancelled");
     dev.ledger.transfer(&dev.demo_account("alice"), &shop.account.name, PRICE, &payment.memo);
     let late = shop.until(&payment.id, "noted", |p| labels(p).contains(&"paid_after_cancel"));
     assert_eq!((&late["status"], &late["amountPaid"]), (&json!("user_cancelled"), &json!("0")));

@@ -5,6 +5,7 @@
 mod client;
 mod disk;
 mod kills;
+mod majority;
 mod memory;
 mod nodes;
 mod settings;
@@ -13,7 +14,7 @@ mod world;
 
 /// Every test of this room.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [kills::tests(), nodes::tests(), disk::all()].into_iter().flatten().collect()
+    [kills::tests(), nodes::tests(), majority::tests(), disk::all()].into_iter().flatten().collect()
 }
 
 /// Reads a number from a variable: the arguments belong to the test runner.

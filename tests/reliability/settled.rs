@@ -97,7 +97,10 @@ pub(super) fn differs(
     let is_paid = in_time >= asked;
     let is_right = match record["status"].as_str()? {
         "completed" => is_paid && number(&record["amountPaid"])? >= asked,
-        "user_cancelled" => payment.plan.may_be_cancelled(),
+        "user_cancelled" => {
+            let cutoff = seconds(&record["cutoff"]);
+            payment.plan.may_be_cancelled() && moved.iter().all(|moved| moved.block_time.as_str() > cutoff)
+        }
         "system_cancelled" => !is_paid && expires < now,
         "pending" => !is_paid && expires >= now,
         _ => false,

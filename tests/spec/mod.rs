@@ -1,5 +1,6 @@
 //! The interface's own tables: every address, every status, every rule for a field, one test a table.
 
+mod strict;
 mod wire;
 
 use serde_json::{Value, json};
@@ -23,7 +24,7 @@ crate::tests!(
 
 /// Every test of this room.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [tests(), wire::tests()].into_iter().flatten().collect()
+    [tests(), strict::tests(), wire::tests()].into_iter().flatten().collect()
 }
 
 /// Every address of the interface, with the methods it takes.
@@ -37,6 +38,7 @@ fn addresses(payment: &str, slug: &str, merchant: &str) -> Vec<(String, Vec<&'st
         (public("/payments/fee-rate"), vec!["GET"]),
         (public(&format!("/payments/{payment}")), vec!["GET"]),
         (public(&format!("/payments/{payment}/status")), vec!["GET"]),
+        (public(&format!("/payments/{payment}/transfers")), vec!["GET"]),
         (public(&format!("/payments/{payment}/cancel")), vec!["POST"]),
         (public("/events"), vec!["GET"]),
         (public(&format!("/payments/{payment}/resolve")), vec!["POST"]),
@@ -50,6 +52,8 @@ fn addresses(payment: &str, slug: &str, merchant: &str) -> Vec<(String, Vec<&'st
         (public("/merchants/me"), vec!["GET"]),
         (public(&format!("/merchants/{merchant}")), vec!["GET", "POST", "PUT"]),
         (public(&format!("/merchants/{merchant}/webhook-secret")), vec!["POST"]),
+        (public(&format!("/merchants/{merchant}/account-proof")), vec!["POST", "PUT"]),
+        (public(&format!("/merchants/{merchant}/pending-account")), vec!["DELETE"]),
         (public(&format!("/merchants/{merchant}/webhook")), vec!["GET"]),
         (public(&format!("/merchants/{merchant}/webhook-enable")), vec!["POST"]),
         (public(&format!("/merchants/{merchant}/webhook-replay")), vec!["POST"]),
@@ -182,11 +186,16 @@ fn a_wrong_key_gets_one_and_the_same_answer() {
         key.push(if last == '0' { '1' } else { '0' });
         key
     };
-    let upper = shop.key.to_uppercase();
+    let revoked = {
+        let other = shared().shop();
+        let reissue = format!("/api/admin/merchants/{}/api-key", other.id);
+        shared().api.post(&reissue, &json!({})).bearer(shared().admin_key()).send().ok(200);
+        other.key
+    };
     let (half, twice) = (&shop.key[..30], format!("{0}{0}", shop.key));
     let zeros = format!("sk_live_{}", "0".repeat(48));
     let mut bodies: Vec<Value> = Vec::new();
-    for key in ["x", "sk_live_", &flipped, &upper, half, &twice, &zeros, &shop.secret, &shop.id, "sk_test_1"] {
+    for key in ["sk_live_", &flipped, half, &twice, &zeros, &revoked] {
         for ask in
             [shop.api.get("/api/public/payments").bearer(key), shop.api.get("/api/public/payments").x_api_key(key)]
         {
@@ -197,14 +206,27 @@ fn a_wrong_key_gets_one_and_the_same_answer() {
             bodies.push(body);
         }
     }
-    let bytes = b"GET /api/public/payments HTTP/1.1\r\nhost: x\r\nx-api-key: \xff\xe9\r\nconnection: close\r\n\r\n";
-    let none = shop.api.get("/api/public/payments").send();
-    for answer in [none, crate::harness::raw(&shop.api, bytes).expect("an answer")] {
-        let mut body = answer.refused(401, "invalid_api_key");
-        body["requestId"] = Value::Null;
-        bodies.push(body);
-    }
     assert!(bodies.windows(2).all(|pair| pair[0] == pair[1]), "{bodies:#?}");
+    let bare = || shop.api.get("/api/public/payments");
+    for (ask, told) in [
+        (bare(), "no API key was sent"),
+        (bare().header("authorization", &shop.key), "lacks the word `Bearer`"),
+        (bare().header("authorization", "Basic eDp5"), "other schemes are not taken"),
+        (bare().bearer(&shop.secret), "webhook secret"),
+        (bare().x_api_key(&shop.id), "API keys start with `sk_live_`"),
+        (bare().bearer(&shop.key.to_uppercase()), "API keys start with `sk_live_`"),
+    ] {
+        let body = ask.send().refused(401, "invalid_api_key");
+        assert!(body["statusMessage"].as_str().is_some_and(|text| text.contains(told)), "{told}: {body}");
+    }
+    let bytes = b"GET /api/public/payments HTTP/1.1\r\nhost: x\r\nx-api-key: \xff\xe9\r\nconnection: close\r\n\r\n";
+    crate::harness::raw(&shop.api, bytes).expect("an answer").refused(401, "invalid_api_key");
+    for bad in ["{", "[]", r#"{"amount":1,"unknown":2}"#] {
+        let ask = || shop.api.ask("POST", "/api/public/payments").header("content-type", "application/json").body(bad);
+        ask().send().refused(401, "invalid_api_key");
+        ask().bearer(&flipped).send().refused(401, "invalid_api_key");
+        ask().bearer(&revoked).send().refused(401, "invalid_api_key");
+    }
     for (method, path) in [
         ("POST", "/api/public/payments"),
         ("POST", "/api/public/payments/create"),

@@ -103,13 +103,13 @@ fn attack_31_killed_between_claim_and_broadcast() {
     let payment = shop.open_payment();
     let signed = house.signed(&agent, &shop, &payment);
     let (tx_id, shown) = (signed.id(Pack::Legacy).to_string(), v1(&json_of(&signed), &nonce()));
-    // The gateway knows the payer's keys, and then no node takes anything.
+    // The node answers, and no broadcast reaches the chain.
     assert_eq!(verify(&shop.api, &session(&payment.id), &shown)["isValid"], true);
-    house.ledger.ledger.disconnect(true);
+    house.ledger.ledger.order("node", &json!({ "lie": { "kind": "swallowBroadcasts" } }));
     show(&shop, &payment, &shown);
     until_claimed(&shop, &payment, &tx_id);
     serve.process.kill();
-    house.ledger.ledger.disconnect(false);
+    house.ledger.ledger.order("node", &json!({ "lie": null }));
     assert!(!house.is_waiting(&tx_id), "nothing was broadcast");
     let serve = house.serve();
     house.is_paid_once(&serve, &shop, &payment, &shown, 1);

@@ -37,10 +37,12 @@ fn what_is_supported_is_said() {
     let health = api.get("/api/public/x402/health").send().ok(200);
     assert_eq!(health["status"], "ok");
     assert_eq!(api.get("/api/public/x402/supported-networks").send().ok(200), json!(["hive:mainnet"]));
-    let kind = |version| json!({"x402Version": version, "scheme": "exact", "network": "hive:mainnet", "extra": {}});
+    let kind =
+        |version, network: &str| json!({"x402Version": version, "scheme": "exact", "network": network, "extra": {}});
+    let kinds = [kind(2, "hive:mainnet"), kind(1, "hive:mainnet"), kind(2, "hive:beeab0de000000000000000000000000")];
     assert_eq!(
         api.get("/api/public/x402/supported").send().ok(200),
-        json!({"kinds": [kind(2), kind(1)], "extensions": ["payment-identifier"], "signers": {}})
+        json!({"kinds": kinds, "extensions": ["payment-identifier"], "signers": {}})
     );
 }
 
@@ -113,15 +115,13 @@ fn a_known_caller_is_told_again_under_its_key() {
     let dev = shared();
     let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
     let accepted = accepted(&server.name);
-    let payment = |resource: &str, id: Option<&str>| {
+    let payment = |resource: &str| {
         let nonce = nonce();
         let signed = dev.ledger.signed(&agent, &[(&server.name, PRICE, &format!("x402:{nonce}"))]);
-        let mut shown = v2(&json_of(&signed), &nonce, &accepted);
-        shown["resource"] = json!({ "url": resource });
-        if let Some(id) = id {
-            shown["extensions"] = json!({ "payment-identifier": { "info": { "required": false, "id": id } } });
-        }
-        json!({ "x402Version": 2, "paymentRequirements": accepted, "paymentPayload": shown })
+        let mut requirements = accepted.clone();
+        requirements["resource"] = json!(resource);
+        json!({ "x402Version": 2, "paymentRequirements": requirements,
+            "paymentPayload": v2(&json_of(&signed), &nonce, &accepted) })
     };
     let ask = |body: &Value, key: Option<&str>, name: Option<&str>| {
         let mut ask = dev.api.post(SETTLE, body);
@@ -134,30 +134,29 @@ fn a_known_caller_is_told_again_under_its_key() {
         ask.send()
     };
     let key = Some(shop.key.as_str());
-    for (name, id) in [(Some("order-7"), None), (None, Some("order-7-of-the-shop"))] {
-        let (first, anew) = (payment("/a", id), payment("/a", id));
-        let told = ask(&first, key, name);
-        assert_eq!(told.header("idempotent-replayed"), None);
-        let told = told.ok(200);
-        assert_eq!(told["success"], true, "{told}");
-        let again = ask(&first, key, name);
-        assert_eq!(again.header("idempotent-replayed"), Some("true"));
-        assert_eq!(again.ok(200), told);
-        // The payer chooses its payments' names: a payment signed anew is not the one that was made.
-        for other in [anew, payment("/b", id)] {
-            let refused = ask(&other, key, name).ok(409);
-            assert_eq!((&refused["reason"], &refused["success"]), (&json!("idempotency_key_reused"), &json!(false)));
-            assert_eq!(refused["transaction"], "");
-        }
-        // Who is not known is not told, whatever name it brings along.
-        for (key, name) in [(None, name), (Some(dev.shop().key.as_str()), name), (key, Some("order-8"))] {
-            let refused = ask(&first, key, name).ok(200);
-            assert_eq!(refused["errorReason"], "duplicate_settlement", "{refused}");
-        }
+    let name = Some("order-7");
+    let first = payment("/a");
+    let told = ask(&first, key, name);
+    assert_eq!(told.header("idempotent-replayed"), None);
+    let mut told = told.ok(200);
+    assert_eq!(told["success"], true, "{told}");
+    let again = ask(&first, key, name);
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    told["replayed"] = json!(true);
+    assert_eq!(again.ok(200), told);
+    for other in [payment("/a"), payment("/b")] {
+        let refused = ask(&other, key, name).ok(422);
+        assert_eq!((&refused["reason"], &refused["success"]), (&json!("idempotency_key_reused"), &json!(false)));
+        assert_eq!(refused["transaction"], "");
     }
-    let wrong = ask(&payment("/a", None), Some("sk_live_nobody"), Some("order-9")).ok(401);
+    // Who is not known is not told, whatever key it brings along.
+    for (key, name) in [(None, name), (Some(dev.shop().key.as_str()), name), (key, Some("order-8"))] {
+        let refused = ask(&first, key, name).ok(200);
+        assert_eq!(refused["errorReason"], "duplicate_settlement", "{refused}");
+    }
+    let wrong = ask(&payment("/a"), Some("sk_live_nobody"), Some("order-9")).ok(401);
     assert_eq!((&wrong["reason"], &wrong["success"]), (&json!("invalid_api_key"), &json!(false)));
-    let wrong = ask(&payment("/a", None), key, Some("")).ok(400);
+    let wrong = ask(&payment("/a"), key, Some("")).ok(400);
     assert_eq!((&wrong["details"][0]["field"], &wrong["success"]), (&json!("Idempotency-Key"), &json!(false)));
 }
 

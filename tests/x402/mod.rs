@@ -5,6 +5,7 @@ mod attacks;
 mod crashes;
 mod facilitator;
 mod races;
+mod replays;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use engine::{
@@ -17,7 +18,7 @@ use crate::harness::{Answer, Api, Ledger, Payer, Shop};
 
 /// Every test of this room.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [address::tests(), facilitator::tests(), attacks::tests(), races::tests(), crashes::tests()]
+    [address::tests(), facilitator::tests(), attacks::tests(), races::tests(), crashes::tests(), replays::tests()]
         .into_iter()
         .flatten()
         .collect()

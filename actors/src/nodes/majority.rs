@@ -197,7 +197,12 @@ pub(crate) fn broadcast(replies: &[Reply], needed: usize) -> Broadcast {
         })
         .collect();
     if mutant!("lost-answer-is-refusal") && replies.contains(&Reply::Lost) {
-        return Broadcast::Refused(NodeError::Timeout);
+        return Broadcast::Refused(NodeError::Rpc {
+            code: -32_003,
+            data_code: None,
+            name: String::new(),
+            message: "lost".to_owned(),
+        });
     }
     let is_hasty = mutant!("one-refusal-is-enough") && !refusals.is_empty();
     if is_hasty || (taken == 0 && refusals.len() >= needed) {

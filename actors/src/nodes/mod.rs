@@ -43,6 +43,12 @@ pub(crate) use self::{blocks::Depth, majority::Broadcast};
 /// How long the others are spared while the first answer, and how long slower ones are waited for after a majority.
 const GRACE: Duration = Duration::from_millis(300);
 
+/// Returns how many of the configured nodes must agree on whatever decides money; `at_least` can only raise it.
+#[must_use]
+pub fn nodes_needed(configured: usize, at_least: usize) -> usize {
+    majority::needed(configured, at_least)
+}
+
 /// Why the nodes gave no answer that can be believed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NodesError {

@@ -48,12 +48,15 @@ fn manners(nodes: usize) -> Vec<Vec<Manner>> {
     all
 }
 
+/// Judges the answers so far.
+type Judge<T, R> = Box<dyn Fn(&[(usize, T)], Progress) -> Option<R>>;
+
 /// What is put to the nodes, and how it is judged.
 struct Question<T, R> {
     /// How many of the nodes are asked at once.
     first: fn(nodes: usize, needed: usize) -> usize,
     answer: Box<dyn Fn(Manner) -> Option<T>>,
-    judge: Box<dyn Fn(&[(usize, T)], Progress) -> Option<R>>,
+    judge: Judge<T, R>,
 }
 
 /// The end of one interleaving.

@@ -1,16 +1,16 @@
-//! Payments for other people's servers: verified, claimed, brought onto the chain, and told of once.
+//! Payments for other people's servers: verified, claimed, broadcast, and reported as a success once.
 
 use engine::{
     idempotency::{IdempotencyKey, Made, Remembered, settlement_fingerprint},
     ids::MerchantId,
     money::usd_cents,
     mutant,
-    x402::{Expected, MemoRule, PaymentPayload, Reason, Refused, Requirements, candidate_ids},
+    x402::{Expected, MemoRule, PaymentPayload, Reason, Refused, Requirements},
 };
 use storage::{Claimed, Facilitation, Fate, Purpose};
 use tokio::sync::oneshot;
 
-use super::{Checked, LEAST_WAIT, Settled, Target, X402Error, duplicate, is_this};
+use super::{Checked, LEAST_WAIT, Seen, Settled, Target, X402Error, duplicate};
 use crate::{
     Gateway, GatewayError,
     facilitator::{self, ClaimError},
@@ -18,27 +18,30 @@ use crate::{
     settlement::HOLD,
 };
 
-/// Under what a caller that is known may ask again for a settlement, and get the same answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retry {
-    /// Whose key it is.
-    pub merchant: MerchantId,
-    /// The key of the request.
-    pub key: IdempotencyKey,
+/// Who asks for a settlement, as far as it says so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The merchant whose API key the request carries: the seller.
+    pub seller: Option<MerchantId>,
+    /// The seller's idempotency key: one for each inbound request of its own.
+    pub key: Option<IdempotencyKey>,
 }
 
-/// How often a success for somebody else's server is told.
+/// How often a success for somebody else's server is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Telling {
-    /// To one caller only: nobody knows who asks.
+    /// Never to this caller: the payment belongs to another request.
+    Never,
+    /// To one caller only.
     Once,
-    /// Again, to the caller that is known.
+    /// Again, to the request it belongs to.
     Again,
 }
 
-impl Retry {
-    fn digest(&self) -> [u8; 32] {
-        self.key.digest("x402 settle")
+impl Caller {
+    /// Returns under which key the caller may repeat its request. A key without a seller is nobody's.
+    fn request_key(&self) -> Option<(MerchantId, [u8; 32])> {
+        self.seller.zip(self.key.as_ref().map(|key| key.digest("x402 settle")))
     }
 }
 
@@ -47,39 +50,33 @@ impl Gateway {
         &self,
         requirements: &Requirements,
         payload: &PaymentPayload,
-        retry: Option<&Retry>,
+        caller: &Caller,
     ) -> Result<Settled, X402Error> {
         let target = Target::Requirements(requirements.clone());
-        if let Some(retry) = retry
-            && let Some(settled) = self.settled_under(retry, requirements, payload).await?
-        {
+        if let Some(settled) = self.settled_under(caller, requirements, payload).await? {
             return self.await_facilitation(settled, Telling::Again).await;
         }
-        if let Some(claimed) = self.claimed_before(payload).await? {
-            // Told once already, or somebody else's: never twice a success for one transaction.
-            return if is_this(&claimed, payload) && is_for(&claimed, requirements) {
-                let telling = self.telling(retry, requirements, payload, &claimed).await?;
-                self.await_facilitation(claimed, telling).await
-            } else {
-                Err(duplicate(&claimed, &target).into())
-            };
+        match self.seen(requirements.pay_to, payload).await? {
+            Seen::Never => {}
+            seen => return self.settled_before(seen, requirements, payload, caller).await,
         }
         let checked = match self.check_requirements(requirements, payload).await {
             Ok(checked) => checked,
             // The same request may have claimed and sent it while this one was looking.
-            Err(refused) => match self.claimed_before(payload).await? {
-                Some(claimed) if is_this(&claimed, payload) && is_for(&claimed, requirements) => {
-                    let telling = self.telling(retry, requirements, payload, &claimed).await?;
-                    return self.await_facilitation(claimed, telling).await;
+            Err(refused) => match self.seen(requirements.pay_to, payload).await? {
+                seen @ Seen::ByItsPayer(_) => {
+                    return self.settled_before(seen, requirements, payload, caller).await;
                 }
                 _ => return Err(refused),
             },
         };
+        let payer = checked.presented.payer;
         let price = self.context().rate().map(|rate| rate.price);
         let worth_cents = usd_cents(requirements.amount, price).unwrap_or(0);
         let facilitation = Facilitation {
-            payer: checked.presented.payer,
-            pay_to: requirements.pay_to,
+            payer,
+            seller: caller.seller,
+            request_key: caller.request_key().map(|(_, key)| key),
             amount: checked.presented.transfers.first().map_or(requirements.amount, |transfer| transfer.money),
             resource: requirements.resource.clone(),
             signed_json: payload.transaction.to_condenser_json(),
@@ -88,31 +85,31 @@ impl Gateway {
         };
         let claimed = Claimed {
             tx_id: checked.authorized.tx_id,
+            pay_to: requirements.pay_to,
             nonce: payload.nonce.clone(),
+            identifier: payload.identifier.clone(),
+            proof: self.proof(payload, &checked),
             purpose: Purpose::Facilitated(Box::new(facilitation)),
             fate: Fate::Open,
             at: self.now(),
         };
-        let remembered = retry.map(|retry| Remembered {
-            merchant: retry.merchant,
-            key: retry.digest(),
+        let remembered = caller.request_key().map(|(merchant, key)| Remembered {
+            merchant,
+            key,
             fingerprint: settlement_fingerprint(requirements),
             made: Made::Settlement(claimed.tx_id),
             at: claimed.at,
         });
         match facilitator::claim(self.context(), &claimed, remembered).await {
             Ok(()) => {
-                let telling = if retry.is_some() { Telling::Again } else { Telling::Once };
+                let telling = if remembered.is_some() { Telling::Again } else { Telling::Once };
                 self.await_facilitation(claimed, telling).await
             }
             // The same request twice at once: one of them will be told.
-            Err(ClaimError::Failed(SessionError::Claimed(other)))
-                if other.tx_id == claimed.tx_id && is_for(&other, requirements) =>
-            {
-                let telling = self.telling(retry, requirements, payload, &other).await?;
-                self.await_facilitation(*other, telling).await
-            }
-            Err(ClaimError::Failed(SessionError::Claimed(other))) => Err(duplicate(&other, &target).into()),
+            Err(ClaimError::Failed(SessionError::Claimed(other))) => match self.seen_as(*other, payload) {
+                seen @ Seen::ByItsPayer(_) => self.settled_before(seen, requirements, payload, caller).await,
+                seen => Err(duplicate(&seen, &target).by(&payer)),
+            },
             Err(ClaimError::Failed(error)) => Err(GatewayError::from(error).into()),
             // Another request under the same key was first.
             Err(ClaimError::Remembered(earlier)) => {
@@ -122,31 +119,56 @@ impl Gateway {
         }
     }
 
-    /// Looks up what was settled under a key; the key may not stand for other requirements, nor for another payment: who
-    /// names payments may be the payer, and one payment must not pass for two.
+    /// Answers for a payment of which something was claimed before this request.
+    async fn settled_before(
+        &self,
+        seen: Seen,
+        requirements: &Requirements,
+        payload: &PaymentPayload,
+        caller: &Caller,
+    ) -> Result<Settled, X402Error> {
+        match seen {
+            Seen::ByItsPayer(claimed) if is_for(&claimed, requirements) => {
+                let telling = self.telling(caller, requirements, payload, &claimed).await?;
+                self.await_facilitation(*claimed, telling).await
+            }
+            seen => Err(duplicate(&seen, &Target::Requirements(requirements.clone()))),
+        }
+    }
+
+    /// Looks up what was settled under the caller's key; the key may not stand for other requirements, nor for another
+    /// payment.
     async fn settled_under(
         &self,
-        retry: &Retry,
+        caller: &Caller,
         requirements: &Requirements,
         payload: &PaymentPayload,
     ) -> Result<Option<Claimed>, X402Error> {
-        let found = self.context().env.store.remembered(retry.merchant, retry.digest()).await;
+        let Some((merchant, key)) = caller.request_key() else { return Ok(None) };
+        let found = self.context().env.store.remembered(merchant, key).await;
         match found.map_err(|error| self.read_failed(&error))?.filter(|earlier| earlier.is_alive(self.now())) {
             Some(earlier) => self.settlement_of(&earlier, requirements, payload).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// Says whether the caller is the one that the claim was made for, by its key.
+    /// Says whether the success belongs to the caller's request. One that a seller asked for is the seller's, and under a
+    /// key it belongs to that one request: a payer cannot show its payment to two requests of the same resource.
     async fn telling(
         &self,
-        retry: Option<&Retry>,
+        caller: &Caller,
         requirements: &Requirements,
         payload: &PaymentPayload,
         claimed: &Claimed,
     ) -> Result<Telling, X402Error> {
-        let Some(retry) = retry else { return Ok(Telling::Once) };
-        Ok(match self.settled_under(retry, requirements, payload).await? {
+        let Purpose::Facilitated(facilitation) = &claimed.purpose else { return Ok(Telling::Never) };
+        let key = caller.request_key().map(|(_, key)| key);
+        let is_sellers = facilitation.seller.is_none() || facilitation.seller == caller.seller;
+        let is_requests = facilitation.request_key.is_none() || facilitation.request_key == key;
+        if !is_sellers || !is_requests {
+            return Ok(Telling::Never);
+        }
+        Ok(match self.settled_under(caller, requirements, payload).await? {
             Some(earlier) if earlier.tx_id == claimed.tx_id => Telling::Again,
             _ => Telling::Once,
         })
@@ -159,13 +181,15 @@ impl Gateway {
         payload: &PaymentPayload,
     ) -> Result<Claimed, X402Error> {
         let Made::Settlement(tx_id) = earlier.made else { return Err(GatewayError::KeyReused.into()) };
-        let is_same_payment = candidate_ids(&payload.transaction).contains(&tx_id);
-        if !is_same_payment || earlier.fingerprint != settlement_fingerprint(requirements) {
+        if earlier.fingerprint != settlement_fingerprint(requirements) {
             return Err(GatewayError::KeyReused.into());
         }
         let claimed = self.context().env.store.claim(tx_id).await.map_err(|error| self.read_failed(&error))?;
         // Both were written at once, and a claim is never removed.
-        Ok(claimed.ok_or(GatewayError::StoreFailed)?)
+        match self.seen_as(claimed.ok_or(GatewayError::StoreFailed)?, payload) {
+            Seen::ByItsPayer(claimed) => Ok(*claimed),
+            _ => Err(GatewayError::KeyReused.into()),
+        }
     }
 
     pub(super) async fn check_requirements(
@@ -193,6 +217,12 @@ impl Gateway {
             return Err(Refused::new(Reason::DuplicateSettlement, "the transaction pays a session").into());
         };
         let left = (claimed.at + HOLD).since(self.now()).max(LEAST_WAIT);
+        let (tx_id, payer) = (claimed.tx_id, &facilitation.payer);
+        let refused = |reason, message: &str| Refused::new(reason, message).by(payer);
+        let told_before = || refused(Reason::DuplicateSettlement, "this payment was settled before").with_tx(tx_id);
+        if telling == Telling::Never {
+            return Err(told_before().into());
+        }
         let (reply, decided) = oneshot::channel();
         self.tell_facilitator(facilitator::Msg::Follow(Box::new(claimed.clone()), reply))?;
         tokio::select! {
@@ -201,27 +231,25 @@ impl Gateway {
             // Out of time, or the task died: what is stored tells.
             _ = tokio::time::timeout(left, decided) => {}
         }
-        let (tx_id, payer) = (claimed.tx_id, &facilitation.payer);
-        let refused = |reason, message: &str| Refused::new(reason, message).by(payer);
-        let settled =
-            |is_replay| Ok(Settled { tx_id, payer: *payer, block_num: None, amount: facilitation.amount, is_replay });
+        let settled = |block_num, is_replay| {
+            Ok(Settled { tx_id, payer: *payer, block_num, amount: facilitation.amount, is_replay })
+        };
         let stored = self.context().env.store.claim(tx_id).await.map_err(|error| self.read_failed(&error))?;
         match stored.map_or(Fate::Open, |claimed| claimed.fate) {
             Fate::Open => {
                 let message = "the transaction is on its way; ask again with the same payment";
                 Err(refused(Reason::SettlementPending, message).with_tx(tx_id).into())
             }
-            Fate::Settled { told: true } if telling == Telling::Again || mutant!("told-twice") => settled(true),
-            Fate::Settled { told: true } => {
-                Err(refused(Reason::DuplicateSettlement, "this payment was settled before").with_tx(tx_id).into())
+            Fate::Settled { told: true, block_num } if telling == Telling::Again || mutant!("told-twice") => {
+                settled(block_num, true)
             }
-            Fate::Settled { told: false } => match facilitator::tell(self.context(), tx_id).await {
-                Ok(()) => settled(false),
-                Err(SessionError::Contended) if telling == Telling::Again => settled(true),
+            Fate::Settled { told: true, .. } => Err(told_before().into()),
+            Fate::Settled { told: false, block_num } => match facilitator::tell(self.context(), tx_id, block_num).await
+            {
+                Ok(()) => settled(block_num, false),
+                Err(SessionError::Contended) if telling == Telling::Again => settled(block_num, true),
                 // Another caller was told a moment ago.
-                Err(SessionError::Contended) => {
-                    Err(refused(Reason::DuplicateSettlement, "this payment was settled before").with_tx(tx_id).into())
-                }
+                Err(SessionError::Contended) => Err(told_before().into()),
                 Err(error) => Err(GatewayError::from(error).into()),
             },
             Fate::Refused { reason, message } => Err(refused(reason, &message).into()),
@@ -233,10 +261,11 @@ impl Gateway {
 }
 
 /// Says whether a claim was made for these requirements.
-fn is_for(claimed: &Claimed, requirements: &Requirements) -> bool {
-    matches!(&claimed.purpose, Purpose::Facilitated(for_whom) if is_same(for_whom, requirements))
-}
-
-pub(super) fn is_same(facilitation: &Facilitation, requirements: &Requirements) -> bool {
-    facilitation.pay_to == requirements.pay_to && facilitation.resource == requirements.resource
+pub(super) fn is_for(claimed: &Claimed, requirements: &Requirements) -> bool {
+    match &claimed.purpose {
+        Purpose::Facilitated(facilitation) => {
+            claimed.pay_to == requirements.pay_to && facilitation.resource == requirements.resource
+        }
+        Purpose::Session(_) => false,
+    }
 }

@@ -24,7 +24,7 @@ async fn assign(world: &World, merchant: &Merchant, place: Place, id: PaymentId)
 #[tokio::test(start_paused = true)]
 async fn an_assigned_transfer_completes_its_session_once_however_many_assign_it_at_once() {
     let world = World::started(store()).await;
-    let merchant = world.merchant().await;
+    let merchant = world.owner().await;
     let (paid, other) = (world.open(&merchant).await, world.open(&merchant).await);
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, "thanks")]);
     world.ledger.settle();
@@ -52,9 +52,11 @@ async fn an_assigned_transfer_completes_its_session_once_however_many_assign_it_
 
 #[tokio::test(start_paused = true)]
 async fn an_ignored_transfer_may_be_assigned_and_one_to_another_account_may_not() {
-    let world = World::started(store()).await;
-    let merchant = world.merchant().await;
-    let stranger = world.merchant_of("red.mugs").await;
+    let mut world = World::prepared(store());
+    world.settings.account_change_wait = Duration::ZERO;
+    world.start().await;
+    let merchant = world.owner().await;
+    let stranger = world.owner_of("red.mugs").await;
     let payment = world.open(&merchant).await;
     world.ledger.produce_at(payment.expires_at.seconds() + 3, vec![transfer("alice", "blue.mugs", 1_000, "")]);
     world.ledger.settle();
@@ -72,14 +74,18 @@ async fn an_ignored_transfer_may_be_assigned_and_one_to_another_account_may_not(
     world.ledger.settle();
     let place = strays(&world, &merchant, 2).await[0].transfer.place;
     let update = engine::merchant::Update { hive_account: Some(name("new.mugs")), ..Default::default() };
-    let moved = world.gateway().update_merchant(merchant.id, update).await.unwrap();
+    world.gateway().update_merchant(merchant.id, update).await.unwrap();
+    world.gateway().vouch_for(merchant.id, Some(name("new.mugs"))).await.unwrap();
+    let read = async || (*world.gateway().merchant(merchant.id).await.unwrap()).clone();
+    world.until("the change takes effect", async || read().await.hive_account == name("new.mugs")).await;
+    let moved = read().await;
     assert_eq!(assign(&world, &moved, place, old.id).await.unwrap().state, State::Completed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_transfer_that_came_before_its_session_is_attached_when_the_session_appears() {
     let world = World::started(store()).await;
-    let merchant = world.merchant().await;
+    let merchant = world.owner().await;
     // A session of another node: it is not here yet, and its money is.
     let terms = Terms {
         merchant: merchant.id,
@@ -115,14 +121,15 @@ async fn a_transfer_that_came_before_its_session_is_attached_when_the_session_ap
 #[tokio::test(start_paused = true)]
 async fn a_refund_is_found_on_the_chain_by_its_memo_and_only_from_the_account_that_was_paid() {
     let world = World::started(store()).await;
-    let merchant = world.merchant().await;
+    let merchant = world.owner().await;
     let payment = world.open(&merchant).await;
     world.pay(payment.id);
     world.pay(payment.id);
     world.until_state(payment.id, State::Completed).await;
     let stored = async || world.gateway().any_payment(payment.id).await.unwrap();
     world.until("both are seen", async || stored().await.transfers.len() == 2).await;
-    let plan = stored().await.refund_plan(None, None).unwrap();
+    let late = stored().await;
+    let plan = late.refund_plan(&late.owed(), None, None).unwrap();
     assert_eq!((plan.to.as_str(), plan.money.units), ("alice", 1_000));
     let decision = Resolution {
         kind: ResolutionKind::Refunded,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use actors::{
-    Target, X402Request,
+    Settled, Target, X402Request,
     environment::{Account, Answer, Identity, Node, TxStatus},
 };
 use engine::{
@@ -167,7 +167,7 @@ async fn attack_02_a_request_that_looked_before_the_same_one_was_settled_is_told
     let fast = world.gateway().x402_settle(&request(payment.id, &transaction, "n-1")).await.unwrap();
     assert_eq!(world.state(payment.id).await, State::Completed);
     open.send(()).unwrap();
-    assert_eq!(slow.await.unwrap(), Ok(fast));
+    assert_eq!(slow.await.unwrap(), Ok(Settled { is_replay: true, ..fast }));
     assert_eq!(world.ledger.count_handed_in(id_of(&transaction)), 1);
 }
 

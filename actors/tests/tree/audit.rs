@@ -46,11 +46,12 @@ async fn a_cancel_that_was_stored_before_a_crash_is_in_the_log_and_one_that_was_
     let (lost, kept) = (world.open(&merchant).await, world.open(&merchant).await);
     world.trap.arm(NOT_STORED, 1);
     assert_eq!(world.keyed(&merchant).cancel_payment(merchant.id, lost.id).await, Err(GatewayError::StoreFailed));
-    assert_eq!(world.told(&merchant, "payment_cancelled").await, [], "nothing was done");
+    assert_eq!(world.told(&merchant, "payment_cancel_requested").await, [], "nothing was done");
     world.trap.arm(STORED, 1);
     assert_eq!(world.keyed(&merchant).cancel_payment(merchant.id, kept.id).await, Err(GatewayError::StoreFailed));
-    assert_eq!((world.state(lost.id).await, world.state(kept.id).await), (State::Pending, State::UserCancelled));
-    let told = world.told(&merchant, "payment_cancelled").await;
+    let is_asked = async |id| world.gateway().any_payment(id).await.unwrap().undecided_cancellation().is_some();
+    assert_eq!((is_asked(lost.id).await, is_asked(kept.id).await), (false, true));
+    let told = world.told(&merchant, "payment_cancel_requested").await;
     let by = Actor { merchant: Some(merchant.id), key: Some(key(&merchant)), ip: Some("192.0.2.1".to_owned()) };
     assert_eq!(told, [(Some(kept.id.to_string()), by)]);
 }
@@ -66,22 +67,22 @@ async fn a_cancel_is_told_once_and_only_where_a_merchant_did_it() {
     assert_eq!(refused, Err(GatewayError::PaymentNotFound));
     let cancels = (0..10).map(|_| async { world.keyed(&merchant).cancel_payment(merchant.id, own.id).await });
     let answers = futures_util::future::join_all(cancels).await;
-    assert!(answers.iter().all(|answer| answer.as_ref().unwrap().state == State::UserCancelled));
+    assert!(answers.iter().all(|answer| answer.as_ref().unwrap().undecided_cancellation().is_some()));
     world.gateway().cancel_checkout(customers.id).await.unwrap();
     world.keyed(&merchant).cancel_payment(merchant.id, customers.id).await.unwrap();
     world.pay(paid.id);
     world.until_state(paid.id, State::Completed).await;
     let refused = world.keyed(&merchant).cancel_payment(merchant.id, paid.id).await;
     assert!(matches!(refused, Err(GatewayError::Rejected(_))), "{refused:?}");
-    let told = world.told(&merchant, "payment_cancelled").await;
+    let told = world.told(&merchant, "payment_cancel_requested").await;
     assert_eq!(told.into_iter().map(|(subject, _)| subject).collect::<Vec<_>>(), [Some(own.id.to_string())]);
-    assert_eq!(world.told(&stranger, "payment_cancelled").await, []);
+    assert_eq!(world.told(&stranger, "payment_cancel_requested").await, []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_assignment_and_a_decision_that_were_stored_before_a_crash_are_in_the_log() {
     let world = World::started(store()).await;
-    let merchant = world.merchant().await;
+    let merchant = world.owner().await;
     let payment = world.open(&merchant).await;
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 400, "thanks")]);
     world.ledger.settle();

@@ -229,6 +229,8 @@ async fn an_invoice_whose_session_was_cancelled_gets_another_one_for_the_same() 
     let period = billed.until_billed(january()).await;
     let first = billed.session(&period).await;
     billed.world.gateway().cancel_payment(first.merchant, first.id).await.unwrap();
+    billed.turn(FEBRUARY + 3_600);
+    billed.world.until_state(first.id, State::UserCancelled).await;
     billed.turn(FEBRUARY + 7_200);
     let renewed = async || billed.session(&billed.period(january()).await.unwrap()).await.id != first.id;
     billed.world.until("it has another one", renewed).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actors::{Retry, Target, X402Error, X402Request};
+use actors::{Caller, Target, X402Error, X402Request};
 use engine::{
     idempotency::IdempotencyKey,
     ids::PaymentId,
@@ -64,14 +64,15 @@ async fn for_other_servers_a_known_caller_is_told_again_under_its_key() {
             nonce,
         )
     };
-    let under = |merchant: &engine::merchant::Merchant, key: &str| {
-        Some(Retry { merchant: merchant.id, key: IdempotencyKey::parse(key).unwrap() })
+    let under = |merchant: &engine::merchant::Merchant, key: &str| Caller {
+        seller: Some(merchant.id),
+        key: Some(IdempotencyKey::parse(key).unwrap()),
     };
     let first = ask("n-1", "/a");
     let answers: Vec<_> = (0..20)
         .map(|_| {
             let (gateway, first, retry) = (world.gateway(), first.clone(), under(&merchant, "k-1"));
-            tokio::spawn(async move { gateway.x402_settle_under(&first, retry.as_ref()).await })
+            tokio::spawn(async move { gateway.x402_settle_for(&first, &retry).await })
         })
         .collect();
     until_handed_in(&world, &first.payload.transaction).await;
@@ -81,18 +82,18 @@ async fn for_other_servers_a_known_caller_is_told_again_under_its_key() {
     }
     world.stop().await;
     world.start().await;
-    let settled = world.gateway().x402_settle_under(&first, under(&merchant, "k-1").as_ref()).await.unwrap();
+    let settled = world.gateway().x402_settle_for(&first, &under(&merchant, "k-1")).await.unwrap();
     assert_eq!((settled.tx_id, settled.is_replay), (id_of(&first.payload.transaction), true));
     // A payer that names its payments cannot have two things for one, nor pay twice for one.
     let (again, elsewhere) = (ask("n-2", "/a"), ask("n-1", "/b"));
     for other in [&again, &elsewhere] {
-        let answer = world.gateway().x402_settle_under(other, under(&merchant, "k-1").as_ref()).await;
+        let answer = world.gateway().x402_settle_for(other, &under(&merchant, "k-1")).await;
         assert_eq!(answer, Err(X402Error::Unavailable(actors::GatewayError::KeyReused)));
     }
     assert_eq!(world.ledger.count_handed_in(id_of(&again.payload.transaction)), 0);
     // Nobody else is told, under whatever key, however often.
-    for retry in [None, under(&merchant, "k-2"), under(&other, "k-1"), under(&other, "k-1")] {
-        let answer = world.gateway().x402_settle_under(&first, retry.as_ref()).await;
+    for retry in [Caller::default(), under(&merchant, "k-2"), under(&other, "k-1"), under(&other, "k-1")] {
+        let answer = world.gateway().x402_settle_for(&first, &retry).await;
         assert_eq!(reason(answer), Reason::DuplicateSettlement, "{retry:?}");
     }
 }
@@ -117,4 +118,33 @@ async fn for_other_servers_a_pending_payment_is_told_on_the_retry_across_a_resta
     assert_eq!(world.gateway().x402_settle(&ask).await.unwrap().tx_id, id_of(&transaction));
     assert_eq!(reason(world.gateway().x402_settle(&ask).await), Reason::DuplicateSettlement);
     assert_eq!(world.ledger.count_on_chain(id_of(&transaction)), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pending_payment_belongs_to_the_request_that_showed_it_first() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let soon = world.gateway().now() + Duration::from_secs(300);
+    let transaction = signed(vec![op("agent", "somebody", 1_000, "x402:n-1")], soon, "agent");
+    let ask = X402Request {
+        target: Target::Requirements(requirements("/a")),
+        ..request(PaymentId::from_bits(0), &transaction, "n-1")
+    };
+    let under = |key: &str| Caller { seller: Some(merchant.id), key: Some(IdempotencyKey::parse(key).unwrap()) };
+    world.ledger.set_manner(Manner::SwallowsEverything);
+    let pending = world.gateway().x402_settle_for(&ask, &under("k-1")).await;
+    assert_eq!(reason(pending), Reason::SettlementPending);
+    world.ledger.set_manner(Manner::Honest);
+    let handed_in = world.ledger.count_handed_in(id_of(&transaction));
+    world.until("it goes on", async || world.ledger.count_handed_in(id_of(&transaction)) > handed_in).await;
+    world.ledger.produce_mempool();
+    // Another request of the same seller for the same resource, and strangers, have to be paid on their own.
+    for caller in [under("k-2"), Caller::default(), Caller { seller: Some(merchant.id), key: None }] {
+        let refused = world.gateway().x402_settle_for(&ask, &caller).await;
+        assert_eq!(reason(refused), Reason::DuplicateSettlement, "{caller:?}");
+    }
+    for is_replay in [false, true] {
+        let settled = world.gateway().x402_settle_for(&ask, &under("k-1")).await.unwrap();
+        assert_eq!((settled.is_replay, settled.block_num.is_some()), (is_replay, true));
+    }
 }

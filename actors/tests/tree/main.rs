@@ -5,9 +5,12 @@ mod attacks;
 mod audit;
 mod billing;
 mod books;
+mod cancelling;
 mod compliance;
 mod facilitated;
 mod nodes;
+mod ownership;
+mod replays;
 mod webhooks;
 mod world;
 mod x402;
@@ -23,7 +26,7 @@ use engine::{
     idempotency::IdempotencyKey,
     ledger::memo_of,
     merchant::Registration,
-    payment::{Draft, Finality, Rejection, State},
+    payment::{Canceller, Draft, Finality, Rejection, State},
 };
 use redb::backends::InMemoryBackend;
 use storage::{Batch, CommitMode, Options, PaymentQuery, RedbStore, Store, UnmatchedReason, Write};
@@ -75,10 +78,21 @@ async fn a_reversible_transfer_is_shown_and_refuses_a_cancel_and_a_fork_takes_it
     world.ledger.produce(Vec::new());
     world.ledger.produce(Vec::new());
     world.until("it is gone", async || seen(Finality::Orphaned).await).await;
-    let cancelled = world.gateway().cancel_checkout(payment.id).await.unwrap();
-    assert_eq!(cancelled.state, State::UserCancelled);
-    let again = world.gateway().cancel_checkout(payment.id).await.unwrap();
-    assert_eq!(again, cancelled, "cancelling twice is cancelling once");
+    let asked = world.gateway().cancel_checkout(payment.id).await.unwrap();
+    assert_eq!((asked.state, asked.undecided_cancellation().is_some()), (State::Pending, true));
+    let again = world.gateway().cancel_payment(merchant.id, payment.id).await.unwrap();
+    assert_eq!(again, asked, "cancelling twice is cancelling once, for whoever asked first");
+    world.ledger.settle();
+    world.ledger.produce_at(asked.due_at().seconds() + 3, Vec::new());
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(world.state(payment.id).await, State::Pending, "the block that decides can still change");
+    world.ledger.settle();
+    world.until_state(payment.id, State::UserCancelled).await;
+    let after = world.gateway().cancel_checkout(payment.id).await.unwrap();
+    assert_eq!(after.cancellation.unwrap().by, Canceller::Customer);
+    world.until("it is told", async || world.receiver.count() == 1).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(world.receiver.statuses(), ["user_cancelled"], "one webhook, at the decision");
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,6 +205,9 @@ async fn parked_sessions_are_paid_expired_and_cancelled_like_any_other() {
         world.until_state(payment.id, State::Completed).await;
     }
     world.gateway().cancel_payment(merchant.id, payments[20].id).await.unwrap();
+    world.ledger.produce_at(BEGIN + 1_000, Vec::new());
+    world.ledger.settle();
+    world.until_state(payments[20].id, State::UserCancelled).await;
     world.ledger.produce_at(BEGIN + 10_000, Vec::new());
     world.ledger.settle();
     for payment in &payments[21..] {
@@ -215,8 +232,10 @@ async fn orders_that_meet_a_session_on_its_way_to_sleep_wake_it_again() {
         answers.push(tokio::spawn(async move { gateway.cancel_payment(merchant, id).await }));
     }
     for answer in answers {
-        assert_eq!(answer.await.unwrap().unwrap().state, State::UserCancelled);
+        assert!(answer.await.unwrap().unwrap().undecided_cancellation().is_some());
     }
+    world.ledger.produce_at(BEGIN + 1_000, Vec::new());
+    world.ledger.settle();
     world.until("each is told once", async || world.receiver.count() == 2).await;
 }
 
@@ -424,7 +443,11 @@ async fn a_failed_write_ends_the_engine() {
             merchant_by_key(digest: KeyDigest) -> Option<Arc<Merchant>>;
             merchants(query: MerchantQuery) -> Page<ListedMerchant>;
             watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
+            pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
+            retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;
             payment(id: PaymentId) -> Option<Payment>;
+            transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;
+            transfers(payment: PaymentId, before: Option<u64>, limit: usize) -> Vec<Credit>;
             payment_by_slug(slug: SlugToken) -> Option<Payment>;
             payments(query: PaymentQuery) -> Page<Payment>;
             volume(query: VolumeQuery) -> Volume;
@@ -432,7 +455,8 @@ async fn a_failed_write_ends_the_engine() {
             in_flight() -> Vec<PaymentId>;
             open_facilitations() -> Vec<Claimed>;
             claim(tx_id: TxId) -> Option<Claimed>;
-            claim_by_nonce(nonce: String) -> Option<Claimed>;
+            claim_by_nonce(pay_to: AccountName, nonce: String) -> Option<Claimed>;
+            claim_by_identifier(pay_to: AccountName, identifier: String) -> Option<Claimed>;
             remembered(merchant: MerchantId, key: [u8; 32]) -> Option<engine::idempotency::Remembered>;
             cursor() -> Option<Cursor>;
             rate() -> Option<Rate>;

@@ -42,6 +42,7 @@ pub(crate) fn request(id: PaymentId, transaction: &Transaction, nonce: &str) -> 
         version: Version::V1,
         transaction: transaction.clone(),
         nonce: nonce.to_owned(),
+        identifier: None,
         accepted: None,
     };
     X402Request { target: Target::Session(id), payload }
@@ -222,32 +223,86 @@ async fn attack_05_a_transfer_that_is_on_the_chain_already_and_names_nobody_pays
 }
 
 #[tokio::test(start_paused = true)]
-async fn attack_05_a_transfer_that_its_payer_sent_itself_and_that_names_the_session_pays_it() {
+async fn attack_05_a_transfer_that_a_wallet_sent_pays_and_has_no_receipt() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
-    for settled_before in [false, true] {
+    for seen in ["in no block", "in a block", "for good"] {
         let payment = world.open(&merchant).await;
         let transaction = payment_of(&world, &payment, "agent");
         world.env.nodes[0].broadcast(transaction.to_condenser_json()).await.unwrap();
-        world.ledger.produce_mempool();
-        world
-            .until("it is seen", async || world.gateway().any_payment(payment.id).await.unwrap().seen_units() > 0)
-            .await;
-        if settled_before {
+        if seen != "in no block" {
+            world.ledger.produce_mempool();
+            world
+                .until("it is seen", async || world.gateway().any_payment(payment.id).await.unwrap().seen_units() > 0)
+                .await;
+        }
+        if seen == "for good" {
             world.ledger.settle();
             world.until_state(payment.id, State::Completed).await;
         }
-        let answer = settling(&world, request(payment.id, &transaction, &format!("n-{settled_before}")));
-        if !settled_before {
-            world
-                .until("it is claimed", async || world.gateway().any_payment(payment.id).await.unwrap().claim.is_some())
-                .await;
-            world.ledger.settle();
+        let ask = |transaction: &Transaction| request(payment.id, transaction, &format!("n-{}", payment.id));
+        let settle = async |transaction: &Transaction| match world.gateway().x402_settle(&ask(transaction)).await {
+            Err(X402Error::Refused(refused)) => refused,
+            other => panic!("{seen}: {other:?}"),
+        };
+        // Its payer learns that it counts; who read it off the chain and cannot sign it learns nothing.
+        let refused = settle(&transaction).await;
+        assert_eq!((refused.reason, refused.tx_id), (Reason::DuplicateSettlement, Some(id_of(&transaction))), "{seen}");
+        assert_eq!(refused.payer, Some(name("agent")));
+        let mut stripped = transaction.clone();
+        stripped.signatures.clear();
+        let mut forged = stripped.clone();
+        forged.sign(ChainId::MAINNET, Pack::Legacy, &key_of("other"));
+        for stolen in [stripped, forged] {
+            let refused = settle(&stolen).await;
+            assert_eq!((refused.payer, refused.tx_id), (None, None), "{seen}: {refused}");
         }
-        assert_eq!(answer.await.unwrap().unwrap().tx_id, id_of(&transaction));
+        assert_eq!(world.env.store.claim(id_of(&transaction)).await.unwrap(), None);
+        world.ledger.produce_mempool();
+        world.ledger.settle();
+        world.until_state(payment.id, State::Completed).await;
         let payment = world.gateway().any_payment(payment.id).await.unwrap();
-        assert_eq!((payment.state, payment.transfers.len(), payment.overpaid_units()), (State::Completed, 1, 0));
+        assert_eq!((payment.transfers.len(), payment.overpaid_units()), (1, 0), "{seen}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn attack_25_the_receipt_of_a_session_is_its_payers_alone() {
+    let mut world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let transaction = payment_of(&world, &payment, "agent");
+    let answer = settling(&world, request(payment.id, &transaction, "n-1"));
+    until_handed_in(&world, &transaction).await;
+    let mut stripped = transaction.clone();
+    stripped.signatures.clear();
+    let mut forged = stripped.clone();
+    forged.sign(ChainId::MAINNET, Pack::Legacy, &key_of("other"));
+    for stage in ["in flight", "completed", "restarted"] {
+        for (shown, nonce) in [(&stripped, "n-1"), (&forged, "n-1"), (&transaction, "n-2"), (&stripped, "n-2")] {
+            let refused = match world.gateway().x402_settle(&request(payment.id, shown, nonce)).await {
+                Err(X402Error::Refused(refused)) => refused,
+                other => panic!("{stage}: {other:?}"),
+            };
+            assert_eq!(refused.reason, Reason::DuplicateSettlement, "{stage} {nonce}");
+            assert_eq!((refused.payer, refused.tx_id), (None, None), "{stage} {nonce}");
+        }
+        match stage {
+            "in flight" => {
+                world.ledger.produce_mempool();
+                world.ledger.settle();
+                world.until_state(payment.id, State::Completed).await;
+            }
+            "completed" => {
+                world.stop().await;
+                world.start().await;
+            }
+            _ => {}
+        }
+    }
+    assert!(!answer.await.unwrap().unwrap().is_replay);
+    let again = world.gateway().x402_settle(&request(payment.id, &transaction, "n-1")).await.unwrap();
+    assert_eq!((again.is_replay, again.tx_id), (true, id_of(&transaction)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,11 +13,27 @@ use super::{
     running::Running,
     say,
     settings::{EngineFlags, SettingsArgs, push},
+    verify_merchant,
 };
 use crate::config::Config;
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    admin: AdminArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Vouches for a merchant's Hive account, so that the merchant may decide about unmatched transfers to it
+    VerifyMerchant(verify_merchant::Args),
+}
+
+#[derive(Debug, clap::Args)]
+struct AdminArgs {
     #[command(flatten)]
     settings: SettingsArgs,
     #[command(flatten)]
@@ -29,8 +45,8 @@ pub(super) struct Args {
     #[arg(long, default_value = "Operator")]
     name: String,
     /// Its ledger account, which must exist
-    #[arg(long)]
-    account: String,
+    #[arg(long, required = true)]
+    account: Option<String>,
     /// Prints one line of JSON
     #[arg(long)]
     json: bool,
@@ -38,17 +54,25 @@ pub(super) struct Args {
 
 /// Makes an admin and prints its key, which is shown this once.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
+    match args.command {
+        Some(Command::VerifyMerchant(args)) => verify_merchant::run(args).await,
+        None => make(args.admin).await,
+    }
+}
+
+async fn make(args: AdminArgs) -> Result<(), Failure> {
     let mut flags = args.engine.into_settings();
     push(&mut flags, "engine_url", args.engine_url);
     let color = args.settings.color();
     let config = args.settings.load(flags)?;
     logs::start(&config, color);
-    let request = v1::RegisterMerchantRequest { name: args.name, hive_account: args.account, icon_url: None };
+    let request =
+        v1::RegisterMerchantRequest { name: args.name, hive_account: args.account.unwrap_or_default(), icon_url: None };
     let data = PathBuf::from(config.text("data_dir"));
     let made = match reachable(&config, &data)? {
         Some(transport) => register(&Engine::new(transport), request).await?,
         None => {
-            let running = Running::start(&config, &data).await.map_err(explain)?;
+            let running = Running::start(&config, &data, true).await.map_err(explain)?;
             let made = register(&Engine::new(running.service().in_process()), request).await;
             running.end(Vec::new()).await;
             made?
@@ -66,7 +90,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// Returns the way to a running engine: the one that is named, or the one that has the data directory open.
-fn reachable(config: &Config, data: &Path) -> Result<Option<Transport>, Failure> {
+pub(super) fn reachable(config: &Config, data: &Path) -> Result<Option<Transport>, Failure> {
     if let Some(transport) = remote(config)? {
         return Ok(Some(transport));
     }
@@ -91,7 +115,7 @@ async fn register(
 }
 
 /// An engine that started meanwhile has the data directory now.
-fn explain(failure: Failure) -> Failure {
+pub(super) fn explain(failure: Failure) -> Failure {
     match failure {
         Failure::Store { path, source: OpenError::Locked(_) } => {
             Failure::InUse { path, hint: "it was just started: run the command again" }

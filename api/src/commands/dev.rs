@@ -22,7 +22,9 @@ use super::{
     failure::of_ledger,
     files::{self, TemporaryDirectory},
     local, logs, master_key,
-    running::{Running, address_of, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
+    running::{
+        Running, address_of, listen, listen_for_health, listen_for_metrics, serve_grpc, serve_metrics, serve_rest,
+    },
     say,
     serve::required,
     settings::{SettingsArgs, push},
@@ -90,6 +92,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         ("network", "dev".to_owned()),
         ("fees.percent", "1.5".to_owned()),
         ("webhooks.allow_insecure", "true".to_owned()),
+        ("ledger.block_interval_ms", args.block_interval.as_millis().clamp(20, 60_000).to_string()),
         ("ledger.poll_interval_ms", poll_ms.to_string()),
         ("log.level", "warn".to_owned()),
         ("limits.profile", args.limits.clone()),
@@ -105,6 +108,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 
     let rest = listen(required(&config, "listen"), "--listen").await?;
     let grpc = listen(required(&config, "grpc.listen"), "--grpc-listen").await?;
+    let health = listen_for_health(&config).await?;
     let exporter = listen_for_metrics(&config).await?;
     let ledger = start_ledger(&args, &data).await?;
     push(&mut flags, "ledger.nodes", Some(ledger.rpc_url(0)));
@@ -113,7 +117,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     if config.text("master_key_file") == key_file.display().to_string() {
         files::kept_secret(&key_file)?;
     }
-    let running = Running::start(&config, &data).await?;
+    let running = Running::start(&config, &data, true).await?;
     wait_until_ready(&running.gateway(), &running.store).await?;
     let credentials = credentials(&running.gateway(), &data).await?;
     let stop = Stop::new();
@@ -127,7 +131,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     running.show(&mut metrics, &data);
     let control = Some(places.control.clone());
     let mut ports = vec![
-        serve_rest(&config, rest, running.service().in_process(), control, &stop, &mut metrics)?,
+        serve_rest(&config, (rest, health), running.service().in_process(), control, &stop, &mut metrics)?,
         serve_grpc(&config, &data, grpc, &running, &stop)?,
     ];
     ports.extend(local::serve(&config, &data, &running, &stop)?);
@@ -206,8 +210,10 @@ async fn credentials(gateway: &Gateway, data: &Path) -> Result<Credentials, Fail
     let register = async |(name, account): (&str, &str), is_admin| {
         let registration = Registration::check(name, account, None)
             .map_err(|_| Failure::Other("the demo's names are not accepted".to_owned()))?;
-        let made = gateway.register(registration, is_admin).await;
-        made.map_err(|error| Failure::Other(format!("the demo merchant cannot be registered: {error}")))
+        let failed = |error| Failure::Other(format!("the demo merchant cannot be registered: {error}"));
+        let made = gateway.enroll(registration, is_admin, true).await.map_err(failed)?;
+        gateway.vouch_for(made.merchant.id, None).await.map_err(failed)?;
+        Ok::<_, Failure>(made)
     };
     let shop = register(SHOP, false).await?;
     let operator = register(OPERATOR, true).await?;

@@ -126,7 +126,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     settings(&config, &mut findings);
     match facade::remote(&config) {
         Err(failure) => findings.fail("engine", failure.to_string(), "say where the engine is and what its token is"),
-        Ok(Some(transport)) => engine::ask(transport, &mut findings).await,
+        Ok(Some(transport)) => {
+            engine::ask(transport, &config, &mut findings).await;
+        }
         Ok(None) => {
             master_key_file(&config, &data, &mut findings);
             directory(&data, &mut findings);
@@ -196,12 +198,19 @@ fn settings(config: &Config, findings: &mut Findings) {
             "switch webhooks.allow_insecure off",
         );
     }
-    if is_real && config.list("ledger.nodes").len() < 3 {
-        findings.warn(
+    nodes::majority(config, findings);
+}
+
+/// Says who may register, by the mode in force.
+fn registration(mode: &str, config: &Config, findings: &mut Findings) {
+    let what = "registration";
+    match mode {
+        "open" if config.text("network") == "mainnet" => findings.warn(
             what,
-            "fewer than three ledger nodes: one that lies would be believed",
-            "name three nodes of different operators in ledger.nodes",
-        );
+            "registration is open: everybody can register as a merchant",
+            "set registration to approval, or to closed, unless strangers shall use this installation",
+        ),
+        mode => findings.well(what, format!("registration is {mode}")),
     }
 }
 
@@ -237,7 +246,7 @@ fn directory(data: &Path, findings: &mut Findings) {
     let shown = data.display();
     match fs::metadata(data) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            findings.warn(what, format!("{shown} is not there"), "the first start makes it; check the path");
+            findings.warn(what, format!("{shown} is not there"), "check the path; `hivetill admin` makes a new store");
         }
         Err(error) => findings.fail(what, format!("{shown}: {error}"), "run as the user it belongs to"),
         Ok(folder) if !folder.is_dir() => findings.fail(what, format!("{shown} is a file"), "name a directory"),

@@ -10,7 +10,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
 use super::{
     Failure, files, logs,
-    running::{ended, listen, listen_for_metrics, pem, serve_metrics, serve_rest},
+    running::{ended, listen, listen_for_health, listen_for_metrics, pem, serve_metrics, serve_rest},
     serve::required,
     settings::{FacadeFlags, SettingsArgs, push},
     stop::{self, Stop},
@@ -43,10 +43,11 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         remote(&config)?.ok_or_else(|| Failure::Other("say where the engine is: --engine-url URL".to_owned()))?;
     stop::survive_hangup();
     let rest = listen(required(&config, "listen"), "--listen").await?;
+    let health = listen_for_health(&config).await?;
     let exporter = listen_for_metrics(&config).await?;
     let stop = Stop::new();
     let mut metrics = Metrics::default();
-    let mut ports = vec![serve_rest(&config, rest, transport, None, &stop, &mut metrics)?];
+    let mut ports = vec![serve_rest(&config, (rest, health), transport, None, &stop, &mut metrics)?];
     ports.extend(serve_metrics(exporter, metrics, &stop)?);
     stop::asked().await;
     stop.tell();

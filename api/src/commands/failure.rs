@@ -1,6 +1,11 @@
 //! How a command fails: what to tell, and the exit code that scripts can tell apart.
 
-use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use actors::StartError;
 use proto::ApiError;
@@ -11,8 +16,8 @@ use crate::config::ConfigError;
 /// The codes, as `--help` shows them.
 pub(super) const EXIT_CODES: &str = "Exit codes: 0 ended as asked, 1 failed, 2 wrong command line, 3 settings cannot be used, 4 an address \
      is in use, 5 the data directory is in use or cannot be opened, 6 the ledger or the data are of another chain, 7 the \
-     engine had to stop and should be started again, 8 no room is left on the disk, 9 no permission, 10 the store is \
-     corrupt or contradicts itself, 11 the store is of a newer program, 12 the clock is wrong, 13 the \
+     engine had to stop and should be started again, 8 no room is left on the disk, 9 no permission, or a read-only disk, \
+     10 the store is corrupt, contradicts itself or is not there, 11 the store is of a newer program, 12 the clock is wrong, 13 the \
      doctor found something failing. `pay` has codes of its own.";
 
 /// Why a command ended without doing its work.
@@ -82,6 +87,22 @@ pub enum Failure {
         /// Why not.
         why: String,
     },
+    /// A file may not be read or written by this user, or is on a read-only file system.
+    #[error("no permission: {}: {why}", path.display())]
+    Denied {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// A setting names something that cannot be used.
+    #[error("{setting}: {why}")]
+    Setting {
+        /// The setting.
+        setting: &'static str,
+        /// Why not.
+        why: String,
+    },
     /// A payment was not made, or is not known to be.
     #[error(transparent)]
     Pay(#[from] super::pay::Failure),
@@ -99,15 +120,24 @@ impl Failure {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Other(_) | Self::Refused(_) | Self::File { .. } => 1,
+            Self::Denied { .. } => 9,
             Self::Clock { .. } => 12,
             Self::Unwell(_) => 13,
-            Self::Config(_) => 3,
+            Self::Config(_) | Self::Setting { .. } | Self::Store { source: OpenError::MasterKey { .. }, .. } => 3,
             Self::Simulation(code) => *code,
             Self::Pay(failure) => failure.exit_code(),
             Self::Listen { .. } => 4,
             Self::Store { source: OpenError::Full(_), .. } | Self::Full(_) => 8,
             Self::Store { source: OpenError::Permission(_), .. } => 9,
-            Self::Store { source: OpenError::Corrupt(_) | OpenError::Foreign | OpenError::Unsound(_), .. }
+            Self::Store {
+                source:
+                    OpenError::Corrupt(_)
+                    | OpenError::Foreign
+                    | OpenError::Unsound(_)
+                    | OpenError::NotMade(_)
+                    | OpenError::LogOnly(_),
+                ..
+            }
             | Self::Unsound(_)
             | Self::Start(StartError::Read(storage::ReadError::Damaged { .. })) => 10,
             Self::Store { source: OpenError::SchemaNewer { .. }, .. } => 11,
@@ -117,6 +147,17 @@ impl Failure {
             | Self::Start(StartError::Read(_) | StartError::Write(_)) => 5,
             Self::Start(StartError::WrongNode(_) | StartError::WrongStore { .. }) => 6,
             Self::Start(StartError::Actor(_)) | Self::Engine(_) => 7,
+        }
+    }
+}
+
+impl Failure {
+    /// Returns why a file cannot be read or written.
+    pub(super) fn of_file(path: &Path, error: &io::Error) -> Self {
+        let (path, why) = (path.to_owned(), error.to_string());
+        match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Denied { path, why },
+            _ => Self::File { path, why },
         }
     }
 }
@@ -173,10 +214,15 @@ mod tests {
         assert_eq!(of(OpenError::Permission(path())), 9);
         assert_eq!(of(OpenError::Corrupt(String::new())), 10);
         assert_eq!(of(OpenError::Foreign), 10);
+        assert_eq!((of(OpenError::NotMade(path())), of(OpenError::LogOnly(path()))), (10, 10));
+        assert_eq!(of(OpenError::MasterKey { is_given: true }), 3);
         assert_eq!(of(OpenError::SchemaNewer { found: 2, known: 1 }), 11);
         assert_eq!(Failure::Full(path()).exit_code(), 8);
         assert_eq!(Failure::Engine(String::new()).exit_code(), 7);
         assert_eq!(Failure::Clock { behind: Duration::from_secs(31) }.exit_code(), 12);
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem] {
+            assert_eq!(Failure::of_file(Path::new("key"), &kind.into()).exit_code(), 9);
+        }
         for code in 0..=13 {
             assert!(EXIT_CODES.contains(&format!(" {code} ")), "{code} is not explained");
         }

@@ -41,7 +41,7 @@ pub(super) fn serve(
             return Ok(None);
         }
     };
-    let access = Access { token: token(config, data)?, tls: None };
+    let access = Access { token: token(config, data)?, tls: None, metrics: running.grpc.clone() };
     let incoming = UnixListenerStream::new(listener);
     let served = grpc_server::serve_on(incoming, running.service(), running.maintenance(), access, stop.heard());
     Ok(Some(tokio::spawn(async move {

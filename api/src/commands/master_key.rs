@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Access;
-use storage::{MasterKey, OpenError, RedbStore, Vault};
+use storage::{MasterKey, OpenError, Options, RedbStore, Vault, look_for_store};
 use tracing::{info, warn};
 
 use super::{
@@ -28,11 +27,13 @@ pub(super) struct Args {
 }
 
 /// Opens the store with the master key of the settings, or with the one in the data directory; where there is none and
-/// the settings do not say otherwise, one is made. It is on disk before anything is sealed with it, and gets its name
-/// once the store has taken it: a key that fits nothing is never left under the name of one that does.
-pub(super) fn open_store(config: &Config, data: &Path) -> Result<RedbStore, Failure> {
+/// the settings do not say otherwise, one is made. Makes a store where there is none, if it `may_create` one. The key is
+/// on disk before anything is sealed with it, and gets its name once the store has taken it: a key that fits nothing is
+/// never left under the name of one that does.
+pub(super) fn open_store(config: &Config, data: &Path, may_create: bool) -> Result<RedbStore, Failure> {
     let open = |key: Option<MasterKey>| {
-        let store = RedbStore::open_sealed(data, config.store(), Vault::new(key, None));
+        let options = Options { may_create, ..config.store() };
+        let store = RedbStore::open_sealed(data, options, Vault::new(key, None));
         store.map_err(|source| Failure::Store { path: data.to_owned(), source })
     };
     if let Some(key) = in_force(config, data)? {
@@ -42,21 +43,16 @@ pub(super) fn open_store(config: &Config, data: &Path) -> Result<RedbStore, Fail
         warn!("seal_secrets is off and there is no master key: webhook secrets are stored in clear");
         return open(None);
     }
+    // No key is made beside a store that is refused.
+    look_for_store(data, may_create).map_err(|source| Failure::Store { path: data.to_owned(), source })?;
     let path = data.join(FILE_NAME);
     let unconfirmed = path.with_extension("new");
     let is_ours = !unconfirmed.exists();
     let had_directory = data.exists();
     files::make_directory(data)?;
-    // Who may not write here has the same remedy as one who may not open the store.
-    let may = |path: &Path, access| !path.exists() || rustix::fs::access(path, access).is_ok();
-    let denied = |failure| {
-        if may(data, Access::WRITE_OK | Access::EXEC_OK) && may(&unconfirmed, Access::READ_OK) {
-            return failure;
-        }
-        Failure::Store { path: data.to_owned(), source: OpenError::Permission(data.to_owned()) }
-    };
-    let key = files::kept_secret(&unconfirmed).map_err(denied)?;
-    let key = parse(&key, &unconfirmed.display().to_string())?;
+    let key = files::kept_secret(&unconfirmed)?;
+    files::give_to_owner(data, &unconfirmed)?;
+    let key = of_setting(&key, "master_key_file", &unconfirmed.display().to_string())?;
     match open(Some(key)) {
         Ok(store) => {
             files::replace(&unconfirmed, &path)?;
@@ -101,15 +97,20 @@ pub(super) fn file_in_force(config: &Config, data: &Path) -> Option<PathBuf> {
 
 fn in_force(config: &Config, data: &Path) -> Result<Option<MasterKey>, Failure> {
     match config.optional("master_key") {
-        Some(text) => Ok(Some(parse(text, "master_key")?)),
+        Some(text) => Ok(Some(of_setting(text, "master_key", "it")?)),
         None => file_in_force(config, data).map(|path| read(&path)).transpose(),
     }
 }
 
 fn read(path: &Path) -> Result<MasterKey, Failure> {
     let text = files::read(path)?;
-    let missing = || Failure::File { path: path.to_owned(), why: "there is no such file".to_owned() };
-    parse(text.ok_or_else(missing)?.trim(), &path.display().to_string())
+    let why = || format!("there is no file {}", path.display());
+    let missing = || Failure::Setting { setting: "master_key_file", why: why() };
+    of_setting(text.ok_or_else(missing)?.trim(), "master_key_file", &path.display().to_string())
+}
+
+fn of_setting(text: &str, setting: &'static str, place: &str) -> Result<MasterKey, Failure> {
+    parse(text, place).map_err(|failure| Failure::Setting { setting, why: failure.to_string() })
 }
 
 fn parse(text: &str, place: &str) -> Result<MasterKey, Failure> {
@@ -131,7 +132,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     };
     let previous = in_force(&config, &data)?;
     let current = Some(parse(&files::kept_secret(&new_file)?, &new_file.display().to_string())?);
-    let store = RedbStore::open_sealed(&data, config.store(), Vault::new(current, previous));
+    let options = Options { may_create: false, ..config.store() };
+    let store = RedbStore::open_sealed(&data, options, Vault::new(current, previous));
     let store = store.map_err(|source| Failure::Store { path: data.clone(), source })?;
     store.close().await;
     let kept = match (args.new_key_file, old_file) {

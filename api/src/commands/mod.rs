@@ -29,6 +29,7 @@ mod stop;
 mod store;
 pub mod transfer;
 pub mod tx;
+mod verify_merchant;
 
 pub use failure::Failure;
 
@@ -51,7 +52,7 @@ enum Command {
     /// Runs the REST interface and the checkout page alone, over an engine elsewhere.
     Facade(facade::Args),
     /// Makes a merchant whose key has admin privilege, and shows the key.
-    Admin(admin::Args),
+    Admin(Box<admin::Args>),
     /// Runs a Hive ledger alone, with play money
     Ledger(ledger::Args),
     /// Signs a transfer and broadcasts it
@@ -111,7 +112,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Serve(args) => Box::pin(serve::run(args)).await,
             Command::Engine(args) => Box::pin(serve::run_engine(args)).await,
             Command::Facade(args) => Box::pin(facade::run(args)).await,
-            Command::Admin(args) => Box::pin(admin::run(args)).await,
+            Command::Admin(args) => Box::pin(admin::run(*args)).await,
             Command::Ledger(args) => Box::pin(ledger::run(args)).await.map_err(|failure| match failure {
                 ledger::Failure::Start(error) => failure::of_ledger(error),
                 other => Failure::Other(other.to_string()),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use actors::{
-    Environment, Gateway, Tree,
+    Environment, Gateway, RegistrationMode, Tree,
     environment::{Clock as _, NoProbe, Node},
     hive_rpc::HiveRpc,
     http_webhooks::HttpWebhooks,
@@ -16,7 +16,10 @@ use actors::{
 };
 use proto::{Engine, Transport};
 use storage::RedbStore;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    task::JoinHandle,
+};
 use tracing::{info, warn};
 
 use super::{
@@ -31,7 +34,7 @@ use crate::{
     },
     metrics::Metrics,
     service::{
-        Maintenance, Service,
+        self, Maintenance, Service,
         server::{self as grpc_server, Access},
     },
     version,
@@ -45,13 +48,18 @@ pub(super) struct Running {
     tree: Tree,
     pub(super) store: Arc<RedbStore>,
     data: PathBuf,
+    registration: RegistrationMode,
+    /// What the gRPC ports count.
+    pub(super) grpc: service::Metrics,
 }
 
 impl Running {
-    /// Opens the store and starts the actors; returns when recovery is done.
-    pub(super) async fn start(config: &Config, data: &Path) -> Result<Self, Failure> {
+    /// Opens the store and starts the actors; returns when recovery is done. Makes a store where there is none, if it
+    /// `may_create` one.
+    pub(super) async fn start(config: &Config, data: &Path, may_create: bool) -> Result<Self, Failure> {
         stop::survive_hangup();
-        let store = Arc::new(master_key::open_store(config, data)?);
+        majority(config)?;
+        let store = Arc::new(master_key::open_store(config, data, may_create)?);
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
         for url in config.list("ledger.nodes") {
             let node = HiveRpc::new(&url, config.millis("ledger.request_timeout_ms"));
@@ -70,7 +78,9 @@ impl Running {
             webhooks: Arc::new(webhooks),
             probe: Arc::new(NoProbe),
         };
-        let tree = Tree::start(environment, config.engine()).await?;
+        let settings = config.engine();
+        let registration = settings.registration;
+        let tree = Tree::start(environment, settings).await?;
         info!(
             version = version::VERSION,
             commit = version::commit(),
@@ -78,7 +88,7 @@ impl Running {
             version::text(),
             data.display()
         );
-        Ok(Self { tree, store, data: data.to_owned() })
+        Ok(Self { tree, store, data: data.to_owned(), registration, grpc: service::Metrics::default() })
     }
 
     pub(super) fn gateway(&self) -> Gateway {
@@ -91,12 +101,13 @@ impl Running {
 
     /// Returns what an operator may ask of it.
     pub(super) fn maintenance(&self) -> Maintenance {
-        Maintenance::new(Arc::clone(&self.store))
+        Maintenance::new(Arc::clone(&self.store), self.registration)
     }
 
     /// Adds what the engine counts to the metrics.
     pub(super) fn show(&self, metrics: &mut Metrics, data: &Path) {
         metrics.add_engine(&self.gateway(), &self.store, data.to_owned());
+        metrics.add_grpc(&self.grpc);
     }
 
     /// Waits until the process is asked to end, or the engine must not go on.
@@ -129,9 +140,40 @@ impl Running {
     }
 }
 
+/// Refuses settings by which no number of sound nodes ever decides anything.
+fn majority(config: &Config) -> Result<(), Failure> {
+    let nodes = config.list("ledger.nodes").len();
+    let needed = actors::nodes_needed(nodes, config.count("ledger.min_agreeing_nodes"));
+    if needed <= nodes {
+        return Ok(());
+    }
+    let why = format!("{needed} nodes must agree and ledger.nodes names {nodes}: no payment would ever complete");
+    Err(Failure::Setting { setting: "ledger.min_agreeing_nodes", why })
+}
+
+/// Bytes of an answer that the kernel keeps for a client which does not read: accepted sockets inherit it.
+const SEND_BUFFER_BYTES: u32 = 64 * 1024;
+/// Connections that wait in the kernel until they are accepted.
+const BACKLOG: u32 = 1_024;
+
 /// Takes an address.
 pub(super) async fn listen(address: SocketAddr, flag: &'static str) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|source| Failure::Listen { address, flag, source })
+    let bind = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    bind().map_err(|source| Failure::Listen { address, flag, source })
+}
+
+/// Takes the address of health checks, where one is set.
+pub(super) async fn listen_for_health(config: &Config) -> Result<Option<TcpListener>, Failure> {
+    match config.address("health.listen") {
+        Some(address) => Ok(Some(listen(address, "the setting health.listen").await?)),
+        None => Ok(None),
+    }
 }
 
 /// Takes the address of the metrics, where one is set.
@@ -161,7 +203,7 @@ pub(super) fn address_of(listener: &TcpListener) -> Result<SocketAddr, Failure> 
 /// Serves REST and the checkout page over an engine, until `stop`.
 pub(super) fn serve_rest(
     config: &Config,
-    listener: TcpListener,
+    (listener, health): (TcpListener, Option<TcpListener>),
     transport: Transport,
     test_ledger: Option<String>,
     stop: &Stop,
@@ -174,17 +216,31 @@ pub(super) fn serve_rest(
     let facade = Facade::behind(edge, desk, Engine::new(transport), &base_url, u64::from_be_bytes(files::random()));
     metrics.add_facade(&facade);
     open_files::provide(config.count("limits.connections"));
-    let limits = Limits {
-        connections: config.count("limits.connections"),
-        head_timeout: config.millis("limits.head_timeout_ms"),
-        drain_timeout: config.millis("limits.drain_timeout_ms"),
-    };
+    let limits = limits(config);
+    if let Some(health) = health {
+        info!("health checks are at http://{}/readyz", address_of(&health)?);
+        tokio::spawn(http_server::serve_health(health, Arc::clone(&facade), limits.for_health(), stop.heard()));
+    }
     info!(
         version = version::VERSION,
         commit = version::commit(),
         "REST and the checkout page are at {base_url} (listening on {address})"
     );
     Ok(tokio::spawn(http_server::serve(listener, facade, limits, stop.heard())))
+}
+
+/// Returns what the REST port allows its clients.
+fn limits(config: &Config) -> Limits {
+    let is_limited = config.text("limits.profile") == "production";
+    Limits {
+        connections: config.count("limits.connections"),
+        connections_per_address: is_limited.then(|| config.count("limits.connections_per_address")),
+        head_timeout: config.millis("limits.head_timeout_ms"),
+        body_timeout: config.millis("limits.body_timeout_ms"),
+        write_timeout: config.millis("limits.write_timeout_ms"),
+        idle_timeout: config.millis("limits.idle_timeout_ms"),
+        drain_timeout: config.millis("limits.drain_timeout_ms"),
+    }
 }
 
 /// Serves the engine over gRPC, until `stop`.
@@ -207,9 +263,9 @@ pub(super) fn serve_grpc(
              read on the way; set grpc.tls_cert and grpc.tls_key, or listen on 127.0.0.1"
         );
     }
+    let access = Access { token, tls, metrics: running.grpc.clone() };
     info!("the engine's gRPC port is {address}");
-    let served =
-        grpc_server::serve(listener, running.service(), running.maintenance(), Access { token, tls }, stop.heard());
+    let served = grpc_server::serve(listener, running.service(), running.maintenance(), access, stop.heard());
     Ok(tokio::spawn(async move {
         if let Err(error) = served.await {
             tracing::error!("the gRPC port failed: {error}");
@@ -219,7 +275,7 @@ pub(super) fn serve_grpc(
 
 /// Reads a PEM file.
 pub(super) fn pem(path: &str) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| Failure::File { path: path.into(), why: error.to_string() })
+    std::fs::read(path).map_err(|error| Failure::of_file(path.as_ref(), &error))
 }
 
 /// Waits for the ends of all ports.

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use super::{
     Failure, local, logs,
-    running::{Running, listen, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
+    running::{Running, listen, listen_for_health, listen_for_metrics, serve_grpc, serve_metrics, serve_rest},
     settings::{EngineFlags, FacadeFlags, SettingsArgs},
     stop::Stop,
 };
@@ -21,6 +21,9 @@ pub(super) struct Args {
     engine: EngineFlags,
     #[command(flatten)]
     facade: FacadeFlags,
+    /// Makes a new store where there is none; without it a missing store is refused
+    #[arg(long)]
+    init: bool,
 }
 
 /// Runs engine and facade in this process.
@@ -35,13 +38,15 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         Some(address) => Some(listen(address, "--grpc-listen").await?),
         None => None,
     };
+    let health = listen_for_health(&config).await?;
     let exporter = listen_for_metrics(&config).await?;
     let data = PathBuf::from(config.text("data_dir"));
-    let running = Running::start(&config, &data).await?;
+    let running = Running::start(&config, &data, args.init).await?;
     let stop = Stop::new();
     let mut metrics = Metrics::default();
     running.show(&mut metrics, &data);
-    let mut ports = vec![serve_rest(&config, rest, running.service().in_process(), None, &stop, &mut metrics)?];
+    let mut ports =
+        vec![serve_rest(&config, (rest, health), running.service().in_process(), None, &stop, &mut metrics)?];
     if let Some(grpc) = grpc {
         ports.push(serve_grpc(&config, &data, grpc, &running, &stop)?);
     }
@@ -59,6 +64,9 @@ pub(super) struct EngineArgs {
     settings: SettingsArgs,
     #[command(flatten)]
     engine: EngineFlags,
+    /// Makes a new store where there is none; without it a missing store is refused
+    #[arg(long)]
+    init: bool,
 }
 
 /// Runs the engine behind its gRPC port.
@@ -69,7 +77,7 @@ pub(super) async fn run_engine(args: EngineArgs) -> Result<(), Failure> {
     let grpc = listen(config.address("grpc.listen").unwrap_or(GRPC_DEFAULT), "--grpc-listen").await?;
     let exporter = listen_for_metrics(&config).await?;
     let data = PathBuf::from(config.text("data_dir"));
-    let running = Running::start(&config, &data).await?;
+    let running = Running::start(&config, &data, args.init).await?;
     let stop = Stop::new();
     let mut metrics = Metrics::default();
     running.show(&mut metrics, &data);

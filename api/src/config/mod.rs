@@ -250,7 +250,7 @@ impl Config {
                 Kind::Secret if text.is_empty() => format!("# {name} is not set  ({source})\n"),
                 Kind::Secret => format!("# {name} is set and not shown  ({source})\n"),
                 Kind::Integer(..) | Kind::Flag => format!("{name} = {text}  # {source}\n"),
-                Kind::Urls | Kind::Networks => {
+                Kind::Urls | Kind::Networks | Kind::Origins => {
                     let urls: Vec<String> = self.list(name).iter().map(|url| quoted(url)).collect();
                     format!("{name} = [{}]  # {source}\n", urls.join(", "))
                 }
@@ -333,7 +333,7 @@ impl Config {
         let limits = (self.text("limits.profile") == "production")
             .then(|| Limits::new(now, |name| self.rate(name), self.seconds("limits.lockout_seconds"), streams));
         let trusted_proxies = self.list("trusted_proxies").iter().filter_map(|network| network.parse().ok()).collect();
-        Edge { trusted_proxies, limits }
+        Edge { trusted_proxies, key_origins: self.list("cors.key_origins"), limits }
     }
 
     /// Returns an address to listen on, if there is one.
@@ -359,6 +359,7 @@ impl Config {
             session_lifetime: self.seconds("session.lifetime_seconds"),
             session_grace: self.seconds("session.grace_seconds"),
             max_awake: self.count("session.max_awake"),
+            block_interval: self.millis("ledger.block_interval_ms"),
             poll_interval: self.millis("ledger.poll_interval_ms"),
             min_agreeing_nodes: self.count("ledger.min_agreeing_nodes"),
             rate_interval: self.seconds("ledger.rate_interval_seconds"),
@@ -369,6 +370,9 @@ impl Config {
             x402: self.x402(),
             key_roll: self.flag("keys.roll"),
             compliance: self.compliance(),
+            registration: actors::RegistrationMode::parse(self.text("registration")).expect("a word of the table"),
+            server: self.server(),
+            account_change_wait: Duration::from_secs(self.integer("merchants.account_change_hours") * 3_600),
             billing: actors::BillingSettings {
                 merchant: self.optional("billing.merchant_id").and_then(|id| id.parse().ok()),
                 due: self.days("billing.due_days"),
@@ -376,6 +380,16 @@ impl Config {
             max_waiting_calls: self.count("limits.waiting_calls"),
             ..defaults
         }
+    }
+
+    /// Returns how this installation is named in challenges: by the host of `base_url`, or by where it listens.
+    fn server(&self) -> String {
+        let listen = self.text("listen");
+        let url = self.optional("base_url").and_then(|url| url::Url::parse(url).ok());
+        let Some((url, host)) = url.as_ref().and_then(|url| Some((url, url.host_str()?))) else {
+            return listen.to_owned();
+        };
+        url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
     fn compliance(&self) -> Option<actors::Compliance> {
@@ -429,12 +443,12 @@ fn toml_text(kind: Kind, value: &toml::Value) -> Option<String> {
         (Kind::Flag, toml::Value::Boolean(flag)) => Some(flag.to_string()),
         (Kind::Percent, toml::Value::Integer(number)) => Some(number.to_string()),
         (Kind::Percent, toml::Value::Float(number)) => Some(number.to_string()),
-        (Kind::Urls | Kind::Networks, toml::Value::Array(items)) => {
+        (Kind::Urls | Kind::Networks | Kind::Origins, toml::Value::Array(items)) => {
             let texts: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
             // A comma would split what was one item.
             texts.filter(|texts| texts.iter().all(|text| !text.contains(','))).map(|texts| texts.join(","))
         }
-        (Kind::Integer(..) | Kind::Flag | Kind::Urls | Kind::Networks, _) => None,
+        (Kind::Integer(..) | Kind::Flag | Kind::Urls | Kind::Networks | Kind::Origins, _) => None,
         (_, toml::Value::String(text)) => Some(text.clone()),
         _ => None,
     }
@@ -470,7 +484,8 @@ mod tests {
         };
         let contact = "the operator of this service".to_owned();
         let compliance = Some(actors::Compliance { limits, contact });
-        let documented = actors::Settings { compliance, ..actors::Settings::of(defaults.chain_id) };
+        let server = "127.0.0.1:8080".to_owned();
+        let documented = actors::Settings { compliance, server, ..actors::Settings::of(defaults.chain_id) };
         assert_eq!(format!("{defaults:?}"), format!("{documented:?}"));
         for (word, finality) in [
             ("accepted", ClaimFinality::Accepted),

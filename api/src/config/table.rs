@@ -35,6 +35,8 @@ pub enum Kind {
     Urls,
     /// Networks such as `10.1.0.0/16`, or none.
     Networks,
+    /// Origins such as `https://admin.example`, or none.
+    Origins,
     /// A path, or nothing.
     Path,
     /// What HTTP header names may start with.
@@ -145,6 +147,18 @@ pub static TABLE: &[Key] = &[
         "Whether merchants may roll their own API keys. Otherwise an admin re-issues them.",
     ),
     key(
+        "registration",
+        Kind::Word(&["open", "approval", "closed"]),
+        "open",
+        "Who may register as a merchant: `open` everybody; `approval` everybody, inactive until an admin activates the merchant; `closed` nobody but by `hivetill admin`.",
+    ),
+    key(
+        "merchants.account_change_hours",
+        Kind::Integer(0, 168),
+        "24",
+        "How long a change of a proven Hive account waits at least, so that its owner can cancel it.",
+    ),
+    key(
         "ledger.nodes",
         Kind::Urls,
         MAINNET_NODES,
@@ -155,6 +169,12 @@ pub static TABLE: &[Key] = &[
         Kind::Integer(0, 10),
         "0",
         "How many nodes must agree at least on whatever decides money. A majority of `ledger.nodes` always must (1 of 1, 2 of 2, 2 of 3, 3 of 4, 3 of 5): this can only raise it.",
+    ),
+    key(
+        "ledger.block_interval_ms",
+        Kind::Integer(20, 60_000),
+        "3000",
+        "The ledger's time from one block to the next. Other than 3 s only on a development ledger.",
     ),
     key(
         "ledger.poll_interval_ms",
@@ -263,10 +283,34 @@ pub static TABLE: &[Key] = &[
     ),
     key("limits.connections", Kind::Integer(1, 1_000_000), "10000", "HTTP connections at once; more wait."),
     key(
+        "limits.connections_per_address",
+        Kind::Integer(1, 1_000_000),
+        "500",
+        "HTTP connections from one IP address or one IPv6 /64, and never more than half of `limits.connections`; more are refused with 429. `trusted_proxies` have no such limit, and `limits.profile` `off` turns it off.",
+    ),
+    key(
         "limits.head_timeout_ms",
         Kind::Integer(100, 120_000),
         "10000",
-        "How long a request's head may take to arrive; an idle connection is closed after the same time.",
+        "How long a request's head may take to arrive, from its first byte or from the connection's beginning.",
+    ),
+    key(
+        "limits.body_timeout_ms",
+        Kind::Integer(100, 120_000),
+        "10000",
+        "How long a request's body may take to arrive.",
+    ),
+    key(
+        "limits.write_timeout_ms",
+        Kind::Integer(100, 600_000),
+        "30000",
+        "How long a client may take nothing of its answer before the connection is reset. Every 1,024 bytes that it takes earn it one second, up to this time.",
+    ),
+    key(
+        "limits.idle_timeout_ms",
+        Kind::Integer(100, 3_600_000),
+        "75000",
+        "How long a connection is kept open for another request.",
     ),
     key(
         "limits.drain_timeout_ms",
@@ -287,6 +331,12 @@ pub static TABLE: &[Key] = &[
         "Proxies before us whose `X-Forwarded-For` is believed: the rightmost address in it that is none of them is the caller's.",
     ),
     key(
+        "cors.key_origins",
+        Kind::Origins,
+        "",
+        "Origins whose web pages may send API keys. Empty: none, since a page that holds a key shows it to its visitors.",
+    ),
+    key(
         "limits.profile",
         Kind::Word(&["production", "off"]),
         "production",
@@ -296,12 +346,18 @@ pub static TABLE: &[Key] = &[
         "limits.api_writes",
         Kind::Rate,
         "25/s burst 50",
-        "Changes with one API key. Here and below: empty is no limit.",
+        "Changes by one merchant, with all its API keys together. Here and below: empty is no limit.",
     ),
-    key("limits.api_reads", Kind::Rate, "100/s burst 200", "Reads with one API key."),
-    key("limits.export", Kind::Rate, "6/min", "Exports with one API key."),
-    key("limits.webhook_test", Kind::Rate, "5/min", "Test webhooks asked for with one API key."),
-    key("limits.redeliver", Kind::Rate, "60/min", "Deliveries sent once more with one API key."),
+    key("limits.api_reads", Kind::Rate, "100/s burst 200", "Reads by one merchant."),
+    key("limits.export", Kind::Rate, "6/min", "Exports by one merchant."),
+    key("limits.webhook_test", Kind::Rate, "5/min", "Test webhooks requested by one merchant."),
+    key("limits.redeliver", Kind::Rate, "60/min", "Deliveries sent once more for one merchant."),
+    key(
+        "limits.anonymous",
+        Kind::Rate,
+        "20/s burst 200",
+        "Requests from one IP address without an API key that worked lately, such as reads of `/openapi.json`. Health checks do not count, and what has a rate of its own below counts there.",
+    ),
     key("limits.register", Kind::Rate, "2/min", "Registrations from one address. An IPv6 address counts as its /64."),
     key("limits.register_daily", Kind::Rate, "20/day", "The same over a day."),
     key("limits.checkout", Kind::Rate, "60/min burst 30", "Requests for checkout addresses from one address."),
@@ -311,12 +367,12 @@ pub static TABLE: &[Key] = &[
         "60/min",
         "Payments shown from one address, at checkout addresses or the facilitator.",
     ),
-    key("limits.x402_session", Kind::Rate, "10/min", "Payments shown for one session."),
+    key("limits.x402_session", Kind::Rate, "10/min", "Payments that one address shows for one session."),
     key(
         "limits.bad_keys",
         Kind::Rate,
         "10/min",
-        "Wrong API keys from one address; after them the address is locked out and no key of its is looked at.",
+        "Wrong API keys from one address; after them the address is locked out: only keys that worked within the last day are accepted from it.",
     ),
     key("limits.lockout_seconds", Kind::Integer(1, 86_400), "600", "How long an address stays locked out."),
     key("limits.streams_per_address", Kind::Integer(1, 1_000_000), "10", "Event streams open to one address at once."),
@@ -371,6 +427,12 @@ pub static TABLE: &[Key] = &[
         "",
         "Where Prometheus reads metrics (`GET /metrics`), apart from everything else: whoever reaches it may read them. Empty: nowhere.",
     ),
+    key(
+        "health.listen",
+        Kind::OptionalListen,
+        "",
+        "Where `/livez`, `/readyz` and `/api/health` are served besides, for orchestrators: no crowd at `listen` keeps them waiting there. Empty: only at `listen`.",
+    ),
     key("log.format", Kind::Word(&["text", "json"]), "text", "How log lines are written."),
     key(
         "otlp.endpoint",
@@ -415,6 +477,7 @@ impl Key {
             Kind::OptionalUrl => is(text.is_empty() || is_url(text)),
             Kind::Urls => is(!text.is_empty() && text.split(',').all(is_url)),
             Kind::Networks => is(text.is_empty() || text.split(',').all(|part| part.trim().parse::<IpNet>().is_ok())),
+            Kind::Origins => is(text.is_empty() || text.split(',').all(is_origin)),
             Kind::Text => {
                 is(!text.trim().is_empty() && text.chars().count() <= 200 && !text.chars().any(char::is_control))
             }
@@ -435,6 +498,12 @@ fn is_url(text: &str) -> bool {
     url::Url::parse(text.trim()).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
+/// An origin as browsers write it: no path, and no port where it is the scheme's own.
+fn is_origin(text: &str) -> bool {
+    let text = text.trim();
+    is_url(text) && url::Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text)
+}
+
 /// Writes what a value must be.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -450,6 +519,7 @@ impl fmt::Display for Kind {
             Self::OptionalListen => f.write_str("an IP address and port such as 127.0.0.1:8081, or empty"),
             Self::OptionalUrl => f.write_str("an http or https URL, or empty"),
             Self::Urls => f.write_str("one or more http or https URLs"),
+            Self::Origins => f.write_str("origins such as https://admin.example, or empty"),
             Self::Networks => f.write_str("networks such as 10.1.0.0/16, or empty"),
             Self::Path => f.write_str("a path or empty"),
             Self::Rate => f.write_str("a rate such as 25/s burst 50, 2/min or 20/day, or empty"),
@@ -476,6 +546,7 @@ impl Kind {
             Self::OptionalUrl => ("text", "http(s) URL or empty".to_owned()),
             Self::Urls => ("list of texts", "http(s) URLs; commas between them in a variable".to_owned()),
             Self::Networks => ("list of texts", "networks such as `10.1.0.0/16`".to_owned()),
+            Self::Origins => ("list of texts", "origins such as `https://admin.example`".to_owned()),
             Self::Rate => ("rate", "`n/s`, `n/min`, `n/h`, `n/day`, and `burst m`, or empty".to_owned()),
             Self::Path => ("text", "a path or empty".to_owned()),
             Self::HeaderPrefix => ("text", "1 to 40 letters, digits, `-`".to_owned()),
@@ -515,51 +586,4 @@ pub fn reference() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_default_fits_its_own_rule_and_every_name_is_used_once() {
-        for key in TABLE {
-            assert_eq!(key.check(key.default), Ok(()), "{}", key.name);
-            assert_eq!(TABLE.iter().filter(|other| other.variable() == key.variable()).count(), 1, "{}", key.name);
-            assert!(key.doc.ends_with('.') && !key.doc.contains('|'), "{}", key.name);
-        }
-    }
-
-    #[test]
-    fn values_outside_their_range_are_refused() {
-        for (name, bad) in [
-            ("network", "testnet"),
-            ("chain_id", "beeab0de"),
-            ("listen", "localhost"),
-            ("listen", ""),
-            ("base_url", "pay.example"),
-            ("base_url", "ftp://pay.example"),
-            ("ledger.nodes", ""),
-            ("ledger.nodes", "https://a.example,,https://b.example"),
-            ("session.lifetime_seconds", "59"),
-            ("session.lifetime_seconds", "86401"),
-            ("session.lifetime_seconds", "+60"),
-            ("session.max_awake", "0"),
-            ("fees.percent", "1.23456"),
-            ("fees.percent", "101"),
-            ("fees.account", "No"),
-            ("billing.merchant_id", "mer_1"),
-            ("billing.due_days", "0"),
-            ("webhooks.allow_insecure", "yes"),
-            ("webhooks.header_prefix", "X Hivetill"),
-            ("log.level", "loud"),
-        ] {
-            let key = find(name).unwrap_or_else(|| panic!("{name} is declared"));
-            assert!(key.check(bad).is_err_and(|why| why.starts_with("must be ")), "{name} = {bad:?}");
-        }
-    }
-
-    #[test]
-    fn the_documentation_is_what_the_code_says() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
-        let written = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(written == reference(), "run: cargo run -- config --reference > docs/settings.md");
-    }
-}
+mod tests;

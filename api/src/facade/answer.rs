@@ -24,7 +24,17 @@ pub(super) fn bytes(status: StatusCode, body: Vec<u8>) -> Response {
     response
 }
 
-/// Answers OPTIONS: what the address takes, to browsers of any origin too.
+/// Marks an answer that is sent piece by piece: nobody on its way may keep pieces back.
+pub(super) fn streams(response: &mut Response) {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+}
+
+/// What nginx reads before it buffers an answer.
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Answers OPTIONS: what the address takes, to browsers of any origin too. Web pages may not send API keys.
 pub(super) fn options(allow: &'static str) -> Response {
     let mut response = Response::new(Vec::new().into());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -33,12 +43,18 @@ pub(super) fn options(allow: &'static str) -> Response {
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(allow));
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static(
-            "authorization, x-api-key, content-type, idempotency-key, x-request-id, x-payment, payment-signature",
-        ),
+        HeaderValue::from_static("content-type, idempotency-key, x-request-id, x-payment, payment-signature"),
     );
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response
+}
+
+/// Lets the web pages of an origin that the operator trusts send API keys.
+pub(super) fn allow_keys(response: &mut Response, origin: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    headers.append(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("authorization, x-api-key"));
 }
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

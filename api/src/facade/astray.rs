@@ -21,7 +21,6 @@ pub(super) static REASON_WORDS: Words = Words {
         "encrypted_memo",
         "unknown_session",
         "other_account",
-        "session_full",
         "unsupported_operation",
     ],
 };

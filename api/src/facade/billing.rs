@@ -4,7 +4,7 @@ use engine::{money::FeePercent, time::Timestamp};
 use http::StatusCode;
 use proto::v1::{self, BillingStatus};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use warp::reply::Response;
 
 use super::{
@@ -323,37 +323,41 @@ fn read_tiers(body: &mut Body) -> Vec<v1::FeeTier> {
     let mut tiers = Vec::new();
     for (place, item) in items.into_iter().enumerate() {
         match item {
-            Value::Object(fields) => tiers.push(read_tier(body, &format!("tiers[{place}]"), &fields)),
+            Value::Object(fields) => {
+                let mut inner = Body::within(fields, format!("tiers[{place}]."));
+                tiers.push(read_tier(&mut inner));
+                body.absorb(inner);
+            }
             _ => body.wrong(&format!("tiers[{place}]"), "must be an object"),
         }
     }
     tiers
 }
 
-fn read_tier(body: &mut Body, place: &str, fields: &Map<String, Value>) -> v1::FeeTier {
+fn read_tier(tier: &mut Body) -> v1::FeeTier {
     let cents = |value: &Value| value.as_u64().filter(|cents| *cents <= MAX_VOLUME_CENTS);
     let whole = format!("must be a whole number from 0 to {MAX_VOLUME_CENTS}");
-    let min_volume_cents = match fields.get("minVolumeCents").map(cents) {
+    let min_volume_cents = match tier.take("minVolumeCents").as_ref().map(cents) {
         Some(Some(cents)) => cents,
-        Some(None) => body.wrong(&format!("{place}.minVolumeCents"), whole.as_str()),
-        None => body.wrong(&format!("{place}.minVolumeCents"), "is required"),
+        Some(None) => tier.wrong("minVolumeCents", whole.as_str()),
+        None => tier.wrong("minVolumeCents", "is required"),
     };
-    let max_volume_cents = match fields.get("maxVolumeCents") {
-        None => body.wrong(&format!("{place}.maxVolumeCents"), "is required; null in the last tier"),
+    let max_volume_cents = match tier.take("maxVolumeCents") {
+        None => tier.wrong("maxVolumeCents", "is required; null in the last tier"),
         Some(Value::Null) => None,
-        Some(value) => match cents(value) {
+        Some(value) => match cents(&value) {
             Some(cents) => Some(cents),
-            None => body.wrong(&format!("{place}.maxVolumeCents"), format!("{whole}, or null")),
+            None => tier.wrong("maxVolumeCents", format!("{whole}, or null")),
         },
     };
     // A decimal is read as its text: what binary fractions make of it does not matter.
-    let percent = match fields.get("percentFee") {
+    let percent = match tier.take("percentFee") {
         Some(Value::Number(number)) => FeePercent::parse(&number.to_string()),
         _ => None,
     };
     let percent_ten_thousandths = match percent {
         Some(percent) => percent.ten_thousandths(),
-        None => body.wrong(&format!("{place}.percentFee"), "must be a number from 0 to 100 with at most 4 places"),
+        None => tier.wrong("percentFee", "must be a number from 0 to 100 with at most 4 places"),
     };
     v1::FeeTier { min_volume_cents, max_volume_cents, percent_ten_thousandths }
 }

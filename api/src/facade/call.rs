@@ -20,6 +20,7 @@ use proto::{ApiError, Caller, Reason};
 use super::{
     auth,
     limits::{Edge, StreamPermit},
+    openapi,
     query::Query,
     reader::Body,
 };
@@ -58,6 +59,10 @@ pub(super) struct Head {
     pub(super) headers: HeaderMap,
     /// The other end of the connection. Behind a proxy this is the proxy.
     pub(super) client: IpAddr,
+    /// How long the body may take to arrive.
+    pub(super) body_timeout: Duration,
+    /// Whether it came where only health is told.
+    pub(super) is_health: bool,
 }
 
 /// One request.
@@ -135,7 +140,8 @@ impl Call {
 
     /// Returns the query's parameters.
     pub(super) fn query(&self) -> Query {
-        Query::parse(self.head.uri.query().unwrap_or_default())
+        let known = openapi::parameters(&self.method, self.head.uri.path());
+        Query::of_route(self.head.uri.query().unwrap_or_default(), known)
     }
 
     /// Says whether the caller takes an answer of this type.

@@ -1,7 +1,9 @@
 //! The checkout addresses: who looks, what they may see, and what they may do.
 //!
-//! The slug is a secret of the customer's link. The id stands in public memos: who has only the id sees an open
-//! session (it is an invitation to pay), but of a finished one no more than state and amount.
+//! The slug is a secret of the customer's link. The id is public once its memo is on the chain: before anybody paid, a
+//! browser that comes by the id is moved to the slug, which shows everything to the end. Afterwards the id shows an open
+//! session, without the forms, and of a finished one no more than state and amount. A browser that has seen the page by
+//! its slug keeps a cookie for the id, so that wallets may lead back to the id and learn no secret.
 
 use std::{
     pin::Pin,
@@ -17,16 +19,22 @@ use proto::{
     v1::{self, PaymentStatus, checkout_request::Session},
 };
 use sha2::Sha256;
+use url::form_urlencoded;
 use warp::reply::{Reply, Response};
 
 use super::{
     Facade, Refusal, answer,
     call::Call,
-    error,
+    cancellation, error,
     limits::StreamPermit,
     pages::{self, Look, View, Words},
     record, x402,
 };
+
+/// Keeps the token of a page that was seen by its slug; sent for the address of its id alone.
+const COOKIE: &str = "hivetill-checkout";
+/// As long as a session may live.
+const COOKIE_SECONDS: u32 = 86_400;
 
 /// How a visitor came: by the secret link, or by the public id.
 #[derive(Clone, Copy)]
@@ -58,7 +66,49 @@ async fn page(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Ref
         return x402::visit(facade, &call, way.request()).await;
     }
     let payment = find(facade, &call, way).await?;
-    Ok(pages::checkout(StatusCode::OK, &view(facade, &call, way, &payment, false), None))
+    if matches!(way, Way::Id(_)) && (is_untouched(&payment) || knows(&call, &payment)) {
+        return Ok(pages::see_other(&onward(&call, &payment)));
+    }
+    let mut response = pages::checkout(StatusCode::OK, &view(facade, &call, way, &payment), None);
+    if matches!(way, Way::Slug(_)) && is_open(&payment) {
+        remember(facade, &mut response, &payment);
+    }
+    Ok(response)
+}
+
+/// Returns the page by its slug, as the visitor wanted to see it.
+fn onward(call: &Call, payment: &v1::Payment) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for name in ["lang", "step", "still", "tx"] {
+        if let Some(value) = call.query().get(name) {
+            query.append_pair(name, value);
+        }
+    }
+    let (path, query) = (format!("/for/{}", payment.slug), query.finish());
+    if query.is_empty() { path } else { format!("{path}?{query}") }
+}
+
+/// Says whether the session waits and nothing that names its id can be on the chain.
+fn is_untouched(payment: &v1::Payment) -> bool {
+    payment.status == PaymentStatus::Pending as i32 && payment.transfers.is_empty() && payment.claim_tx_id.is_none()
+}
+
+/// Says whether the visitor has seen the page by its slug.
+fn knows(call: &Call, payment: &v1::Payment) -> bool {
+    let cookies = call.headers().get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.any(|(name, value)| name == COOKIE && is_token(payment, value))
+}
+
+/// Lets the browser show by the public id that it knows the slug.
+fn remember(facade: &Facade, response: &mut Response, payment: &v1::Payment) {
+    let secure = if facade.base_url.starts_with("https:") { "; Secure" } else { "" };
+    let (token, id) = (form_token(payment), &payment.id);
+    let cookie =
+        format!("{COOKIE}={token}; Path=/checkout/{id}; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}");
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
 }
 
 async fn find(facade: &Facade, call: &Call, way: Way<'_>) -> Result<v1::Payment, ApiError> {
@@ -71,30 +121,27 @@ pub(super) fn is_program(call: &Call) -> bool {
     x402::is_shown(call.headers()) || !call.accepts("text/html")
 }
 
-/// What this visitor may see; `known` when the visitor has proved to have seen the page before.
-fn view<'a>(facade: &Facade, call: &Call, way: Way<'a>, payment: &'a v1::Payment, known: bool) -> View<'a> {
-    let whole = shows_all(call, way, payment) || known;
-    let look = Look::of(call);
+/// What this visitor may see.
+fn view<'a>(facade: &Facade, call: &Call, way: Way<'a>, payment: &'a v1::Payment) -> View<'a> {
+    let (whole, look) = (shows_all(way, payment), Look::of(call));
+    let return_url = record::checkout_url(facade, &payment.id);
     match way {
         Way::Slug(slug) => {
             let (url, path) = (record::slug_url(facade, slug), format!("/for/{slug}"));
-            View { payment, url, path, token: None, whole, look }
+            View { payment, url, return_url, path, token: None, reports: true, whole, look }
         }
         Way::Id(id) => {
-            let token = form_token(payment);
-            // Who comes back from a wallet has seen the page, and shows so by the token.
-            let url = format!("{}?t={token}", record::checkout_url(facade, id));
-            View { payment, url, path: format!("/checkout/{id}"), token: Some(token), whole, look }
+            let (url, path) = (return_url.clone(), format!("/checkout/{id}"));
+            let token = is_untouched(payment).then(|| form_token(payment));
+            let reports = token.is_some();
+            View { payment, url, return_url, path, token, reports, whole, look }
         }
     }
 }
 
 /// Says whether this visitor may see everything, or only state and amount.
-fn shows_all(call: &Call, way: Way<'_>, payment: &v1::Payment) -> bool {
-    match way {
-        Way::Slug(_) => true,
-        Way::Id(_) => is_open(payment) || call.query().get("t").is_some_and(|shown| is_token(payment, shown)),
-    }
+fn shows_all(way: Way<'_>, payment: &v1::Payment) -> bool {
+    matches!(way, Way::Slug(_)) || is_open(payment)
 }
 
 fn is_open(payment: &v1::Payment) -> bool {
@@ -130,7 +177,7 @@ pub(super) async fn status_by_id(facade: &Facade, call: Call, id: &str) -> Resul
 async fn status(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
     let payment = find(facade, &call, way).await?;
     let words = Words(pages::language(&call));
-    let live = pages::Live::of(&payment, words, shows_all(&call, way, &payment));
+    let live = pages::Live::of(&payment, words, shows_all(way, &payment));
     let mut response = answer::json(StatusCode::OK, &live);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
@@ -165,7 +212,7 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
     let events = Shared::new(events, permit);
     let stream = warp::sse::keep_alive().interval(Duration::from_secs(15)).stream(events);
     let mut response = warp::sse::reply(stream).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer::streams(&mut response);
     Ok(response)
 }
 
@@ -196,26 +243,32 @@ pub(super) async fn cancel_by_slug(facade: &Facade, call: Call, slug: &str) -> R
 /// Cancels by id: the id is public, so the page's token must come with it.
 pub(super) async fn cancel_by_id(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let form = call.form().await?;
-    let query = call.query();
-    let shown = form.get("token").or_else(|| query.get("t")).unwrap_or_default();
     let payment = find(facade, &call, Way::Id(id)).await?;
-    if !is_token(&payment, shown) {
+    if !is_token(&payment, form.get("token").unwrap_or_default()) {
         return Err(Reason::InvalidFormToken.into());
     }
     cancel(facade, call, Way::Id(id)).await
+}
+
+/// Notes that the page opened a wallet or knows a transaction id.
+pub(super) async fn report_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
+    let request = call.caller.request(Way::Slug(slug).request());
+    let payment = facade.engine.checkout().report_wallet(request).await.map_err(ApiError::from)?.into_inner();
+    Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&payment)))
 }
 
 async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
     let cancelled = facade.engine.checkout().cancel_checkout(call.caller.request(way.request())).await;
     let cancelled = cancelled.map(tonic::Response::into_inner).map_err(ApiError::from);
     if is_program(&call) {
-        return Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &cancelled?)));
+        return Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&cancelled?)));
     }
     match cancelled {
-        Ok(payment) => Ok(pages::see_other(&view(facade, &call, way, &payment, true).reload_path())),
+        // Who holds the page's token has seen it while nothing was on the chain.
+        Ok(payment) => Ok(pages::see_other(&view(facade, &call, Way::Slug(&payment.slug), &payment).reload_path())),
         Err(refused) => {
             let payment = find(facade, &call, way).await?;
-            let view = view(facade, &call, way, &payment, true);
+            let view = view(facade, &call, way, &payment);
             let notice = match refused.reason {
                 Reason::PaymentNotPending
                 | Reason::PaymentDetected

@@ -97,15 +97,12 @@ pub(super) async fn clear(facade: &Facade, mut call: Call, id: &str) -> Result<R
     call.with_key()?;
     let mut body = call.json().await?;
     let reason = body.text("reason");
-    let limits = body.object("limits").map(|mut limits| (thresholds(&mut limits), limits));
+    let limits = body.object("limits").map(|mut limits| {
+        let read = thresholds(&mut limits);
+        body.absorb(limits);
+        read
+    });
     body.finish()?;
-    let limits = match limits {
-        Some((thresholds, rest)) => {
-            rest.finish()?;
-            Some(thresholds)
-        }
-        None => None,
-    };
     let request = v1::ClearHoldRequest { merchant_id: id.to_owned(), reason, limits };
     Ok(shown(&facade.engine.compliance().clear_hold(call.caller.request(request)).await?.into_inner()))
 }

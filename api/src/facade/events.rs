@@ -3,7 +3,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use futures_util::StreamExt;
-use http::{HeaderValue, StatusCode, header};
+use http::StatusCode;
 use proto::{ApiError, v1};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -49,7 +49,9 @@ pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
 pub(super) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let last = call.headers().get(LAST_EVENT_ID).map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
-    let after = last.filter(|id| !id.is_empty()).or_else(|| call.query().get("after").map(str::to_owned));
+    let query = call.query();
+    let after = last.filter(|id| !id.is_empty()).or_else(|| query.get("after").map(str::to_owned));
+    query.finish()?;
     let permit = call.stream(&facade.edge)?;
     let request = call.caller.request(v1::WatchEventsRequest { after });
     let updates = facade.engine.events().watch_events(request).await?.into_inner();
@@ -58,7 +60,7 @@ pub(super) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, 
     let events = updates.filter_map(|update| async move { Some(Ok::<_, Infallible>(told(update.ok()?))) });
     let stream = sse::keep_alive().interval(HEARTBEAT).stream(Shared::new(events, permit));
     let mut response = sse::reply(stream).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer::streams(&mut response);
     Ok(response)
 }
 

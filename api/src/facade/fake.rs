@@ -104,6 +104,7 @@ impl Fake {
             return Err(ApiError::new(Reason::PaymentNotPending).into());
         }
         payment.status = v1::PaymentStatus::UserCancelled.into();
+        payment.cancellation = Some(v1::Cancellation::default());
         *self.payment.lock().expect("one test") = payment.clone();
         Ok(Response::new(payment))
     }
@@ -141,6 +142,7 @@ pub(super) fn payment() -> v1::Payment {
 
 fn merchant() -> v1::Merchant {
     v1::Merchant {
+        account_verification: v1::AccountVerification::Unverified.into(),
         id: MERCHANT.to_owned(),
         name: "Blue Mugs".to_owned(),
         hive_account: "blue.mugs".to_owned(),
@@ -205,6 +207,15 @@ impl payments_server::Payments for Fake {
         Ok(Response::new(answer))
     }
 
+    async fn list_transfers(
+        &self,
+        request: Request<v1::ListTransfersRequest>,
+    ) -> Result<Response<v1::ListTransfersResponse>, Status> {
+        self.keyed(&request)?;
+        let transfers = self.known(&request.get_ref().payment_id)?.transfers;
+        Ok(Response::new(v1::ListTransfersResponse { transfers, next_cursor: None }))
+    }
+
     async fn get_volume(&self, request: Request<v1::GetVolumeRequest>) -> Result<Response<v1::Volume>, Status> {
         self.keyed(&request)?;
         Ok(Response::new(v1::Volume::default()))
@@ -234,6 +245,11 @@ impl checkout_server::Checkout for Fake {
     async fn cancel_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
         self.open()?;
         self.cancelled(self.of_session(request.get_ref())?)
+    }
+
+    async fn report_wallet(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
+        self.open()?;
+        self.of_session(request.get_ref()).map(Response::new)
     }
 
     type WatchCheckoutStream = Snapshots;

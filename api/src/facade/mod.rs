@@ -3,10 +3,10 @@
 //! A handler is three steps: who asks, what they ask the engine, how we answer. The engine is known only through the
 //! client of `proto`; whether it stands in this process is not known here at all.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
-use http::{HeaderValue, Method};
+use http::{HeaderValue, Method, StatusCode};
 use proto::{ApiError, Engine, Reason};
 use warp::{
     Buf, Filter,
@@ -14,15 +14,18 @@ use warp::{
 };
 
 mod admin;
+mod admission;
 mod answer;
 mod astray;
 mod auth;
 mod billing;
 mod books;
 mod call;
+mod cancellation;
 mod checkout;
 mod compliance;
 mod dashboard;
+mod deadlines;
 mod error;
 mod events;
 mod export;
@@ -31,13 +34,16 @@ mod keys;
 pub mod limits;
 mod merchants;
 mod metrics;
+mod nearest;
 mod openapi;
+mod ownership;
 mod pages;
 mod payments;
 mod query;
 mod reader;
 mod record;
 pub mod server;
+mod unique;
 mod wallets;
 mod webhooks;
 mod wire;
@@ -53,7 +59,7 @@ mod tests;
 
 use call::{Call, Head, Incoming, RequestIds};
 pub use dashboard::Desk;
-use limits::{Asked, Edge, Limited};
+use limits::Edge;
 
 /// What every handler holds.
 pub struct Facade {
@@ -62,13 +68,11 @@ pub struct Facade {
     desk: Option<Desk>,
     base_url: String,
     ids: RequestIds,
-    body_timeout: Duration,
+    accepted_keys: limits::AcceptedKeys,
+    described: openapi::Described,
     metrics: metrics::Metrics,
     closing: tokio::sync::watch::Sender<bool>,
 }
-
-/// A body must have arrived by then.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Facade {
     /// Makes a facade of `engine`, reached by the world at `base_url`; `seed` makes the names of its requests.
@@ -87,7 +91,8 @@ impl Facade {
             desk,
             base_url,
             ids: RequestIds::new(seed),
-            body_timeout: BODY_TIMEOUT,
+            accepted_keys: limits::AcceptedKeys::default(),
+            described: openapi::Described::default(),
             metrics: metrics::Metrics::default(),
             closing: Default::default(),
         })
@@ -147,6 +152,7 @@ impl Facade {
             ["api", "public", "payments", "volume"] => on!(call, GET => payments::volume(self, call)),
             ["api", "public", "payments", id] => on!(call, GET => payments::get(self, call, id)),
             ["api", "public", "payments", id, "status"] => on!(call, GET => payments::status(self, call, id)),
+            ["api", "public", "payments", id, "transfers"] => on!(call, GET => payments::transfers(self, call, id)),
             ["api", "public", "payments", id, "cancel"] => on!(call, POST => payments::cancel(self, call, id)),
             ["api", "public", "payments", id, "resolve"] => on!(call, POST => astray::resolve(self, call, id)),
             ["api", "public", "payments", id, "refund"] => on!(call, GET => astray::refund(self, call, id)),
@@ -174,6 +180,12 @@ impl Facade {
                 PUT => merchants::update(self, call, id)),
             ["api", "public", "merchants", id, "webhook-secret"] => {
                 on!(call, POST => merchants::rotate_secret(self, call, id))
+            }
+            ["api", "public", "merchants", id, "account-proof"] => on!(call,
+                POST => ownership::challenge(self, call, id),
+                PUT => ownership::prove(self, call, id)),
+            ["api", "public", "merchants", id, "pending-account"] => {
+                on!(call, DELETE => ownership::cancel(self, call, id))
             }
             ["api", "public", "merchants", id, "webhook"] => on!(call, GET => webhooks::endpoint(self, call, id)),
             ["api", "public", "merchants", id, "webhook-enable"] => on!(call, POST => webhooks::enable(self, call, id)),
@@ -234,6 +246,7 @@ impl Facade {
             ["for", slug, "status"] => on!(call, GET => checkout::status_by_slug(self, call, slug)),
             ["for", slug, "events"] => on!(call, GET => checkout::events_by_slug(self, call, slug)),
             ["for", slug, "cancel"] => on!(call, POST => checkout::cancel_by_slug(self, call, slug)),
+            ["for", slug, "wallet"] => on!(call, POST => checkout::report_by_slug(self, call, slug)),
             ["checkout", id] => on!(call, GET => checkout::by_id(self, call, id)),
             ["checkout", id, "status"] => on!(call, GET => checkout::status_by_id(self, call, id)),
             ["checkout", id, "events"] => on!(call, GET => checkout::events_by_id(self, call, id)),
@@ -244,8 +257,8 @@ impl Facade {
             ["assets", file] => on!(call, GET => pages::asset(file)),
 
             // What we can do.
-            ["openapi.json"] => on!(call, GET => openapi::document(self)),
-            ["docs"] => on!(call, GET => openapi::docs(self)),
+            ["openapi.json"] => on!(call, GET => openapi::document(self, call)),
+            ["docs"] => on!(call, GET => openapi::docs(self, call)),
             ["llms.txt"] => on!(call, GET => openapi::llms(self)),
 
             // How we are.
@@ -277,25 +290,17 @@ impl Facade {
         let is_address = is_checkout && path.matches('/').count() == 2;
         let client = self.edge.client(head.client, &head.headers);
         call.set_client(client);
-        let key = auth::api_key(&head.headers).ok();
-        let admitted = match &self.edge.limits {
-            Some(limits) if head.method != Method::OPTIONS => {
-                let pays = is_address && x402::is_shown(&head.headers);
-                let key = key.as_ref().map(HeaderValue::as_bytes);
-                limits.admit(&Asked { method: &head.method, path, client, key, pays })
-            }
-            _ => Ok(Vec::new()),
+        let pays = is_address && x402::is_shown(&head.headers);
+        let (admitted, standings) = match head.is_health && !limits::HEALTH.contains(&path) {
+            true => (Err(Reason::UnknownRoute.into()), Vec::new()),
+            false => self.admit(&call, path, pays).await,
         };
-        let (result, standings) = match admitted {
-            Err(Limited { error, standings }) => (Err(error.into()), standings),
-            Ok(standings) => match call.check_head() {
-                Ok(()) => (self.dispatch(path, call).await, standings),
-                Err(error) => (Err(error.into()), standings),
-            },
+        let result = match admitted.and_then(|()| call.check_head()) {
+            Ok(()) => self.dispatch(path, call).await,
+            Err(error) => Err(error.into()),
         };
-        let is_bad_key = result.as_ref().is_err_and(|refusal| refusal.error.reason == Reason::InvalidApiKey);
-        if let Some(limits) = self.edge.limits.as_ref().filter(|_| is_bad_key && key.is_some()) {
-            limits.note_bad_key(client);
+        if let Err(refusal) = &result {
+            self.note_refused_key(&head.headers, client, refusal.error.reason);
         }
         let request_id = id.clone();
         let request_id = request_id.to_str().unwrap_or_default();
@@ -323,8 +328,15 @@ impl Facade {
         }
         limits::write_headers(&standings, response.headers_mut());
         answer::finish(&mut response, id, is_api);
+        if let Some(origin) = head.headers.get(http::header::ORIGIN).filter(|_| is_api)
+            && self.edge.trusts_with_keys(origin)
+        {
+            answer::allow_keys(&mut response, origin.clone());
+        }
         let took = begun.elapsed();
-        self.metrics.answered(response.status(), took);
+        // A gateway that is not ready says so on purpose: nothing failed.
+        let counted = if path == "/readyz" { StatusCode::OK } else { response.status() };
+        self.metrics.answered(counted, took);
         // A checkout address is a secret of its customer's.
         let shown = if path.starts_with("/for/") { "/for/…" } else { path };
         let status = response.status().as_u16();
@@ -379,7 +391,7 @@ fn routes(
 ) -> impl Filter<Extract = (impl Reply,), Error = warp::Rejection> + Clone + Send + Sync + 'static {
     let facade = Arc::clone(facade);
     warp::ext::get::<Arc<Head>>().and(warp::body::stream()).then(move |head: Arc<Head>, body| {
-        let body = Incoming::new(into_bytes(body), facade.body_timeout);
+        let body = Incoming::new(into_bytes(body), head.body_timeout);
         Arc::clone(&facade).answer(head, body)
     })
 }

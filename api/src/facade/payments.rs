@@ -102,6 +102,25 @@ pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+struct Transfers<'a> {
+    data: Vec<record::Transfer<'a>>,
+    next_cursor: Option<&'a str>,
+}
+
+/// Answers with a payment's transfers, newest first, page by page: `?cursor=&limit=`.
+pub(super) async fn transfers(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let cursor = query.get("cursor").map(str::to_owned);
+    let request = v1::ListTransfersRequest { payment_id: id.to_owned(), limit: query.limit(), cursor };
+    query.finish()?;
+    let page = facade.engine.payments().list_transfers(call.caller.request(request)).await?.into_inner();
+    let data = page.transfers.iter().map(record::Transfer::of).collect();
+    Ok(answer::json(StatusCode::OK, &Transfers { data, next_cursor: page.next_cursor.as_deref() }))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Volume {
     days: Vec<Day>,
     median_ms_to_pay: Option<u64>,

@@ -3,7 +3,7 @@
 use engine::{money::Currency, time::Timestamp};
 use proto::{ApiError, Reason, v1};
 
-use super::record;
+use super::{nearest::nearest, openapi::Parameter, record};
 
 /// Page numbers beyond this are refused: nobody has so many payments.
 const PAGE_MAX: u32 = 1_000_000_000;
@@ -16,13 +16,20 @@ const QUERY_MAX_CHARS: usize = 200;
 pub(super) struct Query {
     pairs: Vec<(String, String)>,
     violations: Vec<(String, String)>,
+    /// The parameters that the route takes; `None` where others are ignored.
+    known: Option<&'static [Parameter]>,
 }
 
 impl Query {
     /// Decodes `name=value&…`.
     pub(super) fn parse(raw: &str) -> Self {
         let pairs = url::form_urlencoded::parse(raw.as_bytes()).into_owned().collect();
-        Self { pairs, violations: Vec::new() }
+        Self { pairs, violations: Vec::new(), known: None }
+    }
+
+    /// The same where only these parameters are taken.
+    pub(super) fn of_route(raw: &str, known: Option<&'static [Parameter]>) -> Self {
+        Self { known, ..Self::parse(raw) }
     }
 
     /// Returns the first value of a parameter; an empty one counts as missing.
@@ -94,13 +101,28 @@ impl Query {
     /// Ends the reading.
     ///
     /// # Errors
-    /// Every parameter that was wrong.
+    /// Every parameter that was wrong, and every one that the route does not have (`unknown_field`).
     pub(super) fn finish(self) -> Result<(), ApiError> {
-        if self.violations.is_empty() {
+        let names = || self.known.into_iter().flatten().map(|(name, _, _)| *name);
+        let mut unknown: Vec<&str> = match self.known {
+            Some(_) => self.pairs.iter().map(|(name, _)| name.as_str()).collect(),
+            None => Vec::new(),
+        };
+        unknown.retain(|name| names().all(|known| known != *name));
+        unknown.dedup();
+        if unknown.is_empty() && self.violations.is_empty() {
             return Ok(());
         }
-        let error = ApiError::new(Reason::ValidationFailed);
-        Err(self.violations.into_iter().fold(error, |error, (field, message)| error.and_field(field, message)))
+        let reason = if unknown.is_empty() { Reason::ValidationFailed } else { Reason::UnknownField };
+        let unknown = unknown.into_iter().map(|name| {
+            let message = match nearest(name, names()) {
+                Some(near) => format!("is not a parameter of this address; did you mean {near}?"),
+                None => "is not a parameter of this address".to_owned(),
+            };
+            (name.to_owned(), message)
+        });
+        let all = unknown.chain(self.violations.iter().cloned());
+        Err(all.fold(ApiError::new(reason), |error, (field, message)| error.and_field(field, message)))
     }
 
     /// Notes a wrong parameter and reads it as an empty one.
@@ -185,6 +207,23 @@ mod tests {
             assert_eq!(named(&format!("limit={bad}")), ["limit"], "{bad}");
         }
         assert_eq!(named("limit=101"), ["limit"]);
+    }
+
+    #[test]
+    fn what_a_route_does_not_take_is_named_with_the_parameter_that_was_probably_meant() {
+        let known: &[Parameter] = &[("status", "statuses", ""), ("unusual", "boolean", ""), ("page", "page", "")];
+        let refused = |raw: &str| {
+            let mut query = Query::of_route(raw, Some(known));
+            query.page();
+            query.finish().expect_err(raw)
+        };
+        let error = refused("unusal=true&utm_source=x&page=0&status=paid");
+        assert_eq!((error.reason, error.http()), (Reason::UnknownField, 400));
+        let told: Vec<(&str, &str)> = error.fields.iter().map(|f| (f.field.as_str(), f.message.as_str())).collect();
+        assert_eq!(told[0], ("unusal", "is not a parameter of this address; did you mean unusual?"));
+        assert_eq!(told[1], ("utm_source", "is not a parameter of this address"));
+        assert_eq!(told[2].0, "page");
+        Query::parse("utm_source=x").finish().expect("a page ignores what it does not know");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reads a JSON body field by field, so that every wrong type names its field.
+//! Reads a JSON body field by field, so that every wrong type and every unknown member is named.
 
 use std::{collections::BTreeMap, ops::RangeInclusive};
 
@@ -6,19 +6,34 @@ use engine::money::{Currency, Money};
 use proto::{ApiError, Reason, v1};
 use serde_json::{Map, Value};
 
-/// A JSON object that is being read. What is wrong is collected and told by [`Body::finish`]; until then a wrong field
-/// reads as an empty one.
+use super::{nearest::nearest, unique};
+
+/// A JSON object that is being read. What is wrong is collected and returned by [`Body::finish`]; until then a wrong
+/// field reads as an empty one.
 #[derive(Default)]
 pub(super) struct Body {
     fields: Map<String, Value>,
+    /// The fields that were asked for.
+    known: Vec<String>,
+    /// What stands before the names of its members: `limits.` within `limits`.
+    prefix: String,
     violations: Vec<(String, String)>,
+    /// Whether an object within has an unknown member.
+    is_unknown_inside: bool,
 }
 
 impl Body {
     /// Parses a body.
+    ///
+    /// # Errors
+    /// `malformed_json`; `validation_failed` for what is no object or has a member twice.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
-        match serde_json::from_slice(bytes) {
-            Ok(Value::Object(fields)) => Ok(Self { fields, violations: Vec::new() }),
+        match unique::parse(bytes) {
+            Ok((Value::Object(fields), doubled)) if doubled.is_empty() => Ok(Self::of(fields, String::new())),
+            Ok((Value::Object(_), doubled)) => {
+                let error = ApiError::new(Reason::ValidationFailed);
+                Err(doubled.into_iter().fold(error, |error, field| error.and_field(field, "is given more than once")))
+            }
             Ok(_) => Err(ApiError::field("body", "must be a JSON object")),
             Err(error) => {
                 let why =
@@ -28,9 +43,24 @@ impl Body {
         }
     }
 
+    const fn of(fields: Map<String, Value>, prefix: String) -> Self {
+        Self { fields, known: Vec::new(), prefix, violations: Vec::new(), is_unknown_inside: false }
+    }
+
+    /// Reads an object within another like a body of its own; `prefix` is its place, with a dot at the end.
+    pub(super) const fn within(fields: Map<String, Value>, prefix: String) -> Self {
+        Self::of(fields, prefix)
+    }
+
+    /// Takes a field as it is, if it is there.
+    pub(super) fn take(&mut self, field: &str) -> Option<Value> {
+        self.known.push(field.to_owned());
+        self.fields.remove(field)
+    }
+
     /// Takes a text that must be there.
     pub(super) fn text(&mut self, field: &str) -> String {
-        match self.fields.remove(field) {
+        match self.take(field) {
             Some(Value::String(text)) => text,
             Some(other) => self.wrong(field, format!("must be a string, not {}", kind(&other))),
             None => self.wrong(field, "is required"),
@@ -39,7 +69,7 @@ impl Body {
 
     /// Takes a list of texts that must be there.
     pub(super) fn texts(&mut self, field: &str) -> Vec<String> {
-        let texts = match self.fields.remove(field) {
+        let texts = match self.take(field) {
             Some(Value::Array(items)) => items
                 .into_iter()
                 .map(|item| match item {
@@ -60,7 +90,7 @@ impl Body {
 
     /// Takes a text that may be missing, or null to clear it.
     pub(super) fn change(&mut self, field: &str) -> Option<Option<String>> {
-        match self.fields.remove(field)? {
+        match self.take(field)? {
             Value::String(text) => Some(Some(text)),
             Value::Null => Some(None),
             other => self.wrong(field, format!("must be a string or null, not {}", kind(&other))),
@@ -69,7 +99,10 @@ impl Body {
 
     /// Takes a text that may be missing but, once there, must be a text.
     pub(super) fn maybe_text(&mut self, field: &str) -> Option<String> {
-        self.fields.contains_key(field).then(|| self.text(field))
+        match self.take(field)? {
+            Value::String(text) => Some(text),
+            other => Some(self.wrong(field, format!("must be a string, not {}", kind(&other)))),
+        }
     }
 
     /// Takes the ledger account, under its name or its alias.
@@ -86,7 +119,7 @@ impl Body {
 
     /// Takes a truth value that may be missing.
     pub(super) fn maybe_bool(&mut self, field: &str) -> Option<bool> {
-        match self.fields.remove(field)? {
+        match self.take(field)? {
             Value::Bool(value) => Some(value),
             other => self.wrong(field, format!("must be true or false, not {}", kind(&other))),
         }
@@ -103,7 +136,7 @@ impl Body {
 
     /// Takes a whole number within a range, which may be missing or null.
     pub(super) fn optional_integer(&mut self, field: &str, range: RangeInclusive<u32>) -> Option<u32> {
-        let value = self.fields.remove(field).filter(|value| !value.is_null())?;
+        let value = self.take(field).filter(|value| !value.is_null())?;
         let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
         match number.filter(|number| range.contains(number)) {
             Some(number) => Some(number),
@@ -113,9 +146,9 @@ impl Body {
 
     /// Takes an object that may be missing or null, to be read like a body of its own.
     pub(super) fn object(&mut self, field: &str) -> Option<Self> {
-        match self.fields.remove(field)? {
+        match self.take(field)? {
             Value::Null => None,
-            Value::Object(fields) => Some(Self { fields, violations: Vec::new() }),
+            Value::Object(fields) => Some(Self::of(fields, format!("{}{field}.", self.prefix))),
             other => self
                 .wrong::<Option<()>>(field, format!("must be an object, not {}", kind(&other)))
                 .map(|()| Self::default()),
@@ -124,6 +157,7 @@ impl Body {
 
     /// Takes a field that is null; says whether it was.
     pub(super) fn takes_null(&mut self, field: &str) -> bool {
+        self.known.push(field.to_owned());
         let is_null = self.fields.get(field).is_some_and(Value::is_null);
         if is_null {
             self.fields.remove(field);
@@ -133,7 +167,7 @@ impl Body {
 
     /// Takes a number of US cents that must be there.
     pub(super) fn cents(&mut self, field: &str, max: u64) -> u64 {
-        match self.fields.remove(field).map(|value| value.as_u64().filter(|cents| *cents <= max)) {
+        match self.take(field).map(|value| value.as_u64().filter(|cents| *cents <= max)) {
             Some(Some(cents)) => cents,
             Some(None) => self.wrong(field, format!("must be a whole number from 0 to {max}")),
             None => self.wrong(field, "is required"),
@@ -148,7 +182,7 @@ impl Body {
             self.wrong::<()>("currency", "must be HIVE or HBD");
         }
         let currency = currency.unwrap_or(Currency::Hbd);
-        match self.fields.remove("amount") {
+        match self.take("amount") {
             Some(Value::String(digits)) => match Money::parse(&digits, currency) {
                 Ok(money) => return money,
                 Err(error) => self.wrong("amount", error.to_string()),
@@ -161,7 +195,7 @@ impl Body {
 
     /// Takes metadata: an object whose values are texts or lists of texts.
     pub(super) fn metadata(&mut self) -> BTreeMap<String, v1::MetadataValue> {
-        let fields = match self.fields.remove("metadata") {
+        let fields = match self.take("metadata") {
             None | Some(Value::Null) => return BTreeMap::new(),
             Some(Value::Object(fields)) => fields,
             Some(other) => return self.wrong("metadata", format!("must be an object, not {}", kind(&other))),
@@ -178,32 +212,45 @@ impl Body {
         metadata
     }
 
-    /// Takes a field as it is, if it is there.
-    pub(super) fn take(&mut self, field: &str) -> Option<Value> {
-        self.fields.remove(field)
-    }
-
     /// Ends the reading.
     ///
     /// # Errors
-    /// Every field that was wrong.
+    /// Every field that was wrong, and every member that nobody asked for (`unknown_field`).
     pub(super) fn finish(self) -> Result<(), ApiError> {
-        if self.violations.is_empty() {
+        if self.fields.is_empty() && self.violations.is_empty() {
             return Ok(());
         }
-        let error = ApiError::new(Reason::ValidationFailed);
-        Err(self.violations.into_iter().fold(error, |error, (field, message)| error.and_field(field, message)))
+        let is_unknown = self.is_unknown_inside || !self.fields.is_empty();
+        let reason = if is_unknown { Reason::UnknownField } else { Reason::ValidationFailed };
+        let known = || self.known.iter().map(String::as_str);
+        let unknown = self.fields.keys().map(|name| {
+            let message = match nearest(name, known()) {
+                Some(near) if near == name => "cannot be combined with the other fields".to_owned(),
+                Some(near) => format!("is not a field of this request; did you mean {near}?"),
+                None => "is not a field of this request".to_owned(),
+            };
+            (format!("{}{name}", self.prefix), message)
+        });
+        let all = unknown.chain(self.violations.iter().cloned());
+        Err(all.fold(ApiError::new(reason), |error, (field, message)| error.and_field(field, message)))
+    }
+
+    /// Ends the reading of an object within this one: what is wrong there is wrong here.
+    pub(super) fn absorb(&mut self, inner: Self) {
+        let Err(error) = inner.finish() else { return };
+        self.is_unknown_inside |= error.reason == Reason::UnknownField;
+        self.violations.extend(error.fields.into_iter().map(|field| (field.field, field.message)));
     }
 
     /// Notes a wrong field and reads it as an empty one.
     pub(super) fn wrong<T: Default>(&mut self, field: &str, message: impl Into<String>) -> T {
-        self.violations.push((field.to_owned(), message.into()));
+        self.violations.push((format!("{}{field}", self.prefix), message.into()));
         T::default()
     }
 
     /// Says whether nothing wrong is known of a field.
     pub(super) fn is_sound(&self, field: &str) -> bool {
-        !self.violations.iter().any(|(named, _)| named == field)
+        !self.violations.iter().any(|(named, _)| named.strip_prefix(self.prefix.as_str()) == Some(field))
     }
 }
 
@@ -252,6 +299,45 @@ mod tests {
         assert_eq!(body.metadata().len(), 1);
         let named = fields(body.finish().expect_err("all wrong"));
         assert_eq!(named, ["a", "b", "c", "d", "e", "currency", "amount", "metadata.x", "metadata.y"]);
+    }
+
+    #[test]
+    fn an_unknown_member_is_named_with_the_field_that_was_probably_meant() {
+        let text = br#"{"amount":"1","currancy":"HBD","orderId":"7","limits":{"single_cents":1}}"#;
+        let mut body = Body::parse(text).expect("an object");
+        body.take("amount");
+        body.text("currency");
+        let mut limits = body.object("limits").expect("an object");
+        limits.cents("singleCents", 9);
+        body.absorb(limits);
+        let error = body.finish().expect_err("unknown");
+        assert_eq!((error.reason, error.http()), (Reason::UnknownField, 400));
+        let told: Vec<(&str, &str)> = error.fields.iter().map(|f| (f.field.as_str(), f.message.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                ("currancy", "is not a field of this request; did you mean currency?"),
+                ("orderId", "is not a field of this request"),
+                ("currency", "is required"),
+                ("limits.single_cents", "is not a field of this request; did you mean singleCents?"),
+                ("limits.singleCents", "is required"),
+            ]
+        );
+        assert!(error.message.starts_with("currancy: "), "{}", error.message);
+    }
+
+    #[test]
+    fn a_member_that_is_given_twice_is_named_wherever_it_is() {
+        for (text, place) in [
+            (r#"{"amount":"1","amount":"2"}"#, "amount"),
+            (r#"{"metadata":{"a":"1","b":"2","a":"1"}}"#, "metadata.a"),
+            (r#"{"tiers":[{},{"x":1,"x":1}]}"#, "tiers[1].x"),
+            (r#"{"a":1,"\u0061":2}"#, "a"),
+        ] {
+            let error = Body::parse(text.as_bytes()).map(|_| ()).expect_err(text);
+            assert_eq!((error.reason, error.http()), (Reason::ValidationFailed, 400), "{text}");
+            assert_eq!(fields(error), [place], "{text}");
+        }
     }
 
     #[test]

@@ -1,18 +1,21 @@
 //! How records look in JSON: the names of the interface, and beside them the names published clients read.
 
+mod merchant;
+
 use std::{collections::BTreeMap, fmt::Display};
 
 use engine::{
     money::{Currency, Money},
     time::Timestamp,
 };
+pub(super) use merchant::{Merchant, verification_word};
 use proto::v1::{
     self, CancelledBy, Disposition, Finality, PaymentException, PaymentStatus, ResolutionKind, Route,
     metadata_value::Value as MetadataKind,
 };
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use super::Facade;
+use super::{Facade, cancellation};
 
 /// The payment provider, the same on every record.
 const PROVIDER: &str = "hive";
@@ -174,6 +177,7 @@ pub(super) struct Created<'a> {
     slug: &'a str,
     status: &'static str,
     checkout_url: String,
+    slug_url: String,
     amount: Amount,
     fee: Text<u64>,
     net: Text<u64>,
@@ -195,6 +199,7 @@ impl<'a> Created<'a> {
             // What was created: a repeated answer says the same, however far the session has come since.
             status: engine::payment::State::Pending.word(),
             checkout_url: checkout_url(facade, &payment.id),
+            slug_url: slug_url(facade, &payment.slug),
             fee: Text(payment.fee_units),
             net: Text(payment.net_units),
             description: &payment.description,
@@ -244,6 +249,7 @@ pub(super) struct Payment<'a> {
     status: &'static str,
     checkout_url: String,
     slug: &'a str,
+    slug_url: String,
     amount: Amount,
     fee: Text<u64>,
     net: Text<u64>,
@@ -277,6 +283,7 @@ pub(super) struct Payment<'a> {
     amount_refunded: Text<u64>,
     exceptions: Vec<&'static str>,
     transfers: Vec<Transfer<'a>>,
+    transfer_count: u64,
     refunds: Vec<Refund<'a>>,
     resolution: Option<Resolution<'a>>,
     needs_attention: bool,
@@ -286,7 +293,11 @@ pub(super) struct Payment<'a> {
     // How it came here.
     previous_status: Option<&'static str>,
     status_reason: Option<&'a str>,
+    cancel_requested: bool,
+    cancel_requested_at: Option<Text<Timestamp>>,
     cancelled_by: Option<&'static str>,
+    cutoff: Option<Text<Timestamp>>,
+    wallet_opened_at: Option<Text<Timestamp>>,
     sequence: u64,
     expired: bool,
     rate_at: Option<Text<Timestamp>>,
@@ -302,12 +313,14 @@ impl<'a> Payment<'a> {
     pub(super) fn at(base_url: &str, payment: &'a v1::Payment) -> Self {
         let amount = Amount::of(payment);
         let tx_id = payment.tx_id.as_deref();
+        let request = cancellation::standing(payment);
         Self {
             id: &payment.id,
             merchant_id: &payment.merchant_id,
             status: status_word(payment.status),
             checkout_url: format!("{base_url}/checkout/{}", payment.id),
             slug: &payment.slug,
+            slug_url: format!("{base_url}/for/{}", payment.slug),
             fee: Text(payment.fee_units),
             net: Text(payment.net_units),
             description: &payment.description,
@@ -336,6 +349,7 @@ impl<'a> Payment<'a> {
             amount_refunded: Text(payment.amount_refunded_units),
             exceptions: payment.exceptions.iter().map(|wire| exception_word(*wire)).collect(),
             transfers: payment.transfers.iter().map(Transfer::of).collect(),
+            transfer_count: payment.transfer_count,
             refunds: payment.refunds.iter().map(Refund::of).collect(),
             resolution: payment.resolution.as_ref().map(Resolution::of),
             needs_attention: payment.needs_attention,
@@ -343,10 +357,14 @@ impl<'a> Payment<'a> {
             tx_hint: payment.tx_hint.as_deref(),
             previous_status: (payment.previous_status != 0).then(|| status_word(payment.previous_status)),
             status_reason: payment.status_reason.as_deref(),
-            cancelled_by: (payment.cancelled_by != 0).then(|| {
-                let read = CancelledBy::try_from(payment.cancelled_by);
+            cancel_requested: request.is_some(),
+            cancel_requested_at: request.map(|request| Text(instant(request.requested_at_ms))),
+            cancelled_by: request.map(|request| {
+                let read = CancelledBy::try_from(request.by);
                 word(read, CancelledBy::Unspecified, CancelledBy::as_str_name, &CANCELLED_BY_WORDS)
             }),
+            cutoff: request.map(|request| Text(instant(request.cutoff_ms))),
+            wallet_opened_at: payment.wallet_opened_at_ms.map(|at| Text(instant(at))),
             sequence: payment.sequence,
             expired: payment.expired,
             rate_at: payment.rate_at_ms.map(|at| Text(instant(at))),
@@ -391,7 +409,7 @@ pub(super) fn exception_words(wire: &[i32]) -> Vec<&'static str> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Transfer<'a> {
+pub(super) struct Transfer<'a> {
     tx_id: &'a str,
     op_index: u32,
     block_num: Option<u32>,
@@ -407,7 +425,7 @@ struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    fn of(transfer: &'a v1::Transfer) -> Self {
+    pub(super) fn of(transfer: &'a v1::Transfer) -> Self {
         Self {
             tx_id: &transfer.tx_id,
             op_index: transfer.op_index,
@@ -459,56 +477,6 @@ impl<'a> Resolution<'a> {
             at: Text(instant(resolution.at_ms)),
             note: &resolution.note,
             tx_id: resolution.tx_id.as_deref(),
-        }
-    }
-}
-
-/// The record of a merchant.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Merchant<'a> {
-    id: &'a str,
-    name: &'a str,
-    hive_account: &'a str,
-    icon_url: Option<&'a str>,
-    webhook_url: Option<&'a str>,
-    support_url: Option<&'a str>,
-    is_active: bool,
-    created_at: Text<Timestamp>,
-    x402_enabled: bool,
-    api_key_last4: &'a str,
-    api_key_created_at: Text<Timestamp>,
-    api_key_last_used_at: Option<Text<Timestamp>>,
-
-    // Other names of the above, for published clients.
-    hive_account_name: &'a str,
-    active: bool,
-    privileges: &'static [&'static str],
-
-    /// On hold for compliance; told to admins alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    flagged: Option<bool>,
-}
-
-impl<'a> Merchant<'a> {
-    pub(super) fn of(merchant: &'a v1::Merchant) -> Self {
-        Self {
-            id: &merchant.id,
-            name: &merchant.name,
-            hive_account: &merchant.hive_account,
-            icon_url: merchant.icon_url.as_deref(),
-            webhook_url: merchant.webhook_url.as_deref(),
-            support_url: merchant.support_url.as_deref(),
-            is_active: merchant.active,
-            created_at: Text(instant(merchant.created_at_ms)),
-            x402_enabled: merchant.x402_enabled,
-            api_key_last4: &merchant.api_key_last4,
-            api_key_created_at: Text(instant(merchant.api_key_created_at_ms)),
-            api_key_last_used_at: merchant.api_key_last_used_at_ms.map(|at| Text(instant(at))),
-            hive_account_name: &merchant.hive_account,
-            active: merchant.active,
-            privileges: if merchant.admin { &["admin"] } else { &[] },
-            flagged: merchant.flagged,
         }
     }
 }

@@ -1,53 +1,104 @@
-//! The one accept loop of the facade: limits, timeouts, the caller's address, a graceful end.
+//! The accept loop of the facade: limits, timeouts, the caller's address, graceful shutdown.
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-    service::TowerToHyperService,
-};
+use hyper_util::{rt::TokioIo, server::graceful::GracefulShutdown, service::TowerToHyperService};
+use proto::{ApiError, Reason};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
 };
 use tracing::{debug, info, warn};
 
-use super::{Facade, call::Head, routes, wire::PlainErrors};
+use super::{
+    Facade,
+    call::Head,
+    deadlines::{Timeouts, Tracked, Watch, Watched, drive},
+    error, limits, routes,
+    wire::PlainErrors,
+};
 
 /// What the loop allows.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Connections at once; more wait in the kernel's queue.
     pub connections: usize,
-    /// A request's head must have arrived by then; it also ends an idle connection.
+    /// Connections of one IP address, or of one IPv6 /64; no limit when missing. Trusted proxies have none.
+    pub connections_per_address: Option<usize>,
+    /// A request's head must have arrived by then.
     pub head_timeout: Duration,
+    /// A request's body must have arrived by then.
+    pub body_timeout: Duration,
+    /// How long a client may take nothing of its answer.
+    pub write_timeout: Duration,
+    /// How long a connection is kept for another request.
+    pub idle_timeout: Duration,
     /// How long running requests may take to end when the server stops.
     pub drain_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 10_000, head_timeout: Duration::from_secs(10), drain_timeout: Duration::from_secs(10) }
+        let seconds = Duration::from_secs;
+        Self {
+            connections: 10_000,
+            connections_per_address: None,
+            head_timeout: seconds(10),
+            body_timeout: seconds(10),
+            write_timeout: seconds(30),
+            idle_timeout: seconds(75),
+            drain_timeout: seconds(10),
+        }
     }
 }
+
+impl Limits {
+    /// Returns the same for the health checks of orchestrators.
+    #[must_use]
+    pub const fn for_health(self) -> Self {
+        Self { connections: HEALTH_CONNECTIONS, connections_per_address: None, ..self }
+    }
+}
+
+/// Connections of health checks at once.
+const HEALTH_CONNECTIONS: usize = 100;
 
 /// Bytes of a head that hyper reads at most. Above our own limit, so that the usual oversize head gets our answer.
 const HEAD_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Serves a facade until `stop` is done, then lets running requests end.
 pub async fn serve(listener: TcpListener, facade: Arc<Facade>, limits: Limits, stop: impl Future<Output = ()>) {
+    run(listener, facade, limits, false, stop).await;
+}
+
+/// Serves nothing but health checks until `stop` is done: no crowd at the other listener keeps them waiting.
+pub async fn serve_health(listener: TcpListener, facade: Arc<Facade>, limits: Limits, stop: impl Future<Output = ()>) {
+    run(listener, facade, limits, true, stop).await;
+}
+
+async fn run(
+    listener: TcpListener,
+    facade: Arc<Facade>,
+    limits: Limits,
+    is_health: bool,
+    stop: impl Future<Output = ()>,
+) {
     let service = warp::service(routes(&facade));
     let connections = Arc::new(Semaphore::new(limits.connections));
+    let addresses = Arc::new(Addresses::new(&limits));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(HEAD_BUFFER_BYTES);
+    // A watch keeps the deadlines, of heads too.
+    http.header_read_timeout(None).max_buf_size(HEAD_BUFFER_BYTES);
+    let timeouts = Timeouts { head: limits.head_timeout, idle: limits.idle_timeout, write: limits.write_timeout };
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = tokio::select! {
@@ -56,22 +107,45 @@ pub async fn serve(listener: TcpListener, facade: Arc<Facade>, limits: Limits, s
             accepted = accept(&listener, &connections) => accepted,
         };
         let Some((stream, address, permit)) = accepted else { continue };
-        let service = WithHead { inner: service.clone(), client: address.ip() };
-        let io = TokioIo::new(PlainErrors::new(stream));
+        let client = address.ip().to_canonical();
+        let is_proxy = facade.edge.trusted_proxies.iter().any(|network| network.contains(&client));
+        let place = match addresses.enter(client, is_proxy) {
+            Ok(place) => place,
+            Err(Full) => {
+                facade.metrics.connections_refused.inc();
+                refuse(&stream, client);
+                continue;
+            }
+        };
+        let watch = Watch::new(timeouts);
+        let service = WithHead {
+            inner: service.clone(),
+            client: address.ip(),
+            body_timeout: limits.body_timeout,
+            is_health,
+            watch: Arc::clone(&watch),
+        };
+        let io = TokioIo::new(PlainErrors::new(Watched::new(stream, Arc::clone(&watch))));
         let connection = http.serve_connection(io, TowerToHyperService::new(service));
         let connection = graceful.watch(connection);
         let counted = Counted::new(&facade);
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                debug!("connection from {address} ended: {error}");
+            match drive(connection, &watch).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => debug!("connection from {address} ended: {error}"),
+                Err(overdue) => {
+                    counted.0.metrics.timed_out(overdue);
+                    debug!(phase = overdue.as_str(), "connection from {address} timed out: {}", overdue.as_str());
+                }
             }
-            drop((permit, counted));
+            drop((permit, counted, place));
         });
     }
     drop(listener);
-    facade.close();
-    let open = graceful.count();
-    info!("stopping: {open} open connections");
+    if !is_health {
+        facade.close();
+        info!("stopping: {} open connections", graceful.count());
+    }
     if tokio::time::timeout(limits.drain_timeout, graceful.shutdown()).await.is_err() {
         warn!("some requests did not end in time and were cut off");
     }
@@ -93,6 +167,70 @@ impl Drop for Counted {
     }
 }
 
+/// Open connections by IP address; at most as many entries as connections.
+struct Addresses {
+    most: usize,
+    open: Mutex<BTreeMap<u128, usize>>,
+}
+
+/// One address has as many connections as it may have.
+struct Full;
+
+impl Addresses {
+    /// Nobody may have more than half of all connections, whatever the setting says.
+    fn new(limits: &Limits) -> Self {
+        let most = limits.connections_per_address.map_or(usize::MAX, |most| most.min((limits.connections / 2).max(1)));
+        Self { most, open: Mutex::default() }
+    }
+
+    fn enter(self: &Arc<Self>, client: IpAddr, is_proxy: bool) -> Result<Option<Place>, Full> {
+        if self.most == usize::MAX || is_proxy {
+            return Ok(None);
+        }
+        let client = limits::address_key(client);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = open.entry(client).or_default();
+        if *own >= self.most {
+            return Err(Full);
+        }
+        *own += 1;
+        Ok(Some(Place { addresses: Arc::clone(self), client }))
+    }
+}
+
+/// A connection among those of its address.
+struct Place {
+    addresses: Arc<Addresses>,
+    client: u128,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.addresses.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.get_mut(&self.client) {
+            Some(own) if *own > 1 => *own -= 1,
+            _ => drop(open.remove(&self.client)),
+        }
+    }
+}
+
+/// Tells a client that has too many connections so, as far as its socket takes it at once, and closes.
+fn refuse(stream: &TcpStream, client: IpAddr) {
+    debug!("refused a connection from {client}: it has too many");
+    let message = "too many connections are open from your address; close some, or use them for several requests";
+    let error = ApiError::with_message(Reason::RateLimited, message).retry_after(1);
+    let body = error::body(&error, "");
+    let head = format!(
+        "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\nretry-after: 1\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    // Whether it is taken or not, the connection ends.
+    let _ = stream.try_write(&[head.as_bytes(), &body].concat());
+    // A socket that is closed with unread bytes is reset, and its answer lost.
+    let _ = stream.try_read(&mut [0; 4_096]);
+}
+
 type Accepted = (TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit);
 
 async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>) -> Option<Accepted> {
@@ -112,33 +250,43 @@ async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>) -> Option<
     }
 }
 
-/// Puts each request's head where handlers find it without copying it.
+/// Puts each request's head where handlers find it without copying it, and tells the watch when it is answered.
 #[derive(Clone)]
 struct WithHead<S> {
     inner: S,
     client: IpAddr,
+    body_timeout: Duration,
+    is_health: bool,
+    watch: Arc<Watch>,
 }
 
-impl<S, B> tower::Service<http::Request<B>> for WithHead<S>
+type Answering<B, E> = Pin<Box<dyn Future<Output = Result<http::Response<Tracked<B>>, E>> + Send>>;
+
+impl<S, B, R> tower::Service<http::Request<B>> for WithHead<S>
 where
-    S: tower::Service<http::Request<B>>,
+    S: tower::Service<http::Request<B>, Response = http::Response<R>>,
+    S::Future: Send + 'static,
 {
-    type Response = S::Response;
+    type Response = http::Response<Tracked<R>>;
     type Error = S::Error;
-    type Future = S::Future;
+    type Future = Answering<R, S::Error>;
 
     fn poll_ready(&mut self, cx: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: http::Request<B>) -> S::Future {
+    fn call(&mut self, mut request: http::Request<B>) -> Self::Future {
+        self.watch.begin();
         let head = Head {
             method: request.method().clone(),
             uri: request.uri().clone(),
             headers: std::mem::take(request.headers_mut()),
             client: self.client,
+            body_timeout: self.body_timeout,
+            is_health: self.is_health,
         };
         request.extensions_mut().insert(Arc::new(head));
-        self.inner.call(request)
+        let (answer, watch) = (self.inner.call(request), Arc::clone(&self.watch));
+        Box::pin(async move { Ok(answer.await?.map(|body| Tracked::new(body, watch))) })
     }
 }

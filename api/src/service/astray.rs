@@ -9,7 +9,7 @@ use engine::{
     ledger::{Place, TxId},
     merchant::{Merchant, Scope},
     money::{MAX_AMOUNT_UNITS, Money},
-    payment::{NOTE_MAX_CHARS, Resolution},
+    payment::{NOTE_MAX_CHARS, Resolution, shown_memo},
 };
 use proto::{
     ApiError, Reason,
@@ -26,6 +26,8 @@ use super::{
 
 /// Transfers passed over for one page at most: a filter may leave few.
 const MAX_PASSED: usize = 5_000;
+/// Payers to whom something is owed back that a refund names at most, the largest sums of them.
+const MAX_OWED: usize = 100;
 
 impl Service {
     /// Returns the caller's payment as the wire shows it.
@@ -163,11 +165,15 @@ impl Reconciliation for Service {
         };
         let to = asked.to.map(|name| AccountName::parse(&name)).transpose();
         let to = to.map_err(|why| ApiError::field("to", why.to_string()))?;
-        let plan = payment.refund_plan(to, money).map_err(|violation| convert::invalid(vec![violation]))?;
+        let mut owed = self.gateway.owed(&payment).await.map_err(error)?;
+        let plan = payment.refund_plan(&owed, to, money).map_err(|violation| convert::invalid(vec![violation]))?;
         let mut operation_json = String::new();
         plan.operation().write(&mut operation_json, Form::Condenser);
         let uri = plan.uri();
-        let owed = payment.owed().into_iter();
+        if owed.len() > MAX_OWED {
+            owed.sort_by_key(|line| std::cmp::Reverse(line.money.units));
+            owed.truncate(MAX_OWED);
+        }
         Ok(Response::new(v1::RefundPlan {
             payment_id: asked.payment_id,
             from: plan.from.to_string(),
@@ -178,6 +184,7 @@ impl Reconciliation for Service {
             hivesigner_url: engine::hive::uri::hivesigner(&uri),
             uri,
             owed: owed
+                .into_iter()
                 .map(|line| v1::Owed { to: line.to.to_string(), amount: Some(convert::money(line.money)) })
                 .collect(),
         }))
@@ -186,12 +193,11 @@ impl Reconciliation for Service {
 
 /// Checks a note, which may be empty.
 fn note(text: &str) -> Result<String, ApiError> {
-    let text = text.trim().to_owned();
+    let text = text.trim();
     if text.is_empty() {
-        return Ok(text);
+        return Ok(String::new());
     }
-    fields::text("note", &text, NOTE_MAX_CHARS).map_err(|violation: Violation| convert::invalid(vec![violation]))?;
-    Ok(text)
+    fields::text("note", text, NOTE_MAX_CHARS).map_err(|violation: Violation| convert::invalid(vec![violation]))
 }
 
 /// Names a transfer by its place on the chain.
@@ -217,7 +223,6 @@ const fn reason(reason: UnmatchedReason) -> v1::UnmatchedReason {
         UnmatchedReason::EncryptedMemo => v1::UnmatchedReason::EncryptedMemo,
         UnmatchedReason::UnknownSession => v1::UnmatchedReason::UnknownSession,
         UnmatchedReason::OtherAccount => v1::UnmatchedReason::OtherAccount,
-        UnmatchedReason::SessionFull => v1::UnmatchedReason::SessionFull,
         UnmatchedReason::UnsupportedOperation => v1::UnmatchedReason::UnsupportedOperation,
     }
 }
@@ -233,7 +238,7 @@ fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
         from: transfer.from.to_string(),
         to: transfer.to.to_string(),
         amount: Some(convert::money(transfer.money)),
-        memo: transfer.memo,
+        memo: shown_memo(transfer.memo),
         reason: reason(unmatched.reason).into(),
         status: UnmatchedStatus::Open.into(),
         ..v1::UnmatchedTransfer::default()

@@ -30,8 +30,8 @@ impl Compliance for Service {
         let admin = self.admin(&request).await?;
         let asked = request.into_inner();
         let id = merchant_id(&asked.merchant_id)?;
-        let reason = asked.reason.trim().to_owned();
-        fields::text("reason", &reason, NOTE_MAX_CHARS).map_err(|violation| convert::invalid(vec![violation]))?;
+        let reason = fields::text("reason", asked.reason.trim(), NOTE_MAX_CHARS);
+        let reason = reason.map_err(|violation| convert::invalid(vec![violation]))?;
         let by = admin.key.to_string();
         let limits = asked.limits.map(read_thresholds).transpose()?;
         let report = admin.gateway.clear_compliance(id, by, reason, limits).await.map_err(error)?;

@@ -7,9 +7,10 @@ use engine::{
     ledger::memo_of,
     merchant::{KeyRejection, Merchant},
     money::{Currency, Money},
+    ownership::{self, Means, PendingChange, Standing},
     payment::{
-        Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Refund, Rejection, Resolution,
-        ResolutionKind, Route, State,
+        Cancellation, Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Refund, Rejection,
+        Resolution, ResolutionKind, Route, State,
     },
     time::Timestamp,
 };
@@ -35,6 +36,17 @@ pub(super) fn error(error: GatewayError) -> ApiError {
             .and_field("hiveAccount", format!("the ledger has no account {account}")),
         GatewayError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
         GatewayError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
+        GatewayError::NotProven { account, standing } => {
+            let message = match standing {
+                Standing::Stale => format!(
+                    "the active authority of @{account} has changed since you proved that you own it; prove it again"
+                ),
+                Standing::Unverified | Standing::Verified => format!("prove first that you own @{account}"),
+            };
+            ApiError::with_message(Reason::AccountNotProven, message)
+        }
+        GatewayError::Ownership(rejection) => ownership(&rejection),
+        GatewayError::RegistrationClosed => Reason::RegistrationClosed.into(),
         GatewayError::NoOperator => Reason::BillingNotConfigured.into(),
         GatewayError::TransferNotFound => ApiError::with_message(Reason::NotFound, "no such unmatched transfer"),
         GatewayError::TransferAssigned(payment) => {
@@ -50,6 +62,7 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::NoKeyRoll => Reason::KeyRollDisabled.into(),
         GatewayError::TooManyIdempotencyKeys => Reason::TooManyIdempotencyKeys.into(),
         GatewayError::KeyReused => Reason::IdempotencyKeyReused.into(),
+        GatewayError::IdentifierReused => Reason::PaymentIdentifierReused.into(),
         GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
         GatewayError::NoRate => Reason::RateUnavailable.into(),
         GatewayError::TooManyStreams => Reason::RateLimited.into(),
@@ -63,6 +76,48 @@ pub(super) fn error(error: GatewayError) -> ApiError {
     }
 }
 
+fn ownership(rejection: &ownership::Rejection) -> ApiError {
+    let message = rejection.to_string();
+    match rejection {
+        ownership::Rejection::OtherAccount(_) => ApiError::field("hiveAccount", message),
+        ownership::Rejection::NothingPending => Reason::NoPendingAccount.into(),
+        ownership::Rejection::UnknownChallenge => ApiError::with_message(Reason::NotFound, message),
+        ownership::Rejection::Expired { .. } => ApiError::with_message(Reason::ChallengeExpired, message),
+        ownership::Rejection::Signature { index } => ApiError::field(
+            format!("signatures[{index}]"),
+            "must be made over the text of the challenge by a key of the account's active authority",
+        ),
+        ownership::Rejection::OpenAuthority => ApiError::field("signatures", message),
+        ownership::Rejection::TooManyChanges { .. } => Reason::TooManyAccountChanges.into(),
+    }
+}
+
+const fn standing(standing: Standing) -> v1::AccountVerification {
+    match standing {
+        Standing::Unverified => v1::AccountVerification::Unverified,
+        Standing::Verified => v1::AccountVerification::Verified,
+        Standing::Stale => v1::AccountVerification::Stale,
+    }
+}
+
+const fn means(means: Means) -> v1::AccountProofMeans {
+    match means {
+        Means::Signature => v1::AccountProofMeans::Signature,
+        Means::Transfer => v1::AccountProofMeans::Transfer,
+        Means::Operator => v1::AccountProofMeans::Operator,
+    }
+}
+
+fn pending_account(pending: &PendingChange) -> v1::PendingAccount {
+    v1::PendingAccount {
+        hive_account: pending.account.to_string(),
+        requested_at_ms: millis(pending.requested_at),
+        effective_at_ms: millis(pending.effective_at),
+        current_proven: pending.current.is_some(),
+        new_proven: pending.new.is_some(),
+    }
+}
+
 fn rejected(rejection: &Rejection) -> ApiError {
     let reason = match rejection {
         Rejection::NotPending { .. }
@@ -73,6 +128,7 @@ fn rejected(rejection: &Rejection) -> ApiError {
         | Rejection::ForeignTransfer { .. }
         | Rejection::Full { .. } => Reason::PaymentNotPending,
         Rejection::Expired { .. } => Reason::PaymentExpired,
+        Rejection::Cancelling { .. } => Reason::SessionCancelling,
         Rejection::Detected { .. } => Reason::PaymentDetected,
         Rejection::InFlight { .. } => Reason::PaymentInFlight,
         Rejection::NothingToResolve { .. } => Reason::NothingToResolve,
@@ -167,7 +223,7 @@ pub(super) fn money(money: Money) -> v1::Money {
     v1::Money { units: money.units, currency: currency(money.currency).into() }
 }
 
-fn transfer(credit: Credit) -> v1::Transfer {
+pub(super) fn transfer(credit: Credit) -> v1::Transfer {
     let finality = match credit.finality {
         Finality::Orphaned => v1::Finality::Orphaned,
         Finality::Reversible => v1::Finality::Reversible,
@@ -236,9 +292,26 @@ fn resolution(resolution: &Resolution) -> v1::Resolution {
     }
 }
 
+fn cancellation(request: Cancellation) -> v1::Cancellation {
+    let by = match request.by {
+        Canceller::Customer => v1::CancelledBy::Customer,
+        Canceller::Merchant => v1::CancelledBy::Merchant,
+    };
+    v1::Cancellation {
+        by: by.into(),
+        requested_at_ms: millis(request.requested_at),
+        cutoff_ms: millis(request.cutoff),
+        dropped_at_ms: request.dropped_at.map(millis),
+    }
+}
+
 /// Why a session is in its state, in one word; nothing for one that waits.
 const fn status_reason(payment: &Payment) -> Option<&'static str> {
-    match (payment.state, payment.cancelled_by) {
+    let by = match &payment.cancellation {
+        Some(request) => Some(request.by),
+        None => None,
+    };
+    match (payment.state, by) {
         (State::Pending, _) => None,
         (State::Processing, _) => Some("settlement_pending"),
         (State::Completed, _) => Some("paid"),
@@ -256,11 +329,6 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
     let fee_account = match &payment.quote.fee_mode {
         FeeMode::Split { account } => Some(account.to_string()),
         FeeMode::Invoice => None,
-    };
-    let cancelled_by = match payment.cancelled_by {
-        None => v1::CancelledBy::Unspecified,
-        Some(Canceller::Customer) => v1::CancelledBy::Customer,
-        Some(Canceller::Merchant) => v1::CancelledBy::Merchant,
     };
     v1::Payment {
         id: payment.id.to_string(),
@@ -294,7 +362,6 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         sequence: u64::from(payment.sequence),
         previous_status: payment.previous_state.map_or(0, |previous| state(previous).into()),
         status_reason: status_reason(&payment).map(str::to_owned),
-        cancelled_by: cancelled_by.into(),
         expired: payment.is_expired(now),
         tx_id: tx_id.map(|id| id.to_string()),
         livemode: payment.livemode,
@@ -304,7 +371,10 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         x402_enabled: merchant.x402_enabled,
         merchant_active: merchant.is_active,
         read_at_ms: millis(now),
+        cancellation: payment.cancellation.map(cancellation),
+        wallet_opened_at_ms: payment.wallet_opened_at.map(millis),
         detected: payment.state == State::Pending && payment.seen_units() >= payment.amount.units,
+        transfer_count: payment.transfer_count(),
         description: payment.description,
         metadata: metadata(payment.metadata),
         redirect_url: payment.redirect_url,
@@ -345,6 +415,10 @@ pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
         api_key_created_at_ms: key.map(|key| millis(key.created_at)).unwrap_or_default(),
         api_key_last_used_at_ms: key.and_then(|key| key.last_used_at).map(millis),
         flagged: None,
+        account_verification: standing(merchant.ownership.standing()).into(),
+        account_verified_at_ms: merchant.ownership.proof.map(|proof| millis(proof.at)),
+        account_verified_by: merchant.ownership.proof.map_or(0, |proof| means(proof.means).into()),
+        pending_account: merchant.ownership.pending.as_ref().map(pending_account),
     }
 }
 

@@ -66,11 +66,21 @@ impl Events for Service {
         let watch = self.gateway.watch_events(merchant.id, after).await.map_err(error)?;
         let first = v1::WatchEventsResponse { cursor: watch.position().to_string(), event: None };
         let gateway = self.gateway.clone();
+        let service = self.clone();
         let events = stream::try_unfold(watch, move |mut watch| {
+            let closed = service.closed();
             let (gateway, key) = (gateway.clone(), key.clone());
             async move {
+                tokio::pin!(closed);
                 loop {
-                    let events = watch.next().await.map_err(refuse)?;
+                    let events = tokio::select! {
+                        biased;
+                        events = watch.next() => events.map_err(refuse)?,
+                        () = &mut closed => {
+                            let text = "the engine stops; watch again after the last cursor";
+                            return Err(ApiError::with_message(Reason::EngineUnavailable, text).into());
+                        }
+                    };
                     // A key that was replaced meanwhile opens nothing any more.
                     gateway.authenticate(&key).await.map_err(refuse)?;
                     if !events.is_empty() {

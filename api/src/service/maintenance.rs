@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::RegistrationMode;
 use futures_util::{Stream, StreamExt};
 use proto::{
     ApiError, Reason,
@@ -17,13 +18,14 @@ use crate::version;
 #[derive(Debug, Clone)]
 pub struct Maintenance {
     store: Arc<RedbStore>,
+    registration: RegistrationMode,
 }
 
 impl Maintenance {
-    /// Serves copies of a store.
+    /// Serves copies of a store, and what is in force for it.
     #[must_use]
-    pub const fn new(store: Arc<RedbStore>) -> Self {
-        Self { store }
+    pub const fn new(store: Arc<RedbStore>, registration: RegistrationMode) -> Self {
+        Self { store, registration }
     }
 }
 
@@ -42,6 +44,7 @@ impl maintenance_server::Maintenance for Maintenance {
             commit: version::commit().to_owned(),
             sealed_secrets: secrets.sealed,
             plain_secrets: secrets.plain,
+            registration: self.registration.as_str().to_owned(),
         }))
     }
 

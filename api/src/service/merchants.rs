@@ -80,8 +80,19 @@ impl Merchants for Service {
         &self,
         request: Request<v1::UpdateMerchantRequest>,
     ) -> Result<Response<v1::Merchant>, Status> {
-        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let (merchant, asking) = self.named_any(&request, &request.get_ref().merchant_id).await?;
         let asked = request.into_inner();
+        let has_others = asked.name.is_some()
+            || asked.icon_url.is_some()
+            || asked.webhook_url.is_some()
+            || asked.support_url.is_some()
+            || asked.x402_enabled.is_some();
+        if asked.hive_account.is_some() {
+            asking.needs_for(merchant.id, Scope::MerchantPayout)?;
+        }
+        if has_others || asked.hive_account.is_none() {
+            asking.needs_for(merchant.id, Scope::MerchantWrite)?;
+        }
         let raw = RawUpdate {
             name: asked.name,
             hive_account: asked.hive_account,

@@ -13,25 +13,30 @@ use engine::{
 use proto::{
     ApiError, Local, Reason, Transport,
     v1::{
-        api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, billing_server::BillingServer,
-        books_server::BooksServer, checkout_server::CheckoutServer, compliance_server::ComplianceServer,
-        events_server::EventsServer, exports_server::ExportsServer, fees_server::FeesServer,
-        merchants_server::MerchantsServer, payments_server::PaymentsServer,
+        account_proofs_server::AccountProofsServer, api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer,
+        billing_server::BillingServer, books_server::BooksServer, checkout_server::CheckoutServer,
+        compliance_server::ComplianceServer, events_server::EventsServer, exports_server::ExportsServer,
+        fees_server::FeesServer, merchants_server::MerchantsServer, payments_server::PaymentsServer,
         reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
+use tokio::sync::watch;
 use tonic::Request;
 
 mod astray;
 mod billing;
 mod books;
 mod compliance;
+mod connection;
 mod convert;
+mod edge;
 mod events;
 mod keys;
 mod maintenance;
 mod merchants;
+mod metrics;
+mod ownership;
 mod payments;
 pub mod server;
 mod small;
@@ -40,6 +45,7 @@ mod webhooks;
 mod x402;
 
 pub use maintenance::Maintenance;
+pub use metrics::Metrics;
 use traced::Traced;
 
 /// The engine behind the generated servers. Cheap to clone.
@@ -47,13 +53,29 @@ use traced::Traced;
 pub struct Service {
     gateway: Gateway,
     x402: Arc<x402::Places>,
+    /// Becomes true when this server stops: watches end at once.
+    closing: watch::Sender<bool>,
 }
 
 impl Service {
     /// Serves what `gateway` can do.
     #[must_use]
     pub fn new(gateway: Gateway) -> Self {
-        Self { gateway, x402: Arc::default() }
+        Self { gateway, x402: Arc::default(), closing: watch::Sender::new(false) }
+    }
+
+    /// Ends all watches with `UNAVAILABLE`.
+    fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Returns a future that is ready when the watches must end.
+    fn closed(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut closing = self.closing.subscribe();
+        async move {
+            // The sender lives as long as the service; without it the process ends anyway.
+            let _ = closing.wait_for(|closing| *closing).await;
+        }
     }
 
     /// Returns a transport that calls this service in place.
@@ -65,6 +87,7 @@ impl Service {
                 .with(Traced(PaymentsServer::new(self.clone())))
                 .with(Traced(CheckoutServer::new(self.clone())))
                 .with(Traced(MerchantsServer::new(self.clone())))
+                .with(Traced(AccountProofsServer::new(self.clone())))
                 .with(Traced(ApiKeysServer::new(self.clone())))
                 .with(Traced(AuditLogServer::new(self.clone())))
                 .with(Traced(ExportsServer::new(self.clone())))
@@ -121,15 +144,16 @@ impl Service {
         id: &str,
         needed: Scope,
     ) -> Result<(Arc<Merchant>, Asking), ApiError> {
+        let (merchant, asking) = self.named_any(request, id).await?;
+        asking.needs_for(merchant.id, needed)?;
+        Ok((merchant, asking))
+    }
+
+    /// The same with whatever scopes the key has.
+    async fn named_any<T>(&self, request: &Request<T>, id: &str) -> Result<(Arc<Merchant>, Asking), ApiError> {
         let asking = self.asking(request, None).await?;
         match id.parse::<MerchantId>() {
-            Ok(id) if id == asking.merchant.id => {
-                if !asking.scopes.contains(needed) {
-                    let message = format!("this API key lacks the scope {}", needed.word());
-                    return Err(ApiError::with_message(Reason::InsufficientScope, message));
-                }
-                Ok((asking.merchant.clone(), asking))
-            }
+            Ok(id) if id == asking.merchant.id => Ok((asking.merchant.clone(), asking)),
             _ if !asking.is_admin() => Err(Reason::ForbiddenMerchant.into()),
             Ok(id) => Ok((self.gateway.merchant(id).await.map_err(convert::error)?, asking)),
             Err(_) => Err(Reason::NotFound.into()),
@@ -149,6 +173,15 @@ struct Asking {
 impl Asking {
     fn is_admin(&self) -> bool {
         self.merchant.is_admin && self.scopes.contains(Scope::Admin)
+    }
+
+    /// Refuses a key that lacks a scope which its own merchant needs; an admin's key may do it for another.
+    fn needs_for(&self, merchant: MerchantId, needed: Scope) -> Result<(), ApiError> {
+        if merchant != self.merchant.id || self.scopes.contains(needed) {
+            return Ok(());
+        }
+        let message = format!("this API key lacks the scope {}", needed.word());
+        Err(ApiError::with_message(Reason::InsufficientScope, message))
     }
 }
 

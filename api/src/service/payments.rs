@@ -70,17 +70,34 @@ impl Service {
         Ok((payment, merchant))
     }
 
+    /// Returns the snapshots of a payment. The stream ends with `OK` after a final state only: a watcher that is cut off
+    /// earlier gets `UNAVAILABLE` and may watch again.
     async fn snapshots(&self, id: PaymentId, merchant: Arc<Merchant>) -> Result<Response<Snapshots>, ApiError> {
         let watch = self.gateway.watch_payment(id).await.map_err(error)?;
         let gateway = self.gateway.clone();
-        let stream = stream::unfold(watch, |mut watch| async {
-            let payment = watch.snapshots.recv().await?;
-            Some((payment, watch))
+        let closed = Box::pin(self.closed());
+        let stream = stream::unfold(Some((watch, closed)), move |open| {
+            let (gateway, merchant) = (gateway.clone(), Arc::clone(&merchant));
+            async move {
+                let (mut watch, mut closed) = open?;
+                let payment = tokio::select! {
+                    biased;
+                    payment = watch.snapshots.recv() => payment,
+                    () = &mut closed => None,
+                };
+                let Some(payment) = payment else {
+                    return Some((Err(cut_off()), None));
+                };
+                let open = (!payment.state.is_terminal()).then_some((watch, closed));
+                Some((Ok(convert::payment(Arc::unwrap_or_clone(payment), &merchant, gateway.now())), open))
+            }
         });
-        let stream =
-            stream.map(move |payment| Ok(convert::payment(Arc::unwrap_or_clone(payment), &merchant, gateway.now())));
         Ok(Response::new(stream.boxed()))
     }
+}
+
+fn cut_off() -> Status {
+    ApiError::with_message(Reason::EngineUnavailable, "the watch ended before the payment; watch it again").into()
 }
 
 #[tonic::async_trait]
@@ -171,6 +188,24 @@ impl Payments for Service {
         Ok(Response::new(v1::ListPaymentsResponse { payments, page, limit, total: found.total, next_cursor }))
     }
 
+    async fn list_transfers(
+        &self,
+        request: Request<v1::ListTransfersRequest>,
+    ) -> Result<Response<v1::ListTransfersResponse>, Status> {
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
+        let asked = request.into_inner();
+        let id = convert::payment_id(&asked.payment_id)?;
+        let limit = page_of(1, asked.limit)?.1 as usize;
+        let before = asked.cursor.map(|cursor| place_of(&cursor)).transpose()?;
+        // One more than the page tells whether there is another.
+        let mut found = self.gateway.transfers(merchant.id, id, before, limit + 1).await.map_err(error)?;
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let next_cursor = found.last().filter(|_| has_more).map(|last| last.seq.to_string());
+        let transfers = found.into_iter().map(convert::transfer).collect();
+        Ok(Response::new(v1::ListTransfersResponse { transfers, next_cursor }))
+    }
+
     async fn get_volume(&self, request: Request<v1::GetVolumeRequest>) -> Result<Response<v1::Volume>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let days = match request.get_ref().days {
@@ -211,6 +246,12 @@ impl Checkout for Service {
         Ok(self.record(payment, &merchant))
     }
 
+    async fn report_wallet(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
+        let (payment, merchant) = self.session(request.get_ref()).await?;
+        let payment = self.gateway.report_wallet(payment.id).await.map_err(error)?;
+        Ok(self.record(payment, &merchant))
+    }
+
     type WatchCheckoutStream = Snapshots;
 
     async fn watch_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<Snapshots>, Status> {
@@ -226,6 +267,12 @@ pub(super) fn page_of(page: u32, limit: u32) -> Result<(u32, u32), ApiError> {
         return Err(ApiError::field("limit", format!("must be a whole number from 1 to {MAX_LIMIT}")));
     }
     Ok((page.max(1), limit))
+}
+
+/// Reads the cursor of a list of transfers: the place of its last.
+fn place_of(cursor: &str) -> Result<u64, ApiError> {
+    let place = cursor.parse::<u64>().ok().filter(|place| place.to_string() == cursor);
+    place.ok_or_else(|| ApiError::field("cursor", "must be the nextCursor of an answer"))
 }
 
 pub(super) fn ids_of(texts: &[String]) -> Result<Vec<PaymentId>, ApiError> {

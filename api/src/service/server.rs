@@ -1,34 +1,46 @@
 //! The engine's network port: the services, health and reflection, behind one bearer token.
 
-use std::{future::Future, io, time::Duration};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
+use futures_util::TryStreamExt;
 use proto::{
-    ApiError, DESCRIPTOR, Reason,
+    DESCRIPTOR,
     v1::{
-        api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer, billing_server::BillingServer,
-        books_server::BooksServer, checkout_server::CheckoutServer, compliance_server::ComplianceServer,
-        events_server::EventsServer, exports_server::ExportsServer, fees_server::FeesServer,
-        maintenance_server::MaintenanceServer, merchants_server::MerchantsServer, payments_server::PaymentsServer,
-        reconciliation_server::ReconciliationServer, system_server::SystemServer,
+        account_proofs_server::AccountProofsServer, api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer,
+        billing_server::BillingServer, books_server::BooksServer, checkout_server::CheckoutServer,
+        compliance_server::ComplianceServer, events_server::EventsServer, exports_server::ExportsServer,
+        fees_server::FeesServer, maintenance_server::MaintenanceServer, merchants_server::MerchantsServer,
+        payments_server::PaymentsServer, reconciliation_server::ReconciliationServer, system_server::SystemServer,
         webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
     },
 };
-use subtle::ConstantTimeEq;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
 };
-use tokio_stream::{Stream, wrappers::TcpListenerStream};
+use tokio_stream::Stream;
 use tonic::{
-    Request, Status,
-    service::{InterceptorLayer, Routes},
-    transport::{Identity, Server, ServerTlsConfig, server::Connected},
+    codec::CompressionEncoding,
+    service::Routes,
+    transport::{
+        Identity, Server, ServerTlsConfig,
+        server::{Connected, TcpIncoming},
+    },
+};
+use tonic_health::ServingStatus;
+
+use super::{
+    Maintenance, Metrics, Service,
+    connection::{Connection, HANDSHAKE_TIMEOUT},
+    edge::Shared,
+    traced::Traced,
 };
 
-use super::{Maintenance, Service, traced::Traced};
-
 /// Streams one connection may hold at once.
-const MAX_STREAMS: u32 = 1_024;
+pub(super) const MAX_STREAMS: u32 = 1_024;
+/// Size of a request's headers, uncompressed.
+const MAX_HEADER_BYTES: u32 = 16 * 1_024;
+const GZIP: CompressionEncoding = CompressionEncoding::Gzip;
 /// An idle connection is asked for a sign of life this often.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 /// How long running calls may take to end when the server stops; a watch has no end of its own.
@@ -41,6 +53,8 @@ pub struct Access {
     pub token: String,
     /// Certificate and key in PEM; without them the wire is plain.
     pub tls: Option<(Vec<u8>, Vec<u8>)>,
+    /// Where calls are counted.
+    pub metrics: Metrics,
 }
 
 /// Serves the engine on `listener` until `stop` is done.
@@ -54,7 +68,7 @@ pub async fn serve(
     access: Access,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), tonic::transport::Error> {
-    serve_on(TcpListenerStream::new(listener), service, maintenance, access, stop).await
+    serve_on(TcpIncoming::from(listener).with_nodelay(Some(true)), service, maintenance, access, stop).await
 }
 
 /// The same for connections from anywhere.
@@ -72,9 +86,11 @@ where
     C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
 {
     let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_serving::<PaymentsServer<Service>>().await;
-    health.set_serving::<MerchantsServer<Service>>().await;
-    health.set_serving::<CheckoutServer<Service>>().await;
+    for name in proto::SERVICES {
+        health.set_service_status(*name, ServingStatus::Serving).await;
+    }
+    let closing = service.clone();
+    let incoming = incoming.map_ok(Connection::new);
     let descriptions = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(DESCRIPTOR)
@@ -83,34 +99,44 @@ where
     let routes = Routes::new(health_service)
         .add_service(descriptions().build_v1().expect("our own description is well formed"))
         .add_service(descriptions().build_v1alpha().expect("our own description is well formed"))
-        .add_service(PaymentsServer::new(service.clone()))
-        .add_service(CheckoutServer::new(service.clone()))
-        .add_service(MerchantsServer::new(service.clone()))
-        .add_service(ApiKeysServer::new(service.clone()))
-        .add_service(AuditLogServer::new(service.clone()))
-        .add_service(ExportsServer::new(service.clone()))
-        .add_service(EventsServer::new(service.clone()))
-        .add_service(ReconciliationServer::new(service.clone()))
-        .add_service(BooksServer::new(service.clone()))
-        .add_service(ComplianceServer::new(service.clone()))
-        .add_service(BillingServer::new(service.clone()))
-        .add_service(FeesServer::new(service.clone()))
-        .add_service(SystemServer::new(service.clone()))
-        .add_service(WebhookEndpointsServer::new(service.clone()))
-        .add_service(MaintenanceServer::new(maintenance))
-        .add_service(X402Server::new(service));
+        .add_service(PaymentsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(CheckoutServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(MerchantsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(AccountProofsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ApiKeysServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(AuditLogServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ExportsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(EventsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ReconciliationServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(BooksServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ComplianceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(BillingServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(FeesServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(SystemServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(WebhookEndpointsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(MaintenanceServer::new(maintenance).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(X402Server::new(service).accept_compressed(GZIP).send_compressed(GZIP));
+    let shared = Arc::new(Shared { token: access.token, metrics: access.metrics });
     let mut server = Server::builder()
         .max_concurrent_streams(MAX_STREAMS)
         .http2_keepalive_interval(Some(KEEPALIVE))
-        .layer(tower::layer::layer_fn(Traced))
-        .layer(InterceptorLayer::new(Guard { token: access.token }));
+        .http2_max_header_list_size(MAX_HEADER_BYTES)
+        .layer(shared.layer())
+        .layer(tower::layer::layer_fn(Traced));
     if let Some((certificate, key)) = access.tls {
-        server = server.tls_config(ServerTlsConfig::new().identity(Identity::from_pem(certificate, key)))?;
+        server = server.tls_config(
+            ServerTlsConfig::new().identity(Identity::from_pem(certificate, key)).timeout(HANDSHAKE_TIMEOUT),
+        )?;
     }
     let (stopping, mut stopped) = tokio::sync::watch::channel(());
     let mut last = stopped.clone();
     let signal = async move {
         stop.await;
+        // Load balancers and watchers look for another engine while running calls end.
+        for name in proto::SERVICES.iter().chain(&[""]) {
+            health.set_service_status(*name, ServingStatus::NotServing).await;
+        }
+        closing.close();
         drop(stopping);
     };
     let served = server.add_routes(routes).serve_with_incoming_shutdown(incoming, async move {
@@ -125,23 +151,5 @@ where
     tokio::select! {
         served = served => served,
         () = cut_off => Ok(()),
-    }
-}
-
-/// Lets a call in that brings the token.
-#[derive(Clone)]
-struct Guard {
-    token: String,
-}
-
-impl tonic::service::Interceptor for Guard {
-    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        let shown = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
-        let shown = shown.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-        if shown.as_bytes().ct_eq(self.token.as_bytes()).into() {
-            Ok(request)
-        } else {
-            Err(ApiError::new(Reason::EngineAccessDenied).into())
-        }
     }
 }

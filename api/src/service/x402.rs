@@ -1,6 +1,6 @@
 //! Payments by HTTP 402: the wire's request into the engine's, and a verdict as an answer.
 
-use actors::{Retry, Settled, Target, X402Error, X402Request};
+use actors::{Caller, Settled, Target, X402Error, X402Request};
 use engine::{
     account::AccountName,
     hive::{Fault, Transaction},
@@ -60,9 +60,9 @@ impl X402 for Service {
 
     async fn settle(&self, request: Request<v1::X402Request>) -> Result<Response<v1::X402SettleResponse>, Status> {
         let _place = take(&self.x402.settling)?;
-        let retry = self.retry(&request).await?;
+        let caller = self.x402_caller(&request).await?;
         let settled = match read(request.into_inner())? {
-            Ok(asked) => self.gateway.x402_settle_under(&asked, retry.as_ref()).await,
+            Ok(asked) => self.gateway.x402_settle_for(&asked, &caller).await,
             Err(refused) => Err(refused.into()),
         };
         let outcome = match settled {
@@ -75,15 +75,14 @@ impl X402 for Service {
 }
 
 impl Service {
-    /// Reads under what a caller that is known asks again: its own key, and the request's. One without the other is
-    /// nothing.
-    async fn retry<T>(&self, request: &Request<T>) -> Result<Option<Retry>, ApiError> {
+    /// Reads who asks: nobody needs a key, and an idempotency key without one is nobody's.
+    async fn x402_caller<T>(&self, request: &Request<T>) -> Result<Caller, ApiError> {
         if proto::caller::api_key(request).is_none() {
-            return Ok(None);
+            return Ok(Caller::default());
         }
-        let Some(key) = idempotency_key(request)? else { return Ok(None) };
-        let merchant = self.caller(request, Scope::PaymentsRead).await?.id;
-        Ok(Some(Retry { merchant, key }))
+        let key = idempotency_key(request)?;
+        let seller = Some(self.caller(request, Scope::PaymentsRead).await?.id);
+        Ok(Caller { seller, key })
     }
 }
 
@@ -116,6 +115,7 @@ fn read(asked: v1::X402Request) -> Result<Result<X402Request, Refused>, ApiError
     let target = asked.target.ok_or_else(|| ApiError::field("sessionId", "or paymentRequirements must be given"))?;
     let read = || {
         let payload = read_payload(asked.x402_version, asked.nonce, &asked.signed_transaction, asked.accepted)?;
+        let payload = PaymentPayload { identifier: asked.payment_identifier, ..payload };
         Ok(X402Request { target: read_target(target)?, payload })
     };
     Ok(read())
@@ -150,7 +150,7 @@ fn read_payload(
         }
         (Version::V2, None) => return Err(invalid("accepted is missing")),
     };
-    Ok(PaymentPayload { version, transaction, nonce, accepted })
+    Ok(PaymentPayload { version, transaction, nonce, identifier: None, accepted })
 }
 
 fn read_target(target: x402_request::Target) -> Result<Target, Refused> {
@@ -201,7 +201,7 @@ mod tests {
             operations: vec![Operation::Transfer(transfer)],
             signatures: vec![engine::hive::Signature([31; 65])],
         };
-        PaymentPayload { version: Version::V1, transaction, nonce: "n".to_owned(), accepted: None }
+        PaymentPayload { version: Version::V1, transaction, nonce: "n".to_owned(), identifier: None, accepted: None }
     }
 
     #[test]
@@ -219,7 +219,8 @@ mod tests {
         let read_back = read(request(session.clone(), sent.clone())).unwrap().unwrap();
         assert_eq!(read_back, X402Request { target: Target::Session(id), payload: sent });
         let accepted = Accepted { amount: "1000".into(), asset: "HBD".into(), pay_to: "blue.mugs".into() };
-        let sent = PaymentPayload { version: Version::V2, accepted: Some(accepted), ..payload() };
+        let identifier = Some("an-identifier-16".to_owned());
+        let sent = PaymentPayload { version: Version::V2, accepted: Some(accepted), identifier, ..payload() };
         assert_eq!(read(request(session, sent.clone())).unwrap().unwrap().payload, sent);
     }
 

@@ -52,6 +52,7 @@ fn payment(fee_mode: FeeMode) -> Payment {
 fn credit(tx: u8, seconds: u64, units: u64, disposition: Disposition) -> Credit {
     let place = Place { block_num: 1, tx_in_block: 0, op_in_tx: 0 };
     Credit {
+        seq: 1,
         tx_id: TxId([tx; 20]),
         op_in_tx: u32::from(disposition == Disposition::Fee),
         block: Some(CreditBlock { place, time: Timestamp::from_seconds(seconds) }),

@@ -3,13 +3,13 @@
 //! Apply, commit, then act: [`Payment::apply`] touches nothing; it returns the next snapshot, the events to announce
 //! and the effects to run once the snapshot is durable.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use sha2::{Digest, Sha256};
 
 use super::{
     Attachment, Canceller, Claim, ClaimFinality, Credit, CreditBlock, Disposition, FeeMode, Finality, Payment,
-    Resolution, Route, State,
+    Resolution, Route, State, astray::MAX_REFUNDS,
 };
 use crate::{
     ids::{EventId, PaymentId},
@@ -19,15 +19,20 @@ use crate::{
     x402::Reason,
 };
 
-/// Transfers one session keeps. Dust beyond this goes to the merchant's unmatched transfers instead.
-const MAX_TRANSFERS: usize = 500;
-
 /// An order to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A customer or merchant gives up.
-    Cancel(Canceller),
-    /// Every block up to `irreversible_time` has been read and can no longer change.
+    /// A customer or merchant asks to cancel. The first irreversible block later than the cutoff decides the request.
+    Cancel {
+        /// Who asks.
+        by: Canceller,
+        /// The ledger's time from one block to the next; the cutoff is some of them ahead.
+        block_interval: Duration,
+    },
+    /// The checkout page opened a wallet, or knows a transaction id.
+    ReportWallet,
+    /// Every block up to `irreversible_time` has been read and can no longer change: ends the session that is due, by its
+    /// cutoff or its expiry.
     Expire {
         /// The time of the newest irreversible block whose transfers are all credited.
         irreversible_time: Timestamp,
@@ -121,19 +126,27 @@ pub enum Rejection {
         /// The claimed transaction.
         tx_id: TxId,
     },
-    /// It was cancelled before; nothing is left to do.
-    #[error("payment {id} is cancelled already")]
+    /// Its cancellation was asked for before; nothing is left to do.
+    #[error("the cancellation of payment {id} was requested before")]
     AlreadyCancelled {
         /// The session.
         id: PaymentId,
     },
-    /// No irreversible block is later than its expiry.
-    #[error("payment {id} expires at {expires_at}")]
+    /// Its cancellation is requested and not decided: nothing new may be paid.
+    #[error("payment {id} is being cancelled")]
+    Cancelling {
+        /// The session.
+        id: PaymentId,
+        /// The last block time at which a transfer still counts.
+        cutoff: Timestamp,
+    },
+    /// No irreversible block is later than its expiry, or its cutoff.
+    #[error("payment {id} ends after {ends_at}")]
     NotDue {
         /// The session.
         id: PaymentId,
-        /// When it does.
-        expires_at: Timestamp,
+        /// The block time that must have passed.
+        ends_at: Timestamp,
     },
     /// No claim on this transaction is open.
     #[error("payment {id} has no open claim on {tx_id}")]
@@ -161,8 +174,8 @@ pub enum Rejection {
         /// The session.
         id: PaymentId,
     },
-    /// The session keeps as many transfers as it can.
-    #[error("payment {id} keeps {MAX_TRANSFERS} transfers already")]
+    /// The session keeps as many refunds as it can.
+    #[error("payment {id} keeps {MAX_REFUNDS} refunds already")]
     Full {
         /// The session.
         id: PaymentId,
@@ -202,16 +215,28 @@ pub struct Transition {
     pub event: Option<Event>,
     /// What to do after the commit, in order.
     pub effects: Vec<Effect>,
+    /// Transfers of the session that are new or changed: rows to store with the snapshot. The memo of a changed one may
+    /// be cut.
+    pub rows: Vec<Credit>,
 }
 
 impl Payment {
-    /// Applies a command at `now` (the later of the wall clock and the head block's time).
+    /// Applies a command at `now` (the later of the wall clock and the head block's time). The snapshot must list the
+    /// transfers that [`Payment::rows_wanted`] names, if the session has them.
     ///
     /// # Errors
     /// A [`Rejection`] where the command changes nothing.
     pub fn apply(&self, command: &Command, now: Timestamp) -> Result<Transition, Rejection> {
+        let mut step = self.step(command, now)?;
+        step.rows = self.changed_rows(&step.payment);
+        step.payment.list_few();
+        Ok(step)
+    }
+
+    fn step(&self, command: &Command, now: Timestamp) -> Result<Transition, Rejection> {
         match command {
-            Command::Cancel(by) => self.cancel(*by, now),
+            Command::Cancel { by, block_interval } => self.cancel(*by, *block_interval, now),
+            Command::ReportWallet => self.report_wallet(now),
             Command::Expire { irreversible_time } => self.expire(*irreversible_time, now),
             Command::Credit { transfer, finality, route, memo_normalized } => {
                 self.credit(transfer, *finality, *route, *memo_normalized, now)
@@ -230,27 +255,6 @@ impl Payment {
         }
     }
 
-    fn cancel(&self, by: Canceller, now: Timestamp) -> Result<Transition, Rejection> {
-        let id = self.id;
-        match self.state {
-            State::UserCancelled => return Err(Rejection::AlreadyCancelled { id }),
-            State::Pending => {}
-            state => return Err(Rejection::NotPending { id, state }),
-        }
-        if let Some(claim) = self.claim.as_ref().filter(|_| !mutant!("cancel-ignores-claim")) {
-            return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
-        }
-        if self.seen_units() > 0 && !mutant!("cancel-ignores-money") {
-            return Err(Rejection::Detected { id });
-        }
-        if self.is_expired(now) {
-            return Err(Rejection::Expired { id });
-        }
-        let mut next = self.next(now);
-        next.cancelled_by = Some(by);
-        Ok(next.moved(self, State::UserCancelled, now))
-    }
-
     fn expire(&self, irreversible_time: Timestamp, now: Timestamp) -> Result<Transition, Rejection> {
         let id = self.id;
         if self.state != State::Pending {
@@ -259,8 +263,12 @@ impl Payment {
         if let Some(claim) = self.claim.as_ref().filter(|_| !mutant!("expiry-ignores-claim")) {
             return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
         }
-        if irreversible_time <= self.deadline() {
-            return Err(Rejection::NotDue { id, expires_at: self.expires_at });
+        let ends_at = self.due_at();
+        if irreversible_time <= ends_at {
+            return Err(Rejection::NotDue { id, ends_at });
+        }
+        if self.undecided_cancellation().is_some() {
+            return self.decide_cancellation(irreversible_time, now);
         }
         Ok(self.next(now).moved(self, State::SystemCancelled, now))
     }
@@ -287,7 +295,6 @@ impl Payment {
             Some(known) if known.finality == finality && known.block.is_none() && self.state.is_terminal() => {
                 Some(Rejection::Unchanged { id: self.id })
             }
-            None if self.transfers.len() >= MAX_TRANSFERS => Some(Rejection::Full { id: self.id }),
             _ => None,
         };
         if let Some(refusal) = refusal {
@@ -310,6 +317,7 @@ impl Payment {
                     next.resolution = None;
                 }
                 next.transfers.push(Credit {
+                    seq: self.transfer_count() + 1,
                     tx_id: transfer.tx_id,
                     op_in_tx: transfer.place.op_in_tx,
                     block: Some(block),
@@ -332,7 +340,7 @@ impl Payment {
         Ok(next.still())
     }
 
-    fn is_paid(&self) -> bool {
+    pub(super) fn is_paid(&self) -> bool {
         if mutant!("reversible-completes") {
             return self.seen_units() >= self.amount.units;
         }
@@ -375,6 +383,12 @@ impl Payment {
             {
                 Disposition::Late
             }
+            // Judged again when the block is final, and when the request is decided.
+            _ if self.undecided_cancellation().is_some_and(|request| transfer.block_time > request.cutoff)
+                && !mutant!("money-after-cutoff-counts") =>
+            {
+                Disposition::AfterCancel
+            }
             _ => Disposition::Counted,
         })
     }
@@ -400,15 +414,18 @@ impl Payment {
         if self.is_expired(now) {
             return Err(Rejection::Expired { id });
         }
-        // A whole payment waits in a reversible block: a second one would only have to be sent back. The payer may have
-        // sent this very transaction, though.
+        if let Some(request) = self.undecided_cancellation().filter(|_| !mutant!("claim-while-cancelling")) {
+            return Err(Rejection::Cancelling { id, cutoff: request.cutoff });
+        }
+        // A whole payment waits in a reversible block: a second one would only have to be sent back. A transfer that the
+        // scanner found first is a wallet's: whoever shows it now may have read it off the chain.
         let is_seen = self.transfers.iter().any(|credit| credit.tx_id == claim.tx_id);
-        if self.seen_units() >= self.amount.units && !is_seen {
+        if self.seen_units() >= self.amount.units || is_seen {
             return Err(Rejection::Detected { id });
         }
         let effects = vec![Effect::Broadcast(claim.tx_id)];
         let next = Self { claim: Some(Arc::clone(claim)), ..self.next(now) };
-        Ok(Transition { payment: next, event: None, effects })
+        Ok(Transition { effects, ..next.still() })
     }
 
     fn settle(
@@ -432,7 +449,9 @@ impl Payment {
             let to_payee = transfer.to == self.pay_to;
             let counted = if to_payee { Disposition::Counted } else { Disposition::Fee };
             let surplus = self.state == State::Completed && to_payee;
+            let seq = next.transfer_count() + 1;
             next.transfers.push(Credit {
+                seq,
                 tx_id,
                 op_in_tx: transfer.op_in_tx,
                 block,
@@ -477,7 +496,7 @@ impl Payment {
     fn bury(&self, tx_id: TxId, irreversible_time: Timestamp, now: Timestamp) -> Result<Transition, Rejection> {
         let claim = self.open_claim(tx_id)?;
         if irreversible_time <= claim.expiration {
-            return Err(Rejection::NotDue { id: self.id, expires_at: claim.expiration });
+            return Err(Rejection::NotDue { id: self.id, ends_at: claim.expiration });
         }
         let mut next = Self { claim: None, ..self.next(now) };
         for credit in next.transfers.iter_mut().filter(|c| c.tx_id == tx_id && c.finality == Finality::Reversible) {
@@ -533,7 +552,8 @@ impl Payment {
         }
     }
 
-    fn completed(mut self, before: &Self, tx_id: TxId, now: Timestamp) -> Transition {
+    pub(super) fn completed(mut self, before: &Self, tx_id: TxId, now: Timestamp) -> Transition {
+        self.drop_cancellation_when_paid(now);
         self.completed_at = Some(now);
         self.paid_by = Some(tx_id);
         self.moved(before, State::Completed, now)
@@ -545,11 +565,11 @@ impl Payment {
 
     /// Ends a step that reaches no new state.
     pub(super) fn still(self) -> Transition {
-        Transition { payment: self, event: None, effects: Vec::new() }
+        Transition { payment: self, event: None, effects: Vec::new(), rows: Vec::new() }
     }
 
     /// Ends a step that reaches a new state: one event, announced once the snapshot is durable.
-    fn moved(mut self, before: &Self, to: State, now: Timestamp) -> Transition {
+    pub(super) fn moved(mut self, before: &Self, to: State, now: Timestamp) -> Transition {
         assert!(!before.state.is_terminal(), "terminal is terminal: {} cannot leave {}", before.id, before.state);
         self.state = to;
         self.previous_state = Some(before.state);
@@ -561,7 +581,7 @@ impl Payment {
             sequence: self.sequence,
             at: now,
         };
-        Transition { payment: self, event: Some(event), effects: vec![Effect::Notify(event.id)] }
+        Transition { payment: self, event: Some(event), effects: vec![Effect::Notify(event.id)], rows: Vec::new() }
     }
 }
 

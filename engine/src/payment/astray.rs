@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Disposition, Finality, Payment, Rejection, Route, State, Transition};
+use super::{Credit, Disposition, Finality, Payment, Rejection, Route, State, Transition};
 use crate::{
     account::AccountName,
     fields::Violation,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Refunds one session keeps.
-const MAX_REFUNDS: usize = 500;
+pub(super) const MAX_REFUNDS: usize = 500;
 /// Characters of a note.
 pub const NOTE_MAX_CHARS: usize = 500;
 
@@ -166,37 +166,99 @@ impl Payment {
         own.fold(0, |sum, refund| sum.saturating_add(refund.money.units))
     }
 
-    /// Returns what is owed back, by payer and currency: money that is final, was not asked for or bought nothing, and
-    /// was neither accepted nor sent back.
+    /// Returns what is owed back, by payer and currency, where the snapshot lists every transfer; see [`Owing`] for any
+    /// payment.
     #[must_use]
     pub fn owed(&self) -> Vec<Owed> {
-        if self.resolution.as_ref().is_some_and(|resolution| resolution.kind == ResolutionKind::Accepted) {
-            return Vec::new();
+        let mut owing = Owing::of(self);
+        self.transfers.iter().rev().for_each(|credit| owing.add(credit));
+        owing.finish(self)
+    }
+
+    /// Fills in a refund: what is asked for, and for the rest the largest sum that is owed back.
+    ///
+    /// # Errors
+    /// The field that must be said because nothing tells it, or that cannot be.
+    pub fn refund_plan(
+        &self,
+        owed: &[Owed],
+        to: Option<AccountName>,
+        money: Option<Money>,
+    ) -> Result<RefundPlan, Violation> {
+        let fits = |line: &&Owed| {
+            to.as_ref().is_none_or(|to| line.to == *to)
+                && money.is_none_or(|money| line.money.currency == money.currency)
+        };
+        // Dust of third parties is owed, too: the largest sum is the likeliest to be meant.
+        let size = |line: &&Owed| (line.money.currency == self.amount.currency, line.money.units);
+        let line = owed.iter().rev().filter(fits).max_by_key(size);
+        let last_payer = || self.transfers.iter().rev().map(|credit| credit.from).find(|p| *p != self.pay_to);
+        let money = money
+            .or_else(|| line.map(|line| line.money))
+            .ok_or_else(|| Violation::new("amount", "must be said: nothing is owed back"))?;
+        let to = to
+            .or_else(|| line.map(|line| line.to))
+            .or_else(last_payer)
+            .ok_or_else(|| Violation::new("to", "must be said: nobody has paid"))?;
+        if to == self.pay_to {
+            return Err(Violation::new("to", format_args!("must be another account than {to}, which pays")));
         }
-        let mut owed: BTreeMap<(AccountName, Currency), u64> = BTreeMap::new();
-        // What counted is owed where it bought nothing, and from the end where it was too much.
-        let mut excess = match self.state {
-            State::Completed => self.paid_units().saturating_sub(self.amount.units),
+        Ok(RefundPlan { from: self.pay_to, to, money, memo: refund_memo_of(self.id) })
+    }
+}
+
+/// Adds up what is owed back for a payment: money that is final, was not asked for or bought nothing, and was neither
+/// accepted nor sent back.
+#[derive(Debug)]
+pub struct Owing {
+    by_payer: BTreeMap<(AccountName, Currency), u64>,
+    /// What counted and is owed all the same: where it bought nothing, and from the end where it was too much.
+    excess: u64,
+    is_accepted: bool,
+}
+
+impl Owing {
+    /// Begins with no transfers.
+    #[must_use]
+    pub fn of(payment: &Payment) -> Self {
+        let excess = match payment.state {
+            State::Completed => payment.paid_units().saturating_sub(payment.amount.units),
             state if state.is_terminal() => u64::MAX,
             _ => 0,
         };
-        for credit in self.transfers.iter().rev().filter(|credit| credit.finality == Finality::Irreversible) {
-            let back = match credit.disposition {
-                Disposition::Counted => excess.min(credit.money.units),
-                Disposition::Surplus
-                | Disposition::Late
-                | Disposition::AfterCancel
-                | Disposition::AfterFailure
-                | Disposition::WrongCurrency => credit.money.units,
-                Disposition::SelfTransfer | Disposition::Fee => 0,
-            };
-            if credit.disposition == Disposition::Counted {
-                excess -= back;
-            }
-            let sum = owed.entry((credit.from, credit.money.currency)).or_default();
+        let is_accepted =
+            payment.resolution.as_ref().is_some_and(|resolution| resolution.kind == ResolutionKind::Accepted);
+        Self { by_payer: BTreeMap::new(), excess, is_accepted }
+    }
+
+    /// Adds a transfer of the payment. Every transfer must be added once, the newest first.
+    pub fn add(&mut self, credit: &Credit) {
+        if self.is_accepted || credit.finality != Finality::Irreversible {
+            return;
+        }
+        let back = match credit.disposition {
+            Disposition::Counted => self.excess.min(credit.money.units),
+            Disposition::Surplus
+            | Disposition::Late
+            | Disposition::AfterCancel
+            | Disposition::AfterFailure
+            | Disposition::WrongCurrency => credit.money.units,
+            Disposition::SelfTransfer | Disposition::Fee => 0,
+        };
+        if credit.disposition == Disposition::Counted {
+            self.excess -= back;
+        }
+        if back > 0 {
+            let sum = self.by_payer.entry((credit.from, credit.money.currency)).or_default();
             *sum = sum.saturating_add(back);
         }
-        for refund in &self.refunds {
+    }
+
+    /// Returns what is still owed, by payer and currency.
+    #[must_use]
+    pub fn finish(self, payment: &Payment) -> Vec<Owed> {
+        let mut owed = self.by_payer;
+        for refund in &payment.refunds {
             let mut left = refund.money.units;
             // First what that account is owed; a refund to another account of the payer's settles the rest.
             let own = (refund.to, refund.money.currency);
@@ -213,30 +275,5 @@ impl Payment {
         }
         let line = |((to, currency), units)| Owed { to, money: Money::new(units, currency) };
         owed.into_iter().filter(|(_, units)| *units > 0).map(line).collect()
-    }
-
-    /// Fills in a refund: what is asked for, and for the rest what is owed back.
-    ///
-    /// # Errors
-    /// The field that must be said because nothing tells it, or that cannot be.
-    pub fn refund_plan(&self, to: Option<AccountName>, money: Option<Money>) -> Result<RefundPlan, Violation> {
-        let owed = self.owed();
-        let fits = |line: &&Owed| {
-            to.as_ref().is_none_or(|to| line.to == *to)
-                && money.is_none_or(|money| line.money.currency == money.currency)
-        };
-        let line = owed.iter().find(fits);
-        let last_payer = || self.transfers.iter().rev().map(|credit| credit.from).find(|p| *p != self.pay_to);
-        let money = money
-            .or_else(|| line.map(|line| line.money))
-            .ok_or_else(|| Violation::new("amount", "must be said: nothing is owed back"))?;
-        let to = to
-            .or_else(|| line.map(|line| line.to))
-            .or_else(last_payer)
-            .ok_or_else(|| Violation::new("to", "must be said: nobody has paid"))?;
-        if to == self.pay_to {
-            return Err(Violation::new("to", format_args!("must be another account than {to}, which pays")));
-        }
-        Ok(RefundPlan { from: self.pay_to, to, money, memo: refund_memo_of(self.id) })
     }
 }

@@ -2,6 +2,8 @@
 
 mod apply;
 mod astray;
+mod cancellation;
+mod totals;
 mod view;
 
 #[cfg(test)]
@@ -10,7 +12,9 @@ mod table_tests;
 use std::{sync::Arc, time::Duration};
 
 pub use apply::{Command, Effect, Event, Rejection, Transition};
-pub use astray::{Attachment, NOTE_MAX_CHARS, Owed, Refund, RefundPlan, Resolution, ResolutionKind};
+pub use astray::{Attachment, NOTE_MAX_CHARS, Owed, Owing, Refund, RefundPlan, Resolution, ResolutionKind};
+pub use cancellation::{Cancellation, Canceller};
+pub use totals::{DispositionTotals, LISTED_TRANSFERS_MAX, SHOWN_MEMO_MAX_CHARS, Totals, shown_memo};
 pub use view::Exception;
 
 use crate::{
@@ -20,6 +24,7 @@ use crate::{
     ledger::{Place, TxId},
     money::{Currency, FeePercent, HivePrice, Money, usd_cents},
     time::Timestamp,
+    x402::Proof,
 };
 
 /// Where a session stands. The last four never change again.
@@ -119,14 +124,19 @@ pub struct Payment {
     pub completed_at: Option<Timestamp>,
     /// Whether it is real money: false on a development ledger.
     pub livemode: bool,
-    /// Every transfer that named it, in the order we learnt of them.
+    /// The transfers it lists, in the order we learnt of them: those of a claim, those that completed it and the newest
+    /// others, at most [`LISTED_TRANSFERS_MAX`] together. Their memos are cut to what is shown.
     pub transfers: Vec<Credit>,
+    /// What the transfers come to that it has and does not list; none where it lists all.
+    pub unlisted: Option<Box<Totals>>,
     /// The signed transaction it has been claimed for, until the chain has decided its fate for good.
     pub claim: Option<Arc<Claim>>,
     /// The transaction that completed it.
     pub paid_by: Option<TxId>,
-    /// Who cancelled it.
-    pub cancelled_by: Option<Canceller>,
+    /// The request to cancel it.
+    pub cancellation: Option<Cancellation>,
+    /// When its checkout page reported an opened wallet or a transaction id for the first time.
+    pub wallet_opened_at: Option<Timestamp>,
     /// Whether the transaction that completed it has vanished from the chain since.
     pub is_reversed: bool,
     /// What the merchant decided about its exceptions.
@@ -191,7 +201,7 @@ pub enum Disposition {
     Surplus,
     /// Its block is later than the session's expiry.
     Late,
-    /// It came after a cancellation.
+    /// Its block is later than the cutoff of a request to cancel.
     AfterCancel,
     /// It came after the session failed.
     AfterFailure,
@@ -201,6 +211,20 @@ pub enum Disposition {
     SelfTransfer,
     /// It is the fee's own transfer to the fee account.
     Fee,
+}
+
+impl Disposition {
+    /// Every disposition, in the order of their totals.
+    pub const ALL: [Self; 8] = [
+        Self::Counted,
+        Self::Surplus,
+        Self::Late,
+        Self::AfterCancel,
+        Self::AfterFailure,
+        Self::WrongCurrency,
+        Self::SelfTransfer,
+        Self::Fee,
+    ];
 }
 
 /// How a transfer came to us.
@@ -217,6 +241,8 @@ pub enum Route {
 /// A transfer attached to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credit {
+    /// Its place in the order we learnt of the payment's transfers, from 1.
+    pub seq: u64,
     /// The transaction that holds it.
     pub tx_id: TxId,
     /// The operation's index in its transaction.
@@ -255,8 +281,12 @@ pub struct CreditBlock {
 pub struct Claim {
     /// The id under the packing its signatures verify for; the true replay key.
     pub tx_id: TxId,
-    /// The payer's nonce, unique among all claims.
+    /// The payer's nonce, unique among the claims of one payee.
     pub nonce: String,
+    /// The payer's own name for the payment, unique among the claims of one payee.
+    pub identifier: Option<String>,
+    /// What its payer is recognized by when it shows the payment again.
+    pub proof: Proof,
     /// Who signed.
     pub payer: AccountName,
     /// The transfers it holds, as verified.
@@ -293,26 +323,6 @@ pub enum ClaimFinality {
     InBlock,
     /// It is in a block that cannot change.
     Irreversible,
-}
-
-/// Who cancelled a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Canceller {
-    /// The one who was to pay.
-    Customer,
-    /// The one who was to be paid.
-    Merchant,
-}
-
-impl Canceller {
-    /// Returns the word on the wire.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Customer => "customer",
-            Self::Merchant => "merchant",
-        }
-    }
 }
 
 /// What a merchant asks for, checked.
@@ -362,11 +372,12 @@ impl Draft {
             None => Ok(()),
         };
         let in_range = |seconds| fields::LIFETIME_SECONDS.contains(&seconds);
+        let description = fields::text("description", &raw.description, fields::DESCRIPTION_MAX_CHARS);
         let checks = [
             Money::parse(&raw.amount_units.to_string(), raw.currency)
                 .map(drop)
                 .map_err(|e| Violation::new("amount", e)),
-            fields::text("description", &raw.description, fields::DESCRIPTION_MAX_CHARS),
+            description.as_ref().map(drop).map_err(Violation::clone),
             fields::metadata(&raw.metadata),
             redirect("redirectUrl", &raw.redirect_url),
             redirect("cancelUrl", &raw.cancel_url),
@@ -377,12 +388,10 @@ impl Draft {
             },
         ];
         let violations: Vec<_> = checks.into_iter().filter_map(Result::err).collect();
-        if !violations.is_empty() {
-            return Err(violations);
-        }
+        let Some(description) = description.ok().filter(|_| violations.is_empty()) else { return Err(violations) };
         Ok(Self {
             amount: Money::new(raw.amount_units, raw.currency),
-            description: raw.description,
+            description,
             metadata: raw.metadata,
             redirect_url: raw.redirect_url,
             cancel_url: raw.cancel_url,
@@ -456,9 +465,11 @@ impl Payment {
             completed_at: None,
             livemode: terms.livemode,
             transfers: Vec::new(),
+            unlisted: None,
             claim: None,
             paid_by: None,
-            cancelled_by: None,
+            cancellation: None,
+            wallet_opened_at: None,
             is_reversed: false,
             resolution: None,
             refunds: Vec::new(),

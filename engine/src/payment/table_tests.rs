@@ -1,19 +1,27 @@
 //! The tables of the interface as tests: every row, by its own words.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::*;
 use crate::{
+    hive::Pack,
     ids::EventId,
     ledger::{Place, Transfer, memo_of},
     money::{Currency::*, FeePercent},
 };
 
 mod astray;
+mod cancelling;
 mod cases;
+mod many;
 
 const OPENED: u64 = 1_000_000;
 const EXPIRES: u64 = OPENED + 1_800;
+const BLOCK: Duration = Duration::from_secs(3);
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_seconds(seconds)
@@ -89,6 +97,8 @@ fn claim(n: u8, transfers: &[(&str, u64)]) -> Arc<Claim> {
     Arc::new(Claim {
         tx_id: tx(n),
         nonce: format!("nonce-{n}"),
+        identifier: None,
+        proof: Proof { pack: Pack::Legacy, digest: [n; 32], keys: BTreeSet::new() },
         payer: name("agent.one"),
         transfers: transfers
             .iter()
@@ -111,20 +121,21 @@ fn block_at(seconds: u64) -> Option<CreditBlock> {
     Some(CreditBlock { place: transfer(0, 1, seconds).place, time: at(seconds) })
 }
 
-/// A session under test, with what the steps so far gave.
+/// A session under test, with what the steps so far gave, and the rows of its transfers as a store would keep them.
 struct Case {
     payment: Payment,
     events: Vec<Event>,
+    rows: BTreeMap<(TxId, u32), Credit>,
 }
 
 impl Case {
     fn of(payment: Payment) -> Self {
-        Self { payment, events: Vec::new() }
+        Self { payment, events: Vec::new(), rows: BTreeMap::new() }
     }
 
     /// Applies a command that must change something.
     fn then(mut self, command: Command, seconds: u64) -> Self {
-        let step = self.payment.apply(&command, at(seconds)).unwrap();
+        let step = self.loaded(&command).apply(&command, at(seconds)).unwrap();
         assert_eq!(step.payment.version, self.payment.version + 1);
         assert_eq!(
             step.event.is_some(),
@@ -133,12 +144,42 @@ impl Case {
         );
         self.events.extend(step.event);
         self.payment = step.payment;
+        for row in step.rows {
+            let memo =
+                self.rows.get(&(row.tx_id, row.op_in_tx)).map_or_else(|| row.memo.clone(), |row| row.memo.clone());
+            self.rows.insert((row.tx_id, row.op_in_tx), Credit { memo, ..row });
+        }
+        self.holds_its_rows()
+    }
+
+    /// Returns the session with the rows that a command concerns, as a store gives them.
+    fn loaded(&self, command: &Command) -> Payment {
+        let mut payment = self.payment.clone();
+        for key in payment.rows_wanted(command) {
+            if let Some(row) = self.rows.get(&key) {
+                payment.load(row.clone());
+            }
+        }
+        payment
+    }
+
+    /// Asserts that the snapshot lists few transfers, in order and as their rows are, and sums up all.
+    fn holds_its_rows(self) -> Self {
+        let payment = &self.payment;
+        assert!(payment.transfers.len() <= LISTED_TRANSFERS_MAX);
+        assert!(payment.transfers.is_sorted_by_key(|credit| credit.seq));
+        for credit in &payment.transfers {
+            let row = self.rows[&(credit.tx_id, credit.op_in_tx)].clone();
+            assert_eq!(*credit, Credit { memo: shown_memo(row.memo.clone()), ..row });
+        }
+        assert_eq!(payment.totals(), Totals::of(self.rows.values()));
+        assert_eq!(payment.transfer_count(), self.rows.len() as u64);
         self
     }
 
     /// Applies a command that must be refused.
     fn refused(self, command: Command, seconds: u64, why: Rejection) -> Self {
-        assert_eq!(self.payment.apply(&command, at(seconds)), Err(why));
+        assert_eq!(self.loaded(&command).apply(&command, at(seconds)), Err(why));
         self
     }
 
@@ -166,7 +207,7 @@ fn expire(seconds: u64) -> Command {
 }
 
 fn cancel() -> Command {
-    Command::Cancel(Canceller::Customer)
+    Command::Cancel { by: Canceller::Customer, block_interval: BLOCK }
 }
 
 fn refuse() -> Command {
@@ -201,22 +242,32 @@ fn processing_to_failed() {
     let bury = |seconds| Command::Bury { tx_id: tx(5), irreversible_time: at(seconds) };
     claimed()
         .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
-        .refused(bury(OPENED + 600), OPENED + 600, Rejection::NotDue { id: ID, expires_at: at(OPENED + 600) })
+        .refused(bury(OPENED + 600), OPENED + 600, Rejection::NotDue { id: ID, ends_at: at(OPENED + 600) })
         .then(bury(OPENED + 603), OPENED + 603)
         .is(State::Failed, &[]);
 }
 
 #[test]
-fn pending_to_user_cancelled() {
-    let case = Case::of(open()).then(cancel(), OPENED + 5).is(State::UserCancelled, &[]);
-    assert_eq!(case.payment.cancelled_by, Some(Canceller::Customer));
-    case.refused(cancel(), OPENED + 6, Rejection::AlreadyCancelled { id: ID });
+fn pending_to_user_cancelled_when_an_irreversible_block_passed_the_cutoff() {
+    let case = Case::of(open()).then(cancel(), OPENED + 5).is(State::Pending, &[]);
+    let request = Cancellation {
+        by: Canceller::Customer,
+        requested_at: at(OPENED + 5),
+        cutoff: at(OPENED + 20),
+        dropped_at: None,
+    };
+    assert_eq!((case.payment.cancellation, case.events.len()), (Some(request), 0), "announced when it is decided");
+    case.refused(cancel(), OPENED + 6, Rejection::AlreadyCancelled { id: ID })
+        .refused(expire(OPENED + 20), OPENED + 90, Rejection::NotDue { id: ID, ends_at: at(OPENED + 20) })
+        .then(expire(OPENED + 21), OPENED + 90)
+        .is(State::UserCancelled, &[])
+        .refused(cancel(), OPENED + 91, Rejection::AlreadyCancelled { id: ID });
 }
 
 #[test]
 fn pending_to_system_cancelled_only_after_an_irreversible_block_passed_the_expiry() {
     Case::of(open())
-        .refused(expire(EXPIRES), EXPIRES + 60, Rejection::NotDue { id: ID, expires_at: at(EXPIRES) })
+        .refused(expire(EXPIRES), EXPIRES + 60, Rejection::NotDue { id: ID, ends_at: at(EXPIRES) })
         .then(expire(EXPIRES + 1), EXPIRES + 60)
         .is(State::SystemCancelled, &[]);
 }
@@ -249,7 +300,7 @@ fn pending_to_completed_by_x402() {
 fn terminal_is_terminal() {
     let ends = [
         Case::of(open()).then(paid(1, 1_000, OPENED + 9), OPENED + 12),
-        Case::of(open()).then(cancel(), OPENED + 5),
+        Case::of(open()).then(cancel(), OPENED + 5).then(expire(OPENED + 21), OPENED + 24),
         Case::of(open()).then(expire(EXPIRES + 3), EXPIRES + 3),
         claimed()
             .then(Command::Lose { tx_id: tx(5) }, OPENED + 21)
@@ -259,7 +310,8 @@ fn terminal_is_terminal() {
         let before = end.payment.state;
         let commands = [
             cancel(),
-            Command::Cancel(Canceller::Merchant),
+            Command::Cancel { by: Canceller::Merchant, block_interval: BLOCK },
+            Command::ReportWallet,
             expire(EXPIRES + 9_000),
             paid(77, 1_000, OPENED + 30),
             paid(78, 1_000, EXPIRES + 30),
@@ -295,15 +347,19 @@ fn a_transfer_in_a_reversible_block_changes_no_state_but_refuses_a_cancel() {
 }
 
 #[test]
-fn a_transaction_that_is_seen_already_may_still_be_claimed() {
-    let seen = credit(transfer(5, 1_000, OPENED + 9), Finality::Reversible);
+fn a_transfer_that_the_scanner_found_is_a_wallets_and_cannot_be_claimed() {
+    let claim = || Command::Claim(claim(5, &[("blue.mugs", 400)]));
+    let detected = || Rejection::Detected { id: ID };
+    let seen = credit(transfer(5, 400, OPENED + 9), Finality::Reversible);
+    let orphaned = Command::Orphan { tx_id: tx(5), op_in_tx: transfer(5, 400, OPENED + 9).place.op_in_tx };
     Case::of(open())
         .then(seen, OPENED + 9)
-        .then(Command::Claim(claim(5, &[("blue.mugs", 1_000)])), OPENED + 10)
-        .is(State::Pending, &[])
-        .then(paid(5, 1_000, OPENED + 9), OPENED + 12)
-        .is(State::Completed, &[])
-        .sums(1_000, 0, 0, 0);
+        .refused(claim(), OPENED + 10, detected())
+        .then(orphaned, OPENED + 11)
+        .refused(claim(), OPENED + 11, detected())
+        .then(paid(5, 400, OPENED + 12), OPENED + 15)
+        .refused(claim(), OPENED + 15, detected())
+        .is(State::Pending, &["underpaid"]);
 }
 
 #[test]
@@ -500,7 +556,7 @@ fn every_bad_field_of_a_draft_is_named() {
 
 #[test]
 fn an_event_has_one_id_however_often_it_is_made() {
-    let event = |payment: &Payment| payment.apply(&cancel(), at(OPENED + 5)).unwrap().event.unwrap().id;
+    let event = |payment: &Payment| payment.apply(&expire(EXPIRES + 1), at(EXPIRES + 5)).unwrap().event.unwrap().id;
     assert_eq!(event(&open()), event(&open()));
     let other = Payment { id: PaymentId::from_bits(9), ..open() };
     assert_ne!(event(&open()), event(&other));

@@ -1,6 +1,6 @@
 //! What can be read off a session: sums, exceptions, deadlines. Nothing here is stored twice.
 
-use super::{Disposition, FeeMode, Finality, Payment, State};
+use super::{Disposition, DispositionTotals, FeeMode, Finality, Payment, State};
 use crate::time::Timestamp;
 
 /// Something about a session that a merchant should know.
@@ -77,7 +77,7 @@ impl Payment {
     /// Returns the irreversible money that counts toward the amount, smallest units.
     #[must_use]
     pub fn paid_units(&self) -> u64 {
-        self.counted_units(|finality| finality == Finality::Irreversible)
+        self.counted_units(|totals| totals.irreversible_units)
     }
 
     /// Returns the money that counts as received: irreversible, or, where a session completed on less, what it completed
@@ -90,18 +90,20 @@ impl Payment {
     /// Returns the money that counts or may come to count, reversible sightings included.
     #[must_use]
     pub fn seen_units(&self) -> u64 {
-        self.counted_units(|finality| finality != Finality::Orphaned)
+        self.counted_units(|totals| totals.seen_units)
     }
 
-    fn counted_units(&self, sure_enough: impl Fn(Finality) -> bool) -> u64 {
-        let sum = |disposition| {
-            self.transfers
-                .iter()
-                .filter(|credit| credit.disposition == disposition && sure_enough(credit.finality))
-                .fold(0u64, |sum, credit| sum.saturating_add(credit.money.units))
-        };
+    fn counted_units(&self, sum_of: impl Fn(&DispositionTotals) -> u128) -> u64 {
+        let sum = |disposition| narrow(sum_of(&self.totals_with(disposition)));
         // A collected fee is part of the price; beyond the quoted fee it is the operator's windfall, not the payer's.
         sum(Disposition::Counted).saturating_add(sum(Disposition::Fee).min(self.quote.fee_units))
+    }
+
+    /// Returns what the transfers of a disposition come to, listed or not.
+    fn totals_with(&self, disposition: Disposition) -> DispositionTotals {
+        let mut totals = self.unlisted.as_ref().map_or_else(Default::default, |unlisted| *unlisted.with(disposition));
+        self.transfers.iter().filter(|credit| credit.disposition == disposition).for_each(|credit| totals.add(credit));
+        totals
     }
 
     /// Returns what is still missing, smallest units; 0 for a session that takes no more.
@@ -139,18 +141,14 @@ impl Payment {
     }
 
     fn units_with(&self, dispositions: &[Disposition]) -> u64 {
-        self.transfers
-            .iter()
-            .filter(|credit| dispositions.contains(&credit.disposition) && credit.finality != Finality::Orphaned)
-            .fold(0, |sum, credit| sum.saturating_add(credit.money.units))
+        let sums = dispositions.iter().map(|disposition| narrow(self.totals_with(*disposition).seen_units));
+        sums.fold(0, u64::saturating_add)
     }
 
     /// Returns what is unusual about the session, in a fixed order.
     #[must_use]
     pub fn exceptions(&self) -> Vec<Exception> {
-        let has = |disposition| {
-            self.transfers.iter().any(|c| c.disposition == disposition && c.finality != Finality::Orphaned)
-        };
+        let has = |disposition| self.totals_with(disposition).transfers > 0;
         let holds = |exception| match exception {
             Exception::Underpaid => {
                 self.state != State::Completed && (1..self.amount.units).contains(&self.paid_units())
@@ -162,7 +160,10 @@ impl Payment {
             Exception::PaidAfterFailure => has(Disposition::AfterFailure),
             Exception::WrongCurrency => has(Disposition::WrongCurrency),
             Exception::SelfTransfer => has(Disposition::SelfTransfer),
-            Exception::Manual => self.transfers.iter().any(|credit| credit.route == super::Route::Manual),
+            Exception::Manual => {
+                self.unlisted.as_ref().is_some_and(|unlisted| unlisted.manual > 0)
+                    || self.transfers.iter().any(|credit| credit.route == super::Route::Manual)
+            }
             Exception::SettlementReversed => self.is_reversed,
         };
         Exception::ALL.into_iter().filter(|exception| holds(*exception)).collect()
@@ -192,7 +193,9 @@ impl Payment {
     /// still change.
     #[must_use]
     pub fn is_undecided(&self) -> bool {
-        self.claim.is_some() || self.transfers.iter().any(|credit| credit.finality == Finality::Reversible)
+        self.claim.is_some()
+            || self.unlisted.as_ref().is_some_and(|unlisted| unlisted.reversible > 0)
+            || self.transfers.iter().any(|credit| credit.finality == Finality::Reversible)
     }
 
     /// Says whether time is over though the ledger has not confirmed it yet. `now` is the later of the wall clock and
@@ -201,4 +204,9 @@ impl Payment {
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.state == State::Pending && now > self.deadline()
     }
+}
+
+/// Returns a sum as the interface shows it: more than it can hold is the most it can.
+fn narrow(units: u128) -> u64 {
+    u64::try_from(units).unwrap_or(u64::MAX)
 }

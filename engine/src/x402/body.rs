@@ -13,8 +13,6 @@ pub struct Asked {
     pub target: AskedFor,
     /// The payment.
     pub payload: PaymentPayload,
-    /// The name the payer gave the payment (extension `payment-identifier`), where it is one.
-    pub identifier: Option<String>,
 }
 
 /// What a payment is for.
@@ -85,38 +83,17 @@ impl Asked {
         let read = PaymentPayload::read(payload)?;
         let target = match wanted {
             Ok(session) => AskedFor::Session(read_session(session)?),
-            Err(requirements) => {
-                let mut requirements = Requirements::read(requirements)?;
-                if requirements.resource.is_empty() {
-                    // Version 2 moved the resource from the requirements to the payment.
-                    requirements.resource = resource_of(payload).unwrap_or_default().to_owned();
-                }
-                AskedFor::Requirements(requirements)
-            }
+            // Version 2 repeats the resource beside the payment: there it is the payer's word, and is not read.
+            Err(requirements) => AskedFor::Requirements(Requirements::read(requirements)?),
         };
-        Ok(Self { target, payload: read, identifier: identifier_of(payload).map(str::to_owned) })
+        Ok(Self { target, payload: read })
     }
-}
-
-/// A name that breaks the extension's rules names nothing: it is never needed.
-fn identifier_of(payload: &Json) -> Option<&str> {
-    let extension = payload.get("extensions").ok()??.get("payment-identifier").ok()??;
-    let id = extension.get("info").ok()??.get("id").ok()??.text().ok()?;
-    let is_fit = (16..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-    is_fit.then_some(id)
 }
 
 /// What is no id of ours names no session.
 fn read_session(json: &Json) -> Result<PaymentId, Refused> {
     let id = json.text().ok().and_then(|text| text.parse().ok());
     id.ok_or_else(|| Refused::new(Reason::SessionNotFound, "there is no such session"))
-}
-
-fn resource_of(payload: &Json) -> Option<&str> {
-    match payload.get("resource").ok()?? {
-        Json::Text(url) => Some(url),
-        object => object.get("url").ok()??.text().ok(),
-    }
 }
 
 #[cfg(test)]
@@ -153,7 +130,13 @@ mod tests {
         assert_eq!((requirements.resource.as_str(), requirements.amount.units), ("/a", 1_000));
         let asked = read(&[V2_REQUIREMENTS, &v2()]).unwrap().unwrap();
         let AskedFor::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
-        assert_eq!(requirements.resource, "https://x.example/a", "version 2 names it beside the payment");
+        assert_eq!(requirements.resource, "", "what stands beside the payment is the payer's word");
+        for resource in [r#""https://x.example/b""#, r#"{"url":"https://x.example/b"}"#] {
+            let own = V2_REQUIREMENTS.replace("\"asset\"", &format!("\"resource\":{resource},\"asset\""));
+            let asked = read(&[&own, &v2()]).unwrap().unwrap();
+            let AskedFor::Requirements(requirements) = asked.target else { panic!("{asked:?}") };
+            assert_eq!(requirements.resource, "https://x.example/b", "the server's own word");
+        }
     }
 
     #[test]
@@ -180,13 +163,13 @@ mod tests {
         let named = |id: &str| {
             let extensions = format!(r#""extensions":{{"payment-identifier":{{"info":{{"id":{id}}}}}}},"accepted""#);
             let payload = v2().replacen("\"accepted\"", &extensions, 1);
-            read(&[V2_REQUIREMENTS, &payload]).unwrap().unwrap().identifier
+            read(&[V2_REQUIREMENTS, &payload]).unwrap().unwrap().payload.identifier
         };
         assert_eq!(named("\"0123456789-abc_DEF\"").as_deref(), Some("0123456789-abc_DEF"));
         for unfit in ["\"short\"", "7", "null", "\"0123456789abcde é\"", &format!("\"{}\"", "x".repeat(129))] {
             assert_eq!(named(unfit), None, "{unfit}");
         }
-        assert_eq!(read(&[SESSION, &v1()]).unwrap().unwrap().identifier, None);
+        assert_eq!(read(&[SESSION, &v1()]).unwrap().unwrap().payload.identifier, None);
     }
 
     #[test]

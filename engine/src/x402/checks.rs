@@ -22,7 +22,7 @@ use crate::{
 /// How long before its expiration the chain must still have: the next block has to come in time.
 const LEAST_TIME_LEFT: Duration = Duration::from_secs(3);
 /// Signatures that are looked at: as many as one authority has members. Each costs a recovery.
-const MAX_SIGNATURES: usize = 40;
+pub(super) const MAX_SIGNATURES: usize = 40;
 /// What an unbound memo starts with, before the payload's nonce.
 const NONCE_MEMO: &str = "x402:";
 
@@ -76,6 +76,7 @@ pub struct Presented {
 
 impl Expected {
     /// Runs the checks that need nobody else: operations, sender, recipients, currency, amount, memo, expiration.
+    /// A refusal names no payer: nothing is verified yet.
     /// `now` is the head block's time, or ours where that is later.
     ///
     /// # Errors
@@ -90,19 +91,16 @@ impl Expected {
     ) -> Result<Presented, Refused> {
         let transfers = self.check_operations(transaction)?;
         let payer = check_sender(&transfers)?;
-        let checks = || {
-            self.check_self_payment(&payer)?;
-            let (net, fee) = self.check_recipients(&transfers)?;
-            self.check_currency(&transfers)?;
-            self.check_amounts(net, fee, version)?;
-            self.check_memo(net, nonce)?;
-            if let Some(fee) = fee {
-                self.check_fee_memo(fee)?;
-            }
-            check_broadcastable(transaction)?;
-            check_expiration(transaction.expiration, now, max_expiration)
-        };
-        checks().map_err(|refused: Refused| refused.by(&payer))?;
+        self.check_self_payment(&payer)?;
+        let (net, fee) = self.check_recipients(&transfers)?;
+        self.check_currency(&transfers)?;
+        self.check_amounts(net, fee, version)?;
+        self.check_memo(net, nonce)?;
+        if let Some(fee) = fee {
+            self.check_fee_memo(fee)?;
+        }
+        check_broadcastable(transaction)?;
+        check_expiration(transaction.expiration, now, max_expiration)?;
         let claimed = transfers.iter().zip(0..).map(|(transfer, op_in_tx)| {
             Ok(ClaimedTransfer {
                 op_in_tx,
@@ -296,7 +294,7 @@ pub fn authorize(
 ) -> Result<Authorized, Result<Denied, Refused>> {
     if transaction.signatures.len() > MAX_SIGNATURES {
         let message = format!("{} signatures; at most {MAX_SIGNATURES} are read", transaction.signatures.len());
-        return Err(Err(Refused::new(Reason::Signature, message).by(payer)));
+        return Err(Err(Refused::new(Reason::Signature, message)));
     }
     let required = BTreeSet::from([(Role::Active, *payer)]);
     let attempt = |pack| -> Result<Authorized, Refusal> {
@@ -321,8 +319,8 @@ pub fn authorize(
             let unknown = first.unknown.union(&second.unknown).cloned().collect();
             Err(Ok(Denied { unknown, ..second }))
         }
-        (Refusal::Authority(denied), _) => Err(Err(Refused::new(Reason::Authority, denied).by(payer))),
-        (first, _) => Err(Err(Refused::new(Reason::Signature, first).by(payer))),
+        (Refusal::Authority(denied), _) => Err(Err(Refused::new(Reason::Authority, denied))),
+        (first, _) => Err(Err(Refused::new(Reason::Signature, first))),
     }
 }
 

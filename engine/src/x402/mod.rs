@@ -6,6 +6,7 @@ mod body;
 mod checks;
 mod offer;
 mod payload;
+mod proof;
 mod reason;
 #[cfg(test)]
 mod tests;
@@ -16,17 +17,18 @@ pub use offer::{Offer, OfferFee, body_v1, requirements_v2};
 pub use payload::{
     Accepted, HeaderError, MAX_HEADER_BYTES, PaymentPayload, Requirements, Version, decode_header, encode_header,
 };
+pub use proof::Proof;
 pub use reason::{Reason, Refused};
 
 /// The one scheme: an exact amount.
 pub const SCHEME: &str = "exact";
 /// The network as it is always written.
 pub const NETWORK: &str = "hive:mainnet";
-/// The CAIP-2 alias, taken on input only: the chain's id cut to 32 characters.
-const NETWORK_ALIAS: &str = "hive:beeab0de000000000000000000000000";
+/// The CAIP-2 name of the network: the chain's id cut to 32 characters.
+pub const NETWORK_CAIP2: &str = "hive:beeab0de000000000000000000000000";
 
 /// Says whether a text names our network.
 #[must_use]
 pub fn is_our_network(network: &str) -> bool {
-    network == NETWORK || network == NETWORK_ALIAS
+    network == NETWORK || network == NETWORK_CAIP2
 }

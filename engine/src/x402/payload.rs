@@ -59,6 +59,8 @@ pub struct PaymentPayload {
     pub transaction: Transaction,
     /// The payer's nonce, 1 to 256 bytes.
     pub nonce: String,
+    /// The payer's own name for the payment (extension `payment-identifier`), where it follows the rules of one.
+    pub identifier: Option<String>,
     /// What the payer says it accepted (version 2).
     pub accepted: Option<Accepted>,
 }
@@ -66,7 +68,7 @@ pub struct PaymentPayload {
 /// The requirements a version 2 payer says it accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// Smallest units, as digits.
+    /// As the payer wrote it: digits of the smallest unit, or `0.050 HBD`.
     pub amount: String,
     /// The currency's code.
     pub asset: String,
@@ -81,7 +83,7 @@ pub struct Requirements {
     pub amount: Money,
     /// To whom.
     pub pay_to: AccountName,
-    /// What for; opaque to us, and part of what one payment can pay for only once.
+    /// What for, in the words of the server that asks; opaque to us. The payer has no say in it.
     pub resource: String,
     /// Until when, where they say so.
     pub valid_before: Option<Timestamp>,
@@ -158,7 +160,12 @@ impl PaymentPayload {
         check_network(&text(says, "network")?)?;
         let accepted = accepted
             .map(|accepted| {
-                let (amount, asset) = (text(accepted, "amount")?, text(accepted, "asset")?);
+                let amount = accepted.member("amount").and_then(amount_text).map_err(invalid_payload)?;
+                // An amount such as `0.050 HBD` names its asset itself.
+                let asset = match (accepted.get("asset"), Money::parse_ledger(&amount)) {
+                    (Ok(None | Some(Json::Null)), Ok(money)) => money.currency.code().to_owned(),
+                    _ => text(accepted, "asset")?,
+                };
                 Ok(Accepted { amount, asset, pay_to: text(accepted, "payTo")? })
             })
             .transpose()?;
@@ -176,7 +183,8 @@ impl PaymentPayload {
             };
             Refused::new(reason, error.inside("signedTransaction"))
         })?;
-        Ok(Self { version, transaction, nonce, accepted })
+        let identifier = identifier_of(json).map(str::to_owned);
+        Ok(Self { version, transaction, nonce, identifier, accepted })
     }
 }
 
@@ -199,14 +207,18 @@ impl Requirements {
         let needed = |key: &'static str| optional(key)?.ok_or_else(|| invalid(format!("{key} is missing")));
         check_scheme(needed("scheme")?)?;
         check_network(needed("network")?)?;
-        let amount = match (optional("maxAmountRequired")?, optional("amount")?) {
-            (Some(text), None) => read_amount(text, optional("asset")?),
-            (None, Some(digits)) => read_units(digits, needed("asset")?),
+        let amount = |key: &'static str| match json.get(key) {
+            Ok(None | Some(Json::Null)) => Ok(None),
+            Ok(Some(value)) => amount_text(value).map(Some).map_err(|error| invalid(format!("{key} {error}"))),
+            Err(error) => Err(invalid(error.to_string())),
+        };
+        let amount = match (amount("maxAmountRequired")?, amount("amount")?) {
+            (Some(text), None) | (None, Some(text)) => read_amount(&text, optional("asset")?),
             _ => None,
         };
         let amount = amount.ok_or_else(|| {
             invalid(
-                "one of maxAmountRequired (`1.000 HBD`) and amount (digits, with asset HIVE or HBD) must be given"
+                "one of maxAmountRequired and amount must be given: `1.000 HBD`, or digits with asset HIVE or HBD"
                     .to_owned(),
             )
         })?;
@@ -229,8 +241,7 @@ impl Requirements {
     /// [`Reason::AcceptedRequirementsMismatch`].
     pub fn check_accepted(&self, accepted: Option<&Accepted>) -> Result<(), Refused> {
         let Some(accepted) = accepted else { return Ok(()) };
-        let same = accepted.amount == self.amount.units.to_string()
-            && accepted.asset == self.amount.currency.code()
+        let same = read_amount(&accepted.amount, Some(&accepted.asset)) == Some(self.amount)
             && accepted.pay_to == self.pay_to.as_str();
         if same {
             Ok(())
@@ -240,7 +251,15 @@ impl Requirements {
     }
 }
 
-/// Reads `1.000 HBD`, or digits of the asset's smallest unit: version 1 is written both ways.
+/// Returns an amount as text; a whole number stands for its digits.
+fn amount_text(json: &Json) -> Result<String, DecodeError> {
+    match json {
+        Json::Int(_) => json.whole::<u64>("digits, or text such as `1.000 HBD`").map(|units| units.to_string()),
+        _ => json.text().map(str::to_owned),
+    }
+}
+
+/// Reads `1.000 HBD`, or digits of the asset's smallest unit: both versions are written both ways.
 fn read_amount(text: &str, asset: Option<&str>) -> Option<Money> {
     match Money::parse_ledger(text) {
         Ok(money) => {
@@ -253,6 +272,14 @@ fn read_amount(text: &str, asset: Option<&str>) -> Option<Money> {
 
 fn read_units(digits: &str, asset: &str) -> Option<Money> {
     Money::parse(digits, Currency::parse(asset)?).ok()
+}
+
+/// A name that breaks the extension's rules is none; the extension is never needed.
+fn identifier_of(payload: &Json) -> Option<&str> {
+    let extension = payload.get("extensions").ok()??.get("payment-identifier").ok()??;
+    let id = extension.get("info").ok()??.get("id").ok()??.text().ok()?;
+    let is_fit = (16..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    is_fit.then_some(id)
 }
 
 fn check_scheme(scheme: &str) -> Result<(), Refused> {

@@ -64,6 +64,8 @@ reasons! {
     SessionNotPending = "session_not_pending",
     /// The session's time is over.
     SessionExpired = "session_expired",
+    /// The session's cancellation is requested and not decided yet.
+    SessionCancelling = "session_cancelling",
     /// The merchant does not take x402.
     X402Disabled = "x402_disabled",
     /// The merchant is switched off.
@@ -104,9 +106,9 @@ pub struct Refused {
     pub reason: Reason,
     /// A sentence for people.
     pub message: String,
-    /// Who signed, once that is read off the operation; never taken from the request.
+    /// The payer, once its signatures are verified.
     pub payer: Option<AccountName>,
-    /// The transaction, where it is on its way or settled something already.
+    /// The caller's own transaction, where it is in flight or was settled for the same thing before.
     pub tx_id: Option<TxId>,
 }
 
@@ -117,7 +119,7 @@ impl Refused {
         Self { reason, message: message.to_string(), payer: None, tx_id: None }
     }
 
-    /// Adds who signed.
+    /// Adds the payer, whose signatures are verified.
     #[must_use]
     pub fn by(mut self, payer: &AccountName) -> Self {
         self.payer = Some(*payer);
@@ -139,9 +141,9 @@ mod tests {
     #[test]
     fn the_vocabulary_is_closed_and_has_no_word_twice() {
         let mut words: Vec<_> = Reason::ALL.iter().map(|reason| reason.word()).collect();
-        assert_eq!(words.len(), 32);
+        assert_eq!(words.len(), 33);
         words.sort_unstable();
         words.dedup();
-        assert_eq!(words.len(), 32);
+        assert_eq!(words.len(), 33);
     }
 }

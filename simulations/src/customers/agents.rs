@@ -32,7 +32,7 @@ fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Opt
         let intent = (trick != Trick::NonceMemo).then_some(known.id);
         observer.intents.insert(tx_id, intent);
     });
-    let payload = PaymentPayload { version: Version::V1, transaction, nonce, accepted: None };
+    let payload = PaymentPayload { version: Version::V1, transaction, nonce, identifier: None, accepted: None };
     let made = Payload { payload, tx_id };
     world.people().payloads.insert((session, number), made.clone());
     Some(made)
@@ -151,7 +151,7 @@ pub(super) async fn facilitate(
             world.observe(|observer| {
                 observer.intents.insert(tx_id, None);
             });
-            let payload = PaymentPayload { version: Version::V1, transaction, nonce, accepted: None };
+            let payload = PaymentPayload { version: Version::V1, transaction, nonce, identifier: None, accepted: None };
             world.people().facilitated.insert(resource, payload.clone());
             payload
         }

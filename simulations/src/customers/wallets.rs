@@ -4,6 +4,9 @@ use engine::hive::{Asset, Operation, PairId, RecurrentTransfer};
 
 use super::*;
 
+/// Transfers of a flood: more than a payment lists, and as many long memos as fit into a transaction.
+const FLOOD: u64 = 25;
+
 pub(super) fn pay(
     world: &Arc<World>,
     session: u32,
@@ -28,6 +31,7 @@ pub(super) fn pay(
     let plain = memo_of(known.id);
     let text = match memo {
         Memo::Exact | Memo::TwoTransfers => plain,
+        Memo::Flood => format!("{plain} {}", "\u{1}".repeat(1_900)),
         Memo::Noisy => format!("Order 7: {} thank you", plain.to_uppercase()),
         Memo::Empty => String::new(),
         Memo::Words => "for the mug".to_owned(),
@@ -40,8 +44,13 @@ pub(super) fn pay(
     };
     let outcome = {
         let mut hive = world.hive();
-        let first = if memo == Memo::TwoTransfers { money.units / 2 } else { 0 };
-        let parts = [first, money.units - first].into_iter().filter(|units| *units > 0);
+        let count = match memo {
+            Memo::TwoTransfers => 2,
+            Memo::Flood => FLOOD.min(money.units),
+            _ => 1,
+        };
+        let last = money.units - money.units / count * (count - 1);
+        let parts = (1..count).map(|_| money.units / count).chain([last]).filter(|units| *units > 0);
         let transfer = |units| Hive::transfer(&from, known.pay_to.as_str(), units, money.currency, &text);
         let transaction = hive.transaction(&from, parts.map(transfer).collect(), Duration::from_secs(60));
         (hive.id_of(&transaction), hive.chain.broadcast(transaction))

@@ -39,9 +39,18 @@ pub struct PaymentWrite<'a> {
     pub event: Option<&'a EventRecord>,
     /// The claim of the same batch.
     pub claim: Option<&'a Claimed>,
+    /// All transfers of the payment, those of the same batch included, as the store keeps them.
+    pub rows: &'a Rows,
+    /// The transfers of the same batch.
+    pub written: &'a [Credit],
+    /// What they were before; new ones are left out.
+    pub replaced: &'a [Credit],
     /// Everything else.
     pub observer: &'a Observer,
 }
+
+/// The transfers of a payment, by transaction and operation.
+pub type Rows = BTreeMap<(TxId, u32), Credit>;
 
 /// The cursor being moved.
 pub struct CursorWrite<'a> {
@@ -142,4 +151,14 @@ pub struct End<'a> {
     pub stored_unmatched: Vec<Unmatched>,
     /// Deliveries in the outbox, as the store says.
     pub outbox: Vec<Delivery>,
+}
+
+/// Who puts a transfer to a session where its memo says so.
+pub(super) const BY_MEMO: &str = "memo";
+
+/// Says whether an account is or was a merchant's, and proven.
+pub(super) fn has_proven(merchant: &Merchant, account: &AccountName) -> bool {
+    let ownership = &merchant.ownership;
+    (merchant.hive_account == *account && ownership.proof.is_some())
+        || ownership.former.iter().any(|former| former.account == *account)
 }

@@ -37,18 +37,53 @@ pub(super) fn terms_never_change(write: &PaymentWrite<'_>) -> Verdict {
     hold(terms(before) == terms(write.after), || "its terms changed after creation".to_owned())
 }
 
-pub(super) fn cancel_is_clean(write: &PaymentWrite<'_>) -> Verdict {
-    let Some(before) = write.before.filter(|_| write.moved_to(State::UserCancelled)) else { return Ok(()) };
-    let seen = before.transfers.iter().any(|credit| {
+pub(super) fn cancel_request_is_clean(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before.filter(|before| before.cancellation.is_none()) else { return Ok(()) };
+    let Some(request) = &write.after.cancellation else { return Ok(()) };
+    let seen = write.rows.values().any(|credit| {
         matches!(credit.disposition, Disposition::Counted | Disposition::Fee) && credit.finality != Finality::Orphaned
     });
-    hold(!seen, || "it was cancelled though money for it was seen".to_owned())?;
-    hold(before.claim.is_none(), || "it was cancelled though a claim was open".to_owned())
+    hold(!seen, || "its cancellation was taken though money for it was seen".to_owned())?;
+    hold(before.claim.is_none(), || "its cancellation was taken though a claim was open".to_owned())?;
+    let deadline = before.expires_at + before.grace;
+    hold(request.cutoff <= deadline, || format!("the cutoff {} is later than {deadline}", request.cutoff))
+}
+
+pub(super) fn cancel_request_is_kept(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before.and_then(|before| before.cancellation) else { return Ok(()) };
+    let after = write.after.cancellation;
+    let terms = |request: Cancellation| (request.by, request.requested_at, request.cutoff);
+    hold(after.map(terms) == Some(terms(before)), || "the request to cancel was replaced".to_owned())?;
+    let reopened = before.dropped_at.is_some() && after.is_some_and(|request| request.dropped_at != before.dropped_at);
+    hold(!reopened, || "a dropped request to cancel came back".to_owned())
+}
+
+pub(super) fn cancel_is_decided_by_block_time(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(request) = write.before.and_then(Payment::undecided_cancellation) else {
+        return hold(!write.moved_to(State::UserCancelled), || "it was cancelled and nobody had asked".to_owned());
+    };
+    let (payment, observer, cutoff) = (write.after, write.observer, request.cutoff);
+    let in_time = paid_until(payment, observer, cutoff);
+    if write.moved_to(State::UserCancelled) {
+        hold(observer.final_time > cutoff, || {
+            format!("it was cancelled at {cutoff} and the newest irreversible block is of {}", observer.final_time)
+        })?;
+        return hold(in_time == 0, || format!("it was cancelled though {in_time} units came up to the cutoff"));
+    }
+    if payment.undecided_cancellation().is_none() {
+        return hold(in_time > 0, || "its request to cancel was dropped though no money had come".to_owned());
+    }
+    Ok(())
+}
+
+pub(super) fn nothing_is_claimed_while_cancelling(write: &PaymentWrite<'_>) -> Verdict {
+    let is_asked = write.before.is_some_and(|before| before.undecided_cancellation().is_some());
+    hold(!is_asked || write.claim.is_none(), || "a claim was taken while it was being cancelled".to_owned())
 }
 
 pub(super) fn transfer_credits_one_session(write: &PaymentWrite<'_>) -> Verdict {
     let mut keys: Vec<_> = write.after.transfers.iter().map(|credit| (credit.tx_id, credit.op_in_tx)).collect();
-    for credit in write.after.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible) {
+    for credit in write.written.iter().filter(|credit| credit.finality == Finality::Irreversible) {
         let other = write.observer.credited.get(&(credit.tx_id, credit.op_in_tx)).filter(|id| **id != write.after.id);
         hold(other.is_none(), || format!("{} is credited to another session, too", credit.tx_id))?;
     }
@@ -58,10 +93,7 @@ pub(super) fn transfer_credits_one_session(write: &PaymentWrite<'_>) -> Verdict 
 }
 
 pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
-    for credit in write.after.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible) {
-        if write.before.is_some_and(|before| before.transfers.contains(credit)) {
-            continue;
-        }
+    for credit in write.written.iter().filter(|credit| credit.finality == Finality::Irreversible) {
         let Some(real) = write.observer.truth.get(&(credit.tx_id, credit.op_in_tx)) else {
             return Err(format!(
                 "{} from {} over {} is on no irreversible block",
@@ -81,10 +113,31 @@ pub(super) fn credit_is_on_the_chain(write: &PaymentWrite<'_>) -> Verdict {
 }
 
 pub(super) fn final_credit_never_changes(write: &PaymentWrite<'_>) -> Verdict {
-    let Some(before) = write.before else { return Ok(()) };
-    let mut finals = before.transfers.iter().filter(|credit| credit.finality == Finality::Irreversible);
-    let lost = finals.find(|credit| !write.after.transfers.contains(credit));
+    let mut finals = write.replaced.iter().filter(|credit| credit.finality == Finality::Irreversible);
+    // What is final stays as it is, but for what it does for a session whose request to cancel is decided by this write.
+    let is_decided = write.before.is_some_and(|before| before.undecided_cancellation().is_some())
+        && write.after.undecided_cancellation().is_none();
+    let is_kept = |credit: &&&Credit| {
+        write.written.iter().any(|after| {
+            after == **credit
+                || (is_decided && Credit { disposition: credit.disposition, ..after.clone() } == ***credit)
+        })
+    };
+    let lost = finals.find(|credit| !is_kept(&credit));
     hold(lost.is_none(), || format!("the final credit {} changed", lost.map_or(TxId::default(), |credit| credit.tx_id)))
+}
+
+pub(super) fn snapshot_tells_its_rows(write: &PaymentWrite<'_>) -> Verdict {
+    let (payment, rows) = (write.after, write.rows);
+    hold(payment.transfers.len() <= LISTED_TRANSFERS_MAX, || format!("it lists {}", payment.transfers.len()))?;
+    let differs = payment.transfers.iter().find(|listed| {
+        let row = rows.get(&(listed.tx_id, listed.op_in_tx));
+        row.is_none_or(|row| **listed != Credit { memo: shown_memo(row.memo.clone()), ..row.clone() })
+    });
+    hold(differs.is_none(), || format!("it lists {:?}, which its row is not", differs.map(|listed| listed.tx_id)))?;
+    hold(payment.totals() == Totals::of(rows.values()), || {
+        format!("its sums are not those of its {} transfers: it has {:?}", rows.len(), payment.unlisted)
+    })
 }
 
 pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
@@ -98,9 +151,9 @@ pub(super) fn completed_is_paid(write: &PaymentWrite<'_>) -> Verdict {
     let is_claimed =
         |tx_id| write.observer.claims.get(&tx_id).is_some_and(|c| c.purpose == Purpose::Session(payment.id));
     let in_time = |credit: &&Credit| credit.block.is_some_and(|b| b.time <= deadline) || is_claimed(credit.tx_id);
-    let on_chain: u64 = payment
-        .transfers
-        .iter()
+    let on_chain: u64 = write
+        .rows
+        .values()
         .filter(|credit| counts(credit, payment))
         .filter(in_time)
         .filter(|credit| write.observer.truth.contains_key(&(credit.tx_id, credit.op_in_tx)))
@@ -212,12 +265,16 @@ pub(super) fn expiry_has_evidence(write: &PaymentWrite<'_>) -> Verdict {
 
 /// Returns what the chain holds for good toward a session, from wallets and in time.
 pub(super) fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
-    let deadline = payment.expires_at + payment.grace;
+    paid_until(payment, observer, payment.expires_at + payment.grace)
+}
+
+/// Returns the same up to a block time.
+pub(super) fn paid_until(payment: &Payment, observer: &Observer, last: Timestamp) -> u64 {
     let keys = observer.truth_by_session.get(&payment.id).map_or(&[][..], Vec::as_slice);
     let transfers = keys.iter().filter_map(|key| observer.truth.get(key));
     transfers
         .filter(|transfer| transfer.to == payment.pay_to && transfer.money.currency == payment.amount.currency)
-        .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= deadline)
+        .filter(|transfer| transfer.from != payment.pay_to && transfer.block_time <= last)
         .filter(|transfer| observer.target_of((transfer.tx_id, transfer.place.op_in_tx)) == Some(payment.id))
         .map(|transfer| transfer.money.units)
         .sum()
@@ -225,8 +282,7 @@ pub(super) fn paid_in_time(payment: &Payment, observer: &Observer) -> u64 {
 
 pub(super) fn no_state_from_the_future(write: &PaymentWrite<'_>) -> Verdict {
     let included = &write.observer.ever_included;
-    let unknown =
-        write.after.transfers.iter().find(|credit| credit.block.is_some() && !included.contains(&credit.tx_id));
+    let unknown = write.written.iter().find(|credit| credit.block.is_some() && !included.contains(&credit.tx_id));
     hold(unknown.is_none(), || {
         format!("{} was never in a block", unknown.map_or(TxId::default(), |credit| credit.tx_id))
     })

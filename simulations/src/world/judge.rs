@@ -3,6 +3,13 @@
 use engine::billing::{Sale, Usage};
 
 use super::*;
+use crate::observer::Rows;
+
+/// Returns the transfers of a payment as they are stored.
+async fn rows_of(store: &RedbStore, id: PaymentId) -> Result<Rows, storage::ReadError> {
+    let rows = store.transfers(id, None, usize::MAX).await?;
+    Ok(rows.into_iter().map(|row| ((row.tx_id, row.op_in_tx), row)).collect())
+}
 
 impl World {
     /// Compares the store with what was durable, and learns what became of commits of unknown fate.
@@ -35,8 +42,10 @@ impl World {
         let mut lost = None;
         for id in dirty {
             let stored = store.payment(id).await.map_err(failed)?;
+            let rows = rows_of(store, id).await.map_err(failed)?;
             let same = self.observe(|observer| {
                 observer.payments.get(&id).is_some_and(|known| stored.as_ref() == Some(&known.payment))
+                    && observer.rows.get(&id).map_or(rows.is_empty(), |known| *known == rows)
             });
             if !same {
                 let what =
@@ -141,7 +150,12 @@ impl World {
         let failed = |error: storage::ReadError| error.to_string();
         let ids: Vec<PaymentId> = self.observe(|observer| observer.payments.keys().copied().collect());
         let mut stored = BTreeMap::new();
+        let mut stored_rows = BTreeMap::new();
         for id in ids {
+            let rows = rows_of(store, id).await.map_err(failed)?;
+            if !rows.is_empty() {
+                stored_rows.insert(id, rows);
+            }
             match store.payment(id).await.map_err(failed)? {
                 Some(payment) => drop(stored.insert(id, payment)),
                 None => self
@@ -163,7 +177,8 @@ impl World {
             let differs = |(id, payment): (&PaymentId, &engine::payment::Payment)| {
                 observer.payments.get(id).is_none_or(|known| *known.payment != *payment).then_some(*id)
             };
-            stored.iter().find_map(differs)
+            let other_rows = |id: &&PaymentId| stored_rows.get(id) != observer.rows.get(id);
+            stored.iter().find_map(differs).or_else(|| stored.keys().find(other_rows).copied())
         });
         if let Some(id) = differing.or_else(|| (stored.len() < known).then_some(PaymentId::from_bits(0))) {
             let text = format!("{id} is not stored as it was made durable");

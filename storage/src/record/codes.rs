@@ -2,7 +2,9 @@
 
 use engine::{
     compliance::Window,
+    hive::Pack,
     money::Currency,
+    ownership::Means,
     payment::{Canceller, ClaimFinality, Disposition, Finality, ResolutionKind, Route, State},
     webhook::{DeliveryState, DisableReason, Trigger},
 };
@@ -50,8 +52,10 @@ codes! {
         SelfTransfer = 7,
         Fee = 8,
     }
+    Means { Signature = 1, Transfer = 2, Operator = 3 }
     Window { Single = 1, Daily = 2, Monthly = 3, NearSingle = 4 }
     Route { Wallet = 1, X402 = 2, Manual = 3 }
+    Pack { Legacy = 1, Hf26 = 2 }
     ClaimFinality { Accepted = 1, InBlock = 2, Irreversible = 3 }
     Canceller { Customer = 1, Merchant = 2 }
     ResolutionKind { Accepted = 1, Refunded = 2, Ignored = 3 }
@@ -64,8 +68,7 @@ codes! {
         EncryptedMemo = 3,
         UnknownSession = 4,
         OtherAccount = 5,
-        SessionFull = 6,
-        UnsupportedOperation = 7,
+        UnsupportedOperation = 6,
     }
 }
 
@@ -78,7 +81,7 @@ mod tests {
         assert_eq!(State::ALL.map(Code::number), [1, 2, 3, 4, 5, 6]);
         assert_eq!(Currency::ALL.map(Code::number), [1, 2]);
         assert_eq!(ResolutionKind::ALL.map(Code::number), [1, 2, 3]);
-        assert_eq!(UnmatchedReason::ALL.map(Code::number), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(UnmatchedReason::ALL.map(Code::number), [1, 2, 3, 4, 5, 6]);
         for state in State::ALL {
             assert_eq!(State::from_number(state.number()), Some(state));
         }

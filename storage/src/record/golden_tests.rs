@@ -2,21 +2,24 @@
 //!
 //! A changed expectation here means that stores in the field can no longer be read: add a field or a version instead.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
     fields::{Metadata, MetadataValue},
+    hive::{Pack, PublicKey},
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
     money::{Currency, HivePrice, Money},
+    ownership::{Means, Ownership, Proof},
     payment::{
-        Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition, FeeMode, Finality, Payment,
-        Quote, Rate, Refund, Resolution, ResolutionKind, Route, State,
+        Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition, FeeMode,
+        Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State, Totals,
     },
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryState, DisableReason, Endpoint, Logged, Outcome, Secret, Secrets, Trigger},
+    x402,
 };
 
 use super::*;
@@ -77,11 +80,13 @@ fn bare_payment() -> Payment {
         transfers: Vec::new(),
         claim: None,
         paid_by: None,
-        cancelled_by: None,
+        cancellation: None,
+        wallet_opened_at: None,
         is_reversed: false,
         resolution: None,
         refunds: Vec::new(),
         is_invoice: false,
+        unlisted: None,
     }
 }
 
@@ -112,6 +117,7 @@ fn full_payment() -> Payment {
         completed_at: Some(at(5_000)),
         livemode: false,
         transfers: vec![Credit {
+            seq: 1,
             tx_id: TxId([0xaa; 20]),
             op_in_tx: 1,
             block: Some(CreditBlock {
@@ -130,6 +136,8 @@ fn full_payment() -> Payment {
         claim: Some(Arc::new(Claim {
             tx_id: TxId([0xaa; 20]),
             nonce: "n".to_owned(),
+            identifier: Some("an-identifier-16".to_owned()),
+            proof: proof(),
             payer: name("alice"),
             transfers: vec![ClaimedTransfer { op_in_tx: 1, to: name("blue.mugs"), money, memo: "m".to_owned() }],
             signed_json: "{}".to_owned(),
@@ -138,7 +146,13 @@ fn full_payment() -> Payment {
             finality: ClaimFinality::InBlock,
         })),
         paid_by: Some(TxId([0xaa; 20])),
-        cancelled_by: Some(Canceller::Merchant),
+        cancellation: Some(Cancellation {
+            by: Canceller::Merchant,
+            requested_at: at(3_000),
+            cutoff: at(18_000),
+            dropped_at: Some(at(5_000)),
+        }),
+        wallet_opened_at: Some(at(2_000)),
         is_reversed: true,
         resolution: Some(Resolution {
             kind: ResolutionKind::Refunded,
@@ -172,20 +186,58 @@ fn a_payment_with_everything_has_these_bytes() {
         payment.clone(),
         &payment_to_bytes(&payment),
         "010a1209020000000000000011030000000000000010ac02180320022803321209040000000000000011050000000000 \
-        000038e80740014a15080f1204666565731819220908820210e8071884075209626c75652e6d7567735a034d75676206 \
-        0a01611a0178620a0a016210011a01791a0062050a016310016a0968747470733a2f2f72720078e807800188278801a8 \
-        f66d9001e0d40398018827aa014e0a14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa10011a0c0880c2d72f100218 \
-        0120a01f2205616c6963652a09626c75652e6d75677330e80738014207706f732de280a64803500158026001b201430a \
-        14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa12016e1a05616c696365221508011209626c75652e6d75677318e8 \
-        0720012a016d2a027b7d30a84638b8174002ba0114aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac00102c80101d20129080212056b65795f3118d8362205736f7272792a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbda01270a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb10021a05616c69636520e807280130f02ee00101",
+         000038e80740014a15080f1204666565731819220908820210e8071884075209626c75652e6d7567735a034d75676206 \
+         0a01611a0178620a0a016210011a01791a0062050a016310016a0968747470733a2f2f72720078e807800188278801a8 \
+         f66d9001e0d40398018827aa01500a14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa10011a0c0880c2d72f100218 \
+         0120a01f2205616c6963652a09626c75652e6d75677330e80738014207706f732de280a648035001580260016801b201 \
+         9e010a14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa12016e1a05616c696365221508011209626c75652e6d7567 \
+         7318e80720012a016d2a027b7d30a84638b81740024a10616e2d6964656e7469666965722d3136524708021220010101 \
+         01010101010101010101010101010101010101010101010101010101011a210202020202020202020202020202020202 \
+         02020202020202020202020202020202ba0114aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac2010c080210b81718 \
+         d08c01208827c80101d20129080212056b65795f3118d8362205736f7272792a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb \
+         bbbbbbbbbbda01270a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb10021a05616c69636520e807280130f02ee0 \
+         0101e801d00f",
         |bytes| payment_from_bytes(PaymentId::from_bits(1), bytes),
     );
 }
 
 #[test]
+fn a_transfer_has_these_bytes() {
+    let credit = full_payment().transfers.remove(0);
+    let (tx_id, op_in_tx) = (credit.tx_id, credit.op_in_tx);
+    pinned(
+        credit.clone(),
+        &transfer_to_bytes(&credit),
+        "011a0c0880c2d72f1002180120a01f2205616c6963652a09626c75652e6d75677330e80738014207706f732de280a648 \
+        03500158026001 6801",
+        |bytes| transfer_from_bytes(transfer_key(PaymentId::from_bits(1), &tx_id, op_in_tx), bytes),
+    );
+}
+
+#[test]
+fn the_totals_of_transfers_that_are_not_listed_come_back() {
+    let payment = many_transfers();
+    assert_eq!(payment_from_bytes(payment.id, &payment_to_bytes(&payment)), Ok(payment));
+}
+
+/// A payment that lists a transfer, and has others of every disposition and finality.
+fn many_transfers() -> Payment {
+    let listed = full_payment().transfers.remove(0);
+    let finalities = [Finality::Orphaned, Finality::Reversible, Finality::Irreversible];
+    let others = Disposition::ALL.into_iter().flat_map(|disposition| {
+        let money = Money::new(u64::MAX - 1, Currency::Hbd);
+        let listed = &listed;
+        finalities.into_iter().map(move |finality| Credit { disposition, finality, money, ..listed.clone() })
+    });
+    let unlisted = Totals::of(&others.collect::<Vec<_>>());
+    Payment { unlisted: Some(Box::new(unlisted)), is_invoice: false, ..full_payment() }
+}
+
+#[test]
 fn the_facts_of_a_stored_payment_are_those_of_the_payment() {
     let claimed = Payment { state: State::Pending, ..full_payment() };
-    for payment in [bare_payment(), full_payment(), claimed] {
+    let unclaimed = Payment { claim: None, ..many_transfers() };
+    for payment in [bare_payment(), full_payment(), claimed, many_transfers(), unclaimed] {
         assert_eq!(payment_facts(&payment_to_bytes(&payment)), Ok(PaymentFacts::of(&payment)));
     }
 }
@@ -237,6 +289,7 @@ fn a_merchant_has_these_bytes() {
             current: Secret::from_random([1; 32]),
             previous: Some((Secret::from_random([2; 32]), at(9_000))),
         },
+        ownership: Ownership { proof: Some(Proof::new(Means::Operator, None, at(5))), ..Ownership::default() },
     };
     let vault = Vault::default();
     let bytes = merchant_to_bytes(merchant.clone(), &vault);
@@ -246,10 +299,10 @@ fn a_merchant_has_these_bytes() {
         &bytes,
         "0108021209426c7565204d7567731a09626c75652e6d756773220968747470733a2f2f693001400148e80750d00f5a \
          540a091107000000000000001220dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd1a \
-         043037303720e80728c8dc03320474696c6c3a0c736b5f6c6976655f30373037400748b88506623277687365635f41 \
+         043037303720e80728c8dc03320474696c6c3a0c736b5f6c6976655f30373037401748b88506623277687365635f41 \
          5145424151454241514542415145424151454241514542415145424151454241514542415145424151453d6a370a32 \
          77687365635f4167494341674943416749434167494341674943416749434167494341674943416749434167494341 \
-         67493d10a846a2010968747470733a2f2f73",
+         67493d10a846a2010968747470733a2f2f73aa01060a0408031005",
         |bytes| merchant_from_bytes(MerchantId::from_bits(1), bytes, &vault).map(Arc::unwrap_or_clone),
     );
 }
@@ -357,18 +410,30 @@ fn attempts_have_these_bytes() {
     }
 }
 
+fn proof() -> x402::Proof {
+    x402::Proof { pack: Pack::Hf26, digest: [1; 32], keys: BTreeSet::from([PublicKey([2; 33])]) }
+}
+
 #[test]
 fn a_claim_has_these_bytes() {
     let claimed = Claimed {
         tx_id: TxId([0xaa; 20]),
+        pay_to: name("blue.mugs"),
         nonce: "n".to_owned(),
+        identifier: Some("an-identifier-16".to_owned()),
+        proof: proof(),
         purpose: Purpose::Session(PaymentId::from_bits(3)),
         fate: Fate::Open,
         at: at(1_000),
     };
-    pinned(claimed.clone(), &claimed_to_bytes(&claimed), "010a016e120911030000000000000018e807", |bytes| {
-        claimed_from_bytes(TxId([0xaa; 20]), bytes)
-    });
+    pinned(
+        claimed.clone(),
+        &claimed_to_bytes(&claimed),
+        "010a016e120911030000000000000018e8074209626c75652e6d7567734a10616e2d6964656e7469666965722d3136524708\
+         02122001010101010101010101010101010101010101010101010101010101010101011a2102020202020202020202020202\
+         0202020202020202020202020202020202020202",
+        |bytes| claimed_from_bytes(TxId([0xaa; 20]), bytes),
+    );
 }
 
 #[test]

@@ -10,7 +10,13 @@ use engine::{
 };
 use prost::Message;
 
-use super::{Bits, Code, Damage, array, code, id, payment::VERSION, time, unseal};
+use super::{
+    Bits, Code, Damage, array, code, id,
+    payment::{CancellationRecord, VERSION},
+    time,
+    transfer::TotalsRecord,
+    unseal,
+};
 
 /// What the writer must know of a payment to keep its indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +29,12 @@ pub(crate) struct PaymentFacts {
     pub(crate) slug: u128,
     /// Where it stands.
     pub(crate) state: State,
-    /// Its deadline, while it is pending.
+    /// When it is due, by the cutoff of its cancellation or by its deadline, while it is pending.
     pub(crate) deadline_ms: Option<u64>,
     /// Whether the chain still has to decide something of it.
     pub(crate) is_in_flight: bool,
-    /// Transfers and refunds that are kept of it; their number only grows.
-    pub(crate) moves: usize,
+    /// How many refunds it has; their number only grows.
+    pub(crate) refunds: usize,
     /// The part of a split fee that is missing though the payment completed, thousandths of a US cent.
     pub(crate) missing_fee_millicents: u64,
 }
@@ -41,9 +47,9 @@ impl PaymentFacts {
             merchant: payment.merchant.bits(),
             slug: payment.slug.bits(),
             state: payment.state,
-            deadline_ms: (payment.state == State::Pending).then(|| payment.deadline().millis()),
+            deadline_ms: (payment.state == State::Pending).then(|| payment.due_at().millis()),
             is_in_flight: payment.is_undecided(),
-            moves: payment.transfers.len() + payment.refunds.len(),
+            refunds: payment.refunds.len(),
             missing_fee_millicents: Sale::of(payment).map_or(0, |sale| sale.missing_fee_millicents),
         }
     }
@@ -72,10 +78,14 @@ struct FactsRecord {
     transfers: Vec<CreditFacts>,
     #[prost(message, optional, tag = "22")]
     claim: Option<Skipped>,
+    #[prost(message, optional, tag = "24")]
+    cancellation: Option<CancellationRecord>,
     #[prost(message, repeated, tag = "27")]
     refunds: Vec<Skipped>,
     #[prost(bool, tag = "28")]
     is_invoice: bool,
+    #[prost(message, optional, tag = "30")]
+    unlisted: Option<TotalsRecord>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -108,7 +118,9 @@ impl FactsRecord {
         let fees = self.transfers.iter().filter(|credit| {
             credit.disposition == Disposition::Fee.number() && credit.finality != Finality::Orphaned.number()
         });
-        let collected = fees.fold(0u64, |sum, credit| sum.saturating_add(credit.units));
+        let unlisted = self.unlisted.as_ref().map_or(0, |unlisted| unlisted.seen_units(Disposition::Fee));
+        let collected = fees.fold(unlisted, |sum, credit| sum + u128::from(credit.units));
+        let collected = u64::try_from(collected).unwrap_or(u64::MAX);
         billing::missing_fee(quote.fee_units, collected, quote.usd_cents, self.amount_units)
     }
 }
@@ -120,16 +132,21 @@ struct Skipped {}
 pub(crate) fn payment_facts(bytes: &[u8]) -> Result<PaymentFacts, Damage> {
     let record: FactsRecord = unseal(VERSION, bytes)?;
     let state: State = code("state", record.state)?;
-    let deadline = time(record.expires_at_ms) + Duration::from_millis(record.grace_ms);
+    let undecided = record.cancellation.filter(|request| request.dropped_at_ms.is_none());
+    let due_at = match undecided {
+        Some(request) => time(request.cutoff_ms),
+        None => time(record.expires_at_ms) + Duration::from_millis(record.grace_ms),
+    };
     Ok(PaymentFacts {
         version: record.version,
         merchant: id("merchant", record.merchant)?,
         slug: id("slug", record.slug)?,
         state,
-        deadline_ms: (state == State::Pending).then(|| deadline.millis()),
+        deadline_ms: (state == State::Pending).then(|| due_at.millis()),
         is_in_flight: record.claim.is_some()
+            || record.unlisted.as_ref().is_some_and(|unlisted| unlisted.reversible > 0)
             || record.transfers.iter().any(|credit| credit.finality == Finality::Reversible.number()),
-        moves: record.transfers.len() + record.refunds.len(),
+        refunds: record.refunds.len(),
         missing_fee_millicents: record.missing_fee_millicents(state),
     })
 }

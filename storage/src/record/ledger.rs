@@ -1,11 +1,12 @@
 //! The bytes of what comes from the ledger: claims, the cursor, unmatched transfers, the price.
 
 use engine::{
-    ids::PaymentId,
+    hive::PublicKey,
+    ids::{MerchantId, PaymentId},
     ledger::{BlockId, Place, Transfer, TxId},
     money::Money,
     payment::Rate,
-    x402::Reason,
+    x402::{Proof, Reason},
 };
 use prost::Message;
 
@@ -35,14 +36,32 @@ struct ClaimedRecord {
     refusal: String,
     #[prost(string, tag = "7")]
     refusal_message: String,
+    #[prost(string, tag = "8")]
+    pay_to: String,
+    #[prost(string, optional, tag = "9")]
+    identifier: Option<String>,
+    #[prost(message, optional, tag = "10")]
+    proof: Option<ProofRecord>,
+    #[prost(uint32, optional, tag = "11")]
+    block_num: Option<u32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ProofRecord {
+    #[prost(uint32, tag = "1")]
+    pack: u32,
+    #[prost(bytes = "vec", tag = "2")]
+    digest: Vec<u8>,
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    keys: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 struct FacilitationRecord {
     #[prost(string, tag = "1")]
     payer: String,
-    #[prost(string, tag = "2")]
-    pay_to: String,
+    #[prost(message, optional, tag = "2")]
+    seller: Option<Bits>,
     #[prost(uint64, tag = "3")]
     units: u64,
     #[prost(uint32, tag = "4")]
@@ -55,6 +74,8 @@ struct FacilitationRecord {
     expiration_ms: u64,
     #[prost(uint32, tag = "8")]
     finality: u32,
+    #[prost(bytes = "vec", optional, tag = "9")]
+    request_key: Option<Vec<u8>>,
 }
 
 /// The fates of a claim; 0, what a record without one says, is open.
@@ -114,10 +135,14 @@ pub(crate) fn claimed_to_bytes(claimed: &Claimed) -> Vec<u8> {
     };
     let (fate, refusal, refusal_message) = match &claimed.fate {
         Fate::Open => (OPEN, "", ""),
-        Fate::Settled { told: false } => (SETTLED, "", ""),
-        Fate::Settled { told: true } => (TOLD, "", ""),
+        Fate::Settled { told: false, .. } => (SETTLED, "", ""),
+        Fate::Settled { told: true, .. } => (TOLD, "", ""),
         Fate::Refused { reason, message } => (REFUSED, reason.word(), message.as_str()),
         Fate::Buried => (BURIED, "", ""),
+    };
+    let block_num = match &claimed.fate {
+        Fate::Settled { block_num, .. } => *block_num,
+        _ => None,
     };
     let record = ClaimedRecord {
         nonce: claimed.nonce.clone(),
@@ -127,6 +152,10 @@ pub(crate) fn claimed_to_bytes(claimed: &Claimed) -> Vec<u8> {
         fate,
         refusal: refusal.to_owned(),
         refusal_message: refusal_message.to_owned(),
+        pay_to: claimed.pay_to.as_str().to_owned(),
+        identifier: claimed.identifier.clone(),
+        proof: Some((&claimed.proof).into()),
+        block_num,
     };
     seal(CLAIMED_VERSION, &record)
 }
@@ -140,8 +169,7 @@ pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<Claimed, D
     };
     let fate = match record.fate {
         OPEN => Fate::Open,
-        SETTLED => Fate::Settled { told: false },
-        TOLD => Fate::Settled { told: true },
+        told @ (SETTLED | TOLD) => Fate::Settled { told: told == TOLD, block_num: record.block_num },
         REFUSED => {
             let reason = Reason::parse(&record.refusal)
                 .ok_or_else(|| Damage::Value { field: "refusal", value: record.refusal.clone() })?;
@@ -150,26 +178,56 @@ pub(crate) fn claimed_from_bytes(tx_id: TxId, bytes: &[u8]) -> Result<Claimed, D
         BURIED => Fate::Buried,
         other => return Err(Damage::Value { field: "fate", value: other.to_string() }),
     };
-    Ok(Claimed { tx_id, nonce: record.nonce, purpose, fate, at: time(record.at_ms) })
+    Ok(Claimed {
+        tx_id,
+        pay_to: account("pay_to", &record.pay_to)?,
+        nonce: record.nonce,
+        identifier: record.identifier,
+        proof: record.proof.ok_or(Damage::Missing("proof"))?.try_into()?,
+        purpose,
+        fate,
+        at: time(record.at_ms),
+    })
+}
+
+impl From<&Proof> for ProofRecord {
+    fn from(proof: &Proof) -> Self {
+        let keys = proof.keys.iter().map(|key| key.0.to_vec()).collect();
+        Self { pack: proof.pack.number(), digest: proof.digest.to_vec(), keys }
+    }
+}
+
+impl TryFrom<ProofRecord> for Proof {
+    type Error = Damage;
+    fn try_from(record: ProofRecord) -> Result<Self, Damage> {
+        let key = |bytes: &Vec<u8>| array("proof key", bytes).map(PublicKey);
+        Ok(Self {
+            pack: code("proof pack", record.pack)?,
+            digest: array("proof digest", &record.digest)?,
+            keys: record.keys.iter().map(key).collect::<Result<_, Damage>>()?,
+        })
+    }
 }
 
 fn facilitation_record(facilitation: &Facilitation) -> FacilitationRecord {
     FacilitationRecord {
         payer: facilitation.payer.as_str().to_owned(),
-        pay_to: facilitation.pay_to.as_str().to_owned(),
+        seller: facilitation.seller.map(|seller| seller.bits().into()),
         units: facilitation.amount.units,
         currency: facilitation.amount.currency.number(),
         resource: facilitation.resource.clone(),
         signed_json: facilitation.signed_json.clone(),
         expiration_ms: facilitation.expiration.millis(),
         finality: facilitation.finality.number(),
+        request_key: facilitation.request_key.map(|key| key.to_vec()),
     }
 }
 
 fn read_facilitation(record: FacilitationRecord) -> Result<Facilitation, Damage> {
     Ok(Facilitation {
         payer: account("payer", &record.payer)?,
-        pay_to: account("pay_to", &record.pay_to)?,
+        seller: record.seller.map(|seller| id("seller", Some(seller))).transpose()?.map(MerchantId::from_bits),
+        request_key: record.request_key.map(|key| array("request_key", &key)).transpose()?,
         amount: Money::new(record.units, code("currency", record.currency)?),
         resource: record.resource,
         signed_json: record.signed_json,

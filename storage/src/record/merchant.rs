@@ -3,14 +3,20 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
+    account::AccountName,
     ids::{KeyId, MerchantId},
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
+    ownership::PendingChange,
     time::Timestamp,
     webhook::{Secret, Secrets},
 };
 use prost::Message;
 
-use super::{Bits, Damage, account, array, id, seal, time, unseal};
+use super::{
+    Bits, Damage, account, array, id,
+    ownership::{OwnershipRecord, ownership_from_record, ownership_to_record},
+    seal, time, unseal,
+};
 use crate::vault::{Stored, Vault};
 
 const VERSION: u8 = 1;
@@ -48,6 +54,8 @@ struct MerchantRecord {
     sealed_secret: Vec<u8>,
     #[prost(string, optional, tag = "20")]
     support_url: Option<String>,
+    #[prost(message, optional, tag = "21")]
+    ownership: Option<OwnershipRecord>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -89,12 +97,24 @@ pub(crate) struct MerchantFacts {
     pub(crate) version: u64,
     /// What its API keys hash to.
     pub(crate) digests: BTreeSet<[u8; 32]>,
+    /// Its account.
+    pub(crate) account: AccountName,
+    /// Whether it has proven that account.
+    pub(crate) is_proven: bool,
+    /// When something is to be done about a pending change of it.
+    pub(crate) pending_due_at: Option<Timestamp>,
 }
 
 impl MerchantFacts {
     /// Returns the facts of a merchant.
     pub(crate) fn of(merchant: &Merchant) -> Self {
-        Self { version: merchant.version, digests: merchant.keys.iter().map(|key| key.digest.0).collect() }
+        Self {
+            version: merchant.version,
+            digests: merchant.keys.iter().map(|key| key.digest.0).collect(),
+            account: merchant.hive_account,
+            is_proven: merchant.ownership.proof.is_some(),
+            pending_due_at: merchant.ownership.pending.as_ref().map(PendingChange::due_at),
+        }
     }
 }
 
@@ -102,7 +122,13 @@ impl MerchantFacts {
 pub(crate) fn merchant_facts(bytes: &[u8]) -> Result<MerchantFacts, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;
     let digests = record.keys.iter().map(|key| array("key digest", &key.digest)).collect::<Result<_, _>>()?;
-    Ok(MerchantFacts { version: record.version, digests })
+    Ok(MerchantFacts {
+        version: record.version,
+        digests,
+        account: account("hive_account", &record.hive_account)?,
+        is_proven: record.ownership.as_ref().is_some_and(OwnershipRecord::is_proven),
+        pending_due_at: record.ownership.as_ref().map(OwnershipRecord::due_at).transpose()?.flatten(),
+    })
 }
 
 const SECRET: &str = "secret";
@@ -131,6 +157,7 @@ pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
         secret,
         previous_secret,
         sealed_secret,
+        ownership: ownership_to_record(merchant.ownership),
     };
     seal(VERSION, &record)
 }
@@ -175,6 +202,7 @@ fn key_from_record(key: KeyRecord) -> Result<ApiKey, Damage> {
 pub(crate) fn merchant_to_json(key: MerchantId, bytes: &[u8]) -> Result<serde_json::Value, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;
     let keys: Vec<ApiKey> = record.keys.into_iter().map(key_from_record).collect::<Result<_, _>>()?;
+    let ownership = ownership_from_record(record.ownership)?;
     let keys = keys.iter().map(|key| {
         serde_json::json!({
             "id": key.id.to_string(), "name": key.name, "last4": key.last4, "createdAt": key.created_at.to_string(),
@@ -184,7 +212,9 @@ pub(crate) fn merchant_to_json(key: MerchantId, bytes: &[u8]) -> Result<serde_js
     });
     Ok(serde_json::json!({
         "record": "merchant", "id": key.to_string(), "version": record.version, "name": record.name,
-        "hiveAccount": account("hive_account", &record.hive_account)?.as_str(), "iconUrl": record.icon_url,
+        "hiveAccount": account("hive_account", &record.hive_account)?.as_str(),
+        "accountVerification": ownership.standing().as_str(),
+        "pendingAccount": ownership.pending.map(|pending| pending.account.to_string()), "iconUrl": record.icon_url,
         "webhookUrl": record.webhook_url, "supportUrl": record.support_url, "isActive": record.is_active,
         "x402Enabled": record.x402_enabled, "isAdmin": record.is_admin,
         "createdAt": time(record.created_at_ms).to_string(), "updatedAt": time(record.updated_at_ms).to_string(),
@@ -236,5 +266,6 @@ fn read_merchant(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchan
             current: secret(SECRET, record.secret, &record.sealed_secret)?,
             previous: previous.transpose()?,
         },
+        ownership: ownership_from_record(record.ownership)?,
     })
 }

@@ -11,9 +11,11 @@ mod event;
 mod indexed;
 mod ledger;
 mod merchant;
+mod ownership;
 mod payment;
 mod remembered;
 mod standing;
+mod transfer;
 
 #[cfg(test)]
 mod golden_tests;
@@ -39,6 +41,7 @@ pub(crate) use payment::{payment_from_bytes, payment_to_bytes};
 use prost::Message;
 pub(crate) use remembered::{remembered_from_bytes, remembered_to_bytes};
 pub(crate) use standing::{standing_from_bytes, standing_to_bytes};
+pub(crate) use transfer::{TransferKey, transfer_from_bytes, transfer_key, transfer_to_bytes};
 
 /// What is wrong with stored bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

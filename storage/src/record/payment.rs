@@ -5,14 +5,22 @@ use std::{sync::Arc, time::Duration};
 use engine::{
     fields::MetadataValue,
     ids::{MerchantId, PaymentId, SlugToken},
-    ledger::{Place, TxId},
+    ledger::TxId,
     money::{HivePrice, Money},
-    payment::{Claim, ClaimedTransfer, Credit, CreditBlock, FeeMode, Payment, Quote, Rate, Refund, Resolution},
+    payment::{
+        Cancellation, Claim, ClaimedTransfer, Credit, FeeMode, Payment, Quote, Rate, Refund, Resolution, Totals,
+    },
     time::Timestamp,
 };
 use prost::Message;
 
-use super::{Bits, Code, Damage, account, array, code, code_of, id, millis, optional_code, seal, time, unseal};
+use super::{
+    Bits, Code, Damage, account, array, code, code_of, id,
+    ledger::ProofRecord,
+    millis, optional_code, seal, time,
+    transfer::{CreditRecord, TotalsRecord},
+    unseal,
+};
 
 pub(super) const VERSION: u8 = 1;
 
@@ -64,8 +72,8 @@ struct PaymentRecord {
     claim: Option<ClaimRecord>,
     #[prost(bytes = "vec", optional, tag = "23")]
     paid_by: Option<Vec<u8>>,
-    #[prost(uint32, tag = "24")]
-    cancelled_by: u32,
+    #[prost(message, optional, tag = "24")]
+    cancellation: Option<CancellationRecord>,
     #[prost(bool, tag = "25")]
     is_reversed: bool,
     #[prost(message, optional, tag = "26")]
@@ -74,6 +82,23 @@ struct PaymentRecord {
     refunds: Vec<RefundRecord>,
     #[prost(bool, tag = "28")]
     is_invoice: bool,
+    #[prost(uint64, optional, tag = "29")]
+    wallet_opened_at_ms: Option<u64>,
+    /// None where every transfer is listed.
+    #[prost(message, optional, tag = "30")]
+    unlisted: Option<TotalsRecord>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub(super) struct CancellationRecord {
+    #[prost(uint32, tag = "1")]
+    by: u32,
+    #[prost(uint64, tag = "2")]
+    requested_at_ms: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) cutoff_ms: u64,
+    #[prost(uint64, optional, tag = "4")]
+    pub(super) dropped_at_ms: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -140,46 +165,6 @@ struct MetadataRecord {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct CreditRecord {
-    #[prost(bytes = "vec", tag = "1")]
-    tx_id: Vec<u8>,
-    #[prost(uint32, tag = "2")]
-    op_in_tx: u32,
-    #[prost(message, optional, tag = "3")]
-    block: Option<CreditBlockRecord>,
-    #[prost(string, tag = "4")]
-    from: String,
-    #[prost(string, tag = "5")]
-    to: String,
-    #[prost(uint64, tag = "6")]
-    units: u64,
-    #[prost(uint32, tag = "7")]
-    currency: u32,
-    #[prost(string, tag = "8")]
-    memo: String,
-    #[prost(uint32, tag = "9")]
-    finality: u32,
-    #[prost(uint32, tag = "10")]
-    disposition: u32,
-    #[prost(uint32, tag = "11")]
-    route: u32,
-    #[prost(bool, tag = "12")]
-    memo_normalized: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Message)]
-struct CreditBlockRecord {
-    #[prost(uint32, tag = "1")]
-    block_num: u32,
-    #[prost(uint32, tag = "2")]
-    tx_in_block: u32,
-    #[prost(uint32, tag = "3")]
-    op_in_tx: u32,
-    #[prost(uint64, tag = "4")]
-    time_ms: u64,
-}
-
-#[derive(Clone, PartialEq, Message)]
 struct ClaimRecord {
     #[prost(bytes = "vec", tag = "1")]
     tx_id: Vec<u8>,
@@ -197,6 +182,10 @@ struct ClaimRecord {
     claimed_at_ms: u64,
     #[prost(uint32, tag = "8")]
     finality: u32,
+    #[prost(string, optional, tag = "9")]
+    identifier: Option<String>,
+    #[prost(message, optional, tag = "10")]
+    proof: Option<ProofRecord>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -249,11 +238,13 @@ impl From<&Payment> for PaymentRecord {
             transfers: payment.transfers.iter().map(CreditRecord::from).collect(),
             claim: payment.claim.as_deref().map(ClaimRecord::from),
             paid_by: payment.paid_by.map(|tx_id| tx_id.0.to_vec()),
-            cancelled_by: code_of(payment.cancelled_by),
+            cancellation: payment.cancellation.map(CancellationRecord::from),
             is_reversed: payment.is_reversed,
             resolution: payment.resolution.as_ref().map(ResolutionRecord::from),
             refunds: payment.refunds.iter().map(RefundRecord::from).collect(),
             is_invoice: payment.is_invoice,
+            wallet_opened_at_ms: payment.wallet_opened_at.map(Timestamp::millis),
+            unlisted: payment.unlisted.as_deref().map(TotalsRecord::from),
         }
     }
 }
@@ -285,11 +276,36 @@ impl PaymentRecord {
             transfers: self.transfers.into_iter().map(Credit::try_from).collect::<Result<_, _>>()?,
             claim: self.claim.map(Claim::try_from).transpose()?.map(Arc::new),
             paid_by: self.paid_by.map(tx_id).transpose()?,
-            cancelled_by: optional_code("cancelled_by", self.cancelled_by)?,
+            cancellation: self.cancellation.map(Cancellation::try_from).transpose()?,
+            wallet_opened_at: self.wallet_opened_at_ms.map(time),
             is_reversed: self.is_reversed,
             resolution: self.resolution.map(Resolution::try_from).transpose()?,
             refunds: self.refunds.into_iter().map(Refund::try_from).collect::<Result<_, _>>()?,
             is_invoice: self.is_invoice,
+            unlisted: self.unlisted.map(Totals::try_from).transpose()?.map(Box::new),
+        })
+    }
+}
+
+impl From<Cancellation> for CancellationRecord {
+    fn from(request: Cancellation) -> Self {
+        Self {
+            by: request.by.number(),
+            requested_at_ms: request.requested_at.millis(),
+            cutoff_ms: request.cutoff.millis(),
+            dropped_at_ms: request.dropped_at.map(Timestamp::millis),
+        }
+    }
+}
+
+impl TryFrom<CancellationRecord> for Cancellation {
+    type Error = Damage;
+    fn try_from(record: CancellationRecord) -> Result<Self, Damage> {
+        Ok(Self {
+            by: code("cancelled by", record.by)?,
+            requested_at: time(record.requested_at_ms),
+            cutoff: time(record.cutoff_ms),
+            dropped_at: record.dropped_at_ms.map(time),
         })
     }
 }
@@ -419,62 +435,6 @@ impl TryFrom<RefundRecord> for Refund {
     }
 }
 
-impl From<&Credit> for CreditRecord {
-    fn from(credit: &Credit) -> Self {
-        Self {
-            tx_id: credit.tx_id.0.to_vec(),
-            op_in_tx: credit.op_in_tx,
-            block: credit.block.map(CreditBlockRecord::from),
-            from: credit.from.as_str().to_owned(),
-            to: credit.to.as_str().to_owned(),
-            units: credit.money.units,
-            currency: credit.money.currency.number(),
-            memo: credit.memo.clone(),
-            finality: credit.finality.number(),
-            disposition: credit.disposition.number(),
-            route: credit.route.number(),
-            memo_normalized: credit.memo_normalized,
-        }
-    }
-}
-
-impl TryFrom<CreditRecord> for Credit {
-    type Error = Damage;
-    fn try_from(record: CreditRecord) -> Result<Self, Damage> {
-        Ok(Self {
-            tx_id: array("transfer tx_id", &record.tx_id).map(TxId)?,
-            op_in_tx: record.op_in_tx,
-            block: record.block.map(CreditBlock::from),
-            from: account("transfer from", &record.from)?,
-            to: account("transfer to", &record.to)?,
-            money: Money::new(record.units, code("transfer currency", record.currency)?),
-            memo: record.memo,
-            finality: code("transfer finality", record.finality)?,
-            disposition: code("transfer disposition", record.disposition)?,
-            route: code("transfer route", record.route)?,
-            memo_normalized: record.memo_normalized,
-        })
-    }
-}
-
-impl From<CreditBlock> for CreditBlockRecord {
-    fn from(block: CreditBlock) -> Self {
-        Self {
-            block_num: block.place.block_num,
-            tx_in_block: block.place.tx_in_block,
-            op_in_tx: block.place.op_in_tx,
-            time_ms: block.time.millis(),
-        }
-    }
-}
-
-impl From<CreditBlockRecord> for CreditBlock {
-    fn from(record: CreditBlockRecord) -> Self {
-        let CreditBlockRecord { block_num, tx_in_block, op_in_tx, time_ms } = record;
-        Self { place: Place { block_num, tx_in_block, op_in_tx }, time: time(time_ms) }
-    }
-}
-
 impl From<&Claim> for ClaimRecord {
     fn from(claim: &Claim) -> Self {
         Self {
@@ -496,6 +456,8 @@ impl From<&Claim> for ClaimRecord {
             expiration_ms: claim.expiration.millis(),
             claimed_at_ms: claim.claimed_at.millis(),
             finality: claim.finality.number(),
+            identifier: claim.identifier.clone(),
+            proof: Some((&claim.proof).into()),
         }
     }
 }
@@ -520,6 +482,8 @@ impl TryFrom<ClaimRecord> for Claim {
             expiration: time(record.expiration_ms),
             claimed_at: time(record.claimed_at_ms),
             finality: code("claim finality", record.finality)?,
+            identifier: record.identifier,
+            proof: record.proof.ok_or(Damage::Missing("claim proof"))?.try_into()?,
         })
     }
 }

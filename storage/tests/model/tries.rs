@@ -7,7 +7,7 @@ use engine::{
     idempotency::{Made, Remembered},
     ids::DeliveryId,
     money::HivePrice,
-    payment::{Claim, ClaimFinality, FeeMode, Rate, State},
+    payment::{Claim, ClaimFinality, Credit, FeeMode, Finality, Rate, State},
     webhook::{Delivery, Trigger},
     x402::Reason,
 };
@@ -37,6 +37,7 @@ pub(super) enum Try {
     Unmatched { to: bool, block: u32 },
     Handle { to: bool, block: u32, assigned: bool, minute: u64 },
     Rate { base: u64 },
+    Transfer { seq: u64, tx: u8, finality: usize },
     Note { name: bool, value: u8 },
     Invoice { which: usize, session: u64, cents: u64, carried: i64, wrong: u8 },
     Tiers { wrong: u8 },
@@ -75,6 +76,7 @@ pub(super) fn tries() -> impl Strategy<Value = Try> {
             .prop_map(|(to, block, assigned, minute)| Try::Handle { to, block, assigned, minute }),
         1 => (1..9u64).prop_map(|base| Try::Rate { base }),
         1 => (flag(), 0..9u8).prop_map(|(name, value)| Try::Note { name, value }),
+        4 => (1..6u64, 1..6u8, 0..3usize).prop_map(|(seq, tx, finality)| Try::Transfer { seq, tx, finality }),
         3 => (0..9usize, 1..8u64, 0..3u64, prop_oneof![3 => Just(0i64), 1 => -9..0i64], wrong())
             .prop_map(|(which, session, cents, carried, wrong)| Try::Invoice { which, session, cents, carried, wrong }),
         1 => wrong().prop_map(|wrong| Try::Tiers { wrong }),
@@ -107,6 +109,8 @@ impl Try {
                     Arc::new(Claim {
                         tx_id: tx_id(1),
                         nonce: String::new(),
+                        identifier: None,
+                        proof: proof(1),
                         payer: account("alice"),
                         transfers: Vec::new(),
                         signed_json: String::new(),
@@ -216,6 +220,7 @@ impl Try {
                 let tiers = Tiers::check(&tiers).unwrap();
                 Write::FeeTiers { schedule: Schedule { version: expected + 1, tiers, updated_at: START }, expected }
             }
+            Self::Transfer { .. } => return None,
             Self::Note { name, value } => Write::Note { name: if name { "a" } else { "b" }, value: vec![value] },
         })
     }
@@ -223,7 +228,8 @@ impl Try {
 
 fn fates() -> [Fate; 4] {
     let refused = Fate::Refused { reason: Reason::InsufficientFunds, message: "too little".to_owned() };
-    [Fate::Open, Fate::Settled { told: false }, Fate::Settled { told: true }, refused]
+    let settled = |told| Fate::Settled { told, block_num: None };
+    [Fate::Open, settled(false), settled(true), refused]
 }
 
 fn delivery(model: &Model, which: usize, wrong: u8) -> Option<Delivery> {
@@ -246,7 +252,22 @@ pub(super) fn batch_of(tries: &[Try], model: &Model) -> Batch {
         let Some(write) = attempt.write(&ahead) else { continue };
         // Once something is refused, so is the batch; what follows does not matter, but must do no harm either.
         let _ = ahead.apply(&write);
+        let payment = match &write {
+            Write::Payment { payment, .. } => Some((payment.id, payment.merchant)),
+            _ => None,
+        };
         batch.writes.push(write);
+        // A transfer is written with its payment.
+        let Some((payment, merchant)) = payment else { continue };
+        for attempt in tries {
+            let Try::Transfer { seq, tx, finality } = *attempt else { continue };
+            let finality = [Finality::Orphaned, Finality::Reversible, Finality::Irreversible][finality];
+            let memo = format!("{seq} {finality:?}");
+            let credit = Box::new(Credit { seq, tx_id: tx_id(tx), finality, memo, ..fee_credit() });
+            let write = Write::Transfer { payment, merchant, credit };
+            let _ = ahead.apply(&write);
+            batch.writes.push(write);
+        }
     }
     batch
 }

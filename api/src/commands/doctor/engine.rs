@@ -9,7 +9,7 @@ use std::{
 use proto::{Engine, Transport, v1};
 use storage::{Idle, OpenError};
 
-use super::Findings;
+use super::{Findings, registration};
 use crate::{
     commands::{local, master_key},
     config::Config,
@@ -35,11 +35,28 @@ pub(super) async fn look(config: &Config, data: &Path, findings: &mut Findings) 
     match Idle::take_store(data) {
         Ok(idle) => {
             findings.well(what, "none runs on these data");
+            registration(config.text("registration"), config, findings);
             store(&idle, config, data, findings);
         }
-        Err(OpenError::Missing(_)) => findings.well(what, "there are no data yet"),
+        Err(OpenError::Missing(_)) => {
+            findings.well(what, "there are no data yet");
+            registration(config.text("registration"), config, findings);
+        }
         Err(OpenError::Locked(_)) => match local::running(config, data) {
-            Ok(Some(transport)) => ask(transport, findings).await,
+            Ok(Some(transport)) => {
+                if let Some(mode) = ask(transport, config, findings).await
+                    && mode != config.text("registration")
+                {
+                    findings.warn(
+                        "registration",
+                        format!(
+                            "the settings say {}, and the running engine was started with {mode}",
+                            config.text("registration")
+                        ),
+                        "start the engine again: settings are read at the start only",
+                    );
+                }
+            }
             _ => findings.warn(what, "it runs and has no socket", "see its log, or ask it with --engine-url URL"),
         },
         Err(error) => findings.fail(what, error.to_string(), "run doctor as the user the data belong to"),
@@ -97,8 +114,8 @@ fn store(idle: &Idle, config: &Config, data: &Path, findings: &mut Findings) {
     }
 }
 
-/// Asks a running engine how it is.
-pub(super) async fn ask(transport: Transport, findings: &mut Findings) {
+/// Asks a running engine how it is; returns the mode of registration that is in force there.
+pub(super) async fn ask(transport: Transport, config: &Config, findings: &mut Findings) -> Option<String> {
     let what = "engine";
     let engine = Engine::new(transport);
     let health = engine.system().get_health(v1::GetHealthRequest {}).await.map(tonic::Response::into_inner);
@@ -123,15 +140,21 @@ pub(super) async fn ask(transport: Transport, findings: &mut Findings) {
             "see the nodes below, and its log",
         ),
         Err(error) => {
-            return findings.fail(what, format!("it runs and does not answer: {}", error.message()), "see its log");
+            findings.fail(what, format!("it runs and does not answer: {}", error.message()), "see its log");
+            return None;
         }
     }
     match engine.maintenance().describe_engine(v1::DescribeEngineRequest {}).await.map(tonic::Response::into_inner) {
         Ok(described) => {
             findings.well(what, format!("it is version {} of commit {}", described.version, described.commit));
             sealed(described.sealed_secrets, described.plain_secrets, findings);
+            registration(&described.registration, config, findings);
+            Some(described.registration)
         }
-        Err(error) => findings.fail("store", error.message(), "see the engine's log"),
+        Err(error) => {
+            findings.fail("store", error.message(), "see the engine's log");
+            None
+        }
     }
 }
 

@@ -47,7 +47,28 @@ pub(super) async fn look(config: &Config, findings: &mut Findings) {
         findings.fail("nodes", "none can be used: no payment is seen until one answers", remedy);
     }
     compare(&mut seen, findings).await;
+    if config.text("network") == "mainnet" {
+        let needed = actors::nodes_needed(config.list("ledger.nodes").len(), config.count("ledger.min_agreeing_nodes"));
+        the_chain(&seen, needed, &dates, findings);
+    }
     the_clock(config, &seen, &mut dates, findings);
+}
+
+/// Says how many nodes must agree, and what that means with few of them.
+pub(super) fn majority(config: &Config, findings: &mut Findings) {
+    let what = "majority";
+    let nodes = config.list("ledger.nodes").len();
+    let needed = actors::nodes_needed(nodes, config.count("ledger.min_agreeing_nodes"));
+    let remedy = "name three nodes of different operators in ledger.nodes";
+    let rule = format!("{needed} of {nodes} nodes must agree on whatever decides money");
+    match nodes {
+        _ if needed > nodes => {
+            findings.fail(what, format!("{rule}: nothing is ever decided"), "lower ledger.min_agreeing_nodes");
+        }
+        0 | 1 => findings.warn(what, format!("{rule}: what it says is believed"), remedy),
+        2 => findings.warn(what, format!("{rule}: no payment completes while one of them fails or lies"), remedy),
+        _ => findings.well(what, rule),
+    }
 }
 
 async fn one(config: &Config, what: &str, url: &str, timeout: Duration, findings: &mut Findings) -> Option<Seen> {
@@ -143,6 +164,36 @@ async fn compare(seen: &mut [Seen], findings: &mut Findings) {
     }
     if most == told.len() && told.len() > 1 {
         findings.well("nodes", format!("{} nodes tell the same of blocks {first} to {last}", told.len()));
+    }
+}
+
+/// Says whether the chain goes on: by the heads of a majority against each other and against the time of the nodes' own
+/// web servers, so that a wrong clock of ours is not taken for a chain that stands still.
+fn the_chain(seen: &[Seen], needed: usize, dates: &[(Timestamp, Timestamp)], findings: &mut Findings) {
+    let what = "chain";
+    let mut times: Vec<Timestamp> = seen.iter().map(|node| node.head_time).collect();
+    times.sort_unstable_by(|a, b| b.cmp(a));
+    let Some(head) = needed.checked_sub(1).and_then(|at| times.get(at)) else {
+        let told = format!("{} nodes can be used and {needed} must agree", seen.len());
+        return findings.fail(what, told, "no payment completes until enough nodes answer");
+    };
+    let mut theirs: Vec<Timestamp> = dates.iter().map(|(theirs, _)| *theirs).collect();
+    theirs.sort_unstable();
+    let now = theirs.get(theirs.len() / 2).copied().unwrap_or_else(|| SystemClock.now());
+    let age = now.since(*head);
+    let seconds = age.as_secs();
+    match age {
+        age if age > LAG_FAILS => findings.fail(
+            what,
+            format!("it stands still: the newest block that a majority has is {seconds} s old"),
+            "no payment completes until it goes on; look at a block explorer, and at other nodes",
+        ),
+        age if age > LAG_WARNS => findings.warn(
+            what,
+            format!("the newest block that a majority has is {seconds} s old"),
+            "if it stays so, look at a block explorer, and at other nodes",
+        ),
+        _ => findings.well(what, "it goes on"),
     }
 }
 

@@ -11,7 +11,7 @@ use warp::reply::Response;
 
 use super::{
     super::{Refusal, astray, pages, record, wallets::Qr},
-    Frame, Visit, minute, payment, problems, units,
+    Frame, Visit, account, minute, payment, problems, units,
 };
 
 #[derive(Template)]
@@ -68,7 +68,6 @@ fn why(reason: i32) -> &'static str {
         Reason::EncryptedMemo => "the memo is encrypted",
         Reason::UnknownSession => "the memo names a payment nobody knows",
         Reason::OtherAccount => "the payment it names is paid to another account",
-        Reason::SessionFull => "the payment it names keeps no more transfers",
         Reason::UnsupportedOperation => "it was no plain transfer",
     }
 }
@@ -83,7 +82,11 @@ pub(super) async fn list(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let status = query.get("status").unwrap_or("open").to_owned();
     let statuses = (1..=3).filter(|wire| astray::status_word(*wire) == status).collect();
     let request = v1::ListUnmatchedRequest { limit: 20, cursor: query.get("cursor").map(str::to_owned), statuses };
-    let found = visit.facade.engine.reconciliation().list_unmatched(visit.request(request)).await?.into_inner();
+    let found = visit.facade.engine.reconciliation().list_unmatched(visit.request(request)).await;
+    let found = match found.map_err(ApiError::from) {
+        Ok(found) => found.into_inner(),
+        Err(refused) => return account::instead(visit, refused),
+    };
     let next = found.next_cursor.map(|cursor| {
         let mut out = url::form_urlencoded::Serializer::new(String::new());
         out.append_pair("status", &status).append_pair("cursor", &cursor);
@@ -132,7 +135,10 @@ impl Candidate {
 pub(super) async fn one(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Result<Response, Refusal> {
     let service = visit.facade.engine.reconciliation();
     let request = || visit.request(v1::GetUnmatchedRequest { id: id.to_owned() });
-    let transfer = service.clone().get_unmatched(request()).await?.into_inner();
+    let transfer = match service.clone().get_unmatched(request()).await.map_err(ApiError::from) {
+        Ok(transfer) => transfer.into_inner(),
+        Err(refused) => return account::instead(visit, refused),
+    };
     let row = Row::of(&transfer);
     let candidates = match row.is_open() {
         true => service.clone().list_candidates(request()).await?.into_inner().candidates,

@@ -10,6 +10,7 @@ use warp::reply::Response;
 
 use super::{Facade, Refusal, call::Call, export::Format, pages, query::Query};
 
+mod account;
 mod astray;
 mod audit;
 mod ledger;
@@ -92,7 +93,7 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
     let Some((token, session)) = visitor(desk, &call) else { return Ok(pages::see_other(LOGIN)) };
     call.caller.api_key = Some(session.key.clone());
     if let Some(limits) = &facade.edge.limits {
-        limits.admit_visit(session.key.as_bytes(), !is_post, path)?;
+        limits.admit_visit(&session.merchant_id, !is_post, path)?;
     }
     let form = if is_post { call.form().await? } else { Query::parse("") };
     if is_post && !desk.sessions.is_form_token(&token, form.get("token").unwrap_or_default()) {
@@ -132,6 +133,10 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
         (false, ["unmatched", id]) => astray::one(&visit, id, Vec::new()).await,
         (true, ["unmatched", id, "assign"]) => astray::assign(&visit, id).await,
         (true, ["unmatched", id, "ignore"]) => astray::ignore(&visit, id).await,
+        (false, ["account"]) => Ok(account::page(&visit)),
+        (true, ["account", "challenge"]) => account::challenge(&visit).await,
+        (true, ["account", "prove"]) => account::prove(&visit).await,
+        (true, ["account", "cancel"]) => account::cancel(&visit).await,
         (false, ["webhooks"]) => webhooks::page(&visit, Vec::new()).await,
         (true, ["webhooks", "test"]) => webhooks::test(&visit).await,
         (true, ["webhooks", "enable"]) => webhooks::enable(&visit).await,
@@ -186,7 +191,7 @@ impl Visit<'_> {
 fn done(word: &str) -> Option<&'static str> {
     Some(match word {
         "saved" => "Saved.",
-        "cancelled" => "The payment is cancelled.",
+        "cancelled" => "Cancellation requested. The ledger decides it within seconds.",
         "sent" => "Sent. It is final a few blocks later.",
         "assigned" => "The transfer is assigned to this payment.",
         "ignored" => "The transfer is ignored.",
@@ -198,6 +203,8 @@ fn done(word: &str) -> Option<&'static str> {
         "active" => "The merchant is active.",
         "inactive" => "The merchant is inactive.",
         "cleared" => "The hold is ended.",
+        "proven" => "Ownership is proven.",
+        "kept" => "The change is cancelled.",
         "limited" => "The merchant has limits of its own.",
         "unlimited" => "Everybody’s limits hold for the merchant.",
         _ => return None,
@@ -310,16 +317,14 @@ async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response
         return Err(Reason::UnknownRoute.into());
     }
     let client = call.client();
-    if let Some(limits) = &facade.edge.limits
-        && let Err(refused) = limits.may_show_key(client)
-    {
-        return Ok(login_page(facade, Some(&refused)));
-    }
     let form = call.form().await?;
     let key = HeaderValue::from_str(form.get("key").unwrap_or_default().trim());
-    let key = key.map_err(|_| ApiError::new(Reason::InvalidApiKey)).and_then(|key| match &facade.edge.limits {
-        Some(limits) => limits.admit_visit(key.as_bytes(), false, &[]).map(|()| key),
-        None => Ok(key),
+    let key = key.map_err(|_| ApiError::new(Reason::InvalidApiKey)).and_then(|key| {
+        let is_known = facade.accepted_keys.get(key.as_bytes()).is_some();
+        match facade.edge.limits.as_ref().filter(|_| !is_known) {
+            Some(limits) => limits.admit_unknown_key(client).map(|()| key).map_err(|limited| limited.error),
+            None => Ok(key),
+        }
     });
     let found = match key {
         Err(refused) => Err(refused),
@@ -332,6 +337,7 @@ async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response
     };
     match found {
         Ok((key, merchant)) => {
+            facade.accepted_keys.insert(key.as_bytes(), &merchant.id);
             // A session that came with the request is ended: nobody else can know the new one.
             if let Some(old) = cookie(&call) {
                 desk.sessions.close(&old);

@@ -9,7 +9,7 @@ use proto::{ApiError, Reason, v1};
 use warp::reply::Response;
 
 use super::{
-    super::{Refusal, answer, pages, record},
+    super::{Refusal, answer, cancellation, pages, record},
     Frame, Visit, ledger, minute, problems, units, webhooks,
 };
 
@@ -29,6 +29,7 @@ struct PaymentPage<'v> {
     slug_url: String,
     raw: String,
     can_cancel: bool,
+    is_cancelling: bool,
     can_refund: bool,
     resolution: Option<Resolved>,
     tests: Vec<(&'static str, &'static str)>,
@@ -99,7 +100,11 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
             at: minute(resolution.at_ms),
             note: resolution.note.clone(),
         }),
-        can_cancel: is_pending && !payment.expired && payment.claim_tx_id.is_none(),
+        can_cancel: is_pending
+            && !payment.expired
+            && payment.claim_tx_id.is_none()
+            && cancellation::undecided(&payment).is_none(),
+        is_cancelling: cancellation::undecided(&payment).is_some(),
         tests: tests(visit, &payment, is_pending),
         deliveries,
         payment: &payment,
@@ -109,6 +114,20 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
 
 fn timeline(payment: &v1::Payment) -> Vec<(String, String)> {
     let mut steps: Vec<(i64, String)> = vec![(payment.created_at_ms, "created".to_owned())];
+    if let Some(request) = &payment.cancellation {
+        let by = if request.by == v1::CancelledBy::Merchant as i32 { "merchant" } else { "customer" };
+        let cutoff = record::instant(request.cutoff_ms);
+        steps.push((
+            request.requested_at_ms,
+            format!("cancellation requested by the {by}; transfers in blocks up to {cutoff} still count"),
+        ));
+        if let Some(at) = request.dropped_at_ms {
+            steps.push((at, "cancellation dropped: money came before the cutoff".to_owned()));
+        }
+    }
+    if let Some(at) = payment.wallet_opened_at_ms {
+        steps.push((at, "wallet opened on the checkout page".to_owned()));
+    }
     for transfer in &payment.transfers {
         let amount = transfer.amount.as_ref().map(|money| Money::new(money.units, record::currency(money.currency)));
         let amount = amount.map(|money| money.to_string()).unwrap_or_default();

@@ -62,10 +62,16 @@ impl Row {
             amount: Money::new(payment.amount_units, record::currency(payment.currency)).to_string(),
             status: record::status_word(payment.status),
             description: payment.description.clone(),
-            payer: payment.transfers.first().map(|transfer| transfer.from.clone()).unwrap_or_default(),
+            payer: payer(payment).map(|transfer| transfer.from.clone()).unwrap_or_default(),
             unusual: payment.needs_attention,
         }
     }
+}
+
+/// Returns the transfer that completed a payment, or else the first that is listed.
+fn payer(payment: &v1::Payment) -> Option<&v1::Transfer> {
+    let completed_it = |transfer: &&v1::Transfer| payment.tx_id.as_ref() == Some(&transfer.tx_id);
+    payment.transfers.iter().find(completed_it).or_else(|| payment.transfers.first())
 }
 
 impl Filter {

@@ -1,5 +1,6 @@
-//! How much of us one caller may use: rates by address and by key, open streams, and a lock for who guesses keys.
+//! Per-caller rate limits by IP address and by merchant, open streams, and the lockout of who guesses API keys.
 
+mod accepted;
 mod bounded;
 mod client;
 mod clock;
@@ -16,9 +17,10 @@ use governor::{RateLimiter, middleware::StateInformationMiddleware};
 use http::{HeaderMap, HeaderValue, Method};
 use ipnet::IpNet;
 use proto::{ApiError, Reason};
-use sha2::{Digest, Sha256};
 use tracing::warn;
 
+use self::accepted::digest;
+pub(super) use self::accepted::{Accepted, AcceptedKeys};
 use self::{
     bounded::{Bounded, LockedOut},
     clock::Steady,
@@ -33,6 +35,8 @@ pub use self::{
 pub struct Edge {
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Origins whose web pages may send API keys.
+    pub key_origins: Vec<String>,
     /// The limits in force; none: everybody may do as much as they can.
     pub limits: Option<Limits>,
 }
@@ -43,21 +47,28 @@ impl Edge {
         client::address_of(peer, headers, &self.trusted_proxies)
     }
 
+    /// Says whether web pages of an origin may send API keys.
+    pub(super) fn trusts_with_keys(&self, origin: &HeaderValue) -> bool {
+        self.key_origins.iter().any(|trusted| trusted.as_bytes() == origin.as_bytes())
+    }
+
     /// Takes a place among the open streams; it is free again when the permit goes.
     pub(super) fn stream(&self, client: IpAddr) -> Result<Option<StreamPermit>, ApiError> {
         self.limits.as_ref().map(|limits| limits.streams.enter(client::key_of(client))).transpose()
     }
 
-    /// Counts an attempt to pay one session.
-    pub(super) fn pay_session(&self, session: &str) -> Result<(), ApiError> {
+    /// Counts an attempt of one address to pay one session: nobody uses up the attempts of others.
+    pub(super) fn pay_session(&self, session: &str, client: IpAddr) -> Result<(), ApiError> {
         let Some(limits) = &self.limits else { return Ok(()) };
-        limits.check(What::X402Session, digest(session.as_bytes())).map(drop).map_err(|limited| limited.error)
+        let who = [&client::key_of(client).to_be_bytes()[..], session.as_bytes()].concat();
+        limits.check(What::X402Session, digest(&who)).map(drop).map_err(|limited| limited.error)
     }
 }
 
 /// What is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
+    Anonymous,
     Writes,
     Reads,
     Register,
@@ -72,7 +83,8 @@ enum What {
 }
 
 /// What is limited, the name of its policy in headers, and its setting.
-const POLICIES: [(What, &str, &str); 11] = [
+const POLICIES: [(What, &str, &str); 12] = [
+    (What::Anonymous, "anonymous", "limits.anonymous"),
     (What::Writes, "writes", "limits.api_writes"),
     (What::Reads, "reads", "limits.api_reads"),
     (What::Register, "register", "limits.register"),
@@ -119,8 +131,8 @@ pub(super) struct Asked<'a> {
     pub(super) method: &'a Method,
     pub(super) path: &'a str,
     pub(super) client: IpAddr,
-    /// The key it carries, checked or not.
-    pub(super) key: Option<&'a [u8]>,
+    /// The digest of the merchant whose key it carries.
+    pub(super) merchant: Option<u128>,
     /// Whether it shows a payment.
     pub(super) pays: bool,
 }
@@ -160,9 +172,6 @@ impl Limits {
     /// Counts a request against every policy that is meant for it, or refuses it.
     pub(super) fn admit(&self, asked: &Asked<'_>) -> Result<Vec<Standing>, Limited> {
         let client = client::key_of(asked.client);
-        if asked.key.is_some() && is_keyed(asked.path) {
-            self.check_lock(client)?;
-        }
         let mut standings = Vec::new();
         for (what, who) in policies_of(asked, client) {
             match self.check(what, who) {
@@ -176,9 +185,17 @@ impl Limits {
         Ok(standings)
     }
 
-    /// Counts a visit of the dashboard as a request with the visitor's key.
-    pub(super) fn admit_visit(&self, key: &[u8], is_read: bool, path: &[&str]) -> Result<(), ApiError> {
-        let who = digest(key);
+    /// Counts a request whose merchant is not known yet, or refuses it. An address that showed too many wrong keys may
+    /// show none: an answer to any would tell the good from the bad.
+    pub(super) fn admit_unknown_key(&self, client: IpAddr) -> Result<(), Limited> {
+        let who = client::key_of(client);
+        self.check_lock(who)?;
+        self.check(What::Anonymous, who).map(drop)
+    }
+
+    /// Counts a visit of the dashboard as a request of the visitor's merchant.
+    pub(super) fn admit_visit(&self, merchant_id: &str, is_read: bool, path: &[&str]) -> Result<(), ApiError> {
+        let who = digest(merchant_id.as_bytes());
         let special = match path {
             ["webhooks", "test"] => Some(What::WebhookTest),
             [.., "redeliver"] => Some(What::Redeliver),
@@ -229,11 +246,6 @@ impl Limits {
         }
     }
 
-    /// Says whether an address may show a key, or has shown too many wrong ones.
-    pub(super) fn may_show_key(&self, client: IpAddr) -> Result<(), ApiError> {
-        self.check_lock(client::key_of(client)).map_err(|limited| limited.error)
-    }
-
     fn check_lock(&self, client: u128) -> Result<(), Limited> {
         let now = self.clock.nanos();
         let Some(until) = self.locked_out.until(client, now) else { return Ok(()) };
@@ -241,6 +253,11 @@ impl Limits {
         error.message = "too many wrong API keys came from your address".into();
         Err(Limited { error, standings: Vec::new() })
     }
+}
+
+/// Returns what an address is counted under: itself, or its IPv6 /64.
+pub(super) fn address_key(client: IpAddr) -> u128 {
+    client::key_of(client)
 }
 
 fn too_many(wait: Duration) -> ApiError {
@@ -254,45 +271,48 @@ fn whole_seconds(duration: Duration) -> u32 {
     u32::try_from(whole).unwrap_or(u32::MAX)
 }
 
-/// Says whether a key that is shown at this address is looked at.
-fn is_keyed(path: &str) -> bool {
-    path.starts_with("/api/") && !path.starts_with("/api/public/x402/") && path != "/api/public/merchants/register"
+/// Says whether a key that is shown at this address is looked at before anything else.
+pub(super) fn is_keyed(path: &str) -> bool {
+    const OPEN: [&str; 3] = ["/api/health", "/api/public/merchants/register", "/api/public/payments/fee-rate"];
+    path.starts_with("/api/") && !path.starts_with("/api/public/x402/") && !OPEN.contains(&path)
 }
+
+/// Where orchestrators and load balancers ask how we are.
+pub(super) const HEALTH: [&str; 3] = ["/api/health", "/livez", "/readyz"];
 
 /// Returns the policies of a request, and as whom each counts it.
 fn policies_of(asked: &Asked<'_>, client: u128) -> Vec<(What, u128)> {
     let path = asked.path;
+    // The dashboard counts its visits by itself.
+    if HEALTH.contains(&path) || path.starts_with("/dashboard") {
+        return Vec::new();
+    }
     if path == "/api/public/merchants/register" {
         return vec![(What::Register, client), (What::RegisterDaily, client)];
     }
     if let Some(word) = path.strip_prefix("/api/public/x402/") {
-        return if matches!(word, "verify" | "settle") { vec![(What::X402, client)] } else { Vec::new() };
+        let what = if matches!(word, "verify" | "settle") { What::X402 } else { What::Anonymous };
+        return vec![(what, client)];
     }
-    if let Some(session) = path.strip_prefix("/for/").or_else(|| path.strip_prefix("/checkout/")) {
+    if path.starts_with("/for/") || path.starts_with("/checkout/") {
         let mut policies = vec![(What::Checkout, client)];
         if asked.pays {
-            let session = session.split('/').next().unwrap_or_default();
-            policies.extend([(What::X402, client), (What::X402Session, digest(session.as_bytes()))]);
+            // The session is counted once the payment is known to be well-formed.
+            policies.push((What::X402, client));
         }
         return policies;
     }
-    let Some(key) = asked.key.filter(|_| is_keyed(path)).map(digest) else { return Vec::new() };
+    let Some(merchant) = asked.merchant else { return vec![(What::Anonymous, client)] };
     let is_read = matches!(*asked.method, Method::GET | Method::HEAD);
-    let mut policies = vec![(if is_read { What::Reads } else { What::Writes }, key)];
+    let mut policies = vec![(if is_read { What::Reads } else { What::Writes }, merchant)];
     let special = match path.rsplit('/').next() {
         Some("export") => Some(What::Export),
         Some("webhook-test") => Some(What::WebhookTest),
         Some("redeliver") => Some(What::Redeliver),
         _ => None,
     };
-    policies.extend(special.map(|what| (what, key)));
+    policies.extend(special.map(|what| (what, merchant)));
     policies
-}
-
-/// Nobody finds two texts that are counted as one.
-fn digest(bytes: &[u8]) -> u128 {
-    let whole: [u8; 32] = Sha256::digest(bytes).into();
-    whole.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte))
 }
 
 /// Tells a caller where it stands (draft-ietf-httpapi-ratelimit-headers).

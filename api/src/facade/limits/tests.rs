@@ -39,7 +39,8 @@ impl Desk {
 
     fn ask(&self, method: &Method, path: &str, client: &str, key: Option<&str>) -> Result<Vec<Standing>, Limited> {
         let client = client.parse().expect("an address");
-        self.limits.admit(&Asked { method, path, client, key: key.map(str::as_bytes), pays: false })
+        let merchant = key.map(|merchant| digest(merchant.as_bytes()));
+        self.limits.admit(&Asked { method, path, client, merchant, pays: false })
     }
 
     fn write(&self, key: &str) -> Result<Vec<Standing>, Limited> {
@@ -54,13 +55,13 @@ fn retry_after(limited: Result<Vec<Standing>, Limited>) -> u32 {
 }
 
 #[test]
-fn a_key_may_write_its_burst_and_then_as_often_as_its_rate_says() {
+fn a_merchant_may_write_its_burst_and_then_as_often_as_its_rate_says() {
     let desk = Desk::open();
     for left in [2, 1, 0] {
         assert_eq!(desk.write("a").expect("allowed")[0].remaining, left);
     }
     assert_eq!(retry_after(desk.write("a")), 1);
-    desk.write("b").expect("another key has a quota of its own");
+    desk.write("b").expect("another merchant has a quota of its own");
     desk.ask(&Method::GET, "/api/public/payments", "203.0.113.1", Some("a")).expect("reading is counted by itself");
     desk.pass(1);
     for _ in 0..2 {
@@ -100,7 +101,10 @@ fn an_address_registers_twice_a_minute_and_five_times_a_day() {
 fn ten_wrong_keys_lock_an_address_out_for_ten_minutes() {
     let desk = Desk::open();
     let (guesser, other) = ("203.0.113.9", "203.0.113.10");
-    let read = |client: &str| desk.ask(&Method::GET, "/api/public/merchants/me", client, Some("good"));
+    let read = |client: &str| {
+        let shown = desk.limits.admit_unknown_key(client.parse().expect("an address"));
+        shown.and_then(|()| desk.ask(&Method::GET, "/api/public/merchants/me", client, Some("good")))
+    };
     for _ in 0..9 {
         desk.limits.note_bad_key(guesser.parse().expect("an address"));
     }
@@ -109,6 +113,8 @@ fn ten_wrong_keys_lock_an_address_out_for_ten_minutes() {
     assert_eq!(retry_after(read(guesser)), 600);
     read(other).expect("others are not locked out");
     desk.ask(&Method::GET, "/for/mug-1", guesser, None).expect("customers at that address still see the page");
+    let known = desk.ask(&Method::GET, "/api/public/merchants/me", guesser, Some("good"));
+    known.expect("a key that worked lately is not locked out with its address");
     desk.pass(599);
     assert_eq!(retry_after(read(guesser)), 1);
     desk.pass(1);
@@ -122,7 +128,7 @@ fn a_few_wrong_keys_now_and_then_lock_nobody_out() {
         desk.limits.note_bad_key("203.0.113.9".parse().expect("an address"));
         desk.pass(10);
     }
-    desk.ask(&Method::GET, "/api/public/merchants/me", "203.0.113.9", Some("good")).expect("not locked out");
+    desk.limits.admit_unknown_key("203.0.113.9".parse().expect("an address")).expect("not locked out");
 }
 
 #[test]
@@ -166,7 +172,7 @@ fn a_visit_of_the_dashboard_counts_as_the_request_it_stands_for() {
     let desk = Desk::open();
     let visit = |path: &[&str]| {
         desk.pass(1);
-        desk.limits.admit_visit(b"a", false, path)
+        desk.limits.admit_visit("a", false, path)
     };
     for _ in 0..5 {
         visit(&["webhooks", "test"]).expect("five a minute");
@@ -176,27 +182,51 @@ fn a_visit_of_the_dashboard_counts_as_the_request_it_stands_for() {
 }
 
 #[test]
-fn one_session_is_shown_ten_payments_a_minute_whoever_shows_them() {
+fn one_address_shows_one_session_ten_payments_a_minute() {
     let rate = |setting: &str| (setting == "limits.x402_session").then(|| "10/min".parse().expect("a rate"));
     let now: Now = Arc::new(|| Timestamp::from_millis(1_000_000));
     let limits = Limits::new(now, rate, Duration::from_secs(600), StreamLimits { per_address: 2, total: 3 });
-    let show = |path: &str, client: &str| {
-        let client = client.parse().expect("an address");
-        limits.admit(&Asked { method: &Method::GET, path, client, key: None, pays: true })
-    };
-    for last in 0..10 {
-        show("/for/mug-1", &format!("203.0.113.{last}")).expect("ten");
+    let edge = Edge { limits: Some(limits), ..Edge::default() };
+    let show = |session: &str, client: &str| edge.pay_session(session, client.parse().expect("an address"));
+    for _ in 0..10 {
+        show("pay_1", "203.0.113.9").expect("ten");
     }
-    retry_after(show("/for/mug-1", "203.0.113.99"));
-    show("/for/mug-2", "203.0.113.99").expect("another session");
+    assert_eq!(show("pay_1", "203.0.113.9").expect_err("the eleventh").reason, Reason::RateLimited);
+    show("pay_2", "203.0.113.9").expect("another session");
+    show("pay_1", "203.0.113.99").expect("nobody uses up the attempts of others");
 }
 
 #[test]
 fn what_is_no_business_of_a_limit_is_not_limited() {
     let desk = Desk::open();
-    for path in ["/api/health", "/livez", "/readyz", "/api/public/x402/supported", "/assets/checkout.css"] {
+    for path in ["/api/health", "/livez", "/readyz", "/dashboard"] {
         for _ in 0..100 {
             assert!(desk.ask(&Method::GET, path, "203.0.113.1", None).expect("unlimited").is_empty(), "{path}");
         }
     }
+}
+
+#[test]
+fn what_needs_no_key_is_counted_by_address_whatever_it_is() {
+    for path in ["/openapi.json", "/docs", "/assets/checkout.css", "/api/public/x402/supported", "/api/public/payments"]
+    {
+        let desk = Desk::open();
+        let read = |client: &str| desk.ask(&Method::GET, path, client, None);
+        for _ in 0..30 {
+            read("2001:db8::1").expect(path);
+        }
+        assert_eq!(retry_after(read("2001:db8::ffff")), 1, "{path}");
+        read("2001:db8:0:1::1").expect("another network");
+        desk.write("a").expect("who is known is counted by name");
+    }
+}
+
+#[test]
+fn keys_that_nobody_knows_are_counted_by_address_before_they_are_looked_at() {
+    let desk = Desk::open();
+    let show = || desk.limits.admit_unknown_key("203.0.113.9".parse().expect("an address"));
+    for _ in 0..30 {
+        show().expect("allowed");
+    }
+    assert_eq!(show().expect_err("limited").error.reason, Reason::RateLimited);
 }

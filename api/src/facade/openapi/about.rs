@@ -27,6 +27,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
         ("servers", array(anything())),
         ("tags", array(anything())),
         ("paths", anything()),
+        ("webhooks", anything()),
         ("components", anything()),
     ]);
     add("Description", description);

@@ -8,22 +8,67 @@ mod table;
 mod webhooks;
 mod x402;
 
+use std::sync::OnceLock;
+
 use askama::Template;
+use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use warp::reply::Response;
 
-pub(super) use self::table::routes;
 use self::table::{Access, Answer, Route};
-use super::{Facade, Refusal, answer};
+pub(super) use self::table::{Parameter, parameters, routes};
+use super::{Facade, Refusal, call::Call};
 
 /// Scripts are not needed, and nothing comes from elsewhere.
 const CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
                    frame-ancestors 'none'";
 
+/// What is written once and sent to everybody.
+#[derive(Debug, Default)]
+pub(super) struct Described {
+    document: OnceLock<File>,
+    docs: OnceLock<File>,
+}
+
+/// Bytes, and the entity tag that changes with them.
+#[derive(Debug)]
+struct File {
+    bytes: Bytes,
+    etag: HeaderValue,
+}
+
+impl File {
+    fn of(bytes: Vec<u8>) -> Self {
+        let etag = format!("\"{}\"", hex::encode(&Sha256::digest(&bytes)[..16]));
+        let etag = HeaderValue::from_str(&etag).expect("hex digits can stand in a header");
+        Self { bytes: bytes.into(), etag }
+    }
+
+    /// Answers with the file, or with 304 to who has it.
+    fn response(&self, call: &Call, media_type: &'static str) -> Response {
+        let is_known = call.headers().get_all(header::IF_NONE_MATCH).iter().any(|tags| {
+            let tags = tags.to_str().unwrap_or_default().split(',').map(|tag| tag.trim().trim_start_matches("W/"));
+            tags.into_iter().any(|tag| tag == "*" || tag.as_bytes() == self.etag.as_bytes())
+        });
+        let mut response = if is_known { Response::default() } else { Response::new(self.bytes.clone().into()) };
+        let headers = response.headers_mut();
+        headers.insert(header::ETAG, self.etag.clone());
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+        if is_known {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        } else {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+        }
+        response
+    }
+}
+
 /// Answers with the whole description.
-pub(super) async fn document(facade: &Facade) -> Result<Response, Refusal> {
-    Ok(answer::json(StatusCode::OK, &describe(&facade.base_url)))
+pub(super) async fn document(facade: &Facade, call: Call) -> Result<Response, Refusal> {
+    let made = || File::of(super::answer::to_json(&describe(&facade.base_url)));
+    Ok(facade.described.document.get_or_init(made).response(&call, "application/json"))
 }
 
 /// Describes the interface as it is reached at `base_url`.
@@ -44,6 +89,7 @@ fn describe(base_url: &str) -> Value {
         "servers": [{ "url": base_url }],
         "tags": table::TAGS.map(|(name, description)| json!({ "name": name, "description": description })),
         "paths": paths,
+        "webhooks": webhooks::sent(),
         "components": {
             "schemas": schemas::all(),
             "securitySchemes": {
@@ -183,17 +229,21 @@ impl Operation {
 }
 
 /// Answers with a page over the description, drawn here: it needs no script.
-pub(super) async fn docs(facade: &Facade) -> Result<Response, Refusal> {
+pub(super) async fn docs(facade: &Facade, call: Call) -> Result<Response, Refusal> {
+    let file = facade.described.docs.get_or_init(|| File::of(page(&facade.base_url).into_bytes()));
+    let mut response = file.response(&call, "text/html; charset=utf-8");
+    response.headers_mut().insert("content-security-policy", HeaderValue::from_static(CSP));
+    response.headers_mut().insert("referrer-policy", HeaderValue::from_static("no-referrer"));
+    Ok(response)
+}
+
+fn page(base_url: &str) -> String {
     let groups = table::TAGS.map(|(name, description)| {
         let operations = routes().filter(|route| route.tag == name).map(|route| Operation::of(&route)).collect();
         Group { name, description, operations }
     });
-    let page = Docs { base_url: facade.base_url.clone(), groups: groups.into() };
-    let html = page.render().unwrap_or_else(|error| unreachable!("memory takes every page: {error}"));
-    let mut response = text(html, "text/html; charset=utf-8");
-    response.headers_mut().insert("content-security-policy", HeaderValue::from_static(CSP));
-    response.headers_mut().insert("referrer-policy", HeaderValue::from_static("no-referrer"));
-    Ok(response)
+    let page = Docs { base_url: base_url.to_owned(), groups: groups.into() };
+    page.render().unwrap_or_else(|error| unreachable!("memory takes every page: {error}"))
 }
 
 /// Answers with what an agent should know first.

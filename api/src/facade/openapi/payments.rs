@@ -17,10 +17,12 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("Created", created());
     add("CreatedShort", object(&[("id", text()), ("slug", text()), ("redirectUrl", url()), ("checkoutUrl", url())]));
     add("Transfer", transfer());
+    add("TransferList", object(&[("data", list("Transfer")), ("nextCursor", nullable(text()))]));
     add("Payment", payment());
     add("PaymentPage", page("Payment"));
     add("Status", object(&[("id", text()), ("status", status()), ("completedAt", nullable(time()))]));
     add("LiveStatus", live_status());
+    add("CancelRequested", object(&[("id", text()), ("status", status()), ("cancelRequested", boolean())]));
     add("Volume", volume());
     add("FeeRate", object(&[("feePercent", json!({ "type": "number", "minimum": 0, "maximum": 100 }))]));
     add("Event", event());
@@ -77,6 +79,7 @@ fn created() -> Value {
         ("slug", text()),
         ("status", status()),
         ("checkoutUrl", url()),
+        ("slugUrl", url()),
         ("amount", reference("Amount")),
         ("fee", units()),
         ("net", units()),
@@ -104,7 +107,7 @@ fn transfer() -> Value {
         ("from", text()),
         ("to", text()),
         ("amount", reference("Sum")),
-        ("memo", text()),
+        ("memo", described(text(), "The first 256 characters; a longer one ends with an ellipsis.")),
         ("finality", words(record::FINALITY_WORDS.words)),
         ("disposition", words(record::DISPOSITION_WORDS.words)),
         ("route", words(record::ROUTE_WORDS.words)),
@@ -127,6 +130,7 @@ fn payment() -> Value {
         ("status", status()),
         ("checkoutUrl", url()),
         ("slug", text()),
+        ("slugUrl", url()),
         ("amount", reference("Amount")),
         ("fee", units()),
         ("net", units()),
@@ -150,7 +154,14 @@ fn payment() -> Value {
         ("payTo", text()),
         ("memo", text()),
         ("exceptions", exceptions()),
-        ("transfers", list("Transfer")),
+        (
+            "transfers",
+            described(
+                list("Transfer"),
+                "Those of a signed transaction, those that completed the payment and the newest others, at most 20. All of them: `/transfers`.",
+            ),
+        ),
+        ("transferCount", described(count(), "How many transfers named the payment, listed here or not.")),
         ("refunds", array(refund)),
         ("resolution", nullable(resolution)),
         ("needsAttention", boolean()),
@@ -158,6 +169,10 @@ fn payment() -> Value {
         ("txHint", nullable(text())),
         ("previousStatus", nullable(status())),
         ("statusReason", nullable(text())),
+        ("cancelRequested", described(boolean(), "Whether a request to cancel is undecided or in force.")),
+        ("cancelRequestedAt", nullable(time())),
+        ("cutoff", described(nullable(time()), "The last block time at which a transfer still counts.")),
+        ("walletOpenedAt", described(nullable(time()), "When the page first reported an opened wallet.")),
         ("cancelledBy", nullable(words(record::CANCELLED_BY_WORDS.words))),
         ("sequence", count()),
         ("expired", boolean()),
@@ -172,7 +187,18 @@ fn payment() -> Value {
 
 /// What a customer's page shows of a payment, and what follows it.
 fn live_status() -> Value {
-    let phases = ["waiting", "part", "seen", "checking", "processing", "completed", "cancelled", "expired", "failed"];
+    let phases = [
+        "waiting",
+        "part",
+        "seen",
+        "checking",
+        "processing",
+        "completed",
+        "cancelling",
+        "cancelled",
+        "expired",
+        "failed",
+    ];
     object(&[
         ("id", text()),
         ("status", status()),
@@ -246,6 +272,15 @@ fn unmatched() -> Value {
     ])
 }
 
+/// The transfer as wallets take it: its name, then its members.
+fn operation() -> Value {
+    let transfer = object(&[("from", text()), ("to", text()), ("amount", text()), ("memo", text())]);
+    json!({
+        "description": "The transfer as wallets take it: `transfer`, then its members.",
+        "type": "array", "items": { "anyOf": [text(), transfer] }, "minItems": 2, "maxItems": 2,
+    })
+}
+
 fn refund_plan() -> Value {
     let owed = object(&[("to", text()), ("amount", reference("Sum"))]);
     object(&[
@@ -254,7 +289,7 @@ fn refund_plan() -> Value {
         ("to", text()),
         ("amount", reference("Sum")),
         ("memo", text()),
-        ("operation", json!({ "description": "The transfer as wallets take it.", "type": ["array", "object"] })),
+        ("operation", operation()),
         ("uri", text()),
         ("hivesignerUrl", url()),
         ("owed", array(owed)),

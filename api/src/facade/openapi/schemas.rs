@@ -16,6 +16,11 @@ pub(super) fn all() -> Value {
     add("Registered", object(&[("apiKey", text()), ("webhookSecret", text()), ("merchant", reference("Merchant"))]));
     add("Reissued", object(&[("apiKey", text()), ("merchant", reference("Merchant"))]));
     add("UpdateMerchant", update_merchant());
+    add("PendingAccount", pending_account());
+    add("IssueChallenge", optional(&[("hiveAccount", nullable(text())), ("cancel", boolean())]));
+    add("AccountChallenge", account_challenge());
+    add("AccountProof", object(&[("nonce", text()), ("signatures", array(text()))]));
+    add("ProvenAccount", proven_account());
     add("RotateSecret", optional(&[("graceHours", integer(0, 168))]));
     add("Secret", with(object(&[("webhookSecret", text())]), &[("previousValidUntil", time())]));
     add("ApiKey", api_key());
@@ -279,7 +284,7 @@ fn update_merchant() -> Value {
 }
 
 fn scopes() -> Value {
-    let scope = words(&["payments:read", "payments:write", "merchant:write", "admin"]);
+    let scope = words(&["payments:read", "payments:write", "merchant:write", "merchant:payout", "admin"]);
     json!({ "type": "array", "items": scope, "minItems": 1 })
 }
 
@@ -310,6 +315,48 @@ fn audit_entry() -> Value {
     ])
 }
 
+fn pending_account() -> Value {
+    object(&[
+        ("hiveAccount", text()),
+        ("requestedAt", time()),
+        ("effectiveAt", described(time(), "The earliest time it takes effect.")),
+        ("currentProven", described(boolean(), "Whether the current account has agreed.")),
+        ("newProven", described(boolean(), "Whether the new account is proven.")),
+    ])
+}
+
+fn account_challenge() -> Value {
+    let transfer = object(&[
+        ("memo", text()),
+        ("operation", json!({ "type": "array", "items": {} })),
+        ("uri", described(text(), "Opens a wallet with the transfer filled in.")),
+        ("hivesignerUrl", text()),
+    ]);
+    object(&[
+        ("hiveAccount", described(text(), "The account that must answer.")),
+        ("action", described(text(), "`verify`, `change to <account>` or `cancel change`.")),
+        ("text", described(text(), "The text to sign; the signature is over its SHA-256.")),
+        ("digest", described(text(), "That SHA-256 in hex.")),
+        ("nonce", text()),
+        ("issuedAt", time()),
+        ("expiresAt", time()),
+        ("signatures", described(json!({ "type": "integer", "minimum": 0 }), "Keys that have signed so far.")),
+        (
+            "transfer",
+            described(
+                transfer,
+                "A transfer of the account to itself that answers the challenge instead of signatures.",
+            ),
+        ),
+    ])
+}
+
+fn proven_account() -> Value {
+    let complete = described(boolean(), "Whether the challenge is answered; otherwise more signatures are needed.");
+    let signatures = json!({ "type": "integer", "minimum": 0 });
+    object(&[("complete", complete), ("signatures", signatures), ("merchant", reference("Merchant"))])
+}
+
 fn merchant() -> Value {
     with(
         object(&[
@@ -328,6 +375,11 @@ fn merchant() -> Value {
             ("hiveAccountName", text()),
             ("active", boolean()),
             ("privileges", array(words(&["admin"]))),
+            ("accountVerified", described(boolean(), "Whether the merchant has proven that it owns the account.")),
+            ("accountVerification", words(&["unverified", "verified", "stale"])),
+            ("accountVerifiedAt", nullable(time())),
+            ("accountVerifiedBy", nullable(words(&["signature", "transfer", "operator"]))),
+            ("pendingAccount", nullable(reference("PendingAccount"))),
         ]),
         &[("flagged", described(boolean(), "Whether it is on hold for compliance; told to admins alone."))],
     )

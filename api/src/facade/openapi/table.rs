@@ -28,7 +28,7 @@ pub(super) enum Answer {
 }
 
 /// A query parameter: its name, its schema's name in `schemas::parameter`, and what it does.
-type Parameter = (&'static str, &'static str, &'static str);
+pub(in crate::facade) type Parameter = (&'static str, &'static str, &'static str);
 
 /// One method of one address.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +45,7 @@ pub(in crate::facade) struct Route {
     pub(super) is_page: bool,
     pub(super) answers: &'static [(u16, Answer)],
     refused: &'static [u16],
+    id: Option<&'static str>,
 }
 
 impl Route {
@@ -62,6 +63,7 @@ impl Route {
             is_page: false,
             answers: &[],
             refused: &[],
+            id: None,
         }
     }
 
@@ -119,16 +121,50 @@ impl Route {
         all.into_iter()
     }
 
-    /// Returns a name for generators of clients: the method and the path's words.
+    /// Names the operation for generators of clients, such as `payments.create`.
+    const fn id(self, id: &'static str) -> Self {
+        Self { id: Some(id), ..self }
+    }
+
+    /// Returns the operation's name for generators of clients: the resource and what is done with it, such as
+    /// `payments.cancel`. The resource is the last word before a placeholder, or the first word.
     pub(super) fn operation_id(&self) -> String {
-        let words = self.path.split(['/', '{', '}', '-', '.']).filter(|word| !word.is_empty());
-        words.fold(self.method.to_owned(), |mut name, word| {
-            let mut letters = word.chars();
+        if let Some(id) = self.id {
+            return id.to_owned();
+        }
+        let mut parts: Vec<&str> =
+            self.path.split('/').filter(|part| !matches!(*part, "" | "api" | "public")).collect();
+        let admin = if parts.first() == Some(&"admin") { parts.remove(0) } else { "" };
+        let last = parts.iter().rposition(|part| part.starts_with('{'));
+        let resource = match parts[last.map_or(0, |last| last - 1)] {
+            "for" => "checkoutBySlug".to_owned(),
+            word => camel(&[word]),
+        };
+        let action = match (&parts[last.map_or(1, |last| last + 1)..], self.method, last.is_some()) {
+            ([], GET, false) => "list".to_owned(),
+            ([], POST, false) => "create".to_owned(),
+            ([], POST, true) => "update".to_owned(),
+            ([], method, _) => method.to_owned(),
+            (words, _, _) => camel(words),
+        };
+        let words = [admin, &resource, &action];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(".")
+    }
+}
+
+/// Writes words as one name: `webhook-secret` as `webhookSecret`.
+fn camel(words: &[&str]) -> String {
+    let mut name = String::new();
+    for word in words.iter().flat_map(|word| word.split(['-', '.'])) {
+        let mut letters = word.chars();
+        if name.is_empty() {
+            name.push_str(word);
+        } else {
             name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
             name.push_str(letters.as_str());
-            name
-        })
+        }
     }
+    name
 }
 
 /// The groups, in the order of the page.
@@ -207,21 +243,25 @@ const fn route(method: &'static str, path: &'static str, summary: &'static str) 
 const READ: &str = "payments:read";
 const WRITE: &str = "payments:write";
 const MERCHANT: &str = "merchant:write";
+const PAYOUT: &str = "merchant:payout";
 
 #[rustfmt::skip]
 const PAYMENTS: &[Route] = &[
     route(POST, "/api/public/payments", "Create a payment").key(WRITE).body("CreatePayment").idempotent()
         .answers(&[(201, Json("Created"))]).refuses(&[409, 422]),
-    route(POST, "/api/public/payments/create", "Create a payment; the short answer").key(WRITE).body("CreatePayment").idempotent()
+    route(POST, "/api/public/payments/create", "Create a payment; the short answer").id("payments.createShort").key(WRITE).body("CreatePayment").idempotent()
         .answers(&[(201, Json("CreatedShort"))]).refuses(&[409, 422]),
     route(GET, "/api/public/payments", "List payments, newest first").key(READ).query(FILTERS).answers(&[(200, Json("PaymentPage"))]),
-    route(GET, "/api/public/payments/list", "The same under its other name").key(READ).query(FILTERS).answers(&[(200, Json("PaymentPage"))]),
+    route(GET, "/api/public/payments/list", "The same under its other name").id("payments.listAlias").key(READ).query(FILTERS).answers(&[(200, Json("PaymentPage"))]),
     route(GET, "/api/public/payments/export", "Every payment of the filter, as a file").key(READ).query(EXPORT).answers(&[(200, File("Payment"))]),
     route(GET, "/api/public/payments/volume", "Sums over the last days").key(READ).query(&[("days", "text", "1 to 366, 30 when missing; today is the last.")]).answers(&[(200, Json("Volume"))]),
     route(GET, "/api/public/payments/fee-rate", "The fee of payments created now").answers(&[(200, Json("FeeRate"))]),
     route(GET, "/api/public/payments/{id}", "One payment").key(READ).answers(&[(200, Json("Payment"))]),
-    route(GET, "/api/public/payments/{id}/status", "Its state alone").key(READ).answers(&[(200, Json("Status"))]),
-    route(POST, "/api/public/payments/{id}/cancel", "Cancel it").key(WRITE).answers(&[(200, Json("Payment"))]).refuses(&[409]),
+    route(GET, "/api/public/payments/{id}/status", "Its state alone").id("payments.getStatus").key(READ).answers(&[(200, Json("Status"))]),
+    route(GET, "/api/public/payments/{id}/transfers", "All of its transfers, newest first").id("payments.listTransfers").key(READ)
+        .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Transfers at most, 20 when missing.")])
+        .answers(&[(200, Json("TransferList"))]),
+    route(POST, "/api/public/payments/{id}/cancel", "Request its cancellation; the first irreversible block later than `cutoff` decides").key(WRITE).answers(&[(200, Json("Payment"))]).refuses(&[409]),
 ];
 
 #[rustfmt::skip]
@@ -235,24 +275,27 @@ const EVENTS: &[Route] = &[
 
 #[rustfmt::skip]
 const OF_MERCHANTS: &[Route] = &[
-    route(POST, "/api/public/merchants/register", "Register; the key and the secret are shown this once").body("Register").answers(&[(201, Json("Registered"))]),
+    route(POST, "/api/public/merchants/register", "Register; the key and the secret are shown this once").body("Register").answers(&[(201, Json("Registered"))]).refuses(&[403]),
     route(GET, "/api/public/merchants/me", "The merchant of the key").key("").answers(&[(200, Json("Merchant"))]),
     route(GET, "/api/public/merchants/{id}", "A merchant: oneself, or any for an admin").key("").answers(&[(200, Json("Merchant"))]),
     route(POST, "/api/public/merchants/{id}", "Change what the body names").key(MERCHANT).body("UpdateMerchant").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
-    route(PUT, "/api/public/merchants/{id}", "The same by its other method").key(MERCHANT).body("UpdateMerchant").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
-    route(POST, "/api/public/merchants/{id}/webhook-secret", "A new webhook secret, shown this once").key(MERCHANT).maybe_body("RotateSecret").answers(&[(200, Json("Secret"))]).refuses(&[409]),
-    route(GET, "/api/public/merchants/{id}/webhook", "How the webhook endpoint is").key(READ).answers(&[(200, Json("WebhookEndpoint"))]),
-    route(POST, "/api/public/merchants/{id}/webhook-enable", "Enable it again").key(MERCHANT).maybe_body("EnableWebhook").answers(&[(200, Json("EnabledWebhook"))]).refuses(&[409]),
-    route(POST, "/api/public/merchants/{id}/webhook-replay", "Send again what was not taken since a time").key(MERCHANT).body("ReplayWebhooks").answers(&[(200, Json("Replayed"))]).refuses(&[409]),
-    route(POST, "/api/public/merchants/{id}/webhook-test", "Send a test event").key(MERCHANT).idempotent().answers(&[(200, Json("Delivery"))]).refuses(&[409]),
-    route(GET, "/api/public/merchants/{id}/webhook-deliveries", "The log of deliveries, newest first").key(READ)
+    route(PUT, "/api/public/merchants/{id}", "The same by its other method").id("merchants.updateAlias").key(MERCHANT).body("UpdateMerchant").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/webhook-secret", "A new webhook secret, shown this once").id("merchants.rotateWebhookSecret").key(MERCHANT).maybe_body("RotateSecret").answers(&[(200, Json("Secret"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/account-proof", "A challenge by which the Hive account is proven").id("accountProofs.issueChallenge").key(PAYOUT).maybe_body("IssueChallenge").answers(&[(200, Json("AccountChallenge"))]).refuses(&[409]),
+    route(PUT, "/api/public/merchants/{id}/account-proof", "Answer a challenge with signatures of the account's active authority").id("accountProofs.prove").key(PAYOUT).body("AccountProof").answers(&[(200, Json("ProvenAccount"))]).refuses(&[409, 410]),
+    route(DELETE, "/api/public/merchants/{id}/pending-account", "Cancel a pending change of the Hive account").id("merchants.cancelAccountChange").key(PAYOUT).answers(&[(200, Json("Merchant"))]).refuses(&[409]),
+    route(GET, "/api/public/merchants/{id}/webhook", "How the webhook endpoint is").id("webhooks.getEndpoint").key(READ).answers(&[(200, Json("WebhookEndpoint"))]),
+    route(POST, "/api/public/merchants/{id}/webhook-enable", "Enable it again").id("webhooks.enable").key(MERCHANT).maybe_body("EnableWebhook").answers(&[(200, Json("EnabledWebhook"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/webhook-replay", "Send again what was not taken since a time").id("webhooks.replay").key(MERCHANT).body("ReplayWebhooks").answers(&[(200, Json("Replayed"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/webhook-test", "Send a test event").id("webhooks.test").key(MERCHANT).idempotent().answers(&[(200, Json("Delivery"))]).refuses(&[409]),
+    route(GET, "/api/public/merchants/{id}/webhook-deliveries", "The log of deliveries, newest first").id("webhookDeliveries.list").key(READ)
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Deliveries at most, 20 when missing."), ("status", "text", "Only these states: pending, held, delivered, failed; commas between them."), ("eventId", "text", "Only of this event."), ("paymentId", "text", "Only of this payment's events.")])
         .answers(&[(200, Json("DeliveryList"))]),
-    route(GET, "/api/public/merchants/{id}/webhook-deliveries/export", "Every delivery of the filter, as a file").key(READ).query(DELIVERY_EXPORT).answers(&[(200, File("Delivery"))]),
+    route(GET, "/api/public/merchants/{id}/webhook-deliveries/export", "Every delivery of the filter, as a file").id("webhookDeliveries.export").key(READ).query(DELIVERY_EXPORT).answers(&[(200, File("Delivery"))]),
     route(GET, "/api/public/merchants/{id}/webhook-deliveries/{delivery}", "One delivery with its attempts").key(READ).answers(&[(200, Json("DeliveryWithAttempts"))]),
     route(POST, "/api/public/merchants/{id}/webhook-deliveries/{delivery}/redeliver", "Send it again").key(MERCHANT).idempotent().answers(&[(200, Json("Delivery"))]).refuses(&[409]),
-    route(GET, "/api/public/merchants/{id}/api-keys", "What is known of the keys").key(MERCHANT).answers(&[(200, Json("ApiKeys"))]),
-    route(POST, "/api/public/merchants/{id}/api-keys", "A further key, shown this once").key(MERCHANT).body("CreateKey").answers(&[(201, Json("MadeKey"))]).refuses(&[409]),
+    route(GET, "/api/public/merchants/{id}/api-keys", "What is known of the keys").id("apiKeys.list").key(MERCHANT).answers(&[(200, Json("ApiKeys"))]),
+    route(POST, "/api/public/merchants/{id}/api-keys", "A further key, shown this once").id("apiKeys.create").key(MERCHANT).body("CreateKey").answers(&[(201, Json("MadeKey"))]).refuses(&[409]),
     route(DELETE, "/api/public/merchants/{id}/api-keys/{key}", "Take a key back").key(MERCHANT).answers(&[(200, Json("ApiKeys"))]).refuses(&[409]),
     route(POST, "/api/public/merchants/{id}/api-keys/{key}/roll", "Give a key a successor, where the operator allows it").key(MERCHANT).maybe_body("RollKey").answers(&[(200, Json("MadeKey"))]).refuses(&[409]),
 ];
@@ -267,7 +310,7 @@ const ASTRAY: &[Route] = &[
     route(POST, "/api/public/unmatched/{id}/assign", "Put it to a payment").key(WRITE).body("Assign").answers(&[(200, Json("Payment"))]).refuses(&[409]),
     route(POST, "/api/public/unmatched/{id}/ignore", "Nothing is to be done about it").key(WRITE).maybe_body("Ignore").answers(&[(200, Json("Unmatched"))]).refuses(&[409]),
     route(POST, "/api/public/payments/{id}/resolve", "What was decided about a payment's exceptions").key(WRITE).body("Resolve").answers(&[(200, Json("Payment"))]).refuses(&[409]),
-    route(GET, "/api/public/payments/{id}/refund", "A refund to sign").key(READ)
+    route(GET, "/api/public/payments/{id}/refund", "A refund to sign").id("payments.prepareRefund").key(READ)
         .query(&[("amount", "text", "Smallest units; what is owed when missing."), ("currency", "currency", "Of the amount."), ("to", "text", "Whom.")])
         .answers(&[(200, Json("RefundPlan"))]).refuses(&[409]),
 ];
@@ -280,22 +323,22 @@ const BILLING: &[Route] = &[
     route(GET, "/api/admin/billing/periods", "Merchants' months, newest first").admin()
         .query(&[("page", "page", "From 1."), ("limit", "limit", "Items on a page, 20 when missing."), ("merchantId", "text", "Only this merchant's."), ("status", "billing", "Only those that stand so.")])
         .answers(&[(200, Json("BillingPeriodPage"))]),
-    route(GET, "/api/admin/billing/tiers", "The fee tiers").admin().answers(&[(200, Json("FeeTiers"))]),
-    route(PUT, "/api/admin/billing/tiers", "Replace the fee tiers").admin().body("SetFeeTiers").answers(&[(200, Json("FeeTiers"))]).refuses(&[409]),
+    route(GET, "/api/admin/billing/tiers", "The fee tiers").id("admin.billing.getTiers").admin().answers(&[(200, Json("FeeTiers"))]),
+    route(PUT, "/api/admin/billing/tiers", "Replace the fee tiers").id("admin.billing.setTiers").admin().body("SetFeeTiers").answers(&[(200, Json("FeeTiers"))]).refuses(&[409]),
     route(POST, "/api/admin/billing/generate-invoices", "Make the invoices that are missing, of one month or of all that are over").admin().maybe_body("GenerateInvoices").answers(&[(200, Json("GeneratedInvoices"))]).refuses(&[409]),
 ];
 
 #[rustfmt::skip]
 const ADMIN: &[Route] = &[
     route(GET, "/api/admin/merchants", "List merchants, newest first").admin().query(MERCHANTS).answers(&[(200, Json("MerchantPage"))]),
-    route(GET, "/api/admin/merchants/list", "The same under its other name").admin().query(MERCHANTS).answers(&[(200, Json("MerchantPage"))]),
+    route(GET, "/api/admin/merchants/list", "The same under its other name").id("admin.merchants.listAlias").admin().query(MERCHANTS).answers(&[(200, Json("MerchantPage"))]),
     route(GET, "/api/admin/merchants/export", "Every merchant of the filter, as a file").admin().query(MERCHANT_EXPORT).answers(&[(200, File("Merchant"))]),
     route(POST, "/api/admin/merchants/change-status", "Activate or deactivate a merchant").admin().query(&[("merchantId", "text", "Required. Which.")]).body("ChangeStatus").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
-    route(POST, "/api/admin/merchants/{id}/active", "Activate or deactivate a merchant").admin().body("SetActive").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
-    route(POST, "/api/admin/merchants/{id}/api-key", "A new key in place of all, shown this once").admin().answers(&[(200, Json("Reissued"))]).refuses(&[409]),
-    route(GET, "/api/admin/merchants/{id}/compliance", "Where a merchant stands with compliance").admin().answers(&[(200, Json("Standing"))]),
-    route(POST, "/api/admin/merchants/{id}/compliance/clear", "End a hold: somebody has looked").admin().body("ClearHold").answers(&[(200, Json("Standing"))]).refuses(&[409]),
-    route(PUT, "/api/admin/merchants/{id}/compliance/limits", "Give a merchant hard limits of its own; `{\"limits\": null}` takes them away").admin().body("SetLimits").answers(&[(200, Json("Standing"))]).refuses(&[409]),
+    route(POST, "/api/admin/merchants/{id}/active", "Activate or deactivate a merchant").id("admin.merchants.setActive").admin().body("SetActive").answers(&[(200, Json("Merchant"))]).refuses(&[409]),
+    route(POST, "/api/admin/merchants/{id}/api-key", "A new key in place of all, shown this once").id("admin.merchants.reissueApiKey").admin().answers(&[(200, Json("Reissued"))]).refuses(&[409]),
+    route(GET, "/api/admin/merchants/{id}/compliance", "Where a merchant stands with compliance").id("admin.compliance.get").admin().answers(&[(200, Json("Standing"))]),
+    route(POST, "/api/admin/merchants/{id}/compliance/clear", "End a hold: somebody has looked").id("admin.compliance.clear").admin().body("ClearHold").answers(&[(200, Json("Standing"))]).refuses(&[409]),
+    route(PUT, "/api/admin/merchants/{id}/compliance/limits", "Give a merchant hard limits of its own; `{\"limits\": null}` takes them away").id("admin.compliance.setLimits").admin().body("SetLimits").answers(&[(200, Json("Standing"))]).refuses(&[409]),
     route(GET, "/api/admin/nodes", "How the ledger's nodes are").admin().answers(&[(200, Json("Nodes"))]),
     route(GET, "/api/admin/books", "What the daily checks of the books said, newest day first").admin()
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Days at most, 20 when missing.")])
@@ -313,11 +356,12 @@ const CHECKOUT: &[Route] = &[
     route(GET, "/for/{slug}", "The checkout page; programs are asked for a payment by 402").page().answers(AT_ADDRESS).refuses(&[403, 409, 410]),
     route(GET, "/for/{slug}/status", "The live status").page().answers(&[(200, Json("LiveStatus"))]),
     route(GET, "/for/{slug}/events", "The live status as it changes (server-sent events)").page().answers(&[(200, Text("text/event-stream"))]),
-    route(POST, "/for/{slug}/cancel", "Cancel for the customer").page().answers(&[(200, JsonOrPage("Payment")), (303, Empty)]).refuses(&[403, 409]),
-    route(GET, "/checkout/{id}", "The same by the payment's public id").page().answers(AT_ADDRESS).refuses(&[403, 409, 410]),
+    route(POST, "/for/{slug}/cancel", "Request cancellation for the customer").page().answers(&[(200, JsonOrPage("CancelRequested")), (303, Empty)]).refuses(&[403, 409]),
+    route(POST, "/for/{slug}/wallet", "Report an opened wallet or a known transaction, so that a cancellation leaves it time to arrive").page().answers(&[(200, Json("CancelRequested"))]).refuses(&[409, 410]),
+    route(GET, "/checkout/{id}", "The same by the payment's public id; a browser is moved to the slug while no money was seen").page().answers(&[(200, JsonOrPage("Paid")), (303, Empty), (402, Json("PaymentRequired"))]).refuses(&[403, 409, 410]),
     route(GET, "/checkout/{id}/status", "The live status").page().answers(&[(200, Json("LiveStatus"))]),
     route(GET, "/checkout/{id}/events", "The live status as it changes (server-sent events)").page().answers(&[(200, Text("text/event-stream"))]),
-    route(POST, "/checkout/{id}/cancel", "Cancel for the customer, with the page's token").page().query(&[("t", "text", "The page's token.")]).answers(&[(200, JsonOrPage("Payment")), (303, Empty)]).refuses(&[403, 409, 413]),
+    route(POST, "/checkout/{id}/cancel", "Request cancellation for the customer, with the page's form token").page().answers(&[(200, JsonOrPage("CancelRequested")), (303, Empty)]).refuses(&[403, 409, 413]),
 ];
 
 #[rustfmt::skip]
@@ -331,14 +375,31 @@ const X402: &[Route] = &[
 
 #[rustfmt::skip]
 const ABOUT: &[Route] = &[
-    route(GET, "/api/health", "Whether payments can be stored").answers(&[(200, Json("Health"))]),
-    route(GET, "/livez", "The process runs").answers(&[(200, Json("Alive"))]),
-    route(GET, "/readyz", "Whether everything works").answers(&[(200, Json("Ready")), (503, Json("NotReady"))]),
-    route(GET, "/openapi.json", "This description").answers(&[(200, Json("Description"))]),
-    route(GET, "/docs", "This description to read").answers(&[(200, Text("text/html"))]),
-    route(GET, "/llms.txt", "What an agent should know first").answers(&[(200, Text("text/plain"))]),
+    route(GET, "/api/health", "Whether payments can be stored").id("health.get").answers(&[(200, Json("Health"))]),
+    route(GET, "/livez", "The process runs").id("health.live").answers(&[(200, Json("Alive"))]),
+    route(GET, "/readyz", "Whether everything works").id("health.ready").answers(&[(200, Json("Ready")), (503, Json("NotReady"))]),
+    route(GET, "/openapi.json", "This description").id("about.openapi").answers(&[(200, Json("Description")), (304, Empty)]),
+    route(GET, "/docs", "This description to read").id("about.docs").answers(&[(200, Text("text/html")), (304, Empty)]),
+    route(GET, "/llms.txt", "What an agent should know first").id("about.llms").answers(&[(200, Text("text/plain"))]),
     route(GET, "/assets/{file}", "What the pages are made of").answers(&[(200, Text("*/*"))]),
 ];
+
+/// Returns the query parameters of a list or an export, by its method and path; `None` where parameters are ignored.
+pub(in crate::facade) fn parameters(method: &http::Method, path: &str) -> Option<&'static [Parameter]> {
+    if !path.starts_with("/api/") {
+        return None;
+    }
+    let fits = |route: &Route| {
+        let (parts, asked) = (route.path.split('/'), path.split('/'));
+        let is_same = |(part, asked): (&str, &str)| part == asked || part.starts_with('{');
+        route.method.eq_ignore_ascii_case(method.as_str())
+            && parts.clone().count() == asked.clone().count()
+            && parts.zip(asked).all(is_same)
+    };
+    // A route that is named goes before one with a placeholder.
+    let found = routes().filter(fits).min_by_key(|route| route.path.matches('{').count())?;
+    Some(found.query).filter(|query| !query.is_empty())
+}
 
 /// Returns every route.
 pub(in crate::facade) fn routes() -> impl Iterator<Item = Route> {

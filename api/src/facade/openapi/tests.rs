@@ -82,7 +82,46 @@ fn the_description_is_openapi_and_every_reference_leads_somewhere() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), count, "two operations have one name");
+    let is_word =
+        |word: &str| word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(char::is_alphanumeric);
+    for id in &ids {
+        assert!(id.split('.').count() >= 2 && id.split('.').all(is_word), "{id} is not a resource and an action");
+    }
+    for id in ["payments.create", "payments.list", "payments.get", "payments.cancel", "admin.merchants.list"] {
+        assert!(ids.iter().any(|known| known == id), "{id}: {ids:#?}");
+    }
+    let event = &document["webhooks"]["payment.status_changed"]["post"]["requestBody"]["content"]["application/json"];
+    assert_eq!(event["schema"]["$ref"], "#/components/schemas/Event");
     assert!(routes().all(|route| !route.answers.is_empty() && !route.tag.is_empty()));
+}
+
+/// Says whether every array within says what it holds.
+fn arrays_have_items(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => {
+            let kind = &schema["type"];
+            let is_array = kind == "array" || kind.as_array().is_some_and(|kinds| kinds.contains(&json!("array")));
+            (!is_array || members.contains_key("items")) && members.values().all(arrays_have_items)
+        }
+        Value::Array(schemas) => schemas.iter().all(arrays_have_items),
+        _ => true,
+    }
+}
+
+#[test]
+fn every_array_says_what_it_holds_and_paths_name_only_what_they_take() {
+    let document = describe("https://pay.example");
+    for (name, schema) in document["components"]["schemas"].as_object().expect("schemas") {
+        assert!(arrays_have_items(schema), "{name} has an array without items: {schema}");
+    }
+    assert!(!arrays_have_items(&json!({ "a": { "type": ["array", "object"] } })), "the test notices nothing");
+    let taken = |method, path| parameters(&method, path).map(|known| known.iter().map(|(name, _, _)| *name).collect());
+    let list: Option<Vec<&str>> = taken(http::Method::GET, "/api/public/merchants/mer_1/webhook-deliveries");
+    assert_eq!(list.as_deref(), Some(&["cursor", "limit", "status", "eventId", "paymentId"][..]));
+    assert!(taken(http::Method::GET, "/api/public/payments/list").is_some_and(|known| known.contains(&"unusual")));
+    for ignored in ["/api/public/payments/pay_1", "/api/health", "/for/mug-1", "/readyz", "/nothing"] {
+        assert_eq!(taken(http::Method::GET, ignored), None, "{ignored}");
+    }
 }
 
 /// Follows a reference.

@@ -1,10 +1,56 @@
 //! The shapes of webhook endpoints and deliveries.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::schemas::{
-    array, boolean, count, described, list, nullable, object, optional, text, time, url, with, words,
+    array, boolean, count, described, list, nullable, object, optional, reference, text, time, url, with, words,
 };
+
+/// The events that are sent to merchants: their type, the name of the operation, and when they happen.
+const EVENTS: [(&str, &str, &str); 1] = [(
+    "payment.status_changed",
+    "webhooks.paymentStatusChanged",
+    "The status of a payment changed, by its customer, the merchant, the ledger or time. Creation sends nothing.",
+)];
+
+/// The headers of a delivery, with the default of the setting `webhooks.header_prefix`.
+const HEADERS: [(&str, &str); 8] = [
+    ("X-Hivetill-Signature", "Hex HMAC-SHA256 of `{timestamp}.{body}` under the webhook secret."),
+    ("X-Hivetill-Timestamp", "When it was signed, Unix milliseconds. Refuse what is older than 5 minutes."),
+    ("X-Hivetill-Event", "The type of the event."),
+    ("X-Hivetill-Delivery", "The id of the delivery."),
+    ("X-Hivetill-Attempt", "The number of the attempt, from 1."),
+    ("webhook-id", "The id of the event (Standard Webhooks): the same in every repetition."),
+    ("webhook-timestamp", "When it was signed, Unix seconds (Standard Webhooks)."),
+    ("webhook-signature", "`v1,` and the base64 of the signature (Standard Webhooks)."),
+];
+
+/// Describes what merchants' endpoints receive.
+pub(super) fn sent() -> Value {
+    let parameters: Vec<Value> = HEADERS
+        .iter()
+        .map(|(name, description)| {
+            json!({ "name": name, "in": "header", "required": true, "schema": text(), "description": description })
+        })
+        .collect();
+    let webhook = |(kind, id, description): (&str, &str, &str)| {
+        let operation = json!({
+            "tags": ["Events"],
+            "operationId": id,
+            "summary": kind,
+            "description": description,
+            "parameters": parameters,
+            "requestBody": { "required": true, "content": { "application/json": { "schema": reference("Event") } } },
+            "responses": {
+                "200": { "description": "Any status from 200 to 299 within 5 seconds takes the event." },
+                "410": { "description": "The endpoint is gone: it is disabled." },
+            },
+            "security": [],
+        });
+        (kind.to_owned(), json!({ "post": operation }))
+    };
+    EVENTS.into_iter().map(webhook).collect::<Map<_, _>>().into()
+}
 
 /// Adds every schema of webhooks.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {

@@ -1,6 +1,6 @@
 //! The shapes of payments by programs.
 
-use engine::x402::NETWORK;
+use engine::x402::{NETWORK, NETWORK_CAIP2};
 use serde_json::{Value, json};
 
 use super::schemas::{array, boolean, count, described, object, open, optional, text, time, units, with, words};
@@ -8,6 +8,7 @@ use super::schemas::{array, boolean, count, described, object, open, optional, t
 /// Adds every schema of x402.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     let network = || words(&[NETWORK]);
+    let replayed = || described(boolean(), "True where an earlier request showed this payment.");
     add("PaymentRequired", payment_required());
     let paid = [
         ("success", json!({ "type": "boolean", "const": true })),
@@ -16,13 +17,13 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
         ("sessionId", text()),
         ("status", words(&["completed"])),
     ];
-    add("Paid", object(&paid));
+    add("Paid", with(object(&paid), &[("replayed", replayed())]));
     add("Networks", array(network()));
     let whatever = || described(open(object(&[])), "Nothing yet.");
     let kind = object(&[
         ("x402Version", json!({ "type": "integer", "enum": [1, 2] })),
         ("scheme", words(&["exact"])),
-        ("network", network()),
+        ("network", words(&[NETWORK, NETWORK_CAIP2])),
         ("extra", whatever()),
     ]);
     add("Supported", object(&[("kinds", array(kind)), ("extensions", array(text())), ("signers", whatever())]));
@@ -48,6 +49,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
         ("errorMessage", text()),
         ("blockNum", count()),
         ("amount", units()),
+        ("replayed", replayed()),
     ];
     let settled = [("success", boolean()), ("txId", text()), ("transaction", text()), ("network", network())];
     add("Settled", with(object(&settled), &outcome));

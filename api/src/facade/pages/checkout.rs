@@ -1,7 +1,7 @@
 //! The checkout page: review, ways to pay, and what became of it.
 
 use askama::Template;
-use engine::money::Money;
+use engine::{ledger::TxId, money::Money};
 use http::StatusCode;
 use proto::v1::{Disposition, Payment};
 use warp::reply::Response;
@@ -9,7 +9,7 @@ use warp::reply::Response;
 use super::{
     super::{
         call::Call,
-        record,
+        cancellation, record,
         wallets::{Qr, Wanted},
     },
     chosen_language, html, language, link,
@@ -19,6 +19,8 @@ use super::{
 
 /// Seconds until a customer is led back to the shop.
 const ONWARD_SECONDS: u32 = 5;
+/// How long a page that waits for the decision about a cancellation shows no way back to the shop.
+const LEAVE_AFTER_MS: i64 = 20_000;
 /// Seconds between looks of a page without script.
 const RELOAD_SECONDS: u32 = 15;
 
@@ -39,11 +41,12 @@ impl Look {
     /// Reads the address of a call.
     pub(in crate::facade) fn of(call: &Call) -> Self {
         let query = call.query();
-        let came_back = query.get("tx").is_some();
+        // Whatever is no transaction id, such as a placeholder that nobody filled in, says nothing.
+        let came_back = query.get("tx").and_then(TxId::parse).is_some();
         Self {
             lang: language(call),
             is_chosen: chosen_language(call).is_some(),
-            pay: came_back || query.get("step") == Some("pay"),
+            pay: query.get("tx").is_some() || query.get("step") == Some("pay"),
             still: query.get("still").is_some(),
             came_back,
         }
@@ -58,29 +61,29 @@ impl Look {
 /// A session as one visitor may see it.
 pub(in crate::facade) struct View<'a> {
     pub(in crate::facade) payment: &'a Payment,
-    /// The address wallets come back to.
+    /// The address of this page.
     pub(in crate::facade) url: String,
+    /// The same for wallets, which hand it to their operator: it names the session by its public id.
+    pub(in crate::facade) return_url: String,
     /// The address of this page, without the host.
     pub(in crate::facade) path: String,
     pub(in crate::facade) token: Option<String>,
+    /// Whether it reports wallets and may cancel.
+    pub(in crate::facade) reports: bool,
     /// Whether everything is shown, or only state and amount.
     pub(in crate::facade) whole: bool,
     pub(in crate::facade) look: Look,
 }
 
 impl View<'_> {
-    /// Returns the address that shows the same visitor as much as now, whatever becomes of the session.
+    /// Returns the address that shows the same again.
     pub(in crate::facade) fn reload_path(&self) -> String {
         self.address(self.look.is_chosen.then_some(self.look.lang), self.look.pay, self.look.still)
     }
 
     fn address(&self, lang: Option<Lang>, pay: bool, still: bool) -> String {
-        let parts = [
-            self.token.as_deref().filter(|_| self.whole).map(|token| ("t", token)),
-            lang.map(|lang| ("lang", lang.tag())),
-            pay.then_some(("step", "pay")),
-            still.then_some(("still", "1")),
-        ];
+        let parts =
+            [lang.map(|lang| ("lang", lang.tag())), pay.then_some(("step", "pay")), still.then_some(("still", "1"))];
         let mut address = self.path.clone();
         for (count, (name, value)) in parts.into_iter().flatten().enumerate() {
             address.push(if count == 0 { '?' } else { '&' });
@@ -122,6 +125,8 @@ struct CheckoutPage<'a> {
     reload_seconds: u32,
     languages: Vec<Language>,
     token: &'a str,
+    reports: bool,
+    came_back: bool,
     expires_at: Instant,
     seconds_left: i64,
     review: Option<Review<'a>>,
@@ -130,6 +135,7 @@ struct CheckoutPage<'a> {
     receipt: Option<Receipt<'a>>,
     onward: Option<Onward<'a>>,
     onward_seconds: u32,
+    leave: Option<Leave<'a>>,
     help: String,
     support_url: Option<&'a str>,
 }
@@ -200,11 +206,20 @@ struct Receipt<'a> {
     tx_id: Option<&'a str>,
 }
 
-/// The way back to the merchant.
+/// The way back to the merchant. The script follows it by itself where it saw the payment end; a page that shows a
+/// finished payment has the link alone, for anybody can make one that leads anywhere.
 struct Onward<'a> {
     url: &'a str,
     words: String,
-    automatic: bool,
+    notice: Option<String>,
+}
+
+/// The way back while a cancellation is undecided.
+struct Leave<'a> {
+    url: &'a str,
+    words: String,
+    /// Until it is shown.
+    wait_ms: i64,
 }
 
 /// Answers with a session's page.
@@ -243,14 +258,17 @@ pub(in crate::facade) fn checkout(status: StatusCode, view: &View<'_>, notice: O
         reload_seconds: RELOAD_SECONDS,
         languages: languages(view),
         token: view.token.as_deref().unwrap_or_default(),
+        reports: view.reports && phase.takes_money(),
+        came_back: look.came_back,
         expires_at: Instant::of(payment.expires_at_ms),
         seconds_left: (payment.expires_at_ms - payment.read_at_ms).max(0) / 1_000,
         review: (phase.takes_money() && !shows_ways).then(|| review(view)),
         pay: (phase.takes_money() && shows_ways).then(|| pay(view, phase)),
-        can_cancel: phase.takes_money() && payment.amount_paid_units == 0,
+        can_cancel: phase.takes_money() && view.reports && !look.came_back && is_untouched(payment),
         receipt: (phase == Phase::Completed && view.whole).then(|| receipt(payment)),
         onward: onward(view, phase),
         onward_seconds: ONWARD_SECONDS,
+        leave: leave(view, phase),
         help: fill(w.help(), &[("shop", &payment.merchant_name)]),
         support_url: payment.merchant_support_url.as_deref().filter(|_| view.whole).and_then(link),
     };
@@ -293,7 +311,7 @@ fn pay<'a>(view: &'a View<'a>, phase: Phase) -> Pay<'a> {
         amount: wanted.amount.clone(),
         memo: &payment.memo,
         warn_currency: fill(view.look.words().warn_currency(), &[("currency", rest.currency.code())]),
-        hivesigner_url: wanted.hivesigner_url(&view.url),
+        hivesigner_url: wanted.hivesigner_url(&view.return_url),
         qr: Qr::of(&hive_uri),
         hive_uri,
         split: split(payment),
@@ -313,11 +331,14 @@ fn split(payment: &Payment) -> Option<Split<'_>> {
 
 fn receipt(payment: &Payment) -> Receipt<'_> {
     let counted = |transfer: &&proto::v1::Transfer| transfer.disposition == Disposition::Counted as i32;
+    let completed_it = |transfer: &&proto::v1::Transfer| payment.tx_id.as_ref() == Some(&transfer.tx_id);
+    let mut all = payment.transfers.iter().filter(counted);
+    let payer = all.clone().find(completed_it).or_else(|| all.next());
     let currency = record::currency(payment.currency);
     let received = Money::new(payment.amount_paid_units, currency);
     Receipt {
         received: (payment.amount_paid_units != payment.amount_units).then(|| received.to_string()),
-        from: payment.transfers.iter().find(counted).map(|transfer| transfer.from.as_str()),
+        from: payer.map(|transfer| transfer.from.as_str()),
         at: payment.completed_at_ms.map(Instant::of),
         tx_id: payment.tx_id.as_deref(),
     }
@@ -333,7 +354,25 @@ fn onward<'a>(view: &'a View<'a>, phase: Phase) -> Option<Onward<'a>> {
     };
     let url = url.as_deref().filter(|_| view.whole).and_then(link)?;
     let words = fill(view.look.words().return_to(), &[("shop", &payment.merchant_name)]);
-    Some(Onward { url, words, automatic: automatic && !view.look.still })
+    let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let notice = host.filter(|_| automatic && !view.look.still);
+    let seconds = ONWARD_SECONDS.to_string();
+    let notice = notice.map(|host| fill(view.look.words().going(), &[("host", &host), ("seconds", &seconds)]));
+    Some(Onward { url, words, notice })
+}
+
+fn leave<'a>(view: &'a View<'a>, phase: Phase) -> Option<Leave<'a>> {
+    let payment = view.payment;
+    let request = cancellation::undecided(payment).filter(|_| phase == Phase::Cancelling)?;
+    let url = payment.cancel_url.as_deref().filter(|_| view.whole).and_then(link)?;
+    let words = fill(view.look.words().return_to(), &[("shop", &payment.merchant_name)]);
+    let wait_ms = (request.requested_at_ms + LEAVE_AFTER_MS - payment.read_at_ms).max(0);
+    Some(Leave { url, words, wait_ms })
+}
+
+/// Says whether no money came and no wallet was opened.
+const fn is_untouched(payment: &Payment) -> bool {
+    payment.amount_paid_units == 0 && payment.wallet_opened_at_ms.is_none()
 }
 
 /// The number without its currency, as wallets want it apart.
@@ -374,7 +413,8 @@ mod tests {
 
     fn view(payment: &Payment, look: Look, whole: bool) -> View<'_> {
         let (url, path) = ("https://x/checkout/pay_1".to_owned(), "/checkout/pay_1".to_owned());
-        View { payment, url, path, token: Some("tok".to_owned()), whole, look }
+        let return_url = url.clone();
+        View { payment, url, return_url, path, token: Some("tok".to_owned()), reports: true, whole, look }
     }
 
     async fn text(view: &View<'_>) -> String {

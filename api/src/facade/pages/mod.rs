@@ -130,6 +130,7 @@ pub(super) async fn asset(file: &str) -> Result<Response, Refusal> {
     const SHEET: &str = "text/css; charset=utf-8";
     let (content_type, text) = match file {
         "checkout.js" => (SCRIPT, include_str!("../../../assets/checkout.js")),
+        "account.js" => (SCRIPT, include_str!("../../../assets/account.js")),
         "checkout.css" => (SHEET, STYLE),
         "dashboard.css" => (SHEET, include_str!("../../../assets/dashboard.css")),
         "docs.css" => (SHEET, include_str!("../../../assets/docs.css")),

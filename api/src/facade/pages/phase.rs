@@ -1,11 +1,11 @@
 //! Where a session is, as its customer sees it, and what each state says.
 
 use engine::{money::Money, time::Timestamp};
-use proto::v1::{CancelledBy, Disposition, Finality, Payment, PaymentException, PaymentStatus};
+use proto::v1::{CancelledBy, Disposition, Finality, Payment, PaymentException, PaymentStatus, Transfer};
 use serde::Serialize;
 
 use super::{
-    super::record,
+    super::{cancellation, record},
     words::{Words, fill},
 };
 
@@ -19,6 +19,7 @@ pub(super) enum Phase {
     Checking,
     Processing,
     Completed,
+    Cancelling,
     Cancelled,
     Expired,
     Failed,
@@ -41,6 +42,8 @@ impl Phase {
             Self::Processing
         } else if seen_in(payment).is_some() {
             Self::Seen
+        } else if cancellation::undecided(payment).is_some() {
+            Self::Cancelling
         } else if payment.expired {
             Self::Checking
         } else if payment.amount_paid_units > 0 {
@@ -55,7 +58,7 @@ impl Phase {
     }
 
     pub(super) const fn is_live(self) -> bool {
-        matches!(self, Self::Waiting | Self::Part | Self::Seen | Self::Checking | Self::Processing)
+        matches!(self, Self::Waiting | Self::Part | Self::Seen | Self::Checking | Self::Processing | Self::Cancelling)
     }
 
     /// How many of the four steps are done: waiting, seen, final, paid.
@@ -65,7 +68,7 @@ impl Phase {
             Self::Processing => Some(0),
             Self::Seen => Some(1),
             Self::Completed => Some(3),
-            Self::Checking | Self::Cancelled | Self::Expired | Self::Failed => None,
+            Self::Checking | Self::Cancelling | Self::Cancelled | Self::Expired | Self::Failed => None,
         }
     }
 
@@ -77,6 +80,7 @@ impl Phase {
             Self::Checking => "checking",
             Self::Processing => "processing",
             Self::Completed => "completed",
+            Self::Cancelling => "cancelling",
             Self::Cancelled => "cancelled",
             Self::Expired => "expired",
             Self::Failed => "failed",
@@ -84,12 +88,19 @@ impl Phase {
     }
 }
 
-/// Returns the block of a transfer that counts and is not final yet.
+/// Returns the block of the money that counts and is not final yet: all that is asked for, or a transfer that is worth
+/// mentioning. Anybody can send dust that counts; the page would never take the customer's money.
 fn seen_in(payment: &Payment) -> Option<u32> {
-    let seen = payment.transfers.iter().find(|transfer| {
-        transfer.finality == Finality::Reversible as i32 && transfer.disposition == Disposition::Counted as i32
-    });
-    seen.map(|transfer| transfer.block_num.unwrap_or(0))
+    let is_worth_it = |transfer: &&Transfer| {
+        let units = transfer.amount.as_ref().map_or(0, |amount| amount.units);
+        transfer.finality == Finality::Reversible as i32
+            && transfer.disposition == Disposition::Counted as i32
+            && units.saturating_mul(100) >= payment.amount_units
+    };
+    let block = |transfer: &Transfer| transfer.block_num.unwrap_or(0);
+    let seen = payment.transfers.iter().find(is_worth_it).map(block);
+    // Many later transfers may keep the customer's from being listed.
+    seen.or_else(|| payment.detected.then(|| payment.transfers.iter().map(block).max().unwrap_or(0)))
 }
 
 /// What a state says: a headline and a sentence.
@@ -105,7 +116,7 @@ impl Said {
         let money = |units| Money::new(units, record::currency(payment.currency)).to_string();
         let has = |exception: PaymentException| payment.exceptions.contains(&(exception as i32));
         let is_wrong = phase == Phase::Waiting && has(PaymentException::WrongCurrency);
-        let by_shop = payment.cancelled_by == CancelledBy::Merchant as i32;
+        let by_shop = payment.cancellation.as_ref().is_some_and(|request| request.by == CancelledBy::Merchant as i32);
         let (headline, phrase) = match phase {
             Phase::Waiting if is_wrong => (words.wrong(), words.wrong_more()),
             Phase::Waiting => (words.waiting(), words.waiting_more()),
@@ -115,6 +126,7 @@ impl Said {
             Phase::Processing => (words.processing(), words.processing_more()),
             Phase::Completed if payment.amount_overpaid_units > 0 => (words.paid(), words.overpaid_more()),
             Phase::Completed => (words.paid(), words.paid_more()),
+            Phase::Cancelling => (words.cancelling(), words.cancelling_more()),
             Phase::Cancelled if by_shop => (words.cancelled(), words.shop_cancelled_more()),
             Phase::Cancelled => (words.cancelled(), words.cancelled_more()),
             Phase::Expired if payment.amount_paid_units > 0 => (words.expired(), words.expired_part_more()),
@@ -185,7 +197,7 @@ impl<'a> Live<'a> {
 
 #[cfg(test)]
 mod tests {
-    use proto::v1::Transfer;
+    use proto::v1::Cancellation;
 
     use super::{
         super::words::{LANGUAGES, Lang},
@@ -208,10 +220,17 @@ mod tests {
             finality: Finality::Reversible.into(),
             disposition: disposition.into(),
             block_num: Some(91),
+            amount: Some(proto::v1::Money { units: 10_500, ..Default::default() }),
             ..Transfer::default()
         };
         let mut seen = payment(PaymentStatus::Pending);
         seen.transfers.push(transfer(Disposition::Counted));
+        let mut dust = payment(PaymentStatus::Pending);
+        let amount = Some(proto::v1::Money { units: 1, ..Default::default() });
+        dust.transfers.push(Transfer { amount, ..transfer(Disposition::Counted) });
+        assert_eq!(Phase::of(&dust), Phase::Waiting, "dust of a third party keeps nobody from paying");
+        dust.detected = true;
+        assert_eq!(Phase::of(&dust), Phase::Seen, "the customer's transfer need not be listed");
         let mut wrong = payment(PaymentStatus::Pending);
         wrong.transfers.push(transfer(Disposition::WrongCurrency));
         wrong.exceptions.push(PaymentException::WrongCurrency.into());
@@ -219,7 +238,9 @@ mod tests {
         let checking = Payment { expired: true, ..payment(PaymentStatus::Pending) };
         let claimed = Payment { claim_tx_id: Some("ab".to_owned()), ..payment(PaymentStatus::Pending) };
         let over = Payment { amount_overpaid_units: 7, ..payment(PaymentStatus::Completed) };
-        let by_shop = Payment { cancelled_by: CancelledBy::Merchant.into(), ..payment(PaymentStatus::UserCancelled) };
+        let asked = |by: CancelledBy| Some(Cancellation { by: by.into(), ..Cancellation::default() });
+        let by_shop = Payment { cancellation: asked(CancelledBy::Merchant), ..payment(PaymentStatus::UserCancelled) };
+        let cancelling = Payment { cancellation: asked(CancelledBy::Customer), ..payment(PaymentStatus::Pending) };
         let expired_part = Payment { amount_paid_units: 500, ..payment(PaymentStatus::SystemCancelled) };
         let late = Payment { amount_late_units: 9, ..payment(PaymentStatus::SystemCancelled) };
         let cases = [
@@ -233,6 +254,7 @@ mod tests {
             (over, Phase::Completed),
             (payment(PaymentStatus::UserCancelled), Phase::Cancelled),
             (by_shop, Phase::Cancelled),
+            (cancelling, Phase::Cancelling),
             (payment(PaymentStatus::SystemCancelled), Phase::Expired),
             (expired_part, Phase::Expired),
             (late, Phase::Expired),
@@ -254,7 +276,7 @@ mod tests {
         assert!(Said::of(&cases[3].0, Words(Lang::English), true).message.contains("block 91"));
         assert_eq!(
             cases.iter().map(|(payment, _)| version(payment)).collect::<std::collections::BTreeSet<_>>().len(),
-            13
+            14
         );
     }
 }

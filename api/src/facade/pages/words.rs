@@ -136,6 +136,12 @@ table! {
         "Es wurde nichts gesendet. Sie können es noch einmal versuchen."
         "Rien n’a été envoyé. Vous pouvez réessayer." "Nada foi enviado. Você pode tentar de novo."
         "아무것도 보내지 않았습니다. 다시 시도할 수 있습니다."]
+    not_confirmed ["Keychain did not confirm the payment, but it may have been sent. We are checking the ledger. Please do not pay again."
+        "Keychain no confirmó el pago, pero puede haberse enviado. Estamos consultando la red. No pague otra vez."
+        "Keychain hat die Zahlung nicht bestätigt, sie kann aber gesendet worden sein. Wir prüfen das Netzwerk. Bitte nicht noch einmal zahlen."
+        "Keychain n’a pas confirmé le paiement, mais il a peut-être été envoyé. Nous vérifions sur le réseau. Ne payez pas une seconde fois."
+        "O Keychain não confirmou o pagamento, mas ele pode ter sido enviado. Estamos verificando a rede. Não pague de novo."
+        "Keychain이 결제를 확인하지 못했지만 전송되었을 수 있습니다. 원장을 확인하고 있습니다. 다시 결제하지 마세요."]
     refused ["Keychain says: {why}" "Keychain dice: {why}" "Keychain meldet: {why}" "Keychain indique : {why}"
         "O Keychain diz: {why}" "Keychain 메시지: {why}"]
     scan ["Scan with a Hive wallet" "Escanee con una billetera Hive" "Mit einer Hive-Wallet scannen"
@@ -179,6 +185,13 @@ table! {
         "Il est trop tard pour payer." "Já é tarde para pagar." "지금은 결제하기에 늦었습니다."]
     cancel ["Cancel this payment" "Cancelar este pago" "Diese Zahlung abbrechen" "Annuler ce paiement"
         "Cancelar este pagamento" "이 결제 취소"]
+    cancel_sure ["Cancel this payment? Do not cancel if you have already sent it."
+        "¿Cancelar este pago? No lo cancele si ya lo ha enviado."
+        "Diese Zahlung abbrechen? Brechen Sie nicht ab, wenn Sie sie schon gesendet haben."
+        "Annuler ce paiement ? N’annulez pas si vous l’avez déjà envoyé."
+        "Cancelar este pagamento? Não cancele se você já o enviou."
+        "이 결제를 취소할까요? 이미 보냈다면 취소하지 마세요."]
+    cancel_yes ["Yes, cancel it" "Sí, cancelarlo" "Ja, abbrechen" "Oui, l’annuler" "Sim, cancelar" "네, 취소합니다"]
     cannot_cancel ["This payment can no longer be cancelled." "Este pago ya no se puede cancelar."
         "Diese Zahlung kann nicht mehr abgebrochen werden." "Ce paiement ne peut plus être annulé."
         "Este pagamento não pode mais ser cancelado." "이 결제는 더 이상 취소할 수 없습니다."]
@@ -243,6 +256,14 @@ table! {
         "Merci. Vous avez envoyé {over} de trop ; {shop} le voit et peut vous le rendre."
         "Obrigado. Você enviou {over} a mais; {shop} vê isso e pode devolver."
         "감사합니다. {over}을(를) 더 보내셨습니다. {shop}에서 확인하고 돌려드릴 수 있습니다."]
+    cancelling ["Cancelling…" "Cancelando…" "Wird abgebrochen…" "Annulation en cours…" "Cancelando o pagamento…"
+        "취소하는 중입니다…"]
+    cancelling_more ["We are checking that no payment is on its way. Please do not pay now."
+        "Comprobamos que no haya ningún pago en camino. No pague ahora."
+        "Wir prüfen, ob noch eine Zahlung unterwegs ist. Bitte zahlen Sie jetzt nicht."
+        "Nous vérifions qu’aucun paiement n’est en route. Ne payez pas maintenant."
+        "Estamos verificando se não há um pagamento a caminho. Não pague agora."
+        "진행 중인 결제가 없는지 확인하고 있습니다. 지금은 결제하지 마세요."]
     cancelled ["Cancelled" "Cancelado" "Abgebrochen" "Annulé" "Cancelado" "취소됨"]
     cancelled_more ["This payment was cancelled. Please do not pay it." "Este pago se canceló. No lo pague."
         "Diese Zahlung wurde abgebrochen. Bitte zahlen Sie sie nicht." "Ce paiement a été annulé. Ne le payez pas."
@@ -289,9 +310,12 @@ table! {
     print ["Print receipt" "Imprimir recibo" "Beleg drucken" "Imprimer le reçu" "Imprimir recibo" "영수증 인쇄"]
     return_to ["Return to {shop}" "Volver a {shop}" "Zurück zu {shop}" "Retourner chez {shop}" "Voltar para {shop}"
         "{shop}(으)로 돌아가기"]
-    going ["You are taken back in {seconds} seconds." "Volverá en {seconds} segundos."
-        "In {seconds} Sekunden geht es zurück." "Retour dans {seconds} secondes." "Você voltará em {seconds} segundos."
-        "{seconds}초 후에 돌아갑니다."]
+    going ["You will be redirected to {host} in {seconds} seconds."
+        "Será redirigido a {host} en {seconds} segundos."
+        "Sie werden in {seconds} Sekunden zu {host} weitergeleitet."
+        "Vous serez redirigé vers {host} dans {seconds} secondes."
+        "Você será redirecionado para {host} em {seconds} segundos."
+        "{seconds}초 후에 {host}(으)로 이동합니다."]
     stay ["Stay here" "Quedarse aquí" "Hier bleiben" "Rester ici" "Ficar aqui" "여기에 머물기"]
     still ["Stop this page from changing by itself" "Que esta página no cambie sola"
         "Diese Seite nicht mehr von selbst ändern" "Empêcher cette page de changer d’elle-même"

@@ -11,6 +11,8 @@ async fn the_page_is_for_browsers_and_tells_nothing_on() {
     let site = Site::open().await;
     let slug = format!("/for/{SLUG}");
     for path in [slug.clone(), format!("/checkout/{PAYMENT}")] {
+        // The public id shows an open session itself once money was seen.
+        site.fake.set(|payment| payment.transfers = vec![v1::Transfer::default(); usize::from(path != slug)]);
         let page = site.browse(&format!("{path}?step=pay")).await;
         for needed in ["Blue Mugs", "10.500", "blue.mugs", PAYMENT, "hive://sign/op/", "hivesigner.com", "<noscript>"] {
             assert!(page.body.contains(needed), "{path}: {needed}");
@@ -38,9 +40,14 @@ async fn the_page_is_for_browsers_and_tells_nothing_on() {
         );
     }
     let page = site.browse(&format!("/checkout/{PAYMENT}?step=pay")).await.body;
-    let token = page.split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a token");
-    assert!(page.contains(&format!("%3Ft%3D{token}%26tx%3D")), "a wallet leads back to the whole page");
-    assert!(!page.contains(SLUG), "the id must not lead to the slug");
+    for hidden in [SLUG, "token", "<form", "/cancel"] {
+        assert!(!page.contains(hidden), "the public id leads to no {hidden}");
+    }
+    for path in [&slug, &format!("/checkout/{PAYMENT}")] {
+        let page = site.browse(&format!("{path}?step=pay")).await.body;
+        let back = page.split("redirect_uri=").nth(1).and_then(|rest| rest.split('"').next()).expect("a way back");
+        assert!(back.ends_with(&format!("checkout%2F{PAYMENT}%3Ftx%3D%7B%7Bid%7D%7D")), "no secret: {back}");
+    }
 
     assert_eq!(site.send("GET", "/for/unknown", "", "").await.error().0, 404);
     let missing = site.browse("/for/unknown").await;
@@ -52,10 +59,86 @@ async fn the_page_is_for_browsers_and_tells_nothing_on() {
 }
 
 #[tokio::test]
+async fn while_nothing_was_seen_the_id_moves_a_browser_to_the_slug() {
+    let site = Site::open().await;
+    let moved = site.browse(&format!("/checkout/{PAYMENT}?lang=de&utm_source=x")).await;
+    assert_eq!((moved.status, moved.header("location")), (303, Some(&*format!("/for/{SLUG}?lang=de"))));
+    let page = site.browse(&format!("/for/{SLUG}")).await;
+    let cookie = page.header("set-cookie").expect("a cookie");
+    assert!(cookie.contains(&format!("Path=/checkout/{PAYMENT};")) && cookie.contains("HttpOnly; SameSite=Lax"));
+    let pair = cookie.split(';').next().expect("its value").to_owned();
+    site.fake.set(|payment| {
+        payment.status = v1::PaymentStatus::Completed.into();
+        payment.transfers = vec![v1::Transfer::default()];
+    });
+    // A wallet leads back to the id: who saw the page by its slug is known, and nobody else.
+    let back = format!("/checkout/{PAYMENT}?tx=0123456789012345678901234567890123456789");
+    assert_eq!(site.browse(&back).await.status, 200);
+    let known = site.send("GET", &back, &format!("accept: text/html\r\ncookie: {pair}\r\n"), "").await;
+    let slug = format!("/for/{SLUG}?tx=0123456789012345678901234567890123456789");
+    assert_eq!((known.status, known.header("location")), (303, Some(&*slug)));
+    let other = format!("accept: text/html\r\ncookie: {}\r\n", pair.replace('=', "=00"));
+    assert_eq!(site.send("GET", &back, &other, "").await.status, 200);
+}
+
+#[tokio::test]
+async fn only_a_transaction_id_says_that_something_was_sent() {
+    let site = Site::open().await;
+    let page = async |tx: &str| site.browse(&format!("/for/{SLUG}?tx={tx}")).await.body;
+    assert!(page("0123456789abcdef0123456789abcdef01234567").await.contains("role=\"status\">Sent."));
+    for bad in ["", "%7B%7Bid%7D%7D", "{{id}}", "1", "0123456789abcdef0123456789abcdef0123456", "%3Cb%3E"] {
+        assert!(!page(bad).await.contains("role=\"status\">Sent."), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_was_opened_when_all_was_over_leads_nobody_on_by_itself() {
+    let site = Site::open().await;
+    site.fake.set(|payment| payment.status = v1::PaymentStatus::Completed.into());
+    let page = site.browse(&format!("/for/{SLUG}")).await.body;
+    assert!(page.contains("id=\"onward\" href=\"https://shop.example/ok\"") && !page.contains("http-equiv"));
+    assert!(page.contains("You will be redirected to shop.example in 5 seconds."), "for the script that saw it end");
+}
+
+#[tokio::test]
+async fn a_page_that_is_being_cancelled_takes_nothing_and_offers_the_way_back_after_20_seconds() {
+    let site = Site::open().await;
+    let ask = |now_ms: i64| {
+        site.fake.set(|payment| {
+            payment.cancel_url = Some("https://shop.example/basket".to_owned());
+            payment.read_at_ms = now_ms;
+            payment.cancellation = Some(v1::Cancellation { requested_at_ms: 1_000_000, ..v1::Cancellation::default() });
+        });
+    };
+    ask(1_005_000);
+    let page = site.browse(&format!("/for/{SLUG}?step=pay")).await.body;
+    assert!(page.contains("Cancelling…") && page.contains("hidden data-after-ms=\"15000\""), "{page}");
+    for gone in ["hive://", "keychain-pay", "/cancel\""] {
+        assert!(!page.contains(gone), "{gone}");
+    }
+    ask(1_020_000);
+    let page = site.browse(&format!("/for/{SLUG}")).await.body;
+    assert!(page.contains("id=\"leave\" href=\"https://shop.example/basket\"") && !page.contains("data-after-ms"));
+    let live = site.send("GET", &format!("/for/{SLUG}/status"), "", "").await.json();
+    assert_eq!((&live["phase"], &live["status"]), (&json!("cancelling"), &json!("pending")));
+}
+
+#[tokio::test]
+async fn a_page_whose_wallet_was_opened_offers_no_cancellation() {
+    let site = Site::open().await;
+    let slug = format!("/for/{SLUG}");
+    assert!(site.browse(&slug).await.body.contains("id=\"cancel-yes\""));
+    let came_back = format!("{slug}?tx=0123456789abcdef0123456789abcdef01234567");
+    assert!(!site.browse(&came_back).await.body.contains("cancel-yes"));
+    let reported = site.send("POST", &format!("{slug}/wallet"), "", "").await;
+    assert_eq!(reported.json(), json!({ "id": PAYMENT, "status": "pending", "cancelRequested": false }));
+    site.fake.set(|payment| payment.wallet_opened_at_ms = Some(1));
+    assert!(!site.browse(&slug).await.body.contains("cancel-yes"));
+}
+
+#[tokio::test]
 async fn a_strangers_id_shows_of_a_finished_session_state_and_amount_only() {
     let site = Site::open().await;
-    let open = site.browse(&format!("/checkout/{PAYMENT}")).await.body;
-    let token = open.split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a token");
     site.fake.set(|payment| payment.status = v1::PaymentStatus::Completed.into());
     let finished = site.browse(&format!("/checkout/{PAYMENT}")).await.body;
     assert!(finished.contains("Paid") && finished.contains("10.500"));
@@ -66,9 +149,6 @@ async fn a_strangers_id_shows_of_a_finished_session_state_and_amount_only() {
         assert!(!finished.contains(hidden) && !live.contains(hidden) && !events.contains(hidden), "{hidden}");
     }
     assert!(site.send("GET", &format!("/for/{SLUG}/status"), "", "").await.body.contains("Blue Mugs"));
-    // Who saw the page while it was open is led on to the shop.
-    let known = site.browse(&format!("/checkout/{PAYMENT}?t={token}")).await.body;
-    assert!(known.contains("https://shop.example/ok"));
     assert!(site.browse(&format!("/for/{SLUG}")).await.body.contains("https://shop.example/ok"));
 }
 
@@ -100,15 +180,19 @@ async fn a_customer_cancels_by_the_link_and_by_id_only_with_the_pages_token() {
     for body in ["", "token=", "token=00000000000000000000000000000000"] {
         assert_eq!(site.send("POST", &by_id, form, body).await.error().1, "invalid_form_token", "{body}");
     }
-    let page = site.browse(&format!("/checkout/{PAYMENT}")).await.body;
-    let token = page.split("name=\"token\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a token");
+    let page = site.browse(&format!("/for/{SLUG}")).await;
+    let cookie = page.header("set-cookie").expect("a cookie");
+    let token = cookie.split(['=', ';']).nth(1).expect("its value");
     let browser = format!("{form}accept: text/html\r\n");
+    let told = site.send("POST", &by_id, form, &format!("token={token}")).await.json();
+    assert_eq!(told, json!({ "id": PAYMENT, "status": "user_cancelled", "cancelRequested": true }));
     let answer = site.send("POST", &by_id, &browser, &format!("token={token}")).await;
-    assert_eq!((answer.status, answer.header("location")), (303, Some(&*format!("/checkout/{PAYMENT}?t={token}"))));
+    assert_eq!((answer.status, answer.header("location")), (303, Some(&*format!("/for/{SLUG}"))));
 
     let by_slug = format!("/for/{SLUG}/cancel");
     let answer = site.send("POST", &by_slug, "accept: application/json\r\n", "").await;
-    assert_eq!((answer.status, answer.json()["status"].clone()), (200, json!("user_cancelled")));
+    let told = json!({ "id": PAYMENT, "status": "user_cancelled", "cancelRequested": true });
+    assert_eq!((answer.status, answer.json()), (200, told), "no more than the page's visitor may know");
     let answer = site.send("POST", &by_slug, &browser, "").await;
     assert_eq!((answer.status, answer.header("location")), (303, Some(&*format!("/for/{SLUG}"))));
 

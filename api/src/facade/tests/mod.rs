@@ -5,7 +5,7 @@ mod rest;
 mod wire;
 mod x402;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use serde_json::Value;
 use tokio::{
@@ -74,8 +74,7 @@ impl Site {
         let fake = Fake::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
-        let mut facade = Facade::new(fake.engine(), "https://pay.example/", 7);
-        Arc::get_mut(&mut facade).expect("not shared yet").body_timeout = limits.head_timeout;
+        let facade = Facade::new(fake.engine(), "https://pay.example/", 7);
         tokio::spawn(serve(listener, facade, limits, std::future::pending()));
         Self { address, fake }
     }

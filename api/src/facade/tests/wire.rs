@@ -82,7 +82,8 @@ async fn what_is_too_large_or_no_json_is_refused_with_the_error_body() {
 
 #[tokio::test]
 async fn slow_heads_and_slow_bodies_are_not_waited_for() {
-    let limits = Limits { head_timeout: Duration::from_millis(200), ..Limits::default() };
+    let soon = Duration::from_millis(200);
+    let limits = Limits { head_timeout: soon, body_timeout: soon, ..Limits::default() };
     let site = Site::open_with(limits).await;
     let answer = site.raw(b"GET /api/health HTTP/1.1\r\nhost: x\r\nx-slow: ").await;
     assert_eq!(answer.head, "", "the connection is closed without a word");
@@ -91,6 +92,152 @@ async fn slow_heads_and_slow_bodies_are_not_waited_for() {
     );
     let answer = site.raw(body.as_bytes()).await;
     assert_eq!(answer.error(), (408, "request_timeout".to_owned(), Vec::new()));
+}
+
+/// Reads until the server closes; panics where it does not.
+async fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut bytes)).await;
+    // A reset is an end, too.
+    let _ = read.expect("the server closes");
+    bytes
+}
+
+#[tokio::test]
+async fn a_connection_that_is_not_used_again_is_closed_and_one_that_is_used_is_kept() {
+    let limits = Limits { idle_timeout: Duration::from_millis(600), ..Limits::default() };
+    let site = Site::open_with(limits).await;
+    let mut stream = TcpStream::connect(site.address).await.expect("listening");
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("kept");
+        let mut start = [0; 15];
+        stream.read_exact(&mut start).await.expect("an answer");
+        assert_eq!(&start, b"HTTP/1.1 200 OK");
+        let mut rest = vec![0; 4_096];
+        while !rest.windows(15).any(|window| window == b"{\"status\":\"ok\"}") {
+            let count = stream.read(&mut rest).await.expect("the rest");
+            assert!(count > 0, "closed too early");
+        }
+    }
+    assert_eq!(until_closed(&mut stream).await, b"");
+}
+
+#[tokio::test]
+async fn who_never_reads_its_answers_is_cut_off() {
+    let limits = Limits { write_timeout: Duration::from_millis(500), ..Limits::default() };
+    let site = Site::open_with(limits).await;
+    let mut stream = TcpStream::connect(site.address).await.expect("listening");
+    // Far more than all buffers on the way hold.
+    let request = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(400);
+    let sent = tokio::time::timeout(Duration::from_secs(20), async {
+        loop {
+            if stream.write_all(&request).await.is_err() {
+                break;
+            }
+        }
+    });
+    sent.await.expect("the server closes the connection of who reads nothing");
+    assert_eq!(site.get("/livez").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_reader_of_a_few_bytes_a_second_is_cut_off() {
+    let limits = Limits { write_timeout: Duration::from_millis(500), ..Limits::default() };
+    let site = Site::open_with(limits).await;
+    let mut stream = TcpStream::connect(site.address).await.expect("listening");
+    let (mut reader, mut writer) = stream.split();
+    let request = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(400);
+    let reads = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            match reader.read(&mut [0]).await {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+    };
+    let writes = async { while writer.write_all(&request).await.is_ok() {} };
+    // What has arrived before the reset is still there to read.
+    let either = async {
+        tokio::select! { () = reads => {}, () = writes => {} }
+    };
+    tokio::time::timeout(Duration::from_secs(60), either).await.expect("the server gives up");
+}
+
+#[tokio::test]
+async fn one_address_has_so_many_connections_and_is_told_so() {
+    let limits = Limits { connections: 8, connections_per_address: Some(100), ..Limits::default() };
+    let site = Site::open_with(limits).await;
+    let mut open = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(site.address).await.expect("listening");
+        stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await.expect("sent");
+        stream.read_exact(&mut [0; 15]).await.expect("an answer: half of all connections are one address's");
+        open.push(stream);
+    }
+    let mut refused = TcpStream::connect(site.address).await.expect("listening");
+    let said = String::from_utf8_lossy(&until_closed(&mut refused).await).into_owned();
+    assert!(said.starts_with("HTTP/1.1 429") && said.contains("rate_limited"), "{said}");
+    assert!(said.contains("retry-after: 1"), "{said}");
+    open.pop();
+    let again = async {
+        while site.get("/livez").await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), again).await.expect("a place is free again");
+}
+
+#[tokio::test]
+async fn health_has_a_listener_of_its_own_that_tells_nothing_else() {
+    let facade = Facade::new(Fake::new().engine(), "https://pay.example", 7);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let limits = Limits::default().for_health();
+    tokio::spawn(crate::facade::server::serve_health(listener, facade, limits, std::future::pending()));
+    let site = Site { address, fake: Fake::new() };
+    for path in ["/livez", "/readyz", "/api/health"] {
+        assert_eq!(site.get(path).await.status, 200, "{path}");
+    }
+    for path in ["/api/public/payments", "/openapi.json", "/for/x", "/dashboard"] {
+        assert_eq!(site.get(path).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_description_is_sent_once_to_who_has_it() {
+    let site = Site::open().await;
+    for path in ["/openapi.json", "/docs"] {
+        let whole = site.send("GET", path, "", "").await;
+        let tag = whole.header("etag").expect("a tag").to_owned();
+        assert_eq!((whole.status, whole.header("cache-control")), (200, Some("public, max-age=300")));
+        for known in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()] {
+            let again = site.send("GET", path, &format!("if-none-match: {known}\r\n"), "").await;
+            assert_eq!((again.status, again.body.as_str()), (304, ""), "{path} {known}");
+            assert_eq!(again.header("etag"), Some(tag.as_str()));
+        }
+        let other = site.send("GET", path, "if-none-match: \"other\"\r\n", "").await;
+        assert_eq!((other.status, other.body), (200, whole.body));
+    }
+}
+
+#[tokio::test]
+async fn no_web_page_may_send_an_api_key() {
+    let site = Site::open().await;
+    for path in ["/api/public/payments", "/api/public/merchants/me", "/api/public/x402/settle"] {
+        let headers = "origin: https://evil.example\r\naccess-control-request-headers: x-api-key\r\n";
+        let preflight = site.send("OPTIONS", path, headers, "").await;
+        let allowed = preflight.header("access-control-allow-headers").expect("headers").to_ascii_lowercase();
+        assert!(!allowed.contains("api-key") && !allowed.contains("authorization"), "{path}: {allowed}");
+    }
+}
+
+#[tokio::test]
+async fn streams_ask_proxies_not_to_keep_them_back() {
+    let site = Site::open().await;
+    let events = site.send("GET", &format!("/for/{SLUG}/events"), "", "").await;
+    assert_eq!((events.status, events.header("x-accel-buffering")), (200, Some("no")));
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use super::{
     header::{self, Shown},
     request,
 };
-use crate::facade::{Facade, Refusal, answer::to_json, call::Call, record};
+use crate::facade::{Facade, Refusal, answer::to_json, call::Call, cancellation, record};
 
 /// Where a session stands for a program.
 enum Stand {
@@ -38,6 +38,9 @@ impl Stand {
             Ok(PaymentStatus::SystemCancelled) => Self::Gone(Reason::SessionExpired),
             Ok(PaymentStatus::Pending | PaymentStatus::Processing) if payment.claim_tx_id.is_some() => Self::Busy,
             Ok(PaymentStatus::Pending) if payment.expired => Self::Gone(Reason::SessionExpired),
+            Ok(PaymentStatus::Pending) if cancellation::undecided(payment).is_some() => {
+                Self::Gone(Reason::SessionCancelling)
+            }
             Ok(PaymentStatus::Pending) if !payment.merchant_active => Self::Inactive,
             Ok(PaymentStatus::Pending) if !payment.x402_enabled => Self::Off,
             Ok(PaymentStatus::Pending) if payment.detected => Self::Busy,
@@ -81,7 +84,7 @@ pub(in crate::facade) async fn visit(
         (Stand::Open, Shown::Refused(denial)) => visit.required(&payment, Some(&denial)),
         (Stand::Open | Stand::Busy | Stand::Completed, Shown::Payment(payload)) => visit.pay(&payment, *payload).await,
         (Stand::Open, _) => visit.required(&payment, None),
-        (stand, _) => Ok(visit.closed(&stand, &payment)),
+        (stand, _) => Ok(visit.closed(&stand, &payment, None)),
     }
 }
 
@@ -92,6 +95,7 @@ impl Visit<'_> {
     }
 
     async fn pay(&self, payment: &v1::Payment, payload: PaymentPayload) -> Result<Response, Refusal> {
+        self.facade.edge.pay_session(&payment.id, self.call.client())?;
         let request = request(Target::SessionId(payment.id.clone()), payload);
         match ask_settle(self.facade, self.call, request).await {
             Ok(Ok(settled)) => Ok(answer::paid(payment, &settled)),
@@ -100,6 +104,14 @@ impl Visit<'_> {
             }
             Ok(Err(denial)) if is_our_fault(&denial) => Ok(self.unknown(&proto::Reason::Internal.into())),
             Ok(Err(denial)) => self.denied(&denial).await,
+            Err(error) if error.reason == proto::Reason::PaymentIdentifierReused => {
+                let message = error.message.to_string();
+                let denial = Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None };
+                let own = closed(payment, error.row().word, None);
+                let mut response = answer::failure(&error, self.request_id, &own);
+                answer::insert_denial(response.headers_mut(), &denial);
+                Ok(response)
+            }
             Err(error) => Ok(self.unknown(&error)),
         }
     }
@@ -111,18 +123,24 @@ impl Visit<'_> {
             Err(error) => return Ok(self.unknown(&error)),
         };
         match Stand::of(&payment) {
-            Stand::Open => self.required(&payment, Some(denial)),
-            Stand::Busy => {
-                let mut response = self.busy(&payment, denial.reason.word(), &denial.message);
-                answer::insert_denial(response.headers_mut(), denial);
-                Ok(response)
+            // Used before, or on its way without us: who saw fresh requirements now would pay twice.
+            Stand::Open | Stand::Busy if denial.reason == Reason::DuplicateSettlement => {
+                Ok(self.conflict(&payment, denial))
             }
+            Stand::Open => self.required(&payment, Some(denial)),
+            Stand::Busy => Ok(self.conflict(&payment, denial)),
             stand => {
-                let mut response = self.closed(&stand, &payment);
+                let mut response = self.closed(&stand, &payment, denial.tx_id.as_deref());
                 answer::insert_denial(response.headers_mut(), denial);
                 Ok(response)
             }
         }
+    }
+
+    fn conflict(&self, payment: &v1::Payment, denial: &Denial) -> Response {
+        let mut response = self.busy(payment, denial.reason.word(), &denial.message, denial.tx_id.as_deref());
+        answer::insert_denial(response.headers_mut(), denial);
+        response
     }
 
     fn required(&self, payment: &v1::Payment, denied: Option<&Denial>) -> Result<Response, Refusal> {
@@ -135,12 +153,15 @@ impl Visit<'_> {
         Ok(answer::required(&offer, payment.read_at_ms, denied, self.request_id))
     }
 
-    /// Answers for a session that asks for no payment.
-    fn closed(&self, stand: &Stand, payment: &v1::Payment) -> Response {
+    /// Answers for a session that asks for no payment. Names the caller's own transaction, never another's.
+    fn closed(&self, stand: &Stand, payment: &v1::Payment, own_tx_id: Option<&str>) -> Response {
         let (status, word, message) = match stand {
             Stand::Completed => {
                 let row = proto::status::row_of(proto::Reason::SessionCompleted);
                 (StatusCode::CONFLICT, row.word, row.message)
+            }
+            Stand::Gone(Reason::SessionCancelling) => {
+                (StatusCode::GONE, Reason::SessionCancelling.word(), "the session is being cancelled")
             }
             Stand::Gone(reason) => (StatusCode::GONE, reason.word(), "the session takes no payment any more"),
             Stand::Inactive => {
@@ -153,16 +174,16 @@ impl Visit<'_> {
                     None => proto::Reason::PaymentDetected,
                 };
                 let row = proto::status::row_of(reason);
-                return self.busy(payment, row.word, row.message);
+                return self.busy(payment, row.word, row.message, own_tx_id);
             }
         };
-        let own = closed(payment, word, None);
+        let own = closed(payment, word, own_tx_id);
         answer::refusal(status, word, message, self.request_id, to_json(&own))
     }
 
     /// Answers while something else pays: no requirements, so that nobody pays twice.
-    fn busy(&self, payment: &v1::Payment, word: &str, message: &str) -> Response {
-        let own = closed(payment, word, payment.claim_tx_id.as_deref());
+    fn busy(&self, payment: &v1::Payment, word: &str, message: &str, own_tx_id: Option<&str>) -> Response {
+        let own = closed(payment, word, own_tx_id);
         let mut response = answer::refusal(StatusCode::CONFLICT, word, message, self.request_id, to_json(&own));
         answer::retry_later(&mut response);
         response

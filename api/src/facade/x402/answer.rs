@@ -100,6 +100,8 @@ struct Receipt<'a> {
     payer: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tx_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    replayed: bool,
 }
 
 fn insert_receipt(headers: &mut HeaderMap, receipt: &Receipt<'_>) {
@@ -121,6 +123,7 @@ pub(super) fn insert_denial(headers: &mut HeaderMap, denial: &Denial) {
             network: NETWORK,
             payer: denial.payer.as_deref(),
             tx_id: None,
+            replayed: false,
         },
     );
 }
@@ -133,12 +136,16 @@ struct Paid<'a> {
     payer: &'a str,
     session_id: &'a str,
     status: &'static str,
+    /// Whether an earlier request showed this payment.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    replayed: bool,
 }
 
 /// Answers a payment that was made.
 pub(super) fn paid(payment: &v1::Payment, settled: &v1::X402Settled) -> Response {
     let (tx_id, payer) = (settled.tx_id.as_str(), settled.payer.as_str());
-    let body = Paid { success: true, tx_id, payer, session_id: &payment.id, status: "completed" };
+    let replayed = settled.is_replay;
+    let body = Paid { success: true, tx_id, payer, session_id: &payment.id, status: "completed", replayed };
     let mut response = answer::json(StatusCode::OK, &body);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, private"));
@@ -152,6 +159,7 @@ pub(super) fn paid(payment: &v1::Payment, settled: &v1::X402Settled) -> Response
             network: NETWORK,
             payer: Some(payer),
             tx_id: Some(tx_id),
+            replayed,
         },
     );
     response

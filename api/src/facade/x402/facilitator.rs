@@ -2,7 +2,7 @@
 //!
 //! A verdict is an answer with status 200. A 400 means that nothing can be judged, a 5xx that nobody could judge.
 
-use engine::x402::{Asked, AskedFor, BodyError, NETWORK, Reason, SCHEME};
+use engine::x402::{Asked, AskedFor, BodyError, NETWORK, NETWORK_CAIP2, Reason, SCHEME};
 use http::{HeaderValue, StatusCode, header::AUTHORIZATION};
 use proto::{
     ApiError,
@@ -63,6 +63,9 @@ struct Outcome<'a> {
     /// Smallest units that reached the one who was to be paid.
     #[serde(skip_serializing_if = "Option::is_none")]
     amount: Option<record::Text<u64>>,
+    /// Whether an earlier request showed this payment.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    replayed: bool,
 }
 
 impl<'a> Outcome<'a> {
@@ -78,6 +81,7 @@ impl<'a> Outcome<'a> {
             error_message: Some(&denial.message),
             block_num: None,
             amount: None,
+            replayed: false,
         }
     }
 
@@ -92,6 +96,7 @@ impl<'a> Outcome<'a> {
             error_message: None,
             block_num: settled.block_num,
             amount: settled.amount.as_ref().map(|amount| record::Text(amount.units)),
+            replayed: settled.is_replay,
         }
     }
 }
@@ -99,7 +104,7 @@ impl<'a> Outcome<'a> {
 /// Checks a payment and sends nothing.
 pub(in crate::facade) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let verdict = match read(&mut call).await {
-        Ok(Ok((asked, _))) => match count(facade, &asked) {
+        Ok(Ok(asked)) => match count(facade, &call, &asked) {
             Ok(()) => ask_verify(facade, &call, asked).await,
             Err(error) => return Ok(limited(VERIFY, &error, call.request_id())),
         },
@@ -128,7 +133,7 @@ pub(in crate::facade) async fn verify(facade: &Facade, mut call: Call) -> Result
 /// Checks a payment, brings it onto the ledger, and waits for the outcome.
 pub(in crate::facade) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let outcome = match read(&mut call).await {
-        Ok(Ok((asked, identifier))) => match count(facade, &asked).and_then(|()| name(&mut call, identifier)) {
+        Ok(Ok(asked)) => match count(facade, &call, &asked).and_then(|()| identify(&mut call)) {
             Ok(()) => ask_settle(facade, &call, asked).await,
             Err(error) if error.reason == proto::Reason::RateLimited => {
                 return Ok(limited(SETTLE, &error, call.request_id()));
@@ -139,7 +144,7 @@ pub(in crate::facade) async fn settle(facade: &Facade, mut call: Call) -> Result
         Err(refused) => return Ok(refused_body(&call, &refused, |denial| answer::to_json(&Outcome::denied(denial)))),
     };
     match outcome {
-        Err(error) if error.reason == proto::Reason::IdempotencyKeyReused => Ok(reused(&call, &error)),
+        Err(error) if is_reused(error.reason) => Ok(reused(&call, &error)),
         Ok(Ok(settled)) => {
             let mut response = answer::json(StatusCode::OK, &Outcome::settled(&settled));
             if settled.is_replay {
@@ -170,37 +175,34 @@ enum Unjudged {
 }
 
 /// Reads a whole body. What is wrong inside it is a verdict.
-async fn read(call: &mut Call) -> Result<Result<Named, Denial>, Unjudged> {
+async fn read(call: &mut Call) -> Result<Result<v1::X402Request, Denial>, Unjudged> {
     let body = call.json_bytes().await.map_err(Unjudged::Transport)?;
     let asked = Asked::parse(&body).map_err(Unjudged::Body)?;
     Ok(asked.map(wire).map_err(Denial::from))
 }
 
-/// A request, and the name its payer gave the payment.
-type Named = (v1::X402Request, Option<String>);
-
-/// Says who asks and under which name, where both are said: a header's name goes before the payment's own.
-fn name(call: &mut Call, identifier: Option<String>) -> Result<(), ApiError> {
-    let given = call.headers().get(IDEMPOTENCY_KEY).cloned();
-    let key = given.or_else(|| identifier.and_then(|id| HeaderValue::try_from(id).ok()));
-    let is_known = call.headers().contains_key(API_KEY) || call.headers().contains_key(AUTHORIZATION);
-    if key.is_some() && is_known {
+/// Says who asks, where the request carries an API key, and under which key of its own.
+fn identify(call: &mut Call) -> Result<(), ApiError> {
+    if call.headers().contains_key(API_KEY) || call.headers().contains_key(AUTHORIZATION) {
         call.with_key()?;
-        call.caller.idempotency_key = key;
+        call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
     }
     Ok(())
 }
 
-/// Answers a name that stands for another payment or other requirements.
-fn reused(call: &Call, error: &ApiError) -> Response {
-    let row = error.row();
-    let message = error.message.to_string();
-    let denial = Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None };
-    let own = answer::to_json(&Outcome::denied(&denial));
-    x402_answer::refusal(StatusCode::CONFLICT, row.word, &error.message, call.request_id(), own)
+/// Says whether a name stands for another request: the seller's key, or the payer's identifier.
+const fn is_reused(reason: proto::Reason) -> bool {
+    matches!(reason, proto::Reason::IdempotencyKeyReused | proto::Reason::PaymentIdentifierReused)
 }
 
-fn wire(asked: Asked) -> Named {
+/// Answers a name that stands for another payment or other requirements.
+fn reused(call: &Call, error: &ApiError) -> Response {
+    let message = error.message.to_string();
+    let denial = Denial { reason: Reason::DuplicateSettlement, message, payer: None, tx_id: None };
+    x402_answer::failure(error, call.request_id(), &Outcome::denied(&denial))
+}
+
+fn wire(asked: Asked) -> v1::X402Request {
     let target = match asked.target {
         AskedFor::Session(id) => Target::SessionId(id.to_string()),
         AskedFor::Requirements(requirements) => Target::Requirements(v1::X402Requirements {
@@ -213,7 +215,7 @@ fn wire(asked: Asked) -> Named {
             valid_before_ms: requirements.valid_before.map(record::millis_to_wire),
         }),
     };
-    (request(target, asked.payload), asked.identifier)
+    request(target, asked.payload)
 }
 
 fn refused_body(call: &Call, unjudged: &Unjudged, own: impl FnOnce(&Denial) -> Vec<u8>) -> Response {
@@ -250,10 +252,10 @@ pub(in crate::facade) fn limited(path: &str, error: &ApiError, request_id: &str)
     }
 }
 
-/// Counts an attempt to pay a session of ours.
-fn count(facade: &Facade, asked: &v1::X402Request) -> Result<(), ApiError> {
+/// Counts an attempt of one address to pay a session of ours, once it is known to be well-formed.
+fn count(facade: &Facade, call: &Call, asked: &v1::X402Request) -> Result<(), ApiError> {
     match &asked.target {
-        Some(Target::SessionId(id)) => facade.edge.pay_session(id),
+        Some(Target::SessionId(id)) => facade.edge.pay_session(id, call.client()),
         _ => Ok(()),
     }
 }
@@ -287,9 +289,10 @@ pub(in crate::facade) async fn supported_networks() -> Result<Response, Refusal>
     Ok(answer::json(StatusCode::OK, &[NETWORK]))
 }
 
-/// Names every kind of payment that is taken, in both versions.
+/// Names every kind of payment that is taken, in both versions, and the network by both its names.
 pub(in crate::facade) async fn supported() -> Result<Response, Refusal> {
-    let kind = |version: u8| json!({ "x402Version": version, "scheme": SCHEME, "network": NETWORK, "extra": {} });
-    let body = json!({ "kinds": [kind(2), kind(1)], "extensions": ["payment-identifier"], "signers": {} });
+    let kind = |version: u8, network: &str| json!({ "x402Version": version, "scheme": SCHEME, "network": network, "extra": {} });
+    let kinds = [kind(2, NETWORK), kind(1, NETWORK), kind(2, NETWORK_CAIP2)];
+    let body = json!({ "kinds": kinds, "extensions": ["payment-identifier"], "signers": {} });
     Ok(answer::json(StatusCode::OK, &body))
 }

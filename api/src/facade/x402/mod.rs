@@ -32,9 +32,9 @@ const MAX_MESSAGE_BYTES: usize = 200;
 struct Denial {
     reason: Reason,
     message: String,
-    /// Who signed, as the transfer says.
+    /// The payer, once its signatures are verified.
     payer: Option<String>,
-    /// The transaction, where it is on its way or paid for the same thing before.
+    /// The caller's own transaction, where it is in flight or paid for the same thing before.
     tx_id: Option<String>,
 }
 
@@ -76,6 +76,7 @@ pub(crate) fn request(target: Target, payload: PaymentPayload) -> v1::X402Reques
         x402_version: payload.version.number().into(),
         signed_transaction: payload.transaction.signed_bytes(Pack::Legacy).into(),
         nonce: payload.nonce,
+        payment_identifier: payload.identifier,
         accepted: payload.accepted.map(accepted),
     }
 }

@@ -115,15 +115,16 @@ fn a_refund_on_the_chain_is_listed_once_and_lowers_what_is_owed() {
 #[test]
 fn a_refund_is_filled_in_with_what_is_owed_or_with_what_is_asked() {
     let payment = late().payment;
-    let plan = payment.refund_plan(None, None).unwrap();
+    let plan = payment.refund_plan(&payment.owed(), None, None).unwrap();
     assert_eq!((plan.from.as_str(), plan.to.as_str(), plan.money), ("blue.mugs", "alice", Money::new(1_000, Hbd)));
     assert_eq!(plan.memo, refund_memo_of(ID));
     assert!(plan.uri().starts_with("hive://sign/op/"), "{}", plan.uri());
-    let plan = payment.refund_plan(Some(name("bob")), Some(Money::new(5, Hive))).unwrap();
+    let plan = payment.refund_plan(&payment.owed(), Some(name("bob")), Some(Money::new(5, Hive))).unwrap();
     assert_eq!((plan.to.as_str(), plan.money), ("bob", Money::new(5, Hive)));
     let field = |payment: &Payment, to: Option<&str>, units: Option<u64>| {
         let money = units.map(|units| Money::new(units, Hbd));
-        payment.refund_plan(to.map(name), money).map(|plan| plan.to.to_string()).map_err(|violation| violation.field)
+        let plan = payment.refund_plan(&payment.owed(), to.map(name), money);
+        plan.map(|plan| plan.to.to_string()).map_err(|violation| violation.field)
     };
     let sold = Case::of(open()).then(paid(1, 1_000, OPENED + 9), OPENED + 12).payment;
     assert_eq!(field(&sold, None, None), Err("amount".to_owned()), "nothing is owed");

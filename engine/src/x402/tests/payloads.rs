@@ -181,7 +181,8 @@ fn each_thing_that_is_wrong_has_its_word() {
         (with(v2.clone(), "/accepted", json!([])), Reason::InvalidPayload),
         (with(v2.clone(), "/accepted/scheme", "upto".into()), Reason::UnsupportedScheme),
         (with(v2.clone(), "/accepted/network", "hive:testnet".into()), Reason::InvalidNetwork),
-        (with(v2.clone(), "/accepted/amount", 10_500.into()), Reason::InvalidPayload),
+        (with(v2.clone(), "/accepted/amount", 10.5.into()), Reason::InvalidPayload),
+        (with(v2.clone(), "/accepted/amount", json!(null)), Reason::InvalidPayload),
         (without(v2.clone(), "/accepted/asset"), Reason::InvalidPayload),
         (without(v2, "/accepted/payTo"), Reason::InvalidPayload),
     ];

@@ -83,11 +83,17 @@ fn an_amount_of_version_1_is_ledger_text_or_digits_of_its_asset() {
 }
 
 #[test]
-fn an_amount_of_version_2_is_digits_and_has_an_asset() {
-    assert_eq!(parse(&v2()).unwrap().amount, Money::new(50, Currency::Hbd));
+fn an_amount_of_version_2_is_ledger_text_or_an_integer_of_its_asset() {
+    let text = with(v2(), "amount", "0.050 HBD".into());
+    for json in [v2(), with(v2(), "amount", 50.into()), without(text.clone(), "asset"), text] {
+        assert_eq!(parse(&json).unwrap().amount, Money::new(50, Currency::Hbd), "{json}");
+    }
     for json in [
-        with(v2(), "amount", "0.050 HBD".into()),
-        with(v2(), "amount", 50.into()),
+        with(v2(), "amount", "0.050 HIVE".into()),
+        with(v2(), "amount", "0.05 HBD".into()),
+        with(v2(), "amount", (-50).into()),
+        with(v2(), "amount", 0.5.into()),
+        with(v2(), "amount", true.into()),
         with(v2(), "amount", "".into()),
         with(v2(), "asset", "VESTS".into()),
         without(v2(), "asset"),
@@ -133,11 +139,14 @@ fn what_was_accepted_must_be_what_is_required() {
         pay_to: pay_to.into(),
     };
     assert_eq!(required.check_accepted(None), Ok(()));
-    assert_eq!(required.check_accepted(Some(&accepted("50", "HBD", "blue.mugs"))), Ok(()));
+    for same in [accepted("50", "HBD", "blue.mugs"), accepted("0.050 HBD", "HBD", "blue.mugs")] {
+        assert_eq!(required.check_accepted(Some(&same)), Ok(()), "{same:?}");
+    }
     for other in [
         accepted("51", "HBD", "blue.mugs"),
         accepted("050", "HBD", "blue.mugs"),
-        accepted("0.050 HBD", "HBD", "blue.mugs"),
+        accepted("0.051 HBD", "HBD", "blue.mugs"),
+        accepted("0.050 HBD", "HIVE", "blue.mugs"),
         accepted("50", "HIVE", "blue.mugs"),
         accepted("50", "HBD", "evil.mugs"),
     ] {

@@ -157,7 +157,11 @@ async function payment(accepted, url) {
 test('the core facilitator client verifies and settles, and a success is told once', { skip }, async () => {
   const client = new HTTPFacilitatorClient({ url: facilitator });
   const { kinds, extensions, signers } = await client.getSupported();
-  assert.deepEqual(kinds.map((kind) => [kind.x402Version, kind.scheme, kind.network]), [[2, 'exact', NETWORK], [1, 'exact', NETWORK]]);
+  assert.deepEqual(kinds.map((kind) => [kind.x402Version, kind.scheme, kind.network]), [
+    [2, 'exact', NETWORK],
+    [1, 'exact', NETWORK],
+    [2, 'exact', 'hive:beeab0de000000000000000000000000'],
+  ]);
   assert.deepEqual([extensions, signers], [['payment-identifier'], {}]);
 
   const required = requirements('30');

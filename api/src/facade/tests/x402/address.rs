@@ -154,6 +154,10 @@ async fn a_refused_payment_is_told_why_and_what_would_do() {
         }
         site.leads_to(refused(*reason, Some("agent"), None));
         let answer = site.agent(&slug(), &x_payment()).await;
+        if *reason == Reason::DuplicateSettlement {
+            assert_eq!(answer.error(), (409, reason.word().to_owned(), Vec::new()));
+            continue;
+        }
         assert_eq!(answer.error(), (402, reason.word().to_owned(), Vec::new()));
         assert!(answer.has_requirements());
         let body = answer.json();
@@ -278,7 +282,7 @@ async fn while_a_payment_is_on_its_way_no_other_is_asked_for() {
         let answer = site.agent(&slug(), "").await;
         assert_eq!(answer.error(), (409, "payment_in_flight".to_owned(), Vec::new()));
         let (body, word) = (answer.json(), if status == PaymentStatus::Pending { "pending" } else { "processing" });
-        assert_eq!((&body["txId"], &body["sessionId"]), (&json!(TX), &json!(PAYMENT)));
+        assert_eq!((body.get("txId"), &body["sessionId"]), (None, &json!(PAYMENT)));
         assert_eq!((&body["status"], answer.header("retry-after")), (&json!(word), Some("3")));
         assert!(!answer.has_requirements());
         // Who shows the payment that is on its way is told what became of it; who shows another one is refused.

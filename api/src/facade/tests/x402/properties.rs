@@ -50,7 +50,14 @@ impl Desk {
     /// Returns status and body.
     fn ask(&self, method: Method, path: &str, headers: HeaderMap, body: Vec<u8>) -> (u16, HeaderMap, Vec<u8>) {
         let client = std::net::Ipv6Addr::LOCALHOST.into();
-        let head = Arc::new(Head { method, uri: path.parse::<Uri>().expect("a path"), headers, client });
+        let head = Arc::new(Head {
+            method,
+            uri: path.parse::<Uri>().expect("a path"),
+            headers,
+            client,
+            body_timeout: std::time::Duration::from_secs(10),
+            is_health: false,
+        });
         let chunks = futures_util::stream::iter([Ok(bytes::Bytes::from(body))]);
         let answer = self.runtime.block_on(async {
             let body = Incoming::new(chunks, std::time::Duration::from_secs(10));

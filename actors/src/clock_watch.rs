@@ -1,0 +1,56 @@
+//! Notices when the wall clock jumps against the monotonic one: sessions are created, and webhooks signed, by it.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use engine::time::Timestamp;
+use tokio::time::Instant;
+
+/// How far the clocks may drift apart between two looks. Time servers slew by less.
+const ALLOWANCE: Duration = Duration::from_secs(2);
+
+/// Compares the two clocks.
+#[derive(Debug, Default)]
+pub(crate) struct ClockWatch(Mutex<Option<(Timestamp, Instant)>>);
+
+/// A jump of the wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Jump {
+    /// How far.
+    pub(crate) by: Duration,
+    /// Whether it went back.
+    pub(crate) is_back: bool,
+}
+
+impl ClockWatch {
+    /// Looks at both clocks; returns how far the wall clock has jumped since the last look, if it has.
+    pub(crate) fn look(&self, wall: Timestamp) -> Option<Jump> {
+        let now = Instant::now();
+        let before = self.0.lock().unwrap_or_else(PoisonError::into_inner).replace((wall, now));
+        let (wall_before, before) = before?;
+        let expected = wall_before + now.duration_since(before);
+        let (ahead, behind) = (wall.since(expected), expected.since(wall));
+        (ahead.max(behind) > ALLOWANCE).then(|| Jump { by: ahead.max(behind), is_back: behind > ahead })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_jump_either_way_is_noticed_once_and_a_drift_is_not() {
+        let watch = ClockWatch::default();
+        let at = Timestamp::from_seconds;
+        assert_eq!(watch.look(at(1_000_000)), None, "nothing to compare with");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(watch.look(at(1_000_061)), None, "a second in a minute is drift");
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(watch.look(at(1_003_661)), Some(Jump { by: hour, is_back: false }));
+        assert_eq!(watch.look(at(1_003_661)), None);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(watch.look(at(1_000_071)), Some(Jump { by: hour, is_back: true }));
+    }
+}

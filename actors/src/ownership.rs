@@ -1,0 +1,227 @@
+//! Proof of a merchant's ledger account: challenges, signatures and transfers that answer them, the operator's word, and
+//! who may decide about money of an account.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{
+    account::AccountName,
+    hive::{Authority, Signature},
+    ids::MerchantId,
+    ledger::Transfer,
+    merchant::Merchant,
+    mutant,
+    ownership::{AuthorityDigest, Challenge, Means, Nonce, Proof, Rejection, Signed, Standing, proof_of},
+};
+use ractor::ActorRef;
+use tokio::sync::oneshot;
+
+use crate::{
+    Gateway, GatewayError,
+    context::Context,
+    merchants::{self, Change, MerchantError},
+    nodes::NodesError,
+};
+
+/// Rounds of fetching delegates: an account, its delegates, theirs.
+const MAX_ROUNDS: usize = 4;
+
+/// A challenge as it is handed out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issued {
+    /// The challenge.
+    pub challenge: Challenge,
+    /// The text to sign.
+    pub text: String,
+    /// Its SHA-256, which is signed.
+    pub digest: [u8; 32],
+    /// The memo of a transfer to oneself that answers it, too.
+    pub memo: String,
+}
+
+/// What signatures have come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The merchant now.
+    pub merchant: Merchant,
+    /// Whether the challenge is answered; otherwise more signatures are needed.
+    pub is_complete: bool,
+    /// How many keys have signed.
+    pub keys: usize,
+}
+
+impl Gateway {
+    /// Issues a challenge to an account of a merchant; to the one whose answer is missing if none is named. While it has
+    /// time left the same one is handed out again.
+    ///
+    /// # Errors
+    /// [`GatewayError::Ownership`]; [`GatewayError::MerchantNotFound`]; store errors.
+    pub async fn issue_challenge(
+        &self,
+        id: MerchantId,
+        account: Option<AccountName>,
+        cancels: bool,
+    ) -> Result<Issued, GatewayError> {
+        let nonce = Nonce(self.context().env.entropy.bytes());
+        let merchant = self.change(id, Change::Challenge { account, cancels, nonce }).await?;
+        let question = merchant.question(account, cancels).map_err(GatewayError::Ownership)?;
+        let challenges = merchant.ownership.challenges.into_iter();
+        let newest = challenges.rev().find(|one| (one.account, one.action) == question);
+        let challenge = newest.ok_or(GatewayError::Contended)?;
+        let server = &self.context().settings.server;
+        Ok(Issued {
+            text: challenge.text(server, id),
+            digest: challenge.digest(server, id),
+            memo: challenge.memo(server, id),
+            challenge,
+        })
+    }
+
+    /// Answers a challenge with signatures; several calls add up until the account's active authority is satisfied, as a
+    /// majority of nodes gives it.
+    ///
+    /// # Errors
+    /// [`GatewayError::Ownership`]; [`GatewayError::LedgerUnavailable`] while too few nodes answer; store errors.
+    pub async fn answer_challenge(
+        &self,
+        id: MerchantId,
+        nonce: Nonce,
+        signatures: &[Signature],
+    ) -> Result<Answered, GatewayError> {
+        let merchant = self.merchant(id).await?;
+        let challenge = merchant.challenge(nonce).map_err(GatewayError::Ownership)?;
+        let server = &self.context().settings.server;
+        let mut wanted = BTreeSet::from([challenge.account]);
+        let mut authorities = BTreeMap::new();
+        for _ in 0..MAX_ROUNDS {
+            let known = authorities.len();
+            authorities.extend(self.context().authorities(&wanted).await.map_err(|_| GatewayError::LedgerUnavailable)?);
+            let Some(active) = authorities.get(&challenge.account) else {
+                return Err(GatewayError::UnknownAccount(challenge.account));
+            };
+            let checked = challenge.check(server, id, signatures, &authorities, self.now());
+            match checked.map_err(GatewayError::Ownership)? {
+                Signed::Complete => {
+                    let proof = Proof::new(Means::Signature, Some(AuthorityDigest::of(active)), self.now());
+                    let merchant = self.change(id, Change::Proven { nonce, proof }).await?;
+                    tracing::info!(merchant.id = %id, account = %challenge.account, "merchant {id} has proven @{} by signature", challenge.account);
+                    return Ok(Answered { merchant, is_complete: true, keys: 0 });
+                }
+                Signed::Incomplete(keys) => {
+                    let merchant = self.change(id, Change::SignedKeys { nonce, keys }).await?;
+                    let keys = merchant.challenge(nonce).map_or(0, |challenge| challenge.keys.len());
+                    return Ok(Answered { merchant, is_complete: false, keys });
+                }
+                Signed::Unknown(_) if known == authorities.len() => break,
+                Signed::Unknown(unknown) => wanted = unknown,
+            }
+        }
+        Err(GatewayError::Ownership(Rejection::Signature { index: 0 }))
+    }
+
+    /// Takes the operator's word for a merchant's account, or for its pending one.
+    ///
+    /// # Errors
+    /// As [`Gateway::answer_challenge`].
+    pub async fn vouch_for(&self, id: MerchantId, account: Option<AccountName>) -> Result<Merchant, GatewayError> {
+        let merchant = self.merchant(id).await?;
+        let account = account.unwrap_or(merchant.hive_account);
+        let authorities = self.context().authorities(&BTreeSet::from([account])).await;
+        let authorities = authorities.map_err(|_| GatewayError::LedgerUnavailable)?;
+        let active = authorities.get(&account).ok_or(GatewayError::UnknownAccount(account))?;
+        let proof = Proof::new(Means::Operator, Some(AuthorityDigest::of(active)), self.now());
+        let merchant = self.change(id, Change::Vouched { account, proof }).await?;
+        tracing::info!(merchant.id = %id, %account, "the operator vouched for @{account} of merchant {id}");
+        Ok(merchant)
+    }
+
+    /// Cancels a merchant's pending change of account.
+    ///
+    /// # Errors
+    /// [`GatewayError::Ownership`] where none is pending; [`GatewayError::MerchantNotFound`]; store errors.
+    pub async fn cancel_account_change(&self, id: MerchantId) -> Result<Merchant, GatewayError> {
+        self.change(id, Change::CancelPending).await
+    }
+
+    /// Says whether a merchant may read what came to an account.
+    pub(crate) fn may_read(&self, merchant: &Merchant, account: &AccountName) -> Result<(), GatewayError> {
+        match merchant.proof_for(account) {
+            Some(_) => Ok(()),
+            None => Err(GatewayError::NotProven { account: *account, standing: Standing::Unverified }),
+        }
+    }
+
+    /// Says whether a merchant may decide about money of an account: it has proven it, and the account's active authority
+    /// is the one that gave the proof.
+    pub(crate) async fn may_decide(&self, merchant: &Merchant, account: &AccountName) -> Result<(), GatewayError> {
+        self.may_read(merchant, account)?;
+        if mutant!("rights-without-proof") {
+            return Ok(());
+        }
+        let found = self.context().authorities(&BTreeSet::from([*account])).await;
+        let found = found.map_err(|_| GatewayError::LedgerUnavailable)?;
+        let active = found.get(account).ok_or(GatewayError::UnknownAccount(*account))?;
+        let change = Change::Authority { account: *account, digest: AuthorityDigest::of(active) };
+        let is_known =
+            |merchant: &Merchant| merchant.proof_for(account).is_some_and(|proof| proof.stale_since.is_none());
+        let merchant = match merchant.with_authority(account, AuthorityDigest::of(active), self.now()) {
+            None => merchant.clone(),
+            Some(_) => self.change(merchant.id, change).await?,
+        };
+        if is_known(&merchant) {
+            return Ok(());
+        }
+        Err(GatewayError::NotProven { account: *account, standing: Standing::Stale })
+    }
+}
+
+impl Context {
+    /// Returns the active authorities of those of the accounts that exist, as a majority of nodes gives them.
+    pub(crate) async fn authorities(
+        &self,
+        names: &BTreeSet<AccountName>,
+    ) -> Result<BTreeMap<AccountName, Authority>, NodesError> {
+        let accounts = self.nodes.accounts(names.iter().copied().collect()).await?;
+        Ok(accounts.into_iter().map(|account| (account.name, account.active)).collect())
+    }
+}
+
+/// Says whether an irreversible transfer is the answer to a challenge, or looks like one; takes it if it is. What looks
+/// like one is no payment, whoever's it is.
+///
+/// # Errors
+/// [`MerchantError`] where the answer could not be stored; the transfer must be read again.
+pub(crate) async fn take_transfer(
+    context: &Context,
+    merchants: &ActorRef<merchants::Msg>,
+    transfer: &Transfer,
+) -> Result<bool, MerchantError> {
+    let Some(id) = proof_of(transfer) else { return Ok(false) };
+    let account = transfer.from;
+    let server = &context.settings.server;
+    let found = context.env.store.merchant(id).await.map_err(|error| {
+        context.read_failed(&error);
+        MerchantError::Unknown
+    })?;
+    let nonce = found.and_then(|merchant| merchant.challenge_answered_by(transfer, server).map(|found| found.nonce));
+    let Some(nonce) = nonce else {
+        tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "a transfer of @{account} to itself answers no challenge of merchant {id}");
+        return Ok(true);
+    };
+    // Where no majority answers the proof stands all the same, and is compared from its first use on.
+    let known = context.authorities(&BTreeSet::from([account])).await.ok();
+    let authority = known.and_then(|known| known.get(&account).map(AuthorityDigest::of));
+    let proof = Proof::new(Means::Transfer, authority, context.now());
+    let (reply, answer) = oneshot::channel();
+    let change = Change::Proven { nonce, proof };
+    let message = merchants::Msg::Change { id, change, by: Default::default(), reply: Some(reply) };
+    merchants.cast(message).map_err(|_| MerchantError::Unknown)?;
+    match answer.await.map_err(|_| MerchantError::Unknown)? {
+        Ok(_) => {
+            tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "merchant {id} has proven @{account} by a transfer");
+            Ok(true)
+        }
+        // What the challenge was about is over, or a crash came between the proof and the cursor.
+        Err(MerchantError::Ownership(_) | MerchantError::NotFound(_)) => Ok(true),
+        Err(error) => Err(error),
+    }
+}

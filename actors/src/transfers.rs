@@ -1,0 +1,78 @@
+//! The transfers of payments beyond those that a snapshot lists: read row by row, and listed page by page.
+
+use std::sync::Arc;
+
+use engine::{
+    ids::{MerchantId, PaymentId},
+    mutant,
+    payment::{Command, Credit, Owed, Owing, Payment, shown_memo},
+};
+
+use crate::{
+    Gateway, GatewayError,
+    context::Context,
+    payment::{SessionError, read_failed},
+};
+
+/// Transfers read at once to add them up.
+const PAGE: usize = 500;
+
+/// Returns a session with the transfers that a command concerns: those that its snapshot does not list are read from the
+/// store, each by its key, however many there are.
+///
+/// # Errors
+/// [`SessionError::Unknown`] where the store cannot be read.
+pub(crate) async fn with_rows(
+    context: &Context,
+    payment: &Arc<Payment>,
+    command: &Command,
+) -> Result<Arc<Payment>, SessionError> {
+    let wanted = payment.rows_wanted(command);
+    let mut known = Arc::clone(payment);
+    for (tx_id, op_in_tx) in wanted.into_iter().filter(|_| !mutant!("unlisted-not-loaded")) {
+        match context.env.store.transfer(payment.id, tx_id, op_in_tx).await {
+            Ok(Some(row)) => Arc::make_mut(&mut known).load(row),
+            Ok(None) => {}
+            Err(error) => return Err(read_failed(context, &error)),
+        }
+    }
+    Ok(known)
+}
+
+impl Gateway {
+    /// Lists the transfers of a merchant's payment, newest first, before the place `before` in the order they became
+    /// known. Memos are cut to what is shown.
+    ///
+    /// # Errors
+    /// [`GatewayError::PaymentNotFound`]; store errors.
+    pub async fn transfers(
+        &self,
+        merchant: MerchantId,
+        id: PaymentId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Credit>, GatewayError> {
+        self.payment(merchant, id).await?;
+        let mut rows = self.context().env.store.transfers(id, before, limit).await.map_err(|e| self.read_failed(&e))?;
+        rows.iter_mut().for_each(|row| row.memo = shown_memo(std::mem::take(&mut row.memo)));
+        Ok(rows)
+    }
+
+    /// Returns what is owed back for a payment, by payer and currency, from all of its transfers.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn owed(&self, payment: &Payment) -> Result<Vec<Owed>, GatewayError> {
+        if payment.unlisted.is_none() {
+            return Ok(payment.owed());
+        }
+        let (mut owing, mut before) = (Owing::of(payment), None);
+        loop {
+            let rows = self.context().env.store.transfers(payment.id, before, PAGE).await;
+            let rows = rows.map_err(|e| self.read_failed(&e))?;
+            let Some(oldest) = rows.last() else { return Ok(owing.finish(payment)) };
+            before = Some(oldest.seq);
+            rows.iter().for_each(|row| owing.add(row));
+        }
+    }
+}

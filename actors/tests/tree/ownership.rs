@@ -1,0 +1,172 @@
+//! Proof of accounts in a living tree: by a transfer, by the operator; what is refused without one, and what follows a
+//! merchant to another account.
+
+use super::*;
+use actors::Compliance;
+use engine::{
+    compliance::{Limits, Thresholds},
+    ledger::Transfer,
+    merchant::{Merchant, Update},
+    money::{Currency, Money},
+    ownership::{CHALLENGE_LIFETIME, Means, Rejection, Standing},
+};
+
+impl World {
+    /// A merchant with an endpoint that has proven its account.
+    pub(crate) async fn owner(&self) -> Merchant {
+        self.owner_of("blue.mugs").await
+    }
+
+    /// The same with an account.
+    pub(crate) async fn owner_of(&self, account: &str) -> Merchant {
+        self.gateway().vouch_for(self.merchant_of(account).await.id, None).await.unwrap()
+    }
+}
+
+/// Moves the chain's clock, and with it the engine's.
+fn later(world: &World, seconds: u64) {
+    world.ledger.produce_at(world.gateway().now().seconds() + seconds, Vec::new());
+}
+
+async fn read(world: &World, merchant: &Merchant) -> Merchant {
+    (*world.gateway().merchant(merchant.id).await.unwrap()).clone()
+}
+
+fn moved_to(account: &str) -> Update {
+    Update { hive_account: Some(name(account)), ..Update::default() }
+}
+
+/// What an account sends to itself, or to whom it is tricked into paying.
+fn proof(from: &str, to: &str, memo: &str) -> Transfer {
+    transfer(from, to, 1, memo)
+}
+
+fn not_proven(account: &str) -> GatewayError {
+    GatewayError::NotProven { account: name(account), standing: Standing::Unverified }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_irreversible_transfer_to_oneself_proves_an_account_and_is_no_unmatched_one() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    assert_eq!(world.gateway().unmatched(&merchant, None, 9).await, Err(not_proven("blue.mugs")));
+    let issued = world.gateway().issue_challenge(merchant.id, None, false).await.unwrap();
+    // A customer who is tricked into sending the memo pays, and proves nothing; nor does another account.
+    world.ledger.produce(vec![proof("alice", "blue.mugs", &issued.memo), proof("alice", "alice", &issued.memo)]);
+    world.ledger.settle();
+    world.ledger.produce(vec![proof("blue.mugs", "blue.mugs", &issued.memo)]);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(read(&world, &merchant).await.ownership.proof, None, "the block can still change");
+    world.ledger.settle();
+    world.until("the proof is read", async || read(&world, &merchant).await.ownership.proof.is_some()).await;
+    let proven = read(&world, &merchant).await;
+    let proof_of = proven.ownership.proof.unwrap();
+    assert_eq!((proof_of.means, proof_of.authority.is_some()), (Means::Transfer, true));
+    let listed = world.gateway().unmatched(&proven, None, 9).await.unwrap();
+    let from: Vec<_> = listed.iter().map(|kept| kept.transfer.from.as_str()).collect();
+    assert_eq!(from, ["alice"], "the customer's money is listed, the proof is not");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transfer_after_the_challenge_has_expired_proves_nothing_and_is_not_listed() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let issued = world.gateway().issue_challenge(merchant.id, None, false).await.unwrap();
+    let late = (issued.challenge.issued_at + CHALLENGE_LIFETIME).seconds() + 3;
+    world
+        .ledger
+        .produce_at(late, vec![proof("blue.mugs", "blue.mugs", &issued.memo), transfer("alice", "blue.mugs", 5, "x")]);
+    world.ledger.settle();
+    let listed = async || world.env.store.unmatched(name("blue.mugs"), 9).await.unwrap();
+    world.until("the block is read", async || !listed().await.is_empty()).await;
+    assert_eq!(listed().await.len(), 1);
+    assert_eq!(read(&world, &merchant).await.ownership.proof, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_of_an_account_that_was_never_proven_opens_no_way_to_its_money() {
+    let world = World::started(store()).await;
+    let (shop, thief) = (world.owner().await, world.merchant().await);
+    let trap = world.open(&thief).await;
+    world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, "for the mug")]);
+    world.ledger.settle();
+    let list = async || world.gateway().unmatched(&shop, None, 9).await.unwrap();
+    world.until("it is kept", async || !list().await.is_empty()).await;
+    let place = list().await[0].transfer.place;
+    let gateway = world.gateway();
+    let by = || "key_1".to_owned();
+    assert_eq!(gateway.assign(&thief, place, trap.id, by()).await, Err(not_proven("blue.mugs")));
+    assert_eq!(gateway.candidates(&thief, place).await, Err(not_proven("blue.mugs")));
+    assert_eq!(gateway.ignore(&thief, place, by(), String::new()).await, Err(not_proven("blue.mugs")));
+    // It proves an account of its own; the session is still paid to the shop's.
+    let thief = gateway.update_merchant(thief.id, moved_to("red.mugs")).await.unwrap();
+    let thief = gateway.vouch_for(thief.id, None).await.unwrap();
+    assert_eq!(gateway.assign(&thief, place, trap.id, by()).await, Err(not_proven("blue.mugs")));
+    let own = world.open(&shop).await;
+    assert_eq!(gateway.assign(&shop, place, own.id, by()).await.unwrap().state, State::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proven_account_changes_after_its_time_and_one_that_nobody_has_is_forgotten() {
+    let mut world = World::prepared(store());
+    world.settings.account_change_wait = Duration::from_secs(86_400);
+    world.start().await;
+    let shop = world.owner().await;
+    let asked = world.gateway().update_merchant(shop.id, moved_to("red.mugs")).await.unwrap();
+    assert_eq!(asked.hive_account, name("blue.mugs"));
+    world.gateway().vouch_for(shop.id, Some(name("red.mugs"))).await.unwrap();
+    assert_eq!(read(&world, &shop).await.hive_account, name("blue.mugs"));
+    later(&world, 86_400);
+    world.until("it takes effect", async || read(&world, &shop).await.hive_account == name("red.mugs")).await;
+    let watched = async || world.env.store.watched_accounts(None, 99).await.unwrap();
+    assert!(watched().await.contains(&name("blue.mugs")), "sessions may still be paid there");
+    later(&world, 32 * 86_400);
+    world.until("it is watched no more", async || !watched().await.contains(&name("blue.mugs"))).await;
+    assert!(watched().await.contains(&name("red.mugs")));
+
+    for account in ["green.mugs", "black.mugs", "white.mugs"] {
+        world.gateway().update_merchant(shop.id, moved_to(account)).await.unwrap();
+    }
+    let fourth = world.gateway().update_merchant(shop.id, moved_to("grey.mugs")).await;
+    assert!(matches!(fourth, Err(GatewayError::Ownership(Rejection::TooManyChanges { .. }))));
+    assert_eq!(world.gateway().cancel_account_change(shop.id).await.unwrap().ownership.pending, None);
+}
+
+fn of_cents(cents: u64) -> Draft {
+    Draft { amount: Money::new(cents * 10, Currency::Hbd), ..draft() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_of_a_proven_merchant_binds_its_account_and_follows_it_and_a_strangers_binds_nobody_else() {
+    let mut world = World::prepared(store());
+    let hard = Thresholds { single_cents: 1_000, daily_cents: 2_500, monthly_cents: 10_000 };
+    let limits = Limits { hard, soft: Thresholds::default() };
+    world.settings.compliance = Some(Compliance { limits, contact: "compliance@pay.example".to_owned() });
+    world.start().await;
+    let gateway = world.gateway();
+    let (shop, stranger) = (world.owner().await, world.merchant().await);
+    let held = |result: Result<actors::Opened, GatewayError>| matches!(result, Err(GatewayError::OnHold { .. }));
+    assert!(held(gateway.open_payment(&stranger, of_cents(1_001), None).await));
+    gateway.open_payment(&shop, of_cents(1_000), None).await.unwrap();
+    // What the shop sold counts for everybody on its account.
+    for _ in 0..2 {
+        let sold = gateway.open_payment(&shop, of_cents(1_000), None).await.unwrap().payment;
+        world.ledger.produce(vec![transfer("alice", "blue.mugs", 10_000, &memo_of(sold.id))]);
+        world.ledger.settle();
+        world.until_state(sold.id, State::Completed).await;
+    }
+    let other = world.merchant().await;
+    assert!(held(gateway.open_payment(&other, of_cents(501), None).await));
+    gateway.open_payment(&shop, of_cents(500), None).await.unwrap();
+    assert!(held(gateway.open_payment(&shop, of_cents(501), None).await));
+    // Registering again with the same account does not help, nor does another account.
+    let again = world.merchant().await;
+    assert!(held(gateway.open_payment(&again, of_cents(1), None).await));
+    gateway.update_merchant(shop.id, moved_to("red.mugs")).await.unwrap();
+    gateway.vouch_for(shop.id, Some(name("red.mugs"))).await.unwrap();
+    later(&world, 86_400);
+    world.until("it takes effect", async || read(&world, &shop).await.hive_account == name("red.mugs")).await;
+    let moved = read(&world, &shop).await;
+    assert!(held(gateway.open_payment(&moved, of_cents(1), None).await));
+    gateway.open_payment(&again, of_cents(1), None).await.unwrap();
+}

@@ -1,0 +1,50 @@
+//! The table of settings holds to its own rules.
+
+use super::*;
+
+#[test]
+fn every_default_fits_its_own_rule_and_every_name_is_used_once() {
+    for key in TABLE {
+        assert_eq!(key.check(key.default), Ok(()), "{}", key.name);
+        assert_eq!(TABLE.iter().filter(|other| other.variable() == key.variable()).count(), 1, "{}", key.name);
+        assert!(key.doc.ends_with('.') && !key.doc.contains('|'), "{}", key.name);
+    }
+}
+
+#[test]
+fn values_outside_their_range_are_refused() {
+    for (name, bad) in [
+        ("network", "testnet"),
+        ("chain_id", "beeab0de"),
+        ("listen", "localhost"),
+        ("listen", ""),
+        ("base_url", "pay.example"),
+        ("base_url", "ftp://pay.example"),
+        ("ledger.nodes", ""),
+        ("ledger.nodes", "https://a.example,,https://b.example"),
+        ("session.lifetime_seconds", "59"),
+        ("session.lifetime_seconds", "86401"),
+        ("session.lifetime_seconds", "+60"),
+        ("session.max_awake", "0"),
+        ("fees.percent", "1.23456"),
+        ("fees.percent", "101"),
+        ("fees.account", "No"),
+        ("billing.merchant_id", "mer_1"),
+        ("billing.due_days", "0"),
+        ("webhooks.allow_insecure", "yes"),
+        ("webhooks.header_prefix", "X Hivetill"),
+        ("log.level", "loud"),
+        ("cors.key_origins", "https://admin.example/"),
+        ("cors.key_origins", "*"),
+    ] {
+        let key = find(name).unwrap_or_else(|| panic!("{name} is declared"));
+        assert!(key.check(bad).is_err_and(|why| why.starts_with("must be ")), "{name} = {bad:?}");
+    }
+}
+
+#[test]
+fn the_documentation_is_what_the_code_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(written == reference(), "run: cargo run -- config --reference > docs/settings.md");
+}

@@ -1,0 +1,110 @@
+//! A merchant's record, and what is known of its Hive account.
+
+use engine::time::Timestamp;
+use proto::v1;
+use serde::Serialize;
+
+use super::{Text, instant};
+
+/// The record of a merchant.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::facade) struct Merchant<'a> {
+    id: &'a str,
+    name: &'a str,
+    hive_account: &'a str,
+    icon_url: Option<&'a str>,
+    webhook_url: Option<&'a str>,
+    support_url: Option<&'a str>,
+    is_active: bool,
+    created_at: Text<Timestamp>,
+    x402_enabled: bool,
+    api_key_last4: &'a str,
+    api_key_created_at: Text<Timestamp>,
+    api_key_last_used_at: Option<Text<Timestamp>>,
+
+    // Other names of the above, for published clients.
+    hive_account_name: &'a str,
+    active: bool,
+    privileges: &'static [&'static str],
+
+    account_verified: bool,
+    account_verification: &'static str,
+    account_verified_at: Option<Text<Timestamp>>,
+    account_verified_by: Option<&'static str>,
+    pending_account: Option<PendingAccount<'a>>,
+
+    /// On hold for compliance; told to admins alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flagged: Option<bool>,
+}
+
+impl<'a> Merchant<'a> {
+    pub(in crate::facade) fn of(merchant: &'a v1::Merchant) -> Self {
+        Self {
+            id: &merchant.id,
+            name: &merchant.name,
+            hive_account: &merchant.hive_account,
+            icon_url: merchant.icon_url.as_deref(),
+            webhook_url: merchant.webhook_url.as_deref(),
+            support_url: merchant.support_url.as_deref(),
+            is_active: merchant.active,
+            created_at: Text(instant(merchant.created_at_ms)),
+            x402_enabled: merchant.x402_enabled,
+            api_key_last4: &merchant.api_key_last4,
+            api_key_created_at: Text(instant(merchant.api_key_created_at_ms)),
+            api_key_last_used_at: merchant.api_key_last_used_at_ms.map(|at| Text(instant(at))),
+            hive_account_name: &merchant.hive_account,
+            active: merchant.active,
+            privileges: if merchant.admin { &["admin"] } else { &[] },
+            account_verified: merchant.account_verification() == v1::AccountVerification::Verified,
+            account_verification: verification_word(merchant.account_verification()),
+            account_verified_at: merchant.account_verified_at_ms.map(|at| Text(instant(at))),
+            account_verified_by: means_word(merchant.account_verified_by()),
+            pending_account: merchant.pending_account.as_ref().map(PendingAccount::of),
+            flagged: merchant.flagged,
+        }
+    }
+}
+
+/// A change of a proven account that has not taken effect.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingAccount<'a> {
+    hive_account: &'a str,
+    requested_at: Text<Timestamp>,
+    effective_at: Text<Timestamp>,
+    current_proven: bool,
+    new_proven: bool,
+}
+
+impl<'a> PendingAccount<'a> {
+    fn of(pending: &'a v1::PendingAccount) -> Self {
+        Self {
+            hive_account: &pending.hive_account,
+            requested_at: Text(instant(pending.requested_at_ms)),
+            effective_at: Text(instant(pending.effective_at_ms)),
+            current_proven: pending.current_proven,
+            new_proven: pending.new_proven,
+        }
+    }
+}
+
+/// Says whether an account is proven, in a word.
+pub(in crate::facade) const fn verification_word(verification: v1::AccountVerification) -> &'static str {
+    match verification {
+        v1::AccountVerification::Verified => "verified",
+        v1::AccountVerification::Stale => "stale",
+        v1::AccountVerification::Unverified | v1::AccountVerification::Unspecified => "unverified",
+    }
+}
+
+/// Says how an account was proven, in a word.
+const fn means_word(means: v1::AccountProofMeans) -> Option<&'static str> {
+    match means {
+        v1::AccountProofMeans::Unspecified => None,
+        v1::AccountProofMeans::Signature => Some("signature"),
+        v1::AccountProofMeans::Transfer => Some("transfer"),
+        v1::AccountProofMeans::Operator => Some("operator"),
+    }
+}

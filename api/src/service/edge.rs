@@ -1,0 +1,200 @@
+//! The edge of the gRPC port: authentication, standard status codes, limits for watches, metrics, request ids.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use proto::{ApiError, Reason, caller::REQUEST_ID};
+use subtle::ConstantTimeEq;
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::{Code, Status, body::Body};
+use tower::Service;
+use tracing::{debug, warn};
+
+use super::{
+    connection::{Info, MAX_WATCHES},
+    metrics::{Call, Metrics},
+};
+
+const STATUS: &str = "grpc-status";
+/// Load balancers and orchestrators ask for health without a token.
+const OPEN: &str = "/grpc.health.v1.Health/";
+
+/// What every call passes.
+#[derive(Clone)]
+pub(super) struct Edge<S> {
+    inner: S,
+    shared: Arc<Shared>,
+}
+
+/// What the calls of one port share.
+pub(super) struct Shared {
+    /// The token each call must bring.
+    pub(super) token: String,
+    /// What is counted.
+    pub(super) metrics: Metrics,
+}
+
+impl Shared {
+    /// Puts the edge before a service.
+    pub(super) fn layer<S: Clone>(self: &Arc<Self>) -> impl tower::Layer<S, Service = Edge<S>> + Clone + use<S> {
+        let shared = Arc::clone(self);
+        tower::layer::layer_fn(move |inner| Edge { inner, shared: Arc::clone(&shared) })
+    }
+
+    fn is_admitted(&self, headers: &HeaderMap) -> bool {
+        let shown = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let shown = shown.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+        shown.as_bytes().ct_eq(self.token.as_bytes()).into()
+    }
+}
+
+impl<S, B> Service<Request<B>> for Edge<S>
+where
+    S: Service<Request<B>, Response = Response<Body>>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response<Body>, S::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let path = request.uri().path();
+        let call = self.shared.metrics.begin(path);
+        let is_open = path.starts_with(OPEN);
+        let request_id = request.headers().get(REQUEST_ID).filter(|id| is_request_id(id)).cloned();
+        if !is_open && !self.shared.is_admitted(request.headers()) {
+            return finished(ApiError::new(Reason::EngineAccessDenied).into(), call, request_id);
+        }
+        let is_watch = path.rsplit('/').next().is_some_and(|method| method.starts_with("Watch")) && !is_open;
+        let watches = request.extensions().get::<Info>().filter(|_| is_watch).map(|info| Arc::clone(&info.watches));
+        let permit = match watches.map(|watches| watches.try_acquire_owned()) {
+            Some(Err(_)) => {
+                let text = format!("this connection holds {MAX_WATCHES} watches; open another connection");
+                return finished(Status::resource_exhausted(text), call, request_id);
+            }
+            Some(Ok(permit)) => Some(permit),
+            None => None,
+        };
+        let response = self.inner.call(request);
+        Box::pin(async move { Ok(counted(standard(response.await?), call, permit, request_id)) })
+    }
+}
+
+fn finished<E: Send + 'static>(
+    status: Status,
+    call: Call,
+    request_id: Option<HeaderValue>,
+) -> BoxFuture<'static, Result<Response<Body>, E>> {
+    Box::pin(async move { Ok(counted(status.into_http(), call, None, request_id)) })
+}
+
+fn is_request_id(id: &HeaderValue) -> bool {
+    id.len() <= 64 && id.as_bytes().iter().all(u8::is_ascii_graphic)
+}
+
+/// Replaces the codes that the transport chooses for a malformed or oversized message by those that gRPC's
+/// documentation names for the caller's mistakes.
+fn standard(response: Response<Body>) -> Response<Body> {
+    let Some(status) = Status::from_header_map(response.headers()) else { return response };
+    let text = status.message();
+    match status.code() {
+        Code::Internal if text.starts_with("failed to decode Protobuf message") => {
+            Status::from(ApiError::with_message(Reason::ValidationFailed, text.to_owned())).into_http()
+        }
+        Code::OutOfRange if text.starts_with("Error, decoded message length too large") => {
+            Status::from(ApiError::with_message(Reason::BodyTooLarge, text.to_owned())).into_http()
+        }
+        _ => response,
+    }
+}
+
+/// Echoes the request id and counts the call once its status is known: in the headers of a refusal, else in the
+/// trailers of its body.
+fn counted(
+    mut response: Response<Body>,
+    call: Call,
+    permit: Option<OwnedSemaphorePermit>,
+    request_id: Option<HeaderValue>,
+) -> Response<Body> {
+    let mut open = Open { call: Some(call), request_id: request_id.clone() };
+    if let Some(id) = request_id {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    open.look(response.headers());
+    response.map(|body| Body::new(Watched { body, open, _permit: permit }))
+}
+
+/// A call whose status is not known yet.
+struct Open {
+    call: Option<Call>,
+    request_id: Option<HeaderValue>,
+}
+
+impl Open {
+    fn look(&mut self, headers: &HeaderMap) {
+        let Some(status) = headers.get(STATUS) else { return };
+        self.end(Code::from_bytes(status.as_bytes()));
+    }
+
+    fn end(&mut self, code: Code) {
+        let Some(call) = self.call.take() else { return };
+        let id = self.request_id.as_ref().and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let method = call.method();
+        let elapsed = call.end(code);
+        match code {
+            Code::Internal | Code::Unknown | Code::DataLoss => {
+                warn!(rpc.method = method, rpc.code = ?code, request.id = id, "call failed");
+            }
+            _ => debug!(rpc.method = method, rpc.code = ?code, request.id = id, ?elapsed, "call handled"),
+        }
+    }
+}
+
+/// A client that goes away cancels its call.
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.end(Code::Cancelled);
+    }
+}
+
+/// The body of a response, watched for its trailers.
+struct Watched {
+    body: Body,
+    open: Open,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &frame
+            && let Some(trailers) = frame.trailers_ref()
+        {
+            self.open.look(trailers);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,113 @@
+//! Metrics of the gRPC port.
+
+use std::sync::Arc;
+
+use prometheus_client::{
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::Registry,
+};
+use tokio::time::Instant;
+use tonic::Code;
+
+/// The label of methods that no service has.
+const UNKNOWN: &str = "unknown";
+
+/// What the gRPC ports of a process count. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics(Arc<Families>);
+
+/// A histogram for each method.
+type Latency = Family<[(&'static str, &'static str); 1], Histogram, fn() -> Histogram>;
+
+#[derive(Debug)]
+struct Families {
+    handled: Family<[(&'static str, &'static str); 2], Counter>,
+    latency: Latency,
+    open: Gauge,
+}
+
+impl Default for Families {
+    fn default() -> Self {
+        let families =
+            Self { handled: Family::default(), latency: Family::new_with_constructor(buckets), open: Gauge::default() };
+        // A family is shown once it has a member.
+        drop(families.handled.get_or_create(&[("method", UNKNOWN), ("code", name(Code::Unimplemented))]));
+        drop(families.latency.get_or_create(&[("method", UNKNOWN)]));
+        families
+    }
+}
+
+/// 250 us, 500 us, … 8 s.
+fn buckets() -> Histogram {
+    Histogram::new(exponential_buckets(0.000_25, 2.0, 16))
+}
+
+impl Metrics {
+    /// Registers the metrics under the registry's prefix.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let help = "gRPC calls that ended, by method and status code";
+        registry.register("grpc_server_handled", help, self.0.handled.clone());
+        let help = "Latency of gRPC calls that ended, in seconds; streams last as long as they are open";
+        registry.register("grpc_server_handling_seconds", help, self.0.latency.clone());
+        registry.register("grpc_server_open_calls", "gRPC calls and streams that are open", self.0.open.clone());
+    }
+
+    /// Counts the start of a call to the method at `path`.
+    pub(super) fn begin(&self, path: &str) -> Call {
+        let method = proto::METHODS.iter().find(|known| **known == path).map_or(UNKNOWN, |known| &known[1..]);
+        self.0.open.inc();
+        Call { metrics: self.clone(), method, begun: Instant::now() }
+    }
+}
+
+/// A call that has not ended.
+#[derive(Debug)]
+pub(super) struct Call {
+    metrics: Metrics,
+    method: &'static str,
+    begun: Instant,
+}
+
+impl Call {
+    pub(super) const fn method(&self) -> &'static str {
+        self.method
+    }
+
+    /// Counts the end of the call. Returns its latency.
+    pub(super) fn end(self, code: Code) -> std::time::Duration {
+        let elapsed = self.begun.elapsed();
+        let families = &self.metrics.0;
+        families.open.dec();
+        families.handled.get_or_create(&[("method", self.method), ("code", name(code))]).inc();
+        families.latency.get_or_create(&[("method", self.method)]).observe(elapsed.as_secs_f64());
+        elapsed
+    }
+}
+
+/// Returns the name of a code as gRPC's documentation writes it.
+const fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}

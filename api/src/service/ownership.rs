@@ -1,0 +1,115 @@
+//! Proof of a merchant's ledger account, and changes of a proven one.
+
+use engine::{
+    account::AccountName,
+    hive::{Form, Signature, uri},
+    ids::MerchantId,
+    merchant::Scope,
+    money::{Currency, Money},
+    ownership::{Action, MAX_SIGNATURES, Nonce},
+};
+use proto::{
+    ApiError, Reason,
+    v1::{self, account_proofs_server::AccountProofs},
+};
+use tonic::{Request, Response, Status};
+
+use super::{
+    Service,
+    convert::{self, error},
+};
+
+/// What a transfer that answers a challenge moves: the least there is.
+const LEAST: Money = Money::new(1, Currency::Hbd);
+
+#[tonic::async_trait]
+impl AccountProofs for Service {
+    async fn issue_account_challenge(
+        &self,
+        request: Request<v1::IssueAccountChallengeRequest>,
+    ) -> Result<Response<v1::AccountChallenge>, Status> {
+        let asked = request.get_ref();
+        let (merchant, asking) = self.named_any(&request, &asked.merchant_id).await?;
+        if !asked.cancel {
+            asking.needs_for(merchant.id, Scope::MerchantPayout)?;
+        }
+        let account = asked.hive_account.as_deref().map(account).transpose()?;
+        let issued = asking.gateway.issue_challenge(merchant.id, account, asked.cancel).await.map_err(error)?;
+        let challenge = issued.challenge;
+        let operation = uri::transfer(Some(&challenge.account), &challenge.account, LEAST, &issued.memo);
+        let mut operation_json = String::new();
+        operation.write(&mut operation_json, Form::Condenser);
+        let uri = uri::sign_op(&operation, &uri::Params::default());
+        Ok(Response::new(v1::AccountChallenge {
+            hive_account: challenge.account.to_string(),
+            action: challenge.action.to_string(),
+            text: issued.text,
+            digest: hex(&issued.digest),
+            nonce: challenge.nonce.to_string(),
+            issued_at_ms: convert::millis(challenge.issued_at),
+            expires_at_ms: convert::millis(challenge.expires_at),
+            signatures: u32::try_from(challenge.keys.len()).unwrap_or(u32::MAX),
+            memo: issued.memo,
+            operation_json,
+            hivesigner_url: uri::hivesigner(&uri),
+            uri,
+        }))
+    }
+
+    async fn submit_account_proof(
+        &self,
+        request: Request<v1::SubmitAccountProofRequest>,
+    ) -> Result<Response<v1::SubmitAccountProofResponse>, Status> {
+        let asked = request.get_ref();
+        let (merchant, asking) = self.named_any(&request, &asked.merchant_id).await?;
+        let nonce = Nonce::parse(&asked.nonce);
+        let nonce = nonce.ok_or_else(|| ApiError::field("nonce", "must be 32 hex characters"))?;
+        let cancels = merchant.challenge(nonce).is_ok_and(|challenge| challenge.action == Action::Cancel);
+        if !cancels {
+            asking.needs_for(merchant.id, Scope::MerchantPayout)?;
+        }
+        if asked.signatures.is_empty() || asked.signatures.len() > MAX_SIGNATURES {
+            return Err(ApiError::field("signatures", format!("must be 1 to {MAX_SIGNATURES} signatures")).into());
+        }
+        let mut signatures = Vec::new();
+        for (index, text) in asked.signatures.iter().enumerate() {
+            let wrong = || ApiError::field(format!("signatures[{index}]"), "must be 130 hex characters");
+            signatures.push(Signature::parse(text).ok_or_else(wrong)?);
+        }
+        let answered = asking.gateway.answer_challenge(merchant.id, nonce, &signatures).await.map_err(error)?;
+        Ok(Response::new(v1::SubmitAccountProofResponse {
+            merchant: Some(convert::merchant(&answered.merchant)),
+            complete: answered.is_complete,
+            signatures: u32::try_from(answered.keys).unwrap_or(u32::MAX),
+        }))
+    }
+
+    async fn cancel_account_change(
+        &self,
+        request: Request<v1::CancelAccountChangeRequest>,
+    ) -> Result<Response<v1::Merchant>, Status> {
+        let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantPayout).await?;
+        let merchant = asking.gateway.cancel_account_change(merchant.id).await.map_err(error)?;
+        Ok(Response::new(convert::merchant(&merchant)))
+    }
+
+    async fn verify_merchant(
+        &self,
+        request: Request<v1::VerifyMerchantRequest>,
+    ) -> Result<Response<v1::Merchant>, Status> {
+        let asked = request.into_inner();
+        let unknown = || ApiError::with_message(Reason::NotFound, "no such merchant");
+        let id: MerchantId = asked.merchant_id.parse().map_err(|_| unknown())?;
+        let account = asked.hive_account.as_deref().map(account).transpose()?;
+        let merchant = self.gateway.vouch_for(id, account).await.map_err(error)?;
+        Ok(Response::new(convert::merchant(&merchant)))
+    }
+}
+
+fn account(name: &str) -> Result<AccountName, ApiError> {
+    AccountName::parse(name).map_err(|why| ApiError::field("hiveAccount", why.to_string()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

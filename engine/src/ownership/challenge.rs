@@ -1,0 +1,197 @@
+//! Challenges: the text to sign, the memo of a transfer that proves the same, and the check of signatures.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    time::Duration,
+};
+
+use sha2::{Digest, Sha256};
+
+use super::Rejection;
+use crate::{
+    account::AccountName,
+    hive::{Authority, PublicKey, Role, Signature, check},
+    ids::MerchantId,
+    ledger::Transfer,
+    time::Timestamp,
+};
+
+/// How long a challenge may be answered.
+pub const CHALLENGE_LIFETIME: Duration = Duration::from_secs(15 * 60);
+/// How far the ledger's clock may be behind ours when a challenge is issued.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
+/// Signatures of one request, and keys kept for one challenge: as many as one authority has members.
+pub const MAX_SIGNATURES: usize = 40;
+
+/// What an account agrees to by answering a challenge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// The merchant may use the account.
+    Verify,
+    /// The merchant may be paid to this account instead.
+    ChangeTo(AccountName),
+    /// A pending change is cancelled.
+    Cancel,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Verify => f.write_str("verify"),
+            Self::ChangeTo(account) => write!(f, "change to {account}"),
+            Self::Cancel => f.write_str("cancel change"),
+        }
+    }
+}
+
+/// The random part of a challenge.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Nonce(pub [u8; 16]);
+
+impl Nonce {
+    /// Parses 32 hex characters.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; 16];
+        hex::decode_to_slice(text, &mut bytes).ok()?;
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Display for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A question to an account. It is answered once, and by that account alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Challenge {
+    /// The account that must answer.
+    pub account: AccountName,
+    /// What it agrees to.
+    pub action: Action,
+    /// Sets it apart from every other challenge.
+    pub nonce: Nonce,
+    /// When it was issued.
+    pub issued_at: Timestamp,
+    /// Until when it may be answered.
+    pub expires_at: Timestamp,
+    /// Keys of the account's authority that signed it so far.
+    pub keys: BTreeSet<PublicKey>,
+}
+
+/// The outcome of a check of signatures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Signed {
+    /// They satisfy the account's active authority.
+    Complete,
+    /// They are good; more are needed. These keys have signed.
+    Incomplete(BTreeSet<PublicKey>),
+    /// The authorities of these accounts must be known first.
+    Unknown(BTreeSet<AccountName>),
+}
+
+impl Challenge {
+    /// Returns the text to sign: its SHA-256 is the digest.
+    #[must_use]
+    pub fn text(&self, server: &str, merchant: MerchantId) -> String {
+        format!(
+            "Hivetill account proof\nserver: {server}\nmerchant: {merchant}\naccount: {}\naction: {}\nnonce: {}\nexpires: {}",
+            self.account, self.action, self.nonce, self.expires_at
+        )
+    }
+
+    /// Returns the digest that is signed.
+    #[must_use]
+    pub fn digest(&self, server: &str, merchant: MerchantId) -> [u8; 32] {
+        Sha256::digest(self.text(server, merchant)).into()
+    }
+
+    /// Returns the memo of the account's transfer to itself that answers instead of a signature.
+    #[must_use]
+    pub fn memo(&self, server: &str, merchant: MerchantId) -> String {
+        let Self { account, nonce, .. } = self;
+        let agrees = match self.action {
+            Action::Verify => format!("may use @{account}"),
+            Action::ChangeTo(to) => format!("may change from @{account} to @{to}"),
+            Action::Cancel => format!("stays with @{account}"),
+        };
+        format!("{MEMO_START}{merchant}{MEMO_MIDDLE}{server} {agrees}: {nonce}")
+    }
+
+    /// Says whether an irreversible transfer answers it.
+    #[must_use]
+    pub fn is_answered_by(&self, transfer: &Transfer, server: &str, merchant: MerchantId) -> bool {
+        let is_own = transfer.from == self.account && transfer.to == self.account;
+        let earliest = self.issued_at.minus(CLOCK_TOLERANCE);
+        let is_in_time = (earliest..=self.expires_at).contains(&transfer.block_time);
+        is_own && is_in_time && transfer.memo == self.memo(server, merchant)
+    }
+
+    /// Checks signatures together with the keys that signed before, by the active authorities of the account and its
+    /// delegates.
+    ///
+    /// # Errors
+    /// [`Rejection::Expired`]; [`Rejection::Signature`] names the first signature that no key of the authority made.
+    pub fn check(
+        &self,
+        server: &str,
+        merchant: MerchantId,
+        signatures: &[Signature],
+        authorities: &BTreeMap<AccountName, Authority>,
+        now: Timestamp,
+    ) -> Result<Signed, Rejection> {
+        if now > self.expires_at {
+            return Err(Rejection::Expired { at: self.expires_at });
+        }
+        let digest = self.digest(server, merchant);
+        let mut keys = self.keys.clone();
+        let mut made_by = Vec::new();
+        for (index, signature) in signatures.iter().enumerate() {
+            let key = signature.recover(&digest).map_err(|_| Rejection::Signature { index })?;
+            made_by.push(key);
+            keys.insert(key);
+        }
+        let required = BTreeSet::from([(Role::Active, self.account)]);
+        let denied = match check(&required, authorities, &keys) {
+            // A threshold of 0 lets anybody move the money: that proves nothing.
+            Ok(()) if !keys.is_empty() => {
+                let own = authorities.get(&self.account).is_some_and(|own| own.weight_threshold > 0);
+                return if own { Ok(Signed::Complete) } else { Err(Rejection::OpenAuthority) };
+            }
+            Ok(()) => return Err(Rejection::Signature { index: 0 }),
+            Err(denied) => denied,
+        };
+        if !denied.unknown.is_empty() {
+            return Ok(Signed::Unknown(denied.unknown));
+        }
+        let is_member = |key: &PublicKey| authorities.values().any(|authority| authority.key_auths.contains_key(key));
+        if let Some(index) = made_by.iter().position(|key| !is_member(key)) {
+            return Err(Rejection::Signature { index });
+        }
+        keys.retain(is_member);
+        Ok(Signed::Incomplete(keys))
+    }
+}
+
+const MEMO_START: &str = "Merchant ";
+const MEMO_MIDDLE: &str = " at ";
+
+/// Returns the merchant that the memo of a proof names: only an account's transfer to itself proves anything.
+#[must_use]
+pub fn proof_of(transfer: &Transfer) -> Option<MerchantId> {
+    if transfer.from != transfer.to {
+        return None;
+    }
+    let (merchant, rest) = transfer.memo.strip_prefix(MEMO_START)?.split_once(MEMO_MIDDLE)?;
+    let says = [" may use @", " may change from @", " stays with @"].iter().any(|words| rest.contains(words));
+    merchant.parse().ok().filter(|_| says)
+}

@@ -1,0 +1,433 @@
+//! Which ledger account a merchant may speak for: how that is proven, when a proof is stale, and how a proven account is
+//! exchanged for another.
+//!
+//! Everybody may register with any account and be paid to it. Rights over money that paid no session, and the compliance
+//! limits of everybody on the account, need a proof.
+
+mod challenge;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use challenge::{Action, CHALLENGE_LIFETIME, Challenge, MAX_SIGNATURES, Nonce, Signed, proof_of};
+use sha2::{Digest, Sha256};
+
+use crate::{account::AccountName, hive::Authority, ledger::Transfer, merchant::Merchant, mutant, time::Timestamp};
+
+/// Changes of the account within [`CHANGES_WINDOW`].
+pub const MAX_CHANGES: usize = 3;
+/// The time in which changes of the account are counted.
+pub const CHANGES_WINDOW: Duration = Duration::from_secs(86_400);
+/// How long a pending change may wait for its proofs.
+pub const PENDING_LIFETIME: Duration = Duration::from_secs(7 * 86_400);
+/// How long an account is watched after its merchant left it: until the last session that can be paid there has ended,
+/// which is a day later at most, and 30 days more.
+pub const WATCHED_AFTER_LEAVING: Duration = Duration::from_secs(31 * 86_400 + 3_600);
+/// A challenge with less time left is not handed out again.
+const LEAST_TIME_LEFT: Duration = Duration::from_secs(5 * 60);
+/// Challenges that are kept, the newest: a transfer may be read long after its block.
+const MAX_CHALLENGES: usize = 8;
+/// Proven accounts of the past that are kept, the newest.
+const MAX_FORMER: usize = 5;
+
+/// The active authority of an account in 32 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuthorityDigest(pub [u8; 32]);
+
+impl AuthorityDigest {
+    /// Hashes an authority; equal ones, and no others, have the same digest.
+    #[must_use]
+    pub fn of(authority: &Authority) -> Self {
+        Self(Sha256::digest(authority.to_json()).into())
+    }
+}
+
+/// How an account was proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Means {
+    /// Signatures over a challenge.
+    Signature,
+    /// A transfer of the account to itself.
+    Transfer,
+    /// The operator's word.
+    Operator,
+}
+
+impl Means {
+    /// Every means, in the order of the interface.
+    pub const ALL: [Self; 3] = [Self::Signature, Self::Transfer, Self::Operator];
+
+    /// Returns the word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Signature => "signature",
+            Self::Transfer => "transfer",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+/// A proof that a merchant may speak for an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proof {
+    /// How it was given.
+    pub means: Means,
+    /// When.
+    pub at: Timestamp,
+    /// The active authority that gave it; none until a majority of nodes has named it.
+    pub authority: Option<AuthorityDigest>,
+    /// When the account was found to have another active authority.
+    pub stale_since: Option<Timestamp>,
+}
+
+impl Proof {
+    /// Returns a proof that was given just now.
+    #[must_use]
+    pub const fn new(means: Means, authority: Option<AuthorityDigest>, at: Timestamp) -> Self {
+        Self { means, at, authority, stale_since: None }
+    }
+}
+
+/// Whether a merchant has proven its account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It has not.
+    Unverified,
+    /// It has.
+    Verified,
+    /// It had; the account's active authority has changed since.
+    Stale,
+}
+
+impl Standing {
+    /// Every standing, in the order of the interface.
+    pub const ALL: [Self; 3] = [Self::Unverified, Self::Verified, Self::Stale];
+
+    /// Returns the word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unverified => "unverified",
+            Self::Verified => "verified",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+/// A change of a proven account that waits for its proofs and its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingChange {
+    /// The new account.
+    pub account: AccountName,
+    /// When it was requested.
+    pub requested_at: Timestamp,
+    /// The earliest time it takes effect.
+    pub effective_at: Timestamp,
+    /// The consent of the current account, or the operator's word.
+    pub current: Option<Proof>,
+    /// The proof of the new account, or the operator's word.
+    pub new: Option<Proof>,
+}
+
+impl PendingChange {
+    /// Says whether both accounts have agreed.
+    #[must_use]
+    pub const fn is_proven(&self) -> bool {
+        self.current.is_some() && self.new.is_some()
+    }
+
+    /// Returns when there is something to do about it: it takes effect, or it lapses.
+    #[must_use]
+    pub fn due_at(&self) -> Timestamp {
+        if self.is_proven() { self.effective_at } else { self.effective_at + PENDING_LIFETIME }
+    }
+}
+
+/// An account that was the merchant's, and proven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormerAccount {
+    /// The account.
+    pub account: AccountName,
+    /// Its proof.
+    pub proof: Proof,
+}
+
+/// What is known of a merchant's right to its account.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Ownership {
+    /// The proof of the account it has.
+    pub proof: Option<Proof>,
+    /// The account it is to have.
+    pub pending: Option<PendingChange>,
+    /// Accounts it had, oldest first.
+    pub former: Vec<FormerAccount>,
+    /// Challenges that were issued, oldest first.
+    pub challenges: Vec<Challenge>,
+    /// When its account was changed or a change requested, oldest first; those within [`CHANGES_WINDOW`].
+    pub changed_at: Vec<Timestamp>,
+}
+
+impl Ownership {
+    /// Returns whether the account is proven.
+    #[must_use]
+    pub const fn standing(&self) -> Standing {
+        match &self.proof {
+            None => Standing::Unverified,
+            Some(Proof { stale_since: None, .. }) => Standing::Verified,
+            Some(_) => Standing::Stale,
+        }
+    }
+}
+
+/// Why something about a merchant's account was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// The account is neither the merchant's nor the one it is to have.
+    #[error("@{0} is neither the merchant's account nor its pending one")]
+    OtherAccount(AccountName),
+    /// No change is pending.
+    #[error("no change of the account is pending")]
+    NothingPending,
+    /// There is no such challenge, or it was answered already.
+    #[error("there is no such challenge; it may have been used already")]
+    UnknownChallenge,
+    /// The challenge was not answered in time.
+    #[error("the challenge expired at {at}")]
+    Expired {
+        /// When.
+        at: Timestamp,
+    },
+    /// A signature is none, or was made by a key outside the active authority.
+    #[error("signature {index} was not made by a key of the account's active authority")]
+    Signature {
+        /// Its place in the request.
+        index: usize,
+    },
+    /// Anybody may act for the account.
+    #[error("the account's active authority needs no signature, so none proves anything")]
+    OpenAuthority,
+    /// The account was changed too often.
+    #[error("the account may be changed {MAX_CHANGES} times in 24 hours")]
+    TooManyChanges {
+        /// When the next change is possible.
+        again_at: Timestamp,
+    },
+}
+
+impl Merchant {
+    /// Returns the merchant with another account: at once if the present one was never proven, otherwise as a change that
+    /// is pending for at least `wait`.
+    ///
+    /// # Errors
+    /// [`Rejection::TooManyChanges`].
+    pub fn with_account(&self, account: AccountName, wait: Duration, now: Timestamp) -> Result<Self, Rejection> {
+        let is_pending = self.ownership.pending.as_ref().is_some_and(|pending| pending.account == account);
+        if account == self.hive_account || is_pending {
+            return Ok(self.clone());
+        }
+        let mut next = self.next(now);
+        let ownership = &mut next.ownership;
+        ownership.changed_at.retain(|at| now.since(*at) < CHANGES_WINDOW);
+        if ownership.changed_at.len() >= MAX_CHANGES {
+            return Err(Rejection::TooManyChanges { again_at: ownership.changed_at[0] + CHANGES_WINDOW });
+        }
+        ownership.changed_at.push(now);
+        if ownership.proof.is_none() {
+            ownership.challenges.clear();
+            next.hive_account = account;
+        } else {
+            let effective_at = now + wait;
+            ownership.pending =
+                Some(PendingChange { account, requested_at: now, effective_at, current: None, new: None });
+        }
+        Ok(next)
+    }
+
+    /// Returns the merchant without its pending change.
+    ///
+    /// # Errors
+    /// [`Rejection::NothingPending`].
+    pub fn without_pending(&self, now: Timestamp) -> Result<Self, Rejection> {
+        self.ownership.pending.as_ref().ok_or(Rejection::NothingPending)?;
+        let mut next = self.next(now);
+        next.ownership.pending = None;
+        Ok(next)
+    }
+
+    /// Returns what an account would agree to: to a pending change, or that the merchant uses it. Without a name it is
+    /// the first account whose answer is missing.
+    ///
+    /// # Errors
+    /// [`Rejection::OtherAccount`]; [`Rejection::NothingPending`] where there is nothing to cancel.
+    pub fn question(&self, account: Option<AccountName>, cancels: bool) -> Result<(AccountName, Action), Rejection> {
+        let current = self.hive_account;
+        if let Some(other) = account.filter(|name| cancels && *name != current) {
+            return Err(Rejection::OtherAccount(other));
+        }
+        match (&self.ownership.pending, account) {
+            (Some(_), _) if cancels => Ok((current, Action::Cancel)),
+            (None, _) if cancels => Err(Rejection::NothingPending),
+            (Some(pending), None) if pending.current.is_some() => Ok((pending.account, Action::Verify)),
+            (Some(pending), Some(account)) if account == pending.account => Ok((account, Action::Verify)),
+            (Some(pending), None) => Ok((current, Action::ChangeTo(pending.account))),
+            (Some(pending), Some(account)) if account == current => Ok((current, Action::ChangeTo(pending.account))),
+            (None, None) => Ok((current, Action::Verify)),
+            (None, Some(account)) if account == current => Ok((current, Action::Verify)),
+            (_, Some(account)) => Err(Rejection::OtherAccount(account)),
+        }
+    }
+
+    /// Returns the merchant with a challenge, and that challenge: the present one while it has time left.
+    #[must_use]
+    pub fn with_challenge(
+        &self,
+        (account, action): (AccountName, Action),
+        nonce: Nonce,
+        now: Timestamp,
+    ) -> (Self, Challenge) {
+        let fits = |challenge: &&Challenge| {
+            (challenge.account, challenge.action) == (account, action) && now + LEAST_TIME_LEFT <= challenge.expires_at
+        };
+        if let Some(challenge) = self.ownership.challenges.iter().rev().find(fits) {
+            return (self.clone(), challenge.clone());
+        }
+        let expires_at = now + CHALLENGE_LIFETIME;
+        let challenge = Challenge { account, action, nonce, issued_at: now, expires_at, keys: Default::default() };
+        let mut next = self.next(now);
+        let challenges = &mut next.ownership.challenges;
+        challenges.push(challenge.clone());
+        challenges.drain(..challenges.len().saturating_sub(MAX_CHALLENGES));
+        (next, challenge)
+    }
+
+    /// Returns a challenge by its nonce.
+    ///
+    /// # Errors
+    /// [`Rejection::UnknownChallenge`].
+    pub fn challenge(&self, nonce: Nonce) -> Result<&Challenge, Rejection> {
+        let found = self.ownership.challenges.iter().find(|challenge| challenge.nonce == nonce);
+        found.ok_or(Rejection::UnknownChallenge)
+    }
+
+    /// Returns the challenge that an irreversible transfer answers.
+    #[must_use]
+    pub fn challenge_answered_by(&self, transfer: &Transfer, server: &str) -> Option<&Challenge> {
+        self.ownership.challenges.iter().find(|challenge| challenge.is_answered_by(transfer, server, self.id))
+    }
+
+    /// Returns the merchant with keys that signed a challenge which needs more of them.
+    ///
+    /// # Errors
+    /// [`Rejection::UnknownChallenge`].
+    pub fn with_signed_keys(
+        &self,
+        nonce: Nonce,
+        keys: impl IntoIterator<Item = crate::hive::PublicKey>,
+        now: Timestamp,
+    ) -> Result<Self, Rejection> {
+        self.challenge(nonce)?;
+        let mut next = self.next(now);
+        if let Some(challenge) = next.ownership.challenges.iter_mut().find(|challenge| challenge.nonce == nonce) {
+            challenge.keys.extend(keys);
+        }
+        Ok(next)
+    }
+
+    /// Returns the merchant after a challenge was answered. The challenge is used up.
+    ///
+    /// # Errors
+    /// [`Rejection::UnknownChallenge`]; [`Rejection::OtherAccount`] and [`Rejection::NothingPending`] where what it was
+    /// about is over.
+    pub fn proven(&self, nonce: Nonce, proof: Proof, now: Timestamp) -> Result<Self, Rejection> {
+        let Challenge { account, action, .. } = *self.challenge(nonce)?;
+        let mut next = self.next(now);
+        let ownership = &mut next.ownership;
+        ownership.challenges.retain(|challenge| challenge.nonce != nonce);
+        let is_current = account == self.hive_account;
+        match (action, &mut ownership.pending) {
+            (Action::Verify, _) if is_current => ownership.proof = Some(proof),
+            (Action::Verify, Some(pending)) if pending.account == account => pending.new = Some(proof),
+            (Action::ChangeTo(to), Some(pending)) if is_current && pending.account == to => {
+                pending.current = Some(proof);
+                ownership.proof = Some(proof);
+            }
+            (Action::Cancel, pending @ Some(_)) if is_current => *pending = None,
+            (Action::Verify, _) => return Err(Rejection::OtherAccount(account)),
+            (Action::ChangeTo(_) | Action::Cancel, _) => return Err(Rejection::NothingPending),
+        }
+        Ok(next)
+    }
+
+    /// Returns the merchant after the operator vouched for an account: the present one, or a pending one, which then needs
+    /// no answer of either account.
+    ///
+    /// # Errors
+    /// [`Rejection::OtherAccount`].
+    pub fn vouched(&self, account: AccountName, proof: Proof, now: Timestamp) -> Result<Self, Rejection> {
+        let mut next = self.next(now);
+        match &mut next.ownership.pending {
+            _ if account == self.hive_account => next.ownership.proof = Some(proof),
+            Some(pending) if pending.account == account => {
+                pending.current.get_or_insert(proof);
+                pending.new.get_or_insert(proof);
+            }
+            _ => return Err(Rejection::OtherAccount(account)),
+        }
+        Ok(next)
+    }
+
+    /// Returns the merchant after what its pending change has come to by now: it takes effect, or lapses; none if neither.
+    #[must_use]
+    pub fn settled(&self, now: Timestamp) -> Option<Self> {
+        let pending = self.ownership.pending.as_ref().filter(|pending| now >= pending.due_at())?;
+        let mut next = self.next(now);
+        next.ownership.pending = None;
+        if let (Some(_), Some(new)) = (pending.current, pending.new) {
+            if let Some(proof) = self.ownership.proof {
+                let former = &mut next.ownership.former;
+                former.retain(|former| former.account != self.hive_account);
+                former.push(FormerAccount { account: self.hive_account, proof });
+                former.drain(..former.len().saturating_sub(MAX_FORMER));
+            }
+            next.hive_account = pending.account;
+            next.ownership.former.retain(|former| former.account != pending.account);
+            next.ownership.proof = Some(new);
+        }
+        Some(next)
+    }
+
+    /// Returns the proof of an account that is or was the merchant's.
+    #[must_use]
+    pub fn proof_for(&self, account: &AccountName) -> Option<&Proof> {
+        if mutant!("rights-without-proof") {
+            static GRANTED: Proof = Proof::new(Means::Operator, None, Timestamp::EPOCH);
+            return Some(&GRANTED);
+        }
+        if *account == self.hive_account {
+            return self.ownership.proof.as_ref();
+        }
+        self.ownership.former.iter().find(|former| former.account == *account).map(|former| &former.proof)
+    }
+
+    /// Returns the merchant after its account's active authority was read; none if that is what is known already. Another
+    /// one than was proven makes the proof stale.
+    #[must_use]
+    pub fn with_authority(&self, account: &AccountName, found: AuthorityDigest, now: Timestamp) -> Option<Self> {
+        let mut proof = *self.proof_for(account)?;
+        match proof.authority {
+            None => proof.authority = Some(found),
+            Some(known) if known == found || proof.stale_since.is_some() => return None,
+            Some(_) => proof.stale_since = Some(now),
+        }
+        let mut next = self.next(now);
+        if *account == self.hive_account {
+            next.ownership.proof = Some(proof);
+        }
+        for former in next.ownership.former.iter_mut().filter(|former| former.account == *account) {
+            former.proof = proof;
+        }
+        Some(next)
+    }
+}

@@ -1,0 +1,184 @@
+//! Cancelling a session: the request is durable at once, and block time decides it, as block time decides expiry.
+//!
+//! A transfer that is on its way when somebody cancels is in a block within seconds. The request therefore sets a
+//! cutoff a few blocks ahead. Transfers in blocks up to the cutoff count; the first irreversible block later than the
+//! cutoff decides what becomes of the request.
+
+use std::time::Duration;
+
+use super::{Disposition, Finality, Payment, Rejection, State, Transition};
+use crate::{mutant, time::Timestamp};
+
+/// Block intervals from the request to its cutoff.
+const MARGIN_BLOCKS: u32 = 5;
+/// The same where the customer may be signing: the page reported an opened wallet or a transaction id.
+const MARGIN_BLOCKS_WITH_WALLET: u32 = 20;
+
+/// Who cancelled a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Canceller {
+    /// The one who was to pay.
+    Customer,
+    /// The one who was to be paid.
+    Merchant,
+}
+
+impl Canceller {
+    /// Returns the word on the wire.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Customer => "customer",
+            Self::Merchant => "merchant",
+        }
+    }
+}
+
+/// A request to cancel a session. A session has at most one, and the first canceller is the one that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cancellation {
+    /// Who asked for it.
+    pub by: Canceller,
+    /// When.
+    pub requested_at: Timestamp,
+    /// The last block time at which a transfer still counts.
+    pub cutoff: Timestamp,
+    /// When it was dropped because money counted; none while it is undecided or in force.
+    pub dropped_at: Option<Timestamp>,
+}
+
+impl Payment {
+    /// Returns the request to cancel that is undecided or in force; none once it was dropped.
+    #[must_use]
+    pub fn standing_cancellation(&self) -> Option<&Cancellation> {
+        self.cancellation.as_ref().filter(|request| request.dropped_at.is_none())
+    }
+
+    /// Returns the request to cancel that waits for the block that decides it.
+    #[must_use]
+    pub fn undecided_cancellation(&self) -> Option<&Cancellation> {
+        self.standing_cancellation().filter(|_| self.state == State::Pending)
+    }
+
+    /// Returns the time that an irreversible block must have passed to end the session.
+    #[must_use]
+    pub fn due_at(&self) -> Timestamp {
+        self.undecided_cancellation().map_or_else(|| self.deadline(), |request| request.cutoff)
+    }
+
+    pub(super) fn cancel(
+        &self,
+        by: Canceller,
+        block_interval: Duration,
+        now: Timestamp,
+    ) -> Result<Transition, Rejection> {
+        let id = self.id;
+        match self.state {
+            State::UserCancelled => return Err(Rejection::AlreadyCancelled { id }),
+            State::Pending => {}
+            state => return Err(Rejection::NotPending { id, state }),
+        }
+        if self.undecided_cancellation().is_some() {
+            return Err(Rejection::AlreadyCancelled { id });
+        }
+        if let Some(claim) = self.claim.as_ref().filter(|_| !mutant!("cancel-ignores-claim")) {
+            return Err(Rejection::InFlight { id, tx_id: claim.tx_id });
+        }
+        if self.seen_units() > 0 && !mutant!("cancel-ignores-money") {
+            return Err(Rejection::Detected { id });
+        }
+        if self.is_expired(now) {
+            return Err(Rejection::Expired { id });
+        }
+        let blocks = if self.wallet_opened_at.is_some() { MARGIN_BLOCKS_WITH_WALLET } else { MARGIN_BLOCKS };
+        let cutoff = self.deadline().min(now + block_interval * blocks);
+        let mut next = self.next(now);
+        next.cancellation = Some(Cancellation { by, requested_at: now, cutoff, dropped_at: None });
+        if mutant!("cancelled-at-once") {
+            return Ok(next.moved(self, State::UserCancelled, now));
+        }
+        Ok(next.still())
+    }
+
+    pub(super) fn report_wallet(&self, now: Timestamp) -> Result<Transition, Rejection> {
+        let id = self.id;
+        if self.state != State::Pending {
+            return Err(Rejection::NotPending { id, state: self.state });
+        }
+        if let Some(request) = self.undecided_cancellation() {
+            return Err(Rejection::Cancelling { id, cutoff: request.cutoff });
+        }
+        if self.is_expired(now) {
+            return Err(Rejection::Expired { id });
+        }
+        if self.wallet_opened_at.is_some() {
+            return Err(Rejection::Unchanged { id });
+        }
+        Ok(Self { wallet_opened_at: Some(now), ..self.next(now) }.still())
+    }
+
+    /// Decides the request to cancel: every transfer up to `irreversible_time`, which is later than its cutoff, is stored.
+    pub(super) fn decide_cancellation(
+        &self,
+        irreversible_time: Timestamp,
+        now: Timestamp,
+    ) -> Result<Transition, Rejection> {
+        let mut next = self.next(now);
+        if self.counted_finally() == 0 || mutant!("cancel-decided-despite-money") {
+            // Whatever comes to be final from here on has missed the cutoff, and has missed the deadline no more than that.
+            for credit in &mut next.transfers {
+                let is_open = credit.disposition == Disposition::Counted && credit.finality != Finality::Irreversible;
+                if is_open || credit.disposition == Disposition::Late {
+                    credit.disposition = Disposition::AfterCancel;
+                }
+            }
+            return Ok(next.moved(self, State::UserCancelled, now));
+        }
+        next.drop_cancellation(now);
+        // The session goes on as if nobody had asked: what missed only the cutoff counts, in the order of the chain.
+        let mut paid_by = None;
+        for at in next.after_cutoff() {
+            next.transfers[at].disposition =
+                if paid_by.is_some() { Disposition::Surplus } else { Disposition::Counted };
+            if paid_by.is_none() && next.is_paid() {
+                paid_by = Some(next.transfers[at].tx_id);
+            }
+        }
+        Ok(match paid_by {
+            Some(tx_id) => next.completed(self, tx_id, now),
+            None if irreversible_time > self.deadline() => next.moved(self, State::SystemCancelled, now),
+            None => next.still(),
+        })
+    }
+
+    /// Ends the request of a session that was paid in time: what came after the cutoff is surplus.
+    pub(super) fn drop_cancellation_when_paid(&mut self, now: Timestamp) {
+        if self.standing_cancellation().is_none() {
+            return;
+        }
+        self.drop_cancellation(now);
+        for at in self.after_cutoff() {
+            self.transfers[at].disposition = Disposition::Surplus;
+        }
+    }
+
+    fn drop_cancellation(&mut self, now: Timestamp) {
+        if let Some(request) = &mut self.cancellation {
+            request.dropped_at = Some(now);
+        }
+    }
+
+    /// Returns the transfers that missed the cutoff, in the order of the chain.
+    fn after_cutoff(&self) -> Vec<usize> {
+        let missed = |at: &usize| self.transfers[*at].disposition == Disposition::AfterCancel;
+        let mut found: Vec<_> = (0..self.transfers.len()).filter(missed).collect();
+        found.sort_by_key(|at| self.transfers[*at].block.map(|block| block.place));
+        found
+    }
+
+    /// Returns the money for the merchant that counts and is final, smallest units.
+    fn counted_finally(&self) -> u64 {
+        let counted = self.totals().with(Disposition::Counted).irreversible_units;
+        u64::try_from(counted).unwrap_or(u64::MAX)
+    }
+}

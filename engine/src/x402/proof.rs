@@ -1,0 +1,106 @@
+//! What proves that somebody who shows a claimed payment again is its payer.
+
+use std::collections::BTreeSet;
+
+use super::{PaymentPayload, checks::MAX_SIGNATURES};
+use crate::hive::{Authorized, ChainId, Pack, PublicKey, Transaction};
+
+/// What is stored of the signatures of a claimed transaction. The chain publishes a transaction; only the keys that
+/// signed it can sign it again, and only its payer knows the nonce beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proof {
+    /// The packing that was signed.
+    pub pack: Pack,
+    /// The digest that was signed, over every byte of the transaction and the chain's id.
+    pub digest: [u8; 32],
+    /// The keys that signed.
+    pub keys: BTreeSet<PublicKey>,
+}
+
+impl Proof {
+    /// Returns the proof of a transaction whose signatures were verified.
+    #[must_use]
+    pub fn of(transaction: &Transaction, chain: ChainId, authorized: &Authorized) -> Self {
+        let Authorized { pack, keys, .. } = authorized;
+        Self { pack: *pack, digest: transaction.digest(chain, *pack), keys: keys.clone() }
+    }
+
+    /// Returns whether a payload holds the same transaction, signed by the same keys, beside the same nonce. Compares
+    /// parsed values: other encodings of the same payment are the same payment.
+    #[must_use]
+    pub fn is_shown_by(&self, nonce: &str, payload: &PaymentPayload, chain: ChainId) -> bool {
+        let transaction = &payload.transaction;
+        payload.nonce == nonce
+            && transaction.signatures.len() <= MAX_SIGNATURES
+            && transaction.digest(chain, self.pack) == self.digest
+            && transaction.recover(chain, self.pack).is_ok_and(|keys| keys == self.keys)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        hive::{Asset, Operation, PrivateKey, Signature, Symbol, Transfer},
+        time::Timestamp,
+        x402::Version,
+    };
+
+    const CHAIN: ChainId = ChainId::MAINNET;
+
+    fn key(name: &str) -> PrivateKey {
+        PrivateKey::from_login(name, "active", "a password").unwrap()
+    }
+
+    fn shown(signers: &[&str]) -> PaymentPayload {
+        let transfer = Transfer {
+            from: "agent".to_owned(),
+            to: "blue.mugs".to_owned(),
+            amount: Asset { units: 1_000, symbol: Symbol::Hbd },
+            memo: "x".to_owned(),
+        };
+        let mut transaction = Transaction {
+            ref_block_num: 1,
+            ref_block_prefix: 2,
+            expiration: Timestamp::from_seconds(1_763_647_200),
+            operations: vec![Operation::Transfer(transfer)],
+            signatures: Vec::new(),
+        };
+        for signer in signers {
+            transaction.sign(CHAIN, Pack::Legacy, &key(signer));
+        }
+        PaymentPayload { version: Version::V1, transaction, nonce: "n".to_owned(), identifier: None, accepted: None }
+    }
+
+    fn proof(payload: &PaymentPayload) -> Proof {
+        let keys = payload.transaction.recover(CHAIN, Pack::Legacy).unwrap();
+        let tx_id = payload.transaction.id(Pack::Legacy);
+        Proof::of(&payload.transaction, CHAIN, &Authorized { pack: Pack::Legacy, tx_id, keys })
+    }
+
+    #[test]
+    fn a_payment_is_proven_by_its_bytes_its_nonce_and_the_keys_that_signed() {
+        let first = shown(&["agent", "second"]);
+        let proof = proof(&first);
+        let holds = |payload: &PaymentPayload| proof.is_shown_by("n", payload, CHAIN);
+        assert!(holds(&first));
+        assert!(holds(&shown(&["second", "agent"])), "the order of signatures is nothing");
+        assert!(holds(&PaymentPayload { version: Version::V2, ..first.clone() }), "the version is nothing");
+        for signers in
+            [&[][..], &["agent"], &["second"], &["other"], &["agent", "second", "other"], &["agent", "agent"]]
+        {
+            assert!(!holds(&shown(signers)), "{signers:?}");
+        }
+        assert!(!holds(&PaymentPayload { nonce: "N".to_owned(), ..first.clone() }));
+        let mut changed = first.clone();
+        changed.transaction.ref_block_num = 2;
+        assert!(!holds(&changed));
+        let mut garbage = first.clone();
+        garbage.transaction.signatures = vec![Signature([31; 65]); 2];
+        assert!(!holds(&garbage));
+        let mut many = first.clone();
+        many.transaction.signatures = vec![first.transaction.signatures[0]; MAX_SIGNATURES + 1];
+        assert!(!holds(&many));
+        assert!(!proof.is_shown_by("n", &first, ChainId([7; 32])), "another chain is another payment");
+    }
+}

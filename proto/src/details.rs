@@ -1,0 +1,76 @@
+//! The details of a refused call as `google.rpc.Status`, the form that gRPC's client libraries read.
+
+use bytes::Bytes;
+use prost::Message;
+use prost_types::Any;
+use tonic::Code;
+use tonic_types::pb::{BadRequest, ErrorInfo, RetryInfo, Status, bad_request};
+
+use crate::v1::{ErrorDetails, FieldViolation};
+
+/// The domain of [`ErrorInfo`]: the reasons are this service's own.
+pub const DOMAIN: &str = "hivetill";
+
+/// The full name of our own message.
+const ERROR_DETAILS: &str = "hivetill.engine.v1.ErrorDetails";
+
+/// Fields whose protobuf path differs from the snake_case form of their JSON name.
+const PROTO_PATHS: [(&str, &str); 2] = [("amount", "amount_units"), ("since", "since_ms")];
+
+/// Encodes the details for `grpc-status-details-bin`: `ErrorInfo`, `BadRequest` with protobuf field paths, `RetryInfo`,
+/// and our own message with the JSON names.
+pub(crate) fn encode(code: Code, message: &str, details: &ErrorDetails) -> Bytes {
+    let reason = details.reason().as_str_name().trim_start_matches("REASON_").to_owned();
+    let info = ErrorInfo { reason, domain: DOMAIN.to_owned(), metadata: Default::default() };
+    let mut list = vec![any("google.rpc.ErrorInfo", &info)];
+    if !details.fields.is_empty() {
+        let violation = |field: &FieldViolation| bad_request::FieldViolation {
+            field: proto_path(&field.field),
+            description: field.message.clone(),
+            ..bad_request::FieldViolation::default()
+        };
+        let bad = BadRequest { field_violations: details.fields.iter().map(violation).collect() };
+        list.push(any("google.rpc.BadRequest", &bad));
+    }
+    if let Some(seconds) = details.retry_after_seconds {
+        let delay = prost_types::Duration { seconds: i64::from(seconds), nanos: 0 };
+        list.push(any("google.rpc.RetryInfo", &RetryInfo { retry_delay: Some(delay) }));
+    }
+    list.push(any(ERROR_DETAILS, details));
+    let status = Status { code: code.into(), message: message.to_owned(), details: list };
+    status.encode_to_vec().into()
+}
+
+/// Reads our own message out of the details; `None` where a status carries none.
+pub(crate) fn decode(bytes: &[u8]) -> Option<ErrorDetails> {
+    let status = (!bytes.is_empty()).then(|| Status::decode(bytes).ok()).flatten()?;
+    let url = type_url(ERROR_DETAILS);
+    let own = status.details.iter().find(|any| any.type_url == url)?;
+    ErrorDetails::decode(own.value.as_slice()).ok()
+}
+
+/// Returns the path of a field in the request's protobuf message, from its JSON name.
+#[must_use]
+pub fn proto_path(json_name: &str) -> String {
+    if let Some((_, path)) = PROTO_PATHS.iter().find(|(name, _)| *name == json_name) {
+        return (*path).to_owned();
+    }
+    // Keys below the first name are the caller's own: `metadata.orderId`.
+    let (first, rest) = json_name.find(['.', '[']).map_or((json_name, ""), |at| json_name.split_at(at));
+    let mut path = String::with_capacity(json_name.len() + 4);
+    for letter in first.chars() {
+        if letter.is_ascii_uppercase() {
+            path.push('_');
+        }
+        path.push(letter.to_ascii_lowercase());
+    }
+    path + rest
+}
+
+fn any(name: &str, message: &impl Message) -> Any {
+    Any { type_url: type_url(name), value: message.encode_to_vec() }
+}
+
+fn type_url(name: &str) -> String {
+    format!("type.googleapis.com/{name}")
+}

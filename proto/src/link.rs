@@ -1,0 +1,140 @@
+//! How the way to an engine elsewhere is: what is wrong with it is logged once, and again when it changes.
+
+use std::{
+    error::Error,
+    sync::{Mutex, PoisonError},
+};
+
+use tonic::{Code, Status, TimeoutExpired, body::Body};
+use tracing::{info, warn};
+
+use crate::{ApiError, Reason};
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+/// What the last call found wrong with the way to the engine.
+#[derive(Debug, Default)]
+pub(crate) struct LinkHealth {
+    failure: Mutex<Option<String>>,
+}
+
+impl LinkHealth {
+    /// Looks at how a call went. A way that fails is answered with `UNAVAILABLE`, whatever failed: it is never the
+    /// caller's fault, nor a defect of ours.
+    pub(crate) fn judge(
+        &self,
+        outcome: Result<http::Response<Body>, tonic::transport::Error>,
+    ) -> Result<http::Response<Body>, BoxError> {
+        match outcome {
+            Ok(response) => {
+                self.note(is_denied(&response).then(|| {
+                    "it refused our token; set the same grpc.token (HIVETILL_GRPC_TOKEN) for the engine and here"
+                        .to_owned()
+                }));
+                Ok(response)
+            }
+            // Our own end gave up waiting: the way may be well.
+            Err(error) if causes(&error).any(|cause| cause.is::<TimeoutExpired>()) => Err(error.into()),
+            Err(error) => {
+                self.note(Some(told(&error)));
+                Ok(Status::unavailable("the engine cannot be reached").into_http())
+            }
+        }
+    }
+
+    fn note(&self, failure: Option<String>) {
+        let mut last = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last == failure {
+            return;
+        }
+        match &failure {
+            Some(why) => warn!("the engine cannot be used: {why}"),
+            None => info!("the engine can be used again"),
+        }
+        *last = failure;
+    }
+}
+
+/// Says whether the engine's port did not take our token. A merchant's wrong key has another reason.
+fn is_denied(response: &http::Response<Body>) -> bool {
+    let Some(status) = Status::from_header_map(response.headers()) else { return false };
+    status.code() == Code::Unauthenticated && ApiError::from(status).reason == Reason::EngineAccessDenied
+}
+
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// Writes an error with all its causes, and what to look at.
+fn told(error: &tonic::transport::Error) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for cause in causes(error) {
+        let text = cause.to_string();
+        if !parts.contains(&text) {
+            parts.push(text);
+        }
+    }
+    let whole = parts.join(": ");
+    match hint(&whole) {
+        Some(hint) => format!("{whole}; {hint}"),
+        None => whole,
+    }
+}
+
+fn hint(whole: &str) -> Option<&'static str> {
+    let has = |words: &[&str]| words.iter().any(|word| whole.contains(word));
+    if has(&["certificate", "UnknownIssuer"]) {
+        Some("check grpc.tls_ca, and that engine_url names a host of the engine's certificate")
+    } else if has(&["InvalidContentType", "corrupt message"]) {
+        Some("engine_url says https, but that port seems to have no TLS")
+    } else if has(&["http2", "h2 protocol", "frame", "connection closed", "broken pipe"]) {
+        Some("if that port has TLS, engine_url must say https, with grpc.tls_ca")
+    } else if has(&["Connection refused", "connection refused"]) {
+        Some("check engine_url, and that the engine runs")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tonic::transport::Channel;
+
+    use super::*;
+    use crate::{Engine, Transport, v1};
+
+    #[tokio::test]
+    async fn plain_http_to_a_port_with_tls_is_an_engine_that_cannot_be_reached() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let server = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                // What a TLS server says to bytes that are no hello: an alert, then the end.
+                let _ = stream.read(&mut [0; 64]).await;
+                let _ = stream.write_all(&[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x16]).await;
+            }
+        });
+        let channel = Channel::from_shared(format!("http://{address}")).expect("an address").connect_lazy();
+        let engine = Engine::new(Transport::remote(channel, Some("token")).expect("a token"));
+        for _ in 0..3 {
+            let refused = engine.system().get_health(v1::GetHealthRequest {}).await.expect_err("no engine");
+            let error = ApiError::from(refused);
+            assert_eq!((error.reason, error.http()), (Reason::EngineUnavailable, 503));
+        }
+        server.abort();
+    }
+
+    #[test]
+    fn each_mistake_of_the_settings_has_a_hint() {
+        for (text, word) in [
+            ("transport error: invalid peer certificate: UnknownIssuer", "grpc.tls_ca"),
+            ("transport error: received corrupt message of type InvalidContentType", "no TLS"),
+            ("transport error: http2 error: frame with invalid size", "https"),
+            ("transport error: tcp connect error: Connection refused (os error 111)", "engine runs"),
+        ] {
+            assert!(hint(text).is_some_and(|hint| hint.contains(word)), "{text}");
+        }
+        assert_eq!(hint("dns error"), None);
+    }
+}

@@ -1,0 +1,178 @@
+//! The gRPC port as client libraries meet it: status codes, health, limits, compression, metrics, graceful stop.
+
+use http::uri::PathAndQuery;
+use proto::{
+    ApiError, Caller, Reason,
+    v1::{self, payments_client::PaymentsClient},
+};
+use tokio_stream::StreamExt;
+use tonic::{Code, Request, Status, client::Grpc, codec::CompressionEncoding, transport::Channel};
+use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient};
+use tonic_types::StatusExt;
+
+use crate::{
+    grpc::{Port, mug, with_key},
+    harness::Shop,
+};
+
+crate::tests!(
+    a_refusal_is_a_google_rpc_status,
+    a_watch_that_is_cut_off_is_unavailable_and_a_finished_one_ends_well,
+    health_needs_no_token_and_names_every_service,
+    malformed_and_oversized_messages_get_the_standard_codes,
+    compressed_requests_are_read,
+    watches_leave_room_for_unary_calls,
+    a_request_id_is_echoed_and_calls_are_counted,
+);
+
+fn a_refusal_is_a_google_rpc_status() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let wrong = v1::CreatePaymentRequest {
+        amount_units: 0,
+        redirect_url: Some("javascript:alert(1)".to_owned()),
+        expires_in_seconds: Some(1),
+        ..mug()
+    };
+    let status = port.run(engine.payments().create_payment(with_key(&shop, wrong))).expect_err("refused");
+    let details = status.get_error_details();
+    let info = details.error_info().expect("ErrorInfo");
+    assert_eq!((info.reason.as_str(), info.domain.as_str()), ("VALIDATION_FAILED", "hivetill"));
+    let fields: Vec<_> = details.bad_request().expect("BadRequest").field_violations.iter().collect();
+    let paths: Vec<_> = fields.iter().map(|field| field.field.as_str()).collect();
+    assert_eq!(paths, ["amount_units", "redirect_url", "expires_in_seconds"], "protobuf names");
+    assert!(fields.iter().all(|field| !field.description.is_empty()));
+    assert!(details.retry_info().is_none(), "a repeat would not help");
+    let json: Vec<_> = ApiError::from(status).fields.into_iter().map(|field| field.field).collect();
+    assert_eq!(json, ["amount", "redirectUrl", "expiresInSeconds"], "REST keeps its own names");
+}
+
+fn a_watch_that_is_cut_off_is_unavailable_and_a_finished_one_ends_well() {
+    let mut port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let (open, done) = (shop.open_payment(), shop.open_payment());
+    port.dev.ledger.transfer(&port.dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &done.memo);
+    shop.until_status(&done.id, "completed");
+    let watch = |id: &str| with_key(&shop, v1::GetPaymentRequest { payment_id: id.to_owned() });
+    let finished: Vec<Result<_, Status>> = port.run(async {
+        engine.payments().watch_payment(watch(&done.id)).await.expect("a stream").into_inner().collect().await
+    });
+    assert!(finished.iter().all(Result::is_ok), "a stream that ended with a final state ends with OK");
+    let mut pending = port.run(engine.payments().watch_payment(watch(&open.id))).expect("a stream").into_inner();
+    let mut events = port.run(engine.events().watch_events(with_key(&shop, v1::WatchEventsRequest::default())));
+    let events = events.as_mut().expect("a stream").get_mut();
+    assert!(port.run(pending.next()).expect("at once").is_ok());
+    assert!(port.run(events.next()).expect("at once").is_ok());
+    let mut health = HealthClient::new(port.channel());
+    let mut serving = port.run(health.watch(HealthCheckRequest::default())).expect("a stream").into_inner();
+    assert_eq!(port.run(serving.next()).expect("at once").expect("healthy").status(), ServingStatus::Serving);
+    port.dev.process.signal("TERM");
+    let cut = port.run(pending.next()).expect("a status").expect_err("cut off");
+    assert_eq!(cut.code(), Code::Unavailable, "{cut:?}");
+    let cut = port.run(events.next()).expect("a status").expect_err("cut off");
+    assert_eq!(cut.code(), Code::Unavailable, "{cut:?}");
+    let told = port.run(serving.next()).expect("a status").expect("a change");
+    assert_eq!(told.status(), ServingStatus::NotServing);
+    assert!(port.dev.process.wait().success());
+}
+
+fn health_needs_no_token_and_names_every_service() {
+    let port = Port::open();
+    let mut health = HealthClient::new(port.channel());
+    for service in proto::SERVICES.iter().chain(&[""]) {
+        let asked = HealthCheckRequest { service: (*service).to_owned() };
+        let answer = port.run(health.check(asked)).unwrap_or_else(|refused| panic!("{service}: {refused}"));
+        assert_eq!(answer.into_inner().status(), ServingStatus::Serving, "{service}");
+    }
+    let asked = HealthCheckRequest { service: "hivetill.engine.v1.Nobody".to_owned() };
+    assert_eq!(port.run(health.check(asked)).expect_err("unknown").code(), Code::NotFound);
+}
+
+/// Bytes where the interface has text.
+#[derive(Clone, PartialEq, prost::Message)]
+struct NotText {
+    #[prost(bytes = "vec", tag = "1")]
+    payment_id: Vec<u8>,
+}
+
+fn malformed_and_oversized_messages_get_the_standard_codes() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let malformed = async {
+        let mut client: Grpc<Channel> = Grpc::new(port.channel_async().await);
+        client.ready().await.expect("ready");
+        let mut request = with_key(&shop, NotText { payment_id: vec![0xff, 0xfe] });
+        request.metadata_mut().insert("authorization", port.bearer());
+        let path = PathAndQuery::from_static("/hivetill.engine.v1.Payments/GetPayment");
+        let codec = tonic_prost::ProstCodec::<NotText, v1::Payment>::default();
+        client.unary(request, path, codec).await
+    };
+    let status = port.run(malformed).expect_err("refused");
+    assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+    let large = v1::CreatePaymentRequest { description: "x".repeat(5 << 20), ..mug() };
+    let status = port.run(engine.payments().create_payment(with_key(&shop, large))).expect_err("refused");
+    assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
+    let mut headers = with_key(&shop, mug());
+    headers.metadata_mut().insert("x-large", "x".repeat(64 << 10).parse().expect("text"));
+    let status = port.run(engine.payments().create_payment(headers)).expect_err("refused");
+    assert_ne!(status.code(), Code::Ok);
+    let small = port.run(engine.payments().create_payment(with_key(&shop, mug())));
+    assert!(small.is_ok(), "large headers of one call do not end the connection: {small:?}");
+}
+
+fn compressed_requests_are_read() {
+    let port = Port::open();
+    let shop = port.dev.shop();
+    let client = PaymentsClient::new(port.transport());
+    let mut client = client.send_compressed(CompressionEncoding::Gzip).accept_compressed(CompressionEncoding::Gzip);
+    let made = port.run(client.create_payment(with_key(&shop, mug()))).expect("created");
+    assert_eq!(made.metadata().get("grpc-encoding").map(|value| value.as_bytes()), Some(b"gzip".as_slice()));
+    assert_eq!(made.into_inner().description, mug().description);
+}
+
+fn watches_leave_room_for_unary_calls() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let payment = shop.open_payment();
+    let asked = || v1::GetPaymentRequest { payment_id: payment.id.clone() };
+    let mut streams = Vec::new();
+    let refused = port.run(async {
+        loop {
+            match engine.payments().watch_payment(with_key(&shop, asked())).await {
+                Ok(stream) => streams.push(stream),
+                Err(refused) => return refused,
+            }
+            assert!(streams.len() < 1_024, "no limit");
+        }
+    });
+    assert_eq!((refused.code(), streams.len()), (Code::ResourceExhausted, 512), "{refused:?}");
+    assert!(port.run(engine.payments().get_payment(with_key(&shop, asked()))).is_ok(), "unary calls go on");
+    streams.truncate(500);
+    let again = crate::harness::until("an ended watch frees its place", || {
+        port.run(engine.payments().watch_payment(with_key(&shop, asked()))).ok()
+    });
+    drop(again);
+}
+
+fn a_request_id_is_echoed_and_calls_are_counted() {
+    let mut port = Port::with(&["--set=metrics.listen=127.0.0.1:0", "--set=log.level=info"]);
+    let metrics = crate::operations::metrics::metrics_of(&mut port.dev.process);
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let named = |shop: &Shop| -> Request<v1::GetPaymentRequest> {
+        let id = http::HeaderValue::from_static("order-4711");
+        let caller = Caller { request_id: Some(id), ..Caller::with_key(&shop.key) };
+        caller.request(v1::GetPaymentRequest { payment_id: shop.open_payment().id })
+    };
+    let answer = port.run(engine.payments().get_payment(named(&shop))).expect("read");
+    assert_eq!(answer.metadata().get("x-request-id").and_then(|id| id.to_str().ok()), Some("order-4711"));
+    let refused = port.run(engine.payments().get_payment(v1::GetPaymentRequest::default())).expect_err("no key");
+    assert_eq!(ApiError::from(refused).reason, Reason::InvalidApiKey);
+    let page = metrics.get("/metrics").send().text();
+    for line in [
+        "hivetill_grpc_server_handled_total{method=\"hivetill.engine.v1.Payments/GetPayment\",code=\"OK\"} 1",
+        "hivetill_grpc_server_handled_total{method=\"hivetill.engine.v1.Payments/GetPayment\",code=\"UNAUTHENTICATED\"} 1",
+        "hivetill_grpc_server_handling_seconds_count{method=\"hivetill.engine.v1.Payments/GetPayment\"} 2",
+    ] {
+        assert!(page.contains(line), "{line} is not in\n{page}");
+    }
+}

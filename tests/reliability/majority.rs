@@ -1,0 +1,172 @@
+//! One node of several is frozen, slow, stale, away, or lies: at every place of the list the others decide, in time.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Ledger, LedgerHouse, Payer, Serve, Shop, folder, order, pause, until};
+
+crate::tests!(
+    what_one_node_of_three_invents_is_not_paid_at_any_place,
+    one_of_two_nodes_decides_nothing_and_that_is_said,
+    a_node_that_comes_back_is_well_again_at_every_place,
+    a_price_that_one_node_invents_is_not_used_at_any_place,
+    a_stalled_chain_is_seen,
+);
+
+const PRICE: &str = "1.500 HBD";
+const ANYWHERE: [&str; 3] = ["127.0.0.1:0"; 3];
+
+/// A ledger of three nodes, and a gateway over them.
+struct Net {
+    house: LedgerHouse,
+    serve: Serve,
+    shop: Shop,
+    payer: Payer,
+}
+
+impl Net {
+    fn start(nodes: usize, more: &[&str]) -> Self {
+        let folder = folder("majority");
+        let house = LedgerHouse::with_nodes(&folder.join("chain"), &ANYWHERE[..nodes]);
+        house.ledger.produce(450);
+        let serve = Serve::over(&folder.join("data"), &house.nodes, more);
+        let (shop, payer) = (Shop::open(&serve.api, &house.ledger), house.ledger.account("payer"));
+        Self { house, serve, shop, payer }
+    }
+
+    fn fault(&self, place: usize, fault: &Value) {
+        let mut params = fault.clone();
+        params["node"] = json!(place);
+        self.house.ledger.order("node", &params);
+    }
+
+    fn heal(&self) {
+        self.house.ledger.order("heal", &json!({}));
+    }
+
+    /// Returns the ledger as the payer's wallet sees it: by a node that is well.
+    fn beside(&self, place: usize) -> Ledger {
+        Ledger::new(&self.house.nodes[(place + 1) % self.house.nodes.len()], &self.house.ledger.control.base)
+    }
+
+    /// Pays by wallet.
+    fn pays(&self, ledger: &Ledger) {
+        let payment = self.shop.open_payment();
+        ledger.transfer(&self.payer, &self.shop.account.name, PRICE, &payment.memo);
+        let done = self.shop.until_status(&payment.id, "completed");
+        assert_eq!((&done["amountPaid"], &done["exceptions"]), (&json!("1500"), &json!([])), "{done}");
+    }
+
+    fn condition(&self, place: usize) -> String {
+        let ready = self.serve.api.get("/readyz").send().json();
+        ready["nodes"][place]["condition"].as_str().unwrap_or_default().to_owned()
+    }
+
+    #[track_caller]
+    fn until_condition(&self, place: usize, wanted: &str) {
+        until(&format!("node {place} to be {wanted}"), || (self.condition(place) == wanted).then_some(()));
+    }
+}
+
+fn what_one_node_of_three_invents_is_not_paid_at_any_place() {
+    let net = Net::start(3, &[]);
+    for place in 0..3 {
+        let big = json!({ "amount": "900000", "currency": "HBD", "description": "A gold mug" });
+        let invented = net.shop.open_with(&big);
+        let head = net.house.ledger.order("status", &json!({}))["head"]["number"].as_u64().expect("a number");
+        let lie = json!({
+            "kind": "inventTransfer", "block": head + 3, "from": net.payer.name, "to": net.shop.account.name,
+            "amount": "900.000 HBD", "memo": invented.memo,
+        });
+        net.fault(place, &json!({ "lie": lie }));
+        // What is paid after the invented block completes, so that block was read.
+        net.house.ledger.produce(4);
+        net.pays(&net.beside(place));
+        let record = net.shop.payment(&invented.id);
+        assert_eq!((&record["status"], &record["transfers"]), (&json!("pending"), &json!([])), "{record}");
+        net.heal();
+    }
+}
+
+fn one_of_two_nodes_decides_nothing_and_that_is_said() {
+    let mut net = Net::start(2, &[]);
+    net.serve.process.log_after("2 of 2 ledger nodes must agree");
+    for place in 0..2 {
+        let big = json!({ "amount": "900000", "currency": "HBD", "description": "A gold mug" });
+        let invented = net.shop.open_with(&big);
+        let head = net.house.ledger.order("status", &json!({}))["head"]["number"].as_u64().expect("a number");
+        let lie = json!({
+            "kind": "inventTransfer", "block": head + 3, "from": net.payer.name, "to": net.shop.account.name,
+            "amount": "900.000 HBD", "memo": invented.memo,
+        });
+        net.fault(place, &json!({ "lie": lie }));
+        net.house.ledger.produce(40);
+        until("the disagreement to be seen", || (net.serve.api.get("/readyz").send().status == 503).then_some(()));
+        assert_eq!(net.shop.payment(&invented.id)["status"], "pending");
+        net.heal();
+        net.pays(&net.house.ledger);
+        assert_eq!(net.shop.payment(&invented.id)["status"], "pending");
+    }
+}
+
+fn a_node_that_comes_back_is_well_again_at_every_place() {
+    let net = Net::start(3, &[]);
+    for place in 0..3 {
+        for (fault, condition) in [
+            (json!({ "disconnected": true }), "failing"),
+            (json!({ "frozen": true }), "stale"),
+            (json!({ "httpStatus": 429, "retryAfterSeconds": 2 }), "rate_limited"),
+        ] {
+            net.fault(place, &fault);
+            net.until_condition(place, condition);
+            net.heal();
+            net.until_condition(place, "ok");
+        }
+    }
+    // Each change is one line, however often the node was asked meanwhile.
+    let log = net.serve.process.log();
+    let count = |words: &str| log.lines().filter(|line| line.contains(words)).count();
+    let lines = count("is ok again");
+    assert!((3..=12).contains(&lines), "{lines} lines of nodes that are well again:\n{log}");
+}
+
+fn a_price_that_one_node_invents_is_not_used_at_any_place() {
+    let net = Net::start(3, &["--set=ledger.rate_interval_seconds=1"]);
+    let cents = |net: &Net| {
+        let mut wanted = order();
+        wanted["currency"] = json!("HIVE");
+        let opened = net.shop.open_with(&wanted);
+        net.shop.payment(&opened.id)["usdCents"].clone()
+    };
+    let fair = until("a price to be read", || {
+        let mut wanted = order();
+        wanted["currency"] = json!("HIVE");
+        let answer = net.shop.post("/api/public/payments", &wanted).send();
+        (answer.status == 201).then(|| cents(&net))
+    });
+    for place in 0..3 {
+        net.fault(place, &json!({ "lie": { "kind": "price", "base": "9.000 HBD", "quote": "1.000 HIVE" } }));
+        net.until_condition(place, "disagreeing");
+        assert_eq!(cents(&net), fair);
+        net.heal();
+    }
+}
+
+fn a_stalled_chain_is_seen() {
+    let net = Net::start(3, &[]);
+    net.house.ledger.auto_produce(false);
+    until("the head to be old", || {
+        let ready = net.serve.api.get("/readyz").send().json();
+        (ready["headAgeSeconds"].as_u64()? >= 3).then_some(())
+    });
+    assert!((0..3).all(|place| net.condition(place) != "stale"), "all nodes are alike: none is stale");
+    net.house.ledger.auto_produce(true);
+    net.pays(&net.house.ledger);
+    // A moment is enough for the next block.
+    pause(Duration::from_millis(300));
+    until("the head to be new", || {
+        let ready = net.serve.api.get("/readyz").send().json();
+        (ready["headAgeSeconds"].as_u64()? < 3).then_some(())
+    });
+}

@@ -1,0 +1,160 @@
+//! One payment shown again: at other routes, to other servers, by strangers who read it off the chain.
+
+use engine::hive::Pack;
+use serde_json::{Value, json};
+
+use super::{
+    PRICE, SETTLE, encode, json_of, nonce, paid_for_good, session, settle, transfers_with_memo, v1, v2, verify, visit,
+};
+use crate::harness::{Dev, shared};
+
+crate::tests!(
+    a_payment_that_its_payer_names_opens_one_route_once,
+    a_name_of_the_payer_only_refuses,
+    a_nonce_belongs_to_one_payee,
+    a_stranger_gets_no_receipt_for_what_is_public,
+    a_payment_of_a_wallet_has_no_receipt,
+);
+
+fn accepted(to: &str) -> Value {
+    json!({ "scheme": "exact", "network": "hive:mainnet", "amount": "0.050 HBD", "asset": "HBD", "payTo": to })
+}
+
+/// A payment of version 2, with an identifier and a resource that its payer chose.
+fn named(dev: &Dev, agent: &crate::harness::Payer, to: &str, id: &str, resource: &str) -> Value {
+    let nonce = nonce();
+    let signed = dev.ledger.signed(agent, &[(to, "0.050 HBD", &format!("x402:{nonce}"))]);
+    let mut shown = v2(&json_of(&signed), &nonce, &accepted(to));
+    shown["resource"] = json!({ "url": resource });
+    shown["extensions"] = json!({ "payment-identifier": { "info": { "required": false, "id": id } } });
+    shown
+}
+
+fn a_payment_that_its_payer_names_opens_one_route_once() {
+    let dev = shared();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let mut shown = named(dev, &agent, &shop.account.name, "chosen-by-the-payer", "/a");
+    let mut inbound = 0;
+    let mut serve = |resource: &Value, shown: &Value| {
+        inbound += 1;
+        let mut requirements = accepted(&shop.account.name);
+        requirements["resource"] = resource.clone();
+        let body = json!({ "x402Version": 2, "paymentRequirements": requirements, "paymentPayload": shown });
+        let key = format!("{}-inbound-{inbound}", shop.id);
+        let ask = dev.api.post(SETTLE, &body).x_api_key(&shop.key).header("idempotency-key", &key);
+        let first = ask.send().ok(200);
+        if first["success"] == true {
+            // The seller lost the answer and asks again for the same inbound request.
+            let ask = dev.api.post(SETTLE, &body).x_api_key(&shop.key).header("idempotency-key", &key);
+            let again = ask.send();
+            assert_eq!(again.header("idempotent-replayed"), Some("true"));
+            let again = again.ok(200);
+            assert_eq!((&again["success"], &again["replayed"]), (&json!(true), &json!(true)));
+            assert!(first["blockNum"].is_u64() && first.get("replayed").is_none(), "{first}");
+            assert_eq!(again["blockNum"], first["blockNum"]);
+        }
+        first["success"] == true
+    };
+    assert!(serve(&Value::Null, &shown));
+    for resource in ["/a", "/b", "/c"] {
+        shown["resource"]["url"] = json!(resource);
+        assert!(!serve(&Value::Null, &shown), "the payer moved its payment to {resource}");
+        assert!(!serve(&json!(resource), &shown), "{resource}");
+    }
+}
+
+fn a_name_of_the_payer_only_refuses() {
+    let dev = shared();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let to = shop.account.name.as_str();
+    let target = json!({ "x402Version": 2, "paymentRequirements": accepted(to) });
+    let (first, other) =
+        (named(dev, &agent, to, "one-of-the-payers", "/a"), named(dev, &agent, to, "one-of-the-payers", "/a"));
+    assert_eq!(settle(&dev.api, &target, &first)["success"], true);
+    assert_eq!(settle(&dev.api, &target, &first)["errorReason"], "duplicate_settlement", "the name repeats nothing");
+    let body = json!({ "paymentRequirements": accepted(to), "paymentPayload": other });
+    let refused = dev.api.post(SETTLE, &body).send().ok(409);
+    assert_eq!((&refused["reason"], &refused["transaction"]), (&json!("payment_identifier_reused"), &json!("")));
+    // At a checkout address, too.
+    let payment = shop.open_payment();
+    let signed = dev.ledger.signed(&agent, &[(to, PRICE, &payment.memo)]);
+    let mut shown = v2(&json_of(&signed), &nonce(), &super::offer(&shop.api, &format!("/for/{}", payment.slug), 2));
+    shown["extensions"] = first["extensions"].clone();
+    let path = format!("/for/{}", payment.slug);
+    visit(&shop.api, &path, Some(&shown)).closed(409, "payment_identifier_reused");
+    // To another payee the same name is another payment's.
+    let server = dev.ledger.account("server");
+    let elsewhere = named(dev, &agent, &server.name, "one-of-the-payers", "/a");
+    let target = json!({ "paymentRequirements": accepted(&server.name) });
+    assert_eq!(settle(&dev.api, &target, &elsewhere)["success"], true);
+}
+
+fn a_nonce_belongs_to_one_payee() {
+    let dev = shared();
+    let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
+    let same = nonce();
+    for (to, success) in [(&shop.account.name, true), (&server.name, true), (&server.name, false)] {
+        let signed = dev.ledger.signed(&agent, &[(to, "0.050 HBD", &format!("x402:{same}"))]);
+        let target = json!({ "paymentRequirements": accepted(to) });
+        assert_eq!(settle(&dev.api, &target, &v1(&json_of(&signed), &same))["success"], success, "{to}");
+    }
+}
+
+fn a_stranger_gets_no_receipt_for_what_is_public() {
+    let dev = shared();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    let path = format!("/for/{}", payment.slug);
+    let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
+    let tx_id = signed.id(Pack::Legacy).to_string();
+    let (whole, secret) = (json_of(&signed), nonce());
+    let shown = v1(&whole, &secret);
+    assert_eq!(settle(&shop.api, &session(&payment.id), &shown)["success"], true);
+    paid_for_good(&shop, &payment.id);
+    let mut stripped = whole.clone();
+    stripped["signatures"] = json!([]);
+    for stolen in [v1(&stripped, &secret), v1(&stripped, "x"), v1(&whole, &nonce())] {
+        let refused = settle(&shop.api, &session(&payment.id), &stolen);
+        assert_eq!((&refused["errorReason"], &refused["transaction"]), (&json!("duplicate_settlement"), &json!("")));
+        assert!(refused.get("payer").is_none(), "{refused}");
+        let verdict = verify(&shop.api, &session(&payment.id), &stolen);
+        assert_eq!((verdict.get("payer"), verdict.get("transaction")), (None, None), "{verdict}");
+        for path in [&path, &format!("/checkout/{}", payment.id)] {
+            let answer = visit(&shop.api, path, Some(&stolen));
+            let body = answer.closed(409, "session_completed");
+            assert!(body.get("txId").is_none() && answer.receipt()["transaction"] == "", "{body}");
+        }
+    }
+    // Its payer has it for ever, in whatever letters it is written.
+    for path in [&path, &format!("/checkout/{}", payment.id)] {
+        let answer = shop.api.get(path).header("PAYMENT-SIGNATURE", &encode(&shown)).send();
+        let receipt = answer.receipt();
+        let body = answer.ok(200);
+        assert_eq!((&body["txId"], &body["replayed"]), (&json!(tx_id), &json!(true)));
+        assert_eq!(receipt["replayed"], true);
+    }
+    assert_eq!(transfers_with_memo(&dev.ledger, &payment.memo), 1);
+}
+
+fn a_payment_of_a_wallet_has_no_receipt() {
+    let dev = shared();
+    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    let path = format!("/for/{}", payment.slug);
+    let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
+    let tx_id = signed.id(Pack::Legacy).to_string();
+    dev.ledger.broadcast(&signed).expect("the node takes it");
+    paid_for_good(&shop, &payment.id);
+    let whole = json_of(&signed);
+    let mut stripped = whole.clone();
+    stripped["signatures"] = json!([]);
+    let refused = settle(&shop.api, &session(&payment.id), &v1(&stripped, &nonce()));
+    assert_eq!((&refused["errorReason"], &refused["transaction"]), (&json!("duplicate_settlement"), &json!("")));
+    let body = visit(&shop.api, &path, Some(&v1(&stripped, &nonce()))).closed(409, "session_completed");
+    assert!(body.get("txId").is_none(), "{body}");
+    // Whose transaction it is learns that it was credited.
+    let refused = settle(&shop.api, &session(&payment.id), &v1(&whole, &nonce()));
+    assert_eq!((&refused["errorReason"], &refused["transaction"]), (&json!("duplicate_settlement"), &json!(tx_id)));
+    let body = visit(&shop.api, &path, Some(&v1(&whole, &nonce()))).closed(409, "session_completed");
+    assert_eq!(body["txId"], tx_id);
+}
