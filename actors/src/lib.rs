@@ -47,6 +47,7 @@ mod settings;
 mod settlement;
 mod supervisor;
 mod timer;
+mod transfer_log;
 mod transfers;
 mod virtual_transfers;
 mod webhook;

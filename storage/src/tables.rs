@@ -476,6 +476,8 @@ pub(crate) mod meta {
     pub(crate) const RATE: &str = "rate";
     /// What names the master key that secrets are sealed with.
     pub(crate) const MASTER_KEY: &str = "master key";
+    /// There while pages and log may still hold secrets in clear that have been sealed: the store is written anew.
+    pub(crate) const SEALED_LATELY: &str = "sealed lately";
     /// The fee tiers.
     pub(crate) const FEE_TIERS: &str = "fee tiers";
     /// Where the log begins: 16 bytes that tell it from those of copies, and the number of its first entry, 8 bytes.
