@@ -53,6 +53,8 @@ fn metadata() -> Value {
     let texts = json!({ "type": "array", "items": { "type": "string", "maxLength": 500 }, "maxItems": 20 });
     let value = json!({ "oneOf": [{ "type": "string", "maxLength": 500 }, texts] });
     json!({
+        "description": "Data of the merchant: up to 50 keys, each with a text or a list of texts.",
+        "examples": [{ "orderId": "A-1001" }],
         "type": "object", "maxProperties": 50, "additionalProperties": value,
         "propertyNames": { "type": "string", "minLength": 1, "maxLength": 40 },
     })
@@ -61,7 +63,7 @@ fn metadata() -> Value {
 fn create_payment() -> Value {
     with(
         object(&[
-            ("amount", json!({ "type": "string", "pattern": "^[1-9][0-9]{0,8}$", "examples": ["1500"] })),
+            ("amount", json!({ "type": "string", "pattern": "^[1-9][0-9]{0,8}$"})),
             ("currency", currency()),
             ("description", longest(255)),
         ]),

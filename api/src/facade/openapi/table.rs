@@ -43,6 +43,7 @@ pub(in crate::facade) struct Route {
     pub(super) is_body_optional: bool,
     pub(super) is_idempotent: bool,
     pub(super) is_page: bool,
+    pub(super) is_unlisted: bool,
     pub(super) answers: &'static [(u16, Answer)],
     refused: &'static [u16],
     id: Option<&'static str>,
@@ -61,6 +62,7 @@ impl Route {
             is_body_optional: false,
             is_idempotent: false,
             is_page: false,
+            is_unlisted: false,
             answers: &[],
             refused: &[],
             id: None,
@@ -93,6 +95,11 @@ impl Route {
 
     const fn page(self) -> Self {
         Self { is_page: true, ..self }
+    }
+
+    /// Leaves the route out of the description: it belongs to the pages and is no interface.
+    const fn unlisted(self) -> Self {
+        Self { is_unlisted: true, ..self }
     }
 
     const fn answers(self, answers: &'static [(u16, Answer)]) -> Self {
@@ -387,7 +394,7 @@ const ABOUT: &[Route] = &[
     route(GET, "/openapi.json", "This description").id("about.openapi").answers(&[(200, Json("Description")), (304, Empty)]),
     route(GET, "/docs", "This description to read").id("about.docs").answers(&[(200, Text("text/html")), (304, Empty)]),
     route(GET, "/llms.txt", "What an agent should know first").id("about.llms").answers(&[(200, Text("text/plain"))]),
-    route(GET, "/assets/{file}", "What the pages are made of").answers(&[(200, Text("*/*"))]),
+    route(GET, "/assets/{file}", "What the pages are made of").answers(&[(200, Text("*/*"))]).unlisted(),
 ];
 
 /// Returns the query parameters of a list or an export, by its method and path; `None` where parameters are ignored.
