@@ -6,7 +6,7 @@ use bytes::Bytes;
 use engine::money::Money;
 use futures_util::{Stream, StreamExt};
 use http::{HeaderValue, header};
-use proto::{ApiError, v1};
+use proto::{ApiError, Carries, v1};
 use tonic::Status;
 use warp::reply::{Reply, Response};
 
@@ -57,11 +57,10 @@ pub(super) async fn merchants(facade: &Facade, mut call: Call) -> Result<Respons
     call.with_key()?;
     let mut query = call.query();
     let format = Format::of(&mut query);
-    let request = v1::ListMerchantsRequest {
+    let request = v1::ExportMerchantsRequest {
         query: query.search().unwrap_or_default(),
         active: query.boolean("active"),
         flagged: query.boolean("flagged"),
-        ..v1::ListMerchantsRequest::default()
     };
     query.finish()?;
     merchants_file(facade, call.caller.request(request), format).await
@@ -70,7 +69,7 @@ pub(super) async fn merchants(facade: &Facade, mut call: Call) -> Result<Respons
 /// Sends the merchants of a request, however it was asked.
 pub(super) async fn merchants_file(
     facade: &Facade,
-    request: tonic::Request<v1::ListMerchantsRequest>,
+    request: tonic::Request<v1::ExportMerchantsRequest>,
     format: Format,
 ) -> Result<Response, Refusal> {
     let rows = facade.engine.exports().export_merchants(request).await?.into_inner();
@@ -82,15 +81,30 @@ pub(super) async fn payments(facade: &Facade, mut call: Call) -> Result<Response
     call.with_key()?;
     let mut query = call.query();
     let format = Format::of(&mut query);
-    let request = query.payments();
+    let request = exported(query.payments());
     query.finish()?;
     payments_file(facade, call.caller.request(request), format).await
+}
+
+/// Returns the filters of a list as those of an export.
+pub(super) fn exported(list: v1::ListPaymentsRequest) -> v1::ExportPaymentsRequest {
+    v1::ExportPaymentsRequest {
+        statuses: list.statuses,
+        created_from: list.created_from,
+        created_to: list.created_to,
+        currency: list.currency,
+        unusual: list.unusual,
+        ids: list.ids,
+        query: list.query,
+        min_amount_units: list.min_amount_units,
+        max_amount_units: list.max_amount_units,
+    }
 }
 
 /// Sends the payments of a request, however it was asked.
 pub(super) async fn payments_file(
     facade: &Facade,
-    request: tonic::Request<v1::ListPaymentsRequest>,
+    request: tonic::Request<v1::ExportPaymentsRequest>,
     format: Format,
 ) -> Result<Response, Refusal> {
     let rows = facade.engine.exports().export_payments(request).await?.into_inner();
@@ -108,12 +122,15 @@ pub(super) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Res
     Ok(file(facade, "webhook-deliveries", format, rows))
 }
 
-fn file<R: Row>(
+fn file<M>(
     facade: &Facade,
     name: &str,
     format: Format,
-    rows: impl Stream<Item = Result<R, Status>> + Send + 'static,
-) -> Response {
+    rows: impl Stream<Item = Result<M, Status>> + Send + 'static,
+) -> Response
+where
+    M: Carries<Record: Row>,
+{
     let address = Address(facade.base_url.as_str().into());
     let (media_type, ending) = match format {
         Format::Csv { .. } => ("text/csv; charset=utf-8; header=present", "csv"),
@@ -122,7 +139,7 @@ fn file<R: Row>(
     let start = match format {
         Format::Csv { bom } => {
             let mark = if bom { "\u{feff}" } else { "" };
-            [mark.as_bytes(), &line(R::COLUMNS.iter().copied())].concat()
+            [mark.as_bytes(), &line(M::Record::COLUMNS.iter().copied())].concat()
         }
         Format::Json => b"[".to_vec(),
     };
@@ -133,6 +150,7 @@ fn file<R: Row>(
         for row in rows {
             // The file ends in the middle, which the reader sees: a short file must not pass for a whole one.
             let row = row.map_err(|status| ApiError::from(status).message.into_owned())?;
+            let Some(row) = row.record() else { return Err("a row without its record".to_owned()) };
             match format {
                 Format::Csv { .. } => bytes.extend(line(row.cells().iter().map(|cell| harmless(cell)))),
                 Format::Json => {
@@ -174,8 +192,8 @@ fn harmless(cell: &str) -> Cow<'_, [u8]> {
     }
 }
 
-fn time(ms: i64) -> String {
-    record::instant(ms).to_string()
+fn time(wire: impl Into<Option<proto::time::Timestamp>>) -> String {
+    record::instant(wire).to_string()
 }
 
 impl Row for v1::Merchant {
@@ -206,10 +224,10 @@ impl Row for v1::Merchant {
             self.flagged.unwrap_or_default().to_string(),
             self.x402_enabled.to_string(),
             if self.admin { "admin".to_owned() } else { String::new() },
-            time(self.created_at_ms),
+            time(self.created_at),
             self.api_key_last4.clone(),
-            time(self.api_key_created_at_ms),
-            self.api_key_last_used_at_ms.map(time).unwrap_or_default(),
+            time(self.api_key_created_at),
+            self.api_key_last_used_at.map(time).unwrap_or_default(),
         ]
     }
 
@@ -250,16 +268,16 @@ impl Row for v1::Payment {
             let shown = Money::new(units, currency).to_string();
             shown.split(' ').next().unwrap_or_default().to_owned()
         };
-        let mut payers: Vec<&str> = self.transfers.iter().map(|transfer| transfer.from.as_str()).collect();
+        let mut payers: Vec<&str> = self.transfers.iter().map(|transfer| transfer.from_account.as_str()).collect();
         payers.sort_unstable();
         payers.dedup();
         let metadata = if self.metadata.is_empty() { String::new() } else { record::metadata_text(&self.metadata) };
         vec![
             self.id.clone(),
             record::status_word(self.status).to_owned(),
-            time(self.created_at_ms),
-            time(self.expires_at_ms),
-            self.completed_at_ms.map(time).unwrap_or_default(),
+            time(self.created_at),
+            time(self.expires_at),
+            self.completed_at.map(time).unwrap_or_default(),
             currency.to_string(),
             self.amount_units.to_string(),
             decimal(self.amount_units),
@@ -307,11 +325,11 @@ impl Row for v1::WebhookDelivery {
             trigger.to_owned(),
             status.to_owned(),
             self.attempts.to_string(),
-            time(self.created_at_ms),
-            self.next_attempt_at_ms.map(time).unwrap_or_default(),
+            time(self.created_at),
+            self.next_attempt_at.map(time).unwrap_or_default(),
             self.last_outcome.clone().unwrap_or_default(),
             self.last_http_status.map(|status| status.to_string()).unwrap_or_default(),
-            self.last_attempt_at_ms.map(time).unwrap_or_default(),
+            self.last_attempt_at.map(time).unwrap_or_default(),
         ]
     }
 

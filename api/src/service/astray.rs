@@ -12,8 +12,8 @@ use engine::{
     payment::{NOTE_MAX_CHARS, Resolution, shown_memo},
 };
 use proto::{
-    ApiError, Reason,
-    v1::{self, UnmatchedStatus, reconciliation_server::Reconciliation},
+    ApiError, Reason, carrying,
+    v1::{self, UnmatchedStatus, unmatched_transfer_service_server::UnmatchedTransferService},
 };
 use storage::{Handling, Unmatched, UnmatchedReason};
 use tonic::{Request, Response, Status};
@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    payments::page_of,
+    payments::{page_size, wrong_token},
 };
 
 /// Transfers passed over for one page at most: a filter may leave few.
@@ -37,17 +37,16 @@ impl Service {
 }
 
 #[tonic::async_trait]
-impl Reconciliation for Service {
+impl UnmatchedTransferService for Service {
     async fn list_unmatched(
         &self,
         request: Request<v1::ListUnmatchedRequest>,
     ) -> Result<Response<v1::ListUnmatchedResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
-        let (_, limit) = page_of(1, asked.limit)?;
-        let limit = limit as usize;
-        let wrong = || ApiError::field("cursor", "must be the nextCursor of an answer");
-        let mut before = asked.cursor.map(|cursor| place(&cursor).ok_or_else(wrong)).transpose()?;
+        let limit = page_size(asked.page_size)? as usize;
+        let token = Some(asked.page_token.as_str()).filter(|token| !token.is_empty());
+        let mut before = token.map(|token| place(token).ok_or_else(wrong_token)).transpose()?;
         let is_wanted =
             |found: &v1::UnmatchedTransfer| asked.statuses.is_empty() || asked.statuses.contains(&found.status);
         let (mut transfers, mut passed) = (Vec::new(), 0);
@@ -63,27 +62,28 @@ impl Reconciliation for Service {
                 break;
             }
         }
-        let next_cursor = if transfers.len() > limit {
+        let next_page_token = if transfers.len() > limit {
             transfers.truncate(limit);
             transfers.last().map(|last| last.id.clone())
         } else {
             before.map(id)
         };
-        Ok(Response::new(v1::ListUnmatchedResponse { transfers, next_cursor }))
+        let next_page_token = next_page_token.unwrap_or_default();
+        Ok(Response::new(v1::ListUnmatchedResponse { transfers, next_page_token }))
     }
 
     async fn get_unmatched(
         &self,
         request: Request<v1::GetUnmatchedRequest>,
-    ) -> Result<Response<v1::UnmatchedTransfer>, Status> {
+    ) -> Result<Response<v1::GetUnmatchedResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let place = read_place(&request.get_ref().id)?;
-        Ok(Response::new(transfer(self.gateway.unmatched_at(&merchant, place).await.map_err(error)?)))
+        Ok(carrying(transfer(self.gateway.unmatched_at(&merchant, place).await.map_err(error)?)))
     }
 
     async fn list_candidates(
         &self,
-        request: Request<v1::GetUnmatchedRequest>,
+        request: Request<v1::ListCandidatesRequest>,
     ) -> Result<Response<v1::ListCandidatesResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let place = read_place(&request.get_ref().id)?;
@@ -101,32 +101,32 @@ impl Reconciliation for Service {
     async fn assign_unmatched(
         &self,
         request: Request<v1::AssignUnmatchedRequest>,
-    ) -> Result<Response<v1::Payment>, Status> {
+    ) -> Result<Response<v1::AssignUnmatchedResponse>, Status> {
         let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
         let merchant = &asking.merchant;
         let place = read_place(&request.get_ref().id)?;
         let payment = convert::payment_id(&request.get_ref().payment_id)?;
         let payment = asking.gateway.assign(merchant, place, payment, asking.key.to_string()).await.map_err(error)?;
-        Ok(Response::new(self.shown(Arc::unwrap_or_clone(payment), merchant)))
+        Ok(carrying(self.shown(Arc::unwrap_or_clone(payment), merchant)))
     }
 
     async fn ignore_unmatched(
         &self,
         request: Request<v1::IgnoreUnmatchedRequest>,
-    ) -> Result<Response<v1::UnmatchedTransfer>, Status> {
+    ) -> Result<Response<v1::IgnoreUnmatchedResponse>, Status> {
         let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
         let merchant = &asking.merchant;
         let asked = request.into_inner();
         let note = note(&asked.note)?;
         let place = read_place(&asked.id)?;
         let ignored = asking.gateway.ignore(merchant, place, asking.key.to_string(), note).await.map_err(error)?;
-        Ok(Response::new(transfer(ignored)))
+        Ok(carrying(transfer(ignored)))
     }
 
     async fn resolve_payment(
         &self,
         request: Request<v1::ResolvePaymentRequest>,
-    ) -> Result<Response<v1::Payment>, Status> {
+    ) -> Result<Response<v1::ResolvePaymentResponse>, Status> {
         let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
         let merchant = &asking.merchant;
         let asked = request.into_inner();
@@ -141,13 +141,13 @@ impl Reconciliation for Service {
             tx_id: asked.tx_id.map(tx_id).transpose()?,
         };
         let payment = asking.gateway.resolve(merchant, id, resolution).await.map_err(error)?;
-        Ok(Response::new(self.shown(Arc::unwrap_or_clone(payment), merchant)))
+        Ok(carrying(self.shown(Arc::unwrap_or_clone(payment), merchant)))
     }
 
     async fn prepare_refund(
         &self,
         request: Request<v1::PrepareRefundRequest>,
-    ) -> Result<Response<v1::RefundPlan>, Status> {
+    ) -> Result<Response<v1::PrepareRefundResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
         let payment =
@@ -163,7 +163,7 @@ impl Reconciliation for Service {
             }
             None => None,
         };
-        let to = asked.to.map(|name| AccountName::parse(&name)).transpose();
+        let to = asked.to_account.map(|name| AccountName::parse(&name)).transpose();
         let to = to.map_err(|why| ApiError::field("to", why.to_string()))?;
         let mut owed = self.gateway.owed(&payment).await.map_err(error)?;
         let plan = payment.refund_plan(&owed, to, money).map_err(|violation| convert::invalid(vec![violation]))?;
@@ -174,10 +174,10 @@ impl Reconciliation for Service {
             owed.sort_by_key(|line| std::cmp::Reverse(line.money.units));
             owed.truncate(MAX_OWED);
         }
-        Ok(Response::new(v1::RefundPlan {
+        Ok(Response::new(v1::PrepareRefundResponse {
             payment_id: asked.payment_id,
-            from: plan.from.to_string(),
-            to: plan.to.to_string(),
+            from_account: plan.from.to_string(),
+            to_account: plan.to.to_string(),
             amount: Some(convert::money(plan.money)),
             memo: plan.memo,
             operation_json,
@@ -185,7 +185,7 @@ impl Reconciliation for Service {
             uri,
             owed: owed
                 .into_iter()
-                .map(|line| v1::Owed { to: line.to.to_string(), amount: Some(convert::money(line.money)) })
+                .map(|line| v1::Owed { to_account: line.to.to_string(), amount: Some(convert::money(line.money)) })
                 .collect(),
         }))
     }
@@ -234,9 +234,9 @@ fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
         tx_id: transfer.tx_id.to_string(),
         op_index: transfer.place.op_in_tx,
         block_num: transfer.place.block_num,
-        block_time_ms: convert::millis(transfer.block_time),
-        from: transfer.from.to_string(),
-        to: transfer.to.to_string(),
+        block_time: Some(convert::timestamp(transfer.block_time)),
+        from_account: transfer.from.to_string(),
+        to_account: transfer.to.to_string(),
         amount: Some(convert::money(transfer.money)),
         memo: shown_memo(transfer.memo),
         reason: reason(unmatched.reason).into(),
@@ -248,12 +248,12 @@ fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
         Handling::Assigned { payment, by, at } => {
             shown.status = UnmatchedStatus::Assigned.into();
             shown.payment_id = Some(payment.to_string());
-            (shown.handled_by, shown.handled_at_ms) = (Some(by), Some(convert::millis(at)));
+            (shown.handled_by, shown.handled_at) = (Some(by), Some(convert::timestamp(at)));
         }
         Handling::Ignored { by, at, note } => {
             shown.status = UnmatchedStatus::Ignored.into();
             shown.note = Some(note);
-            (shown.handled_by, shown.handled_at_ms) = (Some(by), Some(convert::millis(at)));
+            (shown.handled_by, shown.handled_at) = (Some(by), Some(convert::timestamp(at)));
         }
     }
     shown

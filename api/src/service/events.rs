@@ -7,7 +7,7 @@ use engine::{
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use proto::{
     ApiError, Reason,
-    v1::{self, events_server::Events},
+    v1::{self, event_service_server::EventService},
 };
 use storage::EventRecord;
 use tonic::{Request, Response, Status};
@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    payments::page_of,
+    payments::page_size,
 };
 
 type Updates = BoxStream<'static, Result<v1::WatchEventsResponse, Status>>;
@@ -37,19 +37,20 @@ impl Service {
 }
 
 #[tonic::async_trait]
-impl Events for Service {
+impl EventService for Service {
     async fn list_events(
         &self,
         request: Request<v1::ListEventsRequest>,
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
-        let (_, limit) = page_of(1, asked.limit)?;
-        let after = if asked.after.is_empty() { 0 } else { self.place(merchant.id, &asked.after).await? };
+        let limit = page_size(asked.page_size)?;
+        let token = &asked.page_token;
+        let after = if token.is_empty() { 0 } else { self.place(merchant.id, token).await? };
         let page = self.gateway.events(merchant.id, after, limit as usize).await.map_err(error)?;
         Ok(Response::new(v1::ListEventsResponse {
             events: page.events.into_iter().map(event).collect(),
-            next_cursor: page.next.to_string(),
+            next_page_token: page.next.to_string(),
             has_more: page.has_more,
         }))
     }
@@ -59,12 +60,12 @@ impl Events for Service {
     async fn watch_events(&self, request: Request<v1::WatchEventsRequest>) -> Result<Response<Updates>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let key = proto::caller::api_key(&request).ok_or(ApiError::new(Reason::InvalidApiKey))?.to_owned();
-        let after = match &request.get_ref().after {
+        let after = match &request.get_ref().page_token {
             Some(after) => Some(self.place(merchant.id, after).await?),
             None => None,
         };
         let watch = self.gateway.watch_events(merchant.id, after).await.map_err(error)?;
-        let first = v1::WatchEventsResponse { cursor: watch.position().to_string(), event: None };
+        let first = v1::WatchEventsResponse { next_page_token: watch.position().to_string(), event: None };
         let gateway = self.gateway.clone();
         let service = self.clone();
         let events = stream::try_unfold(watch, move |mut watch| {
@@ -99,7 +100,7 @@ fn refuse(refused: actors::GatewayError) -> Status {
 }
 
 fn update(record: EventRecord) -> v1::WatchEventsResponse {
-    v1::WatchEventsResponse { cursor: record.seq.to_string(), event: Some(event(record)) }
+    v1::WatchEventsResponse { next_page_token: record.seq.to_string(), event: Some(event(record)) }
 }
 
 fn event(record: EventRecord) -> v1::Event {
@@ -108,7 +109,7 @@ fn event(record: EventRecord) -> v1::Event {
         r#type: "payment.status_changed".to_owned(),
         cursor: record.seq,
         payment_id: record.payment.to_string(),
-        created_at_ms: convert::millis(record.at),
+        created_at: Some(convert::timestamp(record.at)),
         body: record.body.into(),
     }
 }

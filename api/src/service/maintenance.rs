@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::{Stream, StreamExt};
 use proto::{
     ApiError, Reason,
-    v1::{self, maintenance_server},
+    v1::{self, maintenance_service_server},
 };
 use storage::{RedbStore, Row};
 use tokio_stream::wrappers::ReceiverStream;
@@ -26,7 +26,7 @@ impl Maintenance {
 }
 
 #[tonic::async_trait]
-impl maintenance_server::Maintenance for Maintenance {
+impl maintenance_service_server::MaintenanceService for Maintenance {
     type CopyStoreStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::CopyStoreResponse, Status>> + Send>>;
 
     async fn copy_store(&self, _: Request<v1::CopyStoreRequest>) -> Result<Response<Self::CopyStoreStream>, Status> {
