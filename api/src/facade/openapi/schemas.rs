@@ -199,7 +199,7 @@ fn error() -> Value {
             ("reason", text()),
             ("requestId", text()),
         ]),
-        &[("details", array(detail)), ("contact", text())],
+        &[("details", array(detail)), ("contact", text()), ("nextCursor", text())],
     ))
 }
 
