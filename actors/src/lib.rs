@@ -59,7 +59,7 @@ pub use billing::{BillingOverview, BillingSummary, Invoiced};
 pub use compliance::Report;
 pub use endpoints::{EndpointState, Replayed, Sent};
 pub use environment::Environment;
-pub use events::{EventPage, EventWatch};
+pub use events::{After, EventPage, EventWatch};
 pub use gateway::{Gateway, GatewayError, Health, Opened};
 pub use ledger_view::LedgerStatus;
 pub use merchants::Registered;

@@ -219,8 +219,12 @@ impl Observer {
                 Write::Unwatch(_) => {}
                 Write::Redeliver(_) | Write::Replay { .. } | Write::EnableEndpoint { .. } | Write::Prune { .. } => {}
                 Write::Invoice(_) | Write::FeeTiers { .. } => {}
-                Write::Audit(_) | Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {
-                }
+                Write::Audit(_)
+                | Write::Handle { .. }
+                | Write::Rate(_)
+                | Write::BeginEpoch(_)
+                | Write::Note { .. }
+                | Write::Forget { .. } => {}
                 Write::Books(day) => self.books_written(day),
                 Write::Comply(_) | Write::Standing { .. } => {}
             }
