@@ -388,7 +388,7 @@ async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
         }
         Err(_) => return Again::In(1_000),
     };
-    let Some(oldest) = unmatched.iter().rfind(|unmatched| unmatched.handling == Handling::Open) else {
+    let Some(oldest) = unmatched.rows.iter().rfind(|unmatched| unmatched.handling == Handling::Open) else {
         return Again::In(2_000);
     };
     match gateway.assign(&merchant, oldest.transfer.place, known.id, "merchant".to_owned()).await {

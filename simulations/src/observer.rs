@@ -383,6 +383,9 @@ impl Observer {
             let text = format!("@{account} was never proven by the merchant that assigns its money");
             self.violate("only-owners-decide", text, Some(payment));
         }
+        if self.claims.get(&key.0).is_some_and(|claimed| claimed.sale().is_some()) {
+            self.violate("sold-or-assigned", format!("{} was sold and is assigned", key.0), Some(payment));
+        }
         self.assignments.insert(key, payment);
         if self.payments.get(&payment).is_some_and(|known| known.payment.state == State::Pending) {
             let meant = self.truth_by_session.entry(payment).or_default();
@@ -591,8 +594,6 @@ impl Observer {
 }
 
 fn session_of(claimed: &Claimed) -> Option<PaymentId> {
-    match claimed.purpose {
-        Purpose::Session(id) => Some(id),
-        Purpose::Facilitated(_) => None,
-    }
+    let Purpose::Session(id) = claimed.purpose else { return None };
+    Some(id)
 }

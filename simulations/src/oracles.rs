@@ -97,6 +97,7 @@ invariants! {
     "cursor-goes-forward", "S7", Check::Cursor(cursor_goes_forward), "The cursor moves up, over irreversible blocks only.";
     "no-transfer-is-lost", "G5 S11", Check::End(no_transfer_is_lost), "Every transfer to a watched account is credited once or kept as unmatched once.";
     "unmatched-has-no-session", "G4", Check::End(unmatched_has_no_session), "A transfer kept as unmatched names no session it could pay.";
+    "sold-or-assigned", "G4", Check::World, "A transfer that was settled for somebody's resource pays no session.";
     "only-owners-decide", "G4", Check::World, "Only a merchant that has proven an account decides about its unmatched money.";
     "books-tell-the-truth", "G4 G5", Check::Books(books_tell_the_truth), "The check of a day's books compares every account's whole day with the ledger, once it is final, and finds no difference where there is none.";
     "days-follow-each-other", "G5", Check::Books(days_follow_each_other), "No day of the books is left out; one is told of again only if it was not checked.";

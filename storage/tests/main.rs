@@ -13,6 +13,7 @@ mod log;
 mod model;
 mod opening;
 mod raw;
+mod sales;
 mod samples;
 mod search;
 mod standings;

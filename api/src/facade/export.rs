@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use engine::money::Money;
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 use http::{HeaderValue, header};
 use proto::{ApiError, v1};
 use tonic::Status;
 use warp::reply::{Reply, Response};
 
-use super::{Facade, Refusal, answer, call::Call, checkout::Shared, query::Query, record, webhooks};
+use super::{Facade, Refusal, answer, call::Call, checkout::Shared, query::Query, record, sales, webhooks};
 
 /// Rows that are written at once where they are there already.
 const CHUNK: usize = 100;
@@ -106,6 +106,28 @@ pub(super) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Res
     query.finish()?;
     let rows = facade.engine.exports().export_webhook_deliveries(call.caller.request(request)).await?.into_inner();
     Ok(file(facade, "webhook-deliveries", format, rows))
+}
+
+/// Sends every sale of the caller.
+pub(super) async fn sales(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let format = Format::of(&mut query);
+    query.finish()?;
+    // The first page before the head: what is refused is refused with a status.
+    let first = sales::page(&facade.engine, &call.caller, None).await?;
+    let (engine, caller) = (facade.engine.clone(), call.caller.clone());
+    let further = futures_util::stream::try_unfold(first.next_cursor, move |cursor| {
+        let (engine, caller) = (engine.clone(), caller.clone());
+        async move {
+            let Some(cursor) = cursor else { return Ok::<_, Status>(None) };
+            let page = sales::page(&engine, &caller, Some(cursor)).await?;
+            Ok(Some((page.sales, page.next_cursor)))
+        }
+    });
+    let pages = futures_util::stream::iter([Ok(first.sales)]).chain(further);
+    let rows = pages.map_ok(|sales| futures_util::stream::iter(sales.into_iter().map(Ok))).try_flatten();
+    Ok(file(facade, "x402-sales", format, Box::pin(rows)))
 }
 
 fn file<R: Row>(
@@ -320,6 +342,51 @@ impl Row for v1::WebhookDelivery {
     }
 }
 
+impl Row for v1::Sale {
+    const COLUMNS: &'static [&'static str] = &[
+        "id",
+        "kind",
+        "blockTime",
+        "currency",
+        "amount",
+        "amountDecimal",
+        "payer",
+        "payTo",
+        "resource",
+        "txId",
+        "opIndex",
+        "blockNum",
+        "memo",
+        "claimedAt",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let amount = self.amount.unwrap_or_default();
+        let currency = record::currency(amount.currency);
+        let decimal = Money::new(amount.units, currency).to_string();
+        vec![
+            self.id.clone(),
+            sales::KIND.to_owned(),
+            time(self.block_time_ms),
+            currency.to_string(),
+            amount.units.to_string(),
+            decimal.split(' ').next().unwrap_or_default().to_owned(),
+            self.payer.clone(),
+            self.pay_to.clone(),
+            self.resource.clone(),
+            self.tx_id.clone(),
+            self.op_index.to_string(),
+            self.block_num.to_string(),
+            self.memo.clone(),
+            time(self.claimed_at_ms),
+        ]
+    }
+
+    fn json(&self, _: &Address) -> Vec<u8> {
+        answer::to_json(&sales::Sale::of(self))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -344,6 +411,7 @@ mod tests {
         assert_eq!(read.iter().collect::<Vec<_>>(), cells);
         assert_eq!(v1::Payment::default().cells().len(), v1::Payment::COLUMNS.len());
         assert_eq!(v1::WebhookDelivery::default().cells().len(), v1::WebhookDelivery::COLUMNS.len());
+        assert_eq!(v1::Sale::default().cells().len(), v1::Sale::COLUMNS.len());
         assert_eq!(v1::Merchant::default().cells().len(), v1::Merchant::COLUMNS.len());
     }
 }

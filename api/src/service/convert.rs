@@ -52,6 +52,13 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::TransferAssigned(payment) => {
             ApiError::with_message(Reason::TransferAssigned, format!("the transfer is assigned to {payment} already"))
         }
+        GatewayError::TransferSettled(resource) => {
+            let resource: String = resource.chars().take(200).collect();
+            ApiError::with_message(
+                Reason::TransferSettled,
+                format!("the transfer was settled by x402 for {resource}: it is a sale and pays no session"),
+            )
+        }
         GatewayError::DeliveryNotFound => ApiError::with_message(Reason::NotFound, "no such delivery"),
         GatewayError::EventForgotten => ApiError::with_message(Reason::NotFound, "the event is no longer kept"),
         GatewayError::NoEndpoint => Reason::NoWebhookEndpoint.into(),

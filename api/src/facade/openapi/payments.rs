@@ -28,6 +28,8 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("Event", event());
     add("EventList", object(&[("events", list("Event")), ("nextCursor", text()), ("hasMore", boolean())]));
     add("Unmatched", unmatched());
+    add("Sale", sale());
+    add("SaleList", object(&[("data", list("Sale")), ("nextCursor", nullable(text()))]));
     add("UnmatchedList", object(&[("data", list("Unmatched")), ("nextCursor", nullable(text()))]));
     let candidate =
         object(&[("payment", reference("Payment")), ("matches", array(words(&["amount", "time", "payer"])))]);
@@ -251,6 +253,23 @@ fn event() -> Value {
         ("createdAt", time()),
         ("timestamp", time()),
         ("data", data),
+    ])
+}
+
+fn sale() -> Value {
+    object(&[
+        ("id", text()),
+        ("kind", words(&["x402"])),
+        ("resource", described(text(), "What was sold, in the words of its server.")),
+        ("txId", text()),
+        ("opIndex", count()),
+        ("blockNum", count()),
+        ("blockTime", time()),
+        ("payer", text()),
+        ("payTo", text()),
+        ("amount", reference("Sum")),
+        ("memo", text()),
+        ("claimedAt", time()),
     ])
 }
 

@@ -312,6 +312,12 @@ const ASTRAY: &[Route] = &[
     route(GET, "/api/public/unmatched", "Transfers that paid no session, newest first").key(READ)
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Transfers at most, 20 when missing."), ("status", "text", "open, assigned or ignored; commas between them.")])
         .answers(&[(200, Json("UnmatchedList"))]),
+    route(GET, "/api/public/x402/sales", "Sales settled by x402 for the merchant's own resources, newest first").id("x402.sales").key(READ)
+        .query(&[("cursor", "text", "The `nextCursor` of a response."), ("limit", "limit", "Sales at most, 20 when missing.")])
+        .answers(&[(200, Json("SaleList"))]),
+    route(GET, "/api/public/x402/sales/export", "Every sale, as a file").id("x402.exportSales").key(READ)
+        .query(&[("format", "text", "csv (default) or json."), ("bom", "flag", "Whether a CSV file begins with a byte order mark.")])
+        .answers(&[(200, File("Sale"))]),
     route(GET, "/api/public/unmatched/{id}", "One of them").key(READ).answers(&[(200, Json("Unmatched"))]),
     route(GET, "/api/public/unmatched/{id}/candidates", "Payments it may have been meant for").key(READ).answers(&[(200, Json("Candidates"))]),
     route(POST, "/api/public/unmatched/{id}/assign", "Put it to a payment").key(WRITE).body("Assign").answers(&[(200, Json("Payment"))]).refuses(&[409]),
