@@ -8,6 +8,7 @@ use std::{
 use engine::{
     account::AccountName,
     audit::{self, Actor},
+    event_list::Misplaced,
     fields::Violation,
     idempotency::{self, IdempotencyKey, Made, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
@@ -69,6 +70,9 @@ pub enum GatewayError {
     /// The event is older than what is kept.
     #[error("the event is no longer kept")]
     EventForgotten,
+    /// The cursor names no place in the list of events.
+    #[error("{0}")]
+    Misplaced(Misplaced),
     /// The merchant has no webhook endpoint.
     #[error("the merchant has no webhook endpoint")]
     NoEndpoint,

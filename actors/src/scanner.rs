@@ -29,7 +29,7 @@ use crate::{
     payment::{Order, SessionError},
     sessions,
     timer::Timer,
-    virtual_transfers,
+    transfer_log, virtual_transfers,
 };
 
 /// Blocks asked for at once when catching up.
@@ -296,8 +296,10 @@ impl Scanner {
             || cursor.block_id.number() - stored_num >= STORE_CURSOR_EVERY
         {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-forgotten"));
-            let writes: Vec<_> = unmatched.map(Write::Unmatched).collect();
+            let unmatched: Vec<_> = unmatched.collect();
+            unmatched.iter().for_each(transfer_log::unmatched);
             let sales = told.iter().filter(|told| told.concern == Concern::Sale).count();
+            let writes: Vec<_> = unmatched.into_iter().map(Write::Unmatched).collect();
             let count = writes.len().saturating_sub(sales) as u64;
             self.context.env.probe.reach("scanner: credited, cursor not moved");
             self.store_cursor(position, cursor, Batch { writes }).await?;
@@ -539,6 +541,8 @@ impl Scanner {
             };
             if self.context.watched.contains(&transfer.to) {
                 unmatched.push(Unmatched::open(transfer.clone(), reason));
+            } else if finality == Finality::Irreversible {
+                transfer_log::elsewhere(transfer, reason);
             }
         }
         Ok(unmatched)

@@ -5,11 +5,18 @@ use std::{
     ops::Bound,
 };
 
-use engine::{idempotency::Remembered, ids::PaymentId, mutant, time::Timestamp, webhook::Logged};
+use engine::{
+    event_list::{Epoch, Tail},
+    idempotency::Remembered,
+    ids::PaymentId,
+    mutant,
+    time::Timestamp,
+    webhook::Logged,
+};
 
 use crate::{
     batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
-    billing, booked,
+    billing, booked, deliveries,
     draft::Draft,
     fault::Fault,
     outbox, ownership,
@@ -26,8 +33,8 @@ pub(crate) struct Group<'t> {
     pub(crate) tables: Draft<'t>,
     /// Changes of the counts of payments, written once at the end.
     pub(crate) counts: BTreeMap<(u128, u32), i64>,
-    /// The last place in each merchant's list of events, written once at the end.
-    pub(crate) event_seqs: BTreeMap<u128, u64>,
+    /// The end of each merchant's list of events, written once at the end.
+    pub(crate) event_tails: BTreeMap<u128, Tail>,
     /// Merchants whose queues in the outbox changed; their heads are written once at the end.
     pub(crate) queues: outbox::Queues,
     /// Where merchants stand, written once at the end.
@@ -52,7 +59,7 @@ impl<'t> Group<'t> {
         Self {
             tables,
             counts: BTreeMap::new(),
-            event_seqs: BTreeMap::new(),
+            event_tails: BTreeMap::new(),
             queues: outbox::Queues::new(),
             standings: BTreeMap::new(),
             periods: BTreeMap::new(),
@@ -92,8 +99,8 @@ impl<'t> Group<'t> {
     /// Writes what was gathered over all batches.
     fn write_gathered(&mut self) -> Result<(), Fault> {
         self.write_counts()?;
-        for (merchant, seq) in std::mem::take(&mut self.event_seqs) {
-            self.tables.event_seqs().insert(merchant, seq);
+        for (merchant, Tail { last, epoch, before }) in std::mem::take(&mut self.event_tails) {
+            self.tables.event_seqs().insert(merchant, (last, epoch.bits(), before));
         }
         standings::write_all(self)?;
         billing::write_all(self)?;
@@ -112,6 +119,8 @@ pub(crate) struct Ahead {
     pub(crate) remembered: BTreeMap<(u128, [u8; 32]), Remembered>,
     /// Keys made earlier are forgotten by an earlier step.
     pub(crate) forgotten_before: Timestamp,
+    /// Keys of earlier steps that were forgotten after them.
+    pub(crate) forgotten: BTreeSet<(u128, [u8; 32])>,
     claims: BTreeMap<[u8; 20], Claimed>,
     nonces: BTreeMap<[u8; 32], [u8; 20]>,
     assigned: BTreeMap<[u8; 20], PaymentId>,
@@ -160,6 +169,8 @@ impl Group<'_> {
             Step::Index(indexed) => self.check_index(indexed),
             Step::Forget { made_before } => {
                 ahead.forgotten_before = ahead.forgotten_before.max(*made_before);
+                let old = ahead.remembered.iter().filter(|(_, remembered)| remembered.at < *made_before);
+                ahead.forgotten.extend(old.map(|(key, _)| *key));
                 Ok(Ok(()))
             }
             Step::Handle { account, place, handling, record, names, assigned } => {
@@ -186,6 +197,10 @@ impl Group<'_> {
             Step::Standing { merchant, change } => standings::check_change(self, *merchant, change),
             Step::Invoice(invoicing) => billing::check_invoice(self, ahead, invoicing),
             Step::FeeTiers { schedule, expected } => billing::check_tiers(self, ahead, schedule, *expected),
+            Step::BeginEpoch(_) => match deliveries::epochs(&self.tables.meta())?.last() {
+                Some(&Epoch::PENDING) => Ok(Ok(())),
+                _ => conflict("the epoch"),
+            },
             Step::Audit(_)
             | Step::Books { .. }
             | Step::Rate(_)
@@ -392,6 +407,12 @@ impl Group<'_> {
                 self.tables.books().insert(from.millis(), record.as_slice());
                 Ok(())
             }
+            Step::BeginEpoch(epoch) => {
+                let mut epochs = deliveries::epochs(&self.tables.meta())?;
+                epochs.pop();
+                epochs.push(epoch);
+                self.set(meta::EPOCHS, &record::epochs_to_bytes(&epochs))
+            }
             Step::Rate(record) => self.set(meta::RATE, &record),
             Step::Note { name, value } => self.set(&meta::note(name), &value),
             Step::Index(indexed) => {
@@ -413,6 +434,11 @@ impl Group<'_> {
         }
         log.insert(next, record);
         Ok(())
+    }
+
+    /// Returns the current epoch of the store.
+    pub(crate) fn epoch(&self) -> Result<Epoch, Fault> {
+        Ok(deliveries::epochs(&self.tables.meta())?.last().copied().unwrap_or(Epoch::FIRST))
     }
 
     fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {

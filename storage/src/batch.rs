@@ -7,6 +7,7 @@ use engine::{
     audit::Entry,
     billing::{Invoice, Period, Schedule},
     books, compliance,
+    event_list::Epoch,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{BlockId, Place, Transfer, TxId},
@@ -165,6 +166,8 @@ pub enum Write {
     Books(Box<books::Day>),
     /// The newest price of HIVE.
     Rate(Rate),
+    /// The epoch that follows a restore; refused unless one is pending.
+    BeginEpoch(Epoch),
     /// A small named value: what chain the store belongs to, keys of this installation.
     Note {
         /// Its name.

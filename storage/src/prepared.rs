@@ -4,6 +4,7 @@ use engine::{
     account::AccountName,
     billing::{Sale, Schedule},
     compliance,
+    event_list::Epoch,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Place, TxId},
@@ -93,6 +94,7 @@ pub(crate) enum Step {
     },
     Audit(Vec<u8>),
     Rate(Vec<u8>),
+    BeginEpoch(Epoch),
     Note {
         name: &'static str,
         value: Vec<u8>,
@@ -179,7 +181,7 @@ pub(crate) struct EventStep {
     pub(crate) merchant: MerchantId,
     payment: PaymentId,
     delivery: DeliveryId,
-    at: Timestamp,
+    pub(crate) at: Timestamp,
     is_test: bool,
     pub(crate) record: Vec<u8>,
 }
@@ -297,6 +299,7 @@ impl Step {
             Write::Comply(check) => Self::Comply { check, noted: None },
             Write::Books(day) => Self::Books { from: day.from, record: record::day_to_bytes(*day) },
             Write::Standing { merchant, change } => Self::Standing { merchant, change },
+            Write::BeginEpoch(epoch) => Self::BeginEpoch(epoch),
             Write::Rate(rate) => Self::Rate(record::rate_to_bytes(rate)),
             Write::Note { name, value } => Self::Note { name, value },
         }

@@ -6,6 +6,7 @@ mod commits;
 mod crashes;
 mod damage;
 mod disk;
+mod epochs;
 mod groups;
 mod keeping;
 mod lists;

@@ -10,7 +10,7 @@ use warp::reply::Response;
 use super::{
     Engine, Facade, Refusal, answer,
     call::Call,
-    record::{Sum, Text, instant},
+    record::{self, Sum, Text, instant},
 };
 
 /// What kind of money a sale is.
@@ -45,12 +45,12 @@ impl<'a> Sale<'a> {
             tx_id: &sale.tx_id,
             op_index: sale.op_index,
             block_num: sale.block_num,
-            block_time: Text(instant(sale.block_time_ms)),
+            block_time: Text(instant(sale.block_time)),
             payer: &sale.payer,
             pay_to: &sale.pay_to,
             amount: Sum::of(sale.amount.as_ref()),
             memo: &sale.memo,
-            claimed_at: Text(instant(sale.claimed_at_ms)),
+            claimed_at: Text(instant(sale.claimed_at)),
         }
     }
 }
@@ -66,20 +66,20 @@ struct List<'a> {
 pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
-    let cursor = query.get("cursor").map(str::to_owned);
-    let request = v1::ListSalesRequest { limit: query.limit(), cursor };
+    let page_token = query.cursor();
+    let request = v1::ListSalesRequest { page_size: query.limit(), page_token };
     query.finish()?;
-    let page = facade.engine.reconciliation().list_sales(call.caller.request(request)).await?.into_inner();
+    let page = facade.engine.unmatched_transfers().list_sales(call.caller.request(request)).await?.into_inner();
     let data = page.sales.iter().map(Sale::of).collect();
-    Ok(answer::json(StatusCode::OK, &List { data, next_cursor: page.next_cursor.as_deref() }))
+    Ok(answer::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
 /// Reads one page for a file.
 pub(super) async fn page(
     engine: &Engine,
     caller: &Caller,
-    cursor: Option<String>,
+    page_token: String,
 ) -> Result<v1::ListSalesResponse, Status> {
-    let request = caller.request(v1::ListSalesRequest { limit: PAGE, cursor });
-    Ok(engine.reconciliation().list_sales(request).await?.into_inner())
+    let request = caller.request(v1::ListSalesRequest { page_size: PAGE, page_token });
+    Ok(engine.unmatched_transfers().list_sales(request).await?.into_inner())
 }

@@ -203,7 +203,7 @@ fn error() -> Value {
             ("reason", reference("Reason")),
             ("requestId", text()),
         ]),
-        &[("details", array(detail)), ("contact", text())],
+        &[("details", array(detail)), ("contact", text()), ("nextCursor", text())],
     ))
 }
 

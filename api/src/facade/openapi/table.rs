@@ -274,10 +274,10 @@ const PAYMENTS: &[Route] = &[
 #[rustfmt::skip]
 const EVENTS: &[Route] = &[
     route(GET, "/api/public/events", "Events after a cursor, oldest first").key(READ)
-        .query(&[("after", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Events at most, 20 when missing.")])
-        .answers(&[(200, Json("EventList"))]),
+        .query(&[("after", "text", "The `nextCursor` of an answer. One that was given out before the store was restored answers 410 with the `nextCursor` to go on with."), ("limit", "limit", "Events at most, 20 when missing.")])
+        .answers(&[(200, Json("EventList"))]).refuses(&[410]),
     route(GET, "/api/public/events/stream", "Events as they happen (server-sent events)").key(READ)
-        .query(&[("after", "text", "Where to begin; now when missing.")]).answers(&[(200, Text("text/event-stream"))]),
+        .query(&[("after", "text", "Where to begin; now when missing.")]).answers(&[(200, Text("text/event-stream"))]).refuses(&[410]),
 ];
 
 #[rustfmt::skip]
