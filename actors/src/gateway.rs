@@ -8,7 +8,6 @@ use std::{
 use engine::{
     account::AccountName,
     audit::{self, Actor},
-    event_list::Misplaced,
     fields::Violation,
     idempotency::{self, IdempotencyKey, Made, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
@@ -55,6 +54,9 @@ pub enum GatewayError {
         /// Whom to talk to.
         contact: String,
     },
+    /// The merchant takes as much of the store as it may.
+    #[error("{0}")]
+    Quota(engine::quota::Reached),
     /// Fields break their rules.
     #[error("{} is invalid", .0.first().map_or("the request", |v| v.field.as_str()))]
     Invalid(Vec<Violation>),
@@ -72,7 +74,7 @@ pub enum GatewayError {
     EventForgotten,
     /// The cursor names no place in the list of events.
     #[error("{0}")]
-    Misplaced(Misplaced),
+    Misplaced(engine::event_list::Misplaced),
     /// The merchant has no webhook endpoint.
     #[error("the merchant has no webhook endpoint")]
     NoEndpoint,
@@ -313,7 +315,7 @@ impl Gateway {
     /// however often and from however many callers at once it comes.
     ///
     /// # Errors
-    /// [`GatewayError::InactiveMerchant`], [`GatewayError::OnHold`], [`GatewayError::KeyReused`], [`GatewayError::NoRate`], [`GatewayError::LedgerUnavailable`] before the
+    /// [`GatewayError::InactiveMerchant`], [`GatewayError::OnHold`], [`GatewayError::Quota`], [`GatewayError::KeyReused`], [`GatewayError::NoRate`], [`GatewayError::LedgerUnavailable`] before the
     /// chain was ever reached, [`GatewayError::Overloaded`], store errors.
     pub async fn open_payment(
         &self,
@@ -355,9 +357,8 @@ impl Gateway {
         if let Some(remembered) = remembered.filter(|_| !mutant!("key-not-remembered")) {
             batch = batch.and(Write::Remember(remembered));
         }
-        if let Some(comply) = self.comply(&payment) {
-            batch = batch.and(comply);
-        }
+        // After the key: who repeats a request gets its answer, whatever the merchant has by now.
+        batch.writes.extend(self.limits(&payment));
         if mutant!("create-told-before-stored") {
             let store = Arc::clone(&env.store);
             tokio::spawn(async move { store.commit(batch).await });
@@ -552,6 +553,7 @@ impl Gateway {
             | CommitError::Claimed(_)
             | CommitError::Remembered(_)
             | CommitError::OnHold(_) => GatewayError::Contended,
+            CommitError::QuotaReached(reached) => GatewayError::Quota(reached),
             CommitError::Unknown(_) => GatewayError::StoreFailed,
         }
     }

@@ -341,6 +341,7 @@ impl Merchants {
                 | CommitError::Claimed(_)
                 | CommitError::Remembered(_)
                 | CommitError::OnHold(_)
+                | CommitError::QuotaReached(_)
                 | CommitError::KeysFull => MerchantError::Contended,
                 CommitError::Unknown(_) => MerchantError::Unknown,
             }

@@ -194,7 +194,12 @@ impl PaymentActor {
                 // Another writer was faster: what it left is the truth.
                 Err(CommitError::Conflict { .. }) => awake.payment = self.reload(id).await?,
                 Err(CommitError::Claimed(by)) => return Err(SessionError::Claimed(by)),
-                Err(CommitError::Remembered(_) | CommitError::OnHold(_) | CommitError::KeysFull) => {
+                Err(
+                    CommitError::Remembered(_)
+                    | CommitError::OnHold(_)
+                    | CommitError::QuotaReached(_)
+                    | CommitError::KeysFull,
+                ) => {
                     return Err(SessionError::Contended);
                 }
                 Err(CommitError::Overloaded) => return Err(SessionError::Overloaded),

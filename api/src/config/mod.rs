@@ -7,7 +7,6 @@ use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, path::Pat
 use actors::addresses::AllowedAddresses;
 use engine::{
     account::AccountName,
-    compliance::{Limits as ComplianceLimits, Thresholds},
     hive::ChainId,
     money::FeePercent,
     payment::{ClaimFinality, FeeMode},
@@ -370,6 +369,7 @@ impl Config {
             x402: self.x402(),
             key_roll: self.flag("keys.roll"),
             compliance: self.compliance(),
+            quota: self.quota(),
             registration: match self.text("registration") {
                 "approval" => actors::RegistrationMode::Approval,
                 "closed" => actors::RegistrationMode::Closed,
@@ -394,17 +394,6 @@ impl Config {
             return listen.to_owned();
         };
         url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-    }
-
-    fn compliance(&self) -> Option<actors::Compliance> {
-        let thresholds = |lead: &str| {
-            let cents = |window: &str| self.integer(&format!("limits.compliance_{lead}{window}_cents"));
-            Thresholds { single_cents: cents("single"), daily_cents: cents("daily"), monthly_cents: cents("monthly") }
-        };
-        (self.text("limits.profile") == "production").then(|| actors::Compliance {
-            limits: ComplianceLimits { hard: thresholds(""), soft: thresholds("soft_") },
-            contact: self.text("limits.compliance_contact").to_owned(),
-        })
     }
 
     fn x402(&self) -> actors::X402Settings {

@@ -372,6 +372,18 @@ pub static TABLE: &[Key] = &[
     key("limits.streams_per_address", Kind::Integer(1, 1_000_000), "10", "Event streams open to one address at once."),
     key("limits.streams", Kind::Integer(1, 1_000_000), "2000", "Event streams open at once."),
     key(
+        "limits.open_payments",
+        Kind::Integer(0, 1_000_000_000),
+        "100000",
+        "Payments of one merchant that are pending or processing at once; creation is refused with 429 `too_many_open_payments` until some end. 0 is no limit.",
+    ),
+    key(
+        "limits.stored_bytes",
+        Kind::Integer(0, 1_000_000_000_000_000),
+        "10000000000",
+        "Bytes that the records of one merchant's payments may take, ended ones too, about 500 each and more with metadata; beyond that creation is refused with 429 `stored_bytes_reached`. 0 is no limit.",
+    ),
+    key(
         "limits.compliance_single_cents",
         Kind::Integer(0, 1_000_000_000_000),
         "1000000",
