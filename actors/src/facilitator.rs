@@ -143,9 +143,11 @@ fn failed(context: &Context, error: CommitError) -> SessionError {
     match error {
         CommitError::Claimed(by) => SessionError::Claimed(by),
         CommitError::Overloaded => SessionError::Overloaded,
-        CommitError::Conflict { .. } | CommitError::Remembered(_) | CommitError::OnHold(_) | CommitError::QuotaReached(_) | CommitError::KeysFull => {
-            SessionError::Contended
-        }
+        CommitError::Conflict { .. }
+        | CommitError::Remembered(_)
+        | CommitError::OnHold(_)
+        | CommitError::QuotaReached(_)
+        | CommitError::KeysFull => SessionError::Contended,
         CommitError::Unknown(_) => SessionError::Unknown,
     }
 }

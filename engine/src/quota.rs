@@ -22,13 +22,17 @@ pub struct Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Reached {
     /// Payments must end before others are created.
-    #[error("{limit} payments are open, the most this merchant may have; wait until some complete, expire or are cancelled")]
+    #[error(
+        "{limit} payments are open, the most this merchant may have; wait until some complete, expire or are cancelled"
+    )]
     OpenPayments {
         /// The cap.
         limit: u64,
     },
     /// The operator must raise the cap, or the merchant delete metadata.
-    #[error("the payments of this merchant take all of its {limit} bytes; ask the operator to raise limits.stored_bytes")]
+    #[error(
+        "the payments of this merchant take all of its {limit} bytes; ask the operator to raise limits.stored_bytes"
+    )]
     StoredBytes {
         /// The cap.
         limit: u64,

@@ -445,7 +445,8 @@ impl Group<'_> {
         }
         booked.iter().try_for_each(|line| booked::write(self, line))?;
         let bytes_before = before.map_or(0, |before| before.bytes);
-        *self.counts.entry((facts.merchant, BYTES_COUNT)).or_default() += facts.bytes.cast_signed() - bytes_before.cast_signed();
+        *self.counts.entry((facts.merchant, BYTES_COUNT)).or_default() +=
+            facts.bytes.cast_signed() - bytes_before.cast_signed();
         let state_before = before.map(|before| before.state);
         if state_before != Some(facts.state) {
             *self.counts.entry((facts.merchant, facts.state.number())).or_default() += 1;

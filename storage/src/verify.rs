@@ -25,7 +25,7 @@ use crate::{
     single,
     snapshot::Snapshot,
     stray,
-    tables::{self, Epoch, KEYS_COUNT, SCHEMA_VERSION, meta},
+    tables::{self, BYTES_COUNT, Epoch, KEYS_COUNT, SCHEMA_VERSION, meta},
     view::View,
 };
 

@@ -207,7 +207,11 @@ impl Model {
                 stored.ok_or_else(conflict)?.handling = handling.clone();
             }
             Write::Audit(_) => {}
-            Write::Books(_) | Write::Comply(_) | Write::Standing { .. } | Write::BeginEpoch(_) | Write::Admit { .. } => {
+            Write::Books(_)
+            | Write::Comply(_)
+            | Write::Standing { .. }
+            | Write::BeginEpoch(_)
+            | Write::Admit { .. } => {
                 unreachable!("not tried here; see `commits`")
             }
             Write::Invoice(invoicing) => {

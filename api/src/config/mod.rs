@@ -1,5 +1,6 @@
 //! Settings in layers: defaults, a TOML file, variables, flags. The later wins; what does not exist is refused.
 
+mod merchant_limits;
 mod table;
 
 use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, path::PathBuf, time::Duration};
@@ -453,6 +454,11 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use engine::{
+        compliance::{Limits as ComplianceLimits, Thresholds},
+        quota::Quota,
+    };
+
     use super::*;
 
     fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
@@ -478,7 +484,8 @@ mod tests {
         let contact = "the operator of this service".to_owned();
         let compliance = Some(actors::Compliance { limits, contact });
         let server = "127.0.0.1:8080".to_owned();
-        let documented = actors::Settings { compliance, server, ..actors::Settings::of(defaults.chain_id) };
+        let quota = Some(Quota { open_payments: 100_000, stored_bytes: 10_000_000_000 });
+        let documented = actors::Settings { compliance, quota, server, ..actors::Settings::of(defaults.chain_id) };
         assert_eq!(format!("{defaults:?}"), format!("{documented:?}"));
         for (word, finality) in [
             ("accepted", ClaimFinality::Accepted),
