@@ -191,7 +191,8 @@ fn a_merchant_has_so_many_open_payments_and_no_more_until_one_ends() {
     // Ended ones take room for ever.
     shop.cancelled(&next.id);
     let mut long = order();
-    long["metadata"] = json!({ "a": "x".repeat(400), "b": "x".repeat(400), "c": "x".repeat(400), "d": "x".repeat(400) });
+    long["metadata"] =
+        json!({ "a": "x".repeat(400), "b": "x".repeat(400), "c": "x".repeat(400), "d": "x".repeat(400) });
     let full = until("the bytes to be taken", || {
         let answer = shop.post("/api/public/payments", &long).send();
         if answer.status != 201 {

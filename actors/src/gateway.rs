@@ -20,7 +20,7 @@ use engine::{
 };
 use prometheus_client::registry::Registry;
 use ractor::ActorRef;
-use storage::{Batch, CommitError, ListedMerchant, MerchantQuery, Page, PaymentQuery, ReadError, Write};
+use storage::{Batch, CommitError, ListedMerchant, MerchantQuery, Page, PaymentQuery, Write};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
@@ -104,6 +104,9 @@ pub enum GatewayError {
     /// The transfer was put to a session before.
     #[error("the transfer is assigned to payment {0}")]
     TransferAssigned(PaymentId),
+    /// The transfer was settled by x402 for somebody's resource: it is a sale.
+    #[error("the transfer was settled by x402 for {0}")]
+    TransferSettled(String),
     /// The payment's state refuses.
     #[error("{0}")]
     Rejected(Rejection),
@@ -543,33 +546,6 @@ impl Gateway {
     pub(crate) fn tell_facilitator(&self, message: facilitator::Msg) -> Result<(), GatewayError> {
         self.facilitator.cast(message).map_err(|_| GatewayError::StoreFailed)
     }
-
-    pub(crate) fn commit_failed(&self, error: CommitError) -> GatewayError {
-        self.context.give_up_on(&error);
-        match error {
-            CommitError::Overloaded => GatewayError::Overloaded,
-            CommitError::KeysFull => GatewayError::TooManyIdempotencyKeys,
-            CommitError::Conflict { .. }
-            | CommitError::Claimed(_)
-            | CommitError::Remembered(_)
-            | CommitError::OnHold(_) => GatewayError::Contended,
-            CommitError::QuotaReached(reached) => GatewayError::Quota(reached),
-            CommitError::Unknown(_) => GatewayError::StoreFailed,
-        }
-    }
-
-    pub(crate) fn read_failed(&self, error: &ReadError) -> GatewayError {
-        read_failed(&self.context, error)
-    }
-}
-
-/// Notes a failed read; returns what its caller is told.
-pub(crate) fn read_failed(context: &Context, error: &ReadError) -> GatewayError {
-    context.read_failed(error);
-    match error {
-        ReadError::Damaged { table, key, .. } => GatewayError::Damaged { table, key: key.clone() },
-        ReadError::Failed(_) => GatewayError::StoreFailed,
-    }
 }
 
 impl From<SessionError> for GatewayError {
@@ -578,7 +554,7 @@ impl From<SessionError> for GatewayError {
             SessionError::NotFound(_) => Self::PaymentNotFound,
             SessionError::Rejected { rejection, .. } => Self::Rejected(rejection),
             SessionError::Overloaded => Self::Overloaded,
-            SessionError::Claimed(_) | SessionError::Contended => Self::Contended,
+            SessionError::Claimed(_) | SessionError::Assigned(_) | SessionError::Contended => Self::Contended,
             SessionError::Damaged { table, key } => Self::Damaged { table, key },
             SessionError::Unknown => Self::StoreFailed,
         }

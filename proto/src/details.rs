@@ -15,7 +15,14 @@ pub const DOMAIN: &str = "hivetill";
 const ERROR_DETAILS: &str = "hivetill.engine.v1.ErrorDetails";
 
 /// Fields whose protobuf path differs from the snake_case form of their JSON name.
-const PROTO_PATHS: [(&str, &str); 2] = [("amount", "amount_units"), ("since", "since_ms")];
+const PROTO_PATHS: [(&str, &str); 6] = [
+    ("amount", "amount_units"),
+    ("to", "to_account"),
+    ("limit", "page_size"),
+    ("cursor", "page_token"),
+    ("after", "page_token"),
+    ("page", "skip"),
+];
 
 /// Encodes the details for `grpc-status-details-bin`: `ErrorInfo`, `BadRequest` with protobuf field paths, `RetryInfo`,
 /// and our own message with the JSON names.

@@ -123,6 +123,7 @@ pub(crate) struct Ahead {
     pub(crate) forgotten: BTreeSet<(u128, [u8; 32])>,
     claims: BTreeMap<[u8; 20], Claimed>,
     nonces: BTreeMap<[u8; 32], [u8; 20]>,
+    assigned: BTreeMap<[u8; 20], PaymentId>,
     cursor: Option<Cursor>,
     pub(crate) handled: BTreeMap<stray::StrayPlace, Unmatched>,
     pub(crate) deliveries: BTreeMap<DeliveryKey, Logged>,
@@ -172,9 +173,24 @@ impl Group<'_> {
                 ahead.forgotten.extend(old.map(|(key, _)| *key));
                 Ok(Ok(()))
             }
-            Step::Handle { account, place, handling, record, names } => {
-                let made = stray::check(self, ahead, account, *place, handling)?;
-                Ok(made.map(|made| (*record, *names) = made))
+            Step::Handle { account, place, handling, record, names, assigned } => {
+                let handled = match stray::check(self, ahead, account, *place, handling)? {
+                    Ok(handled) => handled,
+                    Err(refusal) => return Ok(Err(refusal)),
+                };
+                *assigned = handled.assigned;
+                ahead.assigned.extend(handled.assigned.map(|(tx_id, payment)| (tx_id.0, payment)));
+                (*record, *names) = (handled.record, handled.names);
+                let Some((tx_id, _)) = *assigned else { return Ok(Ok(())) };
+                // A sale of somebody's server is paid for; it cannot pay a session, too.
+                let claimed = match ahead.claims.get(&tx_id.0) {
+                    Some(claimed) => Some(claimed.clone()),
+                    None => self.stored_claim(tx_id.0)?,
+                };
+                match claimed.filter(|claimed| claimed.sale().is_some()) {
+                    Some(claimed) => Ok(Err(CommitError::Claimed(Box::new(claimed)))),
+                    None => Ok(Ok(())),
+                }
             }
             Step::Unmatched { account, place, record, .. } => stray::foresee(self, ahead, account, *place, record),
             Step::Comply { check, noted } => standings::check(self, check, noted),
@@ -285,6 +301,14 @@ impl Group<'_> {
                 return Ok(Err(CommitError::Claimed(Box::new(earlier))));
             }
         }
+        // What pays a session since somebody assigned it settles nothing else.
+        let assigned = match ahead.assigned.get(&tx_id) {
+            Some(payment) => Some(*payment),
+            None => self.tables.assigned().get(&tx_id)?.map(|payment| PaymentId::from_bits(payment.value())),
+        };
+        if let Some(payment) = assigned {
+            return Ok(Err(CommitError::Assigned(payment)));
+        }
         ahead.nonces.extend(names.iter().map(|name| (*name, tx_id)));
         ahead.claims.insert(tx_id, claimed.clone());
         Ok(Ok(()))
@@ -369,7 +393,12 @@ impl Group<'_> {
                 booked.iter().try_for_each(|line| booked::write(self, line))?;
                 stray::keep(self, &account, place, &record, names)
             }
-            Step::Handle { account, place, record, names, .. } => stray::handle(self, &account, place, &record, names),
+            Step::Handle { account, place, record, names, assigned, .. } => {
+                if let Some((tx_id, payment)) = assigned {
+                    self.tables.assigned().insert(&tx_id.0, payment.bits());
+                }
+                stray::handle(self, &account, place, &record, names)
+            }
             Step::Invoice(invoicing) => billing::invoice(self, *invoicing),
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
             Step::Audit(record) => self.append_audit(&record),

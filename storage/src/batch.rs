@@ -395,6 +395,9 @@ pub enum CommitError {
     /// The transaction, nonce or identifier of a claim is taken. Nothing was written.
     #[error("{} is claimed already", .0.tx_id)]
     Claimed(Box<Claimed>),
+    /// A transfer of a claim's transaction was assigned to a session. Nothing was written.
+    #[error("a transfer of the transaction is assigned to {0}")]
+    Assigned(PaymentId),
     /// The idempotency key stands for a request that was done before. Nothing was written.
     #[error("done before: {:?}", .0.made)]
     Remembered(Box<Remembered>),
@@ -413,6 +416,17 @@ pub enum CommitError {
     /// The disk failed. It may have been written or not: only a restart can tell. The process must stop.
     #[error("the outcome of a write is unknown: {0}")]
     Unknown(String),
+}
+
+impl Claimed {
+    /// Returns what the transaction pays for somebody else's server, unless it is certain that it never did.
+    #[must_use]
+    pub fn sale(&self) -> Option<&Facilitation> {
+        match (&self.purpose, &self.fate) {
+            (Purpose::Facilitated(facilitation), Fate::Open | Fate::Settled { .. }) => Some(facilitation),
+            _ => None,
+        }
+    }
 }
 
 impl Unmatched {

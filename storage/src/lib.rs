@@ -57,7 +57,7 @@ pub use booked::BookedPlace;
 pub use books::{Books, Line};
 pub use committer::CommitMode;
 pub use copying::{Idle, NewStore, Row, Rows, read_file};
-pub use directory::{FILE_NAME, OpenError};
+pub use directory::{FILE_NAME, OpenError, look_for_store};
 use engine::{
     account::AccountName,
     audit::Entry,
@@ -81,7 +81,7 @@ pub use query::{
 };
 pub use redb_store::{Options, RedbStore};
 pub use tables::NAMES as TABLE_NAMES;
-pub use vault::{MasterKey, Vault};
+pub use vault::{MasterKey, Secrets, Vault};
 pub use verify::{Report, file as verify_file};
 
 /// A read that failed. Nothing can be said of what is stored; the process should stop and reload.

@@ -85,6 +85,8 @@ pub(crate) enum Step {
         record: Vec<u8>,
         /// The unknown session it names, from the stored one.
         names: Option<PaymentId>,
+        /// The transaction that an assignment takes for its session; found by the writer's check.
+        assigned: Option<(TxId, PaymentId)>,
     },
     Invoice(Box<Invoicing>),
     FeeTiers {
@@ -293,7 +295,7 @@ impl Step {
                 record: record::unmatched_to_bytes(unmatched),
             },
             Write::Handle { account, place, handling } => {
-                Self::Handle { account, place, handling, record: Vec::new(), names: None }
+                Self::Handle { account, place, handling, record: Vec::new(), names: None, assigned: None }
             }
             Write::Invoice(invoicing) => Self::Invoice(invoicing),
             Write::FeeTiers { schedule, expected } => {

@@ -35,6 +35,7 @@
 //! | [`FACILITATIONS`] | transaction id: **random** | - | an x402 claim for somebody else's server, its decision | claims | when the chain has decided |
 //! | [`NONCES`] | SHA-256 of payee and nonce, or payee and payment identifier: **random** | transaction id | an x402 claim | claims | never |
 //! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer, its handling | the chain, but for what was decided | never, so far |
+//! | [`ASSIGNED`] | transaction id: **random** | payment id | the assignment of a stray transfer | unmatched | never |
 //! | [`STRAYS`] | payment id, account, block, transaction, operation | - | a stray transfer that names an unknown session, its handling | unmatched | when something is done about it |
 //! | [`STANDINGS`] | merchant id | where it stands with compliance, up to 6 kB | a completion, a hold, a note; once per group | nothing: this is the truth | hours after 30 days |
 //! | [`ON_HOLD`] | merchant id | - | a hold, its end | standings | when the hold ends |
@@ -439,6 +440,8 @@ tables! {
     NONCES, nonces: &'static [u8; 32] => &'static [u8; 20];
     /// Transfers that pay no session.
     UNMATCHED, unmatched: (Text, u32, u32, u32) => &'static [u8];
+    /// Transactions of which a transfer was assigned to a session.
+    ASSIGNED, assigned: &'static [u8; 20] => u128;
     /// Stray transfers by the unknown session they name.
     STRAYS, strays: (u128, Text, u32, u32, u32) => ();
     /// Where merchants stand with compliance.
@@ -481,6 +484,8 @@ pub(crate) mod meta {
     pub(crate) const RATE: &str = "rate";
     /// What names the master key that secrets are sealed with.
     pub(crate) const MASTER_KEY: &str = "master key";
+    /// There while pages and log may still hold secrets in clear that have been sealed: the store is written anew.
+    pub(crate) const SEALED_LATELY: &str = "sealed lately";
     /// The fee tiers.
     pub(crate) const FEE_TIERS: &str = "fee tiers";
     /// Where the log begins: 16 bytes that tell it from those of copies, and the number of its first entry, 8 bytes.

@@ -464,7 +464,7 @@ fn claims(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
 }
 
 fn strays(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
-    let waiting = snapshot.strays();
+    let (waiting, assigned) = (snapshot.strays(), snapshot.assigned());
     let mut rows = 0;
     for entry in snapshot.unmatched().iter()? {
         let (key, bytes) = entry?;
@@ -475,6 +475,10 @@ fn strays(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
             continue;
         };
         report.books.enter_unmatched(unmatched.transfer.money);
+        if let Handling::Assigned { .. } = &unmatched.handling {
+            let is_taken = assigned.get_sound(&unmatched.transfer.tx_id.0)?.is_some();
+            report.hold(is_taken, "assigned", &name, "its transaction could be claimed for something else");
+        }
         if let (Some(id), Handling::Open) = (stray::named(&unmatched), &unmatched.handling) {
             rows += 1;
             let is_waiting = waiting.get_sound((id.bits(), account, block_num, tx_in_block, op_in_tx))?.is_some();

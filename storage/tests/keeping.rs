@@ -6,10 +6,11 @@ use engine::{
     audit::{Actor, Change, Entry},
     idempotency::{Made, Remembered},
     ids::{MerchantId, PaymentId},
+    merchant::Merchant,
     payment::{Canceller, Command, Payment},
     time::Timestamp,
 };
-use storage::{AuditQuery, Batch, CommitError, MasterKey, Options, RedbStore, Store, Vault, Write};
+use storage::{AuditQuery, Batch, CommitError, Idle, MasterKey, Options, RedbStore, Secrets, Store, Vault, Write};
 
 use crate::samples::*;
 
@@ -142,6 +143,43 @@ async fn a_master_key_seals_every_secret_and_another_takes_its_place_at_once() {
     let store = open(vault(Some(2), None)).unwrap();
     assert_eq!(*read(&store).await, merchant);
     store.close().await;
+}
+
+#[tokio::test]
+async fn secrets_in_clear_are_sealed_at_the_start_and_leave_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let merchant = merchant(1);
+    let secret = merchant.secrets.current.reveal().to_owned();
+    let key = || MasterKey::new([1; 32]);
+    let open = |key| RedbStore::open_sealed(folder.path(), Options::default(), Vault::new(key, None));
+    let files_with_it = || {
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let holds = |path: &std::path::PathBuf| {
+            let bytes = std::fs::read(path).unwrap();
+            bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
+        };
+        files.filter(holds).count()
+    };
+    let store = open(None).unwrap();
+    let write = |merchant: &Merchant, expected| Write::Merchant { merchant: Box::new(merchant.clone()), expected };
+    store.commit(Batch::of(write(&merchant, None))).await.unwrap();
+    assert_eq!(store.secrets().unwrap(), Secrets { sealed: 0, plain: 1 });
+    store.close().await;
+    drop(store);
+    assert!(files_with_it() > 0, "nothing can be found in the store");
+
+    let store = open(Some(key())).unwrap();
+    assert_eq!(store.secrets().unwrap(), Secrets { sealed: 1, plain: 0 });
+    assert_eq!(*store.merchant(merchant.id).await.unwrap().unwrap(), merchant);
+    store.close().await;
+    drop(store);
+    assert_eq!(files_with_it(), 0, "the secret stands in a file");
+
+    let idle = Idle::take_store(folder.path()).unwrap();
+    assert_eq!(idle.secrets(&Vault::new(Some(key()), None)).unwrap(), Secrets { sealed: 1, plain: 0 });
+    let wrong = idle.secrets(&Vault::new(Some(MasterKey::new([9; 32])), None));
+    assert!(matches!(wrong, Err(storage::OpenError::MasterKey { is_given: true })), "{wrong:?}");
+    assert!(idle.verify().unwrap().is_sound());
 }
 
 /// Writes a request to cancel, whose cutoff is long before the deadline.

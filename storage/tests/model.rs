@@ -168,6 +168,11 @@ impl Model {
                 if let Some(earlier) = by_tx.or(by_nonce) {
                     return Err(CommitError::Claimed(Box::new(earlier.clone())));
                 }
+                // Every stray transfer here is of the first transaction.
+                let is_assigned = |u: &&Unmatched| matches!(u.handling, Handling::Assigned { .. });
+                if claimed.tx_id == tx_id(1) && self.unmatched.iter().any(|u| is_assigned(&u)) {
+                    return Err(CommitError::Assigned(payment_id(1)));
+                }
                 self.claims.push(claimed.clone());
             }
             Write::Fate { tx_id, expected, fate } => {
@@ -204,7 +209,12 @@ impl Model {
                     .iter_mut()
                     .find(|u| (u.account(), u.transfer.place) == (account, *place))
                     .filter(|u| !matches!(u.handling, Handling::Assigned { .. }));
-                stored.ok_or_else(conflict)?.handling = handling.clone();
+                let stored = stored.ok_or_else(conflict)?;
+                let sale = self.claims.iter().find(|c| c.tx_id == stored.transfer.tx_id && c.sale().is_some());
+                if let (Handling::Assigned { .. }, Some(claimed)) = (handling, sale) {
+                    return Err(CommitError::Claimed(Box::new(claimed.clone())));
+                }
+                stored.handling = handling.clone();
             }
             Write::Audit(_) => {}
             Write::Books(_)

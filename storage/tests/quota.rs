@@ -16,6 +16,15 @@ fn admitted(payment: &Payment, quota: Quota) -> Batch {
     create(payment).and(Write::Admit { payment: id, merchant, quota })
 }
 
+/// Has merchants in a store, as payments need them.
+async fn with_merchants(store: RedbStore) -> RedbStore {
+    for owner in [1, 2] {
+        // After a restart they are there.
+        let _ = store.commit(Batch::of(Write::Merchant { merchant: Box::new(merchant(owner)), expected: None })).await;
+    }
+    store
+}
+
 fn in_state(payment: &Payment, state: State) -> Payment {
     Payment { version: payment.version + 1, state, ..payment.clone() }
 }
@@ -25,7 +34,7 @@ const FULL: Result<(), CommitError> = Err(CommitError::QuotaReached(Reached::Ope
 
 #[tokio::test]
 async fn a_cap_on_open_payments_counts_those_that_have_not_ended_and_no_others() {
-    let store = in_memory();
+    let store = with_merchants(in_memory()).await;
     for number in 1..=3 {
         store.commit(admitted(&payment(1, number), THREE_OPEN)).await.unwrap();
     }
@@ -40,7 +49,7 @@ async fn a_cap_on_open_payments_counts_those_that_have_not_ended_and_no_others()
         store.commit(admitted(&payment(1, 10 + number), THREE_OPEN)).await.unwrap();
         assert_eq!(store.commit(admitted(&payment(1, 20), THREE_OPEN)).await, FULL);
     }
-    store.commit(replace(&in_state(&processing, State::Completed), 2)).await.unwrap();
+    store.commit(replace(&in_state(&processing, State::Failed), 2)).await.unwrap();
     store.commit(admitted(&payment(1, 20), THREE_OPEN)).await.unwrap();
     store.commit(create(&payment(1, 30))).await.expect("no cap where none is asked for");
     assert!(store.verify().await.unwrap().is_sound());
@@ -62,7 +71,7 @@ async fn a_cap_on_stored_bytes_counts_what_records_take_as_they_grow() {
     let one = bytes_of(&payment(1, 1)).await;
     let quota = Quota { open_payments: 0, stored_bytes: 2 * one };
     let full: Result<(), _> = Err(CommitError::QuotaReached(Reached::StoredBytes { limit: 2 * one }));
-    let store = in_memory();
+    let store = with_merchants(in_memory()).await;
     store.commit(admitted(&payment(1, 1), quota)).await.unwrap();
     let longer = Payment { version: 2, description: "x".repeat(200), ..payment(1, 1) };
     store.commit(replace(&longer, 1)).await.unwrap();
@@ -76,7 +85,7 @@ async fn a_cap_on_stored_bytes_counts_what_records_take_as_they_grow() {
 
 /// Opens a store and says how many of fifty creations at once get through.
 async fn race(data: &Path, first: u64) -> usize {
-    let store = Arc::new(RedbStore::open(data, Options::default()).unwrap());
+    let store = Arc::new(with_merchants(RedbStore::open(data, Options::default()).unwrap()).await);
     let mut creations = JoinSet::new();
     for number in first..first + 50 {
         let store = Arc::clone(&store);

@@ -110,6 +110,7 @@ fn a_backup_restored_and_read_on_has_the_books_of_the_original() {
 
     said("restore", &[("data", &house.path("again")), ("from", &house.path("backup"))], &[]);
     assert_ne!(books(&house.path("again")), original, "the backup is older");
+    fs::copy(house.path("data").join("master-key"), house.path("again").join("master-key")).expect("the kept copy");
     let mut serve = house.serve("again");
     let shop = back(&shop, &serve);
     shop.until_status(&late.id, "completed");
@@ -303,6 +304,7 @@ fn a_damaged_store_is_told_of_and_not_started() {
     let rotten = house.path("rotten");
     fs::create_dir(&rotten).expect("made");
     fs::write(rotten.join("hivetill.redb"), &bytes).expect("written");
+    fs::copy(data.join("master-key"), rotten.join("master-key")).expect("the kept copy");
     // New checksums over wrong bytes would hide what happened.
     let copy = house.path("copy");
     for (command, flags) in [("compact", vec![]), ("backup", vec![("to", copy.as_path())])] {

@@ -11,6 +11,7 @@ mod facilitated;
 mod nodes;
 mod ownership;
 mod replays;
+mod sales;
 mod webhooks;
 mod world;
 mod x402;

@@ -132,7 +132,13 @@ pub static TABLE: &[Key] = &[
         "master_key_file",
         Kind::Path,
         "",
-        "A file that holds such a key and nothing else; keep it apart from backups of the data. Empty, and no `master_key`: secrets are stored as they are. `dev` makes one in its data directory. `hivetill rotate-master-key` changes it.",
+        "A file that holds such a key and nothing else; keep a copy of it apart from backups of the data. Empty, and no `master_key`: `master-key` in the data directory, made on the first start. `hivetill rotate-master-key` changes it.",
+    ),
+    key(
+        "seal_secrets",
+        Kind::Flag,
+        "true",
+        "Whether a master key is made on the first start where none is set. `false`: webhook secrets are stored in clear, and are in every backup.",
     ),
     key(
         "keys.roll",
@@ -371,17 +377,12 @@ pub static TABLE: &[Key] = &[
     key("limits.lockout_seconds", Kind::Integer(1, 86_400), "600", "How long an address stays locked out."),
     key("limits.streams_per_address", Kind::Integer(1, 1_000_000), "10", "Event streams open to one address at once."),
     key("limits.streams", Kind::Integer(1, 1_000_000), "2000", "Event streams open at once."),
-    key(
-        "limits.open_payments",
-        Kind::Integer(0, 1_000_000_000),
-        "100000",
-        "Payments of one merchant that are pending or processing at once; creation is refused with 429 `too_many_open_payments` until some end. 0 is no limit.",
-    ),
+    key("limits.open_payments", Kind::Integer(0, 1_000_000_000), "100000", "Open payments of one merchant at once."),
     key(
         "limits.stored_bytes",
         Kind::Integer(0, 1_000_000_000_000_000),
         "10000000000",
-        "Bytes that the records of one merchant's payments may take, ended ones too, about 500 each and more with metadata; beyond that creation is refused with 429 `stored_bytes_reached`. 0 is no limit.",
+        "Bytes that the records of one merchant's payments may take, ended ones too: about 500 each, more with metadata. Here and above: creation beyond it is refused with 429 `stored_bytes_reached` or `too_many_open_payments`; 0 is no limit.",
     ),
     key(
         "limits.compliance_single_cents",

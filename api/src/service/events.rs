@@ -9,7 +9,7 @@ use engine::{
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use proto::{
     ApiError, Reason,
-    v1::{self, events_server::Events},
+    v1::{self, event_service_server::EventService},
 };
 use storage::EventRecord;
 use tonic::{Request, Response, Status};
@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    payments::page_of,
+    payments::page_size,
 };
 
 type Updates = BoxStream<'static, Result<v1::WatchEventsResponse, Status>>;
@@ -43,19 +43,19 @@ fn misplaced(refused: GatewayError) -> ApiError {
 }
 
 #[tonic::async_trait]
-impl Events for Service {
+impl EventService for Service {
     async fn list_events(
         &self,
         request: Request<v1::ListEventsRequest>,
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
-        let (_, limit) = page_of(1, asked.limit)?;
-        let after = if asked.after.is_empty() { After::Beginning } else { place(&asked.after)? };
+        let limit = page_size(asked.page_size)?;
+        let after = if asked.page_token.is_empty() { After::Beginning } else { place(&asked.page_token)? };
         let page = self.gateway.events(merchant.id, after, limit as usize).await.map_err(misplaced)?;
         Ok(Response::new(v1::ListEventsResponse {
             events: page.events.into_iter().map(|record| event(record, page.epoch)).collect(),
-            next_cursor: page.next.to_string(),
+            next_page_token: page.next.to_string(),
             has_more: page.has_more,
         }))
     }
@@ -65,10 +65,10 @@ impl Events for Service {
     async fn watch_events(&self, request: Request<v1::WatchEventsRequest>) -> Result<Response<Updates>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let key = proto::caller::api_key(&request).ok_or(ApiError::new(Reason::InvalidApiKey))?.to_owned();
-        let after = request.get_ref().after.as_deref().map(place).transpose()?;
+        let after = request.get_ref().page_token.as_deref().map(place).transpose()?;
         let watch = self.gateway.watch_events(merchant.id, after).await.map_err(misplaced)?;
         let epoch = watch.position().epoch;
-        let first = v1::WatchEventsResponse { cursor: watch.position().to_string(), event: None };
+        let first = v1::WatchEventsResponse { next_page_token: watch.position().to_string(), event: None };
         let gateway = self.gateway.clone();
         let service = self.clone();
         let events = stream::try_unfold(watch, move |mut watch| {
@@ -105,7 +105,7 @@ fn refuse(refused: GatewayError) -> Status {
 
 fn update(record: EventRecord, epoch: Epoch) -> v1::WatchEventsResponse {
     let event = event(record, epoch);
-    v1::WatchEventsResponse { cursor: event.cursor.clone(), event: Some(event) }
+    v1::WatchEventsResponse { next_page_token: event.cursor.clone(), event: Some(event) }
 }
 
 fn event(record: EventRecord, epoch: Epoch) -> v1::Event {
@@ -114,7 +114,7 @@ fn event(record: EventRecord, epoch: Epoch) -> v1::Event {
         r#type: "payment.status_changed".to_owned(),
         cursor: Cursor { epoch, place: record.seq }.to_string(),
         payment_id: record.payment.to_string(),
-        created_at_ms: convert::millis(record.at),
+        created_at: Some(convert::timestamp(record.at)),
         body: record.body.into(),
     }
 }

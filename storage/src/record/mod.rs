@@ -34,7 +34,9 @@ pub(crate) use ledger::{
     claimed_from_bytes, claimed_to_bytes, cursor_from_bytes, cursor_to_bytes, rate_from_bytes, rate_to_bytes,
     unmatched_from_bytes, unmatched_to_bytes,
 };
-pub(crate) use merchant::{MerchantFacts, merchant_facts, merchant_from_bytes, merchant_to_bytes, merchant_to_json};
+pub(crate) use merchant::{
+    MerchantFacts, merchant_facts, merchant_from_bytes, merchant_is_plain, merchant_to_bytes, merchant_to_json,
+};
 pub(crate) use payment::{payment_from_bytes, payment_to_bytes};
 use prost::Message;
 pub(crate) use remembered::{remembered_from_bytes, remembered_to_bytes};

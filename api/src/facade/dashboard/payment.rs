@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use engine::money::{Currency, Money};
+use engine::{
+    money::{Currency, Money},
+    time::Timestamp,
+};
 use http::StatusCode;
-use proto::{ApiError, Reason, v1};
+use proto::{ApiError, Carried, Reason, v1};
 use warp::reply::Response;
 
 use super::{
@@ -56,7 +59,7 @@ struct Sent {
 
 async fn find(visit: &Visit<'_>, id: &str) -> Result<v1::Payment, ApiError> {
     let request = visit.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
-    Ok(visit.facade.engine.payments().get_payment(request).await?.into_inner())
+    Ok(visit.facade.engine.payments().get_payment(request).await?.carried()?)
 }
 
 /// Answers with a payment of the merchant's.
@@ -97,7 +100,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
         can_refund: payment.transfers.iter().any(|transfer| transfer.disposition != v1::Disposition::Fee as i32),
         resolution: payment.resolution.as_ref().map(|resolution| Resolved {
             kind: record::resolution_word(resolution.kind),
-            at: minute(resolution.at_ms),
+            at: minute(resolution.at),
             note: resolution.note.clone(),
         }),
         can_cancel: is_pending
@@ -113,42 +116,42 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
 }
 
 fn timeline(payment: &v1::Payment) -> Vec<(String, String)> {
-    let mut steps: Vec<(i64, String)> = vec![(payment.created_at_ms, "created".to_owned())];
+    let mut steps: Vec<(Timestamp, String)> = vec![(record::instant(payment.created_at), "created".to_owned())];
     if let Some(request) = &payment.cancellation {
         let by = if request.by == v1::CancelledBy::Merchant as i32 { "merchant" } else { "customer" };
-        let cutoff = record::instant(request.cutoff_ms);
+        let cutoff = record::instant(request.cutoff);
         steps.push((
-            request.requested_at_ms,
+            record::instant(request.requested_at),
             format!("cancellation requested by the {by}; transfers in blocks up to {cutoff} still count"),
         ));
-        if let Some(at) = request.dropped_at_ms {
-            steps.push((at, "cancellation dropped: money came before the cutoff".to_owned()));
+        if let Some(at) = request.dropped_at {
+            steps.push((record::instant(at), "cancellation dropped: money came before the cutoff".to_owned()));
         }
     }
-    if let Some(at) = payment.wallet_opened_at_ms {
-        steps.push((at, "wallet opened on the checkout page".to_owned()));
+    if let Some(at) = payment.wallet_opened_at {
+        steps.push((record::instant(at), "wallet opened on the checkout page".to_owned()));
     }
     for transfer in &payment.transfers {
         let amount = transfer.amount.as_ref().map(|money| Money::new(money.units, record::currency(money.currency)));
         let amount = amount.map(|money| money.to_string()).unwrap_or_default();
-        let (from, finality) = (&transfer.from, record::finality_word(transfer.finality));
+        let (from, finality) = (&transfer.from_account, record::finality_word(transfer.finality));
         let block = transfer.block_num.map(|number| format!(" in block {number}")).unwrap_or_default();
-        let at = transfer.block_time_ms.unwrap_or(payment.updated_at_ms);
+        let at = record::instant(transfer.block_time.or(payment.updated_at));
         steps.push((at, format!("{amount} from @{from}{block}, {finality}")));
     }
     for refund in &payment.refunds {
-        steps.push((refund.at_ms, format!("refund {}", refund.tx_id)));
+        steps.push((record::instant(refund.at), format!("refund {}", refund.tx_id)));
     }
     let status = record::status_word(payment.status);
     if status != "pending" {
         let reason = payment.status_reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-        steps.push((payment.completed_at_ms.unwrap_or(payment.updated_at_ms), format!("{status}{reason}")));
+        steps.push((record::instant(payment.completed_at.or(payment.updated_at)), format!("{status}{reason}")));
     } else {
-        steps.push((payment.expires_at_ms, "expires".to_owned()));
+        steps.push((record::instant(payment.expires_at), "expires".to_owned()));
     }
     // Blocks tell their time to the second: nothing comes before the creation.
     steps[1..].sort_by_key(|(at, _)| *at);
-    steps.into_iter().map(|(at, what)| (minute(at), what)).collect()
+    steps.into_iter().map(|(at, what)| (minute(record::instant_to_wire(at)), what)).collect()
 }
 
 fn metadata(payment: &v1::Payment) -> Vec<(String, String)> {
@@ -166,8 +169,8 @@ fn metadata(payment: &v1::Payment) -> Vec<(String, String)> {
 fn sent(transfer: &v1::Transfer) -> Sent {
     let amount = transfer.amount.as_ref().map(|money| Money::new(money.units, record::currency(money.currency)));
     Sent {
-        at: transfer.block_time_ms.map(minute).unwrap_or_default(),
-        from: transfer.from.clone(),
+        at: transfer.block_time.map(minute).unwrap_or_default(),
+        from: transfer.from_account.clone(),
         amount: amount.map(|money| money.to_string()).unwrap_or_default(),
         finality: record::finality_word(transfer.finality),
         disposition: record::disposition_word(transfer.disposition),
@@ -195,7 +198,7 @@ fn tests(visit: &Visit<'_>, payment: &v1::Payment, is_pending: bool) -> Vec<(&'s
 
 /// Cancels for the merchant.
 pub(super) async fn cancel(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
-    let request = visit.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
+    let request = visit.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
     match visit.facade.engine.payments().cancel_payment(request).await.map_err(ApiError::from) {
         Ok(_) => Ok(pages::see_other(&format!("/dashboard/payments/{id}?done=cancelled"))),
         Err(refused) if refused.http() == 409 => page(visit, id, problems(&refused)).await,
@@ -266,8 +269,8 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Response, Refusal> {
         Err(wrong) => Ok(form(visit, StatusCode::BAD_REQUEST, problems(&wrong))),
         Ok(request) => {
             let made = visit.facade.engine.payments().create_payment(visit.request(request)).await;
-            match made.map_err(ApiError::from) {
-                Ok(made) => Ok(pages::see_other(&format!("/dashboard/payments/{}", made.into_inner().id))),
+            match made.and_then(Carried::carried).map_err(ApiError::from) {
+                Ok(payment) => Ok(pages::see_other(&format!("/dashboard/payments/{}", payment.id))),
                 Err(refused) if refused.http() < 500 => {
                     Ok(form(visit, super::super::error::status(&refused), problems(&refused)))
                 }
