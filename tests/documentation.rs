@@ -5,9 +5,21 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::harness::Dev;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::{Value, json};
+use sha2::Sha256;
 
-crate::tests!(every_link_of_the_documentation_leads_somewhere, the_page_on_testing_a_shop_does_what_it_says);
+use crate::{
+    golden::is_update,
+    harness::{Dev, Hook, Receiver, shared, until},
+};
+
+crate::tests!(
+    every_link_of_the_documentation_leads_somewhere,
+    the_page_on_testing_a_shop_does_what_it_says,
+    the_webhook_page_shows_whole_requests_as_they_are_sent,
+);
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
@@ -95,4 +107,93 @@ fn the_page_on_testing_a_shop_does_what_it_says() {
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}");
     assert!(!said.contains("\"error\""), "{said}");
+}
+
+/// The page on webhooks, and what it signs its examples with.
+const WEBHOOKS: &str = "docs/reference/webhook-requests.md";
+const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+const MILLISECONDS: &str = "1795183512000";
+
+fn the_webhook_page_shows_whole_requests_as_they_are_sent() {
+    let (shop, receiver) = (shared().shop(), Receiver::start());
+    shop.set_webhook(&receiver);
+    let hook_of = |is: &dyn Fn(&Value) -> bool| {
+        until("the webhook", || receiver.hooks().into_iter().find(|hook| is(&hook.json()["data"])))
+    };
+    let order = json!({
+        "amount": "1500", "currency": "HBD", "description": "A blue mug", "metadata": { "orderId": "A-1001" },
+    });
+    let (paid, cancelled) = (shop.open_with(&order), shop.open_with(&order));
+    shared().ledger.transfer(&shared().ledger.account("payer"), &shop.account.name, "1.500 HBD", &paid.memo);
+    shop.cancelled(&cancelled.id);
+    shop.post(&format!("/api/public/merchants/{}/webhook-test", shop.id), &json!({})).send().ok(200);
+    let hooks = [
+        hook_of(&|data| data["id"] == paid.id.as_str()),
+        hook_of(&|data| data["id"] == cancelled.id.as_str()),
+        hook_of(&|data| data["id"].as_str().is_some_and(|id| id.starts_with("test_"))),
+    ];
+    let shown = hooks.map(|hook| shown(&hook));
+    let path = root().join(WEBHOOKS);
+    if is_update() {
+        let text = std::fs::read_to_string(&path).expect("the page");
+        let mut parts: Vec<String> = text.split("```http\n").map(str::to_owned).collect();
+        for (part, shown) in parts[1..].iter_mut().zip(&shown) {
+            let rest = part.split_once("```").expect("a block that ends").1.to_owned();
+            *part = format!("{shown}```{rest}");
+        }
+        std::fs::write(&path, parts.join("```http\n")).expect("the page is written");
+    }
+    for (written, shown) in blocks(WEBHOOKS, "http").iter().zip(&shown) {
+        assert_eq!(
+            shown, written,
+            "run: HIVETILL_UPDATE_GOLDEN=1 cargo test --workspace --test tests -- documentation"
+        );
+    }
+    assert_eq!(blocks(WEBHOOKS, "http").len(), shown.len());
+}
+
+/// Writes a request with the same ids and times each time, signed anew under the page's secret.
+fn shown(hook: &Hook) -> String {
+    let event = hook.json();
+    let is_test = event["data"]["id"].as_str().is_some_and(|id| id.starts_with("test_"));
+    let payment = if is_test { "test_01m82at8z2ebrs1794qvc3pdbw" } else { "pay_01m82at8z2ebrs1794qvc3pdbw" };
+    let samples = [
+        (&event["id"], "evt_01m82atc5k3v8q2w4e6r8t0y1a"),
+        (&event["data"]["id"], payment),
+        (&event["data"]["merchantId"], "mer_01m82at8z2ebrs1794qvc3pdbw"),
+        (&event["data"]["internalId"], "cae1f2d35c8b4f9a1e6d7c0b2a3948576c5d4e3f"),
+        (&event["createdAt"], "2026-11-20T14:05:12.000Z"),
+    ];
+    let mut body = String::from_utf8(hook.body.clone()).expect("text");
+    for (value, sample) in samples {
+        if let Some(value) = value.as_str() {
+            body = body.replace(value, sample);
+        }
+    }
+    let mac = |key: &[u8], prefix: &str| {
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any key");
+        mac.update(prefix.as_bytes());
+        mac.update(body.as_bytes());
+        mac.finalize().into_bytes()
+    };
+    let seconds = &MILLISECONDS[..10];
+    let bytes = BASE64_STANDARD.decode(&SECRET["whsec_".len()..]).expect("base64");
+    let (id, delivery) = ("evt_01m82atc5k3v8q2w4e6r8t0y1a", "whd_01m82atcw4q6t8y0v2x4z6b8d0");
+    let mut lines = vec![hook.head.replace("?shop=7", "")];
+    for (name, value) in &hook.headers {
+        let value = match name.as_str() {
+            "host" => "shop.example.com".to_owned(),
+            "content-length" => body.len().to_string(),
+            "x-hivetill-timestamp" => MILLISECONDS.to_owned(),
+            "x-hivetill-delivery" => delivery.to_owned(),
+            "x-hivetill-signature" => hex::encode(mac(SECRET.as_bytes(), &format!("{MILLISECONDS}."))),
+            "webhook-id" => id.to_owned(),
+            "webhook-timestamp" => seconds.to_owned(),
+            "webhook-signature" => format!("v1,{}", BASE64_STANDARD.encode(mac(&bytes, &format!("{id}.{seconds}.")))),
+            _ => value.to_str().expect("a text").to_owned(),
+        };
+        lines.push(format!("{name}: {value}"));
+    }
+    lines[1..].sort_unstable();
+    format!("{}\n\n{body}\n", lines.join("\n"))
 }

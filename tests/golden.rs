@@ -43,7 +43,7 @@ pub(crate) fn compare(name: &str, text: &str) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one switch of the tests")]
-fn is_update() -> bool {
+pub(crate) fn is_update() -> bool {
     std::env::var("HIVETILL_UPDATE_GOLDEN").is_ok()
 }
 

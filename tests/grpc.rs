@@ -152,7 +152,7 @@ fn a_service_reads_what_a_merchant_used_and_what_it_would_be_billed() {
     let mine = mine.expect("read").carried().expect("a record");
     let current = mine.current.expect("a month");
     assert_eq!((current.total_volume_cents, current.transaction_count, current.invoice_amount_cents), (150, 1, 2));
-    assert_eq!((current.status(), mine.fee_tiers[0].percent_ten_thousandths), (v1::BillingStatus::Open, 15_000));
+    assert_eq!((current.status(), mine.fee_tiers[0].percent_ten_thousandths), (v1::BillingStatus::Open, Some(15_000)));
     let admin = |message| Caller::with_key(port.dev.admin_key()).request(message);
     let request = v1::GenerateInvoicesRequest::default();
     let refusal = port.run(engine.billing().generate_invoices(admin(request)));
@@ -165,7 +165,11 @@ fn a_service_reads_what_a_merchant_used_and_what_it_would_be_billed() {
         &["year"],
     );
     let tiers = |percent_ten_thousandths| v1::SetFeeTiersRequest {
-        tiers: vec![v1::FeeTier { min_volume_cents: 0, max_volume_cents: None, percent_ten_thousandths }],
+        tiers: vec![v1::FeeTier {
+            min_volume_cents: 0,
+            max_volume_cents: None,
+            percent_ten_thousandths: Some(percent_ten_thousandths),
+        }],
     };
     let set =
         |request| port.run(engine.billing().set_fee_tiers(Caller::with_key(port.dev.admin_key()).request(request)));
@@ -319,19 +323,23 @@ fn a_service_reads_and_watches_a_merchants_events() {
 }
 
 fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
+    use v1::set_merchant_limits_request::Change;
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let get = v1::GetComplianceStatusRequest { merchant_id: shop.id.clone() };
     let answer = port.run(engine.compliance().get_compliance_status(with_key(&shop, get.clone())));
     refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
     let admin = Caller::with_key(port.dev.admin_key());
-    let limits = v1::Thresholds { single_cents: 5, daily_cents: 0, monthly_cents: 7 };
-    let set = |limits| v1::SetMerchantLimitsRequest { merchant_id: shop.id.clone(), limits };
+    let limits = v1::Thresholds { single_cents: Some(5), daily_cents: Some(0), monthly_cents: Some(7) };
+    let set = |limits: Option<v1::Thresholds>| {
+        let change = limits.map_or(Change::Remove(()), Change::Limits);
+        v1::SetMerchantLimitsRequest { merchant_id: shop.id.clone(), change: Some(change) }
+    };
     let answer = port.run(engine.compliance().set_merchant_limits(with_key(&shop, set(None))));
     refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
-    let wrong = set(Some(v1::Thresholds { daily_cents: u64::MAX, ..limits }));
+    let wrong = set(Some(v1::Thresholds { daily_cents: Some(u64::MAX), ..limits }));
     let answer = port.run(engine.compliance().set_merchant_limits(admin.request(wrong)));
-    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["dailyCents"]);
+    refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["limits.dailyCents"]);
     let standing = port.run(engine.compliance().set_merchant_limits(admin.request(set(Some(limits)))));
     assert_eq!(standing.expect("set").carried().expect("a record").limits, Some(limits));
     let standing = port

@@ -23,6 +23,7 @@ crate::tests!(
     compressed_requests_are_read,
     watches_leave_room_for_unary_calls,
     a_request_id_is_echoed_and_calls_are_counted,
+    a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing,
 );
 
 fn a_refusal_is_a_google_rpc_status() {
@@ -176,4 +177,66 @@ fn a_request_id_is_echoed_and_calls_are_counted() {
     ] {
         assert!(page.contains(line), "{line} is not in\n{page}");
     }
+}
+
+#[track_caller]
+fn lacks<T>(answer: Result<T, Status>, paths: &[&str]) {
+    let status = answer.map(|_| ()).expect_err("refused");
+    assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
+    let details = status.get_error_details();
+    let fields = &details.bad_request().expect("BadRequest").field_violations;
+    assert_eq!(fields.iter().map(|field| field.field.as_str()).collect::<Vec<_>>(), paths);
+}
+
+fn a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let admin = Caller::with_key(port.dev.admin_key());
+    let merchant_id = || shop.id.clone();
+    let read = || {
+        let request = with_key(&shop, v1::GetCurrentMerchantRequest {});
+        port.run(engine.merchants().get_current_merchant(request)).expect("read").carried().expect("a merchant")
+    };
+    let change = |icon_url| {
+        let request = v1::UpdateMerchantRequest { merchant_id: merchant_id(), icon_url, ..Default::default() };
+        port.run(engine.merchants().update_merchant(with_key(&shop, request)))
+    };
+    change(Some(v1::TextChange::from(Some("https://shop.example/icon.png".to_owned())))).expect("set");
+    let before = read();
+    lacks(change(Some(v1::TextChange::default())), &["icon_url"]);
+    let request = v1::SetMerchantActiveRequest { merchant_id: merchant_id(), active: None };
+    lacks(port.run(engine.merchants().set_merchant_active(admin.request(request))), &["active"]);
+    let request = v1::RotateWebhookSecretRequest { merchant_id: merchant_id(), grace_hours: None };
+    lacks(port.run(engine.merchants().rotate_webhook_secret(with_key(&shop, request))), &["grace_hours"]);
+    let keys = v1::ListApiKeysRequest { merchant_id: merchant_id() };
+    let keys = port.run(engine.api_keys().list_api_keys(with_key(&shop, keys))).expect("listed").into_inner().keys;
+    let key_id = keys[0].id.clone();
+    let request = v1::RollApiKeyRequest { merchant_id: merchant_id(), key_id, overlap_hours: None };
+    lacks(port.run(engine.api_keys().roll_api_key(with_key(&shop, request))), &["overlap_hours"]);
+    let limit = |change| {
+        let request = v1::SetMerchantLimitsRequest { merchant_id: merchant_id(), change };
+        port.run(engine.compliance().set_merchant_limits(admin.request(request)))
+    };
+    let part = v1::Thresholds { single_cents: Some(5), ..v1::Thresholds::default() };
+    lacks(limit(None), &["limits"]);
+    lacks(
+        limit(Some(v1::set_merchant_limits_request::Change::Limits(part))),
+        &["limits.daily_cents", "limits.monthly_cents"],
+    );
+    let reason = "checked".to_owned();
+    let request = v1::ClearHoldRequest { merchant_id: merchant_id(), reason, limits: Some(v1::Thresholds::default()) };
+    let cleared = port.run(engine.compliance().clear_hold(admin.request(request)));
+    lacks(cleared, &["limits.single_cents", "limits.daily_cents", "limits.monthly_cents"]);
+    let tiers = vec![v1::FeeTier::default()];
+    let free = port.run(engine.billing().set_fee_tiers(admin.request(v1::SetFeeTiersRequest { tiers })));
+    lacks(free, &["tiers[0].percent_ten_thousandths"]);
+    let request = v1::ReplayWebhooksRequest { merchant_id: merchant_id(), since: None };
+    lacks(port.run(engine.webhook_endpoints().replay_webhooks(with_key(&shop, request))), &["since"]);
+    let after = read();
+    assert_eq!((after.active, &after.icon_url), (true, &before.icon_url));
+    let request = v1::GetComplianceStatusRequest { merchant_id: merchant_id() };
+    let status = port.run(engine.compliance().get_compliance_status(admin.request(request))).expect("read");
+    assert!(!status.carried().expect("a status").own_limits);
+    let tiers = port.run(engine.billing().get_fee_tiers(admin.request(v1::GetFeeTiersRequest {}))).expect("read");
+    assert_eq!(tiers.carried().expect("tiers").version, 0);
 }

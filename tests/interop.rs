@@ -3,6 +3,7 @@
 //! tests are counted as ignored, with the reason.
 
 mod clients;
+mod sellers;
 mod shops;
 
 use std::{
@@ -32,7 +33,13 @@ pub(crate) fn tests() -> Vec<Trial> {
         let title = crate::title(module_path!(), title);
         Trial::ignorable_test(title, move || with_x402(|| run_x402_suite(settings)))
     });
-    pays.into_iter().chain([suite, nectar]).chain(x402).chain(clients::tests()).chain(shops::tests()).collect()
+    pays.into_iter()
+        .chain([suite, nectar])
+        .chain(x402)
+        .chain(clients::tests())
+        .chain(shops::tests())
+        .chain(sellers::tests())
+        .collect()
 }
 
 /// The official x402 packages against gateways that take one transfer, and two.

@@ -15,13 +15,14 @@ pub const DOMAIN: &str = "hivetill";
 const ERROR_DETAILS: &str = "hivetill.engine.v1.ErrorDetails";
 
 /// Fields whose protobuf path differs from the snake_case form of their JSON name.
-const PROTO_PATHS: [(&str, &str); 6] = [
+const PROTO_PATHS: [(&str, &str); 7] = [
     ("amount", "amount_units"),
     ("to", "to_account"),
     ("limit", "page_size"),
     ("cursor", "page_token"),
     ("after", "page_token"),
     ("page", "skip"),
+    ("percentFee", "percent_ten_thousandths"),
 ];
 
 /// Encodes the details for `grpc-status-details-bin`: `ErrorInfo`, `BadRequest` with protobuf field paths, `RetryInfo`,
@@ -60,13 +61,21 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<ErrorDetails> {
 /// Returns the path of a field in the request's protobuf message, from its JSON name.
 #[must_use]
 pub fn proto_path(json_name: &str) -> String {
-    if let Some((_, path)) = PROTO_PATHS.iter().find(|(name, _)| *name == json_name) {
-        return (*path).to_owned();
+    // Keys below `metadata` are the caller's own.
+    if json_name.starts_with("metadata.") {
+        return json_name.to_owned();
     }
-    // Keys below the first name are the caller's own: `metadata.orderId`.
-    let (first, rest) = json_name.find(['.', '[']).map_or((json_name, ""), |at| json_name.split_at(at));
+    json_name.split('.').map(proto_name).collect::<Vec<_>>().join(".")
+}
+
+/// Returns the name of one member, with its place in a list.
+fn proto_name(json_name: &str) -> String {
+    let (name, rest) = json_name.find('[').map_or((json_name, ""), |at| json_name.split_at(at));
+    if let Some((_, path)) = PROTO_PATHS.iter().find(|(known, _)| *known == name) {
+        return format!("{path}{rest}");
+    }
     let mut path = String::with_capacity(json_name.len() + 4);
-    for letter in first.chars() {
+    for letter in name.chars() {
         if letter.is_ascii_uppercase() {
             path.push('_');
         }

@@ -5,6 +5,7 @@
 
 pub mod caller;
 mod carried;
+mod change;
 pub mod details;
 pub mod direct;
 mod link;

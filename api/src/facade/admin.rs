@@ -58,7 +58,7 @@ pub(super) async fn change_status(facade: &Facade, mut call: Call) -> Result<Res
 }
 
 async fn switch(facade: &Facade, call: &Call, id: &str, active: bool) -> Result<Response, Refusal> {
-    let request = v1::SetMerchantActiveRequest { merchant_id: id.to_owned(), active };
+    let request = v1::SetMerchantActiveRequest { merchant_id: id.to_owned(), active: Some(active) };
     let merchant = facade.engine.merchants().set_merchant_active(call.caller.request(request)).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }

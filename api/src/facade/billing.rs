@@ -34,7 +34,7 @@ fn tiers(wire: &[v1::FeeTier]) -> Vec<Tier> {
     let tier = |tier: &v1::FeeTier| Tier {
         min_volume_cents: tier.min_volume_cents,
         max_volume_cents: tier.max_volume_cents,
-        percent_fee: record::percent(tier.percent_ten_thousandths),
+        percent_fee: record::percent(tier.percent_ten_thousandths.unwrap_or_default()),
     };
     wire.iter().map(tier).collect()
 }
@@ -368,7 +368,7 @@ fn read_tier(tier: &mut Body) -> v1::FeeTier {
         Some(percent) => percent.ten_thousandths(),
         None => tier.wrong("percentFee", "must be a number from 0 to 100 with at most 4 places"),
     };
-    v1::FeeTier { min_volume_cents, max_volume_cents, percent_ten_thousandths }
+    v1::FeeTier { min_volume_cents, max_volume_cents, percent_ten_thousandths: Some(percent_ten_thousandths) }
 }
 
 #[derive(Serialize)]

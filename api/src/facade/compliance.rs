@@ -2,7 +2,10 @@
 
 use engine::time::Timestamp;
 use http::StatusCode;
-use proto::{Carried, v1};
+use proto::{
+    Carried,
+    v1::{self, set_merchant_limits_request::Change},
+};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -22,8 +25,12 @@ struct Thresholds {
 }
 
 impl Thresholds {
-    const fn of(wire: &v1::Thresholds) -> Self {
-        Self { single_cents: wire.single_cents, daily_cents: wire.daily_cents, monthly_cents: wire.monthly_cents }
+    fn of(wire: &v1::Thresholds) -> Self {
+        Self {
+            single_cents: wire.single_cents.unwrap_or_default(),
+            daily_cents: wire.daily_cents.unwrap_or_default(),
+            monthly_cents: wire.monthly_cents.unwrap_or_default(),
+        }
     }
 }
 
@@ -111,9 +118,9 @@ pub(super) async fn clear(facade: &Facade, mut call: Call, id: &str) -> Result<R
 pub(super) async fn set_limits(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
-    let limits = if body.takes_null("limits") { None } else { Some(thresholds(&mut body)) };
+    let change = if body.takes_null("limits") { Change::Remove(()) } else { Change::Limits(thresholds(&mut body)) };
     body.finish()?;
-    let request = v1::SetMerchantLimitsRequest { merchant_id: id.to_owned(), limits };
+    let request = v1::SetMerchantLimitsRequest { merchant_id: id.to_owned(), change: Some(change) };
     Ok(shown(&facade.engine.compliance().set_merchant_limits(call.caller.request(request)).await?.carried()?))
 }
 
@@ -121,8 +128,8 @@ pub(super) async fn set_limits(facade: &Facade, mut call: Call, id: &str) -> Res
 fn thresholds(body: &mut Body) -> v1::Thresholds {
     let mut cents = |field: &str| body.cents(field, engine::compliance::Thresholds::MAX_CENTS);
     v1::Thresholds {
-        single_cents: cents("singleCents"),
-        daily_cents: cents("dailyCents"),
-        monthly_cents: cents("monthlyCents"),
+        single_cents: Some(cents("singleCents")),
+        daily_cents: Some(cents("dailyCents")),
+        monthly_cents: Some(cents("monthlyCents")),
     }
 }

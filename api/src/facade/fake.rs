@@ -343,8 +343,11 @@ impl merchant_service_server::MerchantService for Fake {
         request: Request<v1::RotateWebhookSecretRequest>,
     ) -> Result<Response<v1::RotateWebhookSecretResponse>, Status> {
         self.keyed(&request)?;
-        let previous_valid_until =
-            (request.get_ref().grace_hours > 0).then(|| proto::time::from_millis(1_763_650_800_000));
+        let previous_valid_until = request
+            .get_ref()
+            .grace_hours
+            .is_some_and(|hours| hours > 0)
+            .then(|| proto::time::from_millis(1_763_650_800_000));
         let webhook_secret = "whsec_new".to_owned();
         Ok(Response::new(v1::RotateWebhookSecretResponse { webhook_secret, previous_valid_until }))
     }
@@ -363,7 +366,7 @@ impl merchant_service_server::MerchantService for Fake {
         request: Request<v1::SetMerchantActiveRequest>,
     ) -> Result<Response<v1::SetMerchantActiveResponse>, Status> {
         self.keyed(&request)?;
-        Ok(carrying(v1::Merchant { active: request.get_ref().active, ..merchant() }))
+        Ok(carrying(v1::Merchant { active: request.get_ref().active.unwrap_or_default(), ..merchant() }))
     }
 
     async fn reissue_api_key(

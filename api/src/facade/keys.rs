@@ -97,6 +97,7 @@ pub(super) async fn roll(facade: &Facade, mut call: Call, id: &str, key: &str) -
     let mut body = call.optional_json().await?;
     let overlap_hours = body.optional_integer("overlapHours", 0..=OVERLAP_MAX_HOURS).unwrap_or(0);
     body.finish()?;
+    let overlap_hours = Some(overlap_hours);
     let request = v1::RollApiKeyRequest { merchant_id: id.to_owned(), key_id: key.to_owned(), overlap_hours };
     let made = facade.engine.api_keys().roll_api_key(call.caller.request(request)).await?.into_inner();
     let key = made.key.as_ref().map(Key::of);

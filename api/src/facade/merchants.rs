@@ -64,7 +64,7 @@ pub(super) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Res
 pub(super) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
-    let change = |value: Option<Option<String>>| value.map(|value| v1::TextChange { value });
+    let change = |value: Option<Option<String>>| value.map(v1::TextChange::from);
     let request = v1::UpdateMerchantRequest {
         merchant_id: id.to_owned(),
         name: body.maybe_text("name"),
@@ -93,7 +93,7 @@ pub(super) async fn rotate_secret(facade: &Facade, mut call: Call, id: &str) -> 
     let mut body = call.optional_json().await?;
     let grace_hours = body.optional_integer("graceHours", 0..=GRACE_MAX_HOURS).unwrap_or(0);
     body.finish()?;
-    let request = v1::RotateWebhookSecretRequest { merchant_id: id.to_owned(), grace_hours };
+    let request = v1::RotateWebhookSecretRequest { merchant_id: id.to_owned(), grace_hours: Some(grace_hours) };
     let made = facade.engine.merchants().rotate_webhook_secret(call.caller.request(request)).await?.into_inner();
     let body = Secret {
         webhook_secret: &made.webhook_secret,

@@ -124,7 +124,8 @@ impl BillingService for Service {
         request: Request<v1::SetFeeTiersRequest>,
     ) -> Result<Response<v1::SetFeeTiersResponse>, Status> {
         let asking = self.admin(&request).await?;
-        let raw: Vec<RawTier> = request.get_ref().tiers.iter().map(read_tier).collect();
+        let tiers = request.get_ref().tiers.iter().enumerate();
+        let raw = tiers.map(|(place, tier)| read_tier(place, tier)).collect::<Result<Vec<RawTier>, _>>()?;
         let tiers = Tiers::check(&raw).map_err(convert::invalid)?;
         Ok(carrying(schedule(&asking.gateway.set_fee_tiers(tiers).await.map_err(error)?)))
     }
@@ -163,19 +164,16 @@ const fn status(standing: Standing) -> v1::BillingStatus {
     }
 }
 
-const fn read_tier(wire: &v1::FeeTier) -> RawTier {
-    RawTier {
-        min_cents: wire.min_volume_cents,
-        max_cents: wire.max_volume_cents,
-        percent_ten_thousandths: wire.percent_ten_thousandths,
-    }
+fn read_tier(place: usize, wire: &v1::FeeTier) -> Result<RawTier, ApiError> {
+    let percent = convert::required(&format!("tiers[{place}].percentFee"), wire.percent_ten_thousandths)?;
+    Ok(RawTier { min_cents: wire.min_volume_cents, max_cents: wire.max_volume_cents, percent_ten_thousandths: percent })
 }
 
 fn tiers(tiers: &Tiers) -> Vec<v1::FeeTier> {
     let tier = |tier: &engine::billing::Tier| v1::FeeTier {
         min_volume_cents: tier.min_cents,
         max_volume_cents: tier.max_cents,
-        percent_ten_thousandths: tier.percent.ten_thousandths(),
+        percent_ten_thousandths: Some(tier.percent.ten_thousandths()),
     };
     tiers.iter().map(tier).collect()
 }

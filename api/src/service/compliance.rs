@@ -3,13 +3,13 @@
 use actors::Report;
 use engine::{
     compliance::{Crossing, Thresholds},
-    fields,
+    fields::{self, Violation},
     ids::MerchantId,
     payment::NOTE_MAX_CHARS,
 };
 use proto::{
     ApiError, Reason, carrying,
-    v1::{self, compliance_service_server::ComplianceService},
+    v1::{self, compliance_service_server::ComplianceService, set_merchant_limits_request::Change},
 };
 use tonic::{Request, Response, Status};
 
@@ -51,7 +51,11 @@ impl ComplianceService for Service {
         let admin = self.admin(&request).await?;
         let asked = request.into_inner();
         let id = merchant_id(&asked.merchant_id)?;
-        let limits = asked.limits.map(read_thresholds).transpose()?;
+        let limits = match asked.change {
+            Some(Change::Limits(limits)) => Some(read_thresholds(limits)?),
+            Some(Change::Remove(())) => None,
+            None => return Err(ApiError::field("limits", "or remove must be given").into()),
+        };
         let report = admin.gateway.limit_compliance(id, limits).await.map_err(error)?;
         Ok(carrying(standing(id, report)))
     }
@@ -63,12 +67,29 @@ fn merchant_id(text: &str) -> Result<MerchantId, ApiError> {
 
 fn read_thresholds(wire: v1::Thresholds) -> Result<Thresholds, ApiError> {
     let v1::Thresholds { single_cents, daily_cents, monthly_cents } = wire;
-    Thresholds { single_cents, daily_cents, monthly_cents }.check().map_err(convert::invalid)
+    let given = [("singleCents", single_cents), ("dailyCents", daily_cents), ("monthlyCents", monthly_cents)];
+    let missing = given.iter().filter(|(_, cents)| cents.is_none());
+    let missing: Vec<_> = missing.map(|(field, _)| Violation::new(*field, "is required; 0 is no limit")).collect();
+    let limits = match (missing.is_empty(), given.map(|(_, cents)| cents.unwrap_or_default())) {
+        (false, _) => Err(missing),
+        (true, [single_cents, daily_cents, monthly_cents]) => {
+            Thresholds { single_cents, daily_cents, monthly_cents }.check()
+        }
+    };
+    limits.map_err(|violations| {
+        let within =
+            violations.into_iter().map(|wrong| Violation { field: format!("limits.{}", wrong.field), ..wrong });
+        convert::invalid(within.collect())
+    })
 }
 
 const fn thresholds(limits: Thresholds) -> v1::Thresholds {
     let Thresholds { single_cents, daily_cents, monthly_cents } = limits;
-    v1::Thresholds { single_cents, daily_cents, monthly_cents }
+    v1::Thresholds {
+        single_cents: Some(single_cents),
+        daily_cents: Some(daily_cents),
+        monthly_cents: Some(monthly_cents),
+    }
 }
 
 fn crossing(crossing: Crossing) -> v1::Crossing {

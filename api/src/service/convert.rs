@@ -163,6 +163,11 @@ pub(super) fn invalid(violations: Vec<Violation>) -> ApiError {
     violations.into_iter().fold(error, |error, violation| error.and_field(violation.field, violation.message))
 }
 
+/// Returns a field that must be given, because leaving it out would mean something.
+pub(super) fn required<T>(field: &str, value: Option<T>) -> Result<T, ApiError> {
+    value.ok_or_else(|| ApiError::field(field, "is required"))
+}
+
 /// Writes an instant.
 pub(super) fn timestamp(instant: Timestamp) -> proto::time::Timestamp {
     proto::time::from_millis(instant.millis())

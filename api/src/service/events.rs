@@ -51,7 +51,8 @@ impl EventService for Service {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
         let limit = page_size(asked.page_size)?;
-        let after = if asked.page_token.is_empty() { After::Beginning } else { place(&asked.page_token)? };
+        let token = &asked.page_token;
+        let after = if token.is_empty() { After::Beginning } else { place(token)? };
         let page = self.gateway.events(merchant.id, after, limit as usize).await.map_err(misplaced)?;
         Ok(Response::new(v1::ListEventsResponse {
             events: page.events.into_iter().map(|record| event(record, page.epoch)).collect(),

@@ -106,7 +106,7 @@ impl ApiKeyService for Service {
         request: Request<v1::RollApiKeyRequest>,
     ) -> Result<Response<v1::RollApiKeyResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
-        let hours = request.get_ref().overlap_hours;
+        let hours = convert::required("overlapHours", request.get_ref().overlap_hours)?;
         if hours > MAX_OVERLAP_HOURS {
             let message = format!("must be a whole number from 0 to {MAX_OVERLAP_HOURS}");
             return Err(ApiError::field("overlapHours", message).into());

@@ -9,14 +9,14 @@ use engine::{
 };
 use proto::{
     ApiError, carrying,
-    v1::{self, merchant_service_server::MerchantService},
+    v1::{self, merchant_service_server::MerchantService, text_change::Change},
 };
 use storage::{MerchantQuery, PageAt};
 use tonic::{Request, Response, Status};
 
 use super::{
     Service,
-    convert::{self, error},
+    convert::{self, error, required},
     ip_of,
     payments::{page_after, page_size, wrong_token},
 };
@@ -40,6 +40,14 @@ impl Service {
             api_key: made.api_key,
             webhook_secret: made.secret.reveal().to_owned(),
         })
+    }
+}
+
+/// Reads a change of an optional text.
+fn text_change(field: &str, change: v1::TextChange) -> Result<Option<String>, ApiError> {
+    match required(field, change.change)? {
+        Change::Value(text) => Ok(Some(text)),
+        Change::Remove(()) => Ok(None),
     }
 }
 
@@ -108,9 +116,9 @@ impl MerchantService for Service {
         let raw = RawUpdate {
             name: asked.name,
             hive_account: asked.hive_account,
-            icon_url: asked.icon_url.map(|change| change.value),
-            webhook_url: asked.webhook_url.map(|change| change.value),
-            support_url: asked.support_url.map(|change| change.value),
+            icon_url: asked.icon_url.map(|change| text_change("iconUrl", change)).transpose()?,
+            webhook_url: asked.webhook_url.map(|change| text_change("webhookUrl", change)).transpose()?,
+            support_url: asked.support_url.map(|change| text_change("supportUrl", change)).transpose()?,
             x402_enabled: asked.x402_enabled,
         };
         let update = Update::check(raw, self.gateway.allows_insecure_webhooks()).map_err(convert::invalid)?;
@@ -123,7 +131,7 @@ impl MerchantService for Service {
         request: Request<v1::RotateWebhookSecretRequest>,
     ) -> Result<Response<v1::RotateWebhookSecretResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
-        let hours = request.get_ref().grace_hours;
+        let hours = required("graceHours", request.get_ref().grace_hours)?;
         if hours > GRACE_MAX_HOURS {
             let message = format!("must be a whole number from 0 to {GRACE_MAX_HOURS}");
             return Err(ApiError::field("graceHours", message).into());
@@ -170,7 +178,7 @@ impl MerchantService for Service {
     ) -> Result<Response<v1::SetMerchantActiveResponse>, Status> {
         self.admin(&request).await?;
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::Admin).await?;
-        let active = request.get_ref().active;
+        let active = required("active", request.get_ref().active)?;
         let merchant = asking.gateway.set_merchant_active(merchant.id, active).await.map_err(error)?;
         Ok(carrying(convert::merchant(&merchant)))
     }

@@ -64,7 +64,7 @@ impl WebhookService for Service {
         request: Request<v1::ReplayWebhooksRequest>,
     ) -> Result<Response<v1::ReplayWebhooksResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
-        let since = request.get_ref().since.ok_or_else(|| ApiError::field("since", "is required"))?;
+        let since = convert::required("since", request.get_ref().since)?;
         let since = convert::instant("since", since)?;
         let replayed = asking.gateway.replay(merchant.id, since).await.map_err(error)?;
         Ok(Response::new(replay(replayed)))

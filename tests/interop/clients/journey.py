@@ -40,7 +40,8 @@ assert refused.parsed.details[0].field == "amount"
 assert payments_cancel.sync(id=created.id, client=client).cancel_requested
 deadline = time.monotonic() + 60
 while True:
-    events = [event for event in events_list.sync(client=client, limit=100).events if event.data.id == created.id]
+    events = [event for event in events_list.sync(client=client, limit=100).events if event.type_ == "payment.status_changed"]
+    events = [event for event in events if event.data.id == created.id]
     if events:
         assert events[0].data.status == "user_cancelled", events
         break

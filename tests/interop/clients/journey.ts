@@ -39,8 +39,8 @@ const { data: cancelling } = await paymentsCancel({ path: { id: created.id } });
 assert.equal(cancelling?.cancelRequested, true);
 for (const deadline = Date.now() + 60_000; ; await wait(100)) {
   const { data } = await eventsList({ query: { limit: 100 } });
-  const event = data?.events.find((each) => each.data.id === created.id && each.type === 'payment.status_changed');
-  if (event) {
+  const event = data?.events.find((each) => each.type === 'payment.status_changed' && each.data.id === created.id);
+  if (event?.type === 'payment.status_changed') {
     assert.equal(event.data.status, 'user_cancelled');
     break;
   }

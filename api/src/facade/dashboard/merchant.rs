@@ -2,7 +2,10 @@
 
 use askama::Template;
 use http::StatusCode;
-use proto::{ApiError, Carried, v1};
+use proto::{
+    ApiError, Carried,
+    v1::{self, set_merchant_limits_request::Change},
+};
 use warp::reply::Response;
 
 use super::{
@@ -72,9 +75,9 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, refused: Option<&ApiError>
         limits: standing.soft_limits.as_ref().or(standing.limits.as_ref()).is_some().then(|| {
             let limits = standing.limits.unwrap_or_default();
             [
-                ("single", "One payment, USD", typed("single", limits.single_cents)),
-                ("daily", "24 hours, USD", typed("daily", limits.daily_cents)),
-                ("monthly", "30 days, USD", typed("monthly", limits.monthly_cents)),
+                ("single", "One payment, USD", typed("single", limits.single_cents.unwrap_or_default())),
+                ("daily", "24 hours, USD", typed("daily", limits.daily_cents.unwrap_or_default())),
+                ("monthly", "30 days, USD", typed("monthly", limits.monthly_cents.unwrap_or_default())),
             ]
         }),
         own_limits: standing.own_limits,
@@ -115,7 +118,8 @@ pub(super) async fn set_limits(visit: &Visit<'_>, id: &str) -> Result<Response, 
         Ok(limits) => limits,
         Err(wrong) => return page(visit, id, Some(&wrong)).await,
     };
-    let request = v1::SetMerchantLimitsRequest { merchant_id: id.to_owned(), limits };
+    let change = limits.map_or(Change::Remove(()), Change::Limits);
+    let request = v1::SetMerchantLimitsRequest { merchant_id: id.to_owned(), change: Some(change) };
     let made = visit.facade.engine.compliance().set_merchant_limits(visit.request(request)).await;
     after(visit, id, made.map_err(ApiError::from), if is_own { "limited" } else { "unlimited" }).await
 }
@@ -125,9 +129,9 @@ fn thresholds(visit: &Visit<'_>) -> Result<v1::Thresholds, ApiError> {
     let wrong = |name: &str| ApiError::field(name, "must be dollars such as 250.00; empty for no limit");
     let limit = |name: &str| read(name).ok_or_else(|| wrong(name));
     Ok(v1::Thresholds {
-        single_cents: limit("single")?,
-        daily_cents: limit("daily")?,
-        monthly_cents: limit("monthly")?,
+        single_cents: Some(limit("single")?),
+        daily_cents: Some(limit("daily")?),
+        monthly_cents: Some(limit("monthly")?),
     })
 }
 

@@ -133,7 +133,7 @@ pub(super) async fn export(visit: &Visit<'_>, format: Format) -> Result<Response
 /// Switches a merchant on or off.
 pub(super) async fn set_active(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let active = visit.form.get("active") == Some("true");
-    let request = v1::SetMerchantActiveRequest { merchant_id: id.to_owned(), active };
+    let request = v1::SetMerchantActiveRequest { merchant_id: id.to_owned(), active: Some(active) };
     visit.facade.engine.merchants().set_merchant_active(visit.request(request)).await?;
     let done = if active { "active" } else { "inactive" };
     Ok(pages::see_other(&format!("/dashboard/merchants?query={id}&done={done}")))

@@ -112,7 +112,11 @@ pub(super) async fn roll_key(visit: &Visit<'_>, id: &str) -> Result<Response, Re
     let overlap_hours = visit.form.get("overlapHours").unwrap_or("0").trim().parse().unwrap_or(u32::MAX);
     let before = keys(visit).await?.keys.into_iter().find(|key| key.id == id);
     let merchant_id = visit.merchant.id.clone();
-    let request = v1::RollApiKeyRequest { merchant_id: merchant_id.clone(), key_id: id.to_owned(), overlap_hours };
+    let request = v1::RollApiKeyRequest {
+        merchant_id: merchant_id.clone(),
+        key_id: id.to_owned(),
+        overlap_hours: Some(overlap_hours),
+    };
     match visit.facade.engine.api_keys().roll_api_key(visit.request(request)).await.map_err(ApiError::from) {
         Ok(made) => {
             let made = made.into_inner();
@@ -139,7 +143,7 @@ pub(super) async fn roll_key(visit: &Visit<'_>, id: &str) -> Result<Response, Re
 /// Changes what the form names: every field of it, so that an emptied one is cleared.
 pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let text = |name: &str| visit.form.get(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-    let change = |name: &str| Some(v1::TextChange { value: text(name) });
+    let change = |name: &str| Some(v1::TextChange::from(text(name)));
     let request = v1::UpdateMerchantRequest {
         merchant_id: visit.merchant.id.clone(),
         name: Some(text("name").unwrap_or_default()),
@@ -160,7 +164,7 @@ pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
 /// Makes a new webhook secret and shows it this once.
 pub(super) async fn new_secret(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let hours = visit.form.get("graceHours").unwrap_or("0").parse().unwrap_or(u32::MAX);
-    let request = v1::RotateWebhookSecretRequest { merchant_id: visit.merchant.id.clone(), grace_hours: hours };
+    let request = v1::RotateWebhookSecretRequest { merchant_id: visit.merchant.id.clone(), grace_hours: Some(hours) };
     let made = visit.facade.engine.merchants().rotate_webhook_secret(visit.request(request)).await;
     match made.map_err(ApiError::from) {
         Ok(made) => {

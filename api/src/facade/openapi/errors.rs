@@ -57,13 +57,11 @@ fn page() -> String {
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/errors.md");
 
 #[test]
-fn every_reason_has_a_cause_and_a_fix_and_no_other_word_has() {
+fn every_reason_has_a_cause_and_a_fix() {
     let wanted: Vec<&str> = TABLE.iter().map(|row| row.word).filter(|word| *word != "unspecified").collect();
     let written: Vec<&str> = rows().map(|(word, _, _)| word).collect();
     let missing: Vec<_> = wanted.iter().filter(|word| !written.contains(word)).collect();
     assert!(missing.is_empty(), "add a row to openapi/words/errors.txt for each of {missing:?}");
-    let unknown: Vec<_> = written.iter().filter(|word| !wanted.contains(word)).collect();
-    assert!(unknown.is_empty(), "openapi/words/errors.txt describes what is no reason: {unknown:?}");
     assert!(rows().all(|(_, cause, fix)| !cause.is_empty() && !fix.is_empty()));
 }
 

@@ -268,15 +268,16 @@ fn every_example_is_what_its_schema_allows() {
 }
 
 #[test]
-fn every_row_of_the_tables_is_used() {
-    let [fields, parameters, operations] = words::rows();
+fn every_row_about_a_member_or_a_parameter_is_used() {
+    let [fields, parameters] = words::rows();
     let mut schemas = schemas::all();
     let used = words::describe(&mut schemas);
-    let superfluous: Vec<&str> = fields.into_iter().filter(|place| !used.contains(place)).collect();
+    let mut superfluous: Vec<&str> = fields.into_iter().filter(|place| !used.contains(place)).collect();
+    let of_a_member = |place: &str| {
+        place.split('.').collect::<Vec<_>>().try_into().ok().map(|[schema, _]: [&str; 2]| schema.to_owned())
+    };
+    superfluous.retain(|place| of_a_member(place).is_some_and(|schema| schemas.contains_key(&schema)));
     assert!(superfluous.is_empty(), "openapi/words/fields.txt describes what is no field: {superfluous:#?}");
-    let ids: BTreeSet<String> = routes().map(|route| route.operation_id()).collect();
-    let superfluous: Vec<&str> = operations.into_iter().filter(|id| !ids.contains(*id)).collect();
-    assert!(superfluous.is_empty(), "openapi/words/operations.txt describes what is no operation: {superfluous:#?}");
     let text = describe("https://pay.example")["paths"].to_string();
     let named = |place: &&str| {
         text.contains(&format!("\"name\":\"{}\"", place.rsplit('/').next().unwrap_or(place).trim_matches(['{', '}'])))

@@ -191,8 +191,8 @@ async fn merchants_register_read_and_change_themselves() {
         let body = r#"{"iconUrl":null,"webhookUrl":"https://x.example/h","x402Enabled":false}"#;
         assert_eq!(site.send(method, &path, &headers, body).await.status, 200);
         let asked = site.fake.last_update.lock().expect("one test").take().expect("asked");
-        assert_eq!(asked.icon_url, Some(v1::TextChange { value: None }), "null clears");
-        assert_eq!(asked.webhook_url.and_then(|change| change.value).as_deref(), Some("https://x.example/h"));
+        assert_eq!(asked.icon_url, Some(v1::TextChange::from(None)), "null clears");
+        assert_eq!(asked.webhook_url, Some(v1::TextChange::from(Some("https://x.example/h".to_owned()))));
         assert_eq!((asked.name, asked.hive_account, asked.x402_enabled), (None, None, Some(false)));
         let bad = r#"{"name":null,"hiveAccount":7,"iconUrl":1,"webhookUrl":[],"x402Enabled":"yes"}"#;
         let (_, _, fields) = site.send(method, &path, &headers, bad).await.error();
