@@ -440,7 +440,7 @@ impl Group<'_> {
 
     /// Returns the current epoch of the store.
     pub(crate) fn epoch(&self) -> Result<Epoch, Fault> {
-        Ok(deliveries::epochs(&self.tables.meta())?.last().copied().unwrap_or(Epoch::FIRST))
+        deliveries::epoch(&self.tables.meta())
     }
 
     fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {
