@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::harness::{Answer, Api, Dev, Stopwatch, order, until};
+use crate::harness::{Answer, Api, Dev, Stopwatch, background, order, until};
 
 crate::tests!(
     dev_is_unlimited_unless_it_is_told_otherwise,
@@ -18,6 +18,7 @@ crate::tests!(
     a_page_watched_by_too_many_streams_refuses_one_more,
     payments_shown_too_often_are_refused_in_the_words_of_clients,
     a_merchant_with_many_keys_has_one_quota,
+    a_merchant_has_so_many_open_payments_and_no_more_until_one_ends,
     a_key_that_worked_lately_is_not_locked_out_with_its_address,
     web_pages_may_send_api_keys_only_from_origins_that_the_operator_names,
     sockets_that_never_read_keep_nobody_else_out,
@@ -157,6 +158,50 @@ fn a_merchant_with_many_keys_has_one_quota() {
     too_many(&create(&keys[0]));
     let other = dev.shop();
     other.post("/api/public/payments", &order()).send().ok(201);
+}
+
+fn a_merchant_has_so_many_open_payments_and_no_more_until_one_ends() {
+    let dev = Dev::with(&[
+        "--limits",
+        "production",
+        "--set=limits.api_writes=6000/min burst 1000",
+        "--set=limits.open_payments=8",
+        "--set=limits.stored_bytes=20000",
+    ]);
+    let shop = dev.shop();
+    let once = |key: &str| shop.post("/api/public/payments", &order()).header("idempotency-key", key).send();
+    let first = once("first").ok(201);
+    let creators: Vec<_> = (0..16)
+        .map(|_| {
+            let shop = shop.clone();
+            background(move || shop.post("/api/public/payments", &order()).send())
+        })
+        .collect();
+    let answers: Vec<Answer> = creators.into_iter().map(|creator| creator.join().expect("an answer")).collect();
+    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 7, "and the first");
+    let refused = answers.iter().find(|answer| answer.status != 201).expect("nine of them");
+    refused.refused(429, "too_many_open_payments");
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    shop.post("/api/public/payments/create", &order()).send().refused(429, "too_many_open_payments");
+    assert_eq!(once("first").ok(201)["id"], first["id"], "who repeats a request gets its answer");
+    dev.shop().open_payment();
+    shop.cancelled(first["id"].as_str().expect("an id"));
+    let next = shop.open_payment();
+    once("second").refused(429, "too_many_open_payments");
+    // Ended ones take room for ever.
+    shop.cancelled(&next.id);
+    let mut long = order();
+    long["metadata"] =
+        json!({ "a": "x".repeat(400), "b": "x".repeat(400), "c": "x".repeat(400), "d": "x".repeat(400) });
+    let full = until("the bytes to be taken", || {
+        let answer = shop.post("/api/public/payments", &long).send();
+        if answer.status != 201 {
+            return Some(answer);
+        }
+        shop.cancelled(answer.ok(201)["id"].as_str().expect("an id"));
+        None
+    });
+    full.refused(429, "stored_bytes_reached");
 }
 
 fn a_key_that_worked_lately_is_not_locked_out_with_its_address() {

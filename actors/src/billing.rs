@@ -13,7 +13,7 @@ use engine::{
 use ractor::ActorRef;
 use storage::{Batch, CommitError, Invoicing, Page, PeriodQuery, Write};
 
-use crate::{Gateway, GatewayError, context::Context, gateway, sessions};
+use crate::{Gateway, GatewayError, context::Context, sessions, store_failures};
 
 /// Periods read at once.
 const AT_ONCE: usize = 100;
@@ -322,7 +322,7 @@ impl Biller<'_> {
     }
 
     fn read_failed(&self, error: &storage::ReadError) -> GatewayError {
-        gateway::read_failed(self.context, error)
+        store_failures::read_failed(self.context, error)
     }
 }
 

@@ -27,9 +27,16 @@ pub struct Report {
 }
 
 impl Gateway {
-    /// Returns the write that lets a creation through only within its merchant's limits, where limits hold. What the
-    /// operator is paid for its service is no volume.
-    pub(crate) fn comply(&self, payment: &Payment) -> Option<Write> {
+    /// Returns the writes that let a creation through only within its merchant's limits, where limits hold.
+    pub(crate) fn limits(&self, payment: &Payment) -> impl Iterator<Item = Write> + use<> {
+        let quota = self.context().settings.quota;
+        let (id, merchant) = (payment.id, payment.merchant);
+        let admit = quota.map(|quota| Write::Admit { payment: id, merchant, quota });
+        self.comply(payment).into_iter().chain(admit)
+    }
+
+    /// What the operator is paid for its service is no volume.
+    fn comply(&self, payment: &Payment) -> Option<Write> {
         let compliance = self.context().settings.compliance.as_ref().filter(|_| !payment.is_invoice)?;
         Some(Write::Comply(Check {
             payment: payment.id,

@@ -144,9 +144,11 @@ fn failed(context: &Context, error: CommitError) -> SessionError {
         CommitError::Claimed(by) => SessionError::Claimed(by),
         CommitError::Assigned(to) => SessionError::Assigned(to),
         CommitError::Overloaded => SessionError::Overloaded,
-        CommitError::Conflict { .. } | CommitError::Remembered(_) | CommitError::OnHold(_) | CommitError::KeysFull => {
-            SessionError::Contended
-        }
+        CommitError::Conflict { .. }
+        | CommitError::Remembered(_)
+        | CommitError::OnHold(_)
+        | CommitError::QuotaReached(_)
+        | CommitError::KeysFull => SessionError::Contended,
         CommitError::Unknown(_) => SessionError::Unknown,
     }
 }

@@ -8,7 +8,6 @@ use std::{
 use engine::{
     account::AccountName,
     audit::{self, Actor},
-    event_list::Misplaced,
     fields::Violation,
     idempotency::{self, IdempotencyKey, Made, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
@@ -21,7 +20,7 @@ use engine::{
 };
 use prometheus_client::registry::Registry;
 use ractor::ActorRef;
-use storage::{Batch, CommitError, ListedMerchant, MerchantQuery, Page, PaymentQuery, ReadError, Write};
+use storage::{Batch, CommitError, ListedMerchant, MerchantQuery, Page, PaymentQuery, Write};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
@@ -55,6 +54,9 @@ pub enum GatewayError {
         /// Whom to talk to.
         contact: String,
     },
+    /// The merchant takes as much of the store as it may.
+    #[error("{0}")]
+    Quota(engine::quota::Reached),
     /// Fields break their rules.
     #[error("{} is invalid", .0.first().map_or("the request", |v| v.field.as_str()))]
     Invalid(Vec<Violation>),
@@ -72,7 +74,7 @@ pub enum GatewayError {
     EventForgotten,
     /// The cursor names no place in the list of events.
     #[error("{0}")]
-    Misplaced(Misplaced),
+    Misplaced(engine::event_list::Misplaced),
     /// The merchant has no webhook endpoint.
     #[error("the merchant has no webhook endpoint")]
     NoEndpoint,
@@ -316,7 +318,7 @@ impl Gateway {
     /// however often and from however many callers at once it comes.
     ///
     /// # Errors
-    /// [`GatewayError::InactiveMerchant`], [`GatewayError::OnHold`], [`GatewayError::KeyReused`], [`GatewayError::NoRate`], [`GatewayError::LedgerUnavailable`] before the
+    /// [`GatewayError::InactiveMerchant`], [`GatewayError::OnHold`], [`GatewayError::Quota`], [`GatewayError::KeyReused`], [`GatewayError::NoRate`], [`GatewayError::LedgerUnavailable`] before the
     /// chain was ever reached, [`GatewayError::Overloaded`], store errors.
     pub async fn open_payment(
         &self,
@@ -358,9 +360,8 @@ impl Gateway {
         if let Some(remembered) = remembered.filter(|_| !mutant!("key-not-remembered")) {
             batch = batch.and(Write::Remember(remembered));
         }
-        if let Some(comply) = self.comply(&payment) {
-            batch = batch.and(comply);
-        }
+        // After the key: who repeats a request gets its answer, whatever the merchant has by now.
+        batch.writes.extend(self.limits(&payment));
         if mutant!("create-told-before-stored") {
             let store = Arc::clone(&env.store);
             tokio::spawn(async move { store.commit(batch).await });
@@ -544,33 +545,6 @@ impl Gateway {
 
     pub(crate) fn tell_facilitator(&self, message: facilitator::Msg) -> Result<(), GatewayError> {
         self.facilitator.cast(message).map_err(|_| GatewayError::StoreFailed)
-    }
-
-    pub(crate) fn commit_failed(&self, error: CommitError) -> GatewayError {
-        self.context.give_up_on(&error);
-        match error {
-            CommitError::Overloaded => GatewayError::Overloaded,
-            CommitError::KeysFull => GatewayError::TooManyIdempotencyKeys,
-            CommitError::Conflict { .. }
-            | CommitError::Claimed(_)
-            | CommitError::Assigned(_)
-            | CommitError::Remembered(_)
-            | CommitError::OnHold(_) => GatewayError::Contended,
-            CommitError::Unknown(_) => GatewayError::StoreFailed,
-        }
-    }
-
-    pub(crate) fn read_failed(&self, error: &ReadError) -> GatewayError {
-        read_failed(&self.context, error)
-    }
-}
-
-/// Notes a failed read; returns what its caller is told.
-pub(crate) fn read_failed(context: &Context, error: &ReadError) -> GatewayError {
-    context.read_failed(error);
-    match error {
-        ReadError::Damaged { table, key, .. } => GatewayError::Damaged { table, key: key.clone() },
-        ReadError::Failed(_) => GatewayError::StoreFailed,
     }
 }
 

@@ -46,6 +46,7 @@ mod scanner;
 mod sessions;
 mod settings;
 mod settlement;
+mod store_failures;
 mod supervisor;
 mod timer;
 mod transfer_log;

@@ -342,6 +342,7 @@ impl Merchants {
                 | CommitError::Assigned(_)
                 | CommitError::Remembered(_)
                 | CommitError::OnHold(_)
+                | CommitError::QuotaReached(_)
                 | CommitError::KeysFull => MerchantError::Contended,
                 CommitError::Unknown(_) => MerchantError::Unknown,
             }

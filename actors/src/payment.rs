@@ -201,7 +201,12 @@ impl PaymentActor {
                 Err(CommitError::Conflict { .. }) => awake.payment = self.reload(id).await?,
                 Err(CommitError::Claimed(by)) => return Err(SessionError::Claimed(by)),
                 Err(CommitError::Assigned(to)) => return Err(SessionError::Assigned(to)),
-                Err(CommitError::Remembered(_) | CommitError::OnHold(_) | CommitError::KeysFull) => {
+                Err(
+                    CommitError::Remembered(_)
+                    | CommitError::OnHold(_)
+                    | CommitError::QuotaReached(_)
+                    | CommitError::KeysFull,
+                ) => {
                     return Err(SessionError::Contended);
                 }
                 Err(CommitError::Overloaded) => return Err(SessionError::Overloaded),

@@ -8,6 +8,7 @@ use engine::{
     ids::MerchantId,
     money::FeePercent,
     payment::{ClaimFinality, FeeMode},
+    quota::Quota,
 };
 
 /// How an engine is set up.
@@ -49,6 +50,8 @@ pub struct Settings {
     pub key_roll: bool,
     /// How much a merchant may take before somebody has to look; none where no limits hold.
     pub compliance: Option<Compliance>,
+    /// How much of the store a merchant may take; none where no caps hold.
+    pub quota: Option<Quota>,
     /// Who may register.
     pub registration: RegistrationMode,
     /// How this installation is named in challenges: the host that merchants reach it by.
@@ -95,6 +98,7 @@ impl Settings {
             x402: X402Settings::default(),
             key_roll: false,
             compliance: None,
+            quota: None,
             registration: RegistrationMode::Open,
             server: "localhost".to_owned(),
             account_change_wait: Duration::from_secs(86_400),

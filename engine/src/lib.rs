@@ -20,6 +20,7 @@ pub mod money;
 pub mod mutants;
 pub mod ownership;
 pub mod payment;
+pub mod quota;
 pub mod text;
 pub mod time;
 pub mod webhook;

@@ -79,7 +79,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 62] = [
+pub const TABLE: [Row; 63] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -290,6 +290,13 @@ pub const TABLE: [Row; 62] = [
         Code::ResourceExhausted,
         429,
         "the merchant has too many open payments",
+    ),
+    row(
+        Reason::StoredBytesReached,
+        "stored_bytes_reached",
+        Code::ResourceExhausted,
+        429,
+        "the payments of this merchant take as many bytes as they may",
     ),
     row(Reason::RateLimited, "rate_limited", Code::ResourceExhausted, 429, "too many requests"),
     row(Reason::Overloaded, "overloaded", Code::Unavailable, 503, "the engine is busy; try again"),

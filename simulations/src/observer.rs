@@ -226,7 +226,7 @@ impl Observer {
                 | Write::Note { .. }
                 | Write::Forget { .. } => {}
                 Write::Books(day) => self.books_written(day),
-                Write::Comply(_) | Write::Standing { .. } => {}
+                Write::Comply(_) | Write::Admit { .. } | Write::Standing { .. } => {}
             }
         }
     }

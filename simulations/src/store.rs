@@ -254,6 +254,7 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
             | Write::Unwatch(_)
             | Write::Prune { .. }
             | Write::Comply(_)
+            | Write::Admit { .. }
             | Write::Standing { .. } => continue,
             // The place up to which something is read, in one batch with what was found there.
             Write::Note { name, value } => store.note(name).await?.as_ref() == Some(value),

@@ -24,7 +24,7 @@ use crate::{
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
     single, standings, stray,
-    tables::{DeliveryKey, meta},
+    tables::{BYTES_COUNT, DeliveryKey, meta},
     transfers,
 };
 
@@ -194,6 +194,7 @@ impl Group<'_> {
             }
             Step::Unmatched { account, place, record, .. } => stray::foresee(self, ahead, account, *place, record),
             Step::Comply { check, noted } => standings::check(self, check, noted),
+            Step::Admit { payment, merchant, quota } => self.check_quota(*payment, *merchant, *quota, ahead),
             Step::Standing { merchant, change } => standings::check_change(self, *merchant, change),
             Step::Invoice(invoicing) => billing::check_invoice(self, ahead, invoicing),
             Step::FeeTiers { schedule, expected } => billing::check_tiers(self, ahead, schedule, *expected),
@@ -402,6 +403,7 @@ impl Group<'_> {
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
             Step::Audit(record) => self.append_audit(&record),
             Step::Comply { check, noted } => standings::note(self, &check, noted),
+            Step::Admit { .. } => Ok(()),
             Step::Standing { merchant, change } => standings::change(self, merchant, change),
             Step::Books { from, record } => {
                 self.tables.books().insert(from.millis(), record.as_slice());
@@ -438,7 +440,7 @@ impl Group<'_> {
 
     /// Returns the current epoch of the store.
     pub(crate) fn epoch(&self) -> Result<Epoch, Fault> {
-        Ok(deliveries::epochs(&self.tables.meta())?.last().copied().unwrap_or(Epoch::FIRST))
+        deliveries::epoch(&self.tables.meta())
     }
 
     fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {
@@ -471,6 +473,9 @@ impl Group<'_> {
             }
         }
         booked.iter().try_for_each(|line| booked::write(self, line))?;
+        let bytes_before = before.map_or(0, |before| before.bytes);
+        *self.counts.entry((facts.merchant, BYTES_COUNT)).or_default() +=
+            facts.bytes.cast_signed() - bytes_before.cast_signed();
         let state_before = before.map(|before| before.state);
         if state_before != Some(facts.state) {
             *self.counts.entry((facts.merchant, facts.state.number())).or_default() += 1;

@@ -14,6 +14,7 @@ use engine::{
     merchant::Merchant,
     money::Money,
     payment::{ClaimFinality, Credit, Payment, Rate},
+    quota::{Quota, Reached},
     time::Timestamp,
     webhook::{Attempt, Delivery},
     x402::{Proof, Reason},
@@ -155,6 +156,16 @@ pub enum Write {
     Audit(Box<Entry>),
     /// A creation that must be within its merchant's limits, judged against everything committed before it.
     Comply(compliance::Check),
+    /// A creation that must be within its merchant's caps, judged against everything committed before it. The same batch
+    /// writes the payment before it.
+    Admit {
+        /// Which.
+        payment: PaymentId,
+        /// Whose.
+        merchant: MerchantId,
+        /// The caps.
+        quota: Quota,
+    },
     /// A change of where a merchant stands with compliance, if it still starts from there.
     Standing {
         /// Whose.
@@ -396,6 +407,9 @@ pub enum CommitError {
     /// The merchant's limits refuse the creation. Nothing was written.
     #[error("the merchant's limits refuse")]
     OnHold(compliance::Refusal),
+    /// The merchant's caps refuse the creation. Nothing was written.
+    #[error("{0}")]
+    QuotaReached(Reached),
     /// The writer's queue is full. Nothing was written; come back later.
     #[error("the store has more to write than it can")]
     Overloaded,

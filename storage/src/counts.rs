@@ -1,6 +1,20 @@
-//! How many payments a merchant has in each state, and how many idempotency keys: counted in memory, written once a group.
+//! How many payments a merchant has in each state, how many bytes they take, and how many idempotency keys it has: counted in
+//! memory, written once a group.
 
-use crate::{apply::Group, fault::Fault, queries::summary, record::Code, tables::KEYS_COUNT};
+use engine::{
+    ids::{MerchantId, PaymentId},
+    payment::State,
+    quota::{Quota, Usage},
+};
+
+use crate::{
+    apply::{Ahead, Checked, Group},
+    batch::CommitError,
+    fault::Fault,
+    queries::summary,
+    record::Code,
+    tables::{BYTES_COUNT, KEYS_COUNT},
+};
 
 impl Group<'_> {
     /// Writes the counts that the group changed.
@@ -23,6 +37,27 @@ impl Group<'_> {
         Ok(())
     }
 
+    /// Returns a count as the group leaves it so far.
+    pub(crate) fn counted(&self, key: (u128, u32)) -> Result<u64, Fault> {
+        let counts = self.tables.payment_counts();
+        let stored = match counts.pass(counts.get(key))? {
+            Some(stored) => stored.map_or(0, |count| count.value()),
+            None => self.recount(key)?,
+        };
+        Ok(stored.saturating_add_signed(self.counts.get(&key).copied().unwrap_or(0)))
+    }
+
+    /// Judges a creation against its merchant's caps and everything committed before it.
+    pub(crate) fn check_quota(&self, payment: PaymentId, merchant: MerchantId, quota: Quota, ahead: &Ahead) -> Checked {
+        let counted = |code| self.counted((merchant.bits(), code));
+        let usage = Usage {
+            open_payments: counted(State::Pending.number())?.saturating_add(counted(State::Processing.number())?),
+            stored_bytes: counted(BYTES_COUNT)?,
+        };
+        let bytes = ahead.payments.get(&payment.bits()).map_or(0, |facts| facts.bytes);
+        Ok(quota.check(usage, bytes).map_err(CommitError::QuotaReached))
+    }
+
     /// Counts what a damaged row of the counts should say.
     pub(crate) fn recount(&self, (merchant, code): (u128, u32)) -> Result<u64, Fault> {
         let mut count = 0;
@@ -38,6 +73,12 @@ impl Group<'_> {
         for entry in list.range::<(u128, u128)>((merchant, 0)..=(merchant, u128::MAX))? {
             let (key, bytes) = entry?;
             let (_, id) = key.value();
+            if code == BYTES_COUNT {
+                let payments = self.tables.payments();
+                let record = payments.get_sound(id)?;
+                count += record.map_or(0, |bytes| bytes.value().len() as u64);
+                continue;
+            }
             let state = list.pass(summary(merchant, id, bytes.value()))?.map(|summary| summary.state.number());
             count += u64::from(state == Some(code));
         }

@@ -144,6 +144,11 @@ pub(crate) fn epochs(names: &View<'_, Text, &'static [u8]>) -> Result<Vec<Epoch>
     record::epochs_from_bytes(&bytes).map_err(Fault::damaged(meta::TABLE, meta::EPOCHS))
 }
 
+/// Returns the current epoch.
+pub(crate) fn epoch(names: &View<'_, Text, &'static [u8]>) -> Result<Epoch, Fault> {
+    Ok(epochs(names)?.last().copied().unwrap_or(Epoch::FIRST))
+}
+
 /// Returns the end of a merchant's list. Where that cannot be read, its newest event and its newest delivery tell the
 /// last place; its holders read the list from the beginning then.
 pub(crate) fn tail(snapshot: &Snapshot, merchant: u128, current: Epoch) -> Result<Tail, Fault> {

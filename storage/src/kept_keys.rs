@@ -38,24 +38,14 @@ impl Group<'_> {
         if let Some(stored) = stored.filter(|stored| is_kept && stored.is_alive(new.at)) {
             return Ok(Err(CommitError::Remembered(Box::new(stored))));
         }
-        if stored.is_none() && self.kept_keys(key.0)? >= MAX_KEPT_KEYS {
+        // Dead ones that nobody has swept yet count.
+        if stored.is_none() && self.counted((key.0, KEYS_COUNT))? >= MAX_KEPT_KEYS {
             return Ok(Err(CommitError::KeysFull));
         }
         *before = stored;
         ahead.remembered.insert(key, *new);
         ahead.forgotten.remove(&key);
         Ok(Ok(()))
-    }
-
-    /// Returns how many idempotency keys of a merchant are kept, dead ones that nobody has swept yet among them.
-    fn kept_keys(&mut self, merchant: u128) -> Result<u64, Fault> {
-        let key = (merchant, KEYS_COUNT);
-        let counts = self.tables.payment_counts();
-        let stored = match counts.pass(counts.get(key))? {
-            Some(stored) => stored.map_or(0, |count| count.value()),
-            None => self.recount(key)?,
-        };
-        Ok(stored.saturating_add_signed(self.counts.get(&key).copied().unwrap_or(0)))
     }
 
     pub(crate) fn write_remembered(&mut self, new: &Remembered, before: Option<Remembered>) -> Result<(), Fault> {

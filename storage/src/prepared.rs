@@ -8,6 +8,7 @@ use engine::{
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Place, TxId},
+    quota::Quota,
     time::Timestamp,
     webhook::{Attempt, Delivery, Trigger},
 };
@@ -107,6 +108,11 @@ pub(crate) enum Step {
     Standing {
         merchant: MerchantId,
         change: compliance::Change,
+    },
+    Admit {
+        payment: PaymentId,
+        merchant: MerchantId,
+        quota: Quota,
     },
     Books {
         from: Timestamp,
@@ -227,9 +233,10 @@ impl Step {
             }
             Write::Payment { payment, expected } => {
                 assert_newer(payment.version, expected);
+                let record = record::payment_to_bytes(&payment);
                 Self::Payment(PaymentStep {
                     id: payment.id,
-                    facts: PaymentFacts::of(&payment),
+                    facts: PaymentFacts::of(&payment, &record),
                     expected,
                     summary: record::summary_to_bytes(&Summary::of(&payment)),
                     refund_words: search::refund_words_of(&payment),
@@ -237,7 +244,7 @@ impl Step {
                     sale: Sale::of(&payment),
                     updated_at: payment.updated_at,
                     booked: booked::of_payment(&payment),
-                    record: record::payment_to_bytes(&payment),
+                    record,
                     before: None,
                 })
             }
@@ -298,6 +305,7 @@ impl Step {
             Write::Audit(entry) => Self::Audit(record::audit_to_bytes(*entry)),
             Write::Comply(check) => Self::Comply { check, noted: None },
             Write::Books(day) => Self::Books { from: day.from, record: record::day_to_bytes(*day) },
+            Write::Admit { payment, merchant, quota } => Self::Admit { payment, merchant, quota },
             Write::Standing { merchant, change } => Self::Standing { merchant, change },
             Write::BeginEpoch(epoch) => Self::BeginEpoch(epoch),
             Write::Rate(rate) => Self::Rate(record::rate_to_bytes(rate)),

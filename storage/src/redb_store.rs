@@ -433,10 +433,7 @@ impl Store for RedbStore {
     }
 
     fn epoch(&self) -> Read<'_, event_list::Epoch> {
-        self.read(|snapshot| {
-            let newest = deliveries::epochs(&snapshot.meta())?.last().copied();
-            Ok(newest.unwrap_or(event_list::Epoch::FIRST))
-        })
+        self.read(|snapshot| deliveries::epoch(&snapshot.meta()))
     }
 
     fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>> {

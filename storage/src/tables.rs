@@ -5,7 +5,7 @@
 //! | [`PAYMENTS`] | payment id: time | record, 250 B and up | every change of a payment | nothing: this is the truth | never |
 //! | [`SLUGS`] | slug token: **random** | payment id | creation | payments | never |
 //! | [`PAYMENTS_BY_MERCHANT`] | merchant id, payment id: time | 36 B summary that filters and sums read | every change of a payment | payments | never |
-//! | [`PAYMENT_COUNTS`] | merchant id, state (or [`KEYS_COUNT`]) | how many | creation, change of state, a key kept or forgotten; once per group | payments | never |
+//! | [`PAYMENT_COUNTS`] | merchant id, state (or [`KEYS_COUNT`], [`BYTES_COUNT`]) | how many | every change of a payment, a key kept or forgotten; once per group | payments | never |
 //! | [`DEADLINES`] | deadline ms, payment id: time | - | creation, leaving `pending` | payments | when a payment leaves `pending` |
 //! | [`IN_FLIGHT`] | payment id: time | - | claim or sighting, its decision | payments | when the chain has decided |
 //! | [`TRANSFERS`] | payment id: time, transaction id, operation | record, 100 B to 2.3 kB | a sighting of a transfer that names a payment, its decision | nothing: this is the truth, but for those that a payment's record lists | never |
@@ -469,6 +469,8 @@ tables! {
 
 /// The code under which [`PAYMENT_COUNTS`] counts a merchant's idempotency keys; no state has it.
 pub(crate) const KEYS_COUNT: u32 = u32::MAX;
+/// The code under which [`PAYMENT_COUNTS`] counts the bytes of the records of a merchant's payments.
+pub(crate) const BYTES_COUNT: u32 = u32::MAX - 1;
 
 /// The names in [`META`].
 pub(crate) mod meta {

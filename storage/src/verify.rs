@@ -25,7 +25,7 @@ use crate::{
     single,
     snapshot::Snapshot,
     stray,
-    tables::{self, Epoch, KEYS_COUNT, SCHEMA_VERSION, meta},
+    tables::{self, BYTES_COUNT, Epoch, KEYS_COUNT, SCHEMA_VERSION, meta},
     view::View,
 };
 
@@ -160,8 +160,9 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
         let Some(payment) = report.read("payments", id, record::payment_from_bytes(id, bytes.value())) else {
             continue;
         };
-        let facts = PaymentFacts::of(&payment);
+        let facts = PaymentFacts::of(&payment, bytes.value());
         *counts.entry((facts.merchant, facts.state.number())).or_default() += 1;
+        *counts.entry((facts.merchant, BYTES_COUNT)).or_default() += facts.bytes;
         if let Some(sale) = Sale::of(&payment) {
             let (payments, cents) = sales.entry(facts.merchant).or_default();
             (*payments, *cents) = (*payments + 1, cents.saturating_add(sale.usd_cents));

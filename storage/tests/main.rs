@@ -13,6 +13,7 @@ mod lists;
 mod log;
 mod model;
 mod opening;
+mod quota;
 mod raw;
 mod sales;
 mod samples;

@@ -217,7 +217,11 @@ impl Model {
                 stored.handling = handling.clone();
             }
             Write::Audit(_) => {}
-            Write::Books(_) | Write::Comply(_) | Write::Standing { .. } | Write::BeginEpoch(_) => {
+            Write::Books(_)
+            | Write::Comply(_)
+            | Write::Standing { .. }
+            | Write::BeginEpoch(_)
+            | Write::Admit { .. } => {
                 unreachable!("not tried here; see `commits`")
             }
             Write::Invoice(invoicing) => {

@@ -1,5 +1,6 @@
 //! Settings in layers: defaults, a TOML file, variables, flags. The later wins; what does not exist is refused.
 
+mod merchant_limits;
 mod table;
 
 use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, path::PathBuf, time::Duration};
@@ -7,7 +8,6 @@ use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, path::Pat
 use actors::addresses::AllowedAddresses;
 use engine::{
     account::AccountName,
-    compliance::{Limits as ComplianceLimits, Thresholds},
     hive::ChainId,
     money::FeePercent,
     payment::{ClaimFinality, FeeMode},
@@ -370,6 +370,7 @@ impl Config {
             x402: self.x402(),
             key_roll: self.flag("keys.roll"),
             compliance: self.compliance(),
+            quota: self.quota(),
             registration: actors::RegistrationMode::parse(self.text("registration")).expect("a word of the table"),
             server: self.server(),
             account_change_wait: Duration::from_secs(self.integer("merchants.account_change_hours") * 3_600),
@@ -390,17 +391,6 @@ impl Config {
             return listen.to_owned();
         };
         url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-    }
-
-    fn compliance(&self) -> Option<actors::Compliance> {
-        let thresholds = |lead: &str| {
-            let cents = |window: &str| self.integer(&format!("limits.compliance_{lead}{window}_cents"));
-            Thresholds { single_cents: cents("single"), daily_cents: cents("daily"), monthly_cents: cents("monthly") }
-        };
-        (self.text("limits.profile") == "production").then(|| actors::Compliance {
-            limits: ComplianceLimits { hard: thresholds(""), soft: thresholds("soft_") },
-            contact: self.text("limits.compliance_contact").to_owned(),
-        })
     }
 
     fn x402(&self) -> actors::X402Settings {
@@ -460,6 +450,11 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use engine::{
+        compliance::{Limits as ComplianceLimits, Thresholds},
+        quota::Quota,
+    };
+
     use super::*;
 
     fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
@@ -485,7 +480,8 @@ mod tests {
         let contact = "the operator of this service".to_owned();
         let compliance = Some(actors::Compliance { limits, contact });
         let server = "127.0.0.1:8080".to_owned();
-        let documented = actors::Settings { compliance, server, ..actors::Settings::of(defaults.chain_id) };
+        let quota = Some(Quota { open_payments: 100_000, stored_bytes: 10_000_000_000 });
+        let documented = actors::Settings { compliance, quota, server, ..actors::Settings::of(defaults.chain_id) };
         assert_eq!(format!("{defaults:?}"), format!("{documented:?}"));
         for (word, finality) in [
             ("accepted", ClaimFinality::Accepted),

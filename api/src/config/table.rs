@@ -377,6 +377,13 @@ pub static TABLE: &[Key] = &[
     key("limits.lockout_seconds", Kind::Integer(1, 86_400), "600", "How long an address stays locked out."),
     key("limits.streams_per_address", Kind::Integer(1, 1_000_000), "10", "Event streams open to one address at once."),
     key("limits.streams", Kind::Integer(1, 1_000_000), "2000", "Event streams open at once."),
+    key("limits.open_payments", Kind::Integer(0, 1_000_000_000), "100000", "Open payments of one merchant at once."),
+    key(
+        "limits.stored_bytes",
+        Kind::Integer(0, 1_000_000_000_000_000),
+        "10000000000",
+        "Bytes that the records of one merchant's payments may take, ended ones too: about 500 each, more with metadata. Here and above: creation beyond it is refused with 429 `stored_bytes_reached` or `too_many_open_payments`; 0 is no limit.",
+    ),
     key(
         "limits.compliance_single_cents",
         Kind::Integer(0, 1_000_000_000_000),

@@ -13,6 +13,7 @@ use engine::{
         Cancellation, Canceller, Credit, Disposition, Exception, FeeMode, Finality, Payment, Refund, Rejection,
         Resolution, ResolutionKind, Route, State,
     },
+    quota::Reached,
     time::Timestamp,
 };
 use proto::{
@@ -31,6 +32,12 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::OnHold { contact } => {
             let message = format!("this account is on hold: please contact {contact} for identity verification");
             ApiError::with_message(Reason::ComplianceHold, message)
+        }
+        GatewayError::Quota(reached @ Reached::OpenPayments { .. }) => {
+            ApiError::with_message(Reason::TooManyOpenPayments, reached.to_string())
+        }
+        GatewayError::Quota(reached @ Reached::StoredBytes { .. }) => {
+            ApiError::with_message(Reason::StoredBytesReached, reached.to_string())
         }
         GatewayError::Invalid(violations) => invalid(violations),
         GatewayError::UnknownAccount(account) => ApiError::new(Reason::UnknownAccount)

@@ -239,7 +239,8 @@ fn the_facts_of_a_stored_payment_are_those_of_the_payment() {
     let claimed = Payment { state: State::Pending, ..full_payment() };
     let unclaimed = Payment { claim: None, ..many_transfers() };
     for payment in [bare_payment(), full_payment(), claimed, many_transfers(), unclaimed] {
-        assert_eq!(payment_facts(&payment_to_bytes(&payment)), Ok(PaymentFacts::of(&payment)));
+        let bytes = payment_to_bytes(&payment);
+        assert_eq!(payment_facts(&bytes), Ok(PaymentFacts::of(&payment, &bytes)));
     }
 }
 

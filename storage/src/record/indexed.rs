@@ -38,11 +38,13 @@ pub(crate) struct PaymentFacts {
     pub(crate) refunds: usize,
     /// The part of a split fee that is missing though the payment completed, thousandths of a US cent.
     pub(crate) missing_fee_millicents: u64,
+    /// Bytes of its record.
+    pub(crate) bytes: u64,
 }
 
 impl PaymentFacts {
-    /// Returns the facts of a payment.
-    pub(crate) fn of(payment: &Payment) -> Self {
+    /// Returns the facts of a payment and its record.
+    pub(crate) fn of(payment: &Payment, record: &[u8]) -> Self {
         Self {
             version: payment.version,
             merchant: payment.merchant.bits(),
@@ -52,6 +54,7 @@ impl PaymentFacts {
             is_in_flight: payment.is_undecided(),
             refunds: payment.refunds.len(),
             missing_fee_millicents: Sale::of(payment).map_or(0, |sale| sale.missing_fee_millicents),
+            bytes: record.len() as u64,
         }
     }
 }
@@ -149,6 +152,7 @@ pub(crate) fn payment_facts(bytes: &[u8]) -> Result<PaymentFacts, Damage> {
             || record.transfers.iter().any(|credit| credit.finality == Finality::Reversible.number()),
         refunds: record.refunds.len(),
         missing_fee_millicents: record.missing_fee_millicents(state),
+        bytes: bytes.len() as u64,
     })
 }
 

@@ -1,0 +1,72 @@
+//! How much of the store one merchant may take: open payments, and bytes of payments.
+
+/// A merchant's caps; 0 is no cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Quota {
+    /// Payments that are pending or processing at once.
+    pub open_payments: u64,
+    /// Bytes of the records of its payments, whatever their state.
+    pub stored_bytes: u64,
+}
+
+/// What a merchant has before a payment is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Payments that are pending or processing.
+    pub open_payments: u64,
+    /// Bytes of the records of its payments.
+    pub stored_bytes: u64,
+}
+
+/// A cap that refuses a creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Reached {
+    /// Payments must end before others are created.
+    #[error(
+        "{limit} payments are open, the most this merchant may have; wait until some complete, expire or are cancelled"
+    )]
+    OpenPayments {
+        /// The cap.
+        limit: u64,
+    },
+    /// The operator must raise the cap, or the merchant delete metadata.
+    #[error(
+        "the payments of this merchant take all of its {limit} bytes; ask the operator to raise limits.stored_bytes"
+    )]
+    StoredBytes {
+        /// The cap.
+        limit: u64,
+    },
+}
+
+impl Quota {
+    /// Says whether one more payment fits, whose record has so many bytes.
+    ///
+    /// # Errors
+    /// The cap that it would exceed.
+    pub fn check(self, usage: Usage, bytes: u64) -> Result<(), Reached> {
+        if self.open_payments > 0 && usage.open_payments >= self.open_payments {
+            return Err(Reached::OpenPayments { limit: self.open_payments });
+        }
+        if self.stored_bytes > 0 && usage.stored_bytes.saturating_add(bytes) > self.stored_bytes {
+            return Err(Reached::StoredBytes { limit: self.stored_bytes });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cap_is_filled_and_not_exceeded_and_none_of_0_refuses() {
+        let quota = Quota { open_payments: 2, stored_bytes: 100 };
+        let usage = |open_payments, stored_bytes| Usage { open_payments, stored_bytes };
+        assert_eq!(quota.check(usage(1, 60), 40), Ok(()));
+        assert_eq!(quota.check(usage(2, 0), 1), Err(Reached::OpenPayments { limit: 2 }));
+        assert_eq!(quota.check(usage(0, 60), 41), Err(Reached::StoredBytes { limit: 100 }));
+        assert_eq!(quota.check(usage(0, u64::MAX), 1), Err(Reached::StoredBytes { limit: 100 }));
+        assert_eq!(Quota::default().check(usage(u64::MAX, u64::MAX), u64::MAX), Ok(()));
+    }
+}
