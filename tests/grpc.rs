@@ -298,7 +298,7 @@ fn a_service_reads_and_watches_a_merchants_events() {
     };
     let listed = list("").expect("listed");
     assert_eq!((listed.events.len(), listed.next_page_token.as_str(), listed.has_more), (1, "1", false));
-    assert_eq!((listed.events[0].cursor, &listed.events[0].payment_id), (1, &first));
+    assert_eq!((listed.events[0].cursor.as_str(), &listed.events[0].payment_id), ("1", &first));
     let body: serde_json::Value = serde_json::from_slice(&listed.events[0].body).expect("JSON");
     assert_eq!(body["id"], listed.events[0].id.as_str());
     refused(list("nonsense"), Code::InvalidArgument, Reason::ValidationFailed, &["after"]);

@@ -1,8 +1,10 @@
 //! API keys beyond the first, and secrets at rest.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Dev, Process, Receiver, Shop, folder, order, shared};
+use crate::harness::{Answer, Dev, Ledger, LedgerHouse, Process, Receiver, Serve, Shop, folder, order, shared};
 
 crate::tests!(
     a_key_does_what_its_scopes_say_and_nothing_else,
@@ -14,6 +16,8 @@ crate::tests!(
     support_ends_every_key_of_a_merchant,
     an_admins_key_without_the_scope_is_no_admins_key,
     secrets_are_sealed_and_sign_the_same_under_another_master_key,
+    serve_makes_a_master_key_that_no_backup_contains,
+    secrets_in_clear_are_found_by_the_doctor_and_sealed_by_the_next_start,
 );
 
 fn keys_of(shop: &Shop) -> String {
@@ -211,4 +215,89 @@ fn secrets_are_sealed_and_sign_the_same_under_another_master_key() {
     let refused = Process::start(&args).finish();
     assert!(!refused.success);
     assert!(refused.stderr.contains("another master key"), "{refused:?}");
+}
+
+/// Returns the names of the files below a folder that hold this text.
+fn holding(folder: &Path, text: &str) -> Vec<String> {
+    let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let holds = |path: &std::path::PathBuf| {
+        path.is_file() && std::fs::read(path).expect("a file").windows(text.len()).any(|is| is == text.as_bytes())
+    };
+    files.filter(holds).map(|path| path.file_name().expect("a name").to_string_lossy().into_owned()).collect()
+}
+
+/// Starts `serve` where it must not start; returns what it said.
+#[track_caller]
+fn refused(data: &Path, ledger: &Ledger) -> String {
+    let ended = Process::start(&Serve::args(data, ledger, &[])).finish();
+    assert!(!ended.success && !ended.stderr.contains("panicked"), "{ended:?}");
+    ended.stderr
+}
+
+fn serve_makes_a_master_key_that_no_backup_contains() {
+    let folder = folder("sealed");
+    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let (data, again, backup) = (folder.join("data"), folder.join("again"), folder.join("backup"));
+    let mut serve = Serve::start(&data, &ledger.ledger);
+    let key_file = data.join("master-key");
+    let key = std::fs::read_to_string(&key_file).expect("a key is made");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&key_file).expect("a file").permissions());
+    assert_eq!((key.trim().len(), mode & 0o777), (64, 0o600));
+    assert!(!data.join("master-key.new").exists());
+    let (shop, receiver) = (Shop::open(&serve.api, &ledger.ledger), Receiver::start());
+    shop.set_webhook(&receiver);
+    let flags = [format!("--data={}", data.display()), format!("--to={}", backup.display())];
+    let taken = Process::start(&["backup", &flags[0], &flags[1]]).finish();
+    assert!(taken.success && taken.stdout.contains("The master key is not in it"), "{taken:?}");
+    assert!(serve.process.stop().success());
+    assert_eq!(holding(&data, &shop.secret), [""; 0]);
+    assert_eq!(holding(&data, key.trim()), ["master-key"]);
+    assert_eq!(holding(&folder, key.trim()), [""; 0], "the backup holds the key");
+
+    let flags = [format!("--data={}", again.display()), format!("--from={}", backup.display())];
+    let restored = Process::start(&["restore", &flags[0], &flags[1]]).finish();
+    assert!(restored.success && restored.stdout.contains("The master key is not in a backup"), "{restored:?}");
+    let said = refused(&again, &ledger.ledger);
+    assert!(said.contains("master-key") && said.contains("master_key_file"), "{said}");
+    let left: Vec<_> = std::fs::read_dir(&again).expect("a folder").map(|e| e.expect("an entry").file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().starts_with("master-key")), "a wrong key is left: {left:?}");
+    std::fs::copy(&key_file, again.join("master-key")).expect("the kept copy");
+    let serve = Serve::start(&again, &ledger.ledger);
+    let shop = Shop { api: serve.api.clone(), ..shop };
+    let payment = shop.open_payment();
+    shop.cancel(&payment.id).ok(200);
+    receiver.hook(0).verify(&shop.secret);
+}
+
+fn secrets_in_clear_are_found_by_the_doctor_and_sealed_by_the_next_start() {
+    let folder = folder("sealed");
+    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let data = folder.join("data");
+    let doctor = || {
+        let flags = [format!("--data={}", data.display()), format!("--node={}", ledger.ledger.rpc.base)];
+        let said = Process::start(&["doctor", "--json", "--network=dev", &flags[0], &flags[1]]).finish();
+        let said: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
+        let found = said["findings"].as_array().expect("findings").iter().find(|found| found["what"] == "secrets");
+        found.unwrap_or_else(|| panic!("nothing of secrets: {said}")).clone()
+    };
+    let mut serve = Serve::with(&data, &ledger.ledger, &["--set=seal_secrets=false"]);
+    let shop = Shop::open(&serve.api, &ledger.ledger);
+    assert!(serve.process.log().contains("seal_secrets is off"), "{}", serve.process.log());
+    let found = doctor();
+    assert!(found["grade"] == "warning" && found["seen"].as_str().is_some_and(|seen| seen.contains("of 1 merchant")));
+    assert!(serve.process.stop().success());
+    assert!(!data.join("master-key").exists() && !holding(&data, &shop.secret).is_empty());
+    assert_eq!(doctor()["grade"], "warning", "of an idle store, too");
+
+    let mut serve = Serve::start(&data, &ledger.ledger);
+    assert_eq!(
+        holding(&data, &shop.secret),
+        [""; 0],
+        "sealed at the start, with nothing left in freed pages or the log"
+    );
+    assert_eq!(doctor()["grade"], "ok");
+    assert!(serve.process.stop().success());
+    assert_eq!(doctor()["grade"], "ok", "of an idle store, too");
+    std::fs::remove_file(data.join("master-key")).expect("the key");
+    assert!(refused(&data, &ledger.ledger).contains("master-key"));
 }

@@ -13,6 +13,7 @@ mod checkout;
 mod compliance;
 mod dashboard;
 mod deliveries;
+mod documentation;
 mod events;
 mod golden;
 mod grpc;
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         shopkeeper::tests(),
         webhooks::tests(),
         deliveries::tests(),
+        documentation::tests(),
         events::tests(),
         ledgers::tests(),
         limits::tests(),

@@ -19,6 +19,7 @@ use crate::{
     context::Context,
     metrics, sessions, settlement,
     timer::{Task, Timer},
+    transfer_log,
     transfers::with_rows,
 };
 
@@ -42,6 +43,9 @@ pub enum SessionError {
     /// The transaction or nonce is claimed for a session.
     #[error("{} is claimed already", .0.tx_id)]
     Claimed(Box<Claimed>),
+    /// A transfer of the transaction was assigned to a session.
+    #[error("a transfer of the transaction is assigned to {0}")]
+    Assigned(PaymentId),
     /// The store takes no more for the moment.
     #[error("the store has more to write than it can")]
     Overloaded,
@@ -171,6 +175,7 @@ impl PaymentActor {
                 .apply(command, now)
                 .map_err(|rejection| SessionError::Rejected { rejection, payment: Arc::clone(&awake.payment) })?;
             let payment = Arc::new(payment);
+            let decided = transfer_log::decided(&rows);
             let mut batch = self.batch(&payment, rows, event.as_ref(), command, awake.payment.version);
             if let Some(told) = &told {
                 batch = batch.and(Write::Audit(told.clone()));
@@ -187,6 +192,7 @@ impl PaymentActor {
                     self.context.env.probe.reach("payment: committed, effects not run");
                     metrics::stepped(&self.context.metrics, &awake.payment, &payment);
                     note_cancellation(&awake.payment, &payment);
+                    decided.iter().for_each(|credit| transfer_log::credited(credit, &payment));
                     awake.payment = Arc::clone(&payment);
                     self.act(awake, &effects);
                     return Ok(payment);
@@ -194,6 +200,7 @@ impl PaymentActor {
                 // Another writer was faster: what it left is the truth.
                 Err(CommitError::Conflict { .. }) => awake.payment = self.reload(id).await?,
                 Err(CommitError::Claimed(by)) => return Err(SessionError::Claimed(by)),
+                Err(CommitError::Assigned(to)) => return Err(SessionError::Assigned(to)),
                 Err(CommitError::Remembered(_) | CommitError::OnHold(_) | CommitError::KeysFull) => {
                     return Err(SessionError::Contended);
                 }
@@ -262,7 +269,7 @@ impl PaymentActor {
         for effect in effects {
             match effect {
                 Effect::Notify(_) => {
-                    tracing::info!(payment.id = %payment.id, status = %payment.state, "payment {} is {}", payment.id, payment.state);
+                    transfer_log::moved(&payment);
                     self.context.outbox_bell.notify_one();
                     self.context.event_bells.ring(payment.merchant);
                 }

@@ -115,6 +115,24 @@ pub enum RegistrationMode {
     Closed,
 }
 
+impl RegistrationMode {
+    /// Reads a mode as the setting spells it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Open, Self::Approval, Self::Closed].into_iter().find(|mode| mode.as_str() == text)
+    }
+
+    /// Returns the mode as the setting spells it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Approval => "approval",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 /// How much a merchant may take before somebody has to look at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compliance {

@@ -29,7 +29,8 @@ const PROTO_PATHS: [(&str, &str); 7] = [
 /// and our own message with the JSON names.
 pub(crate) fn encode(code: Code, message: &str, details: &ErrorDetails) -> Bytes {
     let reason = details.reason().as_str_name().trim_start_matches("REASON_").to_owned();
-    let info = ErrorInfo { reason, domain: DOMAIN.to_owned(), metadata: Default::default() };
+    let next = details.next_cursor.iter().map(|cursor| ("nextCursor".to_owned(), cursor.clone()));
+    let info = ErrorInfo { reason, domain: DOMAIN.to_owned(), metadata: next.collect() };
     let mut list = vec![any("google.rpc.ErrorInfo", &info)];
     if !details.fields.is_empty() {
         let violation = |field: &FieldViolation| bad_request::FieldViolation {

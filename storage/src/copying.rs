@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use engine::event_list::Epoch;
 use redb::{Database, Durability, ReadOnlyDatabase, ReadTransaction, ReadableDatabase};
 use tokio::sync::mpsc;
 
@@ -13,8 +14,10 @@ use crate::{
     ReadError,
     directory::{self, DirectoryLock, FILE_NAME, LOG_NAMES, OpenError, UNFINISHED_NAME},
     fault::Fault,
+    record, single,
     snapshot::Snapshot,
-    tables::{self, Tables},
+    tables::{self, Tables, meta},
+    vault::{self, Secrets, Vault},
     verify::{self, Report},
 };
 
@@ -146,6 +149,28 @@ impl NewStore {
         Ok(())
     }
 
+    /// Marks the file as the continuation of an older state: whoever opens it begins a new epoch.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn mark_as_copy(&mut self) -> Result<(), OpenError> {
+        self.write(Durability::None)?;
+        let database = self.database.as_ref().expect("it is taken only when the file is finished");
+        let mut transaction = database.begin_write().map_err(Fault::from)?;
+        transaction.set_durability(Durability::None).map_err(Fault::from)?;
+        let mut tables = Tables::of(&transaction);
+        let names = tables.meta().map_err(Fault::from)?;
+        let stored = single::stored(names, meta::EPOCHS)?.unwrap_or_default();
+        let mut epochs = record::epochs_from_bytes(&stored).map_err(Fault::damaged(meta::TABLE, meta::EPOCHS))?;
+        if epochs.last() != Some(&Epoch::PENDING) {
+            epochs.push(Epoch::PENDING);
+            single::store(names, meta::EPOCHS, &record::epochs_to_bytes(&epochs))?;
+        }
+        drop(tables);
+        transaction.commit().map_err(Fault::from)?;
+        Ok(())
+    }
+
     /// Ends the file: writes it to disk, verifies it, and gives it its name. What contradicts itself is kept all the same
     /// unless it `must_be_sound`: a copy of a damaged store is better than none.
     ///
@@ -206,6 +231,42 @@ fn all(snapshot: &ReadTransaction, take: &mut impl FnMut(Row) -> Result<(), Open
     }
 }
 
+/// Puts what the log of a directory whose lock is held contains into the database, whose file is the whole store then.
+fn fold_log(data: &Path) -> Result<(), OpenError> {
+    let path = data.join(FILE_NAME);
+    let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
+    Ok(directory::recover_log(data, 0, &database)?.clear()?)
+}
+
+/// Reads every row of a directory whose lock is held; see [`Idle::read`].
+fn read(data: &Path, salvage: bool, mut take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
+    let path = data.join(FILE_NAME);
+    match fold_log(data) {
+        Err(error) if !salvage => return Err(error),
+        Err(error) => tracing::warn!(%error, "what the log holds cannot be read with the rest"),
+        Ok(()) => {}
+    }
+    let mut database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
+    if !salvage && !database.check_integrity().map_err(OpenError::database(&path))? {
+        return Err(OpenError::Corrupt(CHECKSUMS.to_owned()));
+    }
+    let snapshot = database.begin_read().map_err(Fault::from)?;
+    directory::schema_of(&snapshot)?;
+    all(&snapshot, &mut take)
+}
+
+/// Writes the store of a directory whose lock is held anew, verifies that, and puts it in the old one's place: nothing
+/// that was freed is in it.
+pub(crate) fn rewrite(data: &Path) -> Result<(), OpenError> {
+    let path = data.join(FILE_NAME);
+    let mut copy = NewStore::create_as(&path, data.join(UNFINISHED_NAME))?;
+    read(data, false, |row| copy.put(row))?;
+    copy.finish(true)?;
+    directory::give_to_owner(data, &path)?;
+    // The log was folded in; what its file held goes, too.
+    directory::remove_log(data)
+}
+
 /// A data directory that no engine has open, for as long as this lives.
 #[derive(Debug)]
 pub struct Idle {
@@ -238,11 +299,23 @@ impl Idle {
         self.data.join(FILE_NAME)
     }
 
-    /// Puts what the log holds into the database, whose file is the whole store then.
     fn fold_log(&self) -> Result<(), OpenError> {
+        fold_log(&self.data)
+    }
+
+    /// Returns how the webhook secrets are kept, having opened database and log; the key of the vault must be the one
+    /// that the store is sealed with, if it is.
+    ///
+    /// # Errors
+    /// [`OpenError::MasterKey`] where the key is another; see [`OpenError`].
+    pub fn secrets(&self, vault: &Vault) -> Result<Secrets, OpenError> {
+        self.fold_log()?;
         let path = self.path();
         let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
-        Ok(directory::recover_log(&self.data, 0, &database)?.clear()?)
+        let snapshot = database.begin_read().map_err(Fault::from)?;
+        directory::schema_of(&snapshot)?;
+        vault.fits(&snapshot)?;
+        Ok(vault::count(&snapshot)?)
     }
 
     /// Verifies the store.
@@ -259,20 +332,8 @@ impl Idle {
     ///
     /// # Errors
     /// See [`OpenError`]; whatever `take` says.
-    pub fn read(&self, salvage: bool, mut take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
-        let path = self.path();
-        match self.fold_log() {
-            Err(error) if !salvage => return Err(error),
-            Err(error) => tracing::warn!(%error, "what the log holds cannot be read with the rest"),
-            Ok(()) => {}
-        }
-        let mut database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
-        if !salvage && !database.check_integrity().map_err(OpenError::database(&path))? {
-            return Err(OpenError::Corrupt(CHECKSUMS.to_owned()));
-        }
-        let snapshot = database.begin_read().map_err(Fault::from)?;
-        directory::schema_of(&snapshot)?;
-        all(&snapshot, &mut take)
+    pub fn read(&self, salvage: bool, take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
+        read(&self.data, salvage, take)
     }
 
     /// Writes the store anew without the room that was freed, verifies that, and puts it in the old one's place.
@@ -284,10 +345,7 @@ impl Idle {
         let path = self.path();
         let length = |path: &Path| fs::metadata(path).map(|file| file.len()).map_err(OpenError::io(path));
         let before = length(&path)?;
-        let mut copy = NewStore::create_as(&path, self.data.join(UNFINISHED_NAME))?;
-        self.read(false, |row| copy.put(row))?;
-        copy.finish(true)?;
-        directory::give_to_owner(&self.data, &path)?;
+        rewrite(&self.data)?;
         Ok((before, length(&path)?))
     }
 
@@ -303,7 +361,8 @@ impl Idle {
             return Err(OpenError::Exists(path));
         }
         // Byte for byte: whatever is wrong with a page is still wrong with it, and is found.
-        let copy = NewStore::copy_of(backup, &path, self.data.join(UNFINISHED_NAME))?;
+        let mut copy = NewStore::copy_of(backup, &path, self.data.join(UNFINISHED_NAME))?;
+        copy.mark_as_copy()?;
         let unfolded = if is_there {
             self.fold_log().err().map(|error| error.to_string())
         } else {

@@ -82,7 +82,7 @@ pub enum OpenError {
     #[error("{} things are wrong with it, first: {}", .0.finding_count, .0.findings.first().map_or("?", String::as_str))]
     Unsound(Box<Report>),
     /// Its secrets are sealed with a master key that was not given.
-    #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key, and none is set" })]
+    #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key that is not here: put the file `master-key` of its gateway into the data directory, or name that key in `master_key_file`" })]
     MasterKey {
         /// Whether a master key was given.
         is_given: bool,
@@ -163,7 +163,10 @@ impl Drop for DirectoryLock {
 
 /// Refuses a directory without a store where none may be made, and one that has lost its database: what its log holds was
 /// acknowledged.
-pub(crate) fn look_for_store(data: &Path, may_create: bool) -> Result<(), OpenError> {
+///
+/// # Errors
+/// [`OpenError::NotMade`], [`OpenError::LogOnly`]; those of the file system.
+pub fn look_for_store(data: &Path, may_create: bool) -> Result<(), OpenError> {
     let path = data.join(FILE_NAME);
     if path.try_exists().map_err(OpenError::io(data))? {
         return Ok(());

@@ -57,13 +57,14 @@ pub use booked::BookedPlace;
 pub use books::{Books, Line};
 pub use committer::CommitMode;
 pub use copying::{Idle, NewStore, Row, Rows, read_file};
-pub use directory::{FILE_NAME, OpenError};
+pub use directory::{FILE_NAME, OpenError, look_for_store};
 use engine::{
     account::AccountName,
     audit::Entry,
     billing::{Account, Month, Period, Schedule},
     books::{Booked, Day},
     compliance::Standing,
+    event_list::{Epoch, EventList},
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
@@ -80,7 +81,7 @@ pub use query::{
 };
 pub use redb_store::{Options, RedbStore};
 pub use tables::NAMES as TABLE_NAMES;
-pub use vault::{MasterKey, Vault};
+pub use vault::{MasterKey, Secrets, Vault};
 pub use verify::{Report, file as verify_file};
 
 /// A read that failed. Nothing can be said of what is stored; the process should stop and reload.
@@ -226,8 +227,11 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a merchant's events after `after`, in order, at most `limit`.
     fn events(&self, merchant: MerchantId, after: u64, limit: usize) -> Read<'_, Vec<EventRecord>>;
 
-    /// Returns the place of a merchant's newest event; 0 before the first.
-    fn last_event(&self, merchant: MerchantId) -> Read<'_, u64>;
+    /// Returns what a merchant's cursors are read with, and the end of its list of events.
+    fn event_list(&self, merchant: MerchantId) -> Read<'_, EventList>;
+
+    /// Returns the current epoch; [`Epoch::PENDING`] after a restore, until [`Write::BeginEpoch`] names it.
+    fn epoch(&self) -> Read<'_, Epoch>;
 
     /// Returns the attempts made to deliver an event, in order.
     fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>>;

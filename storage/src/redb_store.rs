@@ -8,6 +8,7 @@ use engine::{
     billing::{Account, Month, Period, Schedule},
     books::{Booked, Day},
     compliance::Standing,
+    event_list::{self, EventList},
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
@@ -37,7 +38,7 @@ use crate::{
     standings, stray,
     tables::{self, Epoch, meta},
     transfers,
-    vault::Vault,
+    vault::{self, Secrets, Vault},
     verify::{self, Report},
     volume,
 };
@@ -104,6 +105,21 @@ impl RedbStore {
             drop((database, log));
             migration::migrate(data, &migration::STEPS)?;
             (database, log) = open()?;
+        }
+        directory::check_schema(&database)?;
+        if vault.settle(&database)? {
+            // Pages that were freed, and the log, still hold what was in clear.
+            drop((database, log));
+            let rewritten = copying::rewrite(data);
+            (database, log) = open()?;
+            match rewritten {
+                Ok(()) => vault::forget_sealing(&database)?,
+                // The next start tries again.
+                Err(error @ OpenError::Unsound(_)) => {
+                    tracing::error!(%error, "the store is damaged: what was in clear stays in pages that were freed");
+                }
+                Err(error) => return Err(error),
+            }
         }
         Self::over(database, log, Some(lock), options.mode, vault)
     }
@@ -183,6 +199,33 @@ impl RedbStore {
         spawned.map_err(|error| ReadError::Failed(error.to_string()))?;
         let report = report.await.map_err(|_| ReadError::Failed("the verification crashed".to_owned()))?;
         Ok(report?)
+    }
+
+    /// The same on the caller's thread, until it is done: for whoever has no other work, and no threads.
+    ///
+    /// # Errors
+    /// [`ReadError::Failed`] when the disk fails or the store is closed.
+    pub fn verify_inline(&self) -> Result<Report, ReadError> {
+        Ok(verify::snapshot(&self.newest.get()?)?)
+    }
+
+    /// Returns how the webhook secrets are kept, by their rows.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the disk fails, the store is closed or a row is damaged.
+    pub fn secrets(&self) -> Result<Secrets, ReadError> {
+        Ok(self.ask(|snapshot| {
+            let mut secrets = Secrets::default();
+            let merchants = snapshot.merchants();
+            for entry in merchants.iter()? {
+                let (key, bytes) = entry?;
+                let id = MerchantId::from_bits(key.value());
+                let is_plain = record::merchant_is_plain(bytes.value()).map_err(Fault::damaged("merchants", id));
+                let Some(is_plain) = merchants.pass(is_plain)? else { continue };
+                *(if is_plain { &mut secrets.plain } else { &mut secrets.sealed }) += 1;
+            }
+            Ok(secrets)
+        })?)
     }
 
     /// Says whether nothing can be written any more because the disk has no room left.
@@ -385,8 +428,15 @@ impl Store for RedbStore {
         self.read(move |snapshot| deliveries::events(snapshot, merchant, after, limit))
     }
 
-    fn last_event(&self, merchant: MerchantId) -> Read<'_, u64> {
-        self.read(move |snapshot| deliveries::last_event(snapshot, merchant.bits()))
+    fn event_list(&self, merchant: MerchantId) -> Read<'_, EventList> {
+        self.read(move |snapshot| deliveries::event_list(snapshot, merchant.bits()))
+    }
+
+    fn epoch(&self) -> Read<'_, event_list::Epoch> {
+        self.read(|snapshot| {
+            let newest = deliveries::epochs(&snapshot.meta())?.last().copied();
+            Ok(newest.unwrap_or(event_list::Epoch::FIRST))
+        })
     }
 
     fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>> {

@@ -6,10 +6,11 @@ use engine::{
     audit::{Actor, Change, Entry},
     idempotency::{Made, Remembered},
     ids::{MerchantId, PaymentId},
+    merchant::Merchant,
     payment::{Canceller, Command, Payment},
     time::Timestamp,
 };
-use storage::{AuditQuery, Batch, CommitError, MasterKey, Options, RedbStore, Store, Vault, Write};
+use storage::{AuditQuery, Batch, CommitError, Idle, MasterKey, Options, RedbStore, Secrets, Store, Vault, Write};
 
 use crate::samples::*;
 
@@ -40,6 +41,26 @@ async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
         store.commit(Batch::of(Write::Forget { made_before: Timestamp::from_seconds(3_600) })).await.unwrap();
     }
     store.commit(Batch::of(key(1, 10_000, 25))).await.expect("dead keys make room");
+}
+
+#[tokio::test]
+async fn a_key_kept_after_others_were_forgotten_stands_for_its_request_in_the_same_commit() {
+    let day = |days: u64| Timestamp::from_seconds(days * 86_400);
+    let key = |at| Remembered {
+        merchant: MerchantId::from_bits(1),
+        key: [1; 32],
+        fingerprint: [0; 32],
+        made: Made::Payment(PaymentId::from_bits(1)),
+        at,
+    };
+    let forget = Write::Forget { made_before: day(2) };
+    let store = in_memory();
+    let twice = vec![forget.clone(), Write::Remember(key(day(1))), Write::Remember(key(day(0)))];
+    let refused = store.commit(Batch { writes: twice }).await;
+    assert_eq!(refused, Err(CommitError::Remembered(Box::new(key(day(1))))));
+    let between = vec![Write::Remember(key(day(1))), forget, Write::Remember(key(day(0)))];
+    store.commit(Batch { writes: between }).await.expect("the first is forgotten before the second comes");
+    assert_eq!(store.remembered(MerchantId::from_bits(1), [1; 32]).await.unwrap(), Some(key(day(0))));
 }
 
 #[tokio::test]
@@ -122,6 +143,43 @@ async fn a_master_key_seals_every_secret_and_another_takes_its_place_at_once() {
     let store = open(vault(Some(2), None)).unwrap();
     assert_eq!(*read(&store).await, merchant);
     store.close().await;
+}
+
+#[tokio::test]
+async fn secrets_in_clear_are_sealed_at_the_start_and_leave_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let merchant = merchant(1);
+    let secret = merchant.secrets.current.reveal().to_owned();
+    let key = || MasterKey::new([1; 32]);
+    let open = |key| RedbStore::open_sealed(folder.path(), Options::default(), Vault::new(key, None));
+    let files_with_it = || {
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let holds = |path: &std::path::PathBuf| {
+            let bytes = std::fs::read(path).unwrap();
+            bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
+        };
+        files.filter(holds).count()
+    };
+    let store = open(None).unwrap();
+    let write = |merchant: &Merchant, expected| Write::Merchant { merchant: Box::new(merchant.clone()), expected };
+    store.commit(Batch::of(write(&merchant, None))).await.unwrap();
+    assert_eq!(store.secrets().unwrap(), Secrets { sealed: 0, plain: 1 });
+    store.close().await;
+    drop(store);
+    assert!(files_with_it() > 0, "nothing can be found in the store");
+
+    let store = open(Some(key())).unwrap();
+    assert_eq!(store.secrets().unwrap(), Secrets { sealed: 1, plain: 0 });
+    assert_eq!(*store.merchant(merchant.id).await.unwrap().unwrap(), merchant);
+    store.close().await;
+    drop(store);
+    assert_eq!(files_with_it(), 0, "the secret stands in a file");
+
+    let idle = Idle::take_store(folder.path()).unwrap();
+    assert_eq!(idle.secrets(&Vault::new(Some(key()), None)).unwrap(), Secrets { sealed: 1, plain: 0 });
+    let wrong = idle.secrets(&Vault::new(Some(MasterKey::new([9; 32])), None));
+    assert!(matches!(wrong, Err(storage::OpenError::MasterKey { is_given: true })), "{wrong:?}");
+    assert!(idle.verify().unwrap().is_sound());
 }
 
 /// Writes a request to cancel, whose cutoff is long before the deadline.

@@ -4,13 +4,14 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Dev, Ledger, LedgerHouse, Process, Receiver, Reply, Serve, folder};
+use crate::harness::{Dev, Ledger, LedgerHouse, Process, Receiver, Reply, Serve, Split, folder};
 
 crate::tests!(
     a_gateway_that_is_well_is_told_so,
     a_dead_node_and_a_foreign_one_are_named,
     a_lying_node_is_found_among_three,
     an_endpoint_is_tried_and_a_readable_master_key_is_noticed,
+    an_engine_elsewhere_is_asked_and_files_of_another_user_are_found,
 );
 
 /// Runs the doctor on a development ledger; returns its exit code and what it found.
@@ -27,6 +28,13 @@ fn doctor(data: &Path, more: &[&str]) -> (i32, Value) {
 /// Returns what was found of a thing with this grade.
 fn found<'v>(said: &'v Value, grade: &str) -> Vec<&'v Value> {
     said["findings"].as_array().expect("findings").iter().filter(|finding| finding["grade"] == grade).collect()
+}
+
+/// Returns what was found of who may register.
+fn registrations(said: &Value) -> Vec<(&str, &str)> {
+    let findings = said["findings"].as_array().expect("findings").iter();
+    let about_it = findings.filter(|finding| finding["what"] == "registration");
+    about_it.map(|f| (f["grade"].as_str().expect("a text"), f["seen"].as_str().expect("a text"))).collect()
 }
 
 #[track_caller]
@@ -46,9 +54,14 @@ fn a_gateway_that_is_well_is_told_so() {
     let (code, said) = doctor(&data, &[&node]);
     assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
     assert!(!data.join("hivetill.redb").exists(), "it looks and makes nothing");
-    let _serve = Serve::start(&data, &ledger.ledger);
+    assert_eq!(registrations(&said), [("ok", "registration is open")]);
+    let _serve = Serve::with(&data, &ledger.ledger, &["--set=registration=closed"]);
     let (code, said) = doctor(&data, &[&node]);
     assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
+    let stale = "the settings say open, and the running engine was started with closed";
+    assert_eq!(registrations(&said), [("ok", "registration is closed"), ("warning", stale)]);
+    let (_, said) = doctor(&data, &[&node, "--set=registration=closed"]);
+    assert_eq!(registrations(&said), [("ok", "registration is closed")]);
     let well: Vec<&str> = found(&said, "ok").iter().map(|finding| finding["what"].as_str().expect("a text")).collect();
     for what in ["data directory", "disk", "engine", "clock"] {
         assert!(well.contains(&what), "{what}: {said}");
@@ -129,4 +142,39 @@ fn an_endpoint_is_tried_and_a_readable_master_key_is_noticed() {
     let (code, said) = doctor(&data, &[&node, &format!("--set=master_key_file={}", key.display())]);
     assert!(code == 13 && failing(&said, "settings")["remedy"].as_str().is_some_and(|r| r.contains("600")), "{said}");
     assert!(!said.to_string().contains("0000000000"), "{said}");
+}
+
+fn an_engine_elsewhere_is_asked_and_files_of_another_user_are_found() {
+    let folder = folder("doctor");
+    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let node = format!("--node={}", ledger.ledger.rpc.base);
+    let mut split = Split::start(&folder.join("data"), &ledger.ledger);
+    let token = fs::read_to_string(split.data.join("grpc-token")).expect("the engine's token");
+    let (url, token) = (format!("--engine-url={}", split.grpc), format!("--set=grpc.token={}", token.trim()));
+    // The data directory of this machine is another's: only the engine is asked.
+    let nowhere = folder.join("nowhere");
+    let (code, said) = doctor(&nowhere, &[&node, &url, &token]);
+    assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
+    let seen: Vec<String> = found(&said, "ok").iter().map(|finding| finding["seen"].to_string()).collect();
+    for words in ["it runs well", "of commit", "webhook secrets of 0 merchants are sealed"] {
+        assert!(seen.iter().any(|seen| seen.contains(words)), "{words}: {said}");
+    }
+    let (code, said) = doctor(&nowhere, &[&node, &url, "--set=grpc.token=wrong"]);
+    assert_eq!(code, 13, "{said}");
+    failing(&said, "engine");
+    assert!(split.engine.stop().success());
+    let (code, said) = doctor(&split.data, &[&node]);
+    assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
+    assert!(found(&said, "ok").iter().any(|finding| finding["what"] == "store"), "the store is opened: {said}");
+
+    let log = split.data.join("hivetill.wal");
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o400)).expect("ours");
+    let (code, said) = doctor(&split.data, &[&node]);
+    assert_eq!(code, 13, "{said}");
+    assert!(failing(&said, "data directory")["seen"].as_str().is_some_and(|seen| seen.contains("hivetill.wal")));
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o600)).expect("ours");
+    fs::write(split.data.join("hivetill.redb"), b"no database at all").expect("written");
+    let (code, said) = doctor(&split.data, &[&node]);
+    assert_eq!(code, 13, "{said}");
+    failing(&said, "store");
 }

@@ -227,6 +227,9 @@ fn what_starting_again_does_not_cure_is_not_started_again() {
     }
     let (code, said) = refused(&data, &ledger, &[]);
     assert!(code == Some(3) && said.contains("master key"), "{code:?} {said}");
+    let unmet = ["--set=ledger.min_agreeing_nodes=2", &key];
+    let (code, said) = refused(&data, &ledger, &unmet);
+    assert!(code == Some(3) && said.contains("ledger.min_agreeing_nodes: 2 nodes must agree"), "{code:?} {said}");
     assert!(is_left_alone(9) && is_left_alone(10));
 }
 

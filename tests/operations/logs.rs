@@ -11,6 +11,7 @@ crate::tests!(
     a_rich_journey_leaves_no_secret_in_the_logs,
     a_request_is_named_from_the_edge_to_the_actor,
     two_processes_name_a_request_alike,
+    every_transfer_that_concerns_somebody_has_a_line_with_its_reason,
 );
 
 const LOUD: [&str; 2] = ["--set=log.level=trace", "--set=log.format=json"];
@@ -106,4 +107,39 @@ fn two_processes_name_a_request_alike() {
         let log = split.engine.log();
         log.lines().any(|line| line.contains("order-4712") && line.contains(&payment.id)).then_some(())
     });
+}
+
+fn every_transfer_that_concerns_somebody_has_a_line_with_its_reason() {
+    let dev = Dev::with(&["--set=log.level=info", "--set=log.format=json"]);
+    let (shop, other, alice) = (dev.shop(), dev.shop(), dev.demo_account("alice"));
+    let payment = shop.open_payment();
+    let pay = |to: &str, amount: &str, memo: &str| dev.ledger.transfer(&alice, to, amount, memo);
+    let account = shop.account.name.as_str();
+    let sent = [
+        (pay(account, "1.500 HIVE", &payment.memo), "wrong_currency"),
+        (pay(account, "0.001 HBD", "pos-pay_nobody"), "no_session"),
+        (pay(&other.account.name, "0.002 HBD", &payment.memo), "other_account"),
+        (pay("bob", "0.003 HBD", &payment.memo), "other_account"),
+        (pay(account, "0.500 HBD", &payment.memo), "counted"),
+        (pay(account, "1.000 HBD", &payment.memo), "counted"),
+        (pay(account, "0.004 HBD", &payment.memo), "paid_again"),
+    ];
+    shop.until_status(&payment.id, "completed");
+    for (tx_id, reason) in &sent {
+        let said = line(&dev.process, &[tx_id, &format!("\"reason\":\"{reason}\""), "\"amount\""]);
+        assert!(said["level"] == "INFO" && said["from"] == "alice", "{said}");
+        if *reason != "no_session" {
+            assert_eq!(said["payment.id"], payment.id.as_str(), "{said}");
+        }
+        if ["counted", "wrong_currency", "paid_again"].contains(reason) {
+            assert_eq!(said["merchant.id"], shop.id.as_str(), "{said}");
+        }
+        let lines = lines(&dev.process).into_iter().filter(|line| line["tx_id"] == tx_id.as_str());
+        let about_it = lines.filter(|line| line["reason"] == *reason).count();
+        assert_eq!(about_it, 1, "one line for {tx_id}");
+    }
+    let done = line(&dev.process, &[&payment.id, "\"status\":\"completed\"", "paid_units"]);
+    assert_eq!(done["merchant.id"], shop.id.as_str());
+    assert_eq!(done["amount"], "1.500 HBD");
+    assert!(sent[4..6].iter().any(|(counted, _)| done["tx_id"] == counted.as_str()), "{done}");
 }

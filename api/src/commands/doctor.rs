@@ -8,22 +8,21 @@ use std::{
     time::Duration,
 };
 
+use ::engine::webhook::Outcome;
 use actors::{
     environment::{Clock as _, WebhookRequest, WebhookTransport as _},
     http_webhooks::HttpWebhooks,
     system::SystemClock,
 };
-use engine::webhook::Outcome;
-use proto::{Engine, v1};
 use serde_json::json;
-use storage::{Idle, OpenError};
 
 use super::{
-    Failure, local, logs, say,
+    Failure, facade, logs, master_key, say,
     settings::{SettingsArgs, push},
 };
 use crate::{config::Config, metrics::disk_free_bytes};
 
+mod engine;
 mod nodes;
 
 /// Room on the disk below which a store is about to fail, and below which somebody should look.
@@ -43,6 +42,9 @@ pub(super) struct Args {
     /// mainnet or dev (setting network)
     #[arg(long)]
     network: Option<String>,
+    /// The running engine's gRPC port, where it is not on this machine (setting engine_url)
+    #[arg(long, value_name = "URL")]
+    engine_url: Option<String>,
     /// Posts a harmless test to a webhook endpoint, by the rules that webhooks go by
     #[arg(long, value_name = "URL")]
     webhook: Option<String>,
@@ -115,14 +117,24 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     push(&mut flags, "data_dir", args.data.map(|path| path.display().to_string()));
     push(&mut flags, "ledger.nodes", Some(args.nodes.join(",")).filter(|nodes| !nodes.is_empty()));
     push(&mut flags, "network", args.network);
+    push(&mut flags, "engine_url", args.engine_url);
     let color = args.settings.color();
     let config = args.settings.load(flags)?;
     logs::start(&config, color);
     let data = PathBuf::from(config.text("data_dir"));
     let mut findings = Findings::default();
     settings(&config, &mut findings);
-    directory(&data, &mut findings);
-    engine(&config, &data, &mut findings).await;
+    match facade::remote(&config) {
+        Err(failure) => findings.fail("engine", failure.to_string(), "say where the engine is and what its token is"),
+        Ok(Some(transport)) => {
+            engine::ask(transport, &config, &mut findings).await;
+        }
+        Ok(None) => {
+            master_key_file(&config, &data, &mut findings);
+            directory(&data, &mut findings);
+            engine::look(&config, &data, &mut findings).await;
+        }
+    }
     nodes::look(&config, &mut findings).await;
     webhooks(&config, args.webhook.as_deref(), &mut findings).await;
     tell(&findings, args.json)?;
@@ -176,14 +188,6 @@ fn settings(config: &Config, findings: &mut Findings) {
             "set trusted_proxies to the proxy's network, such as 127.0.0.1/32",
         );
     }
-    match config.text("registration") {
-        "open" if is_real => findings.warn(
-            what,
-            "registration is open: everybody can register as a merchant",
-            "set registration to approval, or to closed, unless strangers shall use this installation",
-        ),
-        mode => findings.well(what, format!("registration is {mode}")),
-    }
     if is_real && config.text("limits.profile") == "off" {
         findings.warn(what, "limits.profile is off", "set limits.profile to production");
     }
@@ -194,20 +198,35 @@ fn settings(config: &Config, findings: &mut Findings) {
             "switch webhooks.allow_insecure off",
         );
     }
-    match (config.optional("master_key"), config.optional("master_key_file")) {
-        (Some(_), _) => findings.well(what, "webhook secrets are sealed"),
-        (None, Some(path)) => master_key(Path::new(path), findings),
-        (None, None) => findings.warn(
-            what,
-            "there is no master key: webhook secrets are stored as they are, and are in every backup",
-            "set master_key_file, and keep a copy of that file apart from the backups",
-        ),
-    }
     nodes::majority(config, findings);
 }
 
-fn master_key(path: &Path, findings: &mut Findings) {
-    match fs::metadata(path) {
+/// Says who may register, by the mode in force.
+fn registration(mode: &str, config: &Config, findings: &mut Findings) {
+    let what = "registration";
+    match mode {
+        "open" if config.text("network") == "mainnet" => findings.warn(
+            what,
+            "registration is open: everybody can register as a merchant",
+            "set registration to approval, or to closed, unless strangers shall use this installation",
+        ),
+        mode => findings.well(what, format!("registration is {mode}")),
+    }
+}
+
+/// Looks at the file of the master key. Whether secrets are sealed with it is asked of the store itself.
+fn master_key_file(config: &Config, data: &Path, findings: &mut Findings) {
+    let Some(path) = master_key::file_in_force(config, data) else {
+        if config.optional("master_key").is_none() && !config.flag("seal_secrets") {
+            findings.warn(
+                "settings",
+                "seal_secrets is off: webhook secrets are stored in clear, and are in every backup",
+                "remove that setting; the next start makes a master key and seals them",
+            );
+        }
+        return;
+    };
+    match fs::metadata(&path) {
         Err(error) => findings.fail(
             "settings",
             format!("master_key_file {}: {error}", path.display()),
@@ -218,7 +237,7 @@ fn master_key(path: &Path, findings: &mut Findings) {
             format!("others may read the master key {}", path.display()),
             "chmod 600 that file, then change the key: hivetill rotate-master-key",
         ),
-        Ok(_) => findings.well("settings", "webhook secrets are sealed"),
+        Ok(_) => findings.well("settings", format!("the master key is {}", path.display())),
     }
 }
 
@@ -255,47 +274,6 @@ fn directory(data: &Path, findings: &mut Findings) {
             );
         }
         Some(free) => findings.well("disk", format!("{} MiB are free", mebibytes(free))),
-    }
-}
-
-/// Looks at the engine that has the data directory, if one has it.
-async fn engine(config: &Config, data: &Path, findings: &mut Findings) {
-    let what = "engine";
-    match Idle::take_store(data) {
-        Ok(_) => findings.well(what, "none runs on these data; `hivetill verify` reads them through"),
-        Err(OpenError::Missing(_)) => findings.well(what, "there are no data yet"),
-        Err(OpenError::Locked(_)) => {
-            let Ok(Some(transport)) = local::running(config, data) else {
-                return findings.warn(what, "it runs and has no socket", "see its log");
-            };
-            let asked = Engine::new(transport).system().get_health(v1::GetHealthRequest {}).await;
-            let asked = asked.map(|answer| answer.into_inner());
-            if let Some(rows) = asked.as_ref().ok().map(|health| health.damaged_rows).filter(|rows| *rows > 0) {
-                findings.fail(
-                    "store",
-                    format!("{rows} stored rows are damaged and are not served"),
-                    "run hivetill verify to see which; docs/operations.md says how to put them right",
-                );
-            }
-            match asked {
-                Ok(health) if health.health == i32::from(v1::Health::Ok) => findings.well(
-                    what,
-                    format!("it runs well, has read block {} of {}", health.scanned_block, health.irreversible_block),
-                ),
-                Ok(health) => findings.fail(
-                    what,
-                    format!(
-                        "it runs and is degraded: ledger reachable {}, read up to block {} of {}",
-                        health.ledger_reachable, health.scanned_block, health.irreversible_block
-                    ),
-                    "see the nodes below, and its log",
-                ),
-                Err(error) => {
-                    findings.fail(what, format!("it runs and does not answer: {}", error.message()), "see its log");
-                }
-            }
-        }
-        Err(error) => findings.fail(what, error.to_string(), "run doctor as the user the data belong to"),
     }
 }
 

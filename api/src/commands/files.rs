@@ -3,7 +3,7 @@
 use std::{
     fs::{self, DirBuilder, OpenOptions},
     io::Write as _,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown},
     path::{Path, PathBuf},
 };
 
@@ -36,6 +36,19 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
 /// Puts one file in the place of another.
 pub(super) fn replace(new: &Path, old: &Path) -> Result<(), Failure> {
     fs::rename(new, old).map_err(|error| failed(old, &error))
+}
+
+/// Gives a file in a data directory to whom the directory belongs: made by root, it is still for the service to read.
+pub(super) fn give_to_owner(data: &Path, path: &Path) -> Result<(), Failure> {
+    let owner = |path: &Path| fs::metadata(path).map(|file| (file.uid(), file.gid()));
+    let give = || -> std::io::Result<()> {
+        let ((uid, gid), (own_uid, _)) = (owner(data)?, owner(path)?);
+        if own_uid == 0 && uid != 0 {
+            chown(path, Some(uid), Some(gid))?;
+        }
+        Ok(())
+    };
+    give().map_err(|error| failed(path, &error))
 }
 
 /// Reads a file, or nothing if there is none.

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use storage::{MasterKey, Options, RedbStore, Vault};
+use storage::{MasterKey, OpenError, Options, RedbStore, Vault, look_for_store};
+use tracing::{info, warn};
 
 use super::{
     Failure, files, logs, say,
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::config::Config;
 
-/// The file `dev` keeps its master key in, in the data directory.
+/// The file of the master key in the data directory, where no setting names another.
 pub(super) const FILE_NAME: &str = "master-key";
 
 #[derive(Debug, clap::Args)]
@@ -25,16 +26,79 @@ pub(super) struct Args {
     new_key_file: Option<PathBuf>,
 }
 
-/// Returns what secrets are sealed with, by the settings.
-pub(super) fn vault(config: &Config) -> Result<Vault, Failure> {
-    Ok(Vault::new(in_force(config)?, None))
+/// Opens the store with the master key of the settings, or with the one in the data directory; where there is none and
+/// the settings do not say otherwise, one is made. Makes a store where there is none, if it `may_create` one. The key is
+/// on disk before anything is sealed with it, and gets its name once the store has taken it: a key that fits nothing is
+/// never left under the name of one that does.
+pub(super) fn open_store(config: &Config, data: &Path, may_create: bool) -> Result<RedbStore, Failure> {
+    let open = |key: Option<MasterKey>| {
+        let options = Options { may_create, ..config.store() };
+        let store = RedbStore::open_sealed(data, options, Vault::new(key, None));
+        store.map_err(|source| Failure::Store { path: data.to_owned(), source })
+    };
+    if let Some(key) = in_force(config, data)? {
+        return open(Some(key));
+    }
+    if !config.flag("seal_secrets") {
+        warn!("seal_secrets is off and there is no master key: webhook secrets are stored in clear");
+        return open(None);
+    }
+    // No key is made beside a store that is refused.
+    look_for_store(data, may_create).map_err(|source| Failure::Store { path: data.to_owned(), source })?;
+    let path = data.join(FILE_NAME);
+    let unconfirmed = path.with_extension("new");
+    let is_ours = !unconfirmed.exists();
+    let had_directory = data.exists();
+    files::make_directory(data)?;
+    let key = files::kept_secret(&unconfirmed)?;
+    files::give_to_owner(data, &unconfirmed)?;
+    let key = of_setting(&key, "master_key_file", &unconfirmed.display().to_string())?;
+    match open(Some(key)) {
+        Ok(store) => {
+            files::replace(&unconfirmed, &path)?;
+            info!(
+                "a master key is made in {}: keep a copy of it apart from the backups, which never contain it",
+                path.display()
+            );
+            Ok(store)
+        }
+        Err(failure) => {
+            // Another engine that is starting may have made it, or be about to use it.
+            let is_locked = matches!(&failure, Failure::Store { source: OpenError::Locked(_), .. });
+            if is_ours && !is_locked {
+                let _ = std::fs::remove_file(&unconfirmed);
+                if !had_directory {
+                    let _ = std::fs::remove_dir(data);
+                }
+            }
+            Err(match failure {
+                Failure::Store { path, source: OpenError::MasterKey { .. } } => {
+                    Failure::Store { path, source: OpenError::MasterKey { is_given: false } }
+                }
+                other => other,
+            })
+        }
+    }
 }
 
-fn in_force(config: &Config) -> Result<Option<MasterKey>, Failure> {
+/// Returns what secrets are sealed with, by the settings or in the data directory. Nothing is made.
+pub(super) fn vault(config: &Config, data: &Path) -> Result<Vault, Failure> {
+    Ok(Vault::new(in_force(config, data)?, None))
+}
+
+/// Returns the file the key in force is read from; none where the settings hold the key itself, or there is none.
+pub(super) fn file_in_force(config: &Config, data: &Path) -> Option<PathBuf> {
     match (config.optional("master_key"), config.optional("master_key_file")) {
-        (Some(text), _) => Ok(Some(of_setting(text, "master_key", "it")?)),
-        (None, Some(path)) => Ok(Some(read(Path::new(path))?)),
-        (None, None) => Ok(None),
+        (Some(_), _) => None,
+        (None, Some(path)) => Some(PathBuf::from(path)),
+        (None, None) => Some(data.join(FILE_NAME)).filter(|path| path.exists()),
+    }
+}
+
+fn in_force(config: &Config, data: &Path) -> Result<Option<MasterKey>, Failure> {
+    match config.optional("master_key") {
+        Some(text) => Ok(Some(of_setting(text, "master_key", "it")?)),
+        None => file_in_force(config, data).map(|path| read(&path)).transpose(),
     }
 }
 
@@ -60,15 +124,13 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let config = args.settings.load(args.engine.into_settings())?;
     logs::start(&config, color);
     let data = PathBuf::from(config.text("data_dir"));
-    // With `master_key` set, the file of the settings is not the one in force.
-    let old_file =
-        config.optional("master_key_file").map(PathBuf::from).filter(|_| config.text("master_key").is_empty());
+    let old_file = file_in_force(&config, &data);
     let new_file = match (&args.new_key_file, &old_file) {
         (Some(path), _) => path.clone(),
         (None, Some(path)) => path.with_extension("new"),
         (None, None) => return Err(Failure::Other("say where the new key is kept: --new-key-file FILE".to_owned())),
     };
-    let previous = in_force(&config)?;
+    let previous = in_force(&config, &data)?;
     let current = Some(parse(&files::kept_secret(&new_file)?, &new_file.display().to_string())?);
     let options = Options { may_create: false, ..config.store() };
     let store = RedbStore::open_sealed(&data, options, Vault::new(current, previous));

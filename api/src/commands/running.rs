@@ -8,14 +8,14 @@ use std::{
 };
 
 use actors::{
-    Environment, Gateway, Tree,
+    Environment, Gateway, RegistrationMode, Tree,
     environment::{Clock as _, NoProbe, Node},
     hive_rpc::HiveRpc,
     http_webhooks::HttpWebhooks,
     system::{SystemClock, SystemEntropy},
 };
 use proto::{Engine, Transport};
-use storage::{Options, RedbStore};
+use storage::RedbStore;
 use tokio::{
     net::{TcpListener, TcpSocket},
     task::JoinHandle,
@@ -48,6 +48,7 @@ pub(super) struct Running {
     tree: Tree,
     pub(super) store: Arc<RedbStore>,
     data: PathBuf,
+    registration: RegistrationMode,
     /// What the gRPC ports count.
     pub(super) grpc: service::Metrics,
 }
@@ -57,9 +58,8 @@ impl Running {
     /// `may_create` one.
     pub(super) async fn start(config: &Config, data: &Path, may_create: bool) -> Result<Self, Failure> {
         stop::survive_hangup();
-        let options = Options { may_create, ..config.store() };
-        let store = RedbStore::open_sealed(data, options, master_key::vault(config)?);
-        let store = Arc::new(store.map_err(|source| Failure::Store { path: data.to_owned(), source })?);
+        majority(config)?;
+        let store = Arc::new(master_key::open_store(config, data, may_create)?);
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
         for url in config.list("ledger.nodes") {
             let node = HiveRpc::new(&url, config.millis("ledger.request_timeout_ms"));
@@ -78,7 +78,9 @@ impl Running {
             webhooks: Arc::new(webhooks),
             probe: Arc::new(NoProbe),
         };
-        let tree = Tree::start(environment, config.engine()).await?;
+        let settings = config.engine();
+        let registration = settings.registration;
+        let tree = Tree::start(environment, settings).await?;
         info!(
             version = version::VERSION,
             commit = version::commit(),
@@ -86,7 +88,7 @@ impl Running {
             version::text(),
             data.display()
         );
-        Ok(Self { tree, store, data: data.to_owned(), grpc: service::Metrics::default() })
+        Ok(Self { tree, store, data: data.to_owned(), registration, grpc: service::Metrics::default() })
     }
 
     pub(super) fn gateway(&self) -> Gateway {
@@ -99,7 +101,7 @@ impl Running {
 
     /// Returns what an operator may ask of it.
     pub(super) fn maintenance(&self) -> Maintenance {
-        Maintenance::new(Arc::clone(&self.store))
+        Maintenance::new(Arc::clone(&self.store), self.registration)
     }
 
     /// Adds what the engine counts to the metrics.
@@ -136,6 +138,17 @@ impl Running {
             info!("stopped after {:.1?}", begun.elapsed());
         }
     }
+}
+
+/// Refuses settings by which no number of sound nodes ever decides anything.
+fn majority(config: &Config) -> Result<(), Failure> {
+    let nodes = config.list("ledger.nodes").len();
+    let needed = actors::nodes_needed(nodes, config.count("ledger.min_agreeing_nodes"));
+    if needed <= nodes {
+        return Ok(());
+    }
+    let why = format!("{needed} nodes must agree and ledger.nodes names {nodes}: no payment would ever complete");
+    Err(Failure::Setting { setting: "ledger.min_agreeing_nodes", why })
 }
 
 /// Bytes of an answer that the kernel keeps for a client which does not read: accepted sockets inherit it.

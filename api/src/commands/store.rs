@@ -14,7 +14,7 @@ use storage::{Books, Idle, Line, NewStore, OpenError, Report, Row};
 use super::{
     Failure,
     facade::remote,
-    local, logs, say,
+    local, logs, master_key, say,
     settings::{SettingsArgs, push},
 };
 use crate::config::Config;
@@ -57,13 +57,19 @@ pub(super) struct BackupArgs {
     json: bool,
 }
 
+/// What a backup says besides its report.
+const NO_KEY_IN_IT: &str =
+    "  The master key is not in it: keep a copy of that file apart; without it the webhook secrets do not open\n";
+
 /// Copies the store of an engine, running or not, into a file that is verified before it has its name.
 pub(super) async fn backup(args: BackupArgs) -> Result<(), Failure> {
     let (config, data) = args.which.load(args.engine_url)?;
     let mut copy = NewStore::create(&args.to).map_err(of(&args.to))?;
     read(&config, &data, false, |row| copy.put(row), &args.to).await?;
+    copy.mark_as_copy().map_err(of(&args.to))?;
     let report = copy.finish(false).map_err(of(&args.to))?;
-    tell(&report, args.json, &format!("The store is copied to {}", args.to.display()))
+    tell(&report, args.json, &format!("The store is copied to {}", args.to.display()))?;
+    if args.json { Ok(()) } else { say(NO_KEY_IN_IT) }
 }
 
 #[derive(Debug, clap::Args)]
@@ -83,7 +89,7 @@ pub(super) struct RestoreArgs {
 
 /// Puts a backup into a data directory that no engine has open.
 pub(super) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
-    let (_, data) = args.which.load(None)?;
+    let (config, data) = args.which.load(None)?;
     let idle = Idle::take(&data).map_err(of(&data))?;
     let (report, kept) = idle.restore(&args.from, args.replace).map_err(|error| match error {
         OpenError::Exists(path) => Failure::Other(format!(
@@ -93,7 +99,15 @@ pub(super) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
         error => of(&args.from)(error),
     })?;
     let kept = kept.map(|path| format!("; the store before it is {}", path.display())).unwrap_or_default();
-    tell(&report, args.json, &format!("The backup is in {}{kept}", data.display()))
+    tell(&report, args.json, &format!("The backup is in {}{kept}", data.display()))?;
+    if args.json || master_key::file_in_force(&config, &data).is_some() || config.optional("master_key").is_some() {
+        return Ok(());
+    }
+    say(&format!(
+        "  The master key is not in a backup: put that of its gateway into {} before the start, or name it in \
+         master_key_file\n",
+        data.join(master_key::FILE_NAME).display()
+    ))
 }
 
 #[derive(Debug, clap::Args)]
@@ -324,5 +338,6 @@ fn report_json(report: &Report) -> Value {
         "sound": report.is_sound(), "schema": report.schema, "tables": tables, "findings": report.findings,
         "findingCount": report.finding_count, "scannedBlock": report.scanned_block,
         "books": lines.collect::<Vec<_>>(), "unmatched": unmatched.collect::<Vec<_>>(),
+        "containsMasterKey": false,
     })
 }

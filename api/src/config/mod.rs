@@ -370,11 +370,7 @@ impl Config {
             x402: self.x402(),
             key_roll: self.flag("keys.roll"),
             compliance: self.compliance(),
-            registration: match self.text("registration") {
-                "approval" => actors::RegistrationMode::Approval,
-                "closed" => actors::RegistrationMode::Closed,
-                _ => actors::RegistrationMode::Open,
-            },
+            registration: actors::RegistrationMode::parse(self.text("registration")).expect("a word of the table"),
             server: self.server(),
             account_change_wait: Duration::from_secs(self.integer("merchants.account_change_hours") * 3_600),
             billing: actors::BillingSettings {

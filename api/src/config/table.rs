@@ -132,7 +132,13 @@ pub static TABLE: &[Key] = &[
         "master_key_file",
         Kind::Path,
         "",
-        "A file that holds such a key and nothing else; keep it apart from backups of the data. Empty, and no `master_key`: secrets are stored as they are. `dev` makes one in its data directory. `hivetill rotate-master-key` changes it.",
+        "A file that holds such a key and nothing else; keep a copy of it apart from backups of the data. Empty, and no `master_key`: `master-key` in the data directory, made on the first start. `hivetill rotate-master-key` changes it.",
+    ),
+    key(
+        "seal_secrets",
+        Kind::Flag,
+        "true",
+        "Whether a master key is made on the first start where none is set. `false`: webhook secrets are stored in clear, and are in every backup.",
     ),
     key(
         "keys.roll",

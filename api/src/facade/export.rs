@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use engine::money::Money;
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 use http::{HeaderValue, header};
 use proto::{ApiError, Carries, v1};
 use tonic::Status;
 use warp::reply::{Reply, Response};
 
-use super::{Facade, Refusal, answer, call::Call, checkout::Shared, query::Query, record, webhooks};
+use super::{Facade, Refusal, answer, call::Call, checkout::Shared, query::Query, record, sales, webhooks};
 
 /// Rows that are written at once where they are there already.
 const CHUNK: usize = 100;
@@ -73,7 +73,7 @@ pub(super) async fn merchants_file(
     format: Format,
 ) -> Result<Response, Refusal> {
     let rows = facade.engine.exports().export_merchants(request).await?.into_inner();
-    Ok(file(facade, "merchants", format, rows))
+    Ok(file(facade, "merchants", format, records(rows)))
 }
 
 /// Sends every payment of the filter.
@@ -108,7 +108,7 @@ pub(super) async fn payments_file(
     format: Format,
 ) -> Result<Response, Refusal> {
     let rows = facade.engine.exports().export_payments(request).await?.into_inner();
-    Ok(file(facade, "payments", format, rows))
+    Ok(file(facade, "payments", format, records(rows)))
 }
 
 /// Sends every webhook delivery of the filter.
@@ -119,18 +119,44 @@ pub(super) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Res
     let request = webhooks::filter(&mut query, id);
     query.finish()?;
     let rows = facade.engine.exports().export_webhook_deliveries(call.caller.request(request)).await?.into_inner();
-    Ok(file(facade, "webhook-deliveries", format, rows))
+    Ok(file(facade, "webhook-deliveries", format, records(rows)))
 }
 
-fn file<M>(
+/// Sends every sale of the caller.
+pub(super) async fn sales(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let format = Format::of(&mut query);
+    query.finish()?;
+    // The first page before the head: what is refused is refused with a status.
+    let first = sales::page(&facade.engine, &call.caller, String::new()).await?;
+    let (engine, caller) = (facade.engine.clone(), call.caller.clone());
+    let further = futures_util::stream::try_unfold(first.next_page_token, move |token| {
+        let (engine, caller) = (engine.clone(), caller.clone());
+        async move {
+            if token.is_empty() {
+                return Ok::<_, Status>(None);
+            }
+            let page = sales::page(&engine, &caller, token).await?;
+            Ok(Some((page.sales, page.next_page_token)))
+        }
+    });
+    let pages = futures_util::stream::iter([Ok(first.sales)]).chain(further);
+    let rows = pages.map_ok(|sales| futures_util::stream::iter(sales.into_iter().map(Ok))).try_flatten();
+    Ok(file(facade, "x402-sales", format, Box::pin(rows)))
+}
+
+/// Takes the rows out of their messages.
+fn records<M: Carries>(rows: impl Stream<Item = Result<M, Status>>) -> impl Stream<Item = Result<M::Record, Status>> {
+    rows.map(|row| row.and_then(|row| row.record().ok_or_else(|| Status::internal("a row without its record"))))
+}
+
+fn file<R: Row>(
     facade: &Facade,
     name: &str,
     format: Format,
-    rows: impl Stream<Item = Result<M, Status>> + Send + 'static,
-) -> Response
-where
-    M: Carries<Record: Row>,
-{
+    rows: impl Stream<Item = Result<R, Status>> + Send + 'static,
+) -> Response {
     let address = Address(facade.base_url.as_str().into());
     let (media_type, ending) = match format {
         Format::Csv { .. } => ("text/csv; charset=utf-8; header=present", "csv"),
@@ -139,7 +165,7 @@ where
     let start = match format {
         Format::Csv { bom } => {
             let mark = if bom { "\u{feff}" } else { "" };
-            [mark.as_bytes(), &line(M::Record::COLUMNS.iter().copied())].concat()
+            [mark.as_bytes(), &line(R::COLUMNS.iter().copied())].concat()
         }
         Format::Json => b"[".to_vec(),
     };
@@ -150,7 +176,6 @@ where
         for row in rows {
             // The file ends in the middle, which the reader sees: a short file must not pass for a whole one.
             let row = row.map_err(|status| ApiError::from(status).message.into_owned())?;
-            let Some(row) = row.record() else { return Err("a row without its record".to_owned()) };
             match format {
                 Format::Csv { .. } => bytes.extend(line(row.cells().iter().map(|cell| harmless(cell)))),
                 Format::Json => {
@@ -338,6 +363,51 @@ impl Row for v1::WebhookDelivery {
     }
 }
 
+impl Row for v1::Sale {
+    const COLUMNS: &'static [&'static str] = &[
+        "id",
+        "kind",
+        "blockTime",
+        "currency",
+        "amount",
+        "amountDecimal",
+        "payer",
+        "payTo",
+        "resource",
+        "txId",
+        "opIndex",
+        "blockNum",
+        "memo",
+        "claimedAt",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let amount = self.amount.unwrap_or_default();
+        let currency = record::currency(amount.currency);
+        let decimal = Money::new(amount.units, currency).to_string();
+        vec![
+            self.id.clone(),
+            sales::KIND.to_owned(),
+            time(self.block_time),
+            currency.to_string(),
+            amount.units.to_string(),
+            decimal.split(' ').next().unwrap_or_default().to_owned(),
+            self.payer.clone(),
+            self.pay_to.clone(),
+            self.resource.clone(),
+            self.tx_id.clone(),
+            self.op_index.to_string(),
+            self.block_num.to_string(),
+            self.memo.clone(),
+            time(self.claimed_at),
+        ]
+    }
+
+    fn json(&self, _: &Address) -> Vec<u8> {
+        answer::to_json(&sales::Sale::of(self))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,6 +432,7 @@ mod tests {
         assert_eq!(read.iter().collect::<Vec<_>>(), cells);
         assert_eq!(v1::Payment::default().cells().len(), v1::Payment::COLUMNS.len());
         assert_eq!(v1::WebhookDelivery::default().cells().len(), v1::WebhookDelivery::COLUMNS.len());
+        assert_eq!(v1::Sale::default().cells().len(), v1::Sale::COLUMNS.len());
         assert_eq!(v1::Merchant::default().cells().len(), v1::Merchant::COLUMNS.len());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::Sale;
 use engine::{
     account::AccountName,
     fields::{self, Violation},
@@ -24,8 +25,6 @@ use super::{
     payments::{page_size, wrong_token},
 };
 
-/// Transfers passed over for one page at most: a filter may leave few.
-const MAX_PASSED: usize = 5_000;
 /// Payers to whom something is owed back that a refund names at most, the largest sums of them.
 const MAX_OWED: usize = 100;
 
@@ -46,30 +45,30 @@ impl UnmatchedTransferService for Service {
         let asked = request.into_inner();
         let limit = page_size(asked.page_size)? as usize;
         let token = Some(asked.page_token.as_str()).filter(|token| !token.is_empty());
-        let mut before = token.map(|token| place(token).ok_or_else(wrong_token)).transpose()?;
-        let is_wanted =
-            |found: &v1::UnmatchedTransfer| asked.statuses.is_empty() || asked.statuses.contains(&found.status);
-        let (mut transfers, mut passed) = (Vec::new(), 0);
-        // One more than the page tells whether there is another.
-        while transfers.len() <= limit && passed < MAX_PASSED {
-            let read = self.gateway.unmatched(&merchant, before, 100).await.map_err(error)?;
-            passed += read.len();
-            let is_last = read.len() < 100;
-            before = read.last().map(|unmatched| unmatched.transfer.place).or(before);
-            transfers.extend(read.into_iter().map(transfer).filter(is_wanted));
-            if is_last {
-                before = None;
-                break;
-            }
-        }
-        let next_page_token = if transfers.len() > limit {
-            transfers.truncate(limit);
-            transfers.last().map(|last| last.id.clone())
-        } else {
-            before.map(id)
+        let before = token.map(|token| place(token).ok_or_else(wrong_token)).transpose()?;
+        let statuses = asked.statuses;
+        let is_wanted = |found: &Unmatched| {
+            let status: i32 = status(&found.handling).into();
+            statuses.is_empty() || statuses.contains(&status)
         };
-        let next_page_token = next_page_token.unwrap_or_default();
+        let part = self.gateway.unmatched_where(&merchant, before, limit, is_wanted).await.map_err(error)?;
+        let transfers = part.rows.into_iter().map(transfer).collect();
+        let next_page_token = part.next.map(id).unwrap_or_default();
         Ok(Response::new(v1::ListUnmatchedResponse { transfers, next_page_token }))
+    }
+
+    async fn list_sales(
+        &self,
+        request: Request<v1::ListSalesRequest>,
+    ) -> Result<Response<v1::ListSalesResponse>, Status> {
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
+        let asked = request.into_inner();
+        let limit = page_size(asked.page_size)? as usize;
+        let token = Some(asked.page_token.as_str()).filter(|token| !token.is_empty());
+        let before = token.map(|token| place(token).ok_or_else(wrong_token)).transpose()?;
+        let part = self.gateway.sales(&merchant, before, limit).await.map_err(error)?;
+        let sales = part.rows.into_iter().map(sale).collect();
+        Ok(Response::new(v1::ListSalesResponse { sales, next_page_token: part.next.map(id).unwrap_or_default() }))
     }
 
     async fn get_unmatched(
@@ -227,6 +226,14 @@ const fn reason(reason: UnmatchedReason) -> v1::UnmatchedReason {
     }
 }
 
+const fn status(handling: &Handling) -> UnmatchedStatus {
+    match handling {
+        Handling::Open => UnmatchedStatus::Open,
+        Handling::Assigned { .. } => UnmatchedStatus::Assigned,
+        Handling::Ignored { .. } => UnmatchedStatus::Ignored,
+    }
+}
+
 fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
     let transfer = unmatched.transfer;
     let mut shown = v1::UnmatchedTransfer {
@@ -240,23 +247,37 @@ fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
         amount: Some(convert::money(transfer.money)),
         memo: shown_memo(transfer.memo),
         reason: reason(unmatched.reason).into(),
-        status: UnmatchedStatus::Open.into(),
+        status: status(&unmatched.handling).into(),
         ..v1::UnmatchedTransfer::default()
     };
     match unmatched.handling {
         Handling::Open => {}
         Handling::Assigned { payment, by, at } => {
-            shown.status = UnmatchedStatus::Assigned.into();
             shown.payment_id = Some(payment.to_string());
             (shown.handled_by, shown.handled_at) = (Some(by), Some(convert::timestamp(at)));
         }
         Handling::Ignored { by, at, note } => {
-            shown.status = UnmatchedStatus::Ignored.into();
             shown.note = Some(note);
             (shown.handled_by, shown.handled_at) = (Some(by), Some(convert::timestamp(at)));
         }
     }
     shown
+}
+
+fn sale(Sale { transfer, resource, claimed_at, .. }: Sale) -> v1::Sale {
+    v1::Sale {
+        id: id(transfer.place),
+        tx_id: transfer.tx_id.to_string(),
+        op_index: transfer.place.op_in_tx,
+        block_num: transfer.place.block_num,
+        block_time: Some(convert::timestamp(transfer.block_time)),
+        payer: transfer.from.to_string(),
+        pay_to: transfer.to.to_string(),
+        amount: Some(convert::money(transfer.money)),
+        memo: shown_memo(transfer.memo),
+        resource,
+        claimed_at: Some(convert::timestamp(claimed_at)),
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use actors::GatewayError;
 use engine::{
+    event_list::Misplaced,
     fields::{Metadata, MetadataValue, Violation},
     ids::PaymentId,
     ledger::memo_of,
@@ -52,8 +53,21 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::TransferAssigned(payment) => {
             ApiError::with_message(Reason::TransferAssigned, format!("the transfer is assigned to {payment} already"))
         }
+        GatewayError::TransferSettled(resource) => {
+            let resource: String = resource.chars().take(200).collect();
+            ApiError::with_message(
+                Reason::TransferSettled,
+                format!("the transfer was settled by x402 for {resource}: it is a sale and pays no session"),
+            )
+        }
         GatewayError::DeliveryNotFound => ApiError::with_message(Reason::NotFound, "no such delivery"),
         GatewayError::EventForgotten => ApiError::with_message(Reason::NotFound, "the event is no longer kept"),
+        GatewayError::Misplaced(misplaced @ Misplaced::Beyond { .. }) => {
+            ApiError::new(Reason::CursorOutOfRange).and_field("after", misplaced.to_string())
+        }
+        GatewayError::Misplaced(misplaced @ Misplaced::OtherEpoch { go_on }) => {
+            ApiError::with_message(Reason::CursorOfAnotherEpoch, misplaced.to_string()).go_on(go_on.to_string())
+        }
         GatewayError::NoEndpoint => Reason::NoWebhookEndpoint.into(),
         GatewayError::Rejected(rejection) => rejected(&rejection),
         GatewayError::Key(KeyRejection::NotFound) => ApiError::with_message(Reason::NotFound, "no such API key"),

@@ -1,7 +1,9 @@
 //! A merchant's events: the list, and the stream of what happens.
 
+use actors::{After, GatewayError};
 use engine::{
-    ids::{EventId, MerchantId},
+    event_list::{Cursor, Epoch},
+    ids::EventId,
     merchant::Scope,
 };
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
@@ -20,19 +22,23 @@ use super::{
 
 type Updates = BoxStream<'static, Result<v1::WatchEventsResponse, Status>>;
 
-impl Service {
-    /// Reads a place in a merchant's list of events: a cursor, or the id of an event.
-    async fn place(&self, merchant: MerchantId, text: &str) -> Result<u64, ApiError> {
-        let place = match text.parse::<EventId>() {
-            Ok(event) => self.gateway.event_place(merchant, event).await.map_err(error)?,
-            Err(_) => {
-                let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-                text.parse().ok().filter(|_| is_number)
-            }
-        };
-        place.ok_or_else(|| {
-            ApiError::field("after", "must be the nextCursor of an answer, or the id of an event that is still kept")
-        })
+/// Reads a place in a merchant's list of events: a cursor, or the id of an event.
+fn place(text: &str) -> Result<After, ApiError> {
+    match text.parse::<EventId>() {
+        Ok(event) => Ok(After::Event(event)),
+        Err(_) => text.parse().map(After::Cursor).map_err(|_| no_place()),
+    }
+}
+
+fn no_place() -> ApiError {
+    ApiError::field("after", "must be the nextCursor of an answer, or the id of an event that is still kept")
+}
+
+/// Says which field is wrong where an event is not known.
+fn misplaced(refused: GatewayError) -> ApiError {
+    match refused {
+        GatewayError::EventForgotten => no_place(),
+        refused => error(refused),
     }
 }
 
@@ -46,10 +52,10 @@ impl EventService for Service {
         let asked = request.into_inner();
         let limit = page_size(asked.page_size)?;
         let token = &asked.page_token;
-        let after = if token.is_empty() { 0 } else { self.place(merchant.id, token).await? };
-        let page = self.gateway.events(merchant.id, after, limit as usize).await.map_err(error)?;
+        let after = if token.is_empty() { After::Beginning } else { place(token)? };
+        let page = self.gateway.events(merchant.id, after, limit as usize).await.map_err(misplaced)?;
         Ok(Response::new(v1::ListEventsResponse {
-            events: page.events.into_iter().map(event).collect(),
+            events: page.events.into_iter().map(|record| event(record, page.epoch)).collect(),
             next_page_token: page.next.to_string(),
             has_more: page.has_more,
         }))
@@ -60,11 +66,9 @@ impl EventService for Service {
     async fn watch_events(&self, request: Request<v1::WatchEventsRequest>) -> Result<Response<Updates>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let key = proto::caller::api_key(&request).ok_or(ApiError::new(Reason::InvalidApiKey))?.to_owned();
-        let after = match &request.get_ref().page_token {
-            Some(after) => Some(self.place(merchant.id, after).await?),
-            None => None,
-        };
-        let watch = self.gateway.watch_events(merchant.id, after).await.map_err(error)?;
+        let after = request.get_ref().page_token.as_deref().map(place).transpose()?;
+        let watch = self.gateway.watch_events(merchant.id, after).await.map_err(misplaced)?;
+        let epoch = watch.position().epoch;
         let first = v1::WatchEventsResponse { next_page_token: watch.position().to_string(), event: None };
         let gateway = self.gateway.clone();
         let service = self.clone();
@@ -90,24 +94,26 @@ impl EventService for Service {
                 }
             }
         });
-        let events = events.map_ok(|events| stream::iter(events.into_iter().map(|event| Ok(update(event)))));
+        let events =
+            events.map_ok(move |events| stream::iter(events.into_iter().map(move |event| Ok(update(event, epoch)))));
         Ok(Response::new(stream::once(async { Ok(first) }).chain(events.try_flatten()).boxed()))
     }
 }
 
-fn refuse(refused: actors::GatewayError) -> Status {
+fn refuse(refused: GatewayError) -> Status {
     error(refused).into()
 }
 
-fn update(record: EventRecord) -> v1::WatchEventsResponse {
-    v1::WatchEventsResponse { next_page_token: record.seq.to_string(), event: Some(event(record)) }
+fn update(record: EventRecord, epoch: Epoch) -> v1::WatchEventsResponse {
+    let event = event(record, epoch);
+    v1::WatchEventsResponse { next_page_token: event.cursor.clone(), event: Some(event) }
 }
 
-fn event(record: EventRecord) -> v1::Event {
+fn event(record: EventRecord, epoch: Epoch) -> v1::Event {
     v1::Event {
         id: record.id.to_string(),
         r#type: "payment.status_changed".to_owned(),
-        cursor: record.seq,
+        cursor: Cursor { epoch, place: record.seq }.to_string(),
         payment_id: record.payment.to_string(),
         created_at: Some(convert::timestamp(record.at)),
         body: record.body.into(),

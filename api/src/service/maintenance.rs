@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::RegistrationMode;
 use futures_util::{Stream, StreamExt};
 use proto::{
     ApiError, Reason,
@@ -11,22 +12,42 @@ use storage::{RedbStore, Row};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use crate::version;
+
 /// The service, at the engine's own ports only: a facade in the same process has no use for it.
 #[derive(Debug, Clone)]
 pub struct Maintenance {
     store: Arc<RedbStore>,
+    registration: RegistrationMode,
 }
 
 impl Maintenance {
-    /// Serves copies of a store.
+    /// Serves copies of a store, and what is in force for it.
     #[must_use]
-    pub const fn new(store: Arc<RedbStore>) -> Self {
-        Self { store }
+    pub const fn new(store: Arc<RedbStore>, registration: RegistrationMode) -> Self {
+        Self { store, registration }
     }
 }
 
 #[tonic::async_trait]
 impl maintenance_service_server::MaintenanceService for Maintenance {
+    async fn describe_engine(
+        &self,
+        _: Request<v1::DescribeEngineRequest>,
+    ) -> Result<Response<v1::DescribeEngineResponse>, Status> {
+        let secrets = self.store.secrets().map_err(|error| {
+            tracing::error!(%error, "the store cannot be read: {error}");
+            Status::from(ApiError::new(Reason::StoreUnavailable))
+        })?;
+        Ok(Response::new(v1::DescribeEngineResponse {
+            version: version::VERSION.to_owned(),
+            commit: version::commit().to_owned(),
+            sealed_secrets: secrets.sealed,
+            plain_secrets: secrets.plain,
+            registration: self.registration.as_str().to_owned(),
+        }))
+    }
+
     type CopyStoreStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::CopyStoreResponse, Status>> + Send>>;
 
     async fn copy_store(&self, _: Request<v1::CopyStoreRequest>) -> Result<Response<Self::CopyStoreStream>, Status> {

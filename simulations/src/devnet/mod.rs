@@ -27,6 +27,7 @@ mod desk;
 mod failure;
 mod faults;
 mod globals;
+mod help;
 mod host;
 mod http;
 mod journal;

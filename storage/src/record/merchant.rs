@@ -227,6 +227,13 @@ pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8], vault: &Vault) 
     vault.merchant(key, bytes, || read_merchant(key, bytes, vault))
 }
 
+/// Says whether a stored merchant holds a secret in clear.
+pub(crate) fn merchant_is_plain(bytes: &[u8]) -> Result<bool, Damage> {
+    let record: MerchantRecord = unseal(VERSION, bytes)?;
+    let previous = record.previous_secret.is_some_and(|previous| !previous.secret.is_empty());
+    Ok(previous || !record.secret.is_empty())
+}
+
 fn read_merchant(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchant, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;
     let keys: Vec<ApiKey> = record.keys.into_iter().map(key_from_record).collect::<Result<_, _>>()?;

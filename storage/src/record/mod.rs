@@ -27,14 +27,16 @@ pub(crate) use day::{day_from_bytes, day_to_bytes};
 use engine::{account::AccountName, time::Timestamp};
 pub(crate) use event::{
     AttemptKey, attempt_from_bytes, attempt_to_bytes, delivery_from_bytes, delivery_to_bytes, endpoint_from_bytes,
-    endpoint_to_bytes, event_from_bytes, event_to_bytes,
+    endpoint_to_bytes, epochs_from_bytes, epochs_to_bytes, event_from_bytes, event_to_bytes,
 };
 pub(crate) use indexed::{PaymentFacts, SUMMARY_LEN, Summary, payment_facts, summary_from_bytes, summary_to_bytes};
 pub(crate) use ledger::{
     claimed_from_bytes, claimed_to_bytes, cursor_from_bytes, cursor_to_bytes, rate_from_bytes, rate_to_bytes,
     unmatched_from_bytes, unmatched_to_bytes,
 };
-pub(crate) use merchant::{MerchantFacts, merchant_facts, merchant_from_bytes, merchant_to_bytes, merchant_to_json};
+pub(crate) use merchant::{
+    MerchantFacts, merchant_facts, merchant_from_bytes, merchant_is_plain, merchant_to_bytes, merchant_to_json,
+};
 pub(crate) use payment::{payment_from_bytes, payment_to_bytes};
 use prost::Message;
 pub(crate) use remembered::{remembered_from_bytes, remembered_to_bytes};
