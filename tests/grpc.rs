@@ -40,7 +40,7 @@ impl Port {
         let data = folder("grpc").join("data");
         let data_flag = format!("--data={}", data.to_str().expect("a path"));
         let dev = Dev::with(&[&[data_flag.as_str()], more].concat());
-        let token = std::fs::read_to_string(data.join("grpc-token")).expect("the token").trim().to_owned();
+        let token = dev.said["grpcToken"].as_str().expect("the token").to_owned();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { dev, token, runtime }
     }

@@ -24,6 +24,7 @@ crate::tests!(
     watches_leave_room_for_unary_calls,
     a_request_id_is_echoed_and_calls_are_counted,
     a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing,
+    an_idempotency_key_is_honoured_or_refused,
 );
 
 fn a_refusal_is_a_google_rpc_status() {
@@ -239,4 +240,29 @@ fn a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing() {
     assert!(!status.carried().expect("a status").own_limits);
     let tiers = port.run(engine.billing().get_fee_tiers(admin.request(v1::GetFeeTiersRequest {}))).expect("read");
     assert_eq!(tiers.carried().expect("tiers").version, 0);
+}
+
+fn an_idempotency_key_is_honoured_or_refused() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let key = http::HeaderValue::from_static("order-4711");
+    let caller = Caller { idempotency_key: Some(key), ..Caller::with_key(&shop.key) };
+    let create = || {
+        let made = port.run(engine.payments().create_payment(caller.request(mug()))).expect("created");
+        made.carried().expect("a payment").id
+    };
+    let first = create();
+    assert_eq!(create(), first, "done once");
+    let (merchant_id, name, scopes) = (shop.id.clone(), "second".to_owned(), vec!["payments:read".to_owned()]);
+    let request = v1::CreateApiKeyRequest { merchant_id: merchant_id.clone(), name, scopes };
+    lacks(port.run(engine.api_keys().create_api_key(caller.request(request))), &["idempotency-key"]);
+    let request = v1::RotateWebhookSecretRequest { merchant_id: merchant_id.clone(), grace_hours: Some(1) };
+    lacks(port.run(engine.merchants().rotate_webhook_secret(caller.request(request))), &["idempotency-key"]);
+    let request = v1::CancelPaymentRequest { payment_id: first.clone() };
+    lacks(port.run(engine.payments().cancel_payment(caller.request(request))), &["idempotency-key"]);
+    let request = v1::GetPaymentRequest { payment_id: first };
+    let read = port.run(engine.payments().get_payment(caller.request(request))).expect("a read takes no notice of it");
+    assert_eq!(read.carried().expect("a payment").status(), v1::PaymentStatus::Pending, "nothing was cancelled");
+    let keys = port.run(engine.api_keys().list_api_keys(with_key(&shop, v1::ListApiKeysRequest { merchant_id })));
+    assert_eq!(keys.expect("listed").into_inner().keys.len(), 1);
 }

@@ -126,6 +126,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         ledger: ledger.rpc_url(0),
         control: ledger.control_addr.map(|address| format!("http://{address}")).unwrap_or_default(),
         grpc: format!("http://{}", address_of(&grpc)?),
+        grpc_token: local::token(&config, &data)?,
     };
     let mut metrics = Metrics::default();
     running.show(&mut metrics, &data);
@@ -234,6 +235,7 @@ struct Places {
     ledger: String,
     control: String,
     grpc: String,
+    grpc_token: String,
 }
 
 struct FundedAccount {
@@ -259,6 +261,7 @@ fn json_line(places: &Places, credentials: &Credentials, accounts: &[FundedAccou
         "ledger": places.ledger,
         "control": places.control,
         "grpc": places.grpc,
+        "grpcToken": places.grpc_token,
         "merchant": {
             "id": credentials.merchant_id,
             "apiKey": credentials.api_key,
@@ -273,7 +276,7 @@ fn json_line(places: &Places, credentials: &Credentials, accounts: &[FundedAccou
 
 /// The one screen a newcomer sees.
 fn screen(places: &Places, credentials: &Credentials, accounts: &[FundedAccount], data: Option<&Path>) -> String {
-    let Places { api, ledger, control, grpc } = places;
+    let Places { api, ledger, control, grpc, grpc_token } = places;
     let Credentials { api_key, webhook_secret, admin_api_key, merchant_id } = credentials;
     let (shop, account) = SHOP;
     let kept = data.map_or("a temporary folder; --data DIR keeps it".to_owned(), |data| data.display().to_string());
@@ -293,7 +296,7 @@ fn screen(places: &Places, credentials: &Credentials, accounts: &[FundedAccount]
     webhook secret  {webhook_secret}
   Admin's API key   {admin_api_key}
   Ledger JSON-RPC   {ledger}    control  {control}
-  Engine gRPC       {grpc}
+  Engine gRPC       {grpc}    token  {grpc_token}
   Data              {kept}
 
   Accounts, with so many HIVE and HBD each, and their active keys
@@ -321,7 +324,13 @@ mod tests {
 
     #[test]
     fn the_line_for_scripts_has_exactly_what_scripts_read() {
-        let places = Places { api: "a".into(), ledger: "l".into(), control: "c".into(), grpc: "g".into() };
+        let places = Places {
+            api: "a".into(),
+            ledger: "l".into(),
+            control: "c".into(),
+            grpc: "g".into(),
+            grpc_token: "t".into(),
+        };
         let credentials = Credentials {
             merchant_id: "mer_1".into(),
             api_key: "k".into(),
@@ -335,7 +344,7 @@ mod tests {
         assert_eq!(
             read,
             json!({
-                "api": "a", "ledger": "l", "control": "c", "grpc": "g",
+                "api": "a", "ledger": "l", "control": "c", "grpc": "g", "grpcToken": "t",
                 "merchant": {"id": "mer_1", "apiKey": "k", "webhookSecret": "w", "account": "shop.demo"},
                 "admin": {"apiKey": "x"},
                 "accounts": [{"name": "alice", "activeKey": "5"}],

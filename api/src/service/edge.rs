@@ -10,7 +10,10 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use proto::{ApiError, Reason, caller::REQUEST_ID};
+use proto::{
+    ApiError, Reason,
+    caller::{IDEMPOTENCY_KEY, REQUEST_ID},
+};
 use subtle::ConstantTimeEq;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Code, Status, body::Body};
@@ -77,6 +80,9 @@ where
         if !is_open && !self.shared.is_admitted(request.headers()) {
             return finished(ApiError::new(Reason::EngineAccessDenied).into(), call, request_id);
         }
+        if let Some(status) = refused_key(path, request.headers()) {
+            return finished(status, call, request_id);
+        }
         let is_watch = path.rsplit('/').next().is_some_and(|method| method.starts_with("Watch")) && !is_open;
         let watches = request.extensions().get::<Info>().filter(|_| is_watch).map(|info| Arc::clone(&info.watches));
         let permit = match watches.map(|watches| watches.try_acquire_owned()) {
@@ -98,6 +104,26 @@ fn finished<E: Send + 'static>(
     request_id: Option<HeaderValue>,
 ) -> BoxFuture<'static, Result<Response<Body>, E>> {
     Box::pin(async move { Ok(counted(status.into_http(), call, None, request_id)) })
+}
+
+/// Calls that are done once under an idempotency key.
+const HONOUR_KEYS: [&str; 4] = ["CreatePayment", "SendTestWebhook", "RedeliverWebhook", "SettlePayment"];
+/// How the names of calls begin that change nothing: there a key means nothing.
+const READS: [&str; 6] = ["Describe", "Get", "List", "Watch", "Export", "Prepare"];
+/// Calls that change nothing, of other names.
+const OTHER_READS: [&str; 3] = ["VerifyPayment", "VerifyStore", "CopyStore"];
+
+/// Refuses an idempotency key where it would be ignored: its caller would repeat the call and believe that it was done
+/// once.
+fn refused_key(path: &str, headers: &HeaderMap) -> Option<Status> {
+    let (service, method) = path.trim_start_matches('/').split_once('/')?;
+    let is_ours = service.starts_with("hivetill.") && headers.contains_key(IDEMPOTENCY_KEY);
+    let is_read = READS.iter().any(|read| method.starts_with(read)) || OTHER_READS.contains(&method);
+    if !is_ours || is_read || HONOUR_KEYS.contains(&method) {
+        return None;
+    }
+    let message = format!("is not honoured by {method}: leave it out");
+    Some(ApiError::field(IDEMPOTENCY_KEY, message).into())
 }
 
 fn is_request_id(id: &HeaderValue) -> bool {
