@@ -180,6 +180,13 @@ impl payments_server::Payments for Fake {
         self.known(&request.get_ref().payment_id).map(Response::new)
     }
 
+    async fn inspect_payment(
+        &self,
+        _: Request<v1::InspectPaymentRequest>,
+    ) -> Result<Response<v1::InspectPaymentResponse>, Status> {
+        Ok(Response::new(v1::InspectPaymentResponse { payment: Some(payment()) }))
+    }
+
     async fn get_payment_status(
         &self,
         request: Request<v1::GetPaymentRequest>,

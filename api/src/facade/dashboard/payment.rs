@@ -9,7 +9,7 @@ use proto::{ApiError, Reason, v1};
 use warp::reply::Response;
 
 use super::{
-    super::{Refusal, answer, cancellation, pages, record},
+    super::{Refusal, answer, cancellation, pages, record, timeline},
     Frame, Visit, ledger, minute, problems, units, webhooks,
 };
 
@@ -88,7 +88,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
             .map(|(n, u, _)| (n, money(u)))
             .collect(),
         exceptions: payment.exceptions.iter().map(|wire| record::exception_word(*wire)).collect(),
-        steps: timeline(&payment),
+        steps: timeline::of(&payment).into_iter().map(|step| (minute(step.at_ms), step.what)).collect(),
         metadata: metadata(&payment),
         transfers: payment.transfers.iter().map(sent).collect(),
         checkout_url: record::checkout_url(visit.facade, &payment.id),
@@ -110,45 +110,6 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
         payment: &payment,
     };
     Ok(pages::html(status, page.render(), None))
-}
-
-fn timeline(payment: &v1::Payment) -> Vec<(String, String)> {
-    let mut steps: Vec<(i64, String)> = vec![(payment.created_at_ms, "created".to_owned())];
-    if let Some(request) = &payment.cancellation {
-        let by = if request.by == v1::CancelledBy::Merchant as i32 { "merchant" } else { "customer" };
-        let cutoff = record::instant(request.cutoff_ms);
-        steps.push((
-            request.requested_at_ms,
-            format!("cancellation requested by the {by}; transfers in blocks up to {cutoff} still count"),
-        ));
-        if let Some(at) = request.dropped_at_ms {
-            steps.push((at, "cancellation dropped: money came before the cutoff".to_owned()));
-        }
-    }
-    if let Some(at) = payment.wallet_opened_at_ms {
-        steps.push((at, "wallet opened on the checkout page".to_owned()));
-    }
-    for transfer in &payment.transfers {
-        let amount = transfer.amount.as_ref().map(|money| Money::new(money.units, record::currency(money.currency)));
-        let amount = amount.map(|money| money.to_string()).unwrap_or_default();
-        let (from, finality) = (&transfer.from, record::finality_word(transfer.finality));
-        let block = transfer.block_num.map(|number| format!(" in block {number}")).unwrap_or_default();
-        let at = transfer.block_time_ms.unwrap_or(payment.updated_at_ms);
-        steps.push((at, format!("{amount} from @{from}{block}, {finality}")));
-    }
-    for refund in &payment.refunds {
-        steps.push((refund.at_ms, format!("refund {}", refund.tx_id)));
-    }
-    let status = record::status_word(payment.status);
-    if status != "pending" {
-        let reason = payment.status_reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-        steps.push((payment.completed_at_ms.unwrap_or(payment.updated_at_ms), format!("{status}{reason}")));
-    } else {
-        steps.push((payment.expires_at_ms, "expires".to_owned()));
-    }
-    // Blocks tell their time to the second: nothing comes before the creation.
-    steps[1..].sort_by_key(|(at, _)| *at);
-    steps.into_iter().map(|(at, what)| (minute(at), what)).collect()
 }
 
 fn metadata(payment: &v1::Payment) -> Vec<(String, String)> {
