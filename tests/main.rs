@@ -17,6 +17,7 @@ mod events;
 mod golden;
 mod grpc;
 mod grpc_port;
+mod hardfork;
 mod harness;
 mod idempotency;
 mod interop;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         deliveries::tests(),
         events::tests(),
         ledgers::tests(),
+        hardfork::tests(),
         limits::tests(),
         load::tests(),
         recovery::tests(),

@@ -1,5 +1,6 @@
 //! The whole tree over a real store, a scripted ledger and a paused clock.
 
+mod alarms;
 mod astray;
 mod attacks;
 mod audit;

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -35,11 +38,11 @@ pub(crate) fn name(text: &str) -> AccountName {
 }
 
 /// The paused clock of the test's runtime, as wall time.
-pub(crate) struct PausedClock(tokio::time::Instant);
+pub(crate) struct PausedClock(tokio::time::Instant, pub(crate) Arc<AtomicU64>);
 
 impl Clock for PausedClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_seconds(BEGIN) + self.0.elapsed()
+        Timestamp::from_seconds(BEGIN + self.1.load(Ordering::SeqCst)) + self.0.elapsed()
     }
 }
 
@@ -174,7 +177,15 @@ impl Ledger {
             let place = Place { block_num: number, tx_in_block, op_in_tx };
             placed.push(Transfer { tx_id, place, block_time: time, ..transfer });
         }
-        chain.blocks.push(Block { id, previous, time, transfers: placed, escrow_releases: Vec::new() });
+        let unknown_operations = BTreeMap::new();
+        chain.blocks.push(Block {
+            id,
+            previous,
+            time,
+            transfers: placed,
+            escrow_releases: Vec::new(),
+            unknown_operations,
+        });
     }
 
     /// Adds a block three seconds after the newest.
@@ -500,6 +511,8 @@ pub(crate) struct World {
     pub(crate) env: Environment,
     pub(crate) settings: Settings,
     pub(crate) tree: Option<Tree>,
+    /// How far the wall clock is ahead of where it began and of the monotonic one.
+    pub(crate) ahead_seconds: Arc<AtomicU64>,
 }
 
 impl World {
@@ -508,7 +521,8 @@ impl World {
         let ledger = Ledger::new();
         let receiver = Arc::new(Receiver::default());
         let trap = Arc::new(Trap::default());
-        let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now()));
+        let ahead_seconds = Arc::new(AtomicU64::new(0));
+        let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now(), Arc::clone(&ahead_seconds)));
         *receiver.clock.lock().unwrap() = Some(Arc::clone(&clock));
         let node = ScriptedNode { name: "one", ledger: Arc::clone(&ledger), omits_transfers: false };
         let env = Environment {
@@ -520,7 +534,7 @@ impl World {
             probe: Arc::clone(&trap) as Arc<dyn Probe>,
         };
         let settings = Settings::of(ChainId::MAINNET);
-        Self { ledger, receiver, trap, env, settings, tree: None }
+        Self { ledger, receiver, trap, env, settings, tree: None, ahead_seconds }
     }
 
     pub(crate) async fn started(store: Arc<dyn Store>) -> Self {

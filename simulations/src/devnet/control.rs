@@ -21,6 +21,7 @@
 //! | `control.set_authority` | `name`, `role` (`owner`, `active`, `posting`), `authority` (a key or an authority) | changes who may sign |
 //! | `control.grant` | `name`, `amount` (`"5.000 HBD"`, `"-5.000 HBD"`) | money out of nothing, or gone |
 //! | `control.set_rc` | `name`, `hasRc` | resource credits: without them broadcasts of the account are refused |
+//! | `control.foreign_operations` | `operations` (JSON; `[]` ends it), `place` (`"before"`, `"after"`, `"alone"`; `"alone"`), `extensions` (`[]`) | from the next block on, blocks are shown with operations of a later hard fork: in every transaction before or after its own, or in one of their own before all others; transactions have these extensions |
 //! | `control.set_price` | `base` (`"0.258 HBD"`), `quote` (`"1.000 HIVE"`) | the witnesses' price |
 //! | `control.transfer` | `from`, `to`, `amount`, `memo` (`""`), `pack` (`"legacy"`, `"hf26"`; legacy) | signs with the derived active key and broadcasts; gives `id` |
 //!
@@ -46,6 +47,7 @@ use serde_json::{Value, json};
 use super::{
     failure::Failure,
     faults::{faults_json, heal, node},
+    foreign,
     host::Host,
 };
 use crate::ledger::{Orphans, Pot};
@@ -83,6 +85,7 @@ pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Valu
         "control.create_account" => create_account(host, &read(params)?),
         "control.set_authority" => set_authority(host, &read(params)?),
         "control.grant" => grant(host, &read(params)?),
+        "control.foreign_operations" => foreign::order(host, params),
         "control.set_rc" => set_rc(host, &read(params)?),
         "control.set_price" => set_price(host, &read(params)?),
         "control.transfer" => transfer(host, &read(params)?),
