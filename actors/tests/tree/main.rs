@@ -7,6 +7,7 @@ mod audit;
 mod billing;
 mod books;
 mod cancelling;
+mod clock;
 mod compliance;
 mod facilitated;
 mod nodes;

@@ -2,17 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, atomic::AtomicU64},
     time::Duration,
 };
 
 use actors::{
     Environment, Gateway, Settings, Tree,
     environment::{
-        Account, Answer, Clock, Entropy, Identity, Node, NodeError, Probe, TxStatus, WebhookRequest, WebhookResponse,
+        Account, Answer, Clock, Identity, Node, NodeError, Probe, TxStatus, WebhookRequest, WebhookResponse,
         WebhookTransport,
     },
 };
@@ -30,35 +27,13 @@ use engine::{
 use futures_util::future::BoxFuture;
 use storage::Store;
 
+use super::clock::{PausedClock, Seeded};
+
 /// When every world begins.
 pub(crate) const BEGIN: u64 = 1_800_000_000;
 
 pub(crate) fn name(text: &str) -> AccountName {
     AccountName::parse(text).unwrap()
-}
-
-/// The paused clock of the test's runtime, as wall time.
-pub(crate) struct PausedClock(tokio::time::Instant, pub(crate) Arc<AtomicU64>);
-
-impl Clock for PausedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_seconds(BEGIN + self.1.load(Ordering::SeqCst)) + self.0.elapsed()
-    }
-}
-
-/// A fixed stream of numbers.
-pub(crate) struct Seeded(Mutex<u64>);
-
-impl Entropy for Seeded {
-    fn fill(&self, out: &mut [u8]) {
-        let mut state = self.0.lock().unwrap();
-        for byte in out {
-            *state ^= *state << 13;
-            *state ^= *state >> 7;
-            *state ^= *state << 17;
-            *byte = state.to_le_bytes()[3];
-        }
-    }
 }
 
 /// Panics when a point is reached for the n-th time, and counts.
