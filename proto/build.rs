@@ -3,9 +3,7 @@
 use std::{env, error::Error, fs, path::PathBuf};
 
 const FILES: [&str; 14] = [
-    "astray",
     "billing",
-    "books",
     "common",
     "compliance",
     "events",
@@ -14,7 +12,9 @@ const FILES: [&str; 14] = [
     "merchants",
     "ownership",
     "payments",
-    "services",
+    "reconciliation",
+    "system",
+    "unmatched",
     "webhooks",
     "x402",
 ];

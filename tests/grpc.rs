@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use proto::{
-    ApiError, Caller, Engine, Reason, Transport,
+    ApiError, Caller, Carried, Engine, Reason, Transport,
     v1::{self, PaymentStatus},
 };
 use tokio_stream::StreamExt;
@@ -92,44 +92,54 @@ fn a_service_registers_creates_watches_and_lists() {
     let account = port.dev.ledger.account("grpc");
     let registration =
         v1::RegisterMerchantRequest { name: "By gRPC".to_owned(), hive_account: account.name.clone(), icon_url: None };
-    let made = port.run(engine.merchants().register(registration)).expect("registered").into_inner();
+    let made = port.run(engine.merchants().register_merchant(registration)).expect("registered").into_inner();
     let merchant = made.merchant.expect("a merchant");
     let shop =
         Shop { api: port.dev.api.clone(), id: merchant.id, key: made.api_key, secret: made.webhook_secret, account };
-    let payment = port.run(engine.payments().create_payment(with_key(&shop, mug()))).expect("created").into_inner();
+    let payment = port
+        .run(engine.payments().create_payment(with_key(&shop, mug())))
+        .expect("created")
+        .carried()
+        .expect("a record");
     assert_eq!(payment.status(), PaymentStatus::Pending);
     assert_eq!((payment.amount_units, payment.fee_units, payment.net_units), (1_500, 22, 1_478));
     assert_eq!(shop.payment(&payment.id)["slug"], payment.slug.as_str(), "REST shows the same payment");
 
     let by_id = || v1::GetPaymentRequest { payment_id: payment.id.clone() };
+    let watch = v1::WatchPaymentRequest { payment_id: payment.id.clone() };
+    let status = |snapshot: v1::WatchPaymentResponse| snapshot.payment.expect("a payment").status();
     let statuses = port.run(async {
-        let mut stream =
-            engine.payments().watch_payment(with_key(&shop, by_id())).await.expect("a stream").into_inner();
-        let mut statuses = vec![stream.next().await.expect("at once").expect("a payment").status()];
+        let mut stream = engine.payments().watch_payment(with_key(&shop, watch)).await.expect("a stream").into_inner();
+        let mut statuses = vec![status(stream.next().await.expect("at once").expect("a snapshot"))];
         let (ledger, to, memo) = (port.dev.ledger.clone(), shop.account.name.clone(), payment.memo.clone());
         let alice = port.dev.demo_account("alice");
         crate::harness::background(move || ledger.transfer(&alice, &to, "1.500 HBD", &memo));
         while let Some(snapshot) = stream.next().await {
-            statuses.push(snapshot.expect("a payment").status());
+            statuses.push(status(snapshot.expect("a snapshot")));
         }
         statuses
     });
     assert_eq!(statuses.last(), Some(&PaymentStatus::Completed), "the stream ends with the last state: {statuses:?}");
-    let got = port.run(engine.payments().get_payment(with_key(&shop, by_id()))).expect("read").into_inner();
+    let got =
+        port.run(engine.payments().get_payment(with_key(&shop, by_id()))).expect("read").carried().expect("a record");
     assert_eq!((got.status(), got.amount_paid_units), (PaymentStatus::Completed, 1_500));
     let list = v1::ListPaymentsRequest::default();
     let list = port.run(engine.payments().list_payments(with_key(&shop, list))).expect("listed").into_inner();
-    assert_eq!((list.total, list.payments.len(), list.limit), (1, 1, 20));
-    let again = port.run(engine.payments().create_payment(with_key(&shop, mug()))).expect("created").into_inner();
-    let cancel = v1::GetPaymentRequest { payment_id: again.id };
+    assert_eq!((list.total_size, list.payments.len(), list.next_page_token.as_str()), (1, 1, ""));
+    let again = port
+        .run(engine.payments().create_payment(with_key(&shop, mug())))
+        .expect("created")
+        .carried()
+        .expect("a record");
+    let cancel = v1::CancelPaymentRequest { payment_id: again.id };
     let cancelled = port.run(engine.payments().cancel_payment(with_key(&shop, cancel))).expect("cancelled");
-    let asked = cancelled.into_inner().cancellation.expect("a request to cancel");
-    assert_eq!((asked.by(), asked.dropped_at_ms), (v1::CancelledBy::Merchant, None));
+    let asked = cancelled.carried().expect("a record").cancellation.expect("a request to cancel");
+    assert_eq!((asked.by(), asked.dropped_at), (v1::CancelledBy::Merchant, None));
     let rate = port.run(engine.fees().get_fee_rate(v1::GetFeeRateRequest {})).expect("a rate").into_inner();
     assert_eq!(rate.fee_percent_ten_thousandths, 15_000);
     let endpoint = v1::GetWebhookEndpointRequest { merchant_id: shop.id.clone() };
     let endpoint = port.run(engine.webhook_endpoints().get_webhook_endpoint(with_key(&shop, endpoint)));
-    assert_eq!(endpoint.expect("read").into_inner().url, None);
+    assert_eq!(endpoint.expect("read").carried().expect("a record").url, None);
 }
 
 fn a_service_reads_what_a_merchant_used_and_what_it_would_be_billed() {
@@ -139,7 +149,7 @@ fn a_service_reads_what_a_merchant_used_and_what_it_would_be_billed() {
     port.dev.ledger.transfer(&port.dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &payment.memo);
     shop.until_status(&payment.id, "completed");
     let mine = port.run(engine.billing().get_my_billing(with_key(&shop, v1::GetMyBillingRequest {})));
-    let mine = mine.expect("read").into_inner();
+    let mine = mine.expect("read").carried().expect("a record");
     let current = mine.current.expect("a month");
     assert_eq!((current.total_volume_cents, current.transaction_count, current.invoice_amount_cents), (150, 1, 2));
     assert_eq!((current.status(), mine.fee_tiers[0].percent_ten_thousandths), (v1::BillingStatus::Open, 15_000));
@@ -159,7 +169,7 @@ fn a_service_reads_what_a_merchant_used_and_what_it_would_be_billed() {
     };
     let set =
         |request| port.run(engine.billing().set_fee_tiers(Caller::with_key(port.dev.admin_key()).request(request)));
-    assert_eq!(set(tiers(20_000)).expect("set").into_inner().version, 1);
+    assert_eq!(set(tiers(20_000)).expect("set").carried().expect("a record").version, 1);
     refused(set(tiers(2_000_000)), Code::InvalidArgument, Reason::ValidationFailed, &["tiers[0].percentFee"]);
     let shops = with_key(&shop, tiers(0));
     refused(port.run(engine.billing().set_fee_tiers(shops)), Code::PermissionDenied, Reason::AdminRequired, &[]);
@@ -172,7 +182,7 @@ fn every_call_needs_the_bearer_token() {
         let denied = [
             port.run(engine.fees().get_fee_rate(v1::GetFeeRateRequest {})).map(|_| ()),
             port.run(engine.system().get_health(v1::GetHealthRequest {})).map(|_| ()),
-            port.run(engine.merchants().register_admin(v1::RegisterMerchantRequest::default())).map(|_| ()),
+            port.run(engine.merchants().register_admin(v1::RegisterAdminRequest::default())).map(|_| ()),
         ];
         for denied in denied {
             let status = denied.expect_err("denied");
@@ -206,7 +216,7 @@ fn a_refusal_carries_its_reason_and_fields() {
     refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
     let unknown =
         v1::RegisterMerchantRequest { name: "x".to_owned(), hive_account: "nobody-here".to_owned(), icon_url: None };
-    let answer = port.run(engine.merchants().register(unknown));
+    let answer = port.run(engine.merchants().register_merchant(unknown));
     refused(answer, Code::InvalidArgument, Reason::UnknownAccount, &["hiveAccount"]);
     let unspecified = v1::CreatePaymentRequest { currency: 0, ..mug() };
     let answer = port.run(engine.payments().create_payment(with_key(&shop, unspecified)));
@@ -229,7 +239,7 @@ fn health_and_reflection_are_served() {
     let transport = Transport::remote(port.channel(), Some(&port.token)).expect("a token");
     let health = port.run(
         HealthClient::new(transport.clone())
-            .check(HealthCheckRequest { service: "hivetill.engine.v1.Payments".to_owned() }),
+            .check(HealthCheckRequest { service: "hivetill.engine.v1.PaymentService".to_owned() }),
     );
     assert_eq!(health.expect("healthy").into_inner().status(), ServingStatus::Serving);
     let request = ServerReflectionRequest {
@@ -245,24 +255,27 @@ fn health_and_reflection_are_served() {
         panic!("no list of services");
     };
     let names: Vec<String> = list.service.into_iter().map(|service| service.name).collect();
-    for service in ["Merchants", "Payments", "Checkout", "Events", "Fees", "WebhookEndpoints", "X402", "System"] {
-        assert!(names.contains(&format!("hivetill.engine.v1.{service}")), "{service} in {names:?}");
+    for service in proto::SERVICES {
+        assert!(names.contains(&(*service).to_owned()), "{service} in {names:?}");
     }
 }
 
 fn a_signed_payment_for_nothing_is_refused_and_for_nobody_judged() {
     let port = Port::open();
     let engine = port.engine();
-    for request in [v1::X402Request::default(), v1::X402Request { nonce: "n".into(), ..v1::X402Request::default() }] {
-        let verify = port.run(engine.x402().verify(request.clone()));
+    for request in [v1::X402Payment::default(), v1::X402Payment { nonce: "n".into(), ..v1::X402Payment::default() }] {
+        let payment = Some(request);
+        let verify = v1::VerifyPaymentRequest { payment: payment.clone() };
+        let verify = port.run(engine.x402().verify_payment(verify));
         refused(verify, Code::InvalidArgument, Reason::ValidationFailed, &["sessionId"]);
-        let settle = port.run(engine.x402().settle(request));
+        let settle = port.run(engine.x402().settle_payment(v1::SettlePaymentRequest { payment }));
         refused(settle, Code::InvalidArgument, Reason::ValidationFailed, &["sessionId"]);
     }
-    let target = v1::x402_request::Target::SessionId("pay_x".to_owned());
-    let request = v1::X402Request { target: Some(target), x402_version: 1, ..v1::X402Request::default() };
-    let verdict = port.run(engine.x402().verify(request)).expect("a verdict").into_inner().verdict;
-    let Some(v1::x402_verify_response::Verdict::Refused(refused)) = verdict else { panic!("{verdict:?}") };
+    let target = v1::x402_payment::Target::SessionId("pay_x".to_owned());
+    let payment = v1::X402Payment { target: Some(target), x402_version: 1, ..v1::X402Payment::default() };
+    let request = v1::VerifyPaymentRequest { payment: Some(payment) };
+    let verdict = port.run(engine.x402().verify_payment(request)).expect("a verdict").into_inner().verdict;
+    let Some(v1::verify_payment_response::Verdict::Refused(refused)) = verdict else { panic!("{verdict:?}") };
     assert_eq!(refused.reason(), v1::X402Reason::InvalidPayload, "a verdict is an answer");
 }
 
@@ -276,20 +289,20 @@ fn a_service_reads_and_watches_a_merchants_events() {
     };
     let first = cancel();
     let list = |after: &str| {
-        let request = v1::ListEventsRequest { after: after.to_owned(), limit: 0 };
+        let request = v1::ListEventsRequest { page_token: after.to_owned(), page_size: 0 };
         port.run(engine.events().list_events(with_key(&shop, request))).map(tonic::Response::into_inner)
     };
     let listed = list("").expect("listed");
-    assert_eq!((listed.events.len(), listed.next_cursor.as_str(), listed.has_more), (1, "1", false));
-    assert_eq!((listed.events[0].cursor, &listed.events[0].payment_id), (1, &first));
+    assert_eq!((listed.events.len(), listed.next_page_token.as_str(), listed.has_more), (1, "1", false));
+    assert_eq!((listed.events[0].cursor.as_str(), &listed.events[0].payment_id), ("1", &first));
     let body: serde_json::Value = serde_json::from_slice(&listed.events[0].body).expect("JSON");
     assert_eq!(body["id"], listed.events[0].id.as_str());
     refused(list("nonsense"), Code::InvalidArgument, Reason::ValidationFailed, &["after"]);
     let told = port.run(async {
-        let request = v1::WatchEventsRequest { after: Some("0".to_owned()) };
+        let request = v1::WatchEventsRequest { page_token: Some("0".to_owned()) };
         let mut stream = engine.events().watch_events(with_key(&shop, request)).await.expect("a stream").into_inner();
         let ready = stream.next().await.expect("at once").expect("a place");
-        assert_eq!((ready.cursor.as_str(), ready.event), ("0", None));
+        assert_eq!((ready.next_page_token.as_str(), ready.event), ("0", None));
         let mut told = Vec::new();
         told.push(stream.next().await.expect("what was").expect("an event"));
         let (asking, id) = (shop.clone(), shop.open_payment().id);
@@ -300,7 +313,7 @@ fn a_service_reads_and_watches_a_merchants_events() {
         told
     });
     assert_eq!(told[0].event.as_ref(), listed.events.first());
-    assert_eq!(told.iter().map(|told| told.cursor.as_str()).collect::<Vec<_>>(), ["1", "2"]);
+    assert_eq!(told.iter().map(|told| told.next_page_token.as_str()).collect::<Vec<_>>(), ["1", "2"]);
     let keyless = port.run(engine.events().watch_events(v1::WatchEventsRequest::default()));
     refused(keyless, Code::Unauthenticated, Reason::InvalidApiKey, &[]);
 }
@@ -308,8 +321,8 @@ fn a_service_reads_and_watches_a_merchants_events() {
 fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
-    let get = v1::GetStandingRequest { merchant_id: shop.id.clone() };
-    let answer = port.run(engine.compliance().get_standing(with_key(&shop, get.clone())));
+    let get = v1::GetComplianceStatusRequest { merchant_id: shop.id.clone() };
+    let answer = port.run(engine.compliance().get_compliance_status(with_key(&shop, get.clone())));
     refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
     let admin = Caller::with_key(port.dev.admin_key());
     let limits = v1::Thresholds { single_cents: 5, daily_cents: 0, monthly_cents: 7 };
@@ -320,8 +333,12 @@ fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
     let answer = port.run(engine.compliance().set_merchant_limits(admin.request(wrong)));
     refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["dailyCents"]);
     let standing = port.run(engine.compliance().set_merchant_limits(admin.request(set(Some(limits)))));
-    assert_eq!(standing.expect("set").into_inner().limits, Some(limits));
-    let standing = port.run(engine.compliance().get_standing(admin.request(get))).expect("read").into_inner();
+    assert_eq!(standing.expect("set").carried().expect("a record").limits, Some(limits));
+    let standing = port
+        .run(engine.compliance().get_compliance_status(admin.request(get)))
+        .expect("read")
+        .carried()
+        .expect("a record");
     assert!(standing.own_limits && standing.hold.is_none() && standing.limits == Some(limits), "{standing:?}");
     let clear = |merchant_id: &str, reason: &str| v1::ClearHoldRequest {
         merchant_id: merchant_id.to_owned(),
@@ -334,20 +351,22 @@ fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
     refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["reason"]);
     let answer = port.run(engine.compliance().clear_hold(admin.request(clear("mer_nobody", "why"))));
     refused(answer, Code::NotFound, Reason::NotFound, &[]);
-    let answer = port.run(engine.books().list_books(with_key(&shop, v1::ListBooksRequest::default())));
+    let answer = port
+        .run(engine.reconciliation().list_reconciliations(with_key(&shop, v1::ListReconciliationsRequest::default())));
     refused(answer, Code::PermissionDenied, Reason::AdminRequired, &[]);
-    let wrong = v1::ListBooksRequest { before_ms: Some(-1), limit: 0 };
+    let wrong = v1::ListReconciliationsRequest { page_token: "-1".to_owned(), page_size: 0 };
     refused(
-        port.run(engine.books().list_books(admin.request(wrong))),
+        port.run(engine.reconciliation().list_reconciliations(admin.request(wrong))),
         Code::InvalidArgument,
         Reason::ValidationFailed,
         &["cursor"],
     );
-    let none = port.run(engine.books().list_books(admin.request(v1::ListBooksRequest::default())));
-    assert_eq!(none.expect("listed").into_inner(), v1::ListBooksResponse::default());
+    let none = port
+        .run(engine.reconciliation().list_reconciliations(admin.request(v1::ListReconciliationsRequest::default())));
+    assert_eq!(none.expect("listed").into_inner(), v1::ListReconciliationsResponse::default());
     let listed = v1::ListMerchantsRequest { flagged: Some(true), ..v1::ListMerchantsRequest::default() };
     let listed = port.run(engine.merchants().list_merchants(admin.request(listed))).expect("listed").into_inner();
-    assert_eq!((listed.total, listed.merchants.len()), (0, 0));
+    assert_eq!((listed.total_size, listed.merchants.len()), (0, 0));
 }
 
 fn a_service_minds_a_merchants_webhooks() {
@@ -358,37 +377,41 @@ fn a_service_minds_a_merchants_webhooks() {
     refused(answer, Code::FailedPrecondition, Reason::NoWebhookEndpoint, &[]);
     let receiver = crate::harness::Receiver::start();
     shop.set_webhook(&receiver);
-    let sent =
-        port.run(engine.webhook_endpoints().send_test_webhook(with_key(&shop, test()))).expect("sent").into_inner();
+    let sent = port
+        .run(engine.webhook_endpoints().send_test_webhook(with_key(&shop, test())))
+        .expect("sent")
+        .carried()
+        .expect("a record");
     assert_eq!(sent.trigger(), v1::WebhookTrigger::Test);
     receiver.hook(0);
     let named = v1::GetWebhookDeliveryRequest { merchant_id: shop.id.clone(), delivery_id: sent.id.clone() };
     let get = || port.run(engine.webhook_endpoints().get_webhook_delivery(with_key(&shop, named.clone())));
     let delivered = crate::harness::until("it is delivered", || {
-        let logged = get().expect("read").into_inner();
+        let logged = get().expect("read").carried().expect("a record");
         (logged.state() == v1::WebhookDeliveryState::Delivered).then_some(logged)
     });
     assert_eq!((delivered.attempts, delivered.attempt_log.len(), delivered.last_http_status), (1, 1, Some(200)));
-    let again = port.run(engine.webhook_endpoints().redeliver_webhook(with_key(&shop, named.clone())));
-    let again = again.expect("sent again").into_inner();
+    let again = v1::RedeliverWebhookRequest { merchant_id: shop.id.clone(), delivery_id: sent.id.clone() };
+    let again = port.run(engine.webhook_endpoints().redeliver_webhook(with_key(&shop, again)));
+    let again = again.expect("sent again").carried().expect("a record");
     assert_eq!((again.trigger(), &again.event_id), (v1::WebhookTrigger::Manual, &sent.event_id));
     assert_ne!(again.id, sent.id);
-    let list = |limit, cursor| v1::ListWebhookDeliveriesRequest {
+    let list = |page_size, page_token: String| v1::ListWebhookDeliveriesRequest {
         merchant_id: shop.id.clone(),
-        limit,
-        cursor,
+        page_size,
+        page_token,
         ..v1::ListWebhookDeliveriesRequest::default()
     };
-    let first = port.run(engine.webhook_endpoints().list_webhook_deliveries(with_key(&shop, list(1, None))));
+    let first = port.run(engine.webhook_endpoints().list_webhook_deliveries(with_key(&shop, list(1, String::new()))));
     let first = first.expect("listed").into_inner();
     assert_eq!(first.deliveries[0].id, again.id);
-    let rest = list(1, first.next_cursor);
+    let rest = list(1, first.next_page_token);
     let rest = port.run(engine.webhook_endpoints().list_webhook_deliveries(with_key(&shop, rest))).expect("listed");
     assert_eq!(rest.into_inner().deliveries[0].id, sent.id);
-    let enable = v1::EnableWebhookEndpointRequest { merchant_id: shop.id.clone(), replay_since_ms: None };
+    let enable = v1::EnableWebhookEndpointRequest { merchant_id: shop.id.clone(), replay_since: None };
     let enabled = port.run(engine.webhook_endpoints().enable_webhook_endpoint(with_key(&shop, enable)));
     assert!(enabled.expect("enabled").into_inner().endpoint.is_some_and(|endpoint| endpoint.enabled));
-    let wrong = v1::ReplayWebhooksRequest { merchant_id: shop.id.clone(), since_ms: 1 };
+    let wrong = v1::ReplayWebhooksRequest { merchant_id: shop.id.clone(), since: Some(proto::time::from_millis(1)) };
     let answer = port.run(engine.webhook_endpoints().replay_webhooks(with_key(&shop, wrong)));
     refused(answer, Code::InvalidArgument, Reason::ValidationFailed, &["since"]);
     let answer = port.run(engine.webhook_endpoints().get_webhook_delivery(with_key(&other, named)));
@@ -405,7 +428,7 @@ fn a_service_proves_accounts_and_exchanges_them() {
     let engine = port.engine();
     let shop = port.dev.shop();
     let list =
-        || port.run(engine.reconciliation().list_unmatched(with_key(&shop, v1::ListUnmatchedRequest::default())));
+        || port.run(engine.unmatched_transfers().list_unmatched(with_key(&shop, v1::ListUnmatchedRequest::default())));
     let refused = list().expect_err("nothing is proven");
     assert_eq!((refused.code(), ApiError::from(refused).reason), (Code::PermissionDenied, Reason::AccountNotProven));
     let id = || shop.id.clone();
@@ -415,7 +438,7 @@ fn a_service_proves_accounts_and_exchanges_them() {
             .expect("issued")
             .into_inner()
     };
-    let submit = |challenge: &v1::AccountChallenge, signer: &crate::harness::Payer| {
+    let submit = |challenge: &v1::IssueAccountChallengeResponse, signer: &crate::harness::Payer| {
         let signatures = vec![signer.sign(&challenge.text)];
         let request = v1::SubmitAccountProofRequest { merchant_id: id(), nonce: challenge.nonce.clone(), signatures };
         port.run(engine.account_proofs().submit_account_proof(with_key(&shop, request)))
@@ -426,7 +449,7 @@ fn a_service_proves_accounts_and_exchanges_them() {
     assert_eq!(ApiError::from(wrong).fields[0].field, "signatures[0]");
     let proven = submit(&issued, &shop.account).expect("proven").into_inner();
     let merchant = proven.merchant.expect("the merchant");
-    assert!(proven.complete && merchant.account_verified_at_ms.is_some());
+    assert!(proven.complete && merchant.account_verified_at.is_some());
     assert_eq!(merchant.account_verification(), AccountVerification::Verified);
     assert_eq!(merchant.account_verified_by(), AccountProofMeans::Signature);
     assert_eq!(submit(&issued, &shop.account).expect_err("it is used up").code(), Code::NotFound);
@@ -438,7 +461,11 @@ fn a_service_proves_accounts_and_exchanges_them() {
         hive_account: Some(new.name.clone()),
         ..v1::UpdateMerchantRequest::default()
     };
-    let asked = port.run(engine.merchants().update_merchant(with_key(&shop, update()))).expect("asked").into_inner();
+    let asked = port
+        .run(engine.merchants().update_merchant(with_key(&shop, update())))
+        .expect("asked")
+        .carried()
+        .expect("a record");
     assert_eq!(asked.pending_account.map(|pending| pending.hive_account), Some(new.name.clone()));
     let cancel = challenge(None, true);
     assert_eq!(cancel.action, "cancel change");
@@ -450,11 +477,12 @@ fn a_service_proves_accounts_and_exchanges_them() {
 
     port.run(engine.merchants().update_merchant(with_key(&shop, update()))).expect("asked again");
     let word = v1::VerifyMerchantRequest { merchant_id: id(), hive_account: Some(new.name.clone()) };
-    let vouched = port.run(engine.account_proofs().verify_merchant(word)).expect("vouched").into_inner();
+    let vouched =
+        port.run(engine.account_proofs().verify_merchant(word)).expect("vouched").carried().expect("a record");
     let pending = vouched.pending_account.expect("it waits a day all the same");
     assert!(pending.current_proven && pending.new_proven && vouched.hive_account == shop.account.name);
     let cancel = v1::CancelAccountChangeRequest { merchant_id: id() };
     let cancelled =
         port.run(engine.account_proofs().cancel_account_change(with_key(&shop, cancel))).expect("cancelled");
-    assert_eq!(cancelled.into_inner().pending_account, None);
+    assert_eq!(cancelled.carried().expect("a record").pending_account, None);
 }

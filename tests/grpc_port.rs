@@ -2,8 +2,8 @@
 
 use http::uri::PathAndQuery;
 use proto::{
-    ApiError, Caller, Reason,
-    v1::{self, payments_client::PaymentsClient},
+    ApiError, Caller, Carried, Reason,
+    v1::{self, payment_service_client::PaymentServiceClient},
 };
 use tokio_stream::StreamExt;
 use tonic::{Code, Request, Status, client::Grpc, codec::CompressionEncoding, transport::Channel};
@@ -53,7 +53,7 @@ fn a_watch_that_is_cut_off_is_unavailable_and_a_finished_one_ends_well() {
     let (open, done) = (shop.open_payment(), shop.open_payment());
     port.dev.ledger.transfer(&port.dev.demo_account("alice"), &shop.account.name, "1.500 HBD", &done.memo);
     shop.until_status(&done.id, "completed");
-    let watch = |id: &str| with_key(&shop, v1::GetPaymentRequest { payment_id: id.to_owned() });
+    let watch = |id: &str| with_key(&shop, v1::WatchPaymentRequest { payment_id: id.to_owned() });
     let finished: Vec<Result<_, Status>> = port.run(async {
         engine.payments().watch_payment(watch(&done.id)).await.expect("a stream").into_inner().collect().await
     });
@@ -103,8 +103,8 @@ fn malformed_and_oversized_messages_get_the_standard_codes() {
         client.ready().await.expect("ready");
         let mut request = with_key(&shop, NotText { payment_id: vec![0xff, 0xfe] });
         request.metadata_mut().insert("authorization", port.bearer());
-        let path = PathAndQuery::from_static("/hivetill.engine.v1.Payments/GetPayment");
-        let codec = tonic_prost::ProstCodec::<NotText, v1::Payment>::default();
+        let path = PathAndQuery::from_static("/hivetill.engine.v1.PaymentService/GetPayment");
+        let codec = tonic_prost::ProstCodec::<NotText, v1::GetPaymentResponse>::default();
         client.unary(request, path, codec).await
     };
     let status = port.run(malformed).expect_err("refused");
@@ -123,18 +123,19 @@ fn malformed_and_oversized_messages_get_the_standard_codes() {
 fn compressed_requests_are_read() {
     let port = Port::open();
     let shop = port.dev.shop();
-    let client = PaymentsClient::new(port.transport());
+    let client = PaymentServiceClient::new(port.transport());
     let mut client = client.send_compressed(CompressionEncoding::Gzip).accept_compressed(CompressionEncoding::Gzip);
     let made = port.run(client.create_payment(with_key(&shop, mug()))).expect("created");
     assert_eq!(made.metadata().get("grpc-encoding").map(|value| value.as_bytes()), Some(b"gzip".as_slice()));
-    assert_eq!(made.into_inner().description, mug().description);
+    assert_eq!(made.carried().expect("a payment").description, mug().description);
 }
 
 fn watches_leave_room_for_unary_calls() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
     let payment = shop.open_payment();
-    let asked = || v1::GetPaymentRequest { payment_id: payment.id.clone() };
+    let asked = || v1::WatchPaymentRequest { payment_id: payment.id.clone() };
+    let get = v1::GetPaymentRequest { payment_id: payment.id.clone() };
     let mut streams = Vec::new();
     let refused = port.run(async {
         loop {
@@ -146,7 +147,7 @@ fn watches_leave_room_for_unary_calls() {
         }
     });
     assert_eq!((refused.code(), streams.len()), (Code::ResourceExhausted, 512), "{refused:?}");
-    assert!(port.run(engine.payments().get_payment(with_key(&shop, asked()))).is_ok(), "unary calls go on");
+    assert!(port.run(engine.payments().get_payment(with_key(&shop, get))).is_ok(), "unary calls go on");
     streams.truncate(500);
     let again = crate::harness::until("an ended watch frees its place", || {
         port.run(engine.payments().watch_payment(with_key(&shop, asked()))).ok()
@@ -169,9 +170,9 @@ fn a_request_id_is_echoed_and_calls_are_counted() {
     assert_eq!(ApiError::from(refused).reason, Reason::InvalidApiKey);
     let page = metrics.get("/metrics").send().text();
     for line in [
-        "hivetill_grpc_server_handled_total{method=\"hivetill.engine.v1.Payments/GetPayment\",code=\"OK\"} 1",
-        "hivetill_grpc_server_handled_total{method=\"hivetill.engine.v1.Payments/GetPayment\",code=\"UNAUTHENTICATED\"} 1",
-        "hivetill_grpc_server_handling_seconds_count{method=\"hivetill.engine.v1.Payments/GetPayment\"} 2",
+        "hivetill_grpc_server_handled_total{method=\"hivetill.engine.v1.PaymentService/GetPayment\",code=\"OK\"} 1",
+        "hivetill_grpc_server_handled_total{method=\"hivetill.engine.v1.PaymentService/GetPayment\",code=\"UNAUTHENTICATED\"} 1",
+        "hivetill_grpc_server_handling_seconds_count{method=\"hivetill.engine.v1.PaymentService/GetPayment\"} 2",
     ] {
         assert!(page.contains(line), "{line} is not in\n{page}");
     }

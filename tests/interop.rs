@@ -2,6 +2,9 @@
 //! official x402 packages with our scheme for Hive. They need node and npm, or Python; where those are missing these
 //! tests are counted as ignored, with the reason.
 
+mod clients;
+mod shops;
+
 use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -29,7 +32,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         let title = crate::title(module_path!(), title);
         Trial::ignorable_test(title, move || with_x402(|| run_x402_suite(settings)))
     });
-    pays.into_iter().chain([suite, nectar]).chain(x402).collect()
+    pays.into_iter().chain([suite, nectar]).chain(x402).chain(clients::tests()).chain(shops::tests()).collect()
 }
 
 /// The official x402 packages against gateways that take one transfer, and two.
@@ -109,10 +112,14 @@ fn python() -> PathBuf {
 
 /// Makes hive-nectar ready; says what is missing.
 fn prepare_nectar() -> Option<String> {
-    let wanted = folder().join("requirements.txt");
-    let (done, python) = (python().join("requirements.txt"), python());
+    prepare_python(&python(), &folder().join("requirements.txt"))
+}
+
+/// Installs what a list of requirements names into a virtual environment; says what is missing.
+fn prepare_python(python: &Path, wanted: &Path) -> Option<String> {
+    let done = python.join("requirements.txt");
     let read = |path: &Path| std::fs::read_to_string(path).ok();
-    if read(&done).is_some() && read(&done) == read(&wanted) {
+    if read(&done).is_some() && read(&done) == read(wanted) {
         return None;
     }
     let run = |program: &Path, args: &[&str]| {
@@ -130,7 +137,7 @@ fn prepare_nectar() -> Option<String> {
     let missing = run(Path::new("python3"), &["-m", "venv", &at])
         .or_else(|| run(&python.join("bin/pip"), &["install", "--quiet", "--disable-pip-version-check", "-r", &list]));
     // Copied last: a folder with it is whole.
-    missing.or_else(|| std::fs::copy(&wanted, &done).err().map(|error| error.to_string()))
+    missing.or_else(|| std::fs::copy(wanted, &done).err().map(|error| error.to_string()))
 }
 
 /// Pays and reads with hive-nectar, which gives up a node at the first method it lacks.

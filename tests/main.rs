@@ -13,6 +13,7 @@ mod checkout;
 mod compliance;
 mod dashboard;
 mod deliveries;
+mod documentation;
 mod events;
 mod golden;
 mod grpc;
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
         shopkeeper::tests(),
         webhooks::tests(),
         deliveries::tests(),
+        documentation::tests(),
         events::tests(),
         ledgers::tests(),
         hardfork::tests(),

@@ -16,6 +16,7 @@ use crate::{
     Gateway, GatewayError,
     context::Context,
     payment::{Order, SessionError},
+    sales::{Incoming, Part},
     sessions,
 };
 
@@ -66,7 +67,8 @@ impl Candidate {
 }
 
 impl Gateway {
-    /// Lists the transfers to a merchant's account that paid no session, newest first, older than `before`.
+    /// Lists the transfers to a merchant's account that paid no session and were no sale, newest first, older than
+    /// `before`.
     ///
     /// # Errors
     /// [`GatewayError::NotProven`]; store errors.
@@ -75,18 +77,34 @@ impl Gateway {
         merchant: &Merchant,
         before: Option<Place>,
         limit: usize,
-    ) -> Result<Vec<Unmatched>, GatewayError> {
-        let newest = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
-        let account = merchant.hive_account;
-        self.may_read(merchant, &account)?;
-        let list = self.context().env.store.unmatched_before(account, before.unwrap_or(newest), limit).await;
-        list.map_err(|e| self.read_failed(&e))
+    ) -> Result<Part<Unmatched>, GatewayError> {
+        self.unmatched_where(merchant, before, limit, |_| true).await
+    }
+
+    /// As [`Gateway::unmatched`], those of them that `is_wanted`.
+    ///
+    /// # Errors
+    /// As [`Gateway::unmatched`].
+    pub async fn unmatched_where(
+        &self,
+        merchant: &Merchant,
+        before: Option<Place>,
+        limit: usize,
+        is_wanted: impl Fn(&Unmatched) -> bool + Send + Sync,
+    ) -> Result<Part<Unmatched>, GatewayError> {
+        self.may_read(merchant, &merchant.hive_account)?;
+        let pick = |incoming: Incoming| {
+            let is_sale = incoming.sale.is_some();
+            (!is_sale && is_wanted(&incoming.unmatched)).then_some(incoming.unmatched)
+        };
+        self.list_incoming(merchant, before, limit, pick).await
     }
 
     /// Returns a transfer to a merchant's account that paid no session.
     ///
     /// # Errors
-    /// [`GatewayError::NotProven`]; [`GatewayError::TransferNotFound`]; store errors.
+    /// [`GatewayError::NotProven`]; [`GatewayError::TransferNotFound`]; [`GatewayError::TransferSettled`] for a sale; store
+    /// errors.
     pub async fn unmatched_at(&self, merchant: &Merchant, place: Place) -> Result<Unmatched, GatewayError> {
         self.may_read(merchant, &merchant.hive_account)?;
         self.stray(merchant.hive_account, place).await
@@ -94,7 +112,12 @@ impl Gateway {
 
     async fn stray(&self, account: AccountName, place: Place) -> Result<Unmatched, GatewayError> {
         let found = self.context().env.store.unmatched_at(account, place).await.map_err(|e| self.read_failed(&e))?;
-        found.ok_or(GatewayError::TransferNotFound)
+        let incoming = self.context().incoming(found.ok_or(GatewayError::TransferNotFound)?).await;
+        let incoming = incoming.map_err(|error| self.read_failed(&error))?;
+        match incoming.sale {
+            Some((sale, _)) => Err(GatewayError::TransferSettled(sale.resource)),
+            None => Ok(incoming.unmatched),
+        }
     }
 
     /// Returns the sessions of a merchant that an unmatched transfer may have been meant for, the likeliest first.
@@ -164,7 +187,7 @@ impl Gateway {
                 tracing::info!(payment.id = %payment.id, %account, "a transfer is assigned to payment {}", payment.id);
                 Ok(payment)
             }
-            // Somebody else was faster, perhaps with this very transfer.
+            // Somebody else was faster, perhaps with this very transfer, or settled it meanwhile.
             Err(GatewayError::Contended | GatewayError::Rejected(Rejection::Unchanged { .. })) => {
                 match self.stray(account, place).await?.handling {
                     Handling::Assigned { payment: earlier, .. } if earlier == payment.id => {
@@ -296,6 +319,13 @@ pub(crate) async fn attach_waiting(
                     _ => Handling::Open,
                 };
                 let write = Write::Handle { account, place, handling };
+                if let Err(error) = context.env.store.commit(Batch::of(write)).await {
+                    context.give_up_on(&error);
+                }
+            }
+            // It was settled for something else: the session waits for it no more.
+            Ok(Err(SessionError::Claimed(_))) => {
+                let write = Write::Handle { account, place, handling: Handling::Open };
                 if let Err(error) = context.env.store.commit(Batch::of(write)).await {
                     context.give_up_on(&error);
                 }

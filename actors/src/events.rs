@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use engine::ids::{EventId, MerchantId};
+use engine::{
+    event_list::{Cursor, Epoch, EventList, Misplaced},
+    ids::{EventId, MerchantId},
+};
 use storage::EventRecord;
 use tokio::{sync::Notify, time::timeout};
 
@@ -48,13 +51,26 @@ impl EventBells {
     }
 }
 
+/// A place in a merchant's list of events, as a client names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// Before the first event.
+    Beginning,
+    /// The place of a cursor that was given out.
+    Cursor(Cursor),
+    /// The place of an event in the list as it is now.
+    Event(EventId),
+}
+
 /// A part of a merchant's list of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventPage {
     /// The events, in order.
     pub events: Vec<EventRecord>,
     /// Where the next part begins: the place of the last one here.
-    pub next: u64,
+    pub next: Cursor,
+    /// The epoch of the store.
+    pub epoch: Epoch,
     /// Whether there are more.
     pub has_more: bool,
 }
@@ -64,14 +80,15 @@ pub struct EventWatch {
     gateway: Gateway,
     merchant: MerchantId,
     after: u64,
+    epoch: Epoch,
     bell: Arc<Notify>,
 }
 
 impl EventWatch {
     /// Returns the place after which it watches.
     #[must_use]
-    pub const fn position(&self) -> u64 {
-        self.after
+    pub const fn position(&self) -> Cursor {
+        Cursor { epoch: self.epoch, place: self.after }
     }
 
     /// Waits for what comes next, a few seconds at most: then it returns none, and may be called again.
@@ -96,39 +113,53 @@ impl EventWatch {
 }
 
 impl Gateway {
-    /// Returns a merchant's events after a place in its list, at most `limit`; 0 is before the first. Events older than
-    /// what is kept are passed over.
+    /// Returns a merchant's events after a place in its list, at most `limit`. Events older than what is kept are passed
+    /// over.
     ///
     /// # Errors
-    /// Store errors.
-    pub async fn events(&self, merchant: MerchantId, after: u64, limit: usize) -> Result<EventPage, GatewayError> {
+    /// [`GatewayError::Misplaced`], [`GatewayError::EventForgotten`]; store errors.
+    pub async fn events(&self, merchant: MerchantId, after: After, limit: usize) -> Result<EventPage, GatewayError> {
+        let list = self.event_list(merchant).await?;
+        let after = self.event_place(merchant, &list, after).await?;
         let mut events = self.read_events(merchant, after, limit.saturating_add(1)).await?;
         let has_more = events.len() > limit;
         events.truncate(limit);
-        let next = events.last().map_or(after, |event| event.seq);
-        Ok(EventPage { events, next, has_more })
+        let next = list.cursor(events.last().map_or(after, |event| event.seq));
+        Ok(EventPage { events, next, epoch: list.epoch(), has_more })
     }
 
-    /// Returns the place of one of a merchant's events in its list; none if there is none, or no longer.
-    ///
-    /// # Errors
-    /// Store errors.
-    pub async fn event_place(&self, merchant: MerchantId, event: EventId) -> Result<Option<u64>, GatewayError> {
+    async fn event_list(&self, merchant: MerchantId) -> Result<EventList, GatewayError> {
+        self.context().env.store.event_list(merchant).await.map_err(|e| self.read_failed(&e))
+    }
+
+    /// Returns the place in a merchant's list that a client names.
+    async fn event_place(&self, merchant: MerchantId, list: &EventList, after: After) -> Result<u64, GatewayError> {
+        let event = match after {
+            After::Beginning => return Ok(0),
+            After::Cursor(cursor) => return list.place(cursor).map_err(GatewayError::Misplaced),
+            After::Event(event) => event,
+        };
         let place = self.context().env.store.event_place(event).await.map_err(|e| self.read_failed(&e))?;
-        Ok(place.filter(|(owner, _)| *owner == merchant).map(|(_, place)| place))
+        match place.filter(|(owner, _)| *owner == merchant) {
+            Some((_, place)) => Ok(place),
+            None if list.epoch() == Epoch::FIRST => Err(GatewayError::EventForgotten),
+            // It may be one that the store had before it was restored, and that is not announced again yet.
+            None => Err(GatewayError::Misplaced(Misplaced::OtherEpoch { go_on: list.cursor(0) })),
+        }
     }
 
     /// Watches a merchant's events from a place in its list on, or from now on.
     ///
     /// # Errors
-    /// [`GatewayError::TooManyStreams`]; store errors.
-    pub async fn watch_events(&self, merchant: MerchantId, after: Option<u64>) -> Result<EventWatch, GatewayError> {
+    /// [`GatewayError::TooManyStreams`], [`GatewayError::Misplaced`], [`GatewayError::EventForgotten`]; store errors.
+    pub async fn watch_events(&self, merchant: MerchantId, after: Option<After>) -> Result<EventWatch, GatewayError> {
         let bell = self.context().event_bells.hold(merchant).ok_or(GatewayError::TooManyStreams)?;
+        let list = self.event_list(merchant).await?;
         let after = match after {
-            Some(after) => after,
-            None => self.context().env.store.last_event(merchant).await.map_err(|e| self.read_failed(&e))?,
+            Some(after) => self.event_place(merchant, &list, after).await?,
+            None => list.tail.last,
         };
-        Ok(EventWatch { gateway: self.clone(), merchant, after, bell })
+        Ok(EventWatch { gateway: self.clone(), merchant, after, epoch: list.epoch(), bell })
     }
 
     async fn read_events(

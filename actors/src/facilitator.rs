@@ -142,6 +142,7 @@ fn failed(context: &Context, error: CommitError) -> SessionError {
     context.give_up_on(&error);
     match error {
         CommitError::Claimed(by) => SessionError::Claimed(by),
+        CommitError::Assigned(to) => SessionError::Assigned(to),
         CommitError::Overloaded => SessionError::Overloaded,
         CommitError::Conflict { .. } | CommitError::Remembered(_) | CommitError::OnHold(_) | CommitError::KeysFull => {
             SessionError::Contended

@@ -8,6 +8,7 @@ use std::{
 use engine::{
     account::AccountName,
     audit::{self, Actor},
+    event_list::Misplaced,
     fields::Violation,
     idempotency::{self, IdempotencyKey, Made, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
@@ -69,6 +70,9 @@ pub enum GatewayError {
     /// The event is older than what is kept.
     #[error("the event is no longer kept")]
     EventForgotten,
+    /// The cursor names no place in the list of events.
+    #[error("{0}")]
+    Misplaced(Misplaced),
     /// The merchant has no webhook endpoint.
     #[error("the merchant has no webhook endpoint")]
     NoEndpoint,
@@ -98,6 +102,9 @@ pub enum GatewayError {
     /// The transfer was put to a session before.
     #[error("the transfer is assigned to payment {0}")]
     TransferAssigned(PaymentId),
+    /// The transfer was settled by x402 for somebody's resource: it is a sale.
+    #[error("the transfer was settled by x402 for {0}")]
+    TransferSettled(String),
     /// The payment's state refuses.
     #[error("{0}")]
     Rejected(Rejection),
@@ -546,6 +553,7 @@ impl Gateway {
             CommitError::KeysFull => GatewayError::TooManyIdempotencyKeys,
             CommitError::Conflict { .. }
             | CommitError::Claimed(_)
+            | CommitError::Assigned(_)
             | CommitError::Remembered(_)
             | CommitError::OnHold(_) => GatewayError::Contended,
             CommitError::Unknown(_) => GatewayError::StoreFailed,
@@ -572,7 +580,7 @@ impl From<SessionError> for GatewayError {
             SessionError::NotFound(_) => Self::PaymentNotFound,
             SessionError::Rejected { rejection, .. } => Self::Rejected(rejection),
             SessionError::Overloaded => Self::Overloaded,
-            SessionError::Claimed(_) | SessionError::Contended => Self::Contended,
+            SessionError::Claimed(_) | SessionError::Assigned(_) | SessionError::Contended => Self::Contended,
             SessionError::Damaged { table, key } => Self::Damaged { table, key },
             SessionError::Unknown => Self::StoreFailed,
         }

@@ -339,6 +339,7 @@ impl Merchants {
                 CommitError::Overloaded => MerchantError::Overloaded,
                 CommitError::Conflict { .. }
                 | CommitError::Claimed(_)
+                | CommitError::Assigned(_)
                 | CommitError::Remembered(_)
                 | CommitError::OnHold(_)
                 | CommitError::KeysFull => MerchantError::Contended,

@@ -43,6 +43,9 @@ pub enum SessionError {
     /// The transaction or nonce is claimed for a session.
     #[error("{} is claimed already", .0.tx_id)]
     Claimed(Box<Claimed>),
+    /// A transfer of the transaction was assigned to a session.
+    #[error("a transfer of the transaction is assigned to {0}")]
+    Assigned(PaymentId),
     /// The store takes no more for the moment.
     #[error("the store has more to write than it can")]
     Overloaded,
@@ -197,6 +200,7 @@ impl PaymentActor {
                 // Another writer was faster: what it left is the truth.
                 Err(CommitError::Conflict { .. }) => awake.payment = self.reload(id).await?,
                 Err(CommitError::Claimed(by)) => return Err(SessionError::Claimed(by)),
+                Err(CommitError::Assigned(to)) => return Err(SessionError::Assigned(to)),
                 Err(CommitError::Remembered(_) | CommitError::OnHold(_) | CommitError::KeysFull) => {
                     return Err(SessionError::Contended);
                 }

@@ -17,7 +17,7 @@ use engine::{
     time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use storage::{Batch, CommitError, Cursor, ReadError, Unmatched, UnmatchedReason, Write};
+use storage::{Batch, Claimed, CommitError, Cursor, Purpose, ReadError, Unmatched, UnmatchedReason, Write};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -299,8 +299,9 @@ impl Scanner {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-forgotten"));
             let unmatched: Vec<_> = unmatched.collect();
             unmatched.iter().for_each(transfer_log::unmatched);
+            let sales = told.iter().filter(|told| told.concern == Concern::Sale).count();
             let writes: Vec<_> = unmatched.into_iter().map(Write::Unmatched).collect();
-            let count = writes.len() as u64;
+            let count = writes.len().saturating_sub(sales) as u64;
             self.context.env.probe.reach("scanner: credited, cursor not moved");
             self.store_cursor(position, cursor, Batch { writes }).await?;
             self.context.metrics.unmatched.inc_by(count);
@@ -383,7 +384,7 @@ impl Scanner {
                     let (tx_id, op_in_tx) = (told.transfer.tx_id, told.transfer.place.op_in_tx);
                     Some(Sighting { block_num: block.number(), payment, tx_id, op_in_tx })
                 }
-                Concern::Account(_) | Concern::Proof | Concern::Nobody => None,
+                Concern::Account(_) | Concern::Sale | Concern::Proof | Concern::Nobody => None,
             };
             let sighted: Vec<_> = told.iter().filter_map(sighting).collect();
             // Until all are told, nobody can say which of them know.
@@ -466,16 +467,19 @@ impl Scanner {
         Ok(())
     }
 
-    /// Says whom a transfer concerns: the session its transaction was claimed for, or else the one its memo names.
+    /// Says whom a transfer concerns: the session or the sale its transaction was claimed for, or else the session its memo
+    /// names.
     async fn concern_of(&self, transfer: &Transfer) -> Result<Concern, ReadError> {
         if proof_of(transfer).is_some() {
             return Ok(Concern::Proof);
         }
         if self.context.watched.contains(&transfer.to) {
             // Where the claim is damaged the memo decides: a session that holds the claim knows it itself.
-            let claimed = self.context.sound(self.context.claimed_session(transfer.tx_id).await)?;
-            if let Some(id) = claimed.flatten() {
-                return Ok(Concern::Session(id, false));
+            let claimed = self.context.sound(self.context.env.store.claim(transfer.tx_id).await)?.flatten();
+            match claimed {
+                Some(Claimed { purpose: Purpose::Session(id), .. }) => return Ok(Concern::Session(id, false)),
+                Some(claimed) if claimed.sale().is_some() => return Ok(Concern::Sale),
+                _ => {}
             }
         }
         Ok(self.named(transfer))
@@ -514,6 +518,8 @@ impl Scanner {
             match concern {
                 Concern::Nobody | Concern::Proof => {}
                 Concern::Account(reason) => unmatched.push(Unmatched::open(transfer.clone(), reason)),
+                // Kept with those that pay no session: what it is its claim says.
+                Concern::Sale => unmatched.push(Unmatched::open(transfer.clone(), UnmatchedReason::NoSession)),
                 Concern::Session(id, memo_normalized) => {
                     let command =
                         Command::Credit { transfer: transfer.clone(), finality, route: Route::Wallet, memo_normalized };
@@ -569,6 +575,8 @@ enum Concern {
     Session(PaymentId, bool),
     /// A merchant's account, though no session.
     Account(UnmatchedReason),
+    /// A merchant's account, and somebody's server that was paid there by x402.
+    Sale,
     /// A merchant that proves an account.
     Proof,
     /// Nobody here.

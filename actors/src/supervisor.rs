@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use engine::{hive::ChainId, time::Timestamp};
+use engine::{event_list::Epoch, hive::ChainId, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use storage::{Batch, Write};
 use tokio::sync::oneshot;
@@ -70,6 +70,7 @@ impl Tree {
     /// [`StartError`]; nothing is left running.
     pub async fn start(env: Environment, settings: Settings) -> Result<Self, StartError> {
         check_store(&env, &settings).await?;
+        begin_epoch(&env).await?;
         let context = Context::new(env, settings);
         context.nodes.check_chain().await.map_err(StartError::WrongNode)?;
         let (started, handles) = oneshot::channel();
@@ -110,6 +111,19 @@ async fn check_store(env: &Environment, settings: &Settings) -> Result<(), Start
             env.store.commit(Batch::of(note)).await.map_err(|error| StartError::Write(error.to_string()))
         }
     }
+}
+
+/// Begins a new epoch of the events where the store was restored: before anything is announced, and before any cursor is
+/// given out.
+async fn begin_epoch(env: &Environment) -> Result<(), StartError> {
+    if env.store.epoch().await? != Epoch::PENDING {
+        return Ok(());
+    }
+    let epoch = Epoch::random(u64::from_be_bytes(env.entropy.bytes()));
+    let begun = env.store.commit(Batch::of(Write::BeginEpoch(epoch))).await;
+    begun.map_err(|error| StartError::Write(error.to_string()))?;
+    tracing::warn!("the store was restored from a backup: cursors of events that were given out before are refused");
+    Ok(())
 }
 
 fn chain_label(chain_id: ChainId, development: bool) -> String {

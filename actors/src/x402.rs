@@ -24,7 +24,6 @@ use storage::{Claimed, Fate, Purpose};
 
 use crate::{
     Gateway, GatewayError,
-    context::Context,
     environment::{Account, TxStatus},
     payment::SessionError,
     settlement::HOLD,
@@ -219,6 +218,7 @@ impl Gateway {
                 }
                 None => Err(self.rejected(&rejection, &payment).by(&payer).into()),
             },
+            Err(SessionError::Assigned(_)) => Err(assigned().by(&payer).with_tx(tx_id).into()),
             Err(error) => Err(GatewayError::from(error).into()),
         }
     }
@@ -500,6 +500,10 @@ fn sent_by_wallet() -> Refused {
     Refused::new(Reason::DuplicateSettlement, message)
 }
 
+fn assigned() -> Refused {
+    Refused::new(Reason::DuplicateSettlement, "the transaction was sent without x402, and its money pays a session")
+}
+
 /// Returns who sends the transfers of a claimed transaction: they were checked before it was claimed.
 fn sender(payload: &PaymentPayload) -> Option<AccountName> {
     payload.transaction.operations.first()?.payment().map(|(from, ..)| from)
@@ -542,16 +546,5 @@ impl X402Error {
             Self::Refused(refused) => Self::Refused(refused.by(payer)),
             other => other,
         }
-    }
-}
-
-impl Context {
-    /// Looks up which session a transaction was claimed for.
-    pub(crate) async fn claimed_session(&self, tx_id: TxId) -> Result<Option<PaymentId>, storage::ReadError> {
-        let claimed = self.env.store.claim(tx_id).await?;
-        Ok(claimed.and_then(|claimed| match claimed.purpose {
-            Purpose::Session(id) => Some(id),
-            Purpose::Facilitated(_) => None,
-        }))
     }
 }

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod billing;
 pub mod books;
 pub mod compliance;
+pub mod event_list;
 pub mod fields;
 pub mod hive;
 pub mod idempotency;

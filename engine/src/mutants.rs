@@ -75,6 +75,10 @@ mutants! {
     "expiry-before-its-money": "a session expires though money that came before it waits for it";
     "rights-without-proof": "a merchant decides about the money of an account that it has not proven";
     "only-exact-memos": "a memo with words around the id names nobody";
+    "spares-are-not-asked": "where the chain stands is asked of the first nodes only, as many as must agree";
+    "honest-agents-are-refused": "a transaction with less than two minutes left counts as about to expire";
+    "event-without-metadata": "a webhook leaves out the metadata of its payment";
+    "attention-not-listed": "the list does not know which payments need attention";
 }
 
 /// Returns the number of a mutant. Evaluated by the compiler: a mark with an unknown name does not compile.

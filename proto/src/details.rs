@@ -15,13 +15,21 @@ pub const DOMAIN: &str = "hivetill";
 const ERROR_DETAILS: &str = "hivetill.engine.v1.ErrorDetails";
 
 /// Fields whose protobuf path differs from the snake_case form of their JSON name.
-const PROTO_PATHS: [(&str, &str); 2] = [("amount", "amount_units"), ("since", "since_ms")];
+const PROTO_PATHS: [(&str, &str); 6] = [
+    ("amount", "amount_units"),
+    ("to", "to_account"),
+    ("limit", "page_size"),
+    ("cursor", "page_token"),
+    ("after", "page_token"),
+    ("page", "skip"),
+];
 
 /// Encodes the details for `grpc-status-details-bin`: `ErrorInfo`, `BadRequest` with protobuf field paths, `RetryInfo`,
 /// and our own message with the JSON names.
 pub(crate) fn encode(code: Code, message: &str, details: &ErrorDetails) -> Bytes {
     let reason = details.reason().as_str_name().trim_start_matches("REASON_").to_owned();
-    let info = ErrorInfo { reason, domain: DOMAIN.to_owned(), metadata: Default::default() };
+    let next = details.next_cursor.iter().map(|cursor| ("nextCursor".to_owned(), cursor.clone()));
+    let info = ErrorInfo { reason, domain: DOMAIN.to_owned(), metadata: next.collect() };
     let mut list = vec![any("google.rpc.ErrorInfo", &info)];
     if !details.fields.is_empty() {
         let violation = |field: &FieldViolation| bad_request::FieldViolation {

@@ -12,15 +12,18 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<Response<T>, Status>
 /// The engine as a value of this process: the same methods as its generated servers have, called by function.
 pub trait Direct: Send + Sync {
     /// Opens a payment.
-    fn create_payment(&self, request: Request<v1::CreatePaymentRequest>) -> Answer<'_, v1::Payment>;
+    fn create_payment(&self, request: Request<v1::CreatePaymentRequest>) -> Answer<'_, v1::CreatePaymentResponse>;
     /// Reads a payment.
-    fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Answer<'_, v1::Payment>;
+    fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Answer<'_, v1::GetPaymentResponse>;
     /// Reads a payment's state alone.
-    fn get_payment_status(&self, request: Request<v1::GetPaymentRequest>) -> Answer<'_, v1::PaymentStatusResponse>;
+    fn get_payment_status(
+        &self,
+        request: Request<v1::GetPaymentStatusRequest>,
+    ) -> Answer<'_, v1::GetPaymentStatusResponse>;
     /// Judges a signed payment.
-    fn verify(&self, request: Request<v1::X402Request>) -> Answer<'_, v1::X402VerifyResponse>;
+    fn verify_payment(&self, request: Request<v1::VerifyPaymentRequest>) -> Answer<'_, v1::VerifyPaymentResponse>;
     /// Hands a signed payment in.
-    fn settle(&self, request: Request<v1::X402Request>) -> Answer<'_, v1::X402SettleResponse>;
+    fn settle_payment(&self, request: Request<v1::SettlePaymentRequest>) -> Answer<'_, v1::SettlePaymentResponse>;
 }
 
 /// Calls by function where that is possible, and by message elsewhere.
@@ -44,9 +47,9 @@ macro_rules! calls {
 }
 
 calls! {
-    create_payment(payments, CreatePaymentRequest) -> Payment;
-    get_payment(payments, GetPaymentRequest) -> Payment;
-    get_payment_status(payments, GetPaymentRequest) -> PaymentStatusResponse;
-    verify(x402, X402Request) -> X402VerifyResponse;
-    settle(x402, X402Request) -> X402SettleResponse;
+    create_payment(payments, CreatePaymentRequest) -> CreatePaymentResponse;
+    get_payment(payments, GetPaymentRequest) -> GetPaymentResponse;
+    get_payment_status(payments, GetPaymentStatusRequest) -> GetPaymentStatusResponse;
+    verify_payment(x402, VerifyPaymentRequest) -> VerifyPaymentResponse;
+    settle_payment(x402, SettlePaymentRequest) -> SettlePaymentResponse;
 }

@@ -4,13 +4,16 @@
 //! network is the [`transport::Transport`]'s business.
 
 pub mod caller;
+mod carried;
 pub mod details;
 pub mod direct;
 mod link;
 pub mod status;
+pub mod time;
 pub mod transport;
 
 pub use caller::Caller;
+pub use carried::{Carried, Carries, carrying};
 pub use direct::Direct;
 pub use status::{ApiError, Reason};
 pub use transport::{Engine, Local, Transport};

@@ -79,7 +79,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 59] = [
+pub const TABLE: [Row; 62] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -194,6 +194,14 @@ pub const TABLE: [Row; 59] = [
         409,
         "no change of the Hive account is pending",
     ),
+    row(
+        Reason::CursorOfAnotherEpoch,
+        "cursor_of_another_epoch",
+        Code::OutOfRange,
+        410,
+        "the store was restored from a backup since; go on with nextCursor",
+    ),
+    row(Reason::CursorOutOfRange, "cursor_out_of_range", Code::OutOfRange, 400, "the cursor is beyond the end"),
     row(Reason::NotFound, "not_found", Code::NotFound, 404, "not found"),
     row(Reason::UnknownRoute, "unknown_route", Code::NotFound, 404, "no such address"),
     row(
@@ -268,6 +276,7 @@ pub const TABLE: [Row; 59] = [
         409,
         "the transfer is assigned to a payment already",
     ),
+    row(Reason::TransferSettled, "transfer_settled", Code::FailedPrecondition, 409, "the transfer is a sale by x402"),
     row(
         Reason::NoWebhookEndpoint,
         "no_webhook_endpoint",
@@ -351,6 +360,8 @@ pub struct ApiError {
     pub fields: Vec<FieldViolation>,
     /// After how many seconds a repeat may succeed.
     pub retry_after_seconds: Option<u32>,
+    /// Where to go on in place of a refused cursor.
+    pub next_cursor: Option<String>,
 }
 
 impl ApiError {
@@ -362,6 +373,7 @@ impl ApiError {
             message: Cow::Borrowed(row_of(reason).message),
             fields: Vec::new(),
             retry_after_seconds: default_retry(reason),
+            next_cursor: None,
         }
     }
 
@@ -401,6 +413,13 @@ impl ApiError {
         self
     }
 
+    /// Says where to go on in place of a refused cursor.
+    #[must_use]
+    pub fn go_on(mut self, cursor: impl Into<String>) -> Self {
+        self.next_cursor = Some(cursor.into());
+        self
+    }
+
     /// Returns the row of its reason.
     #[must_use]
     pub fn row(&self) -> &'static Row {
@@ -432,6 +451,7 @@ impl From<ApiError> for Status {
             reason: error.reason.into(),
             fields: error.fields,
             retry_after_seconds: error.retry_after_seconds,
+            next_cursor: error.next_cursor,
         };
         let code = row_of(error.reason).grpc;
         let bytes = details::encode(code, &error.message, &details);
@@ -456,6 +476,7 @@ impl From<Status> for ApiError {
                 message: Cow::Owned(status.message().to_owned()),
                 fields: details.fields,
                 retry_after_seconds: details.retry_after_seconds,
+                next_cursor: details.next_cursor,
             },
             // A newer engine's word that we do not know: its code still says what kind it is.
             _ => Self { retry_after_seconds: details.retry_after_seconds, ..Self::new(reason_of_bare(code)) },
@@ -509,88 +530,4 @@ fn shorten(text: Cow<'static, str>) -> Cow<'static, str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn every_reason_has_one_row_and_its_word_is_its_name() {
-        let known: Vec<Reason> = (0..200).filter_map(|number| Reason::try_from(number).ok()).collect();
-        assert_eq!(known.len(), TABLE.len());
-        for reason in known {
-            assert_eq!(TABLE.iter().filter(|row| row.reason == reason).count(), 1, "{reason:?}");
-            let name = reason.as_str_name().to_lowercase();
-            assert_eq!(name.strip_prefix("reason_"), Some(row_of(reason).word));
-        }
-    }
-
-    #[test]
-    fn the_http_status_decides_the_rest_code() {
-        for row in &TABLE {
-            let expected = match row.http {
-                400 | 422 => "VALIDATION_ERROR",
-                401 => "AUTHENTICATION_ERROR",
-                403 => "FORBIDDEN_ERROR",
-                404 => "NOT_FOUND_ERROR",
-                429 => "RATE_LIMIT_ERROR",
-                402 | 405 | 408 | 409 | 410 | 413 | 414 | 415 | 431 => "API_ERROR",
-                500 | 501 | 503 => "SERVER_ERROR",
-                other => panic!("{}: {other} is no status of ours", row.word),
-            };
-            assert_eq!(ApiError::new(row.reason).rest_code().as_str(), expected, "{}", row.word);
-            assert!(row.grpc != Code::Ok && !row.message.is_empty());
-            assert!(row.http < 500 || !row.message.contains("API key"), "a 5xx never blames the caller's key");
-        }
-    }
-
-    #[test]
-    fn a_bare_status_of_the_transport_is_never_taken_for_the_callers_fault() {
-        for code in [Code::Unavailable, Code::Unauthenticated, Code::Unknown, Code::Internal, Code::Cancelled] {
-            let error = ApiError::from(Status::new(code, "tcp connect error: 10.0.0.7"));
-            assert!(error.http() >= 500, "{code:?}");
-            assert!(!error.message.contains("10.0.0.7"), "{code:?}");
-        }
-    }
-
-    #[test]
-    fn a_call_that_was_never_sent_did_not_run_out_of_time() {
-        let reason = |status| ApiError::from(status).reason;
-        assert_eq!(reason(Status::cancelled("operation was canceled")), Reason::EngineUnavailable);
-        assert_eq!(reason(Status::from_error(Box::new(TimeoutExpired(())))), Reason::Timeout);
-        assert_eq!(reason(Status::deadline_exceeded("too late")), Reason::Timeout);
-    }
-
-    #[test]
-    fn a_reason_from_the_future_keeps_its_kind() {
-        let details = ErrorDetails { reason: 9_999, fields: Vec::new(), retry_after_seconds: Some(7) };
-        let status = Status::with_details(Code::NotFound, "?", details::encode(Code::NotFound, "?", &details));
-        let error = ApiError::from(status);
-        assert_eq!((error.reason, error.retry_after_seconds), (Reason::NotFound, Some(7)));
-    }
-
-    fn any_error() -> impl Strategy<Value = ApiError> {
-        let fields = proptest::collection::vec((".{0,300}", ".{0,300}"), 0..30);
-        let reason = (1..TABLE.len()).prop_map(|at| TABLE[at].reason);
-        (reason, ".{0,300}", fields, proptest::option::of(any::<u32>())).prop_map(|(reason, message, fields, retry)| {
-            let mut error = ApiError::with_message(reason, message);
-            for (field, message) in fields {
-                error = error.and_field(field, message);
-            }
-            error.retry_after_seconds = retry;
-            error
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn an_error_crosses_the_wire_without_loss(error in any_error()) {
-            let status = Status::from(error.clone());
-            let headers = status.into_http::<()>().into_parts().0.headers;
-            let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-            prop_assert!(bytes < 8_000, "{bytes} bytes of headers");
-            let read = Status::from_header_map(&headers).expect("a status");
-            prop_assert_eq!(ApiError::from(read), error);
-        }
-    }
-}
+mod tests;

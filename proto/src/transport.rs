@@ -16,12 +16,15 @@ use crate::{
     Direct,
     link::LinkHealth,
     v1::{
-        account_proofs_client::AccountProofsClient, api_keys_client::ApiKeysClient, audit_log_client::AuditLogClient,
-        billing_client::BillingClient, books_client::BooksClient, checkout_client::CheckoutClient,
-        compliance_client::ComplianceClient, events_client::EventsClient, exports_client::ExportsClient,
-        fees_client::FeesClient, maintenance_client::MaintenanceClient, merchants_client::MerchantsClient,
-        payments_client::PaymentsClient, reconciliation_client::ReconciliationClient, system_client::SystemClient,
-        webhook_endpoints_client::WebhookEndpointsClient, x402_client::X402Client,
+        account_proof_service_client::AccountProofServiceClient, api_key_service_client::ApiKeyServiceClient,
+        audit_log_service_client::AuditLogServiceClient, billing_service_client::BillingServiceClient,
+        checkout_service_client::CheckoutServiceClient, compliance_service_client::ComplianceServiceClient,
+        event_service_client::EventServiceClient, export_service_client::ExportServiceClient,
+        fee_service_client::FeeServiceClient, maintenance_service_client::MaintenanceServiceClient,
+        merchant_service_client::MerchantServiceClient, payment_service_client::PaymentServiceClient,
+        reconciliation_service_client::ReconciliationServiceClient, system_service_client::SystemServiceClient,
+        unmatched_transfer_service_client::UnmatchedTransferServiceClient,
+        webhook_service_client::WebhookServiceClient, x402_service_client::X402ServiceClient,
     },
 };
 
@@ -51,105 +54,105 @@ impl Engine {
 
     /// Returns the client of the merchants' service.
     #[must_use]
-    pub fn merchants(&self) -> MerchantsClient<Transport> {
-        MerchantsClient::new(self.transport.clone())
+    pub fn merchants(&self) -> MerchantServiceClient<Transport> {
+        MerchantServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the service for proofs of accounts.
     #[must_use]
-    pub fn account_proofs(&self) -> AccountProofsClient<Transport> {
-        AccountProofsClient::new(self.transport.clone())
+    pub fn account_proofs(&self) -> AccountProofServiceClient<Transport> {
+        AccountProofServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the API keys' service.
     #[must_use]
-    pub fn api_keys(&self) -> ApiKeysClient<Transport> {
-        ApiKeysClient::new(self.transport.clone())
+    pub fn api_keys(&self) -> ApiKeyServiceClient<Transport> {
+        ApiKeyServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the audit log's service.
     #[must_use]
-    pub fn audit_log(&self) -> AuditLogClient<Transport> {
-        AuditLogClient::new(self.transport.clone())
+    pub fn audit_log(&self) -> AuditLogServiceClient<Transport> {
+        AuditLogServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the service that gives whole lists.
     #[must_use]
-    pub fn exports(&self) -> ExportsClient<Transport> {
-        ExportsClient::new(self.transport.clone())
+    pub fn exports(&self) -> ExportServiceClient<Transport> {
+        ExportServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the payments' service.
     #[must_use]
-    pub fn payments(&self) -> PaymentsClient<Transport> {
-        PaymentsClient::new(self.transport.clone())
+    pub fn payments(&self) -> PaymentServiceClient<Transport> {
+        PaymentServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the service for money that went astray.
+    /// Returns the client of the service for unmatched transfers.
     #[must_use]
-    pub fn reconciliation(&self) -> ReconciliationClient<Transport> {
-        ReconciliationClient::new(self.transport.clone())
+    pub fn unmatched_transfers(&self) -> UnmatchedTransferServiceClient<Transport> {
+        UnmatchedTransferServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the service of the books.
+    /// Returns the client of the reconciliation service.
     #[must_use]
-    pub fn books(&self) -> BooksClient<Transport> {
-        BooksClient::new(self.transport.clone())
+    pub fn reconciliation(&self) -> ReconciliationServiceClient<Transport> {
+        ReconciliationServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the compliance service.
     #[must_use]
-    pub fn compliance(&self) -> ComplianceClient<Transport> {
-        ComplianceClient::new(self.transport.clone())
+    pub fn compliance(&self) -> ComplianceServiceClient<Transport> {
+        ComplianceServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the billing service. Its overview names every merchant in one message: of twenty thousand it
     /// is larger than the 4 MB that are read of others.
     #[must_use]
-    pub fn billing(&self) -> BillingClient<Transport> {
-        BillingClient::new(self.transport.clone()).max_decoding_message_size(64 * 1024 * 1024)
+    pub fn billing(&self) -> BillingServiceClient<Transport> {
+        BillingServiceClient::new(self.transport.clone()).max_decoding_message_size(64 * 1024 * 1024)
     }
 
     /// Returns the client of the checkout's service.
     #[must_use]
-    pub fn checkout(&self) -> CheckoutClient<Transport> {
-        CheckoutClient::new(self.transport.clone())
+    pub fn checkout(&self) -> CheckoutServiceClient<Transport> {
+        CheckoutServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the events' service.
     #[must_use]
-    pub fn events(&self) -> EventsClient<Transport> {
-        EventsClient::new(self.transport.clone())
+    pub fn events(&self) -> EventServiceClient<Transport> {
+        EventServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the fees' service.
     #[must_use]
-    pub fn fees(&self) -> FeesClient<Transport> {
-        FeesClient::new(self.transport.clone())
+    pub fn fees(&self) -> FeeServiceClient<Transport> {
+        FeeServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the service for operators. Engines have it at their own ports, not in process.
     #[must_use]
-    pub fn maintenance(&self) -> MaintenanceClient<Transport> {
-        MaintenanceClient::new(self.transport.clone())
+    pub fn maintenance(&self) -> MaintenanceServiceClient<Transport> {
+        MaintenanceServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the webhook endpoints' service.
     #[must_use]
-    pub fn webhook_endpoints(&self) -> WebhookEndpointsClient<Transport> {
-        WebhookEndpointsClient::new(self.transport.clone())
+    pub fn webhook_endpoints(&self) -> WebhookServiceClient<Transport> {
+        WebhookServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the x402 service.
     #[must_use]
-    pub fn x402(&self) -> X402Client<Transport> {
-        X402Client::new(self.transport.clone())
+    pub fn x402(&self) -> X402ServiceClient<Transport> {
+        X402ServiceClient::new(self.transport.clone())
     }
 
     /// Returns the client of the service that tells how the engine is.
     #[must_use]
-    pub fn system(&self) -> SystemClient<Transport> {
-        SystemClient::new(self.transport.clone())
+    pub fn system(&self) -> SystemServiceClient<Transport> {
+        SystemServiceClient::new(self.transport.clone())
     }
 }
 
@@ -266,14 +269,14 @@ mod tests {
     use super::*;
     use crate::v1::{
         GetFeeRateRequest, GetFeeRateResponse, GetHealthRequest,
-        fees_server::{Fees, FeesServer},
+        fee_service_server::{FeeService, FeeServiceServer},
     };
 
     /// Answers with the length of the bearer token it was shown.
     struct Probe;
 
     #[tonic::async_trait]
-    impl Fees for Probe {
+    impl FeeService for Probe {
         async fn get_fee_rate(
             &self,
             request: Request<GetFeeRateRequest>,
@@ -286,11 +289,11 @@ mod tests {
 
     #[tokio::test]
     async fn both_ways_give_the_same_answers() {
-        let local = Engine::new(Transport::local(Local::default().with(FeesServer::new(Probe))));
+        let local = Engine::new(Transport::local(Local::default().with(FeeServiceServer::new(Probe))));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let server = tonic::transport::Server::builder()
-            .add_service(FeesServer::new(Probe))
+            .add_service(FeeServiceServer::new(Probe))
             .serve_with_incoming(TcpListenerStream::new(listener));
         let server = tokio::spawn(server);
         let channel = Channel::from_shared(format!("http://{address}")).expect("an address").connect_lazy();

@@ -78,7 +78,7 @@ pub struct Summary {
 }
 
 /// Places that a campaign of [`ENOUGH`] lifecycles must reach, or its oracles have seen too little.
-pub const REQUIRED_MARKS: [&str; 26] = [
+pub const REQUIRED_MARKS: [&str; 27] = [
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
     "a cancel loses the race",
@@ -100,6 +100,7 @@ pub const REQUIRED_MARKS: [&str; 26] = [
     "a session is processing",
     "a transfer matches no session",
     "a webhook is processed and its answer lost",
+    "an agent's payment settles",
     "an idempotency key is used again",
     "an unknown commit was committed",
     "an unknown commit was not",

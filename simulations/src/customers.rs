@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use actors::{Gateway, GatewayError, Target, X402Error, X402Request};
 use engine::{
     account::AccountName,
-    fields::Metadata,
+    fields::MetadataValue,
     hive::Transaction,
     idempotency::IdempotencyKey,
     ids::{MerchantId, PaymentId, SlugToken},
@@ -29,7 +29,7 @@ use crate::{
     receivers::{name_of, url_of},
     script::{Action, Change, Memo, Trick},
     trace::Lane,
-    world::World,
+    world::{Plain, World},
 };
 
 mod agents;
@@ -272,11 +272,13 @@ async fn change_merchant(world: &Arc<World>, gateway: &Gateway, merchant: usize,
     }
 }
 
-fn draft(amount: Money, lifetime_seconds: Option<u64>) -> Draft {
+fn draft(session: u32, amount: Money, lifetime_seconds: Option<u64>) -> Draft {
+    let items = ["mug", "tea"].map(str::to_owned).to_vec();
+    let metadata = [("order", MetadataValue::Text(session.to_string())), ("items", MetadataValue::List(items))];
     Draft {
         amount,
         description: "A blue mug".to_owned(),
-        metadata: Metadata::new(),
+        metadata: metadata.map(|(key, value)| (key.to_owned(), value)).into_iter().collect(),
         redirect_url: None,
         cancel_url: None,
         lifetime: lifetime_seconds.map(Duration::from_secs),
@@ -298,7 +300,7 @@ async fn create(
         found => found,
     };
     let Ok(record) = record else { return Again::In(1_000) };
-    let draft = draft(amount, lifetime_seconds);
+    let draft = draft(session, amount, lifetime_seconds);
     // Every other shop program sends a key with its order, so that asking again opens nothing new.
     let key = session.is_multiple_of(2).then(|| format!("order-{session}"));
     let key = key.and_then(|key| IdempotencyKey::parse(&key).ok());
@@ -314,6 +316,9 @@ async fn create(
         }
         Err(GatewayError::InactiveMerchant) => return Again::No,
         Err(error) => {
+            if world.is_sound() {
+                world.refuse(format!("session {session} is not created: {error}"), None);
+            }
             world.event(Lane::Merchant, "create_fails", Some(session), 0, || {
                 format!("session {session} is not created: {error}")
             });
@@ -360,6 +365,9 @@ async fn cancel(world: &Arc<World>, gateway: &Gateway, session: u32, by_merchant
             Again::No
         }
         Err(GatewayError::Rejected(rejection)) => {
+            if world.is_plain(session, Plain::Cancelled) {
+                world.refuse(format!("session {session} is not cancelled: {rejection}"), Some(known.id));
+            }
             world.event(Lane::Payer, "cancel_refused", Some(session), 0, || {
                 format!("session {session} is not cancelled: {rejection}")
             });
@@ -388,7 +396,7 @@ async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
         }
         Err(_) => return Again::In(1_000),
     };
-    let Some(oldest) = unmatched.iter().rfind(|unmatched| unmatched.handling == Handling::Open) else {
+    let Some(oldest) = unmatched.rows.iter().rfind(|unmatched| unmatched.handling == Handling::Open) else {
         return Again::In(2_000);
     };
     match gateway.assign(&merchant, oldest.transfer.place, known.id, "merchant".to_owned()).await {

@@ -32,6 +32,8 @@ pub(crate) struct Hive {
     genesis: Genesis,
     signs: bool,
     nodes: Vec<NodeState>,
+    /// Those that faults strike.
+    faulty: Vec<usize>,
     calls: Random,
     blocks: Random,
     /// The head when the world begins. The blocks up to it are a second apart: made anew at the chain's own step, they
@@ -103,6 +105,10 @@ impl Hive {
             genesis,
             signs: setup.signatures,
             nodes: (0..setup.nodes).map(|_| NodeState::default()).collect(),
+            faulty: match &setup.faulty_nodes[..] {
+                [] => (0..setup.nodes).collect(),
+                some => some.to_vec(),
+            },
             calls: random.fork("node calls"),
             blocks: random.fork("blocks"),
             finalized: 0,
@@ -216,7 +222,7 @@ impl Hive {
     pub(crate) fn roll(&mut self, now_ms: u64, rate: impl Fn(Fault) -> u32) -> Vec<Trouble> {
         let mut troubles = Vec::new();
         let random = &mut self.blocks;
-        let node = random.index(self.nodes.len());
+        let node = *random.pick(&self.faulty);
         let minutes = |random: &mut Random, most: u64| random.between(1_000, most * 60_000);
         if random.chance(rate(Fault::NodeDown)) {
             troubles.push(Trouble::NodeDown { node, for_ms: minutes(random, 2) });
@@ -234,8 +240,9 @@ impl Hive {
         }
         // With fewer nodes a lie cannot be told from the truth: that risk is the operator's, and declared.
         if self.nodes.len() >= 3 && random.chance(rate(Fault::NodeLie)) {
-            let lies_already = self.nodes.iter().any(|node| now_ms < node.lie_until);
-            if !lies_already {
+            let others = self.nodes.iter().enumerate().filter(|(at, other)| *at != node && now_ms < other.lie_until);
+            // A minority may lie, each in its way.
+            if others.count() < (self.nodes.len() - 1) / 2 {
                 let (lie, _) = *random.pick(&Lying::ALL);
                 troubles.push(Trouble::NodeLie { node, lie, for_ms: minutes(random, 2) });
             }
@@ -336,6 +343,7 @@ impl Hive {
                 Fate { before_ms: 0, after_ms: 0, error, loses_reply: false }
             };
         }
+        let rate = |fault| if self.faulty.contains(&node) { rate(fault) } else { 0 };
         let error = if random.chance(rate(Fault::RpcTimeout)) {
             Some(NodeError::Timeout)
         } else if random.chance(rate(Fault::RpcError)) {

@@ -96,6 +96,12 @@ pub struct Observer {
     pub own_broadcasts: IndexSet<TxId>,
     /// Transactions whose payer was told that they were refused for good.
     pub refused: IndexSet<TxId>,
+    /// Transactions whose claim was let go of without money: the engine calls them refused or expired for good.
+    pub let_go: IndexSet<TxId>,
+    /// When blocks became irreversible, virtual milliseconds, by number.
+    pub finalized_ms: BTreeMap<u32, u64>,
+    /// How soon a wallet's payment completes once its money is irreversible, milliseconds, where nothing excuses more.
+    pub prompt_ms: Option<u64>,
     /// Payments for other servers whose payer was told of success.
     pub told: IndexSet<TxId>,
     /// The account that collects fees.
@@ -213,8 +219,12 @@ impl Observer {
                 Write::Unwatch(_) => {}
                 Write::Redeliver(_) | Write::Replay { .. } | Write::EnableEndpoint { .. } | Write::Prune { .. } => {}
                 Write::Invoice(_) | Write::FeeTiers { .. } => {}
-                Write::Audit(_) | Write::Handle { .. } | Write::Rate(_) | Write::Note { .. } | Write::Forget { .. } => {
-                }
+                Write::Audit(_)
+                | Write::Handle { .. }
+                | Write::Rate(_)
+                | Write::BeginEpoch(_)
+                | Write::Note { .. }
+                | Write::Forget { .. } => {}
                 Write::Books(day) => self.books_written(day),
                 Write::Comply(_) | Write::Standing { .. } => {}
             }
@@ -241,6 +251,10 @@ impl Observer {
             }
             _ => None,
         });
+        let before = self.payments.get(&after.id).and_then(|known| known.payment.claim.as_ref());
+        if let Some(claim) = before.filter(|_| after.claim.is_none() && after.paid_by.is_none()) {
+            self.let_go.insert(claim.tx_id);
+        }
         for credit in &written {
             if credit.finality == Finality::Irreversible {
                 self.credited.insert((credit.tx_id, credit.op_in_tx), after.id);
@@ -254,6 +268,7 @@ impl Observer {
                 let known = Known {
                     payment: Arc::clone(after),
                     session: None,
+                    stored_ms: self.now_ms,
                     is_acknowledged: false,
                     is_cancel_acknowledged: false,
                 };
@@ -383,6 +398,9 @@ impl Observer {
             let text = format!("@{account} was never proven by the merchant that assigns its money");
             self.violate("only-owners-decide", text, Some(payment));
         }
+        if self.claims.get(&key.0).is_some_and(|claimed| claimed.sale().is_some()) {
+            self.violate("sold-or-assigned", format!("{} was sold and is assigned", key.0), Some(payment));
+        }
         self.assignments.insert(key, payment);
         if self.payments.get(&payment).is_some_and(|known| known.payment.state == State::Pending) {
             let meant = self.truth_by_session.entry(payment).or_default();
@@ -421,6 +439,7 @@ impl Observer {
     /// Notes that blocks became irreversible.
     pub fn finalized(&mut self, number: u32, time: Timestamp, transfers: Vec<Transfer>) {
         (self.final_num, self.final_time) = (number, time);
+        self.finalized_ms.insert(number, self.now_ms);
         for transfer in transfers {
             let key = (transfer.tx_id, transfer.place.op_in_tx);
             self.truth_by_block.entry(transfer.place.block_num).or_default().push(key);
@@ -591,8 +610,6 @@ impl Observer {
 }
 
 fn session_of(claimed: &Claimed) -> Option<PaymentId> {
-    match claimed.purpose {
-        Purpose::Session(id) => Some(id),
-        Purpose::Facilitated(_) => None,
-    }
+    let Purpose::Session(id) = claimed.purpose else { return None };
+    Some(id)
 }

@@ -77,6 +77,20 @@ faults! {
     ReplyLost = "client.reply_lost", 10_000, "the answer to a merchant's or agent's call is lost";
 }
 
+impl Fault {
+    /// What strikes one node and leaves the others alone.
+    pub const OF_NODES: [Self; 8] = [
+        Self::RpcError,
+        Self::RpcTimeout,
+        Self::RpcLostReply,
+        Self::NodeDown,
+        Self::NodeLag,
+        Self::NodeSlow,
+        Self::NodeFreeze,
+        Self::NodeLie,
+    ];
+}
+
 /// How often each fault happens, in parts per million.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Faults([u32; Fault::ALL.len()]);
@@ -117,6 +131,24 @@ impl Faults {
             }
         }
         faults
+    }
+
+    /// Draws what goes wrong with a minority of nodes, often and in any combination, and nothing else.
+    #[must_use]
+    pub fn of_nodes(random: &mut Random) -> Self {
+        let mut faults = Self::default();
+        for fault in Fault::OF_NODES {
+            if random.chance(600_000) {
+                faults.set(fault, (fault.default_ppm() * *random.pick(&[2, 8, 20])).min(300_000));
+            }
+        }
+        faults
+    }
+
+    /// Says whether nothing goes wrong but with nodes.
+    #[must_use]
+    pub fn are_of_nodes(&self) -> bool {
+        self.on().all(|(fault, _)| Fault::OF_NODES.contains(&fault))
     }
 
     /// Returns how often it happens.
@@ -173,6 +205,8 @@ pub struct Setup {
     pub signatures: bool,
     /// Whether faults end without a restart of the process.
     pub heal_without_restart: bool,
+    /// The nodes that faults strike; empty for any of them.
+    pub faulty_nodes: Vec<usize>,
 }
 
 /// The account that collects fees.
@@ -198,6 +232,7 @@ impl Default for Setup {
             log_bytes: 64 * 1024,
             signatures: false,
             heal_without_restart: true,
+            faulty_nodes: Vec::new(),
         }
     }
 }
@@ -229,7 +264,22 @@ impl Setup {
             signatures: random.chance(60_000),
             heal_without_restart: random.chance(700_000),
             log_bytes: *random.pick(&[4 * 1024, 64 * 1024, 256 * 1024, 256 * 1024]),
+            faulty_nodes: Vec::new(),
         }
+    }
+
+    /// Leaves a majority of the nodes, the disk and the network without a fault: only a minority of nodes, at drawn
+    /// places, is struck by them.
+    pub fn spare_a_majority(&mut self, random: &mut Random) {
+        self.nodes = *random.pick(&[3, 3, 4, 5, 5]);
+        let mut others: Vec<usize> = (0..self.nodes).collect();
+        for _ in 0..(self.nodes - 1) / 2 {
+            self.faulty_nodes.push(others.swap_remove(random.index(others.len())));
+        }
+        self.faulty_nodes.sort_unstable();
+        self.rpc_ms = self.rpc_ms.min(1_000);
+        self.commit_ms = self.commit_ms.min(200);
+        self.poll_ms = self.poll_ms.min(3_000);
     }
 
     /// Returns the engine's settings.

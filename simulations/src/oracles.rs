@@ -12,8 +12,8 @@ use engine::{
     ledger::{Transfer, TxId, memo_of},
     merchant::Merchant,
     payment::{
-        Cancellation, ClaimFinality, Credit, Disposition, FeeMode, Finality, LISTED_TRANSFERS_MAX, Payment, State,
-        Totals, shown_memo,
+        Cancellation, ClaimFinality, Credit, Disposition, FeeMode, Finality, LISTED_TRANSFERS_MAX, Payment, Route,
+        State, Totals, shown_memo,
     },
     time::Timestamp,
     webhook::{Outcome, SCHEDULE},
@@ -77,6 +77,7 @@ macro_rules! invariants {
 invariants! {
     "acknowledged-create-survives", "S1", Check::Answer(acknowledged_create_survives), "A session whose creation was answered is durable at that moment.";
     "durable-survives-boot", "S1", Check::World, "After every crash the store holds exactly what was durable before it.";
+    "store-verifies", "S1", Check::World, "At every start and at the end the whole store verifies: every record, every index, every count.";
     "index-tells-the-truth", "S1", Check::World, "At every start the index of what the chain has to decide lists just those sessions.";
     "credit-is-on-the-chain", "S2 G2", Check::Payment(credit_is_on_the_chain), "A final credit is a transfer of an irreversible block, to the last unit.";
     "final-credit-never-changes", "S2", Check::Payment(final_credit_never_changes), "A final credit keeps its money, block and disposition for ever.";
@@ -97,6 +98,7 @@ invariants! {
     "cursor-goes-forward", "S7", Check::Cursor(cursor_goes_forward), "The cursor moves up, over irreversible blocks only.";
     "no-transfer-is-lost", "G5 S11", Check::End(no_transfer_is_lost), "Every transfer to a watched account is credited once or kept as unmatched once.";
     "unmatched-has-no-session", "G4", Check::End(unmatched_has_no_session), "A transfer kept as unmatched names no session it could pay.";
+    "sold-or-assigned", "G4", Check::World, "A transfer that was settled for somebody's resource pays no session.";
     "only-owners-decide", "G4", Check::World, "Only a merchant that has proven an account decides about its unmatched money.";
     "books-tell-the-truth", "G4 G5", Check::Books(books_tell_the_truth), "The check of a day's books compares every account's whole day with the ledger, once it is final, and finds no difference where there is none.";
     "days-follow-each-other", "G5", Check::Books(days_follow_each_other), "No day of the books is left out; one is told of again only if it was not checked.";
@@ -117,6 +119,10 @@ invariants! {
     "failure-is-certain", "S10", Check::Payment(failure_is_certain), "A session fails, and a settlement is reversed, only when an irreversible block proves that the transaction cannot come.";
     "settled-is-paid", "S10", Check::Answer(settled_is_paid), "An agent hears success only for a session that its transaction has durably completed.";
     "told-once", "S10", Check::Answer(told_once), "A payment for another server is called a success once.";
+    "let-go-is-not-taken", "S10", Check::End(let_go_is_not_taken), "A claim is let go of only when its transaction cannot be on the chain for good, whatever its payer was told.";
+    "paid-promptly-completes", "L1", Check::Payment(paid_promptly_completes), "While a majority of nodes, the disk and the process work, a wallet's payment completes within ten block intervals of its finality.";
+    "nothing-valid-is-refused", "L5", Check::World, "While a majority of nodes, the disk and the process work, no valid call is refused and every honest payment ends as it should.";
+    "lists-tell-the-truth", "G7", Check::World, "A list of payments, by any filter and page, is that of the payments that are durable.";
     "refused-is-not-taken", "S10", Check::End(refused_is_not_taken), "A payment that was refused for good never moves money.";
     "expiry-has-evidence", "G9", Check::Payment(expiry_has_evidence), "A session expires only when an irreversible block is later than its time, and never if it was paid in time.";
     "paid-in-time-completes", "G10", Check::End(paid_in_time_completes), "Whoever paid in time, whatever happened to us meanwhile, has paid.";
@@ -203,6 +209,24 @@ fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
             Err((format!("{tx_id} was refused for good and is on the chain for good"), observer.target(*tx_id)))
         }
     }
+}
+
+fn let_go_is_not_taken(end: &End<'_>) -> FinalVerdict {
+    let observer = end.observer;
+    // Who broadcasts a transaction alone does so whenever it likes.
+    let may_be = |tx_id: &TxId| observer.own_broadcasts.contains(tx_id);
+    if let Some(tx_id) = observer.let_go.iter().find(|tx_id| observer.true_ids.contains(*tx_id) && !may_be(tx_id)) {
+        return Err((format!("the claim on {tx_id} was let go of and it is on the chain"), observer.target(*tx_id)));
+    }
+    for claimed in observer.claims.values() {
+        let is_over = matches!(claimed.fate, Fate::Refused { .. } | Fate::Buried);
+        let is_there = observer.true_ids.contains(&claimed.tx_id);
+        if is_over && is_there && !may_be(&claimed.tx_id) {
+            let text = format!("{} is on the chain for good and its fate is kept as {:?}", claimed.tx_id, claimed.fate);
+            return Err((text, None));
+        }
+    }
+    Ok(())
 }
 
 // ---- answers ---------------------------------------------------------------------------------------------------------

@@ -15,8 +15,10 @@ pub enum Mix {
     Swarm,
     /// Everything at once, at its default rate.
     AllOn,
-    /// Every third run has everything on; the others draw.
+    /// Every third run has everything on, every eighth strikes a minority of nodes only; the others draw.
     Both,
+    /// Each run draws what goes wrong with a minority of nodes; nothing else does.
+    Nodes,
     /// Nothing goes wrong.
     None,
 }
@@ -77,13 +79,21 @@ customers! {
 pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
     let root = Random::new(seed);
     let mut random = root.fork("setup");
+    let mix = match mix {
+        Mix::Both if seed % 8 == 5 => Mix::Nodes,
+        mix => mix,
+    };
     let faults = match mix {
         Mix::None => Faults::default(),
+        Mix::Nodes => Faults::of_nodes(&mut root.fork("faults")),
         Mix::AllOn => Faults::all_on(),
         Mix::Both if seed.is_multiple_of(3) => Faults::all_on(),
         Mix::Swarm | Mix::Both => Faults::swarm(&mut root.fork("faults")),
     };
     let mut setup = Setup::swarm(&mut random);
+    if mix == Mix::Nodes {
+        setup.spare_a_majority(&mut random);
+    }
     if payments > 500 {
         // Thousands of sessions through one awake actor only measure the parking.
         setup.max_awake = setup.max_awake.max(50);
@@ -108,6 +118,11 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         heal_at_ms: None,
         expect: Vec::new(),
     }
+}
+
+/// Says whether a memo leaves no doubt about the session, so that its money counts.
+pub(crate) const fn is_plain_memo(memo: Memo) -> bool {
+    matches!(memo, Memo::Exact | Memo::Noisy | Memo::TwoTransfers)
 }
 
 /// How long customers keep coming: an hour and a half, and longer for more than ten thousand.

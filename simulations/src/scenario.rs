@@ -69,6 +69,7 @@ struct World {
     log_bytes: Option<u64>,
     signatures: Option<bool>,
     heal_without_restart: Option<bool>,
+    faulty_nodes: Option<Vec<usize>>,
 }
 
 #[derive(Deserialize)]
@@ -243,6 +244,12 @@ fn read_world(world: &World, setup: &mut Setup) -> Result<(), Problem> {
     setup.log_bytes = world.log_bytes.unwrap_or(setup.log_bytes);
     setup.signatures = world.signatures.unwrap_or(setup.signatures);
     setup.heal_without_restart = world.heal_without_restart.unwrap_or(setup.heal_without_restart);
+    if let Some(faulty) = &world.faulty_nodes {
+        if faulty.iter().any(|node| *node >= setup.nodes) {
+            return Err(format!("`faulty_nodes`: there are {} nodes, numbered from 0", setup.nodes));
+        }
+        setup.faulty_nodes.clone_from(faulty);
+    }
     if let Some(word) = &world.x402_finality {
         let found = FINALITIES.iter().find(|(_, known)| known == word);
         setup.x402_finality = found.ok_or_else(|| one_of("x402_finality", word, FINALITIES.iter().map(|(_, w)| *w)))?.0;

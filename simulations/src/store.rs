@@ -173,7 +173,8 @@ impl Store for SimStore {
         next_delivery_after(now: Timestamp) -> Option<Timestamp>;
         event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
         events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
-        last_event(merchant: MerchantId) -> u64;
+        event_list(merchant: MerchantId) -> engine::event_list::EventList;
+        epoch() -> engine::event_list::Epoch;
         attempts(event: EventId) -> Vec<Attempt>;
         standing(merchant: MerchantId) -> engine::compliance::Standing;
         unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
@@ -229,6 +230,7 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
             Write::Fate { tx_id, fate, .. } => store.claim(*tx_id).await?.is_some_and(|stored| stored.fate == *fate),
             Write::Attempt { attempt, .. } => store.attempts(attempt.event).await?.contains(attempt),
             Write::Cursor { cursor, .. } => store.cursor().await? == Some(*cursor),
+            Write::BeginEpoch(epoch) => store.epoch().await? == *epoch,
             Write::Rate(rate) => store.rate().await? == Some(*rate),
             Write::Undeliverable(delivery) | Write::Hold(delivery) => {
                 let waiting = store.due_deliveries(Timestamp::MAX, usize::MAX).await?;

@@ -2,6 +2,7 @@
 //! and booted again as often as need be, and the same every time for one script.
 
 mod judge;
+mod model;
 mod reach;
 mod seams;
 mod troubles;
@@ -43,8 +44,8 @@ use crate::{
     trace::{Lane, Line, Trace},
 };
 
-pub(crate) use self::seams::lock;
 use self::seams::{SimClock, SimEntropy, SimProbe};
+pub(crate) use self::{model::Plain, seams::lock};
 
 /// When every world begins, seconds since 1970: an hour before the end of a day (UTC), so that most worlds see one end.
 pub const EPOCH_SECONDS: u64 = 1_800_054_000;
@@ -122,9 +123,12 @@ pub struct World {
     bell: Notify,
     death: Mutex<Option<Death>>,
     faults_on: AtomicBool,
+    /// Sessions that one honest party touches, where nothing excuses a refusal.
+    plain: BTreeMap<u32, Plain>,
 }
 
 struct Streams {
+    queries: Random,
     store: Random,
     clients: Random,
     points: Random,
@@ -233,6 +237,7 @@ impl World {
             store: Mutex::default(),
             entropy: Mutex::new(root.fork("entropy")),
             streams: Mutex::new(Streams {
+                queries: root.fork("queries"),
                 store: root.fork("store"),
                 clients: root.fork("clients"),
                 points: root.fork("points"),
@@ -246,8 +251,10 @@ impl World {
             bell: Notify::new(),
             death: Mutex::new(None),
             faults_on: AtomicBool::new(true),
+            plain: model::plain_payments(&script),
             script,
         };
+        lock(&world.observer).prompt_ms = World::prompt_ms(&world.script);
         world.fill_agenda();
         world.set_disk_faults();
         Arc::new(world)
@@ -386,7 +393,16 @@ impl World {
                         return Death::Over;
                     }
                 }
-                Ok(event) => self.happen(event, Some(gateway)),
+                Ok(event) => {
+                    let is_step = matches!(event, Event::Act(..));
+                    self.happen(event, Some(gateway));
+                    if is_step {
+                        self.disk.set_quiet(true);
+                        // A store that cannot be read now is noticed by whoever needs it.
+                        let _ = self.compare_a_list(store).await;
+                        self.disk.set_quiet(false);
+                    }
+                }
                 Err(at_ms) => {
                     let wait = Duration::from_millis(at_ms.saturating_sub(self.now_ms()));
                     tokio::select! {

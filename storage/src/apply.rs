@@ -5,11 +5,18 @@ use std::{
     ops::Bound,
 };
 
-use engine::{idempotency::Remembered, ids::PaymentId, mutant, time::Timestamp, webhook::Logged};
+use engine::{
+    event_list::{Epoch, Tail},
+    idempotency::Remembered,
+    ids::PaymentId,
+    mutant,
+    time::Timestamp,
+    webhook::Logged,
+};
 
 use crate::{
     batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
-    billing, booked,
+    billing, booked, deliveries,
     draft::Draft,
     fault::Fault,
     outbox, ownership,
@@ -26,8 +33,8 @@ pub(crate) struct Group<'t> {
     pub(crate) tables: Draft<'t>,
     /// Changes of the counts of payments, written once at the end.
     pub(crate) counts: BTreeMap<(u128, u32), i64>,
-    /// The last place in each merchant's list of events, written once at the end.
-    pub(crate) event_seqs: BTreeMap<u128, u64>,
+    /// The end of each merchant's list of events, written once at the end.
+    pub(crate) event_tails: BTreeMap<u128, Tail>,
     /// Merchants whose queues in the outbox changed; their heads are written once at the end.
     pub(crate) queues: outbox::Queues,
     /// Where merchants stand, written once at the end.
@@ -52,7 +59,7 @@ impl<'t> Group<'t> {
         Self {
             tables,
             counts: BTreeMap::new(),
-            event_seqs: BTreeMap::new(),
+            event_tails: BTreeMap::new(),
             queues: outbox::Queues::new(),
             standings: BTreeMap::new(),
             periods: BTreeMap::new(),
@@ -92,8 +99,8 @@ impl<'t> Group<'t> {
     /// Writes what was gathered over all batches.
     fn write_gathered(&mut self) -> Result<(), Fault> {
         self.write_counts()?;
-        for (merchant, seq) in std::mem::take(&mut self.event_seqs) {
-            self.tables.event_seqs().insert(merchant, seq);
+        for (merchant, Tail { last, epoch, before }) in std::mem::take(&mut self.event_tails) {
+            self.tables.event_seqs().insert(merchant, (last, epoch.bits(), before));
         }
         standings::write_all(self)?;
         billing::write_all(self)?;
@@ -112,8 +119,11 @@ pub(crate) struct Ahead {
     pub(crate) remembered: BTreeMap<(u128, [u8; 32]), Remembered>,
     /// Keys made earlier are forgotten by an earlier step.
     pub(crate) forgotten_before: Timestamp,
+    /// Keys of earlier steps that were forgotten after them.
+    pub(crate) forgotten: BTreeSet<(u128, [u8; 32])>,
     claims: BTreeMap<[u8; 20], Claimed>,
     nonces: BTreeMap<[u8; 32], [u8; 20]>,
+    assigned: BTreeMap<[u8; 20], PaymentId>,
     cursor: Option<Cursor>,
     pub(crate) handled: BTreeMap<stray::StrayPlace, Unmatched>,
     pub(crate) deliveries: BTreeMap<DeliveryKey, Logged>,
@@ -159,17 +169,38 @@ impl Group<'_> {
             Step::Index(indexed) => self.check_index(indexed),
             Step::Forget { made_before } => {
                 ahead.forgotten_before = ahead.forgotten_before.max(*made_before);
+                let old = ahead.remembered.iter().filter(|(_, remembered)| remembered.at < *made_before);
+                ahead.forgotten.extend(old.map(|(key, _)| *key));
                 Ok(Ok(()))
             }
-            Step::Handle { account, place, handling, record, names } => {
-                let made = stray::check(self, ahead, account, *place, handling)?;
-                Ok(made.map(|made| (*record, *names) = made))
+            Step::Handle { account, place, handling, record, names, assigned } => {
+                let handled = match stray::check(self, ahead, account, *place, handling)? {
+                    Ok(handled) => handled,
+                    Err(refusal) => return Ok(Err(refusal)),
+                };
+                *assigned = handled.assigned;
+                ahead.assigned.extend(handled.assigned.map(|(tx_id, payment)| (tx_id.0, payment)));
+                (*record, *names) = (handled.record, handled.names);
+                let Some((tx_id, _)) = *assigned else { return Ok(Ok(())) };
+                // A sale of somebody's server is paid for; it cannot pay a session, too.
+                let claimed = match ahead.claims.get(&tx_id.0) {
+                    Some(claimed) => Some(claimed.clone()),
+                    None => self.stored_claim(tx_id.0)?,
+                };
+                match claimed.filter(|claimed| claimed.sale().is_some()) {
+                    Some(claimed) => Ok(Err(CommitError::Claimed(Box::new(claimed)))),
+                    None => Ok(Ok(())),
+                }
             }
             Step::Unmatched { account, place, record, .. } => stray::foresee(self, ahead, account, *place, record),
             Step::Comply { check, noted } => standings::check(self, check, noted),
             Step::Standing { merchant, change } => standings::check_change(self, *merchant, change),
             Step::Invoice(invoicing) => billing::check_invoice(self, ahead, invoicing),
             Step::FeeTiers { schedule, expected } => billing::check_tiers(self, ahead, schedule, *expected),
+            Step::BeginEpoch(_) => match deliveries::epochs(&self.tables.meta())?.last() {
+                Some(&Epoch::PENDING) => Ok(Ok(())),
+                _ => conflict("the epoch"),
+            },
             Step::Audit(_)
             | Step::Books { .. }
             | Step::Rate(_)
@@ -269,6 +300,14 @@ impl Group<'_> {
                 return Ok(Err(CommitError::Claimed(Box::new(earlier))));
             }
         }
+        // What pays a session since somebody assigned it settles nothing else.
+        let assigned = match ahead.assigned.get(&tx_id) {
+            Some(payment) => Some(*payment),
+            None => self.tables.assigned().get(&tx_id)?.map(|payment| PaymentId::from_bits(payment.value())),
+        };
+        if let Some(payment) = assigned {
+            return Ok(Err(CommitError::Assigned(payment)));
+        }
         ahead.nonces.extend(names.iter().map(|name| (*name, tx_id)));
         ahead.claims.insert(tx_id, claimed.clone());
         Ok(Ok(()))
@@ -353,7 +392,12 @@ impl Group<'_> {
                 booked.iter().try_for_each(|line| booked::write(self, line))?;
                 stray::keep(self, &account, place, &record, names)
             }
-            Step::Handle { account, place, record, names, .. } => stray::handle(self, &account, place, &record, names),
+            Step::Handle { account, place, record, names, assigned, .. } => {
+                if let Some((tx_id, payment)) = assigned {
+                    self.tables.assigned().insert(&tx_id.0, payment.bits());
+                }
+                stray::handle(self, &account, place, &record, names)
+            }
             Step::Invoice(invoicing) => billing::invoice(self, *invoicing),
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
             Step::Audit(record) => self.append_audit(&record),
@@ -362,6 +406,12 @@ impl Group<'_> {
             Step::Books { from, record } => {
                 self.tables.books().insert(from.millis(), record.as_slice());
                 Ok(())
+            }
+            Step::BeginEpoch(epoch) => {
+                let mut epochs = deliveries::epochs(&self.tables.meta())?;
+                epochs.pop();
+                epochs.push(epoch);
+                self.set(meta::EPOCHS, &record::epochs_to_bytes(&epochs))
             }
             Step::Rate(record) => self.set(meta::RATE, &record),
             Step::Note { name, value } => self.set(&meta::note(name), &value),
@@ -384,6 +434,11 @@ impl Group<'_> {
         }
         log.insert(next, record);
         Ok(())
+    }
+
+    /// Returns the current epoch of the store.
+    pub(crate) fn epoch(&self) -> Result<Epoch, Fault> {
+        Ok(deliveries::epochs(&self.tables.meta())?.last().copied().unwrap_or(Epoch::FIRST))
     }
 
     fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {

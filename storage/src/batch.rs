@@ -7,6 +7,7 @@ use engine::{
     audit::Entry,
     billing::{Invoice, Period, Schedule},
     books, compliance,
+    event_list::Epoch,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{BlockId, Place, Transfer, TxId},
@@ -165,6 +166,8 @@ pub enum Write {
     Books(Box<books::Day>),
     /// The newest price of HIVE.
     Rate(Rate),
+    /// The epoch that follows a restore; refused unless one is pending.
+    BeginEpoch(Epoch),
     /// A small named value: what chain the store belongs to, keys of this installation.
     Note {
         /// Its name.
@@ -381,6 +384,9 @@ pub enum CommitError {
     /// The transaction, nonce or identifier of a claim is taken. Nothing was written.
     #[error("{} is claimed already", .0.tx_id)]
     Claimed(Box<Claimed>),
+    /// A transfer of a claim's transaction was assigned to a session. Nothing was written.
+    #[error("a transfer of the transaction is assigned to {0}")]
+    Assigned(PaymentId),
     /// The idempotency key stands for a request that was done before. Nothing was written.
     #[error("done before: {:?}", .0.made)]
     Remembered(Box<Remembered>),
@@ -396,6 +402,17 @@ pub enum CommitError {
     /// The disk failed. It may have been written or not: only a restart can tell. The process must stop.
     #[error("the outcome of a write is unknown: {0}")]
     Unknown(String),
+}
+
+impl Claimed {
+    /// Returns what the transaction pays for somebody else's server, unless it is certain that it never did.
+    #[must_use]
+    pub fn sale(&self) -> Option<&Facilitation> {
+        match (&self.purpose, &self.fate) {
+            (Purpose::Facilitated(facilitation), Fate::Open | Fate::Settled { .. }) => Some(facilitation),
+            _ => None,
+        }
+    }
 }
 
 impl Unmatched {

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use engine::event_list::Epoch;
 use redb::{Database, Durability, ReadOnlyDatabase, ReadTransaction, ReadableDatabase};
 use tokio::sync::mpsc;
 
@@ -13,8 +14,9 @@ use crate::{
     ReadError,
     directory::{self, DirectoryLock, FILE_NAME, LOG_NAMES, OpenError, UNFINISHED_NAME},
     fault::Fault,
+    record, single,
     snapshot::Snapshot,
-    tables::{self, Tables},
+    tables::{self, Tables, meta},
     vault::{self, Secrets, Vault},
     verify::{self, Report},
 };
@@ -142,6 +144,28 @@ impl NewStore {
         }
         // An older copy lacks the tables that came since.
         tables.create_all().map_err(Fault::from)?;
+        drop(tables);
+        transaction.commit().map_err(Fault::from)?;
+        Ok(())
+    }
+
+    /// Marks the file as the continuation of an older state: whoever opens it begins a new epoch.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn mark_as_copy(&mut self) -> Result<(), OpenError> {
+        self.write(Durability::None)?;
+        let database = self.database.as_ref().expect("it is taken only when the file is finished");
+        let mut transaction = database.begin_write().map_err(Fault::from)?;
+        transaction.set_durability(Durability::None).map_err(Fault::from)?;
+        let mut tables = Tables::of(&transaction);
+        let names = tables.meta().map_err(Fault::from)?;
+        let stored = single::stored(names, meta::EPOCHS)?.unwrap_or_default();
+        let mut epochs = record::epochs_from_bytes(&stored).map_err(Fault::damaged(meta::TABLE, meta::EPOCHS))?;
+        if epochs.last() != Some(&Epoch::PENDING) {
+            epochs.push(Epoch::PENDING);
+            single::store(names, meta::EPOCHS, &record::epochs_to_bytes(&epochs))?;
+        }
         drop(tables);
         transaction.commit().map_err(Fault::from)?;
         Ok(())
@@ -337,7 +361,8 @@ impl Idle {
             return Err(OpenError::Exists(path));
         }
         // Byte for byte: whatever is wrong with a page is still wrong with it, and is found.
-        let copy = NewStore::copy_of(backup, &path, self.data.join(UNFINISHED_NAME))?;
+        let mut copy = NewStore::copy_of(backup, &path, self.data.join(UNFINISHED_NAME))?;
+        copy.mark_as_copy()?;
         let unfolded = if is_there {
             self.fold_log().err().map(|error| error.to_string())
         } else {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, ops::Bound};
 
 use engine::{
+    event_list::{Epoch, EventList, Tail},
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged, Trigger},
@@ -10,11 +11,13 @@ use engine::{
 
 use crate::{
     batch::EventRecord,
+    checked::Text,
     fault::Fault,
     query::{DeliveryQuery, Due, DueWork, Passed},
-    record,
+    record, single,
     snapshot::Snapshot,
-    tables::{DeliveryKey, OutboxKey},
+    tables::{DeliveryKey, OutboxKey, meta},
+    view::View,
 };
 
 /// Queues with something due that are asked when the next delivery will be.
@@ -128,12 +131,28 @@ pub(crate) fn endpoint(snapshot: &Snapshot, merchant: MerchantId) -> Result<Endp
     Ok(table.pass(read)?.unwrap_or_default())
 }
 
-/// Returns the place of a merchant's newest event; 0 before the first. Where that cannot be read, its newest event and its
-/// newest delivery tell.
-pub(crate) fn last_event(snapshot: &Snapshot, merchant: u128) -> Result<u64, Fault> {
+/// Returns what a merchant's cursors are read with.
+pub(crate) fn event_list(snapshot: &Snapshot, merchant: u128) -> Result<EventList, Fault> {
+    let epochs = epochs(&snapshot.meta())?;
+    let current = epochs.last().copied().unwrap_or(Epoch::FIRST);
+    Ok(EventList { tail: tail(snapshot, merchant, current)?, epochs })
+}
+
+/// Returns the epochs of the store after the first.
+pub(crate) fn epochs(names: &View<'_, Text, &'static [u8]>) -> Result<Vec<Epoch>, Fault> {
+    let Some(bytes) = single::read(names, meta::EPOCHS)? else { return Ok(Vec::new()) };
+    record::epochs_from_bytes(&bytes).map_err(Fault::damaged(meta::TABLE, meta::EPOCHS))
+}
+
+/// Returns the end of a merchant's list. Where that cannot be read, its newest event and its newest delivery tell the
+/// last place; its holders read the list from the beginning then.
+pub(crate) fn tail(snapshot: &Snapshot, merchant: u128, current: Epoch) -> Result<Tail, Fault> {
     let places = snapshot.event_seqs();
-    if let Some(last) = places.pass(places.get(merchant))? {
-        return Ok(last.map_or(0, |last| last.value()));
+    if let Some(stored) = places.pass(places.get(merchant))? {
+        return Ok(stored.map_or(Tail::EMPTY, |stored| {
+            let (last, epoch, before) = stored.value();
+            Tail { last, epoch: Epoch::from_bits(epoch), before }
+        }));
     }
     let event = snapshot.events().range((merchant, 0)..=(merchant, u64::MAX))?.next_back().transpose()?;
     let log = snapshot.deliveries();
@@ -144,7 +163,7 @@ pub(crate) fn last_event(snapshot: &Snapshot, merchant: u128) -> Result<u64, Fau
     };
     let places =
         event.map(|(key, _)| key.value().1).into_iter().chain(delivery.map(|logged| logged.delivery.event_seq));
-    Ok(places.max().unwrap_or(0))
+    Ok(Tail { last: places.max().unwrap_or(0), epoch: current, before: 0 })
 }
 
 /// Returns a merchant's delivery.
@@ -258,9 +277,9 @@ pub(crate) fn event_place(snapshot: &Snapshot, event: EventId) -> Result<Option<
 
 /// Returns when the oldest event that is kept happened.
 pub(crate) fn oldest_event(snapshot: &Snapshot) -> Result<Option<Timestamp>, Fault> {
-    let ids = snapshot.event_ids();
-    let oldest = ids.first()?;
-    Ok(oldest.map(|(event, _)| EventId::from_bits(event.value()).made_at()))
+    let times = snapshot.event_times();
+    let oldest = times.first()?;
+    Ok(oldest.map(|(time, _)| Timestamp::from_millis(time.value().0)))
 }
 
 /// Returns the attempts made to deliver an event, in order.

@@ -23,18 +23,19 @@ impl Group<'_> {
         ahead: &mut Ahead,
     ) -> Checked {
         let key = (new.merchant.bits(), new.key);
-        let stored = match ahead.remembered.get(&key) {
-            Some(remembered) => Some(*remembered),
+        // What an earlier step forgets does not stand in the way; what is kept after it does.
+        let (stored, is_kept) = match ahead.remembered.get(&key) {
+            Some(remembered) => (Some(*remembered), !ahead.forgotten.contains(&key)),
             None => match self.tables.idempotency().get((key.0, &key.1))? {
-                Some(bytes) => Some(
-                    record::remembered_from_bytes(new.merchant, new.key, bytes.value())
-                        .map_err(Fault::damaged("idempotency", new.merchant))?,
-                ),
-                None => None,
+                Some(bytes) => {
+                    let stored = record::remembered_from_bytes(new.merchant, new.key, bytes.value())
+                        .map_err(Fault::damaged("idempotency", new.merchant))?;
+                    (Some(stored), stored.at >= ahead.forgotten_before)
+                }
+                None => (None, false),
             },
         };
-        let is_kept = |stored: &Remembered| stored.at >= ahead.forgotten_before;
-        if let Some(stored) = stored.filter(|stored| is_kept(stored) && stored.is_alive(new.at)) {
+        if let Some(stored) = stored.filter(|stored| is_kept && stored.is_alive(new.at)) {
             return Ok(Err(CommitError::Remembered(Box::new(stored))));
         }
         if stored.is_none() && self.kept_keys(key.0)? >= MAX_KEPT_KEYS {
@@ -42,6 +43,7 @@ impl Group<'_> {
         }
         *before = stored;
         ahead.remembered.insert(key, *new);
+        ahead.forgotten.remove(&key);
         Ok(Ok(()))
     }
 

@@ -64,6 +64,7 @@ use engine::{
     billing::{Account, Month, Period, Schedule},
     books::{Booked, Day},
     compliance::Standing,
+    event_list::{Epoch, EventList},
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
@@ -226,8 +227,11 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a merchant's events after `after`, in order, at most `limit`.
     fn events(&self, merchant: MerchantId, after: u64, limit: usize) -> Read<'_, Vec<EventRecord>>;
 
-    /// Returns the place of a merchant's newest event; 0 before the first.
-    fn last_event(&self, merchant: MerchantId) -> Read<'_, u64>;
+    /// Returns what a merchant's cursors are read with, and the end of its list of events.
+    fn event_list(&self, merchant: MerchantId) -> Read<'_, EventList>;
+
+    /// Returns the current epoch; [`Epoch::PENDING`] after a restore, until [`Write::BeginEpoch`] names it.
+    fn epoch(&self) -> Read<'_, Epoch>;
 
     /// Returns the attempts made to deliver an event, in order.
     fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>>;

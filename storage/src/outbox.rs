@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use engine::{
-    ids::{DeliveryId, EventId, MerchantId},
+    ids::{DeliveryId, MerchantId},
     mutant,
     time::Timestamp,
     webhook::{Attempt, Delivery, DeliveryState, Logged, Trigger},
@@ -98,14 +98,17 @@ fn moved(step: &Move, before: Option<Logged>) -> Logged {
 /// Appends an event to its merchant's list and puts its delivery into the outbox, due at once.
 pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), Fault> {
     let merchant = event.merchant.bits();
-    let last = match group.event_seqs.get(&merchant) {
-        Some(last) => *last,
-        None => deliveries::last_event(group.tables.snapshot(), merchant)?,
+    let epoch = group.epoch()?;
+    let tail = match group.event_tails.get(&merchant) {
+        Some(tail) => *tail,
+        None => deliveries::tail(group.tables.snapshot(), merchant, epoch)?,
     };
-    let seq = last + 1;
-    group.event_seqs.insert(merchant, seq);
+    let tail = tail.next(epoch);
+    let seq = tail.last;
+    group.event_tails.insert(merchant, tail);
     group.tables.events().insert((merchant, seq), event.record.as_slice());
     group.tables.event_ids().insert(event.id.bits(), (merchant, seq));
+    group.tables.event_times().insert((event.at.millis(), event.id.bits()), ());
     let delivery = event.delivery(seq);
     list_of_payment(group, &delivery)?;
     put(group, &Logged::new(delivery))
@@ -222,15 +225,18 @@ fn forget_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
 
 /// Forgets events that happened earlier, and what receivers answered to them; of their deliveries the rest is kept.
 pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result<(), Fault> {
-    let end = EventId::new(happened_before, [0; 10]).bits();
+    let end = (happened_before.millis(), 0);
     let mut old = Vec::new();
-    for entry in group.tables.event_ids().range(..end)?.take(PRUNED_AT_ONCE) {
-        let (event, place) = entry?;
-        old.push((event.value(), place.value()));
+    for entry in group.tables.event_times().range(..end)?.take(PRUNED_AT_ONCE) {
+        old.push(entry?.0.value());
     }
-    for (event, place) in old {
-        group.tables.event_ids().remove(event)?;
-        group.tables.events().remove(place)?;
+    for (at_ms, event) in old {
+        group.tables.event_times().remove((at_ms, event))?;
+        let ids = group.tables.event_ids();
+        if let Some(place) = ids.get_sound(event)?.map(|place| place.value()) {
+            group.tables.events().remove(place)?;
+        }
+        ids.remove(event)?;
         let mut answered = Vec::new();
         for entry in group.tables.attempts().range((event, 0, 0)..=(event, u128::MAX, u32::MAX))? {
             let (key, bytes) = entry?;

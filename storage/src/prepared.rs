@@ -4,6 +4,7 @@ use engine::{
     account::AccountName,
     billing::{Sale, Schedule},
     compliance,
+    event_list::Epoch,
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::{Place, TxId},
@@ -83,6 +84,8 @@ pub(crate) enum Step {
         record: Vec<u8>,
         /// The unknown session it names, from the stored one.
         names: Option<PaymentId>,
+        /// The transaction that an assignment takes for its session; found by the writer's check.
+        assigned: Option<(TxId, PaymentId)>,
     },
     Invoice(Box<Invoicing>),
     FeeTiers {
@@ -91,6 +94,7 @@ pub(crate) enum Step {
     },
     Audit(Vec<u8>),
     Rate(Vec<u8>),
+    BeginEpoch(Epoch),
     Note {
         name: &'static str,
         value: Vec<u8>,
@@ -177,7 +181,7 @@ pub(crate) struct EventStep {
     pub(crate) merchant: MerchantId,
     payment: PaymentId,
     delivery: DeliveryId,
-    at: Timestamp,
+    pub(crate) at: Timestamp,
     is_test: bool,
     pub(crate) record: Vec<u8>,
 }
@@ -284,7 +288,7 @@ impl Step {
                 record: record::unmatched_to_bytes(unmatched),
             },
             Write::Handle { account, place, handling } => {
-                Self::Handle { account, place, handling, record: Vec::new(), names: None }
+                Self::Handle { account, place, handling, record: Vec::new(), names: None, assigned: None }
             }
             Write::Invoice(invoicing) => Self::Invoice(invoicing),
             Write::FeeTiers { schedule, expected } => {
@@ -295,6 +299,7 @@ impl Step {
             Write::Comply(check) => Self::Comply { check, noted: None },
             Write::Books(day) => Self::Books { from: day.from, record: record::day_to_bytes(*day) },
             Write::Standing { merchant, change } => Self::Standing { merchant, change },
+            Write::BeginEpoch(epoch) => Self::BeginEpoch(epoch),
             Write::Rate(rate) => Self::Rate(record::rate_to_bytes(rate)),
             Write::Note { name, value } => Self::Note { name, value },
         }

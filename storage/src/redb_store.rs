@@ -8,6 +8,7 @@ use engine::{
     billing::{Account, Month, Period, Schedule},
     books::{Booked, Day},
     compliance::Standing,
+    event_list::{self, EventList},
     idempotency::Remembered,
     ids::{DeliveryId, EventId, MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
@@ -198,6 +199,14 @@ impl RedbStore {
         spawned.map_err(|error| ReadError::Failed(error.to_string()))?;
         let report = report.await.map_err(|_| ReadError::Failed("the verification crashed".to_owned()))?;
         Ok(report?)
+    }
+
+    /// The same on the caller's thread, until it is done: for whoever has no other work, and no threads.
+    ///
+    /// # Errors
+    /// [`ReadError::Failed`] when the disk fails or the store is closed.
+    pub fn verify_inline(&self) -> Result<Report, ReadError> {
+        Ok(verify::snapshot(&self.newest.get()?)?)
     }
 
     /// Returns how the webhook secrets are kept, by their rows.
@@ -419,8 +428,15 @@ impl Store for RedbStore {
         self.read(move |snapshot| deliveries::events(snapshot, merchant, after, limit))
     }
 
-    fn last_event(&self, merchant: MerchantId) -> Read<'_, u64> {
-        self.read(move |snapshot| deliveries::last_event(snapshot, merchant.bits()))
+    fn event_list(&self, merchant: MerchantId) -> Read<'_, EventList> {
+        self.read(move |snapshot| deliveries::event_list(snapshot, merchant.bits()))
+    }
+
+    fn epoch(&self) -> Read<'_, event_list::Epoch> {
+        self.read(|snapshot| {
+            let newest = deliveries::epochs(&snapshot.meta())?.last().copied();
+            Ok(newest.unwrap_or(event_list::Epoch::FIRST))
+        })
     }
 
     fn attempts(&self, event: EventId) -> Read<'_, Vec<Attempt>> {

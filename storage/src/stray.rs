@@ -5,7 +5,7 @@ use std::ops::Bound;
 use engine::{
     account::AccountName,
     ids::PaymentId,
-    ledger::{MemoMatch, Place, match_fee_memo, match_memo},
+    ledger::{MemoMatch, Place, TxId, match_fee_memo, match_memo},
 };
 
 use crate::{
@@ -24,8 +24,15 @@ const MAX_LOOKED_AT: usize = 20_000;
 /// A stray transfer's account and place.
 pub(crate) type StrayPlace = (AccountName, Place);
 
-/// The new record of a handled transfer, and the session it waited for.
-type Handled = (Vec<u8>, Option<PaymentId>);
+/// A transfer that may be handled.
+pub(crate) struct Handled {
+    /// Its new record.
+    pub(crate) record: Vec<u8>,
+    /// The session it waited for.
+    pub(crate) names: Option<PaymentId>,
+    /// Its transaction and the session it is assigned to.
+    pub(crate) assigned: Option<(TxId, PaymentId)>,
+}
 
 type Key<'k> = (&'k str, u32, u32, u32);
 
@@ -80,7 +87,7 @@ pub(crate) fn foresee(
     Ok(Ok(()))
 }
 
-/// Checks that a transfer may be handled; returns its new record, and the session it waited for.
+/// Checks that a transfer may be handled.
 pub(crate) fn check(
     group: &mut Group<'_>,
     ahead: &mut Ahead,
@@ -101,10 +108,14 @@ pub(crate) fn check(
         return Ok(Err(CommitError::Conflict { what }));
     };
     let names = named(&stored);
+    let assigned = match handling {
+        Handling::Assigned { payment, .. } => Some((stored.transfer.tx_id, *payment)),
+        Handling::Open | Handling::Ignored { .. } => None,
+    };
     let next = Unmatched { handling: handling.clone(), ..stored };
     let record = record::unmatched_to_bytes(next.clone());
     ahead.handled.insert((*account, place), next);
-    Ok(Ok((record, names)))
+    Ok(Ok(Handled { record, names, assigned }))
 }
 
 /// Writes what [`check`] made. `done_with` no longer waits for its session.

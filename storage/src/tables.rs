@@ -20,8 +20,9 @@
 //! | [`IDEMPOTENCY`] | merchant id, digest of the key: **random** | what it stands for, 70 B | a creation with a key | nothing: this is the truth | a day later |
 //! | [`IDEMPOTENCY_TIMES`] | time made, merchant id, digest: time | - | a creation with a key | idempotency | with its key |
 //! | [`EVENTS`] | merchant id, place in the list: time | record, 1 kB | an announced change | nothing: this is the truth | after the retention |
-//! | [`EVENT_IDS`] | event id: time | whose, place in the list | an announced change | events | with its event |
-//! | [`EVENT_SEQS`] | merchant id | the last place given | an announced change; once per group | events | never |
+//! | [`EVENT_IDS`] | event id: time of its payment | whose, place in the list | an announced change | events | with its event |
+//! | [`EVENT_TIMES`] | when it happened, event id: time | - | an announced change | events | with its event |
+//! | [`EVENT_SEQS`] | merchant id | the last place given, its epoch, the last place before that epoch | an announced change; once per group | events, but for the epoch | never |
 //! | [`DELIVERIES`] | merchant id, delivery id: time | record, 100 B | an announced change, an attempt | nothing: this is the truth | never |
 //! | [`PAYMENT_DELIVERIES`] | payment id, delivery id: time | - | an announced change, a repeat that was asked for | deliveries | never |
 //! | [`OUTBOX`] | merchant id, due ms, place of the event, delivery id: time | - | an announced change, an attempt | deliveries | delivered, held or given up |
@@ -34,6 +35,7 @@
 //! | [`FACILITATIONS`] | transaction id: **random** | - | an x402 claim for somebody else's server, its decision | claims | when the chain has decided |
 //! | [`NONCES`] | SHA-256 of payee and nonce, or payee and payment identifier: **random** | transaction id | an x402 claim | claims | never |
 //! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer, its handling | the chain, but for what was decided | never, so far |
+//! | [`ASSIGNED`] | transaction id: **random** | payment id | the assignment of a stray transfer | unmatched | never |
 //! | [`STRAYS`] | payment id, account, block, transaction, operation | - | a stray transfer that names an unknown session, its handling | unmatched | when something is done about it |
 //! | [`STANDINGS`] | merchant id | where it stands with compliance, up to 6 kB | a completion, a hold, a note; once per group | nothing: this is the truth | hours after 30 days |
 //! | [`ON_HOLD`] | merchant id | - | a hold, its end | standings | when the hold ends |
@@ -44,12 +46,12 @@
 //! | [`BOOKED`] | account, time of the block, transaction, operation, kind, payment | units, currency | a transfer or refund that is final, a stray transfer | payments, transfers and unmatched | never |
 //! | [`BOOKS`] | beginning of a day | what its check said | the check of a day's books | nothing: this is the truth | never: one a day |
 //! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
-//! | [`META`] | name | schema, cursor, rate, search cursor, fee tiers, notes, where the log begins | each by its own write | - | never |
+//! | [`META`] | name | schema, cursor, rate, epochs, search cursor, fee tiers, notes, where the log begins | each by its own write | - | never |
 //!
 //! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines (with an idempotency key two
 //! more; with compliance limits it reads the merchant's standing, once per group); only the slug's place is
 //! random, and random places are what makes a checkpoint slow. Announcing a change touches payments, payments by merchant,
-//! counts, deadlines, events, event ids and places, deliveries and those of the payment, and the outbox with its heads. Words for search are written later, many payments at once
+//! counts, deadlines, events, event ids, times and places, deliveries and those of the payment, and the outbox with its heads. Words for search are written later, many payments at once
 //! ([`crate::Store::index_search`]); a payment whose id is at or before the search cursor (a clock went back) is
 //! indexed by its own commit instead.
 //!
@@ -408,10 +410,12 @@ tables! {
     IDEMPOTENCY_TIMES, idempotency_times: (u64, u128, &'static [u8; 32]) => ();
     /// Events.
     EVENTS, events: (u128, u64) => &'static [u8];
-    /// The last place in a merchant's list of events.
-    EVENT_SEQS, event_seqs: u128 => u64;
+    /// The last place in a merchant's list of events, the epoch it was given in, and the last place before that epoch.
+    EVENT_SEQS, event_seqs: u128 => (u64, u64, u64);
     /// Where an event stands.
     EVENT_IDS, event_ids: u128 => (u128, u64);
+    /// Events by the time they happened at.
+    EVENT_TIMES, event_times: (u64, u128) => ();
     /// Deliveries, whatever became of them.
     DELIVERIES, deliveries: DeliveryKey => &'static [u8];
     /// Deliveries of a payment's events.
@@ -436,6 +440,8 @@ tables! {
     NONCES, nonces: &'static [u8; 32] => &'static [u8; 20];
     /// Transfers that pay no session.
     UNMATCHED, unmatched: (Text, u32, u32, u32) => &'static [u8];
+    /// Transactions of which a transfer was assigned to a session.
+    ASSIGNED, assigned: &'static [u8; 20] => u128;
     /// Stray transfers by the unknown session they name.
     STRAYS, strays: (u128, Text, u32, u32, u32) => ();
     /// Where merchants stand with compliance.
@@ -482,6 +488,8 @@ pub(crate) mod meta {
     pub(crate) const FEE_TIERS: &str = "fee tiers";
     /// Where the log begins: 16 bytes that tell it from those of copies, and the number of its first entry, 8 bytes.
     pub(crate) const LOG: &str = "log";
+    /// The epochs of the store after the first, oldest first: 8 bytes each, big endian.
+    pub(crate) const EPOCHS: &str = "epochs";
     /// The last payment the indexer has read: 16 bytes, big endian.
     pub(crate) const SEARCH_CURSOR: &str = "search cursor";
 

@@ -371,7 +371,7 @@ fn idempotency(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts) ->
 }
 
 fn events(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
-    let (ids, seqs) = (snapshot.event_ids(), snapshot.event_seqs());
+    let (ids, times, seqs) = (snapshot.event_ids(), snapshot.event_times(), snapshot.event_seqs());
     let mut rows = 0;
     for entry in snapshot.events().iter()? {
         let (key, bytes) = entry?;
@@ -382,13 +382,16 @@ fn events(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         };
         let is_found = ids.get_sound(event.id.bits())?.is_some_and(|stored| stored.value() == place);
         report.hold(is_found, "event_ids", event.id, "the event is not found by its id");
-        let is_counted = seqs.get_sound(place.0)?.is_some_and(|last| last.value() >= place.1);
+        let is_timed = times.get_sound((event.at.millis(), event.id.bits()))?.is_some();
+        report.hold(is_timed, "event_times", event.id, "it would never be forgotten");
+        let is_counted = seqs.get_sound(place.0)?.is_some_and(|tail| tail.value().0 >= place.1);
         report.hold(is_counted, "event_seqs", event.id, "its place would be given again");
     }
     for entry in snapshot.attempts().iter()? {
         let (key, bytes) = entry?;
         report.read("attempts", format!("{:?}", key.value()), record::attempt_from_bytes(key.value(), bytes.value()));
     }
+    same_length(report, "event_times", &times, rows)?;
     same_length(report, "event_ids", &ids, rows)
 }
 
@@ -460,7 +463,7 @@ fn claims(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
 }
 
 fn strays(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
-    let waiting = snapshot.strays();
+    let (waiting, assigned) = (snapshot.strays(), snapshot.assigned());
     let mut rows = 0;
     for entry in snapshot.unmatched().iter()? {
         let (key, bytes) = entry?;
@@ -471,6 +474,10 @@ fn strays(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
             continue;
         };
         report.books.enter_unmatched(unmatched.transfer.money);
+        if let Handling::Assigned { .. } = &unmatched.handling {
+            let is_taken = assigned.get_sound(&unmatched.transfer.tx_id.0)?.is_some();
+            report.hold(is_taken, "assigned", &name, "its transaction could be claimed for something else");
+        }
         if let (Some(id), Handling::Open) = (stray::named(&unmatched), &unmatched.handling) {
             rows += 1;
             let is_waiting = waiting.get_sound((id.bits(), account, block_num, tx_in_block, op_in_tx))?.is_some();
@@ -494,6 +501,9 @@ fn singles(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     }
     if let Some(bytes) = single(meta::RATE)? {
         report.read("meta", meta::RATE, record::rate_from_bytes(&bytes));
+    }
+    if let Some(bytes) = single(meta::EPOCHS)? {
+        report.read("meta", meta::EPOCHS, record::epochs_from_bytes(&bytes));
     }
     if let Some(bytes) = single(meta::FEE_TIERS)? {
         report.read("meta", meta::FEE_TIERS, record::schedule_from_bytes(&bytes));

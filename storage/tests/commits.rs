@@ -391,7 +391,7 @@ async fn old_events_go_and_their_deliveries_keep_all_but_the_answers() {
     };
     assert_eq!(store.deliveries(query).await.unwrap().len(), 3);
     store.commit(Batch::of(Write::Event(event(1, 400)))).await.unwrap();
-    assert_eq!(store.last_event(merchant_id(1)).await.unwrap(), 4);
+    assert_eq!(store.event_list(merchant_id(1)).await.unwrap().tail.last, 4);
 }
 
 #[tokio::test]

@@ -208,7 +208,7 @@ async fn read_all(store: &RedbStore, table: &str) -> bool {
     store.deliveries(DeliveryQuery { payment: Some(payment_id(1)), ..query }).await.unwrap();
     store.replayable(one, DeliveryId::from_bits(0), 10).await.unwrap();
     store.events(one, 0, 10).await.unwrap();
-    store.last_event(one).await.unwrap();
+    store.event_list(one).await.unwrap();
     store.oldest_event().await.unwrap();
     store.unmatched(account("shop.example"), 10).await.unwrap();
     store.waiting_for_sessions(None, 10).await.unwrap();

@@ -44,6 +44,26 @@ async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
 }
 
 #[tokio::test]
+async fn a_key_kept_after_others_were_forgotten_stands_for_its_request_in_the_same_commit() {
+    let day = |days: u64| Timestamp::from_seconds(days * 86_400);
+    let key = |at| Remembered {
+        merchant: MerchantId::from_bits(1),
+        key: [1; 32],
+        fingerprint: [0; 32],
+        made: Made::Payment(PaymentId::from_bits(1)),
+        at,
+    };
+    let forget = Write::Forget { made_before: day(2) };
+    let store = in_memory();
+    let twice = vec![forget.clone(), Write::Remember(key(day(1))), Write::Remember(key(day(0)))];
+    let refused = store.commit(Batch { writes: twice }).await;
+    assert_eq!(refused, Err(CommitError::Remembered(Box::new(key(day(1))))));
+    let between = vec![Write::Remember(key(day(1))), forget, Write::Remember(key(day(0)))];
+    store.commit(Batch { writes: between }).await.expect("the first is forgotten before the second comes");
+    assert_eq!(store.remembered(MerchantId::from_bits(1), [1; 32]).await.unwrap(), Some(key(day(0))));
+}
+
+#[tokio::test]
 async fn a_key_forgotten_and_kept_again_by_one_commit_is_counted_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = RedbStore::open(folder.path(), Options::default()).unwrap();

@@ -211,7 +211,7 @@ async fn a_full_log_gives_way_to_the_database_and_its_files_take_turns() {
     for number in 1..=60 {
         fill(&store, number..=number).await;
         assert_eq!(payments_left(after_a_kill(data.path()).path()).await, number);
-        if number % 4 == 0 {
+        if number % 3 == 0 {
             let [first, second] =
                 [payments_without(data.path(), &[0]).await, payments_without(data.path(), &[1]).await];
             needs[usize::from(first < Some(number)) + 2 * usize::from(second < Some(number))] = true;

@@ -168,6 +168,11 @@ impl Model {
                 if let Some(earlier) = by_tx.or(by_nonce) {
                     return Err(CommitError::Claimed(Box::new(earlier.clone())));
                 }
+                // Every stray transfer here is of the first transaction.
+                let is_assigned = |u: &&Unmatched| matches!(u.handling, Handling::Assigned { .. });
+                if claimed.tx_id == tx_id(1) && self.unmatched.iter().any(|u| is_assigned(&u)) {
+                    return Err(CommitError::Assigned(payment_id(1)));
+                }
                 self.claims.push(claimed.clone());
             }
             Write::Fate { tx_id, expected, fate } => {
@@ -204,10 +209,15 @@ impl Model {
                     .iter_mut()
                     .find(|u| (u.account(), u.transfer.place) == (account, *place))
                     .filter(|u| !matches!(u.handling, Handling::Assigned { .. }));
-                stored.ok_or_else(conflict)?.handling = handling.clone();
+                let stored = stored.ok_or_else(conflict)?;
+                let sale = self.claims.iter().find(|c| c.tx_id == stored.transfer.tx_id && c.sale().is_some());
+                if let (Handling::Assigned { .. }, Some(claimed)) = (handling, sale) {
+                    return Err(CommitError::Claimed(Box::new(claimed.clone())));
+                }
+                stored.handling = handling.clone();
             }
             Write::Audit(_) => {}
-            Write::Books(_) | Write::Comply(_) | Write::Standing { .. } => {
+            Write::Books(_) | Write::Comply(_) | Write::Standing { .. } | Write::BeginEpoch(_) => {
                 unreachable!("not tried here; see `commits`")
             }
             Write::Invoice(invoicing) => {
@@ -382,7 +392,7 @@ async fn compare(store: &RedbStore, model: &Model) {
         let endpoint = model.endpoints.get(&merchant).cloned().unwrap_or_default();
         assert_eq!(store.endpoint(merchant).await.unwrap(), endpoint);
         let last = model.events.get(&merchant).map_or(0, |list| list.len() as u64);
-        assert_eq!(store.last_event(merchant).await.unwrap(), last);
+        assert_eq!(store.event_list(merchant).await.unwrap().tail.last, last);
     }
     for now in [at(20), Timestamp::MAX] {
         let mut found = Vec::new();

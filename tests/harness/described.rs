@@ -59,7 +59,7 @@ impl Description {
         }
         let media_type = answer.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default();
         let content = &described["content"];
-        if answer.body.is_empty() || content.get("*/*").is_some() {
+        if answer.body.is_empty() {
             return Ok(());
         }
         let schema = match content.get(media_type) {

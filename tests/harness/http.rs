@@ -157,7 +157,7 @@ impl Answer {
         assert!(body["requestId"].as_str().is_some_and(|text| !text.is_empty()), "{body}");
         assert_eq!(self.header("x-request-id"), body["requestId"].as_str(), "{body}");
         let members: Vec<&str> = body.as_object().expect("an object").keys().map(String::as_str).collect();
-        let known = ["code", "details", "reason", "requestId", "statusCode", "statusMessage"];
+        let known = ["code", "details", "nextCursor", "reason", "requestId", "statusCode", "statusMessage"];
         assert!(members.iter().all(|member| known.contains(member)), "{members:?}");
         for detail in body["details"].as_array().into_iter().flatten() {
             assert!(detail["field"].is_string() && detail["message"].is_string(), "{body}");

@@ -1,6 +1,7 @@
 //! Copies of the data: taken while the gateway works, put back, verified, and never half there.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     sync::{
@@ -16,6 +17,7 @@ use crate::harness::{LedgerHouse, Process, Serve, Shop, Split, background, folde
 
 crate::tests!(
     a_backup_restored_and_read_on_has_the_books_of_the_original,
+    a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with,
     a_backup_under_load_holds_everything_acknowledged_before_it,
     a_backup_killed_at_any_moment_leaves_no_half_file,
     a_backup_is_taken_over_the_network_and_of_a_stopped_gateway,
@@ -119,6 +121,81 @@ fn a_backup_restored_and_read_on_has_the_books_of_the_original() {
     assert_eq!(shop.payment(&open.id)["status"], "pending");
     assert!(serve.process.stop().success());
     assert_eq!(books(&house.path("again")), original);
+}
+
+/// Returns the ids of the events after a cursor, and where the next part begins.
+#[track_caller]
+fn events(shop: &Shop, after: &str) -> (Vec<String>, String) {
+    let list = shop.get(&format!("/api/public/events?limit=100&after={after}")).send().ok(200);
+    let ids = list["events"].as_array().expect("a list").iter().map(|event| event["id"].to_string());
+    (ids.collect(), list["nextCursor"].as_str().expect("a cursor").to_owned())
+}
+
+/// Expects that a cursor is refused because the store was restored, by the list and by the stream, and returns the one to
+/// go on with.
+#[track_caller]
+fn refused(shop: &Shop, after: &str) -> String {
+    let body = shop.get(&format!("/api/public/events?after={after}")).send().refused(410, "cursor_of_another_epoch");
+    let stream = shop.get("/api/public/events/stream").header("last-event-id", after).send();
+    let streamed = stream.refused(410, "cursor_of_another_epoch");
+    assert_eq!(streamed["nextCursor"], body["nextCursor"]);
+    body["nextCursor"].as_str().expect("a cursor").to_owned()
+}
+
+fn a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with() {
+    let house = House::new();
+    let mut serve = house.serve("data");
+    let shop = Shop::open(&serve.api, &house.ledger.ledger);
+    let quiet = Shop::open(&serve.api, &house.ledger.ledger);
+    let [first, second, third] = [(); 3].map(|()| shop.open_payment());
+    shop.cancelled(&first.id);
+    quiet.cancelled(&quiet.open_payment().id);
+    said("backup", &[("data", &house.path("data")), ("to", &house.path("backup"))], &[]);
+    for payment in [&second, &third] {
+        house.pay(&shop, &payment.memo);
+        shop.until_status(&payment.id, "completed");
+    }
+    let (mut before, old) = events(&shop, "0");
+    assert_eq!((before.len(), old.as_str()), (3, "3"));
+    shop.get("/api/public/events?after=4").send().refused(400, "cursor_out_of_range");
+    assert!(serve.process.stop().success());
+
+    said("restore", &[("data", &house.path("again")), ("from", &house.path("backup"))], &[]);
+    let mut serve = house.serve("again");
+    let (shop, quiet) = (back(&shop, &serve), back(&quiet, &serve));
+    // The list ends at 1, then grows over the old cursor: what was reported from there on is another history.
+    let on = refused(&shop, &old);
+    for payment in [&second, &third] {
+        shop.until_status(&payment.id, "completed");
+    }
+    shop.cancelled(&shop.open_payment().id);
+    assert_eq!((refused(&shop, &old), refused(&shop, "1"), refused(&shop, "99")), (on.clone(), on.clone(), on.clone()));
+    let (after, next) = events(&shop, &on);
+    assert_eq!(after.len(), 3, "what came after the backup, and one more");
+    assert_eq!(BTreeSet::from_iter(&before[1..]), BTreeSet::from_iter(&after[..2]), "the same ids");
+    assert_eq!(events(&shop, "0").0.len(), 4);
+    assert_eq!(events(&shop, &next), (Vec::new(), next.clone()));
+    before.truncate(1);
+    assert_eq!(events(&quiet, &refused(&quiet, "1")).0, [""; 0], "nothing is repeated without need");
+    let place = |by: u64| {
+        let (epoch, place) = next.rsplit_once('-').expect("an epoch and a place");
+        format!("{epoch}-{}", place.parse::<u64>().expect("a number") + by)
+    };
+    shop.get(&format!("/api/public/events?after={}", place(1))).send().refused(400, "cursor_out_of_range");
+    assert!(serve.process.stop().success());
+
+    // The same backup again, put into place by hand: what was in between is a life that this store knows nothing of.
+    fs::create_dir(house.path("third")).expect("made");
+    fs::copy(house.path("backup"), house.path("third").join("hivetill.redb")).expect("copied");
+    let serve = house.serve("third");
+    let shop = back(&shop, &serve);
+    assert_eq!(events(&shop, &refused(&shop, &next)).0[0], before[0], "from the beginning");
+    let again = refused(&shop, &old);
+    assert_ne!(again, on);
+    for payment in [&second, &third] {
+        shop.until_status(&payment.id, "completed");
+    }
+    assert_eq!(events(&shop, &again).0.len(), 2);
 }
 
 fn a_backup_under_load_holds_everything_acknowledged_before_it() {

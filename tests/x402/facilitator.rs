@@ -7,7 +7,7 @@ use super::{
     PRICE, SETTLE, VERIFY, block_of, json_of, nonce, paid_for_good, session, settle, transfers_with_memo, v1, v2,
     verify,
 };
-use crate::harness::{Dev, shared};
+use crate::harness::{Dev, shared, until};
 
 crate::tests!(
     what_is_supported_is_said,
@@ -15,6 +15,7 @@ crate::tests!(
     requirements_of_version_1_are_settled_and_told_once,
     requirements_of_version_2_are_settled_and_told_once,
     a_known_caller_is_told_again_under_its_key,
+    a_sale_is_listed_with_its_resource_and_pays_no_session,
     only_registered_accounts_are_paid_where_a_setting_says_so,
     bodies_that_ask_for_nothing_are_refused_and_say_no,
 );
@@ -158,6 +159,43 @@ fn a_known_caller_is_told_again_under_its_key() {
     assert_eq!((&wrong["reason"], &wrong["success"]), (&json!("invalid_api_key"), &json!(false)));
     let wrong = ask(&payment("/a"), key, Some("")).ok(400);
     assert_eq!((&wrong["details"][0]["field"], &wrong["success"]), (&json!("Idempotency-Key"), &json!(false)));
+}
+
+fn a_sale_is_listed_with_its_resource_and_pays_no_session() {
+    let dev = shared();
+    let (shop, agent) = (dev.shop().prove(), dev.ledger.account("agent"));
+    let payment = shop.open_payment();
+    let nonce = nonce();
+    let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &format!("x402:{nonce}"))]);
+    let tx_id = signed.id(Pack::Legacy).to_string();
+    let resource = "https://shop.example/reports/7,=1";
+    let mut target = v1_requirements(&shop.account.name, resource);
+    target["paymentPayload"] = v1(&json_of(&signed), &nonce);
+    let settled =
+        dev.api.post(SETTLE, &target).x_api_key(&shop.key).header("idempotency-key", "order-1").send().ok(200);
+    assert_eq!(settled["success"], true, "{settled}");
+    let sale = until("the sale to be listed", || {
+        shop.get("/api/public/x402/sales").send().ok(200)["data"].as_array().expect("data").first().cloned()
+    });
+    assert_eq!((&sale["kind"], &sale["resource"], &sale["txId"]), (&json!("x402"), &json!(resource), &json!(tx_id)));
+    assert_eq!((&sale["payer"], &sale["payTo"]), (&json!(agent.name), &json!(shop.account.name)));
+    assert_eq!(sale["amount"], json!({ "value": "1500", "formatted": "1.500 HBD", "currency": "HBD" }));
+    assert_eq!(shop.get("/api/public/unmatched").send().ok(200)["data"], json!([]));
+    let path = format!("/api/public/unmatched/{}", sale["id"].as_str().expect("an id"));
+    let assign = json!({ "paymentId": payment.id });
+    shop.post(&format!("{path}/assign"), &assign).send().refused(409, "transfer_settled");
+    shop.post(&format!("{path}/ignore"), &json!({})).send().refused(409, "transfer_settled");
+    assert_eq!(shop.payment(&payment.id)["status"], "pending");
+    let csv = shop.get("/api/public/x402/sales/export?format=csv").send();
+    let csv = csv.text();
+    let lines: Vec<_> = csv.lines().collect();
+    assert_eq!(lines.len(), 2, "{csv}");
+    assert!(lines[0].starts_with("id,kind,blockTime,currency,amount,"), "{csv}");
+    assert!(lines[1].contains(",x402,") && lines[1].contains("\"https://shop.example/reports/7,=1\""), "{csv}");
+    assert_eq!(shop.get("/api/public/x402/sales/export?format=json").send().ok(200), json!([sale]));
+    // Nobody else sees it, and unknown parameters are refused.
+    assert_eq!(dev.shop().get("/api/public/x402/sales").send().ok(200)["data"], json!([]));
+    shop.get("/api/public/x402/sales?page=2").send().refused(400, "unknown_field");
 }
 
 fn only_registered_accounts_are_paid_where_a_setting_says_so() {

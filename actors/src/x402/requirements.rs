@@ -110,6 +110,9 @@ impl Gateway {
                 seen @ Seen::ByItsPayer(_) => self.settled_before(seen, requirements, payload, caller).await,
                 seen => Err(duplicate(&seen, &target).by(&payer)),
             },
+            Err(ClaimError::Failed(SessionError::Assigned(_))) => {
+                Err(super::assigned().by(&payer).with_tx(claimed.tx_id).into())
+            }
             Err(ClaimError::Failed(error)) => Err(GatewayError::from(error).into()),
             // Another request under the same key was first.
             Err(ClaimError::Remembered(earlier)) => {

@@ -12,7 +12,7 @@ use engine::{
 use storage::{Handling, Unmatched};
 
 async fn strays(world: &World, merchant: &Merchant, count: usize) -> Vec<Unmatched> {
-    let list = async || world.gateway().unmatched(merchant, None, 100).await.unwrap();
+    let list = async || world.gateway().unmatched(merchant, None, 100).await.unwrap().rows;
     world.until("the strays are kept", async || list().await.len() == count).await;
     list().await
 }

@@ -86,7 +86,7 @@ async fn an_assignment_and_a_decision_that_were_stored_before_a_crash_are_in_the
     let payment = world.open(&merchant).await;
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 400, "thanks")]);
     world.ledger.settle();
-    let strays = async || world.gateway().unmatched(&merchant, None, 9).await.unwrap();
+    let strays = async || world.gateway().unmatched(&merchant, None, 9).await.unwrap().rows;
     world.until("the stray is kept", async || strays().await.len() == 1).await;
     let place = strays().await[0].transfer.place;
     let assign = async || world.keyed(&merchant).assign(&merchant, place, payment.id, "key_1".to_owned()).await;

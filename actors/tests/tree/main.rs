@@ -13,6 +13,7 @@ mod facilitated;
 mod nodes;
 mod ownership;
 mod replays;
+mod sales;
 mod webhooks;
 mod world;
 mod x402;
@@ -473,7 +474,8 @@ async fn a_failed_write_ends_the_engine() {
             next_delivery_after(now: Timestamp) -> Option<Timestamp>;
             event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
             events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
-            last_event(merchant: MerchantId) -> u64;
+            event_list(merchant: MerchantId) -> engine::event_list::EventList;
+            epoch() -> engine::event_list::Epoch;
             attempts(event: EventId) -> Vec<Attempt>;
             standing(merchant: MerchantId) -> engine::compliance::Standing;
             unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;

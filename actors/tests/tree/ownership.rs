@@ -62,7 +62,7 @@ async fn an_irreversible_transfer_to_oneself_proves_an_account_and_is_no_unmatch
     let proven = read(&world, &merchant).await;
     let proof_of = proven.ownership.proof.unwrap();
     assert_eq!((proof_of.means, proof_of.authority.is_some()), (Means::Transfer, true));
-    let listed = world.gateway().unmatched(&proven, None, 9).await.unwrap();
+    let listed = world.gateway().unmatched(&proven, None, 9).await.unwrap().rows;
     let from: Vec<_> = listed.iter().map(|kept| kept.transfer.from.as_str()).collect();
     assert_eq!(from, ["alice"], "the customer's money is listed, the proof is not");
 }
@@ -90,7 +90,7 @@ async fn a_session_of_an_account_that_was_never_proven_opens_no_way_to_its_money
     let trap = world.open(&thief).await;
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, "for the mug")]);
     world.ledger.settle();
-    let list = async || world.gateway().unmatched(&shop, None, 9).await.unwrap();
+    let list = async || world.gateway().unmatched(&shop, None, 9).await.unwrap().rows;
     world.until("it is kept", async || !list().await.is_empty()).await;
     let place = list().await[0].transfer.place;
     let gateway = world.gateway();

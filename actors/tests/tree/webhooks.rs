@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actors::GatewayError;
+use actors::{After, GatewayError};
 use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::memo_of,
@@ -290,9 +290,9 @@ async fn events_are_forgotten_after_the_retention_and_a_redelivery_says_so() {
     world.until("it is told", async || world.receiver.count() == 1).await;
     let delivery = world.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0).delivery;
     tokio::time::sleep(Duration::from_secs(80_000)).await;
-    assert_eq!(world.gateway().events(merchant.id, 0, 9).await.unwrap().events.len(), 1);
+    assert_eq!(world.gateway().events(merchant.id, After::Beginning, 9).await.unwrap().events.len(), 1);
     tokio::time::sleep(Duration::from_secs(10_000)).await;
-    assert_eq!(world.gateway().events(merchant.id, 0, 9).await.unwrap().events, []);
+    assert_eq!(world.gateway().events(merchant.id, After::Beginning, 9).await.unwrap().events, []);
     assert_eq!(world.gateway().redeliver(merchant.id, delivery, None).await, Err(GatewayError::EventForgotten));
     let (logged, attempts) = world.gateway().delivery(merchant.id, delivery).await.unwrap();
     assert_eq!((logged.state, attempts.len()), (DeliveryState::Delivered, 1), "the log keeps the rest");

@@ -15,7 +15,7 @@ use actors::{
 };
 use engine::{
     account::AccountName,
-    hive::{Authority, ChainId, Operation, Pack, PrivateKey, Transaction},
+    hive::{Authority, ChainId, Pack, PrivateKey, Transaction},
     ids::PaymentId,
     ledger::{Block, BlockId, Head, Place, Transfer, TxId, memo_of},
     merchant::{Merchant, RawUpdate, Registration, Update},
@@ -103,6 +103,8 @@ pub(crate) enum Manner {
     LosesReplies,
     /// Lost, and the answer with it.
     SwallowsEverything,
+    /// Taken, but nobody knows the transaction.
+    Forgets,
     /// Refused with hived's code.
     Refuses(i64, &'static str),
 }
@@ -225,7 +227,7 @@ impl Ledger {
     /// Adds a block with everything that waits for one.
     pub(crate) fn produce_mempool(&self) {
         let waiting = std::mem::take(&mut self.inner.lock().unwrap().mempool);
-        let transfers = waiting.iter().flat_map(transfers_of).collect();
+        let transfers = waiting.iter().flat_map(crate::x402::transfers_of).collect();
         self.produce(transfers);
     }
 
@@ -261,7 +263,7 @@ impl Ledger {
         match chain.manner {
             Manner::SwallowsEverything => return Err(NodeError::Timeout),
             Manner::Refuses(code, message) => return refuse(code, message),
-            Manner::Honest | Manner::LosesReplies => {}
+            Manner::Honest | Manner::Forgets | Manner::LosesReplies => {}
         }
         let head = chain.blocks.last().unwrap().time;
         let is_known = chain.mempool.iter().any(|waiting| waiting.id(Pack::Legacy) == tx_id)
@@ -278,6 +280,9 @@ impl Ledger {
 
     fn find(&self, tx_id: TxId) -> Result<TxStatus, NodeError> {
         let chain = self.read()?;
+        if chain.manner == Manner::Forgets {
+            return Ok(TxStatus::Unknown);
+        }
         let found = chain.blocks.iter().find(|block| block.transfers.iter().any(|t| t.tx_id == tx_id));
         let waits = chain.mempool.iter().any(|waiting| waiting.id(Pack::Legacy) == tx_id);
         Ok(match found {
@@ -305,19 +310,6 @@ impl Ledger {
         let chain = self.inner.lock().unwrap();
         if chain.is_down { Err(NodeError::Timeout) } else { Ok(chain.clone()) }
     }
-}
-
-/// The transfers of a transaction, under the id its legacy signature holds for.
-pub(crate) fn transfers_of(transaction: &Transaction) -> Vec<Transfer> {
-    let tx_id = transaction.id(Pack::Legacy);
-    let read = |operation: &Operation| match operation {
-        Operation::Transfer(op) => {
-            let money = op.amount.money().unwrap();
-            Transfer { tx_id, money, ..transfer(&op.from, &op.to, money.units, &op.memo) }
-        }
-        _ => panic!("only transfers here"),
-    };
-    transaction.operations.iter().map(read).collect()
 }
 
 /// The key of every account here.

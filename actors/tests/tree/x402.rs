@@ -64,6 +64,19 @@ pub(crate) fn id_of(transaction: &Transaction) -> TxId {
     transaction.id(Pack::Legacy)
 }
 
+/// The transfers of a transaction, under the id its legacy signature holds for.
+pub(crate) fn transfers_of(transaction: &Transaction) -> Vec<engine::ledger::Transfer> {
+    let tx_id = transaction.id(Pack::Legacy);
+    let read = |operation: &Operation| match operation {
+        Operation::Transfer(op) => {
+            let money = op.amount.money().unwrap();
+            engine::ledger::Transfer { tx_id, money, ..crate::transfer(&op.from, &op.to, money.units, &op.memo) }
+        }
+        _ => panic!("only transfers here"),
+    };
+    transaction.operations.iter().map(read).collect()
+}
+
 /// Settles beside the test.
 pub(crate) fn settling(world: &World, request: X402Request) -> tokio::task::JoinHandle<Result<Settled, X402Error>> {
     let gateway = world.gateway();

@@ -70,7 +70,7 @@ async fn make(args: AdminArgs) -> Result<(), Failure> {
     let config = args.settings.load(flags)?;
     logs::start(&config, color);
     let request =
-        v1::RegisterMerchantRequest { name: args.name, hive_account: args.account.unwrap_or_default(), icon_url: None };
+        v1::RegisterAdminRequest { name: args.name, hive_account: args.account.unwrap_or_default(), icon_url: None };
     let data = PathBuf::from(config.text("data_dir"));
     let made = match reachable(&config, &data)? {
         Some(transport) => register(&Engine::new(transport), request).await?,
@@ -110,10 +110,7 @@ pub(super) fn reachable(config: &Config, data: &Path) -> Result<Option<Transport
     }
 }
 
-async fn register(
-    engine: &Engine,
-    request: v1::RegisterMerchantRequest,
-) -> Result<v1::RegisterMerchantResponse, Failure> {
+async fn register(engine: &Engine, request: v1::RegisterAdminRequest) -> Result<v1::RegisterAdminResponse, Failure> {
     Ok(engine.merchants().register_admin(Caller::default().request(request)).await?.into_inner())
 }
 

@@ -2,10 +2,7 @@
 
 use std::path::PathBuf;
 
-use engine::{
-    money::{Currency, Money},
-    time::Timestamp,
-};
+use engine::money::{Currency, Money};
 use proto::{Caller, Engine, v1};
 use serde_json::json;
 
@@ -54,7 +51,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     };
     let steps = timeline::of(&payment);
     if args.json {
-        let steps: Vec<_> = steps.iter().map(|step| json!({ "at": at(step.at_ms), "event": step.what })).collect();
+        let steps: Vec<_> = steps.iter().map(|step| json!({ "at": step.at.to_string(), "event": step.what })).collect();
         let record = timeline::record(config.optional("base_url").unwrap_or_default(), &payment);
         return say(&format!("{}\n", json!({ "payment": record, "timeline": steps })));
     }
@@ -64,10 +61,6 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 async fn inspect(engine: &Engine, request: v1::InspectPaymentRequest) -> Result<v1::Payment, Failure> {
     let found = engine.payments().inspect_payment(Caller::default().request(request)).await?.into_inner();
     Ok(found.payment.unwrap_or_default())
-}
-
-fn at(wire_ms: i64) -> String {
-    Timestamp::from_millis(u64::try_from(wire_ms).unwrap_or(0)).to_string()
 }
 
 fn page(payment: &v1::Payment, steps: &[Step]) -> String {
@@ -91,7 +84,7 @@ fn page(payment: &v1::Payment, steps: &[Step]) -> String {
         text.push_str(&format!("  exceptions {}\n", exceptions.join(", ")));
     }
     for step in steps {
-        text.push_str(&format!("{}  {}\n", at(step.at_ms), step.what));
+        text.push_str(&format!("{}  {}\n", step.at, step.what));
     }
     let listed = payment.transfers.len() as u64;
     if payment.transfer_count > listed {

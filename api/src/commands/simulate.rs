@@ -88,14 +88,18 @@ struct Seeded {
     /// No faults at all
     #[arg(long, conflicts_with_all = ["all_on", "swarm"])]
     calm: bool,
+    /// Only a minority of the nodes fails, at drawn places: nothing valid may be refused or late
+    #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm"])]
+    minority: bool,
 }
 
 impl Seeded {
     const fn mix(&self) -> Mix {
-        match (self.swarm, self.all_on, self.calm) {
-            (true, ..) => Mix::Swarm,
-            (_, true, _) => Mix::AllOn,
-            (_, _, true) => Mix::None,
+        match self {
+            Self { swarm: true, .. } => Mix::Swarm,
+            Self { all_on: true, .. } => Mix::AllOn,
+            Self { calm: true, .. } => Mix::None,
+            Self { minority: true, .. } => Mix::Nodes,
             _ => Mix::Both,
         }
     }
@@ -105,6 +109,7 @@ impl Seeded {
             Mix::Swarm => " --swarm",
             Mix::AllOn => " --all-on",
             Mix::None => " --calm",
+            Mix::Nodes => " --minority",
             Mix::Both => "",
         };
         format!("--payments {}{mix}", self.payments)

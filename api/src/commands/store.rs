@@ -66,6 +66,7 @@ pub(super) async fn backup(args: BackupArgs) -> Result<(), Failure> {
     let (config, data) = args.which.load(args.engine_url)?;
     let mut copy = NewStore::create(&args.to).map_err(of(&args.to))?;
     read(&config, &data, false, |row| copy.put(row), &args.to).await?;
+    copy.mark_as_copy().map_err(of(&args.to))?;
     let report = copy.finish(false).map_err(of(&args.to))?;
     tell(&report, args.json, &format!("The store is copied to {}", args.to.display()))?;
     if args.json { Ok(()) } else { say(NO_KEY_IN_IT) }

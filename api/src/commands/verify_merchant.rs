@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use proto::{Caller, Engine, v1};
+use proto::{Caller, Carried, Engine, v1};
 use serde_json::json;
 
 use super::{
@@ -65,5 +65,5 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 }
 
 async fn verify(engine: &Engine, request: v1::VerifyMerchantRequest) -> Result<v1::Merchant, Failure> {
-    Ok(engine.account_proofs().verify_merchant(Caller::default().request(request)).await?.into_inner())
+    Ok(engine.account_proofs().verify_merchant(Caller::default().request(request)).await?.carried()?)
 }

@@ -1,7 +1,7 @@
 //! What admins do: list merchants, switch them on and off, issue a new key.
 
 use http::StatusCode;
-use proto::v1;
+use proto::{Carried, v1};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -16,17 +16,19 @@ use super::{
 pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
+    let (page, limit) = (query.page(), query.limit());
     let request = v1::ListMerchantsRequest {
-        page: query.page(),
-        limit: query.limit(),
+        skip: super::query::skip(page, limit),
+        page_size: limit,
+        page_token: String::new(),
         query: query.search().unwrap_or_default(),
         active: query.boolean("active"),
         flagged: query.boolean("flagged"),
     };
     query.finish()?;
-    let page = facade.engine.merchants().list_merchants(call.caller.request(request)).await?.into_inner();
-    let data = page.merchants.iter().map(record::Merchant::of).collect();
-    Ok(answer::json(StatusCode::OK, &Page::new(data, page.page, page.limit, page.total, None)))
+    let found = facade.engine.merchants().list_merchants(call.caller.request(request)).await?.into_inner();
+    let data = found.merchants.iter().map(record::Merchant::of).collect();
+    Ok(answer::json(StatusCode::OK, &Page::new(data, page, limit, found.total_size, None)))
 }
 
 /// Activates or deactivates a merchant: `{"isActive"}`.
@@ -58,7 +60,7 @@ pub(super) async fn change_status(facade: &Facade, mut call: Call) -> Result<Res
 
 async fn switch(facade: &Facade, call: &Call, id: &str, active: bool) -> Result<Response, Refusal> {
     let request = v1::SetMerchantActiveRequest { merchant_id: id.to_owned(), active };
-    let merchant = facade.engine.merchants().set_merchant_active(call.caller.request(request)).await?.into_inner();
+    let merchant = facade.engine.merchants().set_merchant_active(call.caller.request(request)).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 

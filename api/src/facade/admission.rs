@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use http::{HeaderMap, Method};
-use proto::{ApiError, Reason, v1};
+use proto::{ApiError, Carried, Reason, v1};
 
 use super::{
     Facade, auth,
@@ -48,8 +48,8 @@ impl Facade {
         caller.api_key = Some(key.clone());
         let request = caller.request(v1::GetCurrentMerchantRequest {});
         let merchant = self.engine.merchants().get_current_merchant(request).await;
-        match merchant.map_err(ApiError::from) {
-            Ok(merchant) => Ok(Some(self.accepted_keys.insert(key.as_bytes(), &merchant.get_ref().id))),
+        match merchant.and_then(Carried::carried).map_err(ApiError::from) {
+            Ok(merchant) => Ok(Some(self.accepted_keys.insert(key.as_bytes(), &merchant.id))),
             Err(error) => Err(Limited { error, standings: Vec::new() }),
         }
     }

@@ -2,7 +2,10 @@
 
 use engine::{money::Currency, time::Timestamp};
 use http::StatusCode;
-use proto::v1::{self, ResolutionKind, UnmatchedReason, UnmatchedStatus};
+use proto::{
+    Carried,
+    v1::{self, ResolutionKind, UnmatchedReason, UnmatchedStatus},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use warp::reply::Response;
@@ -10,7 +13,7 @@ use warp::reply::Response;
 use super::{
     Facade, Refusal, answer,
     call::Call,
-    record::{Payment, Sum, Text, Words, instant, word},
+    record::{self, Payment, Sum, Text, Words, instant, word},
 };
 
 pub(super) static REASON_WORDS: Words = Words {
@@ -66,14 +69,14 @@ impl<'a> Unmatched<'a> {
             tx_id: &transfer.tx_id,
             op_index: transfer.op_index,
             block_num: transfer.block_num,
-            block_time: Text(instant(transfer.block_time_ms)),
-            from: &transfer.from,
-            to: &transfer.to,
+            block_time: Text(instant(transfer.block_time)),
+            from: &transfer.from_account,
+            to: &transfer.to_account,
             amount: Sum::of(transfer.amount.as_ref()),
             memo: &transfer.memo,
             payment_id: transfer.payment_id.as_deref(),
             handled_by: transfer.handled_by.as_deref(),
-            handled_at: transfer.handled_at_ms.map(|at| Text(instant(at))),
+            handled_at: transfer.handled_at.map(|at| Text(instant(at))),
             note: transfer.note.as_deref(),
         }
     }
@@ -97,18 +100,18 @@ pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
             None => query.wrong("status", "must be open, assigned or ignored"),
         }
     }
-    let cursor = query.get("cursor").map(str::to_owned);
-    let request = v1::ListUnmatchedRequest { limit: query.limit(), cursor, statuses };
+    let page_token = query.cursor();
+    let request = v1::ListUnmatchedRequest { page_size: query.limit(), page_token, statuses };
     query.finish()?;
-    let page = facade.engine.reconciliation().list_unmatched(call.caller.request(request)).await?.into_inner();
+    let page = facade.engine.unmatched_transfers().list_unmatched(call.caller.request(request)).await?.into_inner();
     let data = page.transfers.iter().map(Unmatched::of).collect();
-    Ok(answer::json(StatusCode::OK, &List { data, next_cursor: page.next_cursor.as_deref() }))
+    Ok(answer::json(StatusCode::OK, &List { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
 /// Answers with one of them.
 pub(super) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetUnmatchedRequest { id: id.to_owned() });
-    let transfer = facade.engine.reconciliation().get_unmatched(request).await?.into_inner();
+    let transfer = facade.engine.unmatched_transfers().get_unmatched(request).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)))
 }
 
@@ -126,8 +129,8 @@ struct Candidate<'a> {
 
 /// Answers with the payments a transfer may have been meant for, the likeliest first.
 pub(super) async fn candidates(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
-    let request = call.with_key()?.request(v1::GetUnmatchedRequest { id: id.to_owned() });
-    let found = facade.engine.reconciliation().list_candidates(request).await?.into_inner();
+    let request = call.with_key()?.request(v1::ListCandidatesRequest { id: id.to_owned() });
+    let found = facade.engine.unmatched_transfers().list_candidates(request).await?.into_inner();
     let mut data = Vec::new();
     for candidate in &found.candidates {
         let Some(payment) = &candidate.payment else { continue };
@@ -145,7 +148,8 @@ pub(super) async fn assign(facade: &Facade, mut call: Call, id: &str) -> Result<
     let payment_id = body.text("paymentId");
     body.finish()?;
     let request = v1::AssignUnmatchedRequest { id: id.to_owned(), payment_id };
-    let payment = facade.engine.reconciliation().assign_unmatched(call.caller.request(request)).await?.into_inner();
+    let payment =
+        facade.engine.unmatched_transfers().assign_unmatched(call.caller.request(request)).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &Payment::of(facade, &payment)))
 }
 
@@ -156,7 +160,8 @@ pub(super) async fn ignore(facade: &Facade, mut call: Call, id: &str) -> Result<
     let note = body.optional_text("note").unwrap_or_default();
     body.finish()?;
     let request = v1::IgnoreUnmatchedRequest { id: id.to_owned(), note };
-    let transfer = facade.engine.reconciliation().ignore_unmatched(call.caller.request(request)).await?.into_inner();
+    let transfer =
+        facade.engine.unmatched_transfers().ignore_unmatched(call.caller.request(request)).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &Unmatched::of(&transfer)))
 }
 
@@ -179,7 +184,7 @@ pub(super) async fn resolve(facade: &Facade, mut call: Call, id: &str) -> Result
     let tx_id = body.optional_text("txId");
     body.finish()?;
     let request = v1::ResolvePaymentRequest { payment_id: id.to_owned(), kind: kind.into(), note, tx_id };
-    let payment = facade.engine.reconciliation().resolve_payment(call.caller.request(request)).await?.into_inner();
+    let payment = facade.engine.unmatched_transfers().resolve_payment(call.caller.request(request)).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &Payment::of(facade, &payment)))
 }
 
@@ -217,19 +222,23 @@ pub(super) async fn refund(facade: &Facade, mut call: Call, id: &str) -> Result<
     let currency = query.currency();
     let to = query.get("to").map(str::to_owned);
     query.finish()?;
-    let request = v1::PrepareRefundRequest { payment_id: id.to_owned(), amount_units, currency, to };
-    let plan = facade.engine.reconciliation().prepare_refund(call.caller.request(request)).await?.into_inner();
+    let request = v1::PrepareRefundRequest { payment_id: id.to_owned(), amount_units, currency, to_account: to };
+    let plan = facade.engine.unmatched_transfers().prepare_refund(call.caller.request(request)).await?.into_inner();
     let operation = serde_json::from_str(&plan.operation_json).map_err(|_| proto::Reason::Internal)?;
     let body = RefundPlan {
         payment_id: &plan.payment_id,
-        from: &plan.from,
-        to: &plan.to,
+        from: &plan.from_account,
+        to: &plan.to_account,
         amount: Sum::of(plan.amount.as_ref()),
         memo: &plan.memo,
         operation,
         uri: &plan.uri,
         hivesigner_url: &plan.hivesigner_url,
-        owed: plan.owed.iter().map(|line| Owed { to: &line.to, amount: Sum::of(line.amount.as_ref()) }).collect(),
+        owed: plan
+            .owed
+            .iter()
+            .map(|line| Owed { to: &line.to_account, amount: Sum::of(line.amount.as_ref()) })
+            .collect(),
     };
     Ok(answer::json(StatusCode::OK, &body))
 }

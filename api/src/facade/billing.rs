@@ -2,7 +2,10 @@
 
 use engine::{money::FeePercent, time::Timestamp};
 use http::StatusCode;
-use proto::v1::{self, BillingStatus};
+use proto::{
+    Carried,
+    v1::{self, BillingStatus},
+};
 use serde::Serialize;
 use serde_json::Value;
 use warp::reply::Response;
@@ -80,8 +83,8 @@ impl<'a> Period<'a> {
         let slug = period.invoice_slug.as_deref();
         Self {
             id: &period.id,
-            period_start: Text(instant(period.period_start_ms)),
-            period_end: Text(instant(period.period_end_ms)),
+            period_start: Text(instant(period.period_start)),
+            period_end: Text(instant(period.period_end)),
             total_volume_cents: period.total_volume_cents,
             transaction_count: period.transaction_count,
             invoice_amount_cents: period.invoice_amount_cents,
@@ -89,10 +92,10 @@ impl<'a> Period<'a> {
             invoice_session_id: period.invoice_session_id.as_deref(),
             invoice_slug: slug,
             invoice_payment_url: slug.filter(|_| is_unpaid).map(|slug| record::slug_url(facade, slug)),
-            created_at: Text(instant(period.created_at_ms)),
-            updated_at: Text(instant(period.updated_at_ms)),
-            due_at: period.due_at_ms.map(|at| Text(instant(at))),
-            paid_at: period.paid_at_ms.map(|at| Text(instant(at))),
+            created_at: Text(instant(period.created_at)),
+            updated_at: Text(instant(period.updated_at)),
+            due_at: period.due_at.map(|at| Text(instant(at))),
+            paid_at: period.paid_at.map(|at| Text(instant(at))),
             split_volume_cents: period.split_volume_cents,
             missing_fee_cents: u64::try_from(period.missing_fee_millicents / 1_000).unwrap_or(0),
         }
@@ -149,14 +152,14 @@ struct Summary<'a, P> {
 impl<'a, P> Summary<'a, P> {
     fn of(wire: &'a v1::BillingSummary, shown: impl Fn(&'a v1::BillingPeriod) -> P) -> Self {
         let current = wire.current.as_ref();
-        let at = |of: fn(&v1::BillingPeriod) -> i64| Text(instant(current.map_or(0, of)));
+        let at = |of: fn(&v1::BillingPeriod) -> Option<proto::time::Timestamp>| Text(instant(current.and_then(of)));
         let number = |of: fn(&v1::BillingPeriod) -> u64| current.map_or(0, of);
         Self {
             merchant_id: &wire.merchant_id,
             merchant_name: &wire.merchant_name,
             current_month: CurrentMonth {
-                period_start: at(|period| period.period_start_ms),
-                period_end: at(|period| period.period_end_ms),
+                period_start: at(|period| period.period_start),
+                period_end: at(|period| period.period_end),
                 total_volume_cents: number(|period| period.total_volume_cents),
                 transaction_count: number(|period| period.transaction_count),
                 projected_invoice_cents: number(|period| period.invoice_amount_cents),
@@ -173,14 +176,14 @@ impl<'a, P> Summary<'a, P> {
 /// Answers with what the merchant of the key used and owes.
 pub(super) async fn mine(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMyBillingRequest {});
-    let summary = facade.engine.billing().get_my_billing(request).await?.into_inner();
+    let summary = facade.engine.billing().get_my_billing(request).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &Summary::of(&summary, |period| Period::of(facade, period))))
 }
 
 /// Answers with what a merchant used and owes.
 pub(super) async fn of_merchant(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMerchantBillingRequest { merchant_id: id.to_owned() });
-    let summary = facade.engine.billing().get_merchant_billing(request).await?.into_inner();
+    let summary = facade.engine.billing().get_merchant_billing(request).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &Summary::of(&summary, |period| AdminPeriod::of(facade, period))))
 }
 
@@ -214,7 +217,7 @@ impl<'a> Account<'a> {
             outstanding_amount_cents: account.outstanding_amount_cents,
             paid_invoices: account.paid_invoices,
             paid_amount_cents: account.paid_amount_cents,
-            oldest_unpaid_period_start: account.oldest_unpaid_start_ms.map(|at| Text(instant(at))),
+            oldest_unpaid_period_start: account.oldest_unpaid_start.map(|at| Text(instant(at))),
             is_behind: account.is_behind,
         }
     }
@@ -277,12 +280,18 @@ pub(super) async fn periods(facade: &Facade, mut call: Call) -> Result<Response,
         Some(_) => query.wrong("status", "must be open, invoiced, paid or overdue"),
     };
     let merchant_id = query.get("merchantId").map(str::to_owned);
-    let request =
-        v1::ListBillingPeriodsRequest { page: query.page(), limit: query.limit(), merchant_id, status: status.into() };
+    let (page, limit) = (query.page(), query.limit());
+    let request = v1::ListBillingPeriodsRequest {
+        skip: super::query::skip(page, limit),
+        page_size: limit,
+        page_token: String::new(),
+        merchant_id,
+        status: status.into(),
+    };
     query.finish()?;
-    let page = facade.engine.billing().list_billing_periods(call.caller.request(request)).await?.into_inner();
-    let data = page.periods.iter().map(|period| AdminPeriod::of(facade, period)).collect();
-    Ok(answer::json(StatusCode::OK, &Page::new(data, page.page, page.limit, page.total, None)))
+    let found = facade.engine.billing().list_billing_periods(call.caller.request(request)).await?.into_inner();
+    let data = found.periods.iter().map(|period| AdminPeriod::of(facade, period)).collect();
+    Ok(answer::json(StatusCode::OK, &Page::new(data, page, limit, found.total_size, None)))
 }
 
 #[derive(Serialize)]
@@ -294,14 +303,14 @@ struct Schedule {
 }
 
 fn shown(schedule: &v1::FeeSchedule) -> Response {
-    let updated_at = schedule.updated_at_ms.map(|at| Text(instant(at)));
+    let updated_at = schedule.updated_at.map(|at| Text(instant(at)));
     answer::json(StatusCode::OK, &Schedule { tiers: tiers(&schedule.tiers), version: schedule.version, updated_at })
 }
 
 /// Answers with the fee tiers.
 pub(super) async fn get_tiers(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetFeeTiersRequest {});
-    Ok(shown(&facade.engine.billing().get_fee_tiers(request).await?.into_inner()))
+    Ok(shown(&facade.engine.billing().get_fee_tiers(request).await?.carried()?))
 }
 
 /// Replaces the fee tiers: `{"tiers": [{"minVolumeCents", "maxVolumeCents", "percentFee"}]}`.
@@ -311,7 +320,7 @@ pub(super) async fn set_tiers(facade: &Facade, mut call: Call) -> Result<Respons
     let tiers = read_tiers(&mut body);
     body.finish()?;
     let request = call.caller.request(v1::SetFeeTiersRequest { tiers });
-    Ok(shown(&facade.engine.billing().set_fee_tiers(request).await?.into_inner()))
+    Ok(shown(&facade.engine.billing().set_fee_tiers(request).await?.carried()?))
 }
 
 fn read_tiers(body: &mut Body) -> Vec<v1::FeeTier> {

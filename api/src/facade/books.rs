@@ -49,15 +49,15 @@ struct Operation<'a> {
 #[serde(rename_all = "camelCase")]
 struct Days<'a> {
     data: Vec<Day<'a>>,
-    next_cursor: Option<Text<i64>>,
+    next_cursor: Option<&'a str>,
 }
 
 impl<'a> Day<'a> {
-    fn of(day: &'a v1::BooksDay) -> Self {
+    fn of(day: &'a v1::Reconciliation) -> Self {
         Self {
-            from: Text(instant(day.from_ms)),
-            to: Text(instant(day.to_ms)),
-            checked_at: Text(instant(day.checked_at_ms)),
+            from: Text(instant(day.period_start)),
+            to: Text(instant(day.period_end)),
+            checked_at: Text(instant(day.checked_at)),
             outcome: &day.outcome,
             accounts: day.accounts,
             unchecked: day.unchecked,
@@ -70,8 +70,8 @@ impl<'a> Day<'a> {
 }
 
 impl<'a> Finding<'a> {
-    fn of(finding: &'a v1::BooksFinding) -> Self {
-        let list = |operations: &'a [v1::BooksOperation]| operations.iter().map(Operation::of).collect();
+    fn of(finding: &'a v1::ReconciliationFinding) -> Self {
+        let list = |operations: &'a [v1::ReconciliationOperation]| operations.iter().map(Operation::of).collect();
         Self {
             account: &finding.account,
             merchant_ids: &finding.merchant_ids,
@@ -84,7 +84,7 @@ impl<'a> Finding<'a> {
 }
 
 impl<'a> Operation<'a> {
-    fn of(operation: &'a v1::BooksOperation) -> Self {
+    fn of(operation: &'a v1::ReconciliationOperation) -> Self {
         Self { tx_id: &operation.tx_id, amount: record::Sum::of(operation.amount.as_ref()) }
     }
 }
@@ -93,14 +93,10 @@ impl<'a> Operation<'a> {
 pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
-    let before_ms = match query.get("cursor").map(str::parse::<i64>) {
-        Some(Ok(before)) if before >= 0 => Some(before),
-        Some(_) => query.wrong("cursor", "must be the nextCursor of an answer"),
-        None => None,
-    };
-    let request = v1::ListBooksRequest { before_ms, limit: query.limit() };
+    let page_token = query.cursor();
+    let request = v1::ListReconciliationsRequest { page_size: query.limit(), page_token };
     query.finish()?;
-    let listed = facade.engine.books().list_books(call.caller.request(request)).await?.into_inner();
-    let data = listed.days.iter().map(Day::of).collect();
-    Ok(answer::json(StatusCode::OK, &Days { data, next_cursor: listed.next_before_ms.map(Text) }))
+    let listed = facade.engine.reconciliation().list_reconciliations(call.caller.request(request)).await?.into_inner();
+    let data = listed.reconciliations.iter().map(Day::of).collect();
+    Ok(answer::json(StatusCode::OK, &Days { data, next_cursor: record::token(&listed.next_page_token) }))
 }

@@ -7,7 +7,7 @@ use super::record;
 
 /// Returns the request to cancel that is undecided or in force.
 pub(super) fn standing(payment: &v1::Payment) -> Option<&v1::Cancellation> {
-    payment.cancellation.as_ref().filter(|request| request.dropped_at_ms.is_none())
+    payment.cancellation.as_ref().filter(|request| request.dropped_at.is_none())
 }
 
 /// Returns the request to cancel that no block has decided yet.

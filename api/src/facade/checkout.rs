@@ -15,8 +15,8 @@ use futures_util::{Stream, StreamExt};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderValue, StatusCode, header};
 use proto::{
-    ApiError, Reason,
-    v1::{self, PaymentStatus, checkout_request::Session},
+    ApiError, Carried, Reason,
+    v1::{self, PaymentStatus, checkout_session::Session},
 };
 use sha2::Sha256;
 use url::form_urlencoded;
@@ -44,12 +44,12 @@ enum Way<'a> {
 }
 
 impl Way<'_> {
-    fn request(self) -> v1::CheckoutRequest {
+    fn session(self) -> Option<v1::CheckoutSession> {
         let session = match self {
             Self::Slug(slug) => Session::Slug(slug.to_owned()),
             Self::Id(id) => Session::PaymentId(id.to_owned()),
         };
-        v1::CheckoutRequest { session: Some(session) }
+        Some(v1::CheckoutSession { session: Some(session) })
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn by_id(facade: &Facade, call: Call, id: &str) -> Result<Respo
 
 async fn page(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
     if is_program(&call) {
-        return x402::visit(facade, &call, way.request()).await;
+        return x402::visit(facade, &call, way.session()).await;
     }
     let payment = find(facade, &call, way).await?;
     if matches!(way, Way::Id(_)) && (is_untouched(&payment) || knows(&call, &payment)) {
@@ -112,8 +112,12 @@ fn remember(facade: &Facade, response: &mut Response, payment: &v1::Payment) {
 }
 
 async fn find(facade: &Facade, call: &Call, way: Way<'_>) -> Result<v1::Payment, ApiError> {
-    let found = facade.engine.checkout().get_checkout(call.caller.request(way.request())).await?;
-    Ok(found.into_inner())
+    let found = facade
+        .engine
+        .checkout()
+        .get_checkout(call.caller.request(v1::GetCheckoutRequest { session: way.session() }))
+        .await?;
+    Ok(found.carried()?)
 }
 
 /// A program, not a browser: it shows a payment, or does not ask for a page.
@@ -194,14 +198,14 @@ pub(super) async fn events_by_id(facade: &Facade, call: Call, id: &str) -> Resul
 /// Streams the live status until the session is finished, or we stop.
 async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
     let permit = call.stream(&facade.edge)?;
-    let request = call.caller.request(way.request());
+    let request = call.caller.request(v1::WatchCheckoutRequest { session: way.session() });
     let snapshots = facade.engine.checkout().watch_checkout(request).await?.into_inner();
     // An engine that goes away ends the stream; the page's browser comes back by itself.
     let (whole, words) = (matches!(way, Way::Slug(_)), Words(pages::language(&call)));
     let snapshots = snapshots.take_while(|snapshot| std::future::ready(snapshot.is_ok()));
     let snapshots = snapshots.take_until(Box::pin(facade.closed()));
     let events = snapshots.filter_map(move |snapshot| async move {
-        let payment = snapshot.ok()?;
+        let payment = snapshot.ok()?.payment?;
         let event = warp::sse::Event::default()
             .event("status")
             .id(payment.sequence.to_string())
@@ -252,14 +256,15 @@ pub(super) async fn cancel_by_id(facade: &Facade, mut call: Call, id: &str) -> R
 
 /// Notes that the page opened a wallet or knows a transaction id.
 pub(super) async fn report_by_slug(facade: &Facade, call: Call, slug: &str) -> Result<Response, Refusal> {
-    let request = call.caller.request(Way::Slug(slug).request());
-    let payment = facade.engine.checkout().report_wallet(request).await.map_err(ApiError::from)?.into_inner();
+    let request = call.caller.request(v1::ReportWalletRequest { session: Way::Slug(slug).session() });
+    let payment = facade.engine.checkout().report_wallet(request).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&payment)))
 }
 
 async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, Refusal> {
-    let cancelled = facade.engine.checkout().cancel_checkout(call.caller.request(way.request())).await;
-    let cancelled = cancelled.map(tonic::Response::into_inner).map_err(ApiError::from);
+    let request = call.caller.request(v1::CancelCheckoutRequest { session: way.session() });
+    let cancelled = facade.engine.checkout().cancel_checkout(request).await;
+    let cancelled = cancelled.and_then(Carried::carried).map_err(ApiError::from);
     if is_program(&call) {
         return Ok(answer::json(StatusCode::OK, &cancellation::Requested::of(&cancelled?)));
     }

@@ -2,7 +2,7 @@
 
 use engine::time::Timestamp;
 use http::StatusCode;
-use proto::v1;
+use proto::{Carried, v1};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -38,7 +38,7 @@ struct Crossing<'a> {
 
 impl<'a> Crossing<'a> {
     fn of(wire: &'a v1::Crossing) -> Self {
-        let at = Text(instant(wire.at_ms));
+        let at = Text(instant(wire.at));
         Self { window: &wire.window, usd_cents: wire.usd_cents, limit_cents: wire.limit_cents, at }
     }
 }
@@ -65,11 +65,11 @@ struct Standing<'a> {
     clearances: Vec<Clearance<'a>>,
 }
 
-fn shown(standing: &v1::Standing) -> Response {
+fn shown(standing: &v1::ComplianceStatus) -> Response {
     let clearances = standing.clearances.iter().map(|clearance| Clearance {
         by: &clearance.by,
         reason: &clearance.reason,
-        at: Text(instant(clearance.at_ms)),
+        at: Text(instant(clearance.at)),
     });
     let body = Standing {
         merchant_id: &standing.merchant_id,
@@ -88,8 +88,8 @@ fn shown(standing: &v1::Standing) -> Response {
 
 /// Answers with where a merchant stands.
 pub(super) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
-    let request = call.with_key()?.request(v1::GetStandingRequest { merchant_id: id.to_owned() });
-    Ok(shown(&facade.engine.compliance().get_standing(request).await?.into_inner()))
+    let request = call.with_key()?.request(v1::GetComplianceStatusRequest { merchant_id: id.to_owned() });
+    Ok(shown(&facade.engine.compliance().get_compliance_status(request).await?.carried()?))
 }
 
 /// Ends a hold: `{"reason", "limits"?}`.
@@ -104,7 +104,7 @@ pub(super) async fn clear(facade: &Facade, mut call: Call, id: &str) -> Result<R
     });
     body.finish()?;
     let request = v1::ClearHoldRequest { merchant_id: id.to_owned(), reason, limits };
-    Ok(shown(&facade.engine.compliance().clear_hold(call.caller.request(request)).await?.into_inner()))
+    Ok(shown(&facade.engine.compliance().clear_hold(call.caller.request(request)).await?.carried()?))
 }
 
 /// Gives a merchant hard limits of its own, or with `{"limits": null}` takes them away.
@@ -114,7 +114,7 @@ pub(super) async fn set_limits(facade: &Facade, mut call: Call, id: &str) -> Res
     let limits = if body.takes_null("limits") { None } else { Some(thresholds(&mut body)) };
     body.finish()?;
     let request = v1::SetMerchantLimitsRequest { merchant_id: id.to_owned(), limits };
-    Ok(shown(&facade.engine.compliance().set_merchant_limits(call.caller.request(request)).await?.into_inner()))
+    Ok(shown(&facade.engine.compliance().set_merchant_limits(call.caller.request(request)).await?.carried()?))
 }
 
 /// Reads three limits; each must be said, 0 for none.

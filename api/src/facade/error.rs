@@ -18,6 +18,9 @@ struct ErrorBody<'a> {
     request_id: &'a str,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     details: Vec<Detail<'a>>,
+    /// Where to go on in place of a cursor of another epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -36,6 +39,7 @@ pub(super) fn body(error: &ApiError, request_id: &str) -> Vec<u8> {
         reason: error.row().word,
         request_id,
         details,
+        next_cursor: error.next_cursor.as_deref(),
     };
     answer::to_json(&body)
 }

@@ -34,13 +34,15 @@ struct List<'a> {
 pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
-    let request =
-        v1::ListEventsRequest { after: query.get("after").unwrap_or_default().to_owned(), limit: query.limit() };
+    let request = v1::ListEventsRequest {
+        page_token: query.get("after").unwrap_or_default().to_owned(),
+        page_size: query.limit(),
+    };
     query.finish()?;
     let list = facade.engine.events().list_events(call.caller.request(request)).await?.into_inner();
     let events = list.events.iter().map(|event| serde_json::from_slice(&event.body)).collect::<Result<_, _>>();
     let events = events.map_err(|_| ApiError::new(proto::Reason::Internal))?;
-    let body = List { events, next_cursor: &list.next_cursor, has_more: list.has_more };
+    let body = List { events, next_cursor: &list.next_page_token, has_more: list.has_more };
     Ok(answer::json(StatusCode::OK, &body))
 }
 
@@ -53,7 +55,7 @@ pub(super) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, 
     let after = last.filter(|id| !id.is_empty()).or_else(|| query.get("after").map(str::to_owned));
     query.finish()?;
     let permit = call.stream(&facade.edge)?;
-    let request = call.caller.request(v1::WatchEventsRequest { after });
+    let request = call.caller.request(v1::WatchEventsRequest { page_token: after });
     let updates = facade.engine.events().watch_events(request).await?.into_inner();
     let updates = updates.take_while(|update| std::future::ready(update.is_ok()));
     let updates = updates.take_until(Box::pin(facade.closed()));
@@ -65,7 +67,7 @@ pub(super) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, 
 }
 
 fn told(update: v1::WatchEventsResponse) -> sse::Event {
-    let told = sse::Event::default().id(update.cursor);
+    let told = sse::Event::default().id(update.next_page_token);
     match update.event {
         None => told.event("ready").retry(RETRY).data("{}"),
         Some(event) => told.event(event.r#type).data(String::from_utf8_lossy(&event.body)),

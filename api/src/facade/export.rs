@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use engine::money::Money;
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 use http::{HeaderValue, header};
-use proto::{ApiError, v1};
+use proto::{ApiError, Carries, v1};
 use tonic::Status;
 use warp::reply::{Reply, Response};
 
-use super::{Facade, Refusal, answer, call::Call, checkout::Shared, query::Query, record, webhooks};
+use super::{Facade, Refusal, answer, call::Call, checkout::Shared, query::Query, record, sales, webhooks};
 
 /// Rows that are written at once where they are there already.
 const CHUNK: usize = 100;
@@ -57,11 +57,10 @@ pub(super) async fn merchants(facade: &Facade, mut call: Call) -> Result<Respons
     call.with_key()?;
     let mut query = call.query();
     let format = Format::of(&mut query);
-    let request = v1::ListMerchantsRequest {
+    let request = v1::ExportMerchantsRequest {
         query: query.search().unwrap_or_default(),
         active: query.boolean("active"),
         flagged: query.boolean("flagged"),
-        ..v1::ListMerchantsRequest::default()
     };
     query.finish()?;
     merchants_file(facade, call.caller.request(request), format).await
@@ -70,11 +69,11 @@ pub(super) async fn merchants(facade: &Facade, mut call: Call) -> Result<Respons
 /// Sends the merchants of a request, however it was asked.
 pub(super) async fn merchants_file(
     facade: &Facade,
-    request: tonic::Request<v1::ListMerchantsRequest>,
+    request: tonic::Request<v1::ExportMerchantsRequest>,
     format: Format,
 ) -> Result<Response, Refusal> {
     let rows = facade.engine.exports().export_merchants(request).await?.into_inner();
-    Ok(file(facade, "merchants", format, rows))
+    Ok(file(facade, "merchants", format, records(rows)))
 }
 
 /// Sends every payment of the filter.
@@ -82,19 +81,34 @@ pub(super) async fn payments(facade: &Facade, mut call: Call) -> Result<Response
     call.with_key()?;
     let mut query = call.query();
     let format = Format::of(&mut query);
-    let request = query.payments();
+    let request = exported(query.payments());
     query.finish()?;
     payments_file(facade, call.caller.request(request), format).await
+}
+
+/// Returns the filters of a list as those of an export.
+pub(super) fn exported(list: v1::ListPaymentsRequest) -> v1::ExportPaymentsRequest {
+    v1::ExportPaymentsRequest {
+        statuses: list.statuses,
+        created_from: list.created_from,
+        created_to: list.created_to,
+        currency: list.currency,
+        unusual: list.unusual,
+        ids: list.ids,
+        query: list.query,
+        min_amount_units: list.min_amount_units,
+        max_amount_units: list.max_amount_units,
+    }
 }
 
 /// Sends the payments of a request, however it was asked.
 pub(super) async fn payments_file(
     facade: &Facade,
-    request: tonic::Request<v1::ListPaymentsRequest>,
+    request: tonic::Request<v1::ExportPaymentsRequest>,
     format: Format,
 ) -> Result<Response, Refusal> {
     let rows = facade.engine.exports().export_payments(request).await?.into_inner();
-    Ok(file(facade, "payments", format, rows))
+    Ok(file(facade, "payments", format, records(rows)))
 }
 
 /// Sends every webhook delivery of the filter.
@@ -105,7 +119,36 @@ pub(super) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Res
     let request = webhooks::filter(&mut query, id);
     query.finish()?;
     let rows = facade.engine.exports().export_webhook_deliveries(call.caller.request(request)).await?.into_inner();
-    Ok(file(facade, "webhook-deliveries", format, rows))
+    Ok(file(facade, "webhook-deliveries", format, records(rows)))
+}
+
+/// Sends every sale of the caller.
+pub(super) async fn sales(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
+    call.with_key()?;
+    let mut query = call.query();
+    let format = Format::of(&mut query);
+    query.finish()?;
+    // The first page before the head: what is refused is refused with a status.
+    let first = sales::page(&facade.engine, &call.caller, String::new()).await?;
+    let (engine, caller) = (facade.engine.clone(), call.caller.clone());
+    let further = futures_util::stream::try_unfold(first.next_page_token, move |token| {
+        let (engine, caller) = (engine.clone(), caller.clone());
+        async move {
+            if token.is_empty() {
+                return Ok::<_, Status>(None);
+            }
+            let page = sales::page(&engine, &caller, token).await?;
+            Ok(Some((page.sales, page.next_page_token)))
+        }
+    });
+    let pages = futures_util::stream::iter([Ok(first.sales)]).chain(further);
+    let rows = pages.map_ok(|sales| futures_util::stream::iter(sales.into_iter().map(Ok))).try_flatten();
+    Ok(file(facade, "x402-sales", format, Box::pin(rows)))
+}
+
+/// Takes the rows out of their messages.
+fn records<M: Carries>(rows: impl Stream<Item = Result<M, Status>>) -> impl Stream<Item = Result<M::Record, Status>> {
+    rows.map(|row| row.and_then(|row| row.record().ok_or_else(|| Status::internal("a row without its record"))))
 }
 
 fn file<R: Row>(
@@ -174,8 +217,8 @@ fn harmless(cell: &str) -> Cow<'_, [u8]> {
     }
 }
 
-fn time(ms: i64) -> String {
-    record::instant(ms).to_string()
+fn time(wire: impl Into<Option<proto::time::Timestamp>>) -> String {
+    record::instant(wire).to_string()
 }
 
 impl Row for v1::Merchant {
@@ -206,10 +249,10 @@ impl Row for v1::Merchant {
             self.flagged.unwrap_or_default().to_string(),
             self.x402_enabled.to_string(),
             if self.admin { "admin".to_owned() } else { String::new() },
-            time(self.created_at_ms),
+            time(self.created_at),
             self.api_key_last4.clone(),
-            time(self.api_key_created_at_ms),
-            self.api_key_last_used_at_ms.map(time).unwrap_or_default(),
+            time(self.api_key_created_at),
+            self.api_key_last_used_at.map(time).unwrap_or_default(),
         ]
     }
 
@@ -250,16 +293,16 @@ impl Row for v1::Payment {
             let shown = Money::new(units, currency).to_string();
             shown.split(' ').next().unwrap_or_default().to_owned()
         };
-        let mut payers: Vec<&str> = self.transfers.iter().map(|transfer| transfer.from.as_str()).collect();
+        let mut payers: Vec<&str> = self.transfers.iter().map(|transfer| transfer.from_account.as_str()).collect();
         payers.sort_unstable();
         payers.dedup();
         let metadata = if self.metadata.is_empty() { String::new() } else { record::metadata_text(&self.metadata) };
         vec![
             self.id.clone(),
             record::status_word(self.status).to_owned(),
-            time(self.created_at_ms),
-            time(self.expires_at_ms),
-            self.completed_at_ms.map(time).unwrap_or_default(),
+            time(self.created_at),
+            time(self.expires_at),
+            self.completed_at.map(time).unwrap_or_default(),
             currency.to_string(),
             self.amount_units.to_string(),
             decimal(self.amount_units),
@@ -307,16 +350,61 @@ impl Row for v1::WebhookDelivery {
             trigger.to_owned(),
             status.to_owned(),
             self.attempts.to_string(),
-            time(self.created_at_ms),
-            self.next_attempt_at_ms.map(time).unwrap_or_default(),
+            time(self.created_at),
+            self.next_attempt_at.map(time).unwrap_or_default(),
             self.last_outcome.clone().unwrap_or_default(),
             self.last_http_status.map(|status| status.to_string()).unwrap_or_default(),
-            self.last_attempt_at_ms.map(time).unwrap_or_default(),
+            self.last_attempt_at.map(time).unwrap_or_default(),
         ]
     }
 
     fn json(&self, _: &Address) -> Vec<u8> {
         answer::to_json(&webhooks::Delivery::of(self))
+    }
+}
+
+impl Row for v1::Sale {
+    const COLUMNS: &'static [&'static str] = &[
+        "id",
+        "kind",
+        "blockTime",
+        "currency",
+        "amount",
+        "amountDecimal",
+        "payer",
+        "payTo",
+        "resource",
+        "txId",
+        "opIndex",
+        "blockNum",
+        "memo",
+        "claimedAt",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let amount = self.amount.unwrap_or_default();
+        let currency = record::currency(amount.currency);
+        let decimal = Money::new(amount.units, currency).to_string();
+        vec![
+            self.id.clone(),
+            sales::KIND.to_owned(),
+            time(self.block_time),
+            currency.to_string(),
+            amount.units.to_string(),
+            decimal.split(' ').next().unwrap_or_default().to_owned(),
+            self.payer.clone(),
+            self.pay_to.clone(),
+            self.resource.clone(),
+            self.tx_id.clone(),
+            self.op_index.to_string(),
+            self.block_num.to_string(),
+            self.memo.clone(),
+            time(self.claimed_at),
+        ]
+    }
+
+    fn json(&self, _: &Address) -> Vec<u8> {
+        answer::to_json(&sales::Sale::of(self))
     }
 }
 
@@ -344,6 +432,7 @@ mod tests {
         assert_eq!(read.iter().collect::<Vec<_>>(), cells);
         assert_eq!(v1::Payment::default().cells().len(), v1::Payment::COLUMNS.len());
         assert_eq!(v1::WebhookDelivery::default().cells().len(), v1::WebhookDelivery::COLUMNS.len());
+        assert_eq!(v1::Sale::default().cells().len(), v1::Sale::COLUMNS.len());
         assert_eq!(v1::Merchant::default().cells().len(), v1::Merchant::COLUMNS.len());
     }
 }

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::stream::{self, BoxStream, StreamExt};
 use proto::{
-    ApiError, Engine, Local, Reason, Transport,
+    ApiError, Carries, Engine, Local, Reason, Transport, carrying,
     v1::{
-        self, checkout_request::Session, checkout_server, fees_server, merchants_server, payments_server,
-        system_server, x402_server,
+        self, checkout_service_server, checkout_session::Session, fee_service_server, merchant_service_server,
+        payment_service_server, system_service_server, x402_service_server,
     },
 };
 use tonic::{Request, Response, Status};
@@ -30,11 +30,11 @@ pub(super) struct Fake {
     pub(super) stays_open: Arc<std::sync::atomic::AtomicBool>,
     pub(super) last_list: Arc<Mutex<Option<v1::ListPaymentsRequest>>>,
     /// What every signed payment leads to.
-    pub(super) outcome: Arc<Mutex<v1::x402_settle_response::Outcome>>,
+    pub(super) outcome: Arc<Mutex<v1::settle_payment_response::Outcome>>,
     /// Answers every signed payment with this, when it is set.
     pub(super) refuse_x402: Arc<Mutex<Option<ApiError>>>,
     /// Every signed payment that was verified or settled.
-    pub(super) shown: Arc<Mutex<Vec<v1::X402Request>>>,
+    pub(super) shown: Arc<Mutex<Vec<v1::X402Payment>>>,
 }
 
 impl Fake {
@@ -54,12 +54,12 @@ impl Fake {
 
     pub(super) fn engine(&self) -> Engine {
         let local = Local::default()
-            .with(payments_server::PaymentsServer::new(self.clone()))
-            .with(merchants_server::MerchantsServer::new(self.clone()))
-            .with(checkout_server::CheckoutServer::new(self.clone()))
-            .with(fees_server::FeesServer::new(self.clone()))
-            .with(system_server::SystemServer::new(self.clone()))
-            .with(x402_server::X402Server::new(self.clone()));
+            .with(payment_service_server::PaymentServiceServer::new(self.clone()))
+            .with(merchant_service_server::MerchantServiceServer::new(self.clone()))
+            .with(checkout_service_server::CheckoutServiceServer::new(self.clone()))
+            .with(fee_service_server::FeeServiceServer::new(self.clone()))
+            .with(system_service_server::SystemServiceServer::new(self.clone()))
+            .with(x402_service_server::X402ServiceServer::new(self.clone()));
         Engine::new(Transport::local(local))
     }
 
@@ -91,22 +91,25 @@ impl Fake {
         if payment.id == id { Ok(payment) } else { Err(ApiError::new(Reason::NotFound).into()) }
     }
 
-    fn of_session(&self, request: &v1::CheckoutRequest) -> Result<v1::Payment, Status> {
-        match &request.session {
+    fn of_session(&self, session: Option<&v1::CheckoutSession>) -> Result<v1::Payment, Status> {
+        match session.and_then(|session| session.session.as_ref()) {
             Some(Session::PaymentId(id)) => self.known(id),
             Some(Session::Slug(slug)) if slug == SLUG => self.known(PAYMENT),
             _ => Err(ApiError::new(Reason::NotFound).into()),
         }
     }
 
-    fn cancelled(&self, mut payment: v1::Payment) -> Result<Response<v1::Payment>, Status> {
+    fn cancelled<R>(&self, mut payment: v1::Payment) -> Result<Response<R>, Status>
+    where
+        R: Carries<Record = v1::Payment>,
+    {
         if payment.status == v1::PaymentStatus::Completed as i32 {
             return Err(ApiError::new(Reason::PaymentNotPending).into());
         }
         payment.status = v1::PaymentStatus::UserCancelled.into();
         payment.cancellation = Some(v1::Cancellation::default());
         *self.payment.lock().expect("one test") = payment.clone();
-        Ok(Response::new(payment))
+        Ok(carrying(payment))
     }
 }
 
@@ -125,9 +128,9 @@ pub(super) fn payment() -> v1::Payment {
         description: "Two mugs".to_owned(),
         metadata: [("orderId".to_owned(), text("7"))].into(),
         redirect_url: Some("https://shop.example/ok".to_owned()),
-        created_at_ms: 1_763_647_200_000,
-        updated_at_ms: 1_763_647_200_000,
-        expires_at_ms: 1_763_649_000_000,
+        created_at: Some(proto::time::from_millis(1_763_647_200_000)),
+        updated_at: Some(proto::time::from_millis(1_763_647_200_000)),
+        expires_at: Some(proto::time::from_millis(1_763_649_000_000)),
         pay_to: "blue.mugs".to_owned(),
         memo: format!("pos-{PAYMENT}"),
         merchant_name: "Blue Mugs".to_owned(),
@@ -135,7 +138,7 @@ pub(super) fn payment() -> v1::Payment {
         sequence: 1,
         merchant_active: true,
         x402_enabled: true,
-        read_at_ms: 1_763_647_260_000,
+        read_at: Some(proto::time::from_millis(1_763_647_260_000)),
         ..v1::Payment::default()
     }
 }
@@ -153,14 +156,14 @@ fn merchant() -> v1::Merchant {
     }
 }
 
-type Snapshots = BoxStream<'static, Result<v1::Payment, Status>>;
+type Snapshots<R> = BoxStream<'static, Result<R, Status>>;
 
 #[tonic::async_trait]
-impl payments_server::Payments for Fake {
+impl payment_service_server::PaymentService for Fake {
     async fn create_payment(
         &self,
         request: Request<v1::CreatePaymentRequest>,
-    ) -> Result<Response<v1::Payment>, Status> {
+    ) -> Result<Response<v1::CreatePaymentResponse>, Status> {
         self.keyed(&request)?;
         let asked = request.into_inner();
         let made = v1::Payment {
@@ -172,12 +175,15 @@ impl payments_server::Payments for Fake {
             ..payment()
         };
         *self.payment.lock().expect("one test") = made.clone();
-        Ok(Response::new(made))
+        Ok(carrying(made))
     }
 
-    async fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {
+    async fn get_payment(
+        &self,
+        request: Request<v1::GetPaymentRequest>,
+    ) -> Result<Response<v1::GetPaymentResponse>, Status> {
         self.keyed(&request)?;
-        self.known(&request.get_ref().payment_id).map(Response::new)
+        self.known(&request.get_ref().payment_id).map(carrying)
     }
 
     async fn inspect_payment(
@@ -189,12 +195,12 @@ impl payments_server::Payments for Fake {
 
     async fn get_payment_status(
         &self,
-        request: Request<v1::GetPaymentRequest>,
-    ) -> Result<Response<v1::PaymentStatusResponse>, Status> {
+        request: Request<v1::GetPaymentStatusRequest>,
+    ) -> Result<Response<v1::GetPaymentStatusResponse>, Status> {
         self.keyed(&request)?;
         let payment = self.known(&request.get_ref().payment_id)?;
-        let completed_at_ms = payment.completed_at_ms;
-        Ok(Response::new(v1::PaymentStatusResponse { id: payment.id, status: payment.status, completed_at_ms }))
+        let completed_at = payment.completed_at;
+        Ok(Response::new(v1::GetPaymentStatusResponse { id: payment.id, status: payment.status, completed_at }))
     }
 
     async fn list_payments(
@@ -205,10 +211,8 @@ impl payments_server::Payments for Fake {
         let asked = request.into_inner();
         let answer = v1::ListPaymentsResponse {
             payments: vec![self.known(PAYMENT)?],
-            page: asked.page,
-            limit: asked.limit,
-            total: 41,
-            next_cursor: Some("next".to_owned()),
+            next_page_token: "next".to_owned(),
+            total_size: 41,
         };
         *self.last_list.lock().expect("one test") = Some(asked);
         Ok(Response::new(answer))
@@ -220,50 +224,71 @@ impl payments_server::Payments for Fake {
     ) -> Result<Response<v1::ListTransfersResponse>, Status> {
         self.keyed(&request)?;
         let transfers = self.known(&request.get_ref().payment_id)?.transfers;
-        Ok(Response::new(v1::ListTransfersResponse { transfers, next_cursor: None }))
+        Ok(Response::new(v1::ListTransfersResponse { transfers, next_page_token: String::new() }))
     }
 
-    async fn get_volume(&self, request: Request<v1::GetVolumeRequest>) -> Result<Response<v1::Volume>, Status> {
+    async fn get_volume(
+        &self,
+        request: Request<v1::GetVolumeRequest>,
+    ) -> Result<Response<v1::GetVolumeResponse>, Status> {
         self.keyed(&request)?;
-        Ok(Response::new(v1::Volume::default()))
+        Ok(Response::new(v1::GetVolumeResponse::default()))
     }
 
-    async fn cancel_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {
+    async fn cancel_payment(
+        &self,
+        request: Request<v1::CancelPaymentRequest>,
+    ) -> Result<Response<v1::CancelPaymentResponse>, Status> {
         self.keyed(&request)?;
         self.cancelled(self.known(&request.get_ref().payment_id)?)
     }
 
-    type WatchPaymentStream = Snapshots;
+    type WatchPaymentStream = Snapshots<v1::WatchPaymentResponse>;
 
-    async fn watch_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<Snapshots>, Status> {
+    async fn watch_payment(
+        &self,
+        request: Request<v1::WatchPaymentRequest>,
+    ) -> Result<Response<Self::WatchPaymentStream>, Status> {
         self.keyed(&request)?;
         let payment = self.known(&request.get_ref().payment_id)?;
-        Ok(Response::new(Box::pin(stream::iter([Ok(payment)]))))
+        Ok(Response::new(Box::pin(stream::iter([Ok(Carries::of(payment))]))))
     }
 }
 
 #[tonic::async_trait]
-impl checkout_server::Checkout for Fake {
-    async fn get_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
+impl checkout_service_server::CheckoutService for Fake {
+    async fn get_checkout(
+        &self,
+        request: Request<v1::GetCheckoutRequest>,
+    ) -> Result<Response<v1::GetCheckoutResponse>, Status> {
         self.open()?;
-        self.of_session(request.get_ref()).map(Response::new)
+        self.of_session(request.get_ref().session.as_ref()).map(carrying)
     }
 
-    async fn cancel_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
+    async fn cancel_checkout(
+        &self,
+        request: Request<v1::CancelCheckoutRequest>,
+    ) -> Result<Response<v1::CancelCheckoutResponse>, Status> {
         self.open()?;
-        self.cancelled(self.of_session(request.get_ref())?)
+        self.cancelled(self.of_session(request.get_ref().session.as_ref())?)
     }
 
-    async fn report_wallet(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
+    async fn report_wallet(
+        &self,
+        request: Request<v1::ReportWalletRequest>,
+    ) -> Result<Response<v1::ReportWalletResponse>, Status> {
         self.open()?;
-        self.of_session(request.get_ref()).map(Response::new)
+        self.of_session(request.get_ref().session.as_ref()).map(carrying)
     }
 
-    type WatchCheckoutStream = Snapshots;
+    type WatchCheckoutStream = Snapshots<v1::WatchCheckoutResponse>;
 
-    async fn watch_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<Snapshots>, Status> {
-        let payment = self.of_session(request.get_ref())?;
-        let first = stream::iter([Ok(payment)]);
+    async fn watch_checkout(
+        &self,
+        request: Request<v1::WatchCheckoutRequest>,
+    ) -> Result<Response<Self::WatchCheckoutStream>, Status> {
+        let payment = self.of_session(request.get_ref().session.as_ref())?;
+        let first = stream::iter([Ok(Carries::of(payment))]);
         if self.stays_open.load(std::sync::atomic::Ordering::Relaxed) {
             return Ok(Response::new(Box::pin(first.chain(stream::pending()))));
         }
@@ -272,8 +297,8 @@ impl checkout_server::Checkout for Fake {
 }
 
 #[tonic::async_trait]
-impl merchants_server::Merchants for Fake {
-    async fn register(
+impl merchant_service_server::MerchantService for Fake {
+    async fn register_merchant(
         &self,
         request: Request<v1::RegisterMerchantRequest>,
     ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
@@ -287,23 +312,26 @@ impl merchants_server::Merchants for Fake {
 
     async fn register_admin(
         &self,
-        request: Request<v1::RegisterMerchantRequest>,
-    ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
-        self.register(request).await
+        _: Request<v1::RegisterAdminRequest>,
+    ) -> Result<Response<v1::RegisterAdminResponse>, Status> {
+        Err(ApiError::new(Reason::NotImplemented).into())
     }
 
     async fn get_current_merchant(
         &self,
         request: Request<v1::GetCurrentMerchantRequest>,
-    ) -> Result<Response<v1::Merchant>, Status> {
+    ) -> Result<Response<v1::GetCurrentMerchantResponse>, Status> {
         self.keyed(&request)?;
-        Ok(Response::new(merchant()))
+        Ok(carrying(merchant()))
     }
 
-    async fn get_merchant(&self, request: Request<v1::GetMerchantRequest>) -> Result<Response<v1::Merchant>, Status> {
+    async fn get_merchant(
+        &self,
+        request: Request<v1::GetMerchantRequest>,
+    ) -> Result<Response<v1::GetMerchantResponse>, Status> {
         self.keyed(&request)?;
         match request.get_ref().merchant_id.as_str() {
-            MERCHANT => Ok(Response::new(merchant())),
+            MERCHANT => Ok(carrying(merchant())),
             _ => Err(ApiError::new(Reason::ForbiddenMerchant).into()),
         }
     }
@@ -311,10 +339,10 @@ impl merchants_server::Merchants for Fake {
     async fn update_merchant(
         &self,
         request: Request<v1::UpdateMerchantRequest>,
-    ) -> Result<Response<v1::Merchant>, Status> {
+    ) -> Result<Response<v1::UpdateMerchantResponse>, Status> {
         self.keyed(&request)?;
         *self.last_update.lock().expect("one test") = Some(request.into_inner());
-        Ok(Response::new(merchant()))
+        Ok(carrying(merchant()))
     }
 
     async fn rotate_webhook_secret(
@@ -322,9 +350,10 @@ impl merchants_server::Merchants for Fake {
         request: Request<v1::RotateWebhookSecretRequest>,
     ) -> Result<Response<v1::RotateWebhookSecretResponse>, Status> {
         self.keyed(&request)?;
-        let previous_valid_until_ms = (request.get_ref().grace_hours > 0).then_some(1_763_650_800_000);
+        let previous_valid_until =
+            (request.get_ref().grace_hours > 0).then(|| proto::time::from_millis(1_763_650_800_000));
         let webhook_secret = "whsec_new".to_owned();
-        Ok(Response::new(v1::RotateWebhookSecretResponse { webhook_secret, previous_valid_until_ms }))
+        Ok(Response::new(v1::RotateWebhookSecretResponse { webhook_secret, previous_valid_until }))
     }
 
     async fn list_merchants(
@@ -332,18 +361,16 @@ impl merchants_server::Merchants for Fake {
         request: Request<v1::ListMerchantsRequest>,
     ) -> Result<Response<v1::ListMerchantsResponse>, Status> {
         self.keyed(&request)?;
-        let asked = request.into_inner();
-        let answer =
-            v1::ListMerchantsResponse { merchants: vec![merchant()], page: asked.page, limit: asked.limit, total: 1 };
-        Ok(Response::new(answer))
+        let merchants = vec![merchant()];
+        Ok(Response::new(v1::ListMerchantsResponse { merchants, next_page_token: String::new(), total_size: 1 }))
     }
 
     async fn set_merchant_active(
         &self,
         request: Request<v1::SetMerchantActiveRequest>,
-    ) -> Result<Response<v1::Merchant>, Status> {
+    ) -> Result<Response<v1::SetMerchantActiveResponse>, Status> {
         self.keyed(&request)?;
-        Ok(Response::new(v1::Merchant { active: request.get_ref().active, ..merchant() }))
+        Ok(carrying(v1::Merchant { active: request.get_ref().active, ..merchant() }))
     }
 
     async fn reissue_api_key(
@@ -357,7 +384,7 @@ impl merchants_server::Merchants for Fake {
 }
 
 #[tonic::async_trait]
-impl fees_server::Fees for Fake {
+impl fee_service_server::FeeService for Fake {
     async fn get_fee_rate(
         &self,
         _: Request<v1::GetFeeRateRequest>,
@@ -368,7 +395,7 @@ impl fees_server::Fees for Fake {
 }
 
 #[tonic::async_trait]
-impl system_server::System for Fake {
+impl system_service_server::SystemService for Fake {
     async fn list_nodes(&self, _: Request<v1::ListNodesRequest>) -> Result<Response<v1::ListNodesResponse>, Status> {
         Ok(Response::new(v1::ListNodesResponse::default()))
     }
@@ -383,8 +410,8 @@ impl system_server::System for Fake {
     }
 }
 
-pub(super) fn settled() -> v1::x402_settle_response::Outcome {
-    v1::x402_settle_response::Outcome::Settled(v1::X402Settled {
+pub(super) fn settled() -> v1::settle_payment_response::Outcome {
+    v1::settle_payment_response::Outcome::Settled(v1::X402Settled {
         tx_id: TX.to_owned(),
         payer: "agent".to_owned(),
         block_num: Some(7),
@@ -394,23 +421,30 @@ pub(super) fn settled() -> v1::x402_settle_response::Outcome {
 }
 
 #[tonic::async_trait]
-impl x402_server::X402 for Fake {
-    async fn verify(&self, request: Request<v1::X402Request>) -> Result<Response<v1::X402VerifyResponse>, Status> {
-        use v1::{x402_settle_response::Outcome, x402_verify_response::Verdict};
-        let answer = self.settle(request).await?.into_inner();
+impl x402_service_server::X402Service for Fake {
+    async fn verify_payment(
+        &self,
+        request: Request<v1::VerifyPaymentRequest>,
+    ) -> Result<Response<v1::VerifyPaymentResponse>, Status> {
+        use v1::{settle_payment_response::Outcome, verify_payment_response::Verdict};
+        let request = Request::new(v1::SettlePaymentRequest { payment: request.into_inner().payment });
+        let answer = self.settle_payment(request).await?.into_inner();
         let verdict = answer.outcome.map(|outcome| match outcome {
             Outcome::Settled(settled) => Verdict::Valid(v1::X402Valid { payer: settled.payer }),
             Outcome::Refused(refused) => Verdict::Refused(refused),
         });
-        Ok(Response::new(v1::X402VerifyResponse { verdict }))
+        Ok(Response::new(v1::VerifyPaymentResponse { verdict }))
     }
 
-    async fn settle(&self, request: Request<v1::X402Request>) -> Result<Response<v1::X402SettleResponse>, Status> {
-        self.shown.lock().expect("one test").push(request.into_inner());
+    async fn settle_payment(
+        &self,
+        request: Request<v1::SettlePaymentRequest>,
+    ) -> Result<Response<v1::SettlePaymentResponse>, Status> {
+        self.shown.lock().expect("one test").push(request.into_inner().payment.expect("a payment"));
         if let Some(error) = &*self.refuse_x402.lock().expect("one test") {
             return Err(error.clone().into());
         }
         let outcome = Some(self.outcome.lock().expect("one test").clone());
-        Ok(Response::new(v1::X402SettleResponse { outcome }))
+        Ok(Response::new(v1::SettlePaymentResponse { outcome }))
     }
 }

@@ -113,14 +113,14 @@ struct Node<'a> {
 
 impl<'a> Node<'a> {
     fn of(node: &'a v1::LedgerNode) -> Self {
-        let at = |ms: Option<i64>| ms.map(|ms| Text(record::instant(ms)));
+        let at = |time: Option<proto::time::Timestamp>| time.map(|time| Text(record::instant(time)));
         Self {
             name: &node.name,
             condition: &node.condition,
             head_block: node.head_block,
             failures: node.failures,
-            answered_at: at(node.answered_at_ms),
-            rests_until: at(node.rests_until_ms),
+            answered_at: at(node.answered_at),
+            rests_until: at(node.rests_until),
         }
     }
 }

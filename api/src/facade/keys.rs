@@ -36,9 +36,9 @@ impl<'a> Key<'a> {
             prefix: &key.prefix,
             last4: &key.last4,
             scopes: &key.scopes,
-            created_at: Text(record::instant(key.created_at_ms)),
-            last_used_at: key.last_used_at_ms.map(|at| Text(record::instant(at))),
-            expires_at: key.expires_at_ms.map(|at| Text(record::instant(at))),
+            created_at: Text(record::instant(key.created_at)),
+            last_used_at: key.last_used_at.map(|at| Text(record::instant(at))),
+            expires_at: key.expires_at.map(|at| Text(record::instant(at))),
         }
     }
 }
@@ -48,15 +48,15 @@ struct Keys<'a> {
     data: Vec<Key<'a>>,
 }
 
-fn listed(keys: &v1::ListApiKeysResponse) -> Response {
-    answer::json(StatusCode::OK, &Keys { data: keys.keys.iter().map(Key::of).collect() })
+fn listed(keys: &[v1::ApiKey]) -> Response {
+    answer::json(StatusCode::OK, &Keys { data: keys.iter().map(Key::of).collect() })
 }
 
 /// Answers with what is known of a merchant's keys.
 pub(super) async fn list(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::ListApiKeysRequest { merchant_id: id.to_owned() });
     let keys = facade.engine.api_keys().list_api_keys(request).await?.into_inner();
-    Ok(listed(&keys))
+    Ok(listed(&keys.keys))
 }
 
 #[derive(Serialize)]
@@ -66,16 +66,6 @@ struct Made<'a> {
     key: Option<Key<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_valid_until: Option<Text<Timestamp>>,
-}
-
-impl<'a> Made<'a> {
-    fn of(made: &'a v1::CreateApiKeyResponse) -> Self {
-        Self {
-            api_key: &made.api_key,
-            key: made.key.as_ref().map(Key::of),
-            previous_valid_until: made.previous_valid_until_ms.map(|at| Text(record::instant(at))),
-        }
-    }
 }
 
 /// Makes a further key and shows it for the only time.
@@ -89,7 +79,8 @@ pub(super) async fn create(facade: &Facade, mut call: Call, id: &str) -> Result<
     };
     body.finish()?;
     let made = facade.engine.api_keys().create_api_key(call.caller.request(request)).await?.into_inner();
-    Ok(answer::json(StatusCode::CREATED, &Made::of(&made)))
+    let key = made.key.as_ref().map(Key::of);
+    Ok(answer::json(StatusCode::CREATED, &Made { api_key: &made.api_key, key, previous_valid_until: None }))
 }
 
 /// Takes a key back, and answers with those that are left.
@@ -97,7 +88,7 @@ pub(super) async fn revoke(facade: &Facade, mut call: Call, id: &str, key: &str)
     let request = v1::RevokeApiKeyRequest { merchant_id: id.to_owned(), key_id: key.to_owned() };
     let request = call.with_key()?.request(request);
     let keys = facade.engine.api_keys().revoke_api_key(request).await?.into_inner();
-    Ok(listed(&keys))
+    Ok(listed(&keys.keys))
 }
 
 /// Gives a key a successor and shows it for the only time.
@@ -108,7 +99,9 @@ pub(super) async fn roll(facade: &Facade, mut call: Call, id: &str, key: &str) -
     body.finish()?;
     let request = v1::RollApiKeyRequest { merchant_id: id.to_owned(), key_id: key.to_owned(), overlap_hours };
     let made = facade.engine.api_keys().roll_api_key(call.caller.request(request)).await?.into_inner();
-    Ok(answer::json(StatusCode::OK, &Made::of(&made)))
+    let key = made.key.as_ref().map(Key::of);
+    let previous_valid_until = made.previous_valid_until.map(|at| Text(record::instant(at)));
+    Ok(answer::json(StatusCode::OK, &Made { api_key: &made.api_key, key, previous_valid_until }))
 }
 
 #[derive(Serialize)]
@@ -142,7 +135,7 @@ struct Change<'a> {
 #[serde(rename_all = "camelCase")]
 struct Log<'a> {
     data: Vec<Entry<'a>>,
-    next_cursor: Option<Text<u64>>,
+    next_cursor: Option<&'a str>,
 }
 
 impl<'a> Entry<'a> {
@@ -154,7 +147,7 @@ impl<'a> Entry<'a> {
         };
         Self {
             seq: entry.seq,
-            at: Text(record::instant(entry.at_ms)),
+            at: Text(record::instant(entry.at)),
             actor: Actor {
                 merchant_id: entry.actor_merchant_id.as_deref(),
                 key_id: entry.actor_key_id.as_deref(),
@@ -172,14 +165,11 @@ impl<'a> Entry<'a> {
 pub(super) async fn audit(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
-    let before = match query.get("cursor").map(str::parse::<u64>) {
-        Some(Err(_)) => query.wrong("cursor", "must be the nextCursor of an answer"),
-        cursor => cursor.and_then(Result::ok),
-    };
+    let page_token = query.cursor();
     let merchant_id = query.get("merchantId").map(str::to_owned);
-    let request = v1::ListAuditRequest { before, limit: query.limit(), merchant_id };
+    let request = v1::ListAuditRequest { page_size: query.limit(), page_token, merchant_id };
     query.finish()?;
     let log = facade.engine.audit_log().list_audit(call.caller.request(request)).await?.into_inner();
     let data = log.entries.iter().map(Entry::of).collect();
-    Ok(answer::json(StatusCode::OK, &Log { data, next_cursor: log.next_before.map(Text) }))
+    Ok(answer::json(StatusCode::OK, &Log { data, next_cursor: record::token(&log.next_page_token) }))
 }

@@ -1,7 +1,7 @@
 //! Merchants: registration and their own record.
 
 use http::StatusCode;
-use proto::v1;
+use proto::{Carried, v1};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -36,7 +36,7 @@ pub(super) async fn register(facade: &Facade, mut call: Call) -> Result<Response
     let icon_url = body.optional_text("iconUrl");
     body.finish()?;
     let request = v1::RegisterMerchantRequest { name, hive_account: account, icon_url };
-    let made = facade.engine.merchants().register(call.caller.request(request)).await?.into_inner();
+    let made = facade.engine.merchants().register_merchant(call.caller.request(request)).await?.into_inner();
     let merchant = made.merchant.unwrap_or_default();
     let body = Registered {
         api_key: &made.api_key,
@@ -49,14 +49,14 @@ pub(super) async fn register(facade: &Facade, mut call: Call) -> Result<Response
 /// Answers with the merchant that owns the key.
 pub(super) async fn me(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetCurrentMerchantRequest {});
-    let merchant = facade.engine.merchants().get_current_merchant(request).await?.into_inner();
+    let merchant = facade.engine.merchants().get_current_merchant(request).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
 /// Answers with a merchant: oneself, or any for an admin.
 pub(super) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetMerchantRequest { merchant_id: id.to_owned() });
-    let merchant = facade.engine.merchants().get_merchant(request).await?.into_inner();
+    let merchant = facade.engine.merchants().get_merchant(request).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
@@ -75,7 +75,7 @@ pub(super) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<
         x402_enabled: body.maybe_bool("x402Enabled"),
     };
     body.finish()?;
-    let merchant = facade.engine.merchants().update_merchant(call.caller.request(request)).await?.into_inner();
+    let merchant = facade.engine.merchants().update_merchant(call.caller.request(request)).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }
 
@@ -97,7 +97,7 @@ pub(super) async fn rotate_secret(facade: &Facade, mut call: Call, id: &str) -> 
     let made = facade.engine.merchants().rotate_webhook_secret(call.caller.request(request)).await?.into_inner();
     let body = Secret {
         webhook_secret: &made.webhook_secret,
-        previous_valid_until: made.previous_valid_until_ms.map(|at| Text(record::instant(at))),
+        previous_valid_until: made.previous_valid_until.map(|at| Text(record::instant(at))),
     };
     Ok(answer::json(StatusCode::OK, &body))
 }

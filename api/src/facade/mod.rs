@@ -42,6 +42,7 @@ mod payments;
 mod query;
 mod reader;
 mod record;
+mod sales;
 pub mod server;
 pub(crate) mod timeline;
 mod unique;
@@ -272,6 +273,8 @@ impl Facade {
             ["api", "public", "x402", "health"] => on!(call, GET => x402::health(self, call)),
             ["api", "public", "x402", "supported-networks"] => on!(call, GET => x402::supported_networks()),
             ["api", "public", "x402", "supported"] => on!(call, GET => x402::supported()),
+            ["api", "public", "x402", "sales"] => on!(call, GET => sales::list(self, call)),
+            ["api", "public", "x402", "sales", "export"] => on!(call, GET => export::sales(self, call)),
             ["api", "public", "x402", "verify"] => on!(call, POST => x402::verify(self, call)),
             ["api", "public", "x402", "settle"] => on!(call, POST => x402::settle(self, call)),
             _ => Err(Reason::UnknownRoute.into()),

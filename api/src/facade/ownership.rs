@@ -2,7 +2,7 @@
 
 use engine::time::Timestamp;
 use http::StatusCode;
-use proto::v1;
+use proto::{Carried, v1};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use warp::reply::Response;
@@ -53,8 +53,8 @@ pub(super) async fn challenge(facade: &Facade, mut call: Call, id: &str) -> Resu
         text: &issued.text,
         digest: &issued.digest,
         nonce: &issued.nonce,
-        issued_at: Text(instant(issued.issued_at_ms)),
-        expires_at: Text(instant(issued.expires_at_ms)),
+        issued_at: Text(instant(issued.issued_at)),
+        expires_at: Text(instant(issued.expires_at)),
         signatures: issued.signatures,
         transfer: Transfer {
             memo: &issued.memo,
@@ -96,6 +96,6 @@ pub(super) async fn prove(facade: &Facade, mut call: Call, id: &str) -> Result<R
 /// Cancels a pending change of the account.
 pub(super) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::CancelAccountChangeRequest { merchant_id: id.to_owned() });
-    let merchant = facade.engine.account_proofs().cancel_account_change(request).await?.into_inner();
+    let merchant = facade.engine.account_proofs().cancel_account_change(request).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
 }

@@ -2,6 +2,7 @@
 
 use http::{HeaderValue, StatusCode, header::LOCATION};
 use proto::{
+    Carried,
     caller::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
     v1,
 };
@@ -49,7 +50,7 @@ async fn open(facade: &Facade, call: &mut Call) -> Result<(v1::Payment, Option<H
     body.finish()?;
     let payment = facade.engine.create_payment(call.caller.request(request)).await?;
     let replayed = payment.metadata().as_ref().get(IDEMPOTENT_REPLAYED).cloned();
-    Ok((payment.into_inner(), replayed))
+    Ok((payment.carried()?, replayed))
 }
 
 fn locate(facade: &Facade, payment: &v1::Payment, replayed: Option<HeaderValue>, response: &mut Response) {
@@ -65,7 +66,7 @@ fn locate(facade: &Facade, payment: &v1::Payment, replayed: Option<HeaderValue>,
 /// Answers with the whole record.
 pub(super) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
-    let payment = facade.engine.get_payment(request).await?.into_inner();
+    let payment = facade.engine.get_payment(request).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &payment)))
 }
 
@@ -79,12 +80,12 @@ struct StatusBody<'a> {
 
 /// Answers with the state alone.
 pub(super) async fn status(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
-    let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
+    let request = call.with_key()?.request(v1::GetPaymentStatusRequest { payment_id: id.to_owned() });
     let status = facade.engine.get_payment_status(request).await?.into_inner();
     let body = StatusBody {
         id: &status.id,
         status: record::status_word(status.status),
-        completed_at: status.completed_at_ms.map(|at| Text(record::instant(at))),
+        completed_at: status.completed_at.map(|at| Text(record::instant(at))),
     };
     Ok(answer::json(StatusCode::OK, &body))
 }
@@ -94,10 +95,16 @@ pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     call.with_key()?;
     let mut query = call.query();
     let request = query.payments();
+    // The request skips whole pages.
+    let (limit, skip) = (request.page_size, request.skip);
+    let page = u32::try_from(skip / u64::from(limit)).unwrap_or(u32::MAX).saturating_add(1);
     query.finish()?;
-    let page = facade.engine.payments().list_payments(call.caller.request(request)).await?.into_inner();
-    let data = page.payments.iter().map(|payment| record::Payment::of(facade, payment)).collect();
-    Ok(answer::json(StatusCode::OK, &Page::new(data, page.page, page.limit, page.total, page.next_cursor)))
+    let found = facade.engine.payments().list_payments(call.caller.request(request)).await?.into_inner();
+    let data = found.payments.iter().map(|payment| record::Payment::of(facade, payment)).collect();
+    Ok(answer::json(
+        StatusCode::OK,
+        &Page::new(data, page, limit, found.total_size, record::token(&found.next_page_token).map(str::to_owned)),
+    ))
 }
 
 #[derive(Serialize)]
@@ -111,12 +118,12 @@ struct Transfers<'a> {
 pub(super) async fn transfers(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
-    let cursor = query.get("cursor").map(str::to_owned);
-    let request = v1::ListTransfersRequest { payment_id: id.to_owned(), limit: query.limit(), cursor };
+    let page_token = query.cursor();
+    let request = v1::ListTransfersRequest { payment_id: id.to_owned(), page_size: query.limit(), page_token };
     query.finish()?;
     let page = facade.engine.payments().list_transfers(call.caller.request(request)).await?.into_inner();
     let data = page.transfers.iter().map(record::Transfer::of).collect();
-    Ok(answer::json(StatusCode::OK, &Transfers { data, next_cursor: page.next_cursor.as_deref() }))
+    Ok(answer::json(StatusCode::OK, &Transfers { data, next_cursor: record::token(&page.next_page_token) }))
 }
 
 #[derive(Serialize)]
@@ -147,7 +154,7 @@ pub(super) async fn volume(facade: &Facade, mut call: Call) -> Result<Response, 
     let request = call.caller.request(v1::GetVolumeRequest { days });
     let volume = facade.engine.payments().get_volume(request).await?.into_inner();
     let day = |day: &v1::DayVolume| Day {
-        day: record::instant(day.day_ms).to_ledger().chars().take(10).collect(),
+        day: record::instant(day.day).to_ledger().chars().take(10).collect(),
         opened: day.opened,
         completed: day.completed,
         ended: day.ended,
@@ -161,8 +168,8 @@ pub(super) async fn volume(facade: &Facade, mut call: Call) -> Result<Response, 
 
 /// Cancels for the merchant.
 pub(super) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
-    let request = call.with_key()?.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
-    let payment = facade.engine.payments().cancel_payment(request).await?.into_inner();
+    let request = call.with_key()?.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
+    let payment = facade.engine.payments().cancel_payment(request).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &payment)))
 }
 

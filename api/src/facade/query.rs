@@ -47,15 +47,21 @@ impl Query {
         self.number("limit", LIMIT_MAX).unwrap_or(20)
     }
 
+    /// Reads `cursor`, which other parts of the program judge; empty when missing.
+    pub(super) fn cursor(&self) -> String {
+        self.get("cursor").unwrap_or_default().to_owned()
+    }
+
     /// Reads every filter of the payments' list.
     pub(super) fn payments(&mut self) -> v1::ListPaymentsRequest {
+        let (page, limit) = (self.page(), self.limit());
         v1::ListPaymentsRequest {
-            page: self.page(),
-            limit: self.limit(),
-            cursor: self.get("cursor").map(str::to_owned),
+            skip: skip(page, limit),
+            page_size: limit,
+            page_token: self.cursor(),
             statuses: self.statuses(),
-            from_ms: self.instant("from"),
-            to_ms: self.instant("to"),
+            created_from: self.instant("from"),
+            created_to: self.instant("to"),
             currency: self.currency(),
             min_amount_units: self.units("minAmount"),
             max_amount_units: self.units("maxAmount"),
@@ -168,9 +174,9 @@ impl Query {
         }
     }
 
-    fn instant(&mut self, name: &str) -> Option<i64> {
+    fn instant(&mut self, name: &str) -> Option<proto::time::Timestamp> {
         match Timestamp::parse(self.get(name)?) {
-            Some(instant) => Some(record::millis_to_wire(instant)),
+            Some(instant) => Some(record::instant_to_wire(instant)),
             None => self.wrong(name, "must be an ISO 8601 instant such as 2026-11-20T14:00:00Z"),
         }
     }
@@ -182,6 +188,11 @@ impl Query {
         }
         ids
     }
+}
+
+/// Returns how many items stand on the pages before one.
+pub(super) fn skip(page: u32, limit: u32) -> u64 {
+    u64::from(page.saturating_sub(1)) * u64::from(limit)
 }
 
 #[cfg(test)]
@@ -235,7 +246,7 @@ mod tests {
         query.finish().expect("good");
         assert_eq!(request.statuses, [1, 3, 4]);
         assert_eq!(request.currency, Some(v1::Currency::Hive.into()));
-        assert_eq!(request.from_ms, Some(1_795_183_200_000));
+        assert_eq!(request.created_from, Some(proto::time::from_millis(1_795_183_200_000)));
         assert_eq!((request.unusual, request.query.as_deref()), (Some(true), Some("blue mug")));
         assert_eq!(request.ids, ["a", "b"]);
         assert_eq!((request.min_amount_units, request.max_amount_units), (Some(1), Some(2_500)));

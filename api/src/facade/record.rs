@@ -47,13 +47,13 @@ pub(super) const fn currency_to_wire(currency: Currency) -> v1::Currency {
 }
 
 /// Reads an instant of the wire.
-pub(super) fn instant(wire_ms: i64) -> Timestamp {
-    Timestamp::from_millis(u64::try_from(wire_ms).unwrap_or(0))
+pub(super) fn instant(wire: impl Into<Option<proto::time::Timestamp>>) -> Timestamp {
+    Timestamp::from_millis(wire.into().and_then(proto::time::to_millis).unwrap_or(0))
 }
 
 /// Writes an instant for the wire.
-pub(super) fn millis_to_wire(instant: Timestamp) -> i64 {
-    i64::try_from(instant.millis()).unwrap_or(i64::MAX)
+pub(super) fn instant_to_wire(instant: Timestamp) -> proto::time::Timestamp {
+    proto::time::from_millis(instant.millis())
 }
 
 /// Returns a state's word.
@@ -203,8 +203,8 @@ impl<'a> Created<'a> {
             fee: Text(payment.fee_units),
             net: Text(payment.net_units),
             description: &payment.description,
-            expires_at: Text(instant(payment.expires_at_ms)),
-            created_at: Text(instant(payment.created_at_ms)),
+            expires_at: Text(instant(payment.expires_at)),
+            created_at: Text(instant(payment.created_at)),
             amount_formatted: Text(amount.formatted.0),
             currency: amount.currency,
             precision: PRECISION,
@@ -327,10 +327,10 @@ impl<'a> Payment<'a> {
             metadata: Metadata(&payment.metadata),
             redirect_url: payment.redirect_url.as_deref(),
             cancel_url: payment.cancel_url.as_deref(),
-            expires_at: Text(instant(payment.expires_at_ms)),
-            completed_at: payment.completed_at_ms.map(|at| Text(instant(at))),
-            created_at: Text(instant(payment.created_at_ms)),
-            updated_at: Text(instant(payment.updated_at_ms)),
+            expires_at: Text(instant(payment.expires_at)),
+            completed_at: payment.completed_at.map(|at| Text(instant(at))),
+            created_at: Text(instant(payment.created_at)),
+            updated_at: Text(instant(payment.updated_at)),
             amount_formatted: Text(amount.formatted.0),
             currency: amount.currency,
             precision: PRECISION,
@@ -358,16 +358,16 @@ impl<'a> Payment<'a> {
             previous_status: (payment.previous_status != 0).then(|| status_word(payment.previous_status)),
             status_reason: payment.status_reason.as_deref(),
             cancel_requested: request.is_some(),
-            cancel_requested_at: request.map(|request| Text(instant(request.requested_at_ms))),
+            cancel_requested_at: request.map(|request| Text(instant(request.requested_at))),
             cancelled_by: request.map(|request| {
                 let read = CancelledBy::try_from(request.by);
                 word(read, CancelledBy::Unspecified, CancelledBy::as_str_name, &CANCELLED_BY_WORDS)
             }),
-            cutoff: request.map(|request| Text(instant(request.cutoff_ms))),
-            wallet_opened_at: payment.wallet_opened_at_ms.map(|at| Text(instant(at))),
+            cutoff: request.map(|request| Text(instant(request.cutoff))),
+            wallet_opened_at: payment.wallet_opened_at.map(|at| Text(instant(at))),
             sequence: payment.sequence,
             expired: payment.expired,
-            rate_at: payment.rate_at_ms.map(|at| Text(instant(at))),
+            rate_at: payment.rate_at.map(|at| Text(instant(at))),
             livemode: payment.livemode,
             amount,
         }
@@ -430,9 +430,9 @@ impl<'a> Transfer<'a> {
             tx_id: &transfer.tx_id,
             op_index: transfer.op_index,
             block_num: transfer.block_num,
-            block_time: transfer.block_time_ms.map(|at| Text(instant(at))),
-            from: &transfer.from,
-            to: &transfer.to,
+            block_time: transfer.block_time.map(|at| Text(instant(at))),
+            from: &transfer.from_account,
+            to: &transfer.to_account,
             amount: Sum::of(transfer.amount.as_ref()),
             memo: &transfer.memo,
             finality: finality_word(transfer.finality),
@@ -454,7 +454,7 @@ struct Refund<'a> {
 
 impl<'a> Refund<'a> {
     fn of(refund: &'a v1::Refund) -> Self {
-        let at = Text(instant(refund.at_ms));
+        let at = Text(instant(refund.at));
         Self { tx_id: &refund.tx_id, op_index: refund.op_index, amount: Sum::of(refund.amount.as_ref()), at }
     }
 }
@@ -474,11 +474,16 @@ impl<'a> Resolution<'a> {
         Self {
             kind: resolution_word(resolution.kind),
             by: &resolution.by,
-            at: Text(instant(resolution.at_ms)),
+            at: Text(instant(resolution.at)),
             note: &resolution.note,
             tx_id: resolution.tx_id.as_deref(),
         }
     }
+}
+
+/// Returns the token of a next page, where there is one.
+pub(super) fn token(token: &str) -> Option<&str> {
+    Some(token).filter(|token| !token.is_empty())
 }
 
 /// A page of records.

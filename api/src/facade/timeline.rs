@@ -9,8 +9,8 @@ use super::record::{self, Text};
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// When, in milliseconds since 1970.
-    pub(crate) at_ms: i64,
+    /// When.
+    pub(crate) at: Timestamp,
     /// What happened.
     pub(crate) what: String,
 }
@@ -24,54 +24,53 @@ pub(super) struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     pub(super) const fn of(step: &'a Step) -> Self {
-        let at_ms = if step.at_ms < 0 { 0 } else { step.at_ms.unsigned_abs() };
-        Self { at: Text(Timestamp::from_millis(at_ms)), event: step.what.as_str() }
+        Self { at: Text(step.at), event: step.what.as_str() }
     }
 }
 
 /// Returns the timeline, oldest first. It holds the transfers that the record lists.
 pub(crate) fn of(payment: &v1::Payment) -> Vec<Step> {
-    let mut steps = vec![Step { at_ms: payment.created_at_ms, what: "created".to_owned() }];
-    let mut add = |at_ms: i64, what: String| steps.push(Step { at_ms, what });
+    let mut steps = vec![Step { at: record::instant(payment.created_at), what: "created".to_owned() }];
+    let mut add = |at: Option<proto::time::Timestamp>, what: String| steps.push(Step { at: record::instant(at), what });
     if let Some(request) = &payment.cancellation {
         let by = if request.by == v1::CancelledBy::Merchant as i32 { "merchant" } else { "customer" };
-        let cutoff = record::instant(request.cutoff_ms);
+        let cutoff = record::instant(request.cutoff);
         add(
-            request.requested_at_ms,
+            request.requested_at,
             format!("cancellation requested by the {by}; transfers in blocks up to {cutoff} still count"),
         );
-        if let Some(at_ms) = request.dropped_at_ms {
-            add(at_ms, "cancellation dropped: money came before the cutoff".to_owned());
+        if request.dropped_at.is_some() {
+            add(request.dropped_at, "cancellation dropped: money came before the cutoff".to_owned());
         }
     }
-    if let Some(at_ms) = payment.wallet_opened_at_ms {
-        add(at_ms, "wallet opened on the checkout page".to_owned());
+    if payment.wallet_opened_at.is_some() {
+        add(payment.wallet_opened_at, "wallet opened on the checkout page".to_owned());
     }
     for transfer in &payment.transfers {
-        add(transfer.block_time_ms.unwrap_or(payment.updated_at_ms), transferred(transfer));
+        add(transfer.block_time.or(payment.updated_at), transferred(transfer));
     }
     for refund in &payment.refunds {
-        add(refund.at_ms, format!("refund {}", refund.tx_id));
+        add(refund.at, format!("refund {}", refund.tx_id));
     }
     if let Some(resolution) = &payment.resolution {
-        add(resolution.at_ms, format!("resolved: {}", record::resolution_word(resolution.kind)));
+        add(resolution.at, format!("resolved: {}", record::resolution_word(resolution.kind)));
     }
     let status = record::status_word(payment.status);
     if status == "pending" {
-        add(payment.expires_at_ms, "expires".to_owned());
+        add(payment.expires_at, "expires".to_owned());
     } else {
         let reason = payment.status_reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-        add(payment.completed_at_ms.unwrap_or(payment.updated_at_ms), format!("{status}{reason}"));
+        add(payment.completed_at.or(payment.updated_at), format!("{status}{reason}"));
     }
     // Blocks have their time to the second: nothing comes before the creation.
-    steps[1..].sort_by_key(|step| step.at_ms);
+    steps[1..].sort_by_key(|step| step.at);
     steps
 }
 
 fn transferred(transfer: &v1::Transfer) -> String {
     let amount = transfer.amount.as_ref().map(|money| Money::new(money.units, record::currency(money.currency)));
     let amount = amount.map(|money| money.to_string()).unwrap_or_default();
-    let (from, finality) = (&transfer.from, record::finality_word(transfer.finality));
+    let (from, finality) = (&transfer.from_account, record::finality_word(transfer.finality));
     let block = transfer.block_num.map(|number| format!(" in block {number}")).unwrap_or_default();
     let disposition = record::disposition_word(transfer.disposition);
     format!("{amount} from @{from}{block}, {finality}, {disposition}, transaction {}", transfer.tx_id)

@@ -3,6 +3,7 @@
 use engine::time::Timestamp;
 use http::StatusCode;
 use proto::{
+    Carried, Carries,
     caller::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
     v1::{self, WebhookDeliveryState, WebhookTrigger},
 };
@@ -29,8 +30,8 @@ const STATES: [(&str, WebhookDeliveryState); 4] = [
 
 type Instant = Option<Text<Timestamp>>;
 
-fn instant(ms: Option<i64>) -> Instant {
-    ms.map(|ms| Text(record::instant(ms)))
+fn instant(wire: Option<proto::time::Timestamp>) -> Instant {
+    wire.map(|wire| Text(record::instant(wire)))
 }
 
 #[derive(Serialize)]
@@ -55,7 +56,7 @@ struct Endpoint<'a> {
 
 impl<'a> Endpoint<'a> {
     fn of(endpoint: &'a v1::WebhookEndpoint) -> Self {
-        let status = match (&endpoint.url, endpoint.disabled_at_ms, endpoint.failing_since_ms) {
+        let status = match (&endpoint.url, endpoint.disabled_at, endpoint.failing_since) {
             (None, ..) => "none",
             (_, Some(_), _) => "disabled",
             (.., Some(_)) => "failing",
@@ -67,13 +68,13 @@ impl<'a> Endpoint<'a> {
             enabled: endpoint.enabled,
             status,
             disabled_reason: endpoint.disabled_reason.as_deref(),
-            disabled_at: instant(endpoint.disabled_at_ms),
-            failing_since: instant(endpoint.failing_since_ms),
+            disabled_at: instant(endpoint.disabled_at),
+            failing_since: instant(endpoint.failing_since),
             failed_attempts: endpoint.failed_attempts,
             warning: endpoint.warning.as_deref(),
             breaker_open: endpoint.breaker_open,
-            last_success_at: instant(endpoint.last_success_at_ms),
-            last_failure_at: instant(endpoint.last_failure_at_ms),
+            last_success_at: instant(endpoint.last_success_at),
+            last_failure_at: instant(endpoint.last_failure_at),
             replayed: None,
         }
     }
@@ -123,11 +124,11 @@ impl<'a> Delivery<'a> {
             trigger: trigger(delivery.trigger()),
             status: status.map_or("", |(word, _)| word),
             attempts: delivery.attempts,
-            created_at: Text(record::instant(delivery.created_at_ms)),
-            next_attempt_at: instant(delivery.next_attempt_at_ms),
+            created_at: Text(record::instant(delivery.created_at)),
+            next_attempt_at: instant(delivery.next_attempt_at),
             last_outcome: delivery.last_outcome.as_deref(),
             last_http_status: delivery.last_http_status,
-            last_attempt_at: instant(delivery.last_attempt_at_ms),
+            last_attempt_at: instant(delivery.last_attempt_at),
             attempt_log: None,
         }
     }
@@ -156,14 +157,14 @@ impl<'a> Attempt<'a> {
             attempt: attempt.number,
             trigger: trigger(attempt.trigger()),
             url: &attempt.url,
-            scheduled_at: Text(record::instant(attempt.scheduled_at_ms)),
-            started_at: Text(record::instant(attempt.started_at_ms)),
-            ended_at: Text(record::instant(attempt.ended_at_ms)),
+            scheduled_at: Text(record::instant(attempt.scheduled_at)),
+            started_at: Text(record::instant(attempt.started_at)),
+            ended_at: Text(record::instant(attempt.ended_at)),
             duration_ms: attempt.duration_ms,
             outcome: &attempt.outcome,
             http_status: attempt.http_status,
             response_snippet: &attempt.response_snippet,
-            next_attempt_at: instant(attempt.next_attempt_at_ms),
+            next_attempt_at: instant(attempt.next_attempt_at),
             request_bytes_sha256: &attempt.body_sha256,
         }
     }
@@ -194,7 +195,7 @@ struct List<'a> {
 /// Answers with how the endpoint is.
 pub(super) async fn endpoint(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetWebhookEndpointRequest { merchant_id: id.to_owned() });
-    let endpoint = facade.engine.webhook_endpoints().get_webhook_endpoint(request).await?.into_inner();
+    let endpoint = facade.engine.webhook_endpoints().get_webhook_endpoint(request).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &Endpoint::of(&endpoint)))
 }
 
@@ -202,9 +203,9 @@ pub(super) async fn endpoint(facade: &Facade, mut call: Call, id: &str) -> Resul
 pub(super) async fn enable(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.optional_json().await?;
-    let replay_since_ms = since(&mut body, "replaySince");
+    let replay_since = since(&mut body, "replaySince");
     body.finish()?;
-    let request = v1::EnableWebhookEndpointRequest { merchant_id: id.to_owned(), replay_since_ms };
+    let request = v1::EnableWebhookEndpointRequest { merchant_id: id.to_owned(), replay_since };
     let request = call.caller.request(request);
     let enabled = facade.engine.webhook_endpoints().enable_webhook_endpoint(request).await?.into_inner();
     let endpoint = enabled.endpoint.unwrap_or_default();
@@ -216,20 +217,20 @@ pub(super) async fn enable(facade: &Facade, mut call: Call, id: &str) -> Result<
 pub(super) async fn replay(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;
-    let since_ms = since(&mut body, "since");
-    if since_ms.is_none() && body.is_sound("since") {
+    let since = since(&mut body, "since");
+    if since.is_none() && body.is_sound("since") {
         body.wrong::<()>("since", "is required");
     }
     body.finish()?;
-    let request = v1::ReplayWebhooksRequest { merchant_id: id.to_owned(), since_ms: since_ms.unwrap_or_default() };
+    let request = v1::ReplayWebhooksRequest { merchant_id: id.to_owned(), since };
     let made = facade.engine.webhook_endpoints().replay_webhooks(call.caller.request(request)).await?.into_inner();
     Ok(answer::json(StatusCode::OK, &Replayed::from(made)))
 }
 
-fn since(body: &mut Body, field: &str) -> Option<i64> {
+fn since(body: &mut Body, field: &str) -> Option<proto::time::Timestamp> {
     let text = body.optional_text(field)?;
     match Timestamp::parse(&text) {
-        Some(instant) => Some(record::millis_to_wire(instant)),
+        Some(instant) => Some(record::instant_to_wire(instant)),
         None => body.wrong(field, NO_INSTANT),
     }
 }
@@ -239,30 +240,30 @@ pub(super) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Re
     call.with_key()?;
     call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
     let request = call.caller.request(v1::SendTestWebhookRequest { merchant_id: id.to_owned() });
-    Ok(told(&facade.engine.webhook_endpoints().send_test_webhook(request).await?))
+    told(facade.engine.webhook_endpoints().send_test_webhook(request).await?)
 }
 
 /// Lists deliveries, newest first.
 pub(super) async fn deliveries(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut query = call.query();
-    let (limit, cursor) = (query.limit(), query.get("cursor").map(str::to_owned));
-    let request = v1::ListWebhookDeliveriesRequest { limit, cursor, ..filter(&mut query, id) };
+    let (page_size, page_token) = (query.limit(), query.cursor());
+    let v1::ExportWebhookDeliveriesRequest { merchant_id, states, event_id, payment_id } = filter(&mut query, id);
+    let request = v1::ListWebhookDeliveriesRequest { merchant_id, page_size, page_token, states, event_id, payment_id };
     query.finish()?;
     let request = call.caller.request(request);
     let list = facade.engine.webhook_endpoints().list_webhook_deliveries(request).await?.into_inner();
     let deliveries = list.deliveries.iter().map(Delivery::of).collect();
-    Ok(answer::json(StatusCode::OK, &List { deliveries, next_cursor: list.next_cursor.as_deref() }))
+    Ok(answer::json(StatusCode::OK, &List { deliveries, next_cursor: record::token(&list.next_page_token) }))
 }
 
 /// Reads which deliveries of a merchant are meant.
-pub(super) fn filter(query: &mut Query, id: &str) -> v1::ListWebhookDeliveriesRequest {
-    v1::ListWebhookDeliveriesRequest {
+pub(super) fn filter(query: &mut Query, id: &str) -> v1::ExportWebhookDeliveriesRequest {
+    v1::ExportWebhookDeliveriesRequest {
         merchant_id: id.to_owned(),
         states: states(query),
         event_id: query.get("eventId").map(str::to_owned),
         payment_id: query.get("paymentId").map(str::to_owned),
-        ..v1::ListWebhookDeliveriesRequest::default()
     }
 }
 
@@ -280,7 +281,7 @@ fn states(query: &mut Query) -> Vec<i32> {
 /// Answers with a delivery and its attempts.
 pub(super) async fn delivery(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
     let request = named(&mut call, id, delivery)?;
-    let delivery = facade.engine.webhook_endpoints().get_webhook_delivery(request).await?.into_inner();
+    let delivery = facade.engine.webhook_endpoints().get_webhook_delivery(request).await?.carried()?;
     let attempt_log = Some(delivery.attempt_log.iter().map(Attempt::of).collect());
     Ok(answer::json(StatusCode::OK, &Delivery { attempt_log, ..Delivery::of(&delivery) }))
 }
@@ -288,17 +289,22 @@ pub(super) async fn delivery(facade: &Facade, mut call: Call, id: &str, delivery
 /// Sends the event of a delivery once more and answers with the new delivery.
 pub(super) async fn redeliver(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
     call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
-    let request = named(&mut call, id, delivery)?;
-    Ok(told(&facade.engine.webhook_endpoints().redeliver_webhook(request).await?))
+    let request = v1::RedeliverWebhookRequest { merchant_id: id.to_owned(), delivery_id: delivery.to_owned() };
+    let request = call.with_key()?.request(request);
+    told(facade.engine.webhook_endpoints().redeliver_webhook(request).await?)
 }
 
 /// Answers with a delivery that was asked for, and a mark where it was asked for before under the same key.
-fn told(sent: &tonic::Response<v1::WebhookDelivery>) -> Response {
-    let mut response = answer::json(StatusCode::OK, &Delivery::of(sent.get_ref()));
-    if let Some(replayed) = sent.metadata().as_ref().get(IDEMPOTENT_REPLAYED) {
-        response.headers_mut().insert(IDEMPOTENT_REPLAYED, replayed.clone());
+fn told<R>(sent: tonic::Response<R>) -> Result<Response, Refusal>
+where
+    R: Carries<Record = v1::WebhookDelivery>,
+{
+    let replayed = sent.metadata().as_ref().get(IDEMPOTENT_REPLAYED).cloned();
+    let mut response = answer::json(StatusCode::OK, &Delivery::of(&sent.carried()?));
+    if let Some(replayed) = replayed {
+        response.headers_mut().insert(IDEMPOTENT_REPLAYED, replayed);
     }
-    response
+    Ok(response)
 }
 
 fn named(call: &mut Call, id: &str, delivery: &str) -> Result<tonic::Request<v1::GetWebhookDeliveryRequest>, Refusal> {

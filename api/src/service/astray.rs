@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::Sale;
 use engine::{
     account::AccountName,
     fields::{self, Violation},
@@ -12,8 +13,8 @@ use engine::{
     payment::{NOTE_MAX_CHARS, Resolution, shown_memo},
 };
 use proto::{
-    ApiError, Reason,
-    v1::{self, UnmatchedStatus, reconciliation_server::Reconciliation},
+    ApiError, Reason, carrying,
+    v1::{self, UnmatchedStatus, unmatched_transfer_service_server::UnmatchedTransferService},
 };
 use storage::{Handling, Unmatched, UnmatchedReason};
 use tonic::{Request, Response, Status};
@@ -21,11 +22,9 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    payments::page_of,
+    payments::{page_size, wrong_token},
 };
 
-/// Transfers passed over for one page at most: a filter may leave few.
-const MAX_PASSED: usize = 5_000;
 /// Payers to whom something is owed back that a refund names at most, the largest sums of them.
 const MAX_OWED: usize = 100;
 
@@ -37,53 +36,53 @@ impl Service {
 }
 
 #[tonic::async_trait]
-impl Reconciliation for Service {
+impl UnmatchedTransferService for Service {
     async fn list_unmatched(
         &self,
         request: Request<v1::ListUnmatchedRequest>,
     ) -> Result<Response<v1::ListUnmatchedResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
-        let (_, limit) = page_of(1, asked.limit)?;
-        let limit = limit as usize;
-        let wrong = || ApiError::field("cursor", "must be the nextCursor of an answer");
-        let mut before = asked.cursor.map(|cursor| place(&cursor).ok_or_else(wrong)).transpose()?;
-        let is_wanted =
-            |found: &v1::UnmatchedTransfer| asked.statuses.is_empty() || asked.statuses.contains(&found.status);
-        let (mut transfers, mut passed) = (Vec::new(), 0);
-        // One more than the page tells whether there is another.
-        while transfers.len() <= limit && passed < MAX_PASSED {
-            let read = self.gateway.unmatched(&merchant, before, 100).await.map_err(error)?;
-            passed += read.len();
-            let is_last = read.len() < 100;
-            before = read.last().map(|unmatched| unmatched.transfer.place).or(before);
-            transfers.extend(read.into_iter().map(transfer).filter(is_wanted));
-            if is_last {
-                before = None;
-                break;
-            }
-        }
-        let next_cursor = if transfers.len() > limit {
-            transfers.truncate(limit);
-            transfers.last().map(|last| last.id.clone())
-        } else {
-            before.map(id)
+        let limit = page_size(asked.page_size)? as usize;
+        let token = Some(asked.page_token.as_str()).filter(|token| !token.is_empty());
+        let before = token.map(|token| place(token).ok_or_else(wrong_token)).transpose()?;
+        let statuses = asked.statuses;
+        let is_wanted = |found: &Unmatched| {
+            let status: i32 = status(&found.handling).into();
+            statuses.is_empty() || statuses.contains(&status)
         };
-        Ok(Response::new(v1::ListUnmatchedResponse { transfers, next_cursor }))
+        let part = self.gateway.unmatched_where(&merchant, before, limit, is_wanted).await.map_err(error)?;
+        let transfers = part.rows.into_iter().map(transfer).collect();
+        let next_page_token = part.next.map(id).unwrap_or_default();
+        Ok(Response::new(v1::ListUnmatchedResponse { transfers, next_page_token }))
+    }
+
+    async fn list_sales(
+        &self,
+        request: Request<v1::ListSalesRequest>,
+    ) -> Result<Response<v1::ListSalesResponse>, Status> {
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
+        let asked = request.into_inner();
+        let limit = page_size(asked.page_size)? as usize;
+        let token = Some(asked.page_token.as_str()).filter(|token| !token.is_empty());
+        let before = token.map(|token| place(token).ok_or_else(wrong_token)).transpose()?;
+        let part = self.gateway.sales(&merchant, before, limit).await.map_err(error)?;
+        let sales = part.rows.into_iter().map(sale).collect();
+        Ok(Response::new(v1::ListSalesResponse { sales, next_page_token: part.next.map(id).unwrap_or_default() }))
     }
 
     async fn get_unmatched(
         &self,
         request: Request<v1::GetUnmatchedRequest>,
-    ) -> Result<Response<v1::UnmatchedTransfer>, Status> {
+    ) -> Result<Response<v1::GetUnmatchedResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let place = read_place(&request.get_ref().id)?;
-        Ok(Response::new(transfer(self.gateway.unmatched_at(&merchant, place).await.map_err(error)?)))
+        Ok(carrying(transfer(self.gateway.unmatched_at(&merchant, place).await.map_err(error)?)))
     }
 
     async fn list_candidates(
         &self,
-        request: Request<v1::GetUnmatchedRequest>,
+        request: Request<v1::ListCandidatesRequest>,
     ) -> Result<Response<v1::ListCandidatesResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let place = read_place(&request.get_ref().id)?;
@@ -101,32 +100,32 @@ impl Reconciliation for Service {
     async fn assign_unmatched(
         &self,
         request: Request<v1::AssignUnmatchedRequest>,
-    ) -> Result<Response<v1::Payment>, Status> {
+    ) -> Result<Response<v1::AssignUnmatchedResponse>, Status> {
         let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
         let merchant = &asking.merchant;
         let place = read_place(&request.get_ref().id)?;
         let payment = convert::payment_id(&request.get_ref().payment_id)?;
         let payment = asking.gateway.assign(merchant, place, payment, asking.key.to_string()).await.map_err(error)?;
-        Ok(Response::new(self.shown(Arc::unwrap_or_clone(payment), merchant)))
+        Ok(carrying(self.shown(Arc::unwrap_or_clone(payment), merchant)))
     }
 
     async fn ignore_unmatched(
         &self,
         request: Request<v1::IgnoreUnmatchedRequest>,
-    ) -> Result<Response<v1::UnmatchedTransfer>, Status> {
+    ) -> Result<Response<v1::IgnoreUnmatchedResponse>, Status> {
         let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
         let merchant = &asking.merchant;
         let asked = request.into_inner();
         let note = note(&asked.note)?;
         let place = read_place(&asked.id)?;
         let ignored = asking.gateway.ignore(merchant, place, asking.key.to_string(), note).await.map_err(error)?;
-        Ok(Response::new(transfer(ignored)))
+        Ok(carrying(transfer(ignored)))
     }
 
     async fn resolve_payment(
         &self,
         request: Request<v1::ResolvePaymentRequest>,
-    ) -> Result<Response<v1::Payment>, Status> {
+    ) -> Result<Response<v1::ResolvePaymentResponse>, Status> {
         let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
         let merchant = &asking.merchant;
         let asked = request.into_inner();
@@ -141,13 +140,13 @@ impl Reconciliation for Service {
             tx_id: asked.tx_id.map(tx_id).transpose()?,
         };
         let payment = asking.gateway.resolve(merchant, id, resolution).await.map_err(error)?;
-        Ok(Response::new(self.shown(Arc::unwrap_or_clone(payment), merchant)))
+        Ok(carrying(self.shown(Arc::unwrap_or_clone(payment), merchant)))
     }
 
     async fn prepare_refund(
         &self,
         request: Request<v1::PrepareRefundRequest>,
-    ) -> Result<Response<v1::RefundPlan>, Status> {
+    ) -> Result<Response<v1::PrepareRefundResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
         let payment =
@@ -163,7 +162,7 @@ impl Reconciliation for Service {
             }
             None => None,
         };
-        let to = asked.to.map(|name| AccountName::parse(&name)).transpose();
+        let to = asked.to_account.map(|name| AccountName::parse(&name)).transpose();
         let to = to.map_err(|why| ApiError::field("to", why.to_string()))?;
         let mut owed = self.gateway.owed(&payment).await.map_err(error)?;
         let plan = payment.refund_plan(&owed, to, money).map_err(|violation| convert::invalid(vec![violation]))?;
@@ -174,10 +173,10 @@ impl Reconciliation for Service {
             owed.sort_by_key(|line| std::cmp::Reverse(line.money.units));
             owed.truncate(MAX_OWED);
         }
-        Ok(Response::new(v1::RefundPlan {
+        Ok(Response::new(v1::PrepareRefundResponse {
             payment_id: asked.payment_id,
-            from: plan.from.to_string(),
-            to: plan.to.to_string(),
+            from_account: plan.from.to_string(),
+            to_account: plan.to.to_string(),
             amount: Some(convert::money(plan.money)),
             memo: plan.memo,
             operation_json,
@@ -185,7 +184,7 @@ impl Reconciliation for Service {
             uri,
             owed: owed
                 .into_iter()
-                .map(|line| v1::Owed { to: line.to.to_string(), amount: Some(convert::money(line.money)) })
+                .map(|line| v1::Owed { to_account: line.to.to_string(), amount: Some(convert::money(line.money)) })
                 .collect(),
         }))
     }
@@ -227,6 +226,14 @@ const fn reason(reason: UnmatchedReason) -> v1::UnmatchedReason {
     }
 }
 
+const fn status(handling: &Handling) -> UnmatchedStatus {
+    match handling {
+        Handling::Open => UnmatchedStatus::Open,
+        Handling::Assigned { .. } => UnmatchedStatus::Assigned,
+        Handling::Ignored { .. } => UnmatchedStatus::Ignored,
+    }
+}
+
 fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
     let transfer = unmatched.transfer;
     let mut shown = v1::UnmatchedTransfer {
@@ -234,29 +241,43 @@ fn transfer(unmatched: Unmatched) -> v1::UnmatchedTransfer {
         tx_id: transfer.tx_id.to_string(),
         op_index: transfer.place.op_in_tx,
         block_num: transfer.place.block_num,
-        block_time_ms: convert::millis(transfer.block_time),
-        from: transfer.from.to_string(),
-        to: transfer.to.to_string(),
+        block_time: Some(convert::timestamp(transfer.block_time)),
+        from_account: transfer.from.to_string(),
+        to_account: transfer.to.to_string(),
         amount: Some(convert::money(transfer.money)),
         memo: shown_memo(transfer.memo),
         reason: reason(unmatched.reason).into(),
-        status: UnmatchedStatus::Open.into(),
+        status: status(&unmatched.handling).into(),
         ..v1::UnmatchedTransfer::default()
     };
     match unmatched.handling {
         Handling::Open => {}
         Handling::Assigned { payment, by, at } => {
-            shown.status = UnmatchedStatus::Assigned.into();
             shown.payment_id = Some(payment.to_string());
-            (shown.handled_by, shown.handled_at_ms) = (Some(by), Some(convert::millis(at)));
+            (shown.handled_by, shown.handled_at) = (Some(by), Some(convert::timestamp(at)));
         }
         Handling::Ignored { by, at, note } => {
-            shown.status = UnmatchedStatus::Ignored.into();
             shown.note = Some(note);
-            (shown.handled_by, shown.handled_at_ms) = (Some(by), Some(convert::millis(at)));
+            (shown.handled_by, shown.handled_at) = (Some(by), Some(convert::timestamp(at)));
         }
     }
     shown
+}
+
+fn sale(Sale { transfer, resource, claimed_at, .. }: Sale) -> v1::Sale {
+    v1::Sale {
+        id: id(transfer.place),
+        tx_id: transfer.tx_id.to_string(),
+        op_index: transfer.place.op_in_tx,
+        block_num: transfer.place.block_num,
+        block_time: Some(convert::timestamp(transfer.block_time)),
+        payer: transfer.from.to_string(),
+        pay_to: transfer.to.to_string(),
+        amount: Some(convert::money(transfer.money)),
+        memo: shown_memo(transfer.memo),
+        resource,
+        claimed_at: Some(convert::timestamp(claimed_at)),
+    }
 }
 
 #[cfg(test)]

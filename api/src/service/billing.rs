@@ -7,15 +7,15 @@ use engine::{
     time::Timestamp,
 };
 use proto::{
-    ApiError, Reason,
-    v1::{self, billing_server::Billing},
+    ApiError, Carries, Reason, carrying,
+    v1::{self, billing_service_server::BillingService},
 };
 use tonic::{Request, Response, Status};
 
 use super::{
     Service,
-    convert::{self, error, millis},
-    payments::page_of,
+    convert::{self, error, timestamp},
+    payments::{page_after, page_size, place_of, wrong_token},
 };
 
 impl Service {
@@ -25,7 +25,10 @@ impl Service {
         if self.gateway.is_billed(merchant.id) { shown } else { v1::BillingPeriod { invoice_amount_cents: 0, ..shown } }
     }
 
-    async fn billing_of(&self, id: MerchantId) -> Result<Response<v1::BillingSummary>, ApiError> {
+    async fn billing_of<R>(&self, id: MerchantId) -> Result<Response<R>, ApiError>
+    where
+        R: Carries<Record = v1::BillingSummary>,
+    {
         let summary = self.gateway.billing_summary(id).await.map_err(error)?;
         let now = self.gateway.now();
         let shown = |wanted: &[Standing]| -> Vec<v1::BillingPeriod> {
@@ -37,7 +40,7 @@ impl Service {
         let sum = |periods: &[v1::BillingPeriod]| {
             periods.iter().fold(0u64, |sum, period| sum.saturating_add(period.invoice_amount_cents))
         };
-        Ok(Response::new(v1::BillingSummary {
+        Ok(carrying(v1::BillingSummary {
             merchant_id: id.to_string(),
             merchant_name: summary.merchant.name.clone(),
             current: Some(self.period(&summary.current, &summary.merchant, &summary.tiers, now)),
@@ -51,11 +54,11 @@ impl Service {
 }
 
 #[tonic::async_trait]
-impl Billing for Service {
+impl BillingService for Service {
     async fn get_my_billing(
         &self,
         request: Request<v1::GetMyBillingRequest>,
-    ) -> Result<Response<v1::BillingSummary>, Status> {
+    ) -> Result<Response<v1::GetMyBillingResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         Ok(self.billing_of(merchant.id).await?)
     }
@@ -63,7 +66,7 @@ impl Billing for Service {
     async fn get_merchant_billing(
         &self,
         request: Request<v1::GetMerchantBillingRequest>,
-    ) -> Result<Response<v1::BillingSummary>, Status> {
+    ) -> Result<Response<v1::GetMerchantBillingResponse>, Status> {
         self.admin(&request).await?;
         let id = request.get_ref().merchant_id.parse();
         let id = id.map_err(|_| ApiError::with_message(Reason::NotFound, "no such merchant"))?;
@@ -73,11 +76,11 @@ impl Billing for Service {
     async fn get_billing_overview(
         &self,
         request: Request<v1::GetBillingOverviewRequest>,
-    ) -> Result<Response<v1::BillingOverview>, Status> {
+    ) -> Result<Response<v1::GetBillingOverviewResponse>, Status> {
         self.admin(&request).await?;
         let overview = self.gateway.billing_overview().await.map_err(error)?;
         let accounts = overview.accounts.iter().map(|(merchant, found)| account(merchant, found, &overview.tiers));
-        Ok(Response::new(v1::BillingOverview { accounts: accounts.collect() }))
+        Ok(Response::new(v1::GetBillingOverviewResponse { accounts: accounts.collect() }))
     }
 
     async fn list_billing_periods(
@@ -86,7 +89,13 @@ impl Billing for Service {
     ) -> Result<Response<v1::ListBillingPeriodsResponse>, Status> {
         self.admin(&request).await?;
         let asked = request.into_inner();
-        let (page, limit) = page_of(asked.page, asked.limit)?;
+        let limit = page_size(asked.page_size)?;
+        // A page token is the number of a page.
+        let page = match place_of(&asked.page_token)? {
+            Some(0) => return Err(wrong_token().into()),
+            Some(page) => page,
+            None => page_after(asked.skip, limit)?,
+        };
         let merchant = asked.merchant_id.map(|id| id.parse::<MerchantId>());
         let merchant = merchant.transpose().map_err(|_| ApiError::field("merchantId", "must be a merchant's id"))?;
         let status = match v1::BillingStatus::try_from(asked.status) {
@@ -94,28 +103,30 @@ impl Billing for Service {
             Ok(wanted) => Standing::ALL.into_iter().find(|known| status(*known) == wanted),
             Err(_) => return Err(ApiError::field("status", "must be open, invoiced, paid or overdue").into()),
         };
-        let found = self.gateway.billing_periods(page.into(), limit as usize, merchant, status).await.map_err(error)?;
+        let found = self.gateway.billing_periods(page, limit as usize, merchant, status).await.map_err(error)?;
         let (tiers, now) = (self.gateway.fee_tiers().await.map_err(error)?.tiers, self.gateway.now());
         let periods = found.items.iter().map(|(found, merchant)| self.period(found, merchant, &tiers, now)).collect();
-        Ok(Response::new(v1::ListBillingPeriodsResponse { periods, page, limit, total: found.total }))
+        let has_more = page.saturating_mul(u64::from(limit)) < found.total;
+        let next_page_token = if has_more { (page + 1).to_string() } else { String::new() };
+        Ok(Response::new(v1::ListBillingPeriodsResponse { periods, next_page_token, total_size: found.total }))
     }
 
     async fn get_fee_tiers(
         &self,
         request: Request<v1::GetFeeTiersRequest>,
-    ) -> Result<Response<v1::FeeSchedule>, Status> {
+    ) -> Result<Response<v1::GetFeeTiersResponse>, Status> {
         self.admin(&request).await?;
-        Ok(Response::new(schedule(&self.gateway.fee_tiers().await.map_err(error)?)))
+        Ok(carrying(schedule(&self.gateway.fee_tiers().await.map_err(error)?)))
     }
 
     async fn set_fee_tiers(
         &self,
         request: Request<v1::SetFeeTiersRequest>,
-    ) -> Result<Response<v1::FeeSchedule>, Status> {
+    ) -> Result<Response<v1::SetFeeTiersResponse>, Status> {
         let asking = self.admin(&request).await?;
         let raw: Vec<RawTier> = request.get_ref().tiers.iter().map(read_tier).collect();
         let tiers = Tiers::check(&raw).map_err(convert::invalid)?;
-        Ok(Response::new(schedule(&asking.gateway.set_fee_tiers(tiers).await.map_err(error)?)))
+        Ok(carrying(schedule(&asking.gateway.set_fee_tiers(tiers).await.map_err(error)?)))
     }
 
     async fn generate_invoices(
@@ -173,7 +184,7 @@ fn schedule(schedule: &Schedule) -> v1::FeeSchedule {
     v1::FeeSchedule {
         tiers: tiers(&schedule.tiers),
         version: schedule.version,
-        updated_at_ms: (schedule.version > 0).then(|| millis(schedule.updated_at)),
+        updated_at: (schedule.version > 0).then(|| timestamp(schedule.updated_at)),
     }
 }
 
@@ -182,18 +193,18 @@ fn period(period: &Period, merchant: &Merchant, tiers: &Tiers, now: Timestamp) -
     let session = invoice.and_then(|invoice| invoice.session.as_ref());
     v1::BillingPeriod {
         id: period.id().to_string(),
-        period_start_ms: millis(period.month.start()),
-        period_end_ms: millis(period.month.end()),
+        period_start: Some(timestamp(period.month.start())),
+        period_end: Some(timestamp(period.month.end())),
         total_volume_cents: period.usage.volume_cents,
         transaction_count: period.usage.payments,
         invoice_amount_cents: period.cents(tiers),
         status: status(period.status(now)).into(),
         invoice_session_id: session.map(|(id, _)| id.to_string()),
         invoice_slug: session.map(|(_, slug)| slug.clone()),
-        created_at_ms: millis(period.created_at),
-        updated_at_ms: millis(period.updated_at),
-        due_at_ms: invoice.map(|invoice| millis(invoice.due_at)),
-        paid_at_ms: invoice.and_then(|invoice| invoice.paid_at).map(millis),
+        created_at: Some(timestamp(period.created_at)),
+        updated_at: Some(timestamp(period.updated_at)),
+        due_at: invoice.map(|invoice| timestamp(invoice.due_at)),
+        paid_at: invoice.and_then(|invoice| invoice.paid_at).map(timestamp),
         split_volume_cents: period.usage.split_volume_cents,
         missing_fee_millicents: period.usage.missing_fee_millicents,
         merchant_id: merchant.id.to_string(),
@@ -215,7 +226,7 @@ fn account(merchant: &Merchant, account: &Account, tiers: &Tiers) -> v1::Billing
         outstanding_amount_cents: account.outstanding_cents,
         paid_invoices: account.paid,
         paid_amount_cents: account.paid_cents,
-        oldest_unpaid_start_ms: account.oldest_unpaid.map(|month| millis(month.start())),
+        oldest_unpaid_start: account.oldest_unpaid.map(|month| timestamp(month.start())),
         is_behind: account.is_behind(),
     }
 }

@@ -4,43 +4,41 @@ use engine::{
     books::{Day, Finding, Moved},
     time::Timestamp,
 };
-use proto::{
-    ApiError,
-    v1::{self, books_server::Books},
-};
+use proto::v1::{self, reconciliation_service_server::ReconciliationService};
 use tonic::{Request, Response, Status};
 
 use super::{
     Service,
     convert::{self, error},
-    payments::page_of,
+    payments::{page_size, place_of},
 };
 
 #[tonic::async_trait]
-impl Books for Service {
-    async fn list_books(
+impl ReconciliationService for Service {
+    async fn list_reconciliations(
         &self,
-        request: Request<v1::ListBooksRequest>,
-    ) -> Result<Response<v1::ListBooksResponse>, Status> {
+        request: Request<v1::ListReconciliationsRequest>,
+    ) -> Result<Response<v1::ListReconciliationsResponse>, Status> {
         self.admin(&request).await?;
         let asked = request.into_inner();
-        let (_, limit) = page_of(1, asked.limit)?;
-        let before = asked.before_ms.map(u64::try_from).transpose();
-        let before = before.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an answer"))?;
-        let before = before.map(Timestamp::from_millis);
+        let limit = page_size(asked.page_size)?;
+        // A page token is the instant at which the last day of a page begins.
+        let before = place_of(&asked.page_token)?.map(Timestamp::from_millis);
         let mut days = self.gateway.books(before, limit as usize + 1).await.map_err(error)?;
         let has_more = days.len() > limit as usize;
         days.truncate(limit as usize);
-        let next_before_ms = days.last().map(|day| convert::millis(day.from)).filter(|_| has_more);
-        Ok(Response::new(v1::ListBooksResponse { days: days.into_iter().map(told).collect(), next_before_ms }))
+        let last = days.last().filter(|_| has_more);
+        let next_page_token = last.map(|day| day.from.millis().to_string()).unwrap_or_default();
+        let reconciliations = days.into_iter().map(told).collect();
+        Ok(Response::new(v1::ListReconciliationsResponse { reconciliations, next_page_token }))
     }
 }
 
-fn told(day: Day) -> v1::BooksDay {
-    v1::BooksDay {
-        from_ms: convert::millis(day.from),
-        to_ms: convert::millis(day.to),
-        checked_at_ms: convert::millis(day.checked_at),
+fn told(day: Day) -> v1::Reconciliation {
+    v1::Reconciliation {
+        period_start: Some(convert::timestamp(day.from)),
+        period_end: Some(convert::timestamp(day.to)),
+        checked_at: Some(convert::timestamp(day.checked_at)),
         outcome: day.outcome().word().to_owned(),
         accounts: day.accounts,
         unchecked: day.unchecked,
@@ -51,9 +49,9 @@ fn told(day: Day) -> v1::BooksDay {
     }
 }
 
-fn finding(finding: Finding) -> v1::BooksFinding {
+fn finding(finding: Finding) -> v1::ReconciliationFinding {
     let list = |moved: Vec<Moved>| moved.into_iter().map(operation).collect();
-    v1::BooksFinding {
+    v1::ReconciliationFinding {
         account: finding.account.to_string(),
         merchant_ids: finding.merchants.iter().map(ToString::to_string).collect(),
         missing: list(finding.missing),
@@ -63,6 +61,6 @@ fn finding(finding: Finding) -> v1::BooksFinding {
     }
 }
 
-fn operation(moved: Moved) -> v1::BooksOperation {
-    v1::BooksOperation { tx_id: moved.tx_id.to_string(), amount: Some(convert::money(moved.money)) }
+fn operation(moved: Moved) -> v1::ReconciliationOperation {
+    v1::ReconciliationOperation { tx_id: moved.tx_id.to_string(), amount: Some(convert::money(moved.money)) }
 }

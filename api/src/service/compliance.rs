@@ -8,8 +8,8 @@ use engine::{
     payment::NOTE_MAX_CHARS,
 };
 use proto::{
-    ApiError, Reason,
-    v1::{self, compliance_server::Compliance},
+    ApiError, Reason, carrying,
+    v1::{self, compliance_service_server::ComplianceService},
 };
 use tonic::{Request, Response, Status};
 
@@ -19,14 +19,20 @@ use super::{
 };
 
 #[tonic::async_trait]
-impl Compliance for Service {
-    async fn get_standing(&self, request: Request<v1::GetStandingRequest>) -> Result<Response<v1::Standing>, Status> {
+impl ComplianceService for Service {
+    async fn get_compliance_status(
+        &self,
+        request: Request<v1::GetComplianceStatusRequest>,
+    ) -> Result<Response<v1::GetComplianceStatusResponse>, Status> {
         self.admin(&request).await?;
         let id = merchant_id(&request.get_ref().merchant_id)?;
-        Ok(Response::new(standing(id, self.gateway.compliance(id).await.map_err(error)?)))
+        Ok(carrying(standing(id, self.gateway.compliance(id).await.map_err(error)?)))
     }
 
-    async fn clear_hold(&self, request: Request<v1::ClearHoldRequest>) -> Result<Response<v1::Standing>, Status> {
+    async fn clear_hold(
+        &self,
+        request: Request<v1::ClearHoldRequest>,
+    ) -> Result<Response<v1::ClearHoldResponse>, Status> {
         let admin = self.admin(&request).await?;
         let asked = request.into_inner();
         let id = merchant_id(&asked.merchant_id)?;
@@ -35,19 +41,19 @@ impl Compliance for Service {
         let by = admin.key.to_string();
         let limits = asked.limits.map(read_thresholds).transpose()?;
         let report = admin.gateway.clear_compliance(id, by, reason, limits).await.map_err(error)?;
-        Ok(Response::new(standing(id, report)))
+        Ok(carrying(standing(id, report)))
     }
 
     async fn set_merchant_limits(
         &self,
         request: Request<v1::SetMerchantLimitsRequest>,
-    ) -> Result<Response<v1::Standing>, Status> {
+    ) -> Result<Response<v1::SetMerchantLimitsResponse>, Status> {
         let admin = self.admin(&request).await?;
         let asked = request.into_inner();
         let id = merchant_id(&asked.merchant_id)?;
         let limits = asked.limits.map(read_thresholds).transpose()?;
         let report = admin.gateway.limit_compliance(id, limits).await.map_err(error)?;
-        Ok(Response::new(standing(id, report)))
+        Ok(carrying(standing(id, report)))
     }
 }
 
@@ -70,18 +76,18 @@ fn crossing(crossing: Crossing) -> v1::Crossing {
         window: crossing.window.word().to_owned(),
         usd_cents: crossing.usd_cents,
         limit_cents: crossing.limit_cents,
-        at_ms: convert::millis(crossing.at),
+        at: Some(convert::timestamp(crossing.at)),
     }
 }
 
-fn standing(id: MerchantId, report: Report) -> v1::Standing {
+fn standing(id: MerchantId, report: Report) -> v1::ComplianceStatus {
     let own = report.standing.limits;
     let clearances = report.standing.clearances.into_iter().map(|clearance| v1::Clearance {
         by: clearance.by,
         reason: clearance.reason,
-        at_ms: convert::millis(clearance.at),
+        at: Some(convert::timestamp(clearance.at)),
     });
-    v1::Standing {
+    v1::ComplianceStatus {
         merchant_id: id.to_string(),
         hold: report.standing.hold.map(crossing),
         limits: own.or(report.defaults.map(|limits| limits.hard)).map(thresholds),

@@ -2,6 +2,7 @@
 
 use actors::GatewayError;
 use engine::{
+    event_list::Misplaced,
     fields::{Metadata, MetadataValue, Violation},
     ids::PaymentId,
     ledger::memo_of,
@@ -52,8 +53,21 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::TransferAssigned(payment) => {
             ApiError::with_message(Reason::TransferAssigned, format!("the transfer is assigned to {payment} already"))
         }
+        GatewayError::TransferSettled(resource) => {
+            let resource: String = resource.chars().take(200).collect();
+            ApiError::with_message(
+                Reason::TransferSettled,
+                format!("the transfer was settled by x402 for {resource}: it is a sale and pays no session"),
+            )
+        }
         GatewayError::DeliveryNotFound => ApiError::with_message(Reason::NotFound, "no such delivery"),
         GatewayError::EventForgotten => ApiError::with_message(Reason::NotFound, "the event is no longer kept"),
+        GatewayError::Misplaced(misplaced @ Misplaced::Beyond { .. }) => {
+            ApiError::new(Reason::CursorOutOfRange).and_field("after", misplaced.to_string())
+        }
+        GatewayError::Misplaced(misplaced @ Misplaced::OtherEpoch { go_on }) => {
+            ApiError::with_message(Reason::CursorOfAnotherEpoch, misplaced.to_string()).go_on(go_on.to_string())
+        }
         GatewayError::NoEndpoint => Reason::NoWebhookEndpoint.into(),
         GatewayError::Rejected(rejection) => rejected(&rejection),
         GatewayError::Key(KeyRejection::NotFound) => ApiError::with_message(Reason::NotFound, "no such API key"),
@@ -111,8 +125,8 @@ const fn means(means: Means) -> v1::AccountProofMeans {
 fn pending_account(pending: &PendingChange) -> v1::PendingAccount {
     v1::PendingAccount {
         hive_account: pending.account.to_string(),
-        requested_at_ms: millis(pending.requested_at),
-        effective_at_ms: millis(pending.effective_at),
+        requested_at: Some(timestamp(pending.requested_at)),
+        effective_at: Some(timestamp(pending.effective_at)),
         current_proven: pending.current.is_some(),
         new_proven: pending.new.is_some(),
     }
@@ -143,13 +157,14 @@ pub(super) fn invalid(violations: Vec<Violation>) -> ApiError {
 }
 
 /// Writes an instant.
-pub(super) fn millis(instant: Timestamp) -> i64 {
-    i64::try_from(instant.millis()).unwrap_or(i64::MAX)
+pub(super) fn timestamp(instant: Timestamp) -> proto::time::Timestamp {
+    proto::time::from_millis(instant.millis())
 }
 
-/// Reads an instant; before 1970 there was none.
-pub(super) fn instant(ms: i64) -> Timestamp {
-    Timestamp::from_millis(u64::try_from(ms).unwrap_or(0))
+/// Reads the instant of a field.
+pub(super) fn instant(field: &str, time: proto::time::Timestamp) -> Result<Timestamp, ApiError> {
+    let millis = proto::time::to_millis(time);
+    millis.map(Timestamp::from_millis).ok_or_else(|| ApiError::field(field, "must be a time from 1970 to 9999"))
 }
 
 pub(super) const fn currency(currency: Currency) -> v1::Currency {
@@ -181,7 +196,7 @@ pub(super) const fn state(state: State) -> v1::PaymentStatus {
 
 /// Reads a state; an unset or unknown one is a wrong field.
 pub(super) fn read_state(wire: i32) -> Result<State, ApiError> {
-    let unknown = || ApiError::field("status", "must be one of the six states");
+    let unknown = || ApiError::field("statuses", "must be one of the six states");
     let wanted = v1::PaymentStatus::try_from(wire).map_err(|_| unknown())?;
     State::ALL.into_iter().find(|known| state(*known) == wanted).ok_or_else(unknown)
 }
@@ -248,9 +263,9 @@ pub(super) fn transfer(credit: Credit) -> v1::Transfer {
         tx_id: credit.tx_id.to_string(),
         op_index: credit.op_in_tx,
         block_num: credit.block.map(|block| block.place.block_num),
-        block_time_ms: credit.block.map(|block| millis(block.time)),
-        from: credit.from.to_string(),
-        to: credit.to.to_string(),
+        block_time: credit.block.map(|block| timestamp(block.time)),
+        from_account: credit.from.to_string(),
+        to_account: credit.to.to_string(),
         amount: Some(money(credit.money)),
         memo: credit.memo,
         finality: finality.into(),
@@ -265,7 +280,7 @@ fn refund(refund: &Refund) -> v1::Refund {
         tx_id: refund.tx_id.to_string(),
         op_index: refund.op_in_tx,
         amount: Some(money(refund.money)),
-        at_ms: millis(refund.at),
+        at: Some(timestamp(refund.at)),
     }
 }
 
@@ -286,7 +301,7 @@ fn resolution(resolution: &Resolution) -> v1::Resolution {
     v1::Resolution {
         kind: kind.unwrap_or_default().into(),
         by: resolution.by.clone(),
-        at_ms: millis(resolution.at),
+        at: Some(timestamp(resolution.at)),
         note: resolution.note.clone(),
         tx_id: resolution.tx_id.map(|tx_id| tx_id.to_string()),
     }
@@ -299,9 +314,9 @@ fn cancellation(request: Cancellation) -> v1::Cancellation {
     };
     v1::Cancellation {
         by: by.into(),
-        requested_at_ms: millis(request.requested_at),
-        cutoff_ms: millis(request.cutoff),
-        dropped_at_ms: request.dropped_at.map(millis),
+        requested_at: Some(timestamp(request.requested_at)),
+        cutoff: Some(timestamp(request.cutoff)),
+        dropped_at: request.dropped_at.map(timestamp),
     }
 }
 
@@ -340,11 +355,11 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         fee_units: payment.quote.fee_units,
         net_units: payment.net_units(),
         usd_cents: payment.quote.usd_cents,
-        rate_at_ms: payment.quote.rate.map(|rate| millis(rate.at)),
-        created_at_ms: millis(payment.created_at),
-        updated_at_ms: millis(payment.updated_at),
-        expires_at_ms: millis(payment.expires_at),
-        completed_at_ms: payment.completed_at.map(millis),
+        rate_at: payment.quote.rate.map(|rate| timestamp(rate.at)),
+        created_at: Some(timestamp(payment.created_at)),
+        updated_at: Some(timestamp(payment.updated_at)),
+        expires_at: Some(timestamp(payment.expires_at)),
+        completed_at: payment.completed_at.map(timestamp),
         pay_to: payment.pay_to.to_string(),
         memo: memo_of(payment.id),
         merchant_name: merchant.name.clone(),
@@ -370,9 +385,9 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         fee_account,
         x402_enabled: merchant.x402_enabled,
         merchant_active: merchant.is_active,
-        read_at_ms: millis(now),
+        read_at: Some(timestamp(now)),
         cancellation: payment.cancellation.map(cancellation),
-        wallet_opened_at_ms: payment.wallet_opened_at.map(millis),
+        wallet_opened_at: payment.wallet_opened_at.map(timestamp),
         detected: payment.state == State::Pending && payment.seen_units() >= payment.amount.units,
         transfer_count: payment.transfer_count(),
         description: payment.description,
@@ -384,9 +399,9 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
 }
 
 /// Writes a merchant without its secrets.
-pub(super) fn volume(volume: Volume) -> v1::Volume {
+pub(super) fn volume(volume: Volume) -> v1::GetVolumeResponse {
     let day = |day: DayVolume| v1::DayVolume {
-        day_ms: i64::try_from(day.day.saturating_mul(86_400_000)).unwrap_or(i64::MAX),
+        day: Some(proto::time::from_millis(day.day.saturating_mul(86_400_000))),
         opened: day.opened,
         completed: day.completed,
         ended: day.ended,
@@ -395,7 +410,7 @@ pub(super) fn volume(volume: Volume) -> v1::Volume {
         usd_cents: day.usd_cents,
     };
     let median = volume.median_wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-    v1::Volume { days: volume.days.into_iter().map(day).collect(), median_ms_to_pay: median }
+    v1::GetVolumeResponse { days: volume.days.into_iter().map(day).collect(), median_ms_to_pay: median }
 }
 
 pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
@@ -409,14 +424,14 @@ pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
         support_url: merchant.support_url.clone(),
         active: merchant.is_active,
         x402_enabled: merchant.x402_enabled,
-        created_at_ms: millis(merchant.created_at),
+        created_at: Some(timestamp(merchant.created_at)),
         admin: merchant.is_admin,
         api_key_last4: key.map(|key| key.last4.clone()).unwrap_or_default(),
-        api_key_created_at_ms: key.map(|key| millis(key.created_at)).unwrap_or_default(),
-        api_key_last_used_at_ms: key.and_then(|key| key.last_used_at).map(millis),
+        api_key_created_at: key.map(|key| timestamp(key.created_at)),
+        api_key_last_used_at: key.and_then(|key| key.last_used_at).map(timestamp),
         flagged: None,
         account_verification: standing(merchant.ownership.standing()).into(),
-        account_verified_at_ms: merchant.ownership.proof.map(|proof| millis(proof.at)),
+        account_verified_at: merchant.ownership.proof.map(|proof| timestamp(proof.at)),
         account_verified_by: merchant.ownership.proof.map_or(0, |proof| means(proof.means).into()),
         pending_account: merchant.ownership.pending.as_ref().map(pending_account),
     }

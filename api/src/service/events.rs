@@ -1,13 +1,15 @@
 //! A merchant's events: the list, and the stream of what happens.
 
+use actors::{After, GatewayError};
 use engine::{
-    ids::{EventId, MerchantId},
+    event_list::{Cursor, Epoch},
+    ids::EventId,
     merchant::Scope,
 };
 use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use proto::{
     ApiError, Reason,
-    v1::{self, events_server::Events},
+    v1::{self, event_service_server::EventService},
 };
 use storage::EventRecord;
 use tonic::{Request, Response, Status};
@@ -15,41 +17,46 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    payments::page_of,
+    payments::page_size,
 };
 
 type Updates = BoxStream<'static, Result<v1::WatchEventsResponse, Status>>;
 
-impl Service {
-    /// Reads a place in a merchant's list of events: a cursor, or the id of an event.
-    async fn place(&self, merchant: MerchantId, text: &str) -> Result<u64, ApiError> {
-        let place = match text.parse::<EventId>() {
-            Ok(event) => self.gateway.event_place(merchant, event).await.map_err(error)?,
-            Err(_) => {
-                let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-                text.parse().ok().filter(|_| is_number)
-            }
-        };
-        place.ok_or_else(|| {
-            ApiError::field("after", "must be the nextCursor of an answer, or the id of an event that is still kept")
-        })
+/// Reads a place in a merchant's list of events: a cursor, or the id of an event.
+fn place(text: &str) -> Result<After, ApiError> {
+    match text.parse::<EventId>() {
+        Ok(event) => Ok(After::Event(event)),
+        Err(_) => text.parse().map(After::Cursor).map_err(|_| no_place()),
+    }
+}
+
+fn no_place() -> ApiError {
+    ApiError::field("after", "must be the nextCursor of an answer, or the id of an event that is still kept")
+}
+
+/// Says which field is wrong where an event is not known.
+fn misplaced(refused: GatewayError) -> ApiError {
+    match refused {
+        GatewayError::EventForgotten => no_place(),
+        refused => error(refused),
     }
 }
 
 #[tonic::async_trait]
-impl Events for Service {
+impl EventService for Service {
     async fn list_events(
         &self,
         request: Request<v1::ListEventsRequest>,
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
-        let (_, limit) = page_of(1, asked.limit)?;
-        let after = if asked.after.is_empty() { 0 } else { self.place(merchant.id, &asked.after).await? };
-        let page = self.gateway.events(merchant.id, after, limit as usize).await.map_err(error)?;
+        let limit = page_size(asked.page_size)?;
+        let token = &asked.page_token;
+        let after = if token.is_empty() { After::Beginning } else { place(token)? };
+        let page = self.gateway.events(merchant.id, after, limit as usize).await.map_err(misplaced)?;
         Ok(Response::new(v1::ListEventsResponse {
-            events: page.events.into_iter().map(event).collect(),
-            next_cursor: page.next.to_string(),
+            events: page.events.into_iter().map(|record| event(record, page.epoch)).collect(),
+            next_page_token: page.next.to_string(),
             has_more: page.has_more,
         }))
     }
@@ -59,12 +66,10 @@ impl Events for Service {
     async fn watch_events(&self, request: Request<v1::WatchEventsRequest>) -> Result<Response<Updates>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let key = proto::caller::api_key(&request).ok_or(ApiError::new(Reason::InvalidApiKey))?.to_owned();
-        let after = match &request.get_ref().after {
-            Some(after) => Some(self.place(merchant.id, after).await?),
-            None => None,
-        };
-        let watch = self.gateway.watch_events(merchant.id, after).await.map_err(error)?;
-        let first = v1::WatchEventsResponse { cursor: watch.position().to_string(), event: None };
+        let after = request.get_ref().page_token.as_deref().map(place).transpose()?;
+        let watch = self.gateway.watch_events(merchant.id, after).await.map_err(misplaced)?;
+        let epoch = watch.position().epoch;
+        let first = v1::WatchEventsResponse { next_page_token: watch.position().to_string(), event: None };
         let gateway = self.gateway.clone();
         let service = self.clone();
         let events = stream::try_unfold(watch, move |mut watch| {
@@ -89,26 +94,28 @@ impl Events for Service {
                 }
             }
         });
-        let events = events.map_ok(|events| stream::iter(events.into_iter().map(|event| Ok(update(event)))));
+        let events =
+            events.map_ok(move |events| stream::iter(events.into_iter().map(move |event| Ok(update(event, epoch)))));
         Ok(Response::new(stream::once(async { Ok(first) }).chain(events.try_flatten()).boxed()))
     }
 }
 
-fn refuse(refused: actors::GatewayError) -> Status {
+fn refuse(refused: GatewayError) -> Status {
     error(refused).into()
 }
 
-fn update(record: EventRecord) -> v1::WatchEventsResponse {
-    v1::WatchEventsResponse { cursor: record.seq.to_string(), event: Some(event(record)) }
+fn update(record: EventRecord, epoch: Epoch) -> v1::WatchEventsResponse {
+    let event = event(record, epoch);
+    v1::WatchEventsResponse { next_page_token: event.cursor.clone(), event: Some(event) }
 }
 
-fn event(record: EventRecord) -> v1::Event {
+fn event(record: EventRecord, epoch: Epoch) -> v1::Event {
     v1::Event {
         id: record.id.to_string(),
         r#type: "payment.status_changed".to_owned(),
-        cursor: record.seq,
+        cursor: Cursor { epoch, place: record.seq }.to_string(),
         payment_id: record.payment.to_string(),
-        created_at_ms: convert::millis(record.at),
+        created_at: Some(convert::timestamp(record.at)),
         body: record.body.into(),
     }
 }

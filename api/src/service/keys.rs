@@ -12,8 +12,11 @@ use engine::{
 };
 use futures_util::stream::{self, BoxStream, StreamExt};
 use proto::{
-    ApiError, Reason,
-    v1::{self, api_keys_server::ApiKeys, audit_log_server::AuditLog, exports_server::Exports},
+    ApiError, Carries, Reason,
+    v1::{
+        self, api_key_service_server::ApiKeyService, audit_log_service_server::AuditLogService,
+        export_service_server::ExportService,
+    },
 };
 use storage::{AuditQuery, ListedMerchant, MerchantQuery, PageAt, PaymentQuery};
 use tonic::{Request, Response, Status};
@@ -21,7 +24,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
-    payments::{ids_of, page_of},
+    payments::{ids_of, page_size, place_of},
 };
 
 /// Rows of an export that are read at once.
@@ -34,9 +37,9 @@ fn record(key: &ApiKey) -> v1::ApiKey {
         prefix: key.prefix.clone(),
         last4: key.last4.clone(),
         scopes: key.scopes.iter().map(|scope| scope.word().to_owned()).collect(),
-        created_at_ms: convert::millis(key.created_at),
-        last_used_at_ms: key.last_used_at.map(convert::millis),
-        expires_at_ms: key.expires_at.map(convert::millis),
+        created_at: Some(convert::timestamp(key.created_at)),
+        last_used_at: key.last_used_at.map(convert::timestamp),
+        expires_at: key.expires_at.map(convert::timestamp),
     }
 }
 
@@ -45,21 +48,21 @@ fn key_id(text: &str) -> Result<KeyId, ApiError> {
 }
 
 impl Service {
-    fn list_of(&self, merchant: &Merchant) -> Response<v1::ListApiKeysResponse> {
+    fn keys_of(&self, merchant: &Merchant) -> Vec<v1::ApiKey> {
         let now = self.gateway.now();
-        let keys = merchant.keys.iter().filter(|key| key.is_alive(now)).map(record).collect();
-        Response::new(v1::ListApiKeysResponse { keys, may_roll: self.gateway.allows_key_roll() })
+        merchant.keys.iter().filter(|key| key.is_alive(now)).map(record).collect()
     }
 }
 
 #[tonic::async_trait]
-impl ApiKeys for Service {
+impl ApiKeyService for Service {
     async fn list_api_keys(
         &self,
         request: Request<v1::ListApiKeysRequest>,
     ) -> Result<Response<v1::ListApiKeysResponse>, Status> {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
-        Ok(self.list_of(&merchant))
+        let (keys, may_roll) = (self.keys_of(&merchant), self.gateway.allows_key_roll());
+        Ok(Response::new(v1::ListApiKeysResponse { keys, may_roll }))
     }
 
     async fn create_api_key(
@@ -80,17 +83,13 @@ impl ApiKeys for Service {
             return Err(ApiError::new(Reason::InsufficientScope).and_field("scopes", message).into());
         }
         let (key, text) = asking.gateway.create_api_key(merchant.id, &name, scopes).await.map_err(error)?;
-        Ok(Response::new(v1::CreateApiKeyResponse {
-            key: Some(record(&key)),
-            api_key: text,
-            previous_valid_until_ms: None,
-        }))
+        Ok(Response::new(v1::CreateApiKeyResponse { key: Some(record(&key)), api_key: text }))
     }
 
     async fn revoke_api_key(
         &self,
         request: Request<v1::RevokeApiKeyRequest>,
-    ) -> Result<Response<v1::ListApiKeysResponse>, Status> {
+    ) -> Result<Response<v1::RevokeApiKeyResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let key = key_id(&request.get_ref().key_id)?;
         if key == asking.key {
@@ -98,13 +97,14 @@ impl ApiKeys for Service {
         }
         asking.gateway.revoke_api_key(merchant.id, key).await.map_err(error)?;
         let merchant = self.gateway.merchant(merchant.id).await.map_err(error)?;
-        Ok(self.list_of(&merchant))
+        let (keys, may_roll) = (self.keys_of(&merchant), self.gateway.allows_key_roll());
+        Ok(Response::new(v1::RevokeApiKeyResponse { keys, may_roll }))
     }
 
     async fn roll_api_key(
         &self,
         request: Request<v1::RollApiKeyRequest>,
-    ) -> Result<Response<v1::CreateApiKeyResponse>, Status> {
+    ) -> Result<Response<v1::RollApiKeyResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let hours = request.get_ref().overlap_hours;
         if hours > MAX_OVERLAP_HOURS {
@@ -118,31 +118,33 @@ impl ApiKeys for Service {
         }
         let overlap = Duration::from_secs(u64::from(hours) * 3_600);
         let (key, text, until) = asking.gateway.roll_api_key(merchant.id, old, overlap).await.map_err(error)?;
-        Ok(Response::new(v1::CreateApiKeyResponse {
+        Ok(Response::new(v1::RollApiKeyResponse {
             key: Some(record(&key)),
             api_key: text,
-            previous_valid_until_ms: until.map(convert::millis),
+            previous_valid_until: until.map(convert::timestamp),
         }))
     }
 }
 
 #[tonic::async_trait]
-impl AuditLog for Service {
+impl AuditLogService for Service {
     async fn list_audit(
         &self,
         request: Request<v1::ListAuditRequest>,
     ) -> Result<Response<v1::ListAuditResponse>, Status> {
         self.admin(&request).await?;
         let asked = request.into_inner();
-        let (_, limit) = page_of(1, asked.limit)?;
+        let limit = page_size(asked.page_size)?;
+        let before = place_of(&asked.page_token)?;
         let merchant = asked.merchant_id.map(|id| id.parse::<MerchantId>());
         let merchant = merchant.transpose().map_err(|_| ApiError::field("merchantId", "must be a merchant's id"))?;
-        let query = AuditQuery { before: asked.before, limit: limit as usize + 1, merchant };
+        let query = AuditQuery { before, limit: limit as usize + 1, merchant };
         let mut entries = self.gateway.audit(query).await.map_err(error)?;
         let has_more = entries.len() > limit as usize;
         entries.truncate(limit as usize);
-        let next_before = entries.last().map(|entry| entry.seq).filter(|_| has_more);
-        Ok(Response::new(v1::ListAuditResponse { entries: entries.into_iter().map(told).collect(), next_before }))
+        let last = entries.last().filter(|_| has_more);
+        let next_page_token = last.map(|entry| entry.seq.to_string()).unwrap_or_default();
+        Ok(Response::new(v1::ListAuditResponse { entries: entries.into_iter().map(told).collect(), next_page_token }))
     }
 }
 
@@ -150,7 +152,7 @@ fn told(entry: Entry) -> v1::AuditEntry {
     let change = |change: Change| v1::AuditChange { field: change.field, before: change.before, after: change.after };
     v1::AuditEntry {
         seq: entry.seq,
-        at_ms: convert::millis(entry.at),
+        at: Some(convert::timestamp(entry.at)),
         actor_merchant_id: entry.actor.merchant.map(|id| id.to_string()),
         actor_key_id: entry.actor.key.map(|id| id.to_string()),
         ip: entry.actor.ip,
@@ -202,12 +204,12 @@ impl Row for Payment {
 }
 
 #[tonic::async_trait]
-impl Exports for Service {
-    type ExportMerchantsStream = BoxStream<'static, Result<v1::Merchant, Status>>;
+impl ExportService for Service {
+    type ExportMerchantsStream = BoxStream<'static, Result<v1::ExportMerchantsResponse, Status>>;
 
     async fn export_merchants(
         &self,
-        request: Request<v1::ListMerchantsRequest>,
+        request: Request<v1::ExportMerchantsRequest>,
     ) -> Result<Response<Self::ExportMerchantsStream>, Status> {
         self.admin(&request).await?;
         let asked = request.into_inner();
@@ -223,23 +225,23 @@ impl Exports for Service {
             async move { Ok(gateway.merchants(query).await?.items) }
         };
         let merchants = rows(self.gateway.clone(), read);
-        Ok(Response::new(merchants.map(|merchant| Ok(convert::listed_merchant(&merchant?))).boxed()))
+        Ok(Response::new(merchants.map(|row| Ok(Carries::of(convert::listed_merchant(&row?)))).boxed()))
     }
 
-    type ExportWebhookDeliveriesStream = BoxStream<'static, Result<v1::WebhookDelivery, Status>>;
+    type ExportWebhookDeliveriesStream = BoxStream<'static, Result<v1::ExportWebhookDeliveriesResponse, Status>>;
 
     async fn export_webhook_deliveries(
         &self,
-        request: Request<v1::ListWebhookDeliveriesRequest>,
+        request: Request<v1::ExportWebhookDeliveriesRequest>,
     ) -> Result<Response<Self::ExportWebhookDeliveriesStream>, Status> {
         Ok(Response::new(self.exported_deliveries(request).await?))
     }
 
-    type ExportPaymentsStream = BoxStream<'static, Result<v1::Payment, Status>>;
+    type ExportPaymentsStream = BoxStream<'static, Result<v1::ExportPaymentsResponse, Status>>;
 
     async fn export_payments(
         &self,
-        request: Request<v1::ListPaymentsRequest>,
+        request: Request<v1::ExportPaymentsRequest>,
     ) -> Result<Response<Self::ExportPaymentsStream>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
@@ -250,8 +252,8 @@ impl Exports for Service {
             at: PageAt::Number(1),
             limit: CHUNK,
             states: asked.statuses.into_iter().map(convert::read_state).collect::<Result<_, _>>()?,
-            from: asked.from_ms.map(convert::instant),
-            to: asked.to_ms.map(convert::instant),
+            from: asked.created_from.map(|time| convert::instant("createdFrom", time)).transpose()?,
+            to: asked.created_to.map(|time| convert::instant("createdTo", time)).transpose()?,
             currency: asked.currency.map(convert::read_currency).transpose()?,
             min_units: asked.min_amount_units,
             max_units: asked.max_amount_units,
@@ -268,7 +270,7 @@ impl Exports for Service {
         };
         let payments = rows(self.gateway.clone(), read);
         let gateway = self.gateway.clone();
-        let payments = payments.map(move |payment| Ok(convert::payment(payment?, &merchant, gateway.now())));
+        let payments = payments.map(move |row| Ok(Carries::of(convert::payment(row?, &merchant, gateway.now()))));
         Ok(Response::new(payments.boxed()))
     }
 }

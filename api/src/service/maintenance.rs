@@ -6,7 +6,7 @@ use actors::RegistrationMode;
 use futures_util::{Stream, StreamExt};
 use proto::{
     ApiError, Reason,
-    v1::{self, maintenance_server},
+    v1::{self, maintenance_service_server},
 };
 use storage::{RedbStore, Row};
 use tokio_stream::wrappers::ReceiverStream;
@@ -30,7 +30,7 @@ impl Maintenance {
 }
 
 #[tonic::async_trait]
-impl maintenance_server::Maintenance for Maintenance {
+impl maintenance_service_server::MaintenanceService for Maintenance {
     async fn describe_engine(
         &self,
         _: Request<v1::DescribeEngineRequest>,

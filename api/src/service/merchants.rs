@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use engine::{
     audit::Actor,
+    ids::{decode, encode},
     merchant::{RawUpdate, Registration, Scope, Update},
 };
 use proto::{
-    ApiError,
-    v1::{self, merchants_server::Merchants},
+    ApiError, carrying,
+    v1::{self, merchant_service_server::MerchantService},
 };
 use storage::{MerchantQuery, PageAt};
 use tonic::{Request, Response, Status};
@@ -17,7 +18,7 @@ use super::{
     Service,
     convert::{self, error},
     ip_of,
-    payments::page_of,
+    payments::{page_after, page_size, wrong_token},
 };
 
 /// Hours an old webhook secret may still sign.
@@ -26,60 +27,71 @@ const GRACE_MAX_HOURS: u32 = 168;
 impl Service {
     async fn make(
         &self,
-        request: Request<v1::RegisterMerchantRequest>,
+        ip: Option<String>,
+        asked: v1::RegisterMerchantRequest,
         is_admin: bool,
-    ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
-        let actor = Actor { ip: ip_of(&request), ..Actor::default() };
-        let asked = request.into_inner();
+    ) -> Result<v1::RegisterMerchantResponse, Status> {
+        let actor = Actor { ip, ..Actor::default() };
         let registration = Registration::check(&asked.name, &asked.hive_account, asked.icon_url.as_deref());
         let registration = registration.map_err(convert::invalid)?;
         let made = self.gateway.by(actor).register(registration, is_admin).await.map_err(error)?;
-        Ok(Response::new(v1::RegisterMerchantResponse {
+        Ok(v1::RegisterMerchantResponse {
             merchant: Some(convert::merchant(&made.merchant)),
             api_key: made.api_key,
             webhook_secret: made.secret.reveal().to_owned(),
-        }))
+        })
     }
 }
 
 #[tonic::async_trait]
-impl Merchants for Service {
-    async fn register(
+impl MerchantService for Service {
+    async fn register_merchant(
         &self,
         request: Request<v1::RegisterMerchantRequest>,
     ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
-        self.make(request, false).await
+        let ip = ip_of(&request);
+        Ok(Response::new(self.make(ip, request.into_inner(), false).await?))
     }
 
     async fn register_admin(
         &self,
-        request: Request<v1::RegisterMerchantRequest>,
-    ) -> Result<Response<v1::RegisterMerchantResponse>, Status> {
-        self.make(request, true).await
+        request: Request<v1::RegisterAdminRequest>,
+    ) -> Result<Response<v1::RegisterAdminResponse>, Status> {
+        let ip = ip_of(&request);
+        let v1::RegisterAdminRequest { name, hive_account, icon_url } = request.into_inner();
+        let made = self.make(ip, v1::RegisterMerchantRequest { name, hive_account, icon_url }, true).await?;
+        Ok(Response::new(v1::RegisterAdminResponse {
+            merchant: made.merchant,
+            api_key: made.api_key,
+            webhook_secret: made.webhook_secret,
+        }))
     }
 
     async fn get_current_merchant(
         &self,
         request: Request<v1::GetCurrentMerchantRequest>,
-    ) -> Result<Response<v1::Merchant>, Status> {
+    ) -> Result<Response<v1::GetCurrentMerchantResponse>, Status> {
         let asking = self.asking(&request, None).await?;
-        Ok(Response::new(convert::merchant(&asking.merchant)))
+        Ok(carrying(convert::merchant(&asking.merchant)))
     }
 
-    async fn get_merchant(&self, request: Request<v1::GetMerchantRequest>) -> Result<Response<v1::Merchant>, Status> {
+    async fn get_merchant(
+        &self,
+        request: Request<v1::GetMerchantRequest>,
+    ) -> Result<Response<v1::GetMerchantResponse>, Status> {
         let asking = self.asking(&request, None).await?;
         let id = &request.get_ref().merchant_id;
         if *id == asking.merchant.id.to_string() {
-            return Ok(Response::new(convert::merchant(&asking.merchant)));
+            return Ok(carrying(convert::merchant(&asking.merchant)));
         }
         let (merchant, _) = self.named(&request, id, Scope::Admin).await?;
-        Ok(Response::new(convert::merchant(&merchant)))
+        Ok(carrying(convert::merchant(&merchant)))
     }
 
     async fn update_merchant(
         &self,
         request: Request<v1::UpdateMerchantRequest>,
-    ) -> Result<Response<v1::Merchant>, Status> {
+    ) -> Result<Response<v1::UpdateMerchantResponse>, Status> {
         let (merchant, asking) = self.named_any(&request, &request.get_ref().merchant_id).await?;
         let asked = request.into_inner();
         let has_others = asked.name.is_some()
@@ -103,7 +115,7 @@ impl Merchants for Service {
         };
         let update = Update::check(raw, self.gateway.allows_insecure_webhooks()).map_err(convert::invalid)?;
         let merchant = asking.gateway.update_merchant(merchant.id, update).await.map_err(error)?;
-        Ok(Response::new(convert::merchant(&merchant)))
+        Ok(carrying(convert::merchant(&merchant)))
     }
 
     async fn rotate_webhook_secret(
@@ -120,7 +132,7 @@ impl Merchants for Service {
         let (secret, until) = asking.gateway.rotate_webhook_secret(merchant.id, grace).await.map_err(error)?;
         Ok(Response::new(v1::RotateWebhookSecretResponse {
             webhook_secret: secret.reveal().to_owned(),
-            previous_valid_until_ms: until.map(convert::millis),
+            previous_valid_until: until.map(convert::timestamp),
         }))
     }
 
@@ -130,9 +142,13 @@ impl Merchants for Service {
     ) -> Result<Response<v1::ListMerchantsResponse>, Status> {
         self.admin(&request).await?;
         let asked = request.into_inner();
-        let (page, limit) = page_of(asked.page, asked.limit)?;
+        let limit = page_size(asked.page_size)?;
+        let at = match asked.page_token.as_str() {
+            "" => PageAt::Number(page_after(asked.skip, limit)?),
+            token => PageAt::After(decode(token).ok_or_else(wrong_token)?),
+        };
         let query = MerchantQuery {
-            at: PageAt::Number(u64::from(page)),
+            at,
             limit: limit as usize,
             query: Some(asked.query).filter(|query| !query.is_empty()),
             active: asked.active,
@@ -140,18 +156,23 @@ impl Merchants for Service {
         };
         let found = self.gateway.merchants(query).await.map_err(error)?;
         let merchants = found.items.iter().map(convert::listed_merchant).collect();
-        Ok(Response::new(v1::ListMerchantsResponse { merchants, page, limit, total: found.total }))
+        let is_full = found.items.len() == limit as usize;
+        let passed = asked.skip.saturating_add(u64::from(limit));
+        let has_more = is_full && (!asked.page_token.is_empty() || passed < found.total);
+        let last = found.items.last().filter(|_| has_more).map(|listed| encode(listed.merchant.id.bits()));
+        let next_page_token = last.map(|token| String::from_utf8_lossy(&token).into_owned()).unwrap_or_default();
+        Ok(Response::new(v1::ListMerchantsResponse { merchants, next_page_token, total_size: found.total }))
     }
 
     async fn set_merchant_active(
         &self,
         request: Request<v1::SetMerchantActiveRequest>,
-    ) -> Result<Response<v1::Merchant>, Status> {
+    ) -> Result<Response<v1::SetMerchantActiveResponse>, Status> {
         self.admin(&request).await?;
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::Admin).await?;
         let active = request.get_ref().active;
         let merchant = asking.gateway.set_merchant_active(merchant.id, active).await.map_err(error)?;
-        Ok(Response::new(convert::merchant(&merchant)))
+        Ok(carrying(convert::merchant(&merchant)))
     }
 
     async fn reissue_api_key(

@@ -13,12 +13,14 @@ use engine::{
 use proto::{
     ApiError, Local, Reason, Transport,
     v1::{
-        account_proofs_server::AccountProofsServer, api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer,
-        billing_server::BillingServer, books_server::BooksServer, checkout_server::CheckoutServer,
-        compliance_server::ComplianceServer, events_server::EventsServer, exports_server::ExportsServer,
-        fees_server::FeesServer, merchants_server::MerchantsServer, payments_server::PaymentsServer,
-        reconciliation_server::ReconciliationServer, system_server::SystemServer,
-        webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
+        account_proof_service_server::AccountProofServiceServer, api_key_service_server::ApiKeyServiceServer,
+        audit_log_service_server::AuditLogServiceServer, billing_service_server::BillingServiceServer,
+        checkout_service_server::CheckoutServiceServer, compliance_service_server::ComplianceServiceServer,
+        event_service_server::EventServiceServer, export_service_server::ExportServiceServer,
+        fee_service_server::FeeServiceServer, merchant_service_server::MerchantServiceServer,
+        payment_service_server::PaymentServiceServer, reconciliation_service_server::ReconciliationServiceServer,
+        system_service_server::SystemServiceServer, unmatched_transfer_service_server::UnmatchedTransferServiceServer,
+        webhook_service_server::WebhookServiceServer, x402_service_server::X402ServiceServer,
     },
 };
 use tokio::sync::watch;
@@ -84,22 +86,22 @@ impl Service {
         Transport::local(
             Local::default()
                 .direct(self.clone())
-                .with(Traced(PaymentsServer::new(self.clone())))
-                .with(Traced(CheckoutServer::new(self.clone())))
-                .with(Traced(MerchantsServer::new(self.clone())))
-                .with(Traced(AccountProofsServer::new(self.clone())))
-                .with(Traced(ApiKeysServer::new(self.clone())))
-                .with(Traced(AuditLogServer::new(self.clone())))
-                .with(Traced(ExportsServer::new(self.clone())))
-                .with(Traced(EventsServer::new(self.clone())))
-                .with(Traced(ReconciliationServer::new(self.clone())))
-                .with(Traced(BooksServer::new(self.clone())))
-                .with(Traced(ComplianceServer::new(self.clone())))
-                .with(Traced(BillingServer::new(self.clone())))
-                .with(Traced(FeesServer::new(self.clone())))
-                .with(Traced(SystemServer::new(self.clone())))
-                .with(Traced(WebhookEndpointsServer::new(self.clone())))
-                .with(Traced(X402Server::new(self.clone()))),
+                .with(Traced(PaymentServiceServer::new(self.clone())))
+                .with(Traced(CheckoutServiceServer::new(self.clone())))
+                .with(Traced(MerchantServiceServer::new(self.clone())))
+                .with(Traced(AccountProofServiceServer::new(self.clone())))
+                .with(Traced(ApiKeyServiceServer::new(self.clone())))
+                .with(Traced(AuditLogServiceServer::new(self.clone())))
+                .with(Traced(ExportServiceServer::new(self.clone())))
+                .with(Traced(EventServiceServer::new(self.clone())))
+                .with(Traced(UnmatchedTransferServiceServer::new(self.clone())))
+                .with(Traced(ReconciliationServiceServer::new(self.clone())))
+                .with(Traced(ComplianceServiceServer::new(self.clone())))
+                .with(Traced(BillingServiceServer::new(self.clone())))
+                .with(Traced(FeeServiceServer::new(self.clone())))
+                .with(Traced(SystemServiceServer::new(self.clone())))
+                .with(Traced(WebhookServiceServer::new(self.clone())))
+                .with(Traced(X402ServiceServer::new(self.clone()))),
         )
     }
 

@@ -9,8 +9,8 @@ use engine::{
     ownership::{Action, MAX_SIGNATURES, Nonce},
 };
 use proto::{
-    ApiError, Reason,
-    v1::{self, account_proofs_server::AccountProofs},
+    ApiError, Reason, carrying,
+    v1::{self, account_proof_service_server::AccountProofService},
 };
 use tonic::{Request, Response, Status};
 
@@ -23,11 +23,11 @@ use super::{
 const LEAST: Money = Money::new(1, Currency::Hbd);
 
 #[tonic::async_trait]
-impl AccountProofs for Service {
+impl AccountProofService for Service {
     async fn issue_account_challenge(
         &self,
         request: Request<v1::IssueAccountChallengeRequest>,
-    ) -> Result<Response<v1::AccountChallenge>, Status> {
+    ) -> Result<Response<v1::IssueAccountChallengeResponse>, Status> {
         let asked = request.get_ref();
         let (merchant, asking) = self.named_any(&request, &asked.merchant_id).await?;
         if !asked.cancel {
@@ -40,14 +40,14 @@ impl AccountProofs for Service {
         let mut operation_json = String::new();
         operation.write(&mut operation_json, Form::Condenser);
         let uri = uri::sign_op(&operation, &uri::Params::default());
-        Ok(Response::new(v1::AccountChallenge {
+        Ok(Response::new(v1::IssueAccountChallengeResponse {
             hive_account: challenge.account.to_string(),
             action: challenge.action.to_string(),
             text: issued.text,
             digest: hex(&issued.digest),
             nonce: challenge.nonce.to_string(),
-            issued_at_ms: convert::millis(challenge.issued_at),
-            expires_at_ms: convert::millis(challenge.expires_at),
+            issued_at: Some(convert::timestamp(challenge.issued_at)),
+            expires_at: Some(convert::timestamp(challenge.expires_at)),
             signatures: u32::try_from(challenge.keys.len()).unwrap_or(u32::MAX),
             memo: issued.memo,
             operation_json,
@@ -87,22 +87,22 @@ impl AccountProofs for Service {
     async fn cancel_account_change(
         &self,
         request: Request<v1::CancelAccountChangeRequest>,
-    ) -> Result<Response<v1::Merchant>, Status> {
+    ) -> Result<Response<v1::CancelAccountChangeResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantPayout).await?;
         let merchant = asking.gateway.cancel_account_change(merchant.id).await.map_err(error)?;
-        Ok(Response::new(convert::merchant(&merchant)))
+        Ok(carrying(convert::merchant(&merchant)))
     }
 
     async fn verify_merchant(
         &self,
         request: Request<v1::VerifyMerchantRequest>,
-    ) -> Result<Response<v1::Merchant>, Status> {
+    ) -> Result<Response<v1::VerifyMerchantResponse>, Status> {
         let asked = request.into_inner();
         let unknown = || ApiError::with_message(Reason::NotFound, "no such merchant");
         let id: MerchantId = asked.merchant_id.parse().map_err(|_| unknown())?;
         let account = asked.hive_account.as_deref().map(account).transpose()?;
         let merchant = self.gateway.vouch_for(id, account).await.map_err(error)?;
-        Ok(Response::new(convert::merchant(&merchant)))
+        Ok(carrying(convert::merchant(&merchant)))
     }
 }
 

@@ -10,9 +10,13 @@ use engine::{
 };
 use futures_util::stream::{self, BoxStream, StreamExt};
 use proto::{
-    ApiError, Reason,
+    ApiError, Carries, Reason,
     caller::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
-    v1::{self, checkout_request::Session, checkout_server::Checkout, payments_server::Payments},
+    carrying,
+    v1::{
+        self, checkout_service_server::CheckoutService, checkout_session::Session,
+        payment_service_server::PaymentService,
+    },
 };
 use storage::{PageAt, PaymentQuery};
 use tonic::{Request, Response, Status, metadata::MetadataValue};
@@ -39,25 +43,28 @@ pub(super) fn idempotency_key<T>(request: &Request<T>) -> Result<Option<Idempote
     key.map(Some).map_err(|violation| convert::invalid(vec![violation]))
 }
 
-type Snapshots = BoxStream<'static, Result<v1::Payment, Status>>;
+type Snapshots<R> = BoxStream<'static, Result<R, Status>>;
 
 impl Service {
-    fn record(&self, payment: Arc<Payment>, merchant: &Merchant) -> Response<v1::Payment> {
-        Response::new(convert::payment(Arc::unwrap_or_clone(payment), merchant, self.gateway.now()))
+    fn record<R>(&self, payment: Arc<Payment>, merchant: &Merchant) -> Response<R>
+    where
+        R: Carries<Record = v1::Payment>,
+    {
+        carrying(convert::payment(Arc::unwrap_or_clone(payment), merchant, self.gateway.now()))
     }
 
     /// Returns a payment of the caller's, and the caller.
-    async fn own(&self, request: &Request<v1::GetPaymentRequest>) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
+    async fn own<T>(&self, request: &Request<T>, id: &str) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
         let merchant = self.caller(request, Scope::PaymentsRead).await?;
-        let id = convert::payment_id(&request.get_ref().payment_id)?;
+        let id = convert::payment_id(id)?;
         let payment = self.gateway.payment(merchant.id, id).await.map_err(error)?;
         Ok((payment, merchant))
     }
 
     /// Returns the payment a checkout address names, and its merchant.
-    async fn session(&self, request: &v1::CheckoutRequest) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
+    async fn session(&self, session: Option<&v1::CheckoutSession>) -> Result<(Arc<Payment>, Arc<Merchant>), ApiError> {
         let missing = || ApiError::with_message(Reason::NotFound, "no such payment");
-        let payment = match &request.session {
+        let payment = match session.and_then(|session| session.session.as_ref()) {
             Some(Session::Slug(slug)) => {
                 let token = SlugToken::from_slug(slug).ok_or_else(missing)?;
                 self.gateway.payment_by_slug(token).await
@@ -72,7 +79,10 @@ impl Service {
 
     /// Returns the snapshots of a payment. The stream ends with `OK` after a final state only: a watcher that is cut off
     /// earlier gets `UNAVAILABLE` and may watch again.
-    async fn snapshots(&self, id: PaymentId, merchant: Arc<Merchant>) -> Result<Response<Snapshots>, ApiError> {
+    async fn snapshots<R>(&self, id: PaymentId, merchant: Arc<Merchant>) -> Result<Response<Snapshots<R>>, ApiError>
+    where
+        R: Carries<Record = v1::Payment> + Send + 'static,
+    {
         let watch = self.gateway.watch_payment(id).await.map_err(error)?;
         let gateway = self.gateway.clone();
         let closed = Box::pin(self.closed());
@@ -89,7 +99,8 @@ impl Service {
                     return Some((Err(cut_off()), None));
                 };
                 let open = (!payment.state.is_terminal()).then_some((watch, closed));
-                Some((Ok(convert::payment(Arc::unwrap_or_clone(payment), &merchant, gateway.now())), open))
+                let record = convert::payment(Arc::unwrap_or_clone(payment), &merchant, gateway.now());
+                Some((Ok(R::of(record)), open))
             }
         });
         Ok(Response::new(stream.boxed()))
@@ -101,11 +112,11 @@ fn cut_off() -> Status {
 }
 
 #[tonic::async_trait]
-impl Payments for Service {
+impl PaymentService for Service {
     async fn create_payment(
         &self,
         request: Request<v1::CreatePaymentRequest>,
-    ) -> Result<Response<v1::Payment>, Status> {
+    ) -> Result<Response<v1::CreatePaymentResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsWrite).await?;
         let key = idempotency_key(&request)?;
         let asked = request.into_inner();
@@ -127,8 +138,11 @@ impl Payments for Service {
         Ok(answer)
     }
 
-    async fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {
-        let (payment, merchant) = self.own(&request).await?;
+    async fn get_payment(
+        &self,
+        request: Request<v1::GetPaymentRequest>,
+    ) -> Result<Response<v1::GetPaymentResponse>, Status> {
+        let (payment, merchant) = self.own(&request, &request.get_ref().payment_id).await?;
         Ok(self.record(payment, &merchant))
     }
 
@@ -144,20 +158,20 @@ impl Payments for Service {
         let id = convert::payment_id(&request.get_ref().payment_id)?;
         let (payment, rows) = gateway.inspect(id).await.map_err(error)?;
         let merchant = self.gateway.merchant(payment.merchant).await.map_err(error)?;
-        let mut payment = self.record(payment, &merchant).into_inner();
+        let mut payment = convert::payment(Arc::unwrap_or_clone(payment), &merchant, self.gateway.now());
         payment.transfers = rows.into_iter().map(convert::transfer).collect();
         Ok(Response::new(v1::InspectPaymentResponse { payment: Some(payment) }))
     }
 
     async fn get_payment_status(
         &self,
-        request: Request<v1::GetPaymentRequest>,
-    ) -> Result<Response<v1::PaymentStatusResponse>, Status> {
-        let (payment, _) = self.own(&request).await?;
-        Ok(Response::new(v1::PaymentStatusResponse {
+        request: Request<v1::GetPaymentStatusRequest>,
+    ) -> Result<Response<v1::GetPaymentStatusResponse>, Status> {
+        let (payment, _) = self.own(&request, &request.get_ref().payment_id).await?;
+        Ok(Response::new(v1::GetPaymentStatusResponse {
             id: request.into_inner().payment_id,
             status: convert::state(payment.state).into(),
-            completed_at_ms: payment.completed_at.map(convert::millis),
+            completed_at: payment.completed_at.map(convert::timestamp),
         }))
     }
 
@@ -167,13 +181,10 @@ impl Payments for Service {
     ) -> Result<Response<v1::ListPaymentsResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
-        let (page, limit) = page_of(asked.page, asked.limit)?;
-        let at = match &asked.cursor {
-            None => PageAt::Number(u64::from(page)),
-            Some(cursor) => {
-                let after = decode(cursor);
-                PageAt::After(after.ok_or_else(|| ApiError::field("cursor", "must be the nextCursor of an answer"))?)
-            }
+        let limit = page_size(asked.page_size)?;
+        let at = match asked.page_token.as_str() {
+            "" => PageAt::Number(page_after(asked.skip, limit)?),
+            token => PageAt::After(decode(token).ok_or_else(wrong_token)?),
         };
         let ids = ids_of(&asked.ids)?;
         let query = PaymentQuery {
@@ -181,8 +192,8 @@ impl Payments for Service {
             at,
             limit: limit as usize,
             states: asked.statuses.into_iter().map(convert::read_state).collect::<Result<_, _>>()?,
-            from: asked.from_ms.map(convert::instant),
-            to: asked.to_ms.map(convert::instant),
+            from: asked.created_from.map(|time| convert::instant("createdFrom", time)).transpose()?,
+            to: asked.created_to.map(|time| convert::instant("createdTo", time)).transpose()?,
             currency: asked.currency.map(convert::read_currency).transpose()?,
             min_units: asked.min_amount_units,
             max_units: asked.max_amount_units,
@@ -198,11 +209,13 @@ impl Payments for Service {
         };
         let last = found.items.last().map(|payment| payment.id.bits());
         let is_full = found.items.len() == limit as usize;
-        let has_more = is_full && (asked.cursor.is_some() || u64::from(page) * u64::from(limit) < found.total);
-        let next_cursor = last.filter(|_| has_more).map(|bits| String::from_utf8_lossy(&encode(bits)).into_owned());
+        let passed = asked.skip.saturating_add(u64::from(limit));
+        let has_more = is_full && (!asked.page_token.is_empty() || passed < found.total);
+        let next_page_token = last.filter(|_| has_more).map(|bits| String::from_utf8_lossy(&encode(bits)).into_owned());
+        let next_page_token = next_page_token.unwrap_or_default();
         let now = self.gateway.now();
         let payments = found.items.into_iter().map(|payment| convert::payment(payment, &merchant, now)).collect();
-        Ok(Response::new(v1::ListPaymentsResponse { payments, page, limit, total: found.total, next_cursor }))
+        Ok(Response::new(v1::ListPaymentsResponse { payments, next_page_token, total_size: found.total }))
     }
 
     async fn list_transfers(
@@ -212,18 +225,21 @@ impl Payments for Service {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
         let id = convert::payment_id(&asked.payment_id)?;
-        let limit = page_of(1, asked.limit)?.1 as usize;
-        let before = asked.cursor.map(|cursor| place_of(&cursor)).transpose()?;
+        let limit = page_size(asked.page_size)? as usize;
+        let before = place_of(&asked.page_token)?;
         // One more than the page tells whether there is another.
         let mut found = self.gateway.transfers(merchant.id, id, before, limit + 1).await.map_err(error)?;
         let has_more = found.len() > limit;
         found.truncate(limit);
-        let next_cursor = found.last().filter(|_| has_more).map(|last| last.seq.to_string());
+        let next_page_token = found.last().filter(|_| has_more).map(|last| last.seq.to_string()).unwrap_or_default();
         let transfers = found.into_iter().map(convert::transfer).collect();
-        Ok(Response::new(v1::ListTransfersResponse { transfers, next_cursor }))
+        Ok(Response::new(v1::ListTransfersResponse { transfers, next_page_token }))
     }
 
-    async fn get_volume(&self, request: Request<v1::GetVolumeRequest>) -> Result<Response<v1::Volume>, Status> {
+    async fn get_volume(
+        &self,
+        request: Request<v1::GetVolumeRequest>,
+    ) -> Result<Response<v1::GetVolumeResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let days = match request.get_ref().days {
             0 => DEFAULT_DAYS,
@@ -234,7 +250,10 @@ impl Payments for Service {
         Ok(Response::new(convert::volume(volume)))
     }
 
-    async fn cancel_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<v1::Payment>, Status> {
+    async fn cancel_payment(
+        &self,
+        request: Request<v1::CancelPaymentRequest>,
+    ) -> Result<Response<v1::CancelPaymentResponse>, Status> {
         let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
         let merchant = &asking.merchant;
         let id = convert::payment_id(&request.get_ref().payment_id)?;
@@ -242,54 +261,86 @@ impl Payments for Service {
         Ok(self.record(payment, merchant))
     }
 
-    type WatchPaymentStream = Snapshots;
+    type WatchPaymentStream = Snapshots<v1::WatchPaymentResponse>;
 
-    async fn watch_payment(&self, request: Request<v1::GetPaymentRequest>) -> Result<Response<Snapshots>, Status> {
-        let (payment, merchant) = self.own(&request).await?;
+    async fn watch_payment(
+        &self,
+        request: Request<v1::WatchPaymentRequest>,
+    ) -> Result<Response<Self::WatchPaymentStream>, Status> {
+        let (payment, merchant) = self.own(&request, &request.get_ref().payment_id).await?;
         Ok(self.snapshots(payment.id, merchant).await?)
     }
 }
 
 #[tonic::async_trait]
-impl Checkout for Service {
-    async fn get_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
-        let (payment, merchant) = self.session(request.get_ref()).await?;
+impl CheckoutService for Service {
+    async fn get_checkout(
+        &self,
+        request: Request<v1::GetCheckoutRequest>,
+    ) -> Result<Response<v1::GetCheckoutResponse>, Status> {
+        let (payment, merchant) = self.session(request.get_ref().session.as_ref()).await?;
         Ok(self.record(payment, &merchant))
     }
 
-    async fn cancel_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
-        let (payment, merchant) = self.session(request.get_ref()).await?;
+    async fn cancel_checkout(
+        &self,
+        request: Request<v1::CancelCheckoutRequest>,
+    ) -> Result<Response<v1::CancelCheckoutResponse>, Status> {
+        let (payment, merchant) = self.session(request.get_ref().session.as_ref()).await?;
         let payment = self.gateway.cancel_checkout(payment.id).await.map_err(error)?;
         Ok(self.record(payment, &merchant))
     }
 
-    async fn report_wallet(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<v1::Payment>, Status> {
-        let (payment, merchant) = self.session(request.get_ref()).await?;
+    async fn report_wallet(
+        &self,
+        request: Request<v1::ReportWalletRequest>,
+    ) -> Result<Response<v1::ReportWalletResponse>, Status> {
+        let (payment, merchant) = self.session(request.get_ref().session.as_ref()).await?;
         let payment = self.gateway.report_wallet(payment.id).await.map_err(error)?;
         Ok(self.record(payment, &merchant))
     }
 
-    type WatchCheckoutStream = Snapshots;
+    type WatchCheckoutStream = Snapshots<v1::WatchCheckoutResponse>;
 
-    async fn watch_checkout(&self, request: Request<v1::CheckoutRequest>) -> Result<Response<Snapshots>, Status> {
-        let (payment, merchant) = self.session(request.get_ref()).await?;
+    async fn watch_checkout(
+        &self,
+        request: Request<v1::WatchCheckoutRequest>,
+    ) -> Result<Response<Self::WatchCheckoutStream>, Status> {
+        let (payment, merchant) = self.session(request.get_ref().session.as_ref()).await?;
         Ok(self.snapshots(payment.id, merchant).await?)
     }
 }
 
-/// Reads page and limit; 0 means the default.
-pub(super) fn page_of(page: u32, limit: u32) -> Result<(u32, u32), ApiError> {
-    let limit = if limit == 0 { DEFAULT_LIMIT } else { limit };
-    if limit > MAX_LIMIT {
-        return Err(ApiError::field("limit", format!("must be a whole number from 1 to {MAX_LIMIT}")));
+/// Reads a page's size; 0 means the default.
+pub(super) fn page_size(size: u32) -> Result<u32, ApiError> {
+    match size {
+        0 => Ok(DEFAULT_LIMIT),
+        size if size <= MAX_LIMIT => Ok(size),
+        _ => Err(ApiError::field("limit", format!("must be a whole number from 1 to {MAX_LIMIT}"))),
     }
-    Ok((page.max(1), limit))
 }
 
-/// Reads the cursor of a list of transfers: the place of its last.
-fn place_of(cursor: &str) -> Result<u64, ApiError> {
-    let place = cursor.parse::<u64>().ok().filter(|place| place.to_string() == cursor);
-    place.ok_or_else(|| ApiError::field("cursor", "must be the nextCursor of an answer"))
+/// Returns the number of the page, from 1, that begins after so many items.
+pub(super) fn page_after(skip: u64, size: u32) -> Result<u64, ApiError> {
+    let size = u64::from(size);
+    match skip % size {
+        0 => Ok(skip / size + 1),
+        _ => Err(ApiError::field("skip", format!("must be a multiple of the page's size, {size}"))),
+    }
+}
+
+/// Refuses a page token that no response gave.
+pub(super) fn wrong_token() -> ApiError {
+    ApiError::field("cursor", "must be the one that an earlier response gave")
+}
+
+/// Reads a page token that is a place in a list; an empty one names none.
+pub(super) fn place_of(token: &str) -> Result<Option<u64>, ApiError> {
+    if token.is_empty() {
+        return Ok(None);
+    }
+    let place = token.parse::<u64>().ok().filter(|place| place.to_string() == token);
+    place.map(Some).ok_or_else(wrong_token)
 }
 
 pub(super) fn ids_of(texts: &[String]) -> Result<Vec<PaymentId>, ApiError> {

@@ -6,12 +6,15 @@ use futures_util::TryStreamExt;
 use proto::{
     DESCRIPTOR,
     v1::{
-        account_proofs_server::AccountProofsServer, api_keys_server::ApiKeysServer, audit_log_server::AuditLogServer,
-        billing_server::BillingServer, books_server::BooksServer, checkout_server::CheckoutServer,
-        compliance_server::ComplianceServer, events_server::EventsServer, exports_server::ExportsServer,
-        fees_server::FeesServer, maintenance_server::MaintenanceServer, merchants_server::MerchantsServer,
-        payments_server::PaymentsServer, reconciliation_server::ReconciliationServer, system_server::SystemServer,
-        webhook_endpoints_server::WebhookEndpointsServer, x402_server::X402Server,
+        account_proof_service_server::AccountProofServiceServer, api_key_service_server::ApiKeyServiceServer,
+        audit_log_service_server::AuditLogServiceServer, billing_service_server::BillingServiceServer,
+        checkout_service_server::CheckoutServiceServer, compliance_service_server::ComplianceServiceServer,
+        event_service_server::EventServiceServer, export_service_server::ExportServiceServer,
+        fee_service_server::FeeServiceServer, maintenance_service_server::MaintenanceServiceServer,
+        merchant_service_server::MerchantServiceServer, payment_service_server::PaymentServiceServer,
+        reconciliation_service_server::ReconciliationServiceServer, system_service_server::SystemServiceServer,
+        unmatched_transfer_service_server::UnmatchedTransferServiceServer,
+        webhook_service_server::WebhookServiceServer, x402_service_server::X402ServiceServer,
     },
 };
 use tokio::{
@@ -99,23 +102,23 @@ where
     let routes = Routes::new(health_service)
         .add_service(descriptions().build_v1().expect("our own description is well formed"))
         .add_service(descriptions().build_v1alpha().expect("our own description is well formed"))
-        .add_service(PaymentsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(CheckoutServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(MerchantsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(AccountProofsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ApiKeysServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(AuditLogServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ExportsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(EventsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ReconciliationServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(BooksServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ComplianceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(BillingServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(FeesServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(SystemServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(WebhookEndpointsServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(MaintenanceServer::new(maintenance).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(X402Server::new(service).accept_compressed(GZIP).send_compressed(GZIP));
+        .add_service(PaymentServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(CheckoutServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(MerchantServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(AccountProofServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ApiKeyServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(AuditLogServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ExportServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(EventServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(UnmatchedTransferServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ReconciliationServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ComplianceServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(BillingServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(FeeServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(SystemServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(WebhookServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(MaintenanceServiceServer::new(maintenance).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(X402ServiceServer::new(service).accept_compressed(GZIP).send_compressed(GZIP));
     let shared = Arc::new(Shared { token: access.token, metrics: access.metrics });
     let mut server = Server::builder()
         .max_concurrent_streams(MAX_STREAMS)

@@ -1,16 +1,16 @@
 //! The small services: fees, health.
 
 use actors::{GatewayError, NodeState};
-use proto::v1::{self, Health, fees_server::Fees, system_server::System};
+use proto::v1::{self, Health, fee_service_server::FeeService, system_service_server::SystemService};
 use tonic::{Request, Response, Status};
 
 use super::{
     Service,
-    convert::{error, millis},
+    convert::{error, timestamp},
 };
 
 #[tonic::async_trait]
-impl Fees for Service {
+impl FeeService for Service {
     async fn get_fee_rate(
         &self,
         _: Request<v1::GetFeeRateRequest>,
@@ -21,7 +21,7 @@ impl Fees for Service {
 }
 
 #[tonic::async_trait]
-impl System for Service {
+impl SystemService for Service {
     async fn get_health(&self, _: Request<v1::GetHealthRequest>) -> Result<Response<v1::GetHealthResponse>, Status> {
         let report = match self.gateway.health().await {
             Ok(report) => report,
@@ -64,8 +64,8 @@ fn ledger_node(node: NodeState) -> v1::LedgerNode {
     v1::LedgerNode {
         name: node.name,
         failures: node.failures,
-        answered_at_ms: node.answered_at.map(millis),
-        rests_until_ms: node.rests_until.map(millis),
+        answered_at: node.answered_at.map(timestamp),
+        rests_until: node.rests_until.map(timestamp),
         condition: node.condition.as_str().to_owned(),
         head_block: node.head_num,
     }

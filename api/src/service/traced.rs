@@ -6,7 +6,7 @@ use http::HeaderMap;
 use proto::{
     Direct,
     direct::Answer,
-    v1::{self, payments_server::Payments, x402_server::X402},
+    v1::{self, payment_service_server::PaymentService, x402_service_server::X402Service},
 };
 
 use tonic::{Request, server::NamedService};
@@ -49,27 +49,30 @@ where
 
 /// The same for calls that come by function.
 impl Direct for Engine {
-    fn create_payment(&self, request: Request<v1::CreatePaymentRequest>) -> Answer<'_, v1::Payment> {
+    fn create_payment(&self, request: Request<v1::CreatePaymentRequest>) -> Answer<'_, v1::CreatePaymentResponse> {
         let span = span_of("CreatePayment", request.metadata().as_ref());
-        Box::pin(Payments::create_payment(self, request).instrument(span))
+        Box::pin(PaymentService::create_payment(self, request).instrument(span))
     }
 
-    fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Answer<'_, v1::Payment> {
-        Payments::get_payment(self, request)
+    fn get_payment(&self, request: Request<v1::GetPaymentRequest>) -> Answer<'_, v1::GetPaymentResponse> {
+        PaymentService::get_payment(self, request)
     }
 
-    fn get_payment_status(&self, request: Request<v1::GetPaymentRequest>) -> Answer<'_, v1::PaymentStatusResponse> {
-        Payments::get_payment_status(self, request)
+    fn get_payment_status(
+        &self,
+        request: Request<v1::GetPaymentStatusRequest>,
+    ) -> Answer<'_, v1::GetPaymentStatusResponse> {
+        PaymentService::get_payment_status(self, request)
     }
 
-    fn verify(&self, request: Request<v1::X402Request>) -> Answer<'_, v1::X402VerifyResponse> {
-        let span = span_of("Verify", request.metadata().as_ref());
-        Box::pin(X402::verify(self, request).instrument(span))
+    fn verify_payment(&self, request: Request<v1::VerifyPaymentRequest>) -> Answer<'_, v1::VerifyPaymentResponse> {
+        let span = span_of("VerifyPayment", request.metadata().as_ref());
+        Box::pin(X402Service::verify_payment(self, request).instrument(span))
     }
 
-    fn settle(&self, request: Request<v1::X402Request>) -> Answer<'_, v1::X402SettleResponse> {
-        let span = span_of("Settle", request.metadata().as_ref());
-        Box::pin(X402::settle(self, request).instrument(span))
+    fn settle_payment(&self, request: Request<v1::SettlePaymentRequest>) -> Answer<'_, v1::SettlePaymentResponse> {
+        let span = span_of("SettlePayment", request.metadata().as_ref());
+        Box::pin(X402Service::settle_payment(self, request).instrument(span))
     }
 }
 

@@ -11,17 +11,18 @@ use futures_util::{
     stream::{self, BoxStream},
 };
 use proto::{
-    ApiError, Reason,
+    ApiError, Carries, Reason,
     caller::IDEMPOTENT_REPLAYED,
-    v1::{self, webhook_endpoints_server::WebhookEndpoints},
+    carrying,
+    v1::{self, webhook_service_server::WebhookService},
 };
 use storage::DeliveryQuery;
 use tonic::{Request, Response, Status, metadata::MetadataValue};
 
 use super::{
     Service,
-    convert::{self, error, millis},
-    payments::{idempotency_key, page_of},
+    convert::{self, error, timestamp},
+    payments::{idempotency_key, page_size, wrong_token},
 };
 
 /// Deliveries that an export reads with one snapshot.
@@ -33,14 +34,14 @@ fn delivery_id(text: &str) -> Result<DeliveryId, ApiError> {
 }
 
 #[tonic::async_trait]
-impl WebhookEndpoints for Service {
+impl WebhookService for Service {
     async fn get_webhook_endpoint(
         &self,
         request: Request<v1::GetWebhookEndpointRequest>,
-    ) -> Result<Response<v1::WebhookEndpoint>, Status> {
+    ) -> Result<Response<v1::GetWebhookEndpointResponse>, Status> {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let state = self.gateway.endpoint(merchant.id).await.map_err(error)?;
-        Ok(Response::new(endpoint(state)))
+        Ok(carrying(endpoint(state)))
     }
 
     async fn enable_webhook_endpoint(
@@ -48,12 +49,11 @@ impl WebhookEndpoints for Service {
         request: Request<v1::EnableWebhookEndpointRequest>,
     ) -> Result<Response<v1::EnableWebhookEndpointResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
+        let since = request.get_ref().replay_since;
+        let since = since.map(|since| convert::instant("replaySince", since)).transpose()?;
         let state = asking.gateway.enable_endpoint(merchant.id).await.map_err(error)?;
-        let replayed = match request.get_ref().replay_since_ms {
-            Some(since) => {
-                let replayed = asking.gateway.replay(merchant.id, convert::instant(since)).await;
-                Some(replay(replayed.map_err(error)?))
-            }
+        let replayed = match since {
+            Some(since) => Some(replay(asking.gateway.replay(merchant.id, since).await.map_err(error)?)),
             None => None,
         };
         Ok(Response::new(v1::EnableWebhookEndpointResponse { endpoint: Some(endpoint(state)), replayed }))
@@ -64,7 +64,8 @@ impl WebhookEndpoints for Service {
         request: Request<v1::ReplayWebhooksRequest>,
     ) -> Result<Response<v1::ReplayWebhooksResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
-        let since = convert::instant(request.get_ref().since_ms);
+        let since = request.get_ref().since.ok_or_else(|| ApiError::field("since", "is required"))?;
+        let since = convert::instant("since", since)?;
         let replayed = asking.gateway.replay(merchant.id, since).await.map_err(error)?;
         Ok(Response::new(replay(replayed)))
     }
@@ -72,7 +73,7 @@ impl WebhookEndpoints for Service {
     async fn send_test_webhook(
         &self,
         request: Request<v1::SendTestWebhookRequest>,
-    ) -> Result<Response<v1::WebhookDelivery>, Status> {
+    ) -> Result<Response<v1::SendTestWebhookResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let key = idempotency_key(&request)?;
         let sent = asking.gateway.send_test(merchant.id, key.as_ref()).await.map_err(error)?;
@@ -85,31 +86,42 @@ impl WebhookEndpoints for Service {
     ) -> Result<Response<v1::ListWebhookDeliveriesResponse>, Status> {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
-        let (_, limit) = page_of(1, asked.limit)?;
-        let query = delivery_query(merchant.id, asked, limit as usize + 1)?;
+        let limit = page_size(asked.page_size)?;
+        let filter = v1::ExportWebhookDeliveriesRequest {
+            merchant_id: asked.merchant_id,
+            states: asked.states,
+            event_id: asked.event_id,
+            payment_id: asked.payment_id,
+        };
+        let before = match asked.page_token.as_str() {
+            "" => None,
+            token => Some(token.parse::<DeliveryId>().map_err(|_| wrong_token())?),
+        };
+        let query = DeliveryQuery { before, ..delivery_query(merchant.id, filter, limit as usize + 1)? };
         let mut found = self.gateway.deliveries(query).await.map_err(error)?;
         let has_more = found.len() > limit as usize;
         found.truncate(limit as usize);
-        let last = found.last().filter(|_| has_more).map(|logged| logged.delivery.id.to_string());
+        let last = found.last().filter(|_| has_more);
+        let next_page_token = last.map(|logged| logged.delivery.id.to_string()).unwrap_or_default();
         let deliveries = found.into_iter().map(delivery).collect();
-        Ok(Response::new(v1::ListWebhookDeliveriesResponse { deliveries, next_cursor: last }))
+        Ok(Response::new(v1::ListWebhookDeliveriesResponse { deliveries, next_page_token }))
     }
 
     async fn get_webhook_delivery(
         &self,
         request: Request<v1::GetWebhookDeliveryRequest>,
-    ) -> Result<Response<v1::WebhookDelivery>, Status> {
+    ) -> Result<Response<v1::GetWebhookDeliveryResponse>, Status> {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let id = delivery_id(&request.get_ref().delivery_id)?;
         let (logged, attempts) = self.gateway.delivery(merchant.id, id).await.map_err(error)?;
         let attempt_log = attempts.into_iter().map(attempt).collect();
-        Ok(Response::new(v1::WebhookDelivery { attempt_log, ..delivery(logged) }))
+        Ok(carrying(v1::WebhookDelivery { attempt_log, ..delivery(logged) }))
     }
 
     async fn redeliver_webhook(
         &self,
-        request: Request<v1::GetWebhookDeliveryRequest>,
-    ) -> Result<Response<v1::WebhookDelivery>, Status> {
+        request: Request<v1::RedeliverWebhookRequest>,
+    ) -> Result<Response<v1::RedeliverWebhookResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let id = delivery_id(&request.get_ref().delivery_id)?;
         let key = idempotency_key(&request)?;
@@ -119,8 +131,8 @@ impl WebhookEndpoints for Service {
 }
 
 /// Answers with a delivery that was asked for, and a mark where it was asked for before.
-fn told(sent: Sent) -> Response<v1::WebhookDelivery> {
-    let mut answer = Response::new(delivery(sent.logged));
+fn told<R: Carries<Record = v1::WebhookDelivery>>(sent: Sent) -> Response<R> {
+    let mut answer = carrying(delivery(sent.logged));
     if sent.is_replay {
         answer.metadata_mut().insert(IDEMPOTENT_REPLAYED, MetadataValue::from_static("true"));
     }
@@ -129,15 +141,14 @@ fn told(sent: Sent) -> Response<v1::WebhookDelivery> {
 
 fn delivery_query(
     merchant: MerchantId,
-    asked: v1::ListWebhookDeliveriesRequest,
+    asked: v1::ExportWebhookDeliveriesRequest,
     limit: usize,
 ) -> Result<DeliveryQuery, ApiError> {
-    let before = asked.cursor.map(|cursor| cursor.parse::<DeliveryId>()).transpose();
     let event = asked.event_id.map(|event| event.parse::<EventId>()).transpose();
     let payment = asked.payment_id.map(|payment| payment.parse::<PaymentId>()).transpose();
     Ok(DeliveryQuery {
         merchant,
-        before: before.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an answer"))?,
+        before: None,
         limit,
         states: asked.states.into_iter().map(read_state).collect::<Result<_, _>>()?,
         payment: payment.map_err(|wrong| ApiError::field("paymentId", wrong.to_string()))?,
@@ -149,8 +160,8 @@ impl Service {
     /// Returns every delivery of a filter, newest first, read a few at a time.
     pub(super) async fn exported_deliveries(
         &self,
-        request: Request<v1::ListWebhookDeliveriesRequest>,
-    ) -> Result<BoxStream<'static, Result<v1::WebhookDelivery, Status>>, Status> {
+        request: Request<v1::ExportWebhookDeliveriesRequest>,
+    ) -> Result<BoxStream<'static, Result<v1::ExportWebhookDeliveriesResponse, Status>>, Status> {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let first = delivery_query(merchant.id, request.into_inner(), EXPORTED_AT_ONCE)?;
         let gateway = self.gateway.clone();
@@ -161,7 +172,7 @@ impl Service {
                 let found = gateway.deliveries(query.clone()).await.map_err(error)?;
                 let last = found.last().filter(|_| found.len() == query.limit).map(|logged| logged.delivery.id);
                 let next = last.map(|last| DeliveryQuery { before: Some(last), ..query });
-                Ok(Some((stream::iter(found.into_iter().map(|logged| Ok(delivery(logged)))), next)))
+                Ok(Some((stream::iter(found.into_iter().map(|logged| Ok(Carries::of(delivery(logged))))), next)))
             }
         });
         Ok(chunks.try_flatten().boxed())
@@ -175,13 +186,13 @@ fn endpoint(state: EndpointState) -> v1::WebhookEndpoint {
         enabled: state.url.is_some() && endpoint.is_enabled(),
         url: state.url,
         disabled_reason: endpoint.disabled.map(|(reason, _)| reason.word().to_owned()),
-        disabled_at_ms: endpoint.disabled.map(|(_, at)| millis(at)),
-        failing_since_ms: endpoint.failing_since.map(millis),
+        disabled_at: endpoint.disabled.map(|(_, at)| timestamp(at)),
+        failing_since: endpoint.failing_since.map(timestamp),
         failed_attempts: endpoint.failed_attempts,
         warning: state.warning.map(|warning| warning.word().to_owned()),
         breaker_open: endpoint.is_breaker_open(),
-        last_success_at_ms: endpoint.last_success_at.map(millis),
-        last_failure_at_ms: endpoint.last_failure_at.map(millis),
+        last_success_at: endpoint.last_success_at.map(timestamp),
+        last_failure_at: endpoint.last_failure_at.map(timestamp),
     }
 }
 
@@ -200,11 +211,11 @@ fn delivery(logged: Logged) -> v1::WebhookDelivery {
         trigger: trigger(delivery.trigger).into(),
         state: state(logged.state).into(),
         attempts: delivery.attempts,
-        created_at_ms: millis(delivery.id.made_at()),
-        next_attempt_at_ms: waits.then(|| millis(delivery.due_at)),
+        created_at: Some(timestamp(delivery.id.made_at())),
+        next_attempt_at: waits.then(|| timestamp(delivery.due_at)),
         last_outcome: last.map(|(outcome, _)| outcome.word().to_owned()),
         last_http_status: last.and_then(|(outcome, _)| status(outcome)),
-        last_attempt_at_ms: last.map(|(_, at)| millis(at)),
+        last_attempt_at: last.map(|(_, at)| timestamp(at)),
         attempt_log: Vec::new(),
     }
 }
@@ -214,14 +225,14 @@ fn attempt(attempt: Attempt) -> v1::WebhookAttempt {
         number: attempt.number,
         trigger: trigger(attempt.trigger).into(),
         url: attempt.endpoint,
-        scheduled_at_ms: millis(attempt.scheduled_at),
-        started_at_ms: millis(attempt.started_at),
-        ended_at_ms: millis(attempt.ended_at),
+        scheduled_at: Some(timestamp(attempt.scheduled_at)),
+        started_at: Some(timestamp(attempt.started_at)),
+        ended_at: Some(timestamp(attempt.ended_at)),
         duration_ms: attempt.duration_ms,
         outcome: attempt.outcome.word().to_owned(),
         http_status: status(attempt.outcome),
         response_snippet: attempt.response_snippet,
-        next_attempt_at_ms: attempt.next_attempt_at.map(millis),
+        next_attempt_at: attempt.next_attempt_at.map(timestamp),
         body_sha256: hex::encode(attempt.body_sha256),
     }
 }
@@ -248,7 +259,7 @@ const fn state(state: DeliveryState) -> v1::WebhookDeliveryState {
 }
 
 fn read_state(wire: i32) -> Result<DeliveryState, ApiError> {
-    let unknown = || ApiError::field("status", "must be pending, held, delivered or failed");
+    let unknown = || ApiError::field("states", "must be pending, held, delivered or failed");
     let wanted = v1::WebhookDeliveryState::try_from(wire).map_err(|_| unknown())?;
     DeliveryState::ALL.into_iter().find(|known| state(*known) == wanted).ok_or_else(unknown)
 }

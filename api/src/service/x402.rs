@@ -7,11 +7,15 @@ use engine::{
     ledger::TxId,
     merchant::Scope,
     money::Money,
+    time::Timestamp,
     x402::{Accepted, PaymentPayload, Reason, Refused, Requirements, Version},
 };
 use proto::{
     ApiError,
-    v1::{self, x402_request, x402_server::X402, x402_settle_response::Outcome, x402_verify_response::Verdict},
+    v1::{
+        self, settle_payment_response::Outcome, verify_payment_response::Verdict, x402_payment,
+        x402_service_server::X402Service,
+    },
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tonic::{Request, Response, Status};
@@ -43,10 +47,13 @@ fn take(places: &Semaphore) -> Result<SemaphorePermit<'_>, ApiError> {
 }
 
 #[tonic::async_trait]
-impl X402 for Service {
-    async fn verify(&self, request: Request<v1::X402Request>) -> Result<Response<v1::X402VerifyResponse>, Status> {
+impl X402Service for Service {
+    async fn verify_payment(
+        &self,
+        request: Request<v1::VerifyPaymentRequest>,
+    ) -> Result<Response<v1::VerifyPaymentResponse>, Status> {
         let _place = take(&self.x402.verifying)?;
-        let verified = match read(request.into_inner())? {
+        let verified = match read(request.into_inner().payment.unwrap_or_default())? {
             Ok(asked) => self.gateway.x402_verify(&asked).await,
             Err(refused) => Err(refused.into()),
         };
@@ -55,13 +62,16 @@ impl X402 for Service {
             Err(X402Error::Refused(refused)) => Verdict::Refused(refusal(refused)),
             Err(X402Error::Unavailable(unavailable)) => return Err(error(unavailable).into()),
         };
-        Ok(Response::new(v1::X402VerifyResponse { verdict: Some(verdict) }))
+        Ok(Response::new(v1::VerifyPaymentResponse { verdict: Some(verdict) }))
     }
 
-    async fn settle(&self, request: Request<v1::X402Request>) -> Result<Response<v1::X402SettleResponse>, Status> {
+    async fn settle_payment(
+        &self,
+        request: Request<v1::SettlePaymentRequest>,
+    ) -> Result<Response<v1::SettlePaymentResponse>, Status> {
         let _place = take(&self.x402.settling)?;
         let caller = self.x402_caller(&request).await?;
-        let settled = match read(request.into_inner())? {
+        let settled = match read(request.into_inner().payment.unwrap_or_default())? {
             Ok(asked) => self.gateway.x402_settle_for(&asked, &caller).await,
             Err(refused) => Err(refused.into()),
         };
@@ -70,7 +80,7 @@ impl X402 for Service {
             Err(X402Error::Refused(refused)) => Outcome::Refused(refusal(refused)),
             Err(X402Error::Unavailable(unavailable)) => return Err(error(unavailable).into()),
         };
-        Ok(Response::new(v1::X402SettleResponse { outcome: Some(outcome) }))
+        Ok(Response::new(v1::SettlePaymentResponse { outcome: Some(outcome) }))
     }
 }
 
@@ -111,7 +121,7 @@ fn reason(reason: Reason) -> v1::X402Reason {
 }
 
 /// Reads a request. What is wrong with the payment is a verdict, inside; a request for nothing is an error.
-fn read(asked: v1::X402Request) -> Result<Result<X402Request, Refused>, ApiError> {
+fn read(asked: v1::X402Payment) -> Result<Result<X402Request, Refused>, ApiError> {
     let target = asked.target.ok_or_else(|| ApiError::field("sessionId", "or paymentRequirements must be given"))?;
     let read = || {
         let payload = read_payload(asked.x402_version, asked.nonce, &asked.signed_transaction, asked.accepted)?;
@@ -153,14 +163,18 @@ fn read_payload(
     Ok(PaymentPayload { version, transaction, nonce, identifier: None, accepted })
 }
 
-fn read_target(target: x402_request::Target) -> Result<Target, Refused> {
+fn read_target(target: x402_payment::Target) -> Result<Target, Refused> {
     match target {
-        x402_request::Target::SessionId(id) => match id.parse() {
+        x402_payment::Target::SessionId(id) => match id.parse() {
             Ok(id) => Ok(Target::Session(id)),
             Err(_) => Err(Refused::new(Reason::SessionNotFound, "there is no such session")),
         },
-        x402_request::Target::Requirements(asked) => {
+        x402_payment::Target::Requirements(asked) => {
             let invalid = |message: String| Refused::new(Reason::InvalidPaymentRequirements, message);
+            let valid_before = |time| {
+                let millis = proto::time::to_millis(time).map(Timestamp::from_millis);
+                millis.ok_or_else(|| invalid("validBefore must be a time from 1970 to 9999".to_owned()))
+            };
             let amount = asked.amount.filter(|amount| amount.units > 0);
             let amount = amount.and_then(|amount| {
                 let currency = convert::read_currency(amount.currency).ok()?;
@@ -170,7 +184,7 @@ fn read_target(target: x402_request::Target) -> Result<Target, Refused> {
                 amount: amount.ok_or_else(|| invalid("an amount of HIVE or HBD must be given".to_owned()))?,
                 pay_to: AccountName::parse(&asked.pay_to).map_err(|error| invalid(format!("payTo {error}")))?,
                 resource: asked.resource,
-                valid_before: asked.valid_before_ms.map(convert::instant),
+                valid_before: asked.valid_before.map(valid_before).transpose()?,
             }))
         }
     }
@@ -181,7 +195,6 @@ mod tests {
     use engine::{
         hive::{Asset, Operation, Symbol, Transfer},
         ids::PaymentId,
-        time::Timestamp,
     };
 
     use super::*;
@@ -214,7 +227,7 @@ mod tests {
     #[test]
     fn a_payment_crosses_the_wire_unchanged() {
         let id = PaymentId::from_bits(7);
-        let session = x402_request::Target::SessionId(id.to_string());
+        let session = x402_payment::Target::SessionId(id.to_string());
         let sent = payload();
         let read_back = read(request(session.clone(), sent.clone())).unwrap().unwrap();
         assert_eq!(read_back, X402Request { target: Target::Session(id), payload: sent });
@@ -226,25 +239,25 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_a_payment_is_a_verdict_and_a_request_for_nothing_an_error() {
-        let session = || x402_request::Target::SessionId(PaymentId::from_bits(7).to_string());
+        let session = || x402_payment::Target::SessionId(PaymentId::from_bits(7).to_string());
         let good = || request(session(), payload());
-        let refused = |asked: v1::X402Request| read(asked).expect("a verdict").expect_err("a refusal").reason;
-        assert_eq!(refused(v1::X402Request { x402_version: 3, ..good() }), Reason::InvalidX402Version);
-        assert_eq!(refused(v1::X402Request { x402_version: 2, ..good() }), Reason::InvalidPayload);
-        assert_eq!(refused(v1::X402Request { nonce: String::new(), ..good() }), Reason::InvalidPayload);
-        assert_eq!(refused(v1::X402Request { nonce: "n".repeat(257), ..good() }), Reason::InvalidPayload);
-        assert_eq!(refused(v1::X402Request { signed_transaction: vec![1].into(), ..good() }), Reason::InvalidPayload);
-        let unknown = x402_request::Target::SessionId("pay_x".to_owned());
-        assert_eq!(refused(v1::X402Request { target: Some(unknown), ..good() }), Reason::SessionNotFound);
+        let refused = |asked: v1::X402Payment| read(asked).expect("a verdict").expect_err("a refusal").reason;
+        assert_eq!(refused(v1::X402Payment { x402_version: 3, ..good() }), Reason::InvalidX402Version);
+        assert_eq!(refused(v1::X402Payment { x402_version: 2, ..good() }), Reason::InvalidPayload);
+        assert_eq!(refused(v1::X402Payment { nonce: String::new(), ..good() }), Reason::InvalidPayload);
+        assert_eq!(refused(v1::X402Payment { nonce: "n".repeat(257), ..good() }), Reason::InvalidPayload);
+        assert_eq!(refused(v1::X402Payment { signed_transaction: vec![1].into(), ..good() }), Reason::InvalidPayload);
+        let unknown = x402_payment::Target::SessionId("pay_x".to_owned());
+        assert_eq!(refused(v1::X402Payment { target: Some(unknown), ..good() }), Reason::SessionNotFound);
         let requirements = |units, pay_to: &str| {
             let amount = Some(v1::Money { units, currency: v1::Currency::Hbd.into() });
             let asked = v1::X402Requirements { amount, pay_to: pay_to.to_owned(), ..v1::X402Requirements::default() };
-            v1::X402Request { target: Some(x402_request::Target::Requirements(asked)), ..good() }
+            v1::X402Payment { target: Some(x402_payment::Target::Requirements(asked)), ..good() }
         };
         assert!(read(requirements(1, "blue.mugs")).unwrap().is_ok());
         for (units, pay_to) in [(0, "blue.mugs"), (1, "No")] {
             assert_eq!(refused(requirements(units, pay_to)), Reason::InvalidPaymentRequirements, "{units} {pay_to}");
         }
-        assert_eq!(read(v1::X402Request { target: None, ..good() }).expect_err("no target").http(), 400);
+        assert_eq!(read(v1::X402Payment { target: None, ..good() }).expect_err("no target").http(), 400);
     }
 }

@@ -574,20 +574,16 @@ impl Payment {
         self.state = to;
         self.previous_state = Some(before.state);
         self.sequence += u32::from(!mutant!("sequence-stands-still"));
-        let event = Event {
-            id: event_id(self.id, self.sequence, now),
-            from: before.state,
-            to,
-            sequence: self.sequence,
-            at: now,
-        };
+        let event =
+            Event { id: event_id(self.id, self.sequence), from: before.state, to, sequence: self.sequence, at: now };
         Transition { payment: self, event: Some(event), effects: vec![Effect::Notify(event.id)], rows: Vec::new() }
     }
 }
 
-fn event_id(payment: PaymentId, sequence: u32, now: Timestamp) -> EventId {
+/// An event that is announced anew after a restore keeps its id: nothing but the payment and the sequence make it.
+fn event_id(payment: PaymentId, sequence: u32) -> EventId {
     let hash = Sha256::new().chain_update(payment.bits().to_be_bytes()).chain_update(sequence.to_be_bytes()).finalize();
     let mut random = [0; 10];
     random.copy_from_slice(&hash[..10]);
-    EventId::new(now, random)
+    EventId::new(payment.made_at(), random)
 }

@@ -558,6 +558,8 @@ fn every_bad_field_of_a_draft_is_named() {
 fn an_event_has_one_id_however_often_it_is_made() {
     let event = |payment: &Payment| payment.apply(&expire(EXPIRES + 1), at(EXPIRES + 5)).unwrap().event.unwrap().id;
     assert_eq!(event(&open()), event(&open()));
+    let later = open().apply(&expire(EXPIRES + 1), at(EXPIRES + 9_000)).unwrap().event.unwrap().id;
+    assert_eq!(event(&open()), later, "whenever it is decided again");
     let other = Payment { id: PaymentId::from_bits(9), ..open() };
     assert_ne!(event(&open()), event(&other));
     assert_ne!(event(&open()), EventId::from_bits(0));

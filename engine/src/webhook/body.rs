@@ -32,7 +32,12 @@ pub fn status_changed(payment: &Payment, event: &Event) -> Vec<u8> {
             internal_id: payment.paid_by.map(|tx_id| tx_id.to_string()),
             sequence: event.sequence,
             exceptions: payment.exceptions().into_iter().map(crate::payment::Exception::word).collect(),
-            metadata: payment.metadata.iter().map(|(key, value)| (key.as_str(), Value(value))).collect(),
+            metadata: payment
+                .metadata
+                .iter()
+                .filter(|_| !mutant!("event-without-metadata"))
+                .map(|(key, value)| (key.as_str(), Value(value)))
+                .collect(),
             livemode: payment.livemode,
         },
     };

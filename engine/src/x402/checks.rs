@@ -260,7 +260,8 @@ fn check_broadcastable(transaction: &Transaction) -> Result<(), Refused> {
 }
 
 fn check_expiration(expiration: Timestamp, now: Timestamp, max_expiration: Duration) -> Result<(), Refused> {
-    if expiration <= now + LEAST_TIME_LEFT {
+    let least = if mutant!("honest-agents-are-refused") { Duration::from_secs(120) } else { LEAST_TIME_LEFT };
+    if expiration <= now + least {
         return Err(Refused::new(
             Reason::PaymentExpired,
             format_args!("the transaction expires at {expiration}, too soon"),

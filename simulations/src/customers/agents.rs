@@ -100,6 +100,9 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
             Some((Reason::SettlementPending, _)) if ask == 0 => world.mark("a settlement is pending"),
             Some((_, true)) => {}
             Some((reason, false)) => {
+                if world.is_plain(session, Plain::Settled) {
+                    world.refuse(format!("an honest agent is refused: {}", reason.word()), Some(target));
+                }
                 let is_own = !matches!(trick, Trick::Replay { .. });
                 if is_own && reason != Reason::DuplicateSettlement {
                     world.observe(|observer| {
@@ -180,6 +183,9 @@ pub(super) async fn facilitate(
             format!("agent {number} pays elsewhere {resource}: {}", shown(&verdict))
         });
         if !is_open && !world.loses_reply() {
+            if world.is_sound() && verdict.is_err() {
+                world.refuse(format!("a payment for another server is refused: {}", shown(&verdict)), None);
+            }
             return Again::No;
         }
         world.sleep(2_000).await;

@@ -40,7 +40,7 @@ pub(super) async fn open_elsewhere(
     world.draw(&mut slug);
     let (id, slug) = (PaymentId::new(now, random), SlugToken::from_bits(u128::from_be_bytes(slug)));
     let payment =
-        Payment::open(draft(amount, lifetime_seconds), terms, id, slug, now).expect("a price of HBD is known");
+        Payment::open(draft(session, amount, lifetime_seconds), terms, id, slug, now).expect("a price of HBD is known");
     world.event(Lane::Merchant, "created_elsewhere", Some(session), payment.amount.units, || {
         format!("another engine opens session {session} over {} until {}", payment.amount, payment.expires_at)
     });

@@ -3,32 +3,7 @@
 //! Parameters are objects; unknown members are refused, so that a misspelt one does not go unnoticed. `node` is a
 //! node's place among [`Options::nodes`](super::Options::nodes), 0 if left out.
 //!
-//! | method | parameters | what it does, and gives |
-//! |---|---|---|
-//! | `control.status` | | gives `head {number, id, time}`, `irreversible`, `mempool` (ids), `autoProduce`, `blockIntervalMs`, `aheadSeconds`, `irreversibilityHeld`, `transactionsHeld`, `nodes` |
-//! | `control.accounts` | | gives every account with `balance`, `hbdBalance` and, where the keys are derived from the seed, `keys {owner, active, posting, memo}` (WIF) |
-//! | `control.produce` | `count` (1) | makes blocks now; gives the status |
-//! | `control.advance_time` | `seconds`, `blocks` (1) | moves the chain's clock ahead of the wall clock for good, and makes blocks at the new time |
-//! | `control.auto_produce` | `on`, `intervalMs`? | lets blocks come by themselves, or only by `produce` |
-//! | `control.hold_irreversibility` | `held` | finality stays where it is; when let go it catches up at once |
-//! | `control.set_irreversibility_lag` | `blocks` | how far finality stays behind the head |
-//! | `control.hold_transactions` | `held` | what is broadcast is accepted and waits: no block takes it |
-//! | `control.forget_mempool` | | forgets what waits; gives `forgotten` |
-//! | `control.fork` | `depth`, `transactions` (`"keep"`, `"drop"` or `{"drop": [ids]}`; `"keep"`), `blocks` (`depth` + 1) | takes back `depth` blocks and makes `blocks` others in their place; gives `orphanedBlocks`, `dropped`, `status`. Only reversible blocks can be taken back |
-//! | `control.node` | `node`, and any of `lagBlocks`, `frozen`, `disconnected`, `dropBroadcastReplies` (count), `delayMs`, `httpStatus` (or null), `retryAfterSeconds` (or null), `garbage`, `lacksApis` (names), `lie` (or null) | changes what is wrong with a node; gives all that is |
-//! | `control.heal` | `node`? | nothing is wrong any more, with this node or with all |
-//! | `control.create_account` | `name`, `balances` (`["1.000 HBD", …]`)?, `owner`?, `active`?, `posting`? (a key `STM…` or an authority), `memoKey`? | makes an account at once; what is left out is derived from the seed; gives `name` and `keys` |
-//! | `control.set_authority` | `name`, `role` (`owner`, `active`, `posting`), `authority` (a key or an authority) | changes who may sign |
-//! | `control.grant` | `name`, `amount` (`"5.000 HBD"`, `"-5.000 HBD"`) | money out of nothing, or gone |
-//! | `control.set_rc` | `name`, `hasRc` | resource credits: without them broadcasts of the account are refused |
-//! | `control.foreign_operations` | `operations` (JSON; `[]` ends it), `place` (`"before"`, `"after"`, `"alone"`; `"alone"`), `extensions` (`[]`) | from the next block on, blocks are shown with operations of a later hard fork: in every transaction before or after its own, or in one of their own before all others; transactions have these extensions |
-//! | `control.set_price` | `base` (`"0.258 HBD"`), `quote` (`"1.000 HIVE"`) | the witnesses' price |
-//! | `control.transfer` | `from`, `to`, `amount`, `memo` (`""`), `pack` (`"legacy"`, `"hf26"`; legacy) | signs with the derived active key and broadcasts; gives `id` |
-//!
-//! A `lie` is one of `{"kind": "inventTransfer", "block", "from", "to", "amount", "memo"}`, `{"kind": "omitTransfers"}`,
-//! `{"kind": "inflateTransfers"}` (ten times), `{"kind": "everythingIsFinal"}`, `{"kind": "headAhead", "blocks"}`,
-//! `{"kind": "keys", "key"}` (every active authority is this key), `{"kind": "swallowBroadcasts"}`,
-//! `{"kind": "refuseBroadcasts"}` (as expired), `{"kind": "price", "base", "quote"}`. Block ids stay true.
+//! The methods stand in `help.rs`; `control.help` lists them.
 //!
 //! The changes of `create_account`, `set_authority`, `grant`, `set_rc` and `set_price` need no block, and no fork takes
 //! them back. Faults of nodes and held things are forgotten at a restart; the chain is not.
@@ -47,7 +22,7 @@ use serde_json::{Value, json};
 use super::{
     failure::Failure,
     faults::{faults_json, heal, node},
-    foreign,
+    foreign, help,
     host::Host,
 };
 use crate::ledger::{Orphans, Pot};
@@ -58,6 +33,7 @@ const MAX_BLOCKS: u32 = 100_000;
 /// Answers one call.
 pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Value, Failure> {
     match method {
+        "control.help" => read::<Nothing>(params).map(|_| help::help()),
         "control.status" => read::<Nothing>(params).map(|_| status(host)),
         "control.accounts" => read::<Nothing>(params).map(|_| accounts(host)),
         "control.produce" => produce(host, read(params)?),
@@ -89,7 +65,7 @@ pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Valu
         "control.set_rc" => set_rc(host, &read(params)?),
         "control.set_price" => set_price(host, &read(params)?),
         "control.transfer" => transfer(host, &read(params)?),
-        _ => Err(Failure::method("", &format!("Could not find control method {method}"))),
+        _ => Err(help::unknown(method)),
     }
 }
 

@@ -28,6 +28,7 @@ mod failure;
 mod faults;
 mod foreign;
 mod globals;
+mod help;
 mod host;
 mod http;
 mod journal;

@@ -8,6 +8,8 @@ pub struct Known {
     pub payment: Arc<Payment>,
     /// Its number in the script, once its creator knows it.
     pub session: Option<u32>,
+    /// When it was first durable, virtual milliseconds.
+    pub stored_ms: u64,
     /// Whether its creation was acknowledged.
     pub is_acknowledged: bool,
     /// Whether a cancellation was acknowledged.

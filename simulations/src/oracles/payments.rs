@@ -1,5 +1,8 @@
 //! What must hold of every payment that is written.
 
+use engine::{fields::MetadataValue, payment::Exception};
+use storage::EventRecord;
+
 use super::*;
 
 pub(super) fn terminal_is_terminal(write: &PaymentWrite<'_>) -> Verdict {
@@ -201,7 +204,41 @@ pub(super) fn one_event_per_transition(write: &PaymentWrite<'_>) -> Verdict {
         && body.data.status == write.after.state.word()
         && body.data.previous_status == before.state.word()
         && body.data.sequence == write.after.sequence;
-    hold(right, || format!("the event says {:?} where it is {}", body.data.status, write.after.state))
+    hold(right, || format!("the event says {:?} where it is {}", body.data.status, write.after.state))?;
+    let told: serde_json::Value = serde_json::from_slice(&event.body).map_err(|error| error.to_string())?;
+    let wanted = whole_body(write.after, before.state, event);
+    hold(told == wanted, || format!("the event says {told} and should say {wanted}"))
+}
+
+/// Writes an event as the interface describes it.
+fn whole_body(payment: &Payment, previous: State, event: &EventRecord) -> serde_json::Value {
+    let (id, at) = (payment.id.to_string(), event.at.to_string());
+    let exceptions: Vec<_> = payment.exceptions().into_iter().map(Exception::word).collect();
+    let text = |value: &MetadataValue| match value {
+        MetadataValue::Text(text) => serde_json::json!(text),
+        MetadataValue::List(list) => serde_json::json!(list),
+    };
+    let metadata: serde_json::Map<_, _> =
+        payment.metadata.iter().map(|(key, value)| (key.clone(), text(value))).collect();
+    serde_json::json!({
+        "type": "payment.status_changed",
+        "id": event.id.to_string(),
+        "createdAt": at,
+        "timestamp": at,
+        "data": {
+            "id": id,
+            "paymentId": id,
+            "merchantId": payment.merchant.to_string(),
+            "status": payment.state.word(),
+            "previousStatus": previous.word(),
+            "providerId": "hive",
+            "internalId": payment.paid_by.map(|tx_id| tx_id.to_string()),
+            "sequence": payment.sequence,
+            "exceptions": exceptions,
+            "metadata": metadata,
+            "livemode": payment.livemode,
+        },
+    })
 }
 
 pub(super) fn sequence_has_no_gap(write: &PaymentWrite<'_>) -> Verdict {
@@ -286,4 +323,22 @@ pub(super) fn no_state_from_the_future(write: &PaymentWrite<'_>) -> Verdict {
     hold(unknown.is_none(), || {
         format!("{} was never in a block", unknown.map_or(TxId::default(), |credit| credit.tx_id))
     })
+}
+
+pub(super) fn paid_promptly_completes(write: &PaymentWrite<'_>) -> Verdict {
+    let (payment, observer) = (write.after, write.observer);
+    let Some(prompt_ms) = observer.prompt_ms.filter(|_| write.moved_to(State::Completed)) else { return Ok(()) };
+    let by_claim = write.before.is_some_and(|before| before.claim.is_some()) || payment.claim.is_some();
+    let by_hand = write.rows.values().any(|credit| credit.route == Route::Manual);
+    if by_claim || by_hand {
+        return Ok(());
+    }
+    let counted = write.rows.values().filter(|credit| counts(credit, payment));
+    let blocks = counted.filter_map(|credit| credit.block).map(|block| block.place.block_num);
+    let last_ms = blocks.filter_map(|number| observer.finalized_ms.get(&number)).max();
+    let stored_ms = observer.payments.get(&payment.id).map_or(0, |known| known.stored_ms);
+    // A session that another engine opened may get here after its money.
+    let Some(last_ms) = last_ms.filter(|last_ms| **last_ms > stored_ms) else { return Ok(()) };
+    let took_ms = observer.now_ms.saturating_sub(*last_ms);
+    hold(took_ms <= prompt_ms, || format!("it completed {took_ms} ms after its money was irreversible"))
 }

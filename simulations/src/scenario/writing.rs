@@ -69,6 +69,9 @@ fn write_world(out: &mut String, setup: &Setup) {
     let _ = writeln!(out, "x402_finality = {finality:?}");
     let _ = writeln!(out, "cache_bytes = {}\nlog_bytes = {}", setup.cache_bytes, setup.log_bytes);
     let _ = writeln!(out, "signatures = {}\nheal_without_restart = {}", setup.signatures, setup.heal_without_restart);
+    if !setup.faulty_nodes.is_empty() {
+        let _ = writeln!(out, "faulty_nodes = {:?}", setup.faulty_nodes);
+    }
 }
 
 fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {

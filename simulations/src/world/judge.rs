@@ -20,8 +20,22 @@ impl World {
         compared
     }
 
+    /// Verifies the whole store: every record, every index and every count.
+    fn verify(&self, store: &RedbStore) -> Result<(), String> {
+        let report = store.verify_inline().map_err(|error| error.to_string())?;
+        self.observe(|observer| match report.findings.first() {
+            Some(first) => {
+                let text = format!("{} findings, the first: {first}", report.finding_count);
+                observer.violate("store-verifies", text, None);
+            }
+            None => observer.passes("store-verifies"),
+        });
+        Ok(())
+    }
+
     pub(super) async fn compare_quietly(&self, store: &RedbStore) -> Result<(), String> {
         let failed = |error: storage::ReadError| error.to_string();
+        self.verify(store)?;
         let maybe = self.observe(|observer| {
             observer.posting.clear();
             std::mem::take(&mut observer.maybe)
@@ -148,6 +162,7 @@ impl World {
         known: usize,
     ) -> Result<(), String> {
         let failed = |error: storage::ReadError| error.to_string();
+        self.verify(store)?;
         let ids: Vec<PaymentId> = self.observe(|observer| observer.payments.keys().copied().collect());
         let mut stored = BTreeMap::new();
         let mut stored_rows = BTreeMap::new();
@@ -169,6 +184,8 @@ impl World {
             stored_unmatched.extend(store.unmatched(account, usize::MAX).await.map_err(failed)?);
         }
         self.look_at_usage(store, stored.values()).await.map_err(failed)?;
+        self.compare_every_list(store).await.map_err(failed)?;
+        self.judge_plain();
         let in_flight = store.in_flight().await.map_err(failed)?;
         let outbox = store.due_deliveries(Timestamp::MAX, usize::MAX).await.map_err(failed)?;
         let scanned_num = gateway.health().await.map_or(0, |health| health.ledger.scanned_num);

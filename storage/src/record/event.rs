@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use engine::{
+    event_list::Epoch,
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     time::Timestamp,
     webhook::{Attempt, Delivery, DisableReason, Endpoint, Logged, Outcome},
@@ -114,6 +115,17 @@ struct StoredAttempt {
     ended_at_ms: u64,
     #[prost(bytes = "vec", tag = "13")]
     body_sha256: Vec<u8>,
+}
+
+/// Returns the stored form of the epochs of a store.
+pub(crate) fn epochs_to_bytes(epochs: &[Epoch]) -> Vec<u8> {
+    epochs.iter().flat_map(|epoch| epoch.bits().to_be_bytes()).collect()
+}
+
+/// Reads the epochs of a store.
+pub(crate) fn epochs_from_bytes(bytes: &[u8]) -> Result<Vec<Epoch>, Damage> {
+    let read = |bits| Ok(Epoch::from_bits(u64::from_be_bytes(array("epochs", bits)?)));
+    bytes.chunks(8).map(read).collect()
 }
 
 /// Returns an event's stored form. Its merchant and its place in the merchant's list are the key and not repeated.

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
+    event_list::Epoch,
     fields::{Metadata, MetadataValue},
     hive::{Pack, PublicKey},
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
@@ -325,6 +326,13 @@ fn an_event_has_these_bytes() {
         "010a0911010000000000000012091103000000000000001a0911040000000000000020e8072a027b7d3001",
         |bytes| event_from_bytes((2, 17), bytes),
     );
+}
+
+#[test]
+fn epochs_have_these_bytes() {
+    let epochs = vec![Epoch::from_bits(0x0102), Epoch::PENDING];
+    pinned(epochs.clone(), &epochs_to_bytes(&epochs), "0000000000000102ffffffffffffffff", epochs_from_bytes);
+    assert!(epochs_from_bytes(&[0; 9]).is_err());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use engine::{
     billing::{self, Sale},
     money::{Currency, Money},
+    mutant,
     payment::{Disposition, Finality, Payment, State},
     time::Timestamp,
 };
@@ -177,7 +178,7 @@ impl Summary {
             state: payment.state,
             amount: payment.amount,
             created_at: payment.created_at,
-            is_unusual: payment.needs_attention(),
+            is_unusual: payment.needs_attention() && !mutant!("attention-not-listed"),
             is_invoice: payment.is_invoice,
             completed_at: payment.completed_at,
             usd_cents: payment.quote.usd_cents,

@@ -27,7 +27,7 @@ pub(crate) use day::{day_from_bytes, day_to_bytes};
 use engine::{account::AccountName, time::Timestamp};
 pub(crate) use event::{
     AttemptKey, attempt_from_bytes, attempt_to_bytes, delivery_from_bytes, delivery_to_bytes, endpoint_from_bytes,
-    endpoint_to_bytes, event_from_bytes, event_to_bytes,
+    endpoint_to_bytes, epochs_from_bytes, epochs_to_bytes, event_from_bytes, event_to_bytes,
 };
 pub(crate) use indexed::{PaymentFacts, SUMMARY_LEN, Summary, payment_facts, summary_from_bytes, summary_to_bytes};
 pub(crate) use ledger::{

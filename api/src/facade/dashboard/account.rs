@@ -35,8 +35,8 @@ impl Pending {
     fn of(wire: &v1::PendingAccount) -> Self {
         Self {
             account: wire.hive_account.clone(),
-            requested: minute(wire.requested_at_ms),
-            effective: minute(wire.effective_at_ms),
+            requested: minute(wire.requested_at),
+            effective: minute(wire.effective_at),
             current_proven: wire.current_proven,
             new_proven: wire.new_proven,
         }
@@ -57,7 +57,7 @@ struct Challenge {
 }
 
 impl Challenge {
-    fn of(wire: v1::AccountChallenge) -> Self {
+    fn of(wire: v1::IssueAccountChallengeResponse) -> Self {
         Self {
             qr: Qr::of(&wire.uri),
             account: wire.hive_account,
@@ -66,7 +66,7 @@ impl Challenge {
             memo: wire.memo,
             uri: wire.uri,
             hivesigner_url: wire.hivesigner_url,
-            expires: minute(wire.expires_at_ms),
+            expires: minute(wire.expires_at),
             signatures: wire.signatures,
         }
     }
@@ -83,7 +83,7 @@ fn shown(visit: &Visit<'_>, status: StatusCode, challenge: Option<Challenge>, wr
     let page = AccountPage {
         account: &merchant.hive_account,
         standing: record::verification_word(merchant.account_verification()),
-        proven: merchant.account_verified_at_ms.map(|at| format!("on {} (UTC){means}", minute(at))),
+        proven: merchant.account_verified_at.map(|at| format!("on {} (UTC){means}", minute(at))),
         pending: merchant.pending_account.as_ref().map(Pending::of),
         challenge,
         frame: visit.frame("account", wrong),

@@ -4,7 +4,7 @@ use askama::Template;
 use engine::money::{Currency, Money};
 use http::StatusCode;
 use proto::{
-    ApiError,
+    ApiError, Carried,
     v1::{self, ResolutionKind},
 };
 use warp::reply::Response;
@@ -41,8 +41,8 @@ impl Row {
     fn of(transfer: &v1::UnmatchedTransfer) -> Self {
         Self {
             id: transfer.id.clone(),
-            at: minute(transfer.block_time_ms),
-            from: transfer.from.clone(),
+            at: minute(transfer.block_time),
+            from: transfer.from_account.clone(),
             amount: sum(transfer.amount.as_ref()),
             memo: transfer.memo.clone(),
             reason: why(transfer.reason),
@@ -81,15 +81,15 @@ pub(super) async fn list(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let query = visit.call.query();
     let status = query.get("status").unwrap_or("open").to_owned();
     let statuses = (1..=3).filter(|wire| astray::status_word(*wire) == status).collect();
-    let request = v1::ListUnmatchedRequest { limit: 20, cursor: query.get("cursor").map(str::to_owned), statuses };
-    let found = visit.facade.engine.reconciliation().list_unmatched(visit.request(request)).await;
+    let request = v1::ListUnmatchedRequest { page_size: 20, page_token: query.cursor(), statuses };
+    let found = visit.facade.engine.unmatched_transfers().list_unmatched(visit.request(request)).await;
     let found = match found.map_err(ApiError::from) {
         Ok(found) => found.into_inner(),
         Err(refused) => return account::instead(visit, refused),
     };
-    let next = found.next_cursor.map(|cursor| {
+    let next = record::token(&found.next_page_token).map(|cursor| {
         let mut out = url::form_urlencoded::Serializer::new(String::new());
-        out.append_pair("status", &status).append_pair("cursor", &cursor);
+        out.append_pair("status", &status).append_pair("cursor", cursor);
         format!("/dashboard/unmatched?{}", out.finish())
     });
     let rows = found.transfers.iter().map(Row::of).collect();
@@ -122,7 +122,7 @@ impl Candidate {
         let signs: Vec<&str> = signs.into_iter().filter(|(holds, _)| *holds).map(|(_, sign)| sign).collect();
         Some(Self {
             id: payment.id.clone(),
-            created: minute(payment.created_at_ms),
+            created: minute(payment.created_at),
             amount: Money::new(payment.amount_units, record::currency(payment.currency)).to_string(),
             status: record::status_word(payment.status),
             description: payment.description.clone(),
@@ -133,15 +133,17 @@ impl Candidate {
 
 /// Answers with one transfer and the payments it may have been meant for.
 pub(super) async fn one(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Result<Response, Refusal> {
-    let service = visit.facade.engine.reconciliation();
-    let request = || visit.request(v1::GetUnmatchedRequest { id: id.to_owned() });
-    let transfer = match service.clone().get_unmatched(request()).await.map_err(ApiError::from) {
-        Ok(transfer) => transfer.into_inner(),
+    let service = visit.facade.engine.unmatched_transfers();
+    let request = visit.request(v1::GetUnmatchedRequest { id: id.to_owned() });
+    let transfer = match service.clone().get_unmatched(request).await.and_then(Carried::carried).map_err(ApiError::from)
+    {
+        Ok(transfer) => transfer,
         Err(refused) => return account::instead(visit, refused),
     };
     let row = Row::of(&transfer);
+    let request = visit.request(v1::ListCandidatesRequest { id: id.to_owned() });
     let candidates = match row.is_open() {
-        true => service.clone().list_candidates(request()).await?.into_inner().candidates,
+        true => service.clone().list_candidates(request).await?.into_inner().candidates,
         false => Vec::new(),
     };
     let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::CONFLICT };
@@ -154,8 +156,9 @@ pub(super) async fn one(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Resu
 pub(super) async fn assign(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let payment_id = visit.form.get("paymentId").unwrap_or_default().trim().to_owned();
     let request = v1::AssignUnmatchedRequest { id: id.to_owned(), payment_id };
-    match visit.facade.engine.reconciliation().assign_unmatched(visit.request(request)).await.map_err(ApiError::from) {
-        Ok(made) => Ok(pages::see_other(&format!("/dashboard/payments/{}?done=assigned", made.into_inner().id))),
+    let made = visit.facade.engine.unmatched_transfers().assign_unmatched(visit.request(request)).await;
+    match made.and_then(Carried::carried).map_err(ApiError::from) {
+        Ok(payment) => Ok(pages::see_other(&format!("/dashboard/payments/{}?done=assigned", payment.id))),
         Err(refused) if refused.http() < 500 => one(visit, id, problems(&refused)).await,
         Err(refused) => Err(refused.into()),
     }
@@ -165,7 +168,14 @@ pub(super) async fn assign(visit: &Visit<'_>, id: &str) -> Result<Response, Refu
 pub(super) async fn ignore(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let note = visit.form.get("note").unwrap_or_default().trim().to_owned();
     let request = v1::IgnoreUnmatchedRequest { id: id.to_owned(), note };
-    match visit.facade.engine.reconciliation().ignore_unmatched(visit.request(request)).await.map_err(ApiError::from) {
+    match visit
+        .facade
+        .engine
+        .unmatched_transfers()
+        .ignore_unmatched(visit.request(request))
+        .await
+        .map_err(ApiError::from)
+    {
         Ok(_) => Ok(pages::see_other("/dashboard/unmatched?done=ignored")),
         Err(refused) if refused.http() < 500 => one(visit, id, problems(&refused)).await,
         Err(refused) => Err(refused.into()),
@@ -183,7 +193,14 @@ pub(super) async fn resolve(visit: &Visit<'_>, id: &str) -> Result<Response, Ref
     let note = visit.form.get("note").unwrap_or_default().trim().to_owned();
     let tx_id = visit.form.get("txId").map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let request = v1::ResolvePaymentRequest { payment_id: id.to_owned(), kind: kind.into(), note, tx_id };
-    match visit.facade.engine.reconciliation().resolve_payment(visit.request(request)).await.map_err(ApiError::from) {
+    match visit
+        .facade
+        .engine
+        .unmatched_transfers()
+        .resolve_payment(visit.request(request))
+        .await
+        .map_err(ApiError::from)
+    {
         Ok(_) => Ok(pages::see_other(&format!("/dashboard/payments/{id}?done=resolved"))),
         Err(refused) if (400..500).contains(&refused.http()) && refused.http() != 404 => {
             payment::page(visit, id, problems(&refused)).await
@@ -225,12 +242,14 @@ pub(super) async fn refund(visit: &Visit<'_>, id: &str) -> Result<Response, Refu
         payment_id: id.to_owned(),
         amount_units,
         currency: Currency::parse(&currency).map(|currency| record::currency_to_wire(currency).into()),
-        to: Some(to.clone()).filter(|to| !to.is_empty()),
+        to_account: Some(to.clone()).filter(|to| !to.is_empty()),
     };
     let is_wrong = !amount.is_empty() && amount_units.is_none();
     let planned = match is_wrong {
         true => Err(ApiError::field("amount", "must be a number such as 12.500")),
-        false => visit.facade.engine.reconciliation().prepare_refund(visit.request(request)).await.map_err(Into::into),
+        false => {
+            visit.facade.engine.unmatched_transfers().prepare_refund(visit.request(request)).await.map_err(Into::into)
+        }
     };
     let (status, plan, wrong) = match planned {
         Ok(plan) => (StatusCode::OK, Some(plan.into_inner()), Vec::new()),
@@ -240,9 +259,9 @@ pub(super) async fn refund(visit: &Visit<'_>, id: &str) -> Result<Response, Refu
     let plan = plan.map(|plan| Plan {
         qr: Qr::of(&plan.uri),
         amount: sum(plan.amount.as_ref()),
-        owed: plan.owed.iter().map(|owed| (owed.to.clone(), sum(owed.amount.as_ref()))).collect(),
-        from: plan.from,
-        to: plan.to,
+        owed: plan.owed.iter().map(|owed| (owed.to_account.clone(), sum(owed.amount.as_ref()))).collect(),
+        from: plan.from_account,
+        to: plan.to_account,
         memo: plan.memo,
         uri: plan.uri,
         hivesigner_url: plan.hivesigner_url,

@@ -6,7 +6,7 @@ use proto::{ApiError, v1};
 use warp::reply::Response;
 
 use super::{
-    super::{Refusal, error, pages},
+    super::{Refusal, error, pages, record},
     Frame, Visit, minute, problems,
 };
 
@@ -43,7 +43,7 @@ impl Row {
             }
         };
         Self {
-            at: minute(entry.at_ms),
+            at: minute(entry.at),
             action: entry.action.replace('_', " "),
             merchant_id: entry.merchant_id.clone(),
             subject: entry.subject.clone().filter(|subject| *subject != entry.merchant_id).unwrap_or_default(),
@@ -65,8 +65,8 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let query = visit.call.query();
     let merchant_id = query.get("merchantId").unwrap_or_default().trim().to_owned();
     let request = v1::ListAuditRequest {
-        before: query.get("cursor").and_then(|cursor| cursor.parse().ok()),
-        limit: LIMIT,
+        page_token: query.cursor(),
+        page_size: LIMIT,
         merchant_id: Some(merchant_id.clone()).filter(|id| !id.is_empty()),
     };
     let found = visit.facade.engine.audit_log().list_audit(visit.request(request)).await.map_err(ApiError::from);
@@ -75,9 +75,9 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
         Err(refused) if refused.http() == 400 => (error::status(&refused), Default::default(), problems(&refused)),
         Err(refused) => return Err(refused.into()),
     };
-    let next = found.next_before.map(|before| {
+    let next = record::token(&found.next_page_token).map(|cursor| {
         let mut out = url::form_urlencoded::Serializer::new(String::new());
-        out.append_pair("merchantId", &merchant_id).append_pair("cursor", &before.to_string());
+        out.append_pair("merchantId", &merchant_id).append_pair("cursor", cursor);
         format!("/dashboard/audit?{}", out.finish())
     });
     let rows = found.entries.iter().map(Row::of).collect();

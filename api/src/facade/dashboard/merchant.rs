@@ -2,7 +2,7 @@
 
 use askama::Template;
 use http::StatusCode;
-use proto::{ApiError, v1};
+use proto::{ApiError, Carried, v1};
 use warp::reply::Response;
 
 use super::{
@@ -54,9 +54,9 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, refused: Option<&ApiError>
     visit.admin()?;
     let engine = &visit.facade.engine;
     let request = visit.request(v1::GetMerchantRequest { merchant_id: id.to_owned() });
-    let merchant = engine.merchants().get_merchant(request).await?.into_inner();
-    let request = visit.request(v1::GetStandingRequest { merchant_id: id.to_owned() });
-    let standing = engine.compliance().get_standing(request).await?.into_inner();
+    let merchant = engine.merchants().get_merchant(request).await?.carried()?;
+    let request = visit.request(v1::GetComplianceStatusRequest { merchant_id: id.to_owned() });
+    let standing = engine.compliance().get_compliance_status(request).await?.carried()?;
     let typed = |name: &str, cents: u64| match visit.form.get(name) {
         Some(typed) if refused.is_some() => typed.to_owned(),
         _ if cents == 0 => String::new(),
@@ -64,11 +64,11 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, refused: Option<&ApiError>
     };
     let page = MerchantPage {
         frame: visit.frame("merchants", refused.map(problems).unwrap_or_default()),
-        created: minute(merchant.created_at_ms),
-        key_created: minute(merchant.api_key_created_at_ms),
-        key_used: merchant.api_key_last_used_at_ms.map(minute).unwrap_or_default(),
+        created: minute(merchant.created_at),
+        key_created: minute(merchant.api_key_created_at),
+        key_used: merchant.api_key_last_used_at.map(minute).unwrap_or_default(),
         merchant,
-        hold: standing.hold.as_ref().map(|hold| format!("{}, {} UTC", crossing(hold), minute(hold.at_ms))),
+        hold: standing.hold.as_ref().map(|hold| format!("{}, {} UTC", crossing(hold), minute(hold.at))),
         limits: standing.soft_limits.as_ref().or(standing.limits.as_ref()).is_some().then(|| {
             let limits = standing.limits.unwrap_or_default();
             [
@@ -80,7 +80,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, refused: Option<&ApiError>
         own_limits: standing.own_limits,
         daily: dollars(standing.daily_cents),
         monthly: dollars(standing.monthly_cents),
-        notices: standing.notices.iter().rev().map(|notice| (minute(notice.at_ms), crossing(notice))).collect(),
+        notices: standing.notices.iter().rev().map(|notice| (minute(notice.at), crossing(notice))).collect(),
         clearances: standing.clearances.iter().rev().map(cleared).collect(),
         reason: visit.form.get("reason").unwrap_or_default().to_owned(),
     };
@@ -88,7 +88,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, refused: Option<&ApiError>
 }
 
 fn cleared(clearance: &v1::Clearance) -> Cleared {
-    Cleared { at: minute(clearance.at_ms), by: clearance.by.clone(), reason: clearance.reason.clone() }
+    Cleared { at: minute(clearance.at), by: clearance.by.clone(), reason: clearance.reason.clone() }
 }
 
 /// Leads back to the merchant, or shows it with what was wrong.

@@ -68,8 +68,9 @@ impl Filter {
 
     fn request(&self, page: u32, limit: u32) -> v1::ListMerchantsRequest {
         v1::ListMerchantsRequest {
-            page,
-            limit,
+            skip: super::super::query::skip(page, limit),
+            page_size: limit,
+            page_token: String::new(),
             query: self.query.clone(),
             active: match self.active.as_str() {
                 "active" => Some(true),
@@ -91,7 +92,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let filter = Filter::read(&asked);
     let request = visit.request(filter.request(page, limit));
     let found = visit.facade.engine.merchants().list_merchants(request).await?.into_inner();
-    let pages = found.total.div_ceil(u64::from(limit));
+    let pages = found.total_size.div_ceil(u64::from(limit));
     let address = |page: u32| {
         let place = [("limit", limit.to_string()), ("page", page.to_string())];
         format!("/dashboard/merchants?{}", filter.write(&place))
@@ -100,7 +101,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
         id: merchant.id.clone(),
         name: merchant.name.clone(),
         account: merchant.hive_account.clone(),
-        created: minute(merchant.created_at_ms),
+        created: minute(merchant.created_at),
         is_active: merchant.active,
         is_admin: merchant.admin,
         is_flagged: merchant.flagged.unwrap_or_default(),
@@ -108,7 +109,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let page = MerchantsPage {
         frame: visit.frame("merchants", Vec::new()),
         rows: found.merchants.iter().map(row).collect(),
-        total: found.total,
+        total: found.total_size,
         page,
         pages: pages.max(1),
         before: (page > 1).then(|| address(page - 1)),
@@ -124,7 +125,8 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
 /// Answers with every merchant of the filter as a file, to admins.
 pub(super) async fn export(visit: &Visit<'_>, format: Format) -> Result<Response, Refusal> {
     visit.admin()?;
-    let request = Filter::read(&visit.call.query()).request(1, 0);
+    let v1::ListMerchantsRequest { query, active, flagged, .. } = Filter::read(&visit.call.query()).request(1, 0);
+    let request = v1::ExportMerchantsRequest { query, active, flagged };
     export::merchants_file(visit.facade, visit.request(request), format).await
 }
 

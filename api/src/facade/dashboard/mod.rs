@@ -5,7 +5,7 @@
 
 use askama::Template;
 use http::{HeaderValue, Method, StatusCode, header};
-use proto::{ApiError, Reason, v1};
+use proto::{ApiError, Carried, Reason, v1};
 use warp::reply::Response;
 
 use super::{Facade, Refusal, call::Call, export::Format, pages, query::Query};
@@ -107,8 +107,15 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
         return Ok(with_cookie(pages::see_other(LOGIN), "", 0));
     }
     let request = call.caller.request(v1::GetCurrentMerchantRequest {});
-    let merchant = match facade.engine.merchants().get_current_merchant(request).await.map_err(ApiError::from) {
-        Ok(merchant) => merchant.into_inner(),
+    let merchant = match facade
+        .engine
+        .merchants()
+        .get_current_merchant(request)
+        .await
+        .and_then(Carried::carried)
+        .map_err(ApiError::from)
+    {
+        Ok(merchant) => merchant,
         // The key has been replaced: who holds only the old one is a stranger.
         Err(refused) if refused.reason == Reason::InvalidApiKey => {
             desk.sessions.close(&token);
@@ -331,8 +338,8 @@ async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response
         Ok(key) => {
             call.caller.api_key = Some(key.clone());
             let request = call.caller.request(v1::GetCurrentMerchantRequest {});
-            let found = facade.engine.merchants().get_current_merchant(request).await.map_err(ApiError::from);
-            found.map(|merchant| (key, merchant.into_inner()))
+            let found = facade.engine.merchants().get_current_merchant(request).await;
+            found.and_then(Carried::carried).map_err(ApiError::from).map(|merchant| (key, merchant))
         }
     };
     match found {
@@ -374,8 +381,8 @@ fn units(text: &str) -> Option<u64> {
 }
 
 /// Writes an instant for people, to the minute.
-fn minute(wire_ms: i64) -> String {
-    let text = super::record::instant(wire_ms).to_ledger();
+fn minute(wire: impl Into<Option<proto::time::Timestamp>>) -> String {
+    let text = super::record::instant(wire).to_ledger();
     text.chars().take(16).collect::<String>().replace('T', " ")
 }
 

@@ -44,8 +44,8 @@ impl Row {
             shade,
             head: node.head_block.map(|num| num.to_string()).unwrap_or_default(),
             failures: node.failures,
-            answered: node.answered_at_ms.map(minute).unwrap_or_default(),
-            rests: node.rests_until_ms.map(minute).unwrap_or_default(),
+            answered: node.answered_at.map(minute).unwrap_or_default(),
+            rests: node.rests_until.map(minute).unwrap_or_default(),
         }
     }
 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use askama::Template;
 use http::StatusCode;
-use proto::v1::{self, Health};
+use proto::{
+    Carried,
+    v1::{self, Health},
+};
 use warp::reply::Response;
 
 use super::{
@@ -67,10 +70,10 @@ struct Day {
 pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let engine = &visit.facade.engine;
     let health = engine.system().get_health(visit.request(v1::GetHealthRequest {})).await?.into_inner();
-    let unusual = v1::ListPaymentsRequest { unusual: Some(true), limit: 1, ..Default::default() };
-    let attention = engine.payments().list_payments(visit.request(unusual)).await?.into_inner().total;
+    let unusual = v1::ListPaymentsRequest { unusual: Some(true), page_size: 1, ..Default::default() };
+    let attention = engine.payments().list_payments(visit.request(unusual)).await?.into_inner().total_size;
     let endpoint = v1::GetWebhookEndpointRequest { merchant_id: visit.merchant.id.clone() };
-    let endpoint = engine.webhook_endpoints().get_webhook_endpoint(visit.request(endpoint)).await?.into_inner();
+    let endpoint = engine.webhook_endpoints().get_webhook_endpoint(visit.request(endpoint)).await?.carried()?;
     let volume = engine.payments().get_volume(visit.request(v1::GetVolumeRequest { days: DAYS })).await?.into_inner();
     let page = OverviewPage {
         frame: visit.frame("overview", Vec::new()),
@@ -79,7 +82,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
             .into(),
         bars: bars(&volume.days),
         days: volume.days.iter().rev().filter(|day| day.opened > 0).map(line).collect(),
-        since: volume.days.first().map(|day| date(day.day_ms)).unwrap_or_default(),
+        since: volume.days.first().map(|day| date(day.day)).unwrap_or_default(),
         opened: volume.days.iter().map(|day| day.opened).sum(),
         median: volume.median_ms_to_pay.map(|ms| duration(Duration::from_millis(ms))),
         attention,
@@ -90,16 +93,16 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
 }
 
 fn webhook(endpoint: &v1::WebhookEndpoint) -> Wellness {
-    let (word, is_well) = match (&endpoint.url, endpoint.enabled, endpoint.failing_since_ms) {
+    let (word, is_well) = match (&endpoint.url, endpoint.enabled, endpoint.failing_since) {
         (None, ..) => ("not set", true),
         (_, false, _) => ("disabled", false),
         (.., Some(_)) => ("failing", false),
         _ => ("working", true),
     };
     let told = [
-        ("disabled since", endpoint.disabled_at_ms),
-        ("failing since", endpoint.failing_since_ms),
-        ("last taken", endpoint.last_success_at_ms),
+        ("disabled since", endpoint.disabled_at),
+        ("failing since", endpoint.failing_since),
+        ("last taken", endpoint.last_success_at),
     ];
     let notes = told.into_iter().filter_map(|(what, at)| Some(format!("{what} {}", minute(at?)))).collect();
     Wellness { word, is_well, notes }
@@ -149,7 +152,7 @@ fn bars(days: &[v1::DayVolume]) -> Vec<Bar> {
         // What came in is seen, however little it was.
         let height = u128::from(day.usd_cents) * u128::from(HEIGHT) / u128::from(most);
         let height = u64::try_from(height).unwrap_or(HEIGHT).max(u64::from(day.completed > 0) * 2);
-        let title = format!("{}: {} payments, ${}", date(day.day_ms), day.completed, dollars(day.usd_cents));
+        let title = format!("{}: {} payments, ${}", date(day.day), day.completed, dollars(day.usd_cents));
         Bar { x: i64::try_from(count).unwrap_or(0) * 20 + 2, y: HEIGHT - height, height, title }
     };
     days.iter().enumerate().map(bar).collect()
@@ -157,7 +160,7 @@ fn bars(days: &[v1::DayVolume]) -> Vec<Bar> {
 
 fn line(day: &v1::DayVolume) -> Day {
     Day {
-        date: date(day.day_ms),
+        date: date(day.day),
         count: day.completed,
         success: success(day.completed, day.ended).unwrap_or_default(),
         hive: decimal(day.hive_units),
@@ -166,8 +169,8 @@ fn line(day: &v1::DayVolume) -> Day {
     }
 }
 
-fn date(day_ms: i64) -> String {
-    record::instant(day_ms).to_ledger().chars().take(10).collect()
+fn date(day: Option<proto::time::Timestamp>) -> String {
+    record::instant(day).to_ledger().chars().take(10).collect()
 }
 
 fn duration(wait: Duration) -> String {
@@ -184,8 +187,8 @@ mod tests {
 
     #[test]
     fn a_period_adds_up_its_own_days() {
-        let day = |number: i64, completed| v1::DayVolume {
-            day_ms: number * 86_400_000,
+        let day = |number: u64, completed| v1::DayVolume {
+            day: Some(proto::time::from_millis(number * 86_400_000)),
             opened: 9,
             completed,
             ended: 4,
@@ -218,7 +221,7 @@ mod tests {
         let url = Some("https://shop.example/hook".to_owned());
         let endpoint = v1::WebhookEndpoint { url, enabled: true, ..Default::default() };
         assert_eq!((webhook(&endpoint).word, webhook(&endpoint).is_well), ("working", true));
-        let failing = v1::WebhookEndpoint { failing_since_ms: Some(0), ..endpoint.clone() };
+        let failing = v1::WebhookEndpoint { failing_since: Some(proto::time::from_millis(0)), ..endpoint.clone() };
         assert_eq!((webhook(&failing).word, webhook(&failing).is_well), ("failing", false));
         let off = v1::WebhookEndpoint { enabled: false, ..failing };
         assert_eq!(webhook(&off).word, "disabled");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use askama::Template;
 use engine::money::{Currency, Money};
 use http::StatusCode;
-use proto::{ApiError, Reason, v1};
+use proto::{ApiError, Carried, Reason, v1};
 use warp::reply::Response;
 
 use super::{
@@ -56,7 +56,7 @@ struct Sent {
 
 async fn find(visit: &Visit<'_>, id: &str) -> Result<v1::Payment, ApiError> {
     let request = visit.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
-    Ok(visit.facade.engine.payments().get_payment(request).await?.into_inner())
+    Ok(visit.facade.engine.payments().get_payment(request).await?.carried()?)
 }
 
 /// Answers with a payment of the merchant's.
@@ -88,7 +88,10 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
             .map(|(n, u, _)| (n, money(u)))
             .collect(),
         exceptions: payment.exceptions.iter().map(|wire| record::exception_word(*wire)).collect(),
-        steps: timeline::of(&payment).into_iter().map(|step| (minute(step.at_ms), step.what)).collect(),
+        steps: timeline::of(&payment)
+            .into_iter()
+            .map(|step| (minute(record::instant_to_wire(step.at)), step.what))
+            .collect(),
         metadata: metadata(&payment),
         transfers: payment.transfers.iter().map(sent).collect(),
         checkout_url: record::checkout_url(visit.facade, &payment.id),
@@ -97,7 +100,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
         can_refund: payment.transfers.iter().any(|transfer| transfer.disposition != v1::Disposition::Fee as i32),
         resolution: payment.resolution.as_ref().map(|resolution| Resolved {
             kind: record::resolution_word(resolution.kind),
-            at: minute(resolution.at_ms),
+            at: minute(resolution.at),
             note: resolution.note.clone(),
         }),
         can_cancel: is_pending
@@ -127,8 +130,8 @@ fn metadata(payment: &v1::Payment) -> Vec<(String, String)> {
 fn sent(transfer: &v1::Transfer) -> Sent {
     let amount = transfer.amount.as_ref().map(|money| Money::new(money.units, record::currency(money.currency)));
     Sent {
-        at: transfer.block_time_ms.map(minute).unwrap_or_default(),
-        from: transfer.from.clone(),
+        at: transfer.block_time.map(minute).unwrap_or_default(),
+        from: transfer.from_account.clone(),
         amount: amount.map(|money| money.to_string()).unwrap_or_default(),
         finality: record::finality_word(transfer.finality),
         disposition: record::disposition_word(transfer.disposition),
@@ -156,7 +159,7 @@ fn tests(visit: &Visit<'_>, payment: &v1::Payment, is_pending: bool) -> Vec<(&'s
 
 /// Cancels for the merchant.
 pub(super) async fn cancel(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
-    let request = visit.request(v1::GetPaymentRequest { payment_id: id.to_owned() });
+    let request = visit.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
     match visit.facade.engine.payments().cancel_payment(request).await.map_err(ApiError::from) {
         Ok(_) => Ok(pages::see_other(&format!("/dashboard/payments/{id}?done=cancelled"))),
         Err(refused) if refused.http() == 409 => page(visit, id, problems(&refused)).await,
@@ -227,8 +230,8 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Response, Refusal> {
         Err(wrong) => Ok(form(visit, StatusCode::BAD_REQUEST, problems(&wrong))),
         Ok(request) => {
             let made = visit.facade.engine.payments().create_payment(visit.request(request)).await;
-            match made.map_err(ApiError::from) {
-                Ok(made) => Ok(pages::see_other(&format!("/dashboard/payments/{}", made.into_inner().id))),
+            match made.and_then(Carried::carried).map_err(ApiError::from) {
+                Ok(payment) => Ok(pages::see_other(&format!("/dashboard/payments/{}", payment.id))),
                 Err(refused) if refused.http() < 500 => {
                     Ok(form(visit, super::super::error::status(&refused), problems(&refused)))
                 }

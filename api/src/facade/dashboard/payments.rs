@@ -58,11 +58,11 @@ impl Row {
     fn of(payment: &v1::Payment) -> Self {
         Self {
             id: payment.id.clone(),
-            created: minute(payment.created_at_ms),
+            created: minute(payment.created_at),
             amount: Money::new(payment.amount_units, record::currency(payment.currency)).to_string(),
             status: record::status_word(payment.status),
             description: payment.description.clone(),
-            payer: payer(payment).map(|transfer| transfer.from.clone()).unwrap_or_default(),
+            payer: payer(payment).map(|transfer| transfer.from_account.clone()).unwrap_or_default(),
             unusual: payment.needs_attention,
         }
     }
@@ -161,11 +161,12 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
         Err(refused) => return Err(refused.into()),
     };
     let export_query = filter.write();
-    let next = found.next_cursor.map(|cursor| format!("/dashboard/payments?{export_query}&cursor={cursor}"));
+    let next = record::token(&found.next_page_token)
+        .map(|cursor| format!("/dashboard/payments?{export_query}&cursor={cursor}"));
     let page = PaymentsPage {
         frame: visit.frame("payments", wrong),
         rows: found.payments.iter().map(Row::of).collect(),
-        total: found.total,
+        total: found.total_size,
         filter,
         statuses: STATUSES,
         next,
@@ -177,5 +178,5 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
 /// Answers with every payment of the filter as a file, as the REST interface does.
 pub(super) async fn export(visit: &Visit<'_>, format: Format) -> Result<Response, Refusal> {
     let request = Filter::read(&visit.call.query()).request(100, None)?;
-    export::payments_file(visit.facade, visit.request(request), format).await
+    export::payments_file(visit.facade, visit.request(export::exported(request)), format).await
 }

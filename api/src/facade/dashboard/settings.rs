@@ -44,9 +44,9 @@ impl Key {
             name: key.name.clone(),
             shape: format!("{}…{}", key.prefix, key.last4),
             scopes: key.scopes.join(", "),
-            created: minute(key.created_at_ms),
-            used: key.last_used_at_ms.map(minute).unwrap_or_default(),
-            expires: key.expires_at_ms.map(minute).unwrap_or_default(),
+            created: minute(key.created_at),
+            used: key.last_used_at.map(minute).unwrap_or_default(),
+            expires: key.expires_at.map(minute).unwrap_or_default(),
             is_this: is_of(key, shown),
         }
     }
@@ -116,7 +116,7 @@ pub(super) async fn roll_key(visit: &Visit<'_>, id: &str) -> Result<Response, Re
     match visit.facade.engine.api_keys().roll_api_key(visit.request(request)).await.map_err(ApiError::from) {
         Ok(made) => {
             let made = made.into_inner();
-            let note = match made.previous_valid_until_ms {
+            let note = match made.previous_valid_until {
                 Some(until) => format!("The old key goes on beside it until {} UTC.", minute(until)),
                 None => "The old key has stopped.".to_owned(),
             };
@@ -165,7 +165,7 @@ pub(super) async fn new_secret(visit: &Visit<'_>) -> Result<Response, Refusal> {
     match made.map_err(ApiError::from) {
         Ok(made) => {
             let made = made.into_inner();
-            let note = match made.previous_valid_until_ms {
+            let note = match made.previous_valid_until {
                 Some(until) => format!("The old secret signs beside it until {} UTC.", minute(until)),
                 None => "The old secret has stopped.".to_owned(),
             };

@@ -1,15 +1,16 @@
 //! Webhooks: how the endpoint is, what was sent there and answered, and to send it again.
 
 use askama::Template;
+use engine::time::Timestamp;
 use http::StatusCode;
 use proto::{
-    ApiError,
+    ApiError, Carried,
     v1::{self, WebhookDeliveryState, WebhookTrigger},
 };
 use warp::reply::Response;
 
 use super::{
-    super::{Refusal, pages},
+    super::{Refusal, pages, record},
     Frame, Visit, minute, problems,
 };
 
@@ -22,7 +23,7 @@ const STATES: [(&str, WebhookDeliveryState); 4] = [
 ];
 /// How far back a replay may reach, in hours.
 const REPLAY_MAX_HOURS: u32 = 720;
-const HOUR_MS: i64 = 3_600_000;
+const HOUR_MS: u64 = 3_600_000;
 
 #[derive(Template)]
 #[template(path = "dashboard/webhooks.html")]
@@ -58,12 +59,12 @@ impl Row {
         Self {
             id: delivery.id.clone(),
             event_id: delivery.event_id.clone(),
-            created: minute(delivery.created_at_ms),
+            created: minute(delivery.created_at),
             state,
             trigger: trigger(delivery.trigger()),
             attempts: delivery.attempts,
             last: delivery.last_outcome.as_ref().map(|word| format!("{word}{code}")).unwrap_or_default(),
-            next: delivery.next_attempt_at_ms.map(minute).unwrap_or_default(),
+            next: delivery.next_attempt_at.map(minute).unwrap_or_default(),
         }
     }
 }
@@ -80,7 +81,7 @@ const fn trigger(trigger: WebhookTrigger) -> &'static str {
 pub(super) async fn of_payment(visit: &Visit<'_>, id: &str) -> Result<Vec<Row>, Refusal> {
     let request = v1::ListWebhookDeliveriesRequest {
         merchant_id: visit.merchant.id.clone(),
-        limit: 100,
+        page_size: 100,
         payment_id: Some(id.to_owned()),
         ..Default::default()
     };
@@ -93,23 +94,23 @@ pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Respon
     let service = visit.facade.engine.webhook_endpoints();
     let merchant_id = visit.merchant.id.clone();
     let asked = v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() };
-    let endpoint = service.clone().get_webhook_endpoint(visit.request(asked)).await?.into_inner();
+    let endpoint = service.clone().get_webhook_endpoint(visit.request(asked)).await?.carried()?;
     let query = visit.call.query();
     let filter = query.get("state").unwrap_or_default().to_owned();
     let request = v1::ListWebhookDeliveriesRequest {
         merchant_id,
-        limit: 20,
-        cursor: query.get("cursor").map(str::to_owned),
+        page_size: 20,
+        page_token: query.cursor(),
         states: STATES.iter().filter(|(word, _)| *word == filter).map(|(_, state)| (*state).into()).collect(),
         ..Default::default()
     };
     let found = service.clone().list_webhook_deliveries(visit.request(request)).await?.into_inner();
-    let next = found.next_cursor.map(|cursor| {
+    let next = record::token(&found.next_page_token).map(|cursor| {
         let mut out = url::form_urlencoded::Serializer::new(String::new());
-        out.append_pair("state", &filter).append_pair("cursor", &cursor);
+        out.append_pair("state", &filter).append_pair("cursor", cursor);
         format!("/dashboard/webhooks?{}", out.finish())
     });
-    let status = match (&endpoint.url, endpoint.disabled_at_ms, endpoint.failing_since_ms) {
+    let status = match (&endpoint.url, endpoint.disabled_at, endpoint.failing_since) {
         (None, ..) => "not set",
         (_, Some(_), _) => "disabled",
         (.., Some(_)) => "failing",
@@ -117,15 +118,15 @@ pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Respon
     };
     let facts = [
         ("Disabled because", endpoint.disabled_reason.clone()),
-        ("Disabled at", endpoint.disabled_at_ms.map(minute)),
-        ("Failing since", endpoint.failing_since_ms.map(minute)),
-        ("Last taken", endpoint.last_success_at_ms.map(minute)),
-        ("Last failure", endpoint.last_failure_at_ms.map(minute)),
+        ("Disabled at", endpoint.disabled_at.map(minute)),
+        ("Failing since", endpoint.failing_since.map(minute)),
+        ("Last taken", endpoint.last_success_at.map(minute)),
+        ("Last failure", endpoint.last_failure_at.map(minute)),
     ];
     let code = if wrong.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     let page = WebhooksPage {
         frame: visit.frame("webhooks", wrong),
-        is_disabled: endpoint.disabled_at_ms.is_some(),
+        is_disabled: endpoint.disabled_at.is_some(),
         url: endpoint.url,
         status,
         shade: match status {
@@ -163,10 +164,10 @@ struct Attempt {
 pub(super) async fn delivery(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let request = v1::GetWebhookDeliveryRequest { merchant_id: visit.merchant.id.clone(), delivery_id: id.to_owned() };
     let found =
-        visit.facade.engine.webhook_endpoints().get_webhook_delivery(visit.request(request)).await?.into_inner();
+        visit.facade.engine.webhook_endpoints().get_webhook_delivery(visit.request(request)).await?.carried()?;
     let attempt = |attempt: &v1::WebhookAttempt| Attempt {
         number: attempt.number,
-        at: minute(attempt.started_at_ms),
+        at: minute(attempt.started_at),
         duration: format!("{} ms", attempt.duration_ms),
         outcome: match attempt.http_status {
             Some(code) => format!("{} {code}", attempt.outcome),
@@ -203,19 +204,19 @@ pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
 pub(super) async fn enable(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let merchant_id = visit.merchant.id.clone();
     let asked = visit.request(v1::GetWebhookEndpointRequest { merchant_id: merchant_id.clone() });
-    let endpoint = visit.facade.engine.webhook_endpoints().get_webhook_endpoint(asked).await?.into_inner();
+    let endpoint = visit.facade.engine.webhook_endpoints().get_webhook_endpoint(asked).await?.carried()?;
     // What it last took is where its silence began.
     let earliest = hours_ago(visit, REPLAY_MAX_HOURS);
-    let since_ms = endpoint.last_success_at_ms.map_or(earliest, |taken| taken.max(earliest));
-    let replay_since_ms = visit.form.get("replay").map(|_| since_ms);
-    let request = v1::EnableWebhookEndpointRequest { merchant_id, replay_since_ms };
+    let since = endpoint.last_success_at.map_or(earliest, |taken| record::instant(taken).max(earliest));
+    let replay_since = visit.form.get("replay").map(|_| record::instant_to_wire(since));
+    let request = v1::EnableWebhookEndpointRequest { merchant_id, replay_since };
     let made = visit.facade.engine.webhook_endpoints().enable_webhook_endpoint(visit.request(request)).await;
     after(visit, made, "enabled").await
 }
 
 /// Sends the event of a delivery once more.
 pub(super) async fn redeliver(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
-    let request = v1::GetWebhookDeliveryRequest { merchant_id: visit.merchant.id.clone(), delivery_id: id.to_owned() };
+    let request = v1::RedeliverWebhookRequest { merchant_id: visit.merchant.id.clone(), delivery_id: id.to_owned() };
     let made = visit.facade.engine.webhook_endpoints().redeliver_webhook(visit.request(request)).await;
     let payment = visit.form.get("payment").and_then(|id| id.parse::<engine::ids::PaymentId>().ok());
     match (made.map_err(ApiError::from), payment) {
@@ -226,9 +227,10 @@ pub(super) async fn redeliver(visit: &Visit<'_>, id: &str) -> Result<Response, R
 
 /// Returns when it was so many hours ago. The key was used just now, which the engine noted to the minute: that is its
 /// clock. Two minutes are taken off, so that the longest replay does not reach further back than the engine allows.
-fn hours_ago(visit: &Visit<'_>, hours: u32) -> i64 {
-    let now = visit.merchant.api_key_last_used_at_ms.unwrap_or(visit.merchant.api_key_created_at_ms);
-    now - i64::from(hours) * HOUR_MS + 120_000
+fn hours_ago(visit: &Visit<'_>, hours: u32) -> Timestamp {
+    let now = record::instant(visit.merchant.api_key_last_used_at.or(visit.merchant.api_key_created_at));
+    let earliest = now.millis().saturating_sub(u64::from(hours) * HOUR_MS);
+    Timestamp::from_millis(earliest + 120_000)
 }
 
 /// Sends again what was not taken over some hours.
@@ -237,8 +239,8 @@ pub(super) async fn replay(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let Some(hours) = hours.filter(|hours| (1..=REPLAY_MAX_HOURS).contains(hours)) else {
         return page(visit, vec![format!("hours must be a whole number from 1 to {REPLAY_MAX_HOURS}")]).await;
     };
-    let since_ms = hours_ago(visit, hours);
-    let request = v1::ReplayWebhooksRequest { merchant_id: visit.merchant.id.clone(), since_ms };
+    let since = Some(record::instant_to_wire(hours_ago(visit, hours)));
+    let request = v1::ReplayWebhooksRequest { merchant_id: visit.merchant.id.clone(), since };
     let made = visit.facade.engine.webhook_endpoints().replay_webhooks(visit.request(request)).await;
     after(visit, made, "replayed").await
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::schemas::{array, boolean, count, nullable, object, open, reference, text, time, words};
+use super::schemas::{array, boolean, count, list, nullable, object, open, reference, text, time, words};
 
 /// Adds every schema of the gateway itself.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
@@ -19,7 +19,9 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
         ("answeredAt", nullable(time())),
         ("restsUntil", nullable(time())),
     ]);
-    add("Nodes", object(&[("data", array(node)), ("needed", count())]));
+    add("Node", node);
+    add("Nodes", object(&[("data", list("Node")), ("needed", count())]));
+    add("ReadyNode", object(&[("name", text()), ("condition", condition()), ("headBlock", nullable(count()))]));
     let anything = || open(object(&[]));
     let description = object(&[
         ("openapi", json!({ "type": "string", "const": "3.1.0" })),
@@ -49,6 +51,6 @@ fn ready(status: &[&str]) -> Value {
         ("damagedRows", count()),
         ("headAgeSeconds", nullable(count())),
         ("nodesNeeded", count()),
-        ("nodes", array(object(&[("name", text()), ("condition", condition()), ("headBlock", nullable(count()))]))),
+        ("nodes", list("ReadyNode")),
     ])
 }

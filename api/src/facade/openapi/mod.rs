@@ -2,10 +2,13 @@
 
 mod about;
 mod billing;
+#[cfg(test)]
+mod errors;
 mod payments;
 mod schemas;
 mod table;
 mod webhooks;
+mod words;
 mod x402;
 
 use std::sync::OnceLock;
@@ -74,10 +77,12 @@ pub(super) async fn document(facade: &Facade, call: Call) -> Result<Response, Re
 /// Describes the interface as it is reached at `base_url`.
 fn describe(base_url: &str) -> Value {
     let mut paths = Map::new();
-    for route in routes() {
+    for route in routes().filter(|route| !route.is_unlisted) {
         let item = paths.entry(route.path).or_insert_with(|| json!({}));
         item[route.method] = operation(&route);
     }
+    let schemas = schemas::all();
+    let examples = words::examples(&schemas);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -91,7 +96,8 @@ fn describe(base_url: &str) -> Value {
         "paths": paths,
         "webhooks": webhooks::sent(),
         "components": {
-            "schemas": schemas::all(),
+            "schemas": schemas,
+            "examples": examples,
             "securitySchemes": {
                 "bearer": { "type": "http", "scheme": "bearer", "description": "The merchant's API key." },
                 "apiKey": { "type": "apiKey", "in": "header", "name": "x-api-key" },
@@ -101,25 +107,8 @@ fn describe(base_url: &str) -> Value {
 }
 
 fn operation(route: &Route) -> Value {
-    let mut parameters: Vec<Value> = Vec::new();
-    for name in route.path.split('{').skip(1).filter_map(|rest| rest.split_once('}')) {
-        let schema = json!({ "type": "string", "minLength": 1 });
-        parameters.push(json!({ "name": name.0, "in": "path", "required": true, "schema": schema }));
-    }
-    for (name, schema, description) in route.query {
-        let required = description.starts_with("Required");
-        let schema = schemas::parameter(schema);
-        parameters.push(json!({
-            "name": name, "in": "query", "required": required, "schema": schema, "description": description,
-        }));
-    }
-    if route.is_idempotent {
-        let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
-        parameters.push(json!({
-            "name": "Idempotency-Key", "in": "header", "required": false, "schema": schema,
-            "description": "The same request under the same key is done once, for 24 hours.",
-        }));
-    }
+    let id = route.operation_id();
+    let parameters = parameters_of(route, &id);
     let mut responses = Map::new();
     for (status, content) in route.answers {
         responses.insert(status.to_string(), response(*status, content));
@@ -128,7 +117,7 @@ fn operation(route: &Route) -> Value {
         let error = || {
             json!({
                 "description": reason_phrase(status),
-                "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
+                "content": { "application/json": of_schema("Error") },
             })
         };
         let refused = responses.entry(status.to_string()).or_insert_with(error);
@@ -139,7 +128,7 @@ fn operation(route: &Route) -> Value {
     let mut operation = json!({
         "tags": [route.tag],
         "summary": route.summary,
-        "operationId": route.operation_id(),
+        "operationId": id,
         "parameters": parameters,
         "responses": responses,
     });
@@ -147,27 +136,66 @@ fn operation(route: &Route) -> Value {
         Access::Anyone => json!([]),
         Access::Key(_) | Access::Admin => json!([{ "bearer": [] }, { "apiKey": [] }]),
     };
-    match route.access {
-        Access::Key(scope) if !scope.is_empty() => {
-            operation["description"] = json!(format!("The key needs the scope `{scope}`."));
-        }
-        Access::Admin => operation["description"] = json!("For admins: the key needs the scope `admin`."),
-        Access::Key(_) | Access::Anyone => {}
-    }
+    let what = words::operation(&id);
+    operation["description"] = match route.access {
+        Access::Key(scope) if !scope.is_empty() => json!(format!("{what}\n\nThe API key needs the scope `{scope}`.")),
+        Access::Admin => json!(format!("{what}\n\nFor admins: the API key needs the scope `admin`.")),
+        Access::Key(_) | Access::Anyone => json!(what),
+    };
     if let Some(body) = route.body {
-        let schema = json!({ "$ref": format!("#/components/schemas/{body}") });
-        let content = json!({ "application/json": { "schema": schema } });
+        let content = json!({ "application/json": of_schema(body) });
         operation["requestBody"] = json!({ "required": !route.is_body_optional, "content": content });
     }
     operation
+}
+
+/// Describes every parameter of an operation, with an example.
+fn parameters_of(route: &Route, id: &str) -> Vec<Value> {
+    let mut parameters: Vec<Value> = Vec::new();
+    let mut add = |name: &str, place: &str, within: &str, required: bool, schema: Value, description: &str| {
+        let (examples, known) = words::parameter(place, name);
+        let description = if description.is_empty() { known } else { description };
+        let mut parameter = json!({
+            "name": name, "in": within, "required": required, "schema": schema, "description": description,
+        });
+        if let Some(first) = examples.first() {
+            parameter["example"] = first.clone();
+        }
+        parameters.push(parameter);
+    };
+    let mut resource = "";
+    for part in route.path.split('/') {
+        if let Some(name) = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+            let schema = json!({ "type": "string", "minLength": 1 });
+            add(name, &format!("{resource}/{part}"), "path", true, schema, "");
+        }
+        resource = part;
+    }
+    for (name, schema, description) in route.query {
+        let schema = schemas::parameter(schema);
+        add(name, &format!("{id}/{name}"), "query", description.starts_with("Required"), schema, description);
+    }
+    if route.is_idempotent {
+        let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
+        add("Idempotency-Key", "Idempotency-Key", "header", false, schema, "");
+    }
+    parameters
+}
+
+/// The content of a body: its schema, and the schema's example.
+fn of_schema(name: &str) -> Value {
+    json!({
+        "schema": { "$ref": format!("#/components/schemas/{name}") },
+        "examples": { "example": { "$ref": format!("#/components/examples/{name}") } },
+    })
 }
 
 fn response(status: u16, content: &Answer) -> Value {
     let schema = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     let text = || json!({ "schema": { "type": "string" } });
     let content = match content {
-        Answer::Json(name) => json!({ "application/json": { "schema": schema(name) } }),
-        Answer::JsonOrPage(name) => json!({ "application/json": { "schema": schema(name) }, "text/html": text() }),
+        Answer::Json(name) => json!({ "application/json": of_schema(name) }),
+        Answer::JsonOrPage(name) => json!({ "application/json": of_schema(name), "text/html": text() }),
         Answer::File(name) => {
             let rows = json!({ "type": "array", "items": schema(name) });
             json!({ "text/csv": text(), "application/json": { "schema": rows } })

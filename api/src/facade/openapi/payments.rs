@@ -30,6 +30,8 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("Event", event());
     add("EventList", object(&[("events", list("Event")), ("nextCursor", text()), ("hasMore", boolean())]));
     add("Unmatched", unmatched());
+    add("Sale", sale());
+    add("SaleList", object(&[("data", list("Sale")), ("nextCursor", nullable(text()))]));
     add("UnmatchedList", object(&[("data", list("Unmatched")), ("nextCursor", nullable(text()))]));
     let candidate =
         object(&[("payment", reference("Payment")), ("matches", array(words(&["amount", "time", "payer"])))]);
@@ -53,6 +55,8 @@ fn metadata() -> Value {
     let texts = json!({ "type": "array", "items": { "type": "string", "maxLength": 500 }, "maxItems": 20 });
     let value = json!({ "oneOf": [{ "type": "string", "maxLength": 500 }, texts] });
     json!({
+        "description": "Data of the merchant: up to 50 keys, each with a text or a list of texts.",
+        "examples": [{ "orderId": "A-1001" }],
         "type": "object", "maxProperties": 50, "additionalProperties": value,
         "propertyNames": { "type": "string", "minLength": 1, "maxLength": 40 },
     })
@@ -61,7 +65,7 @@ fn metadata() -> Value {
 fn create_payment() -> Value {
     with(
         object(&[
-            ("amount", json!({ "type": "string", "pattern": "^[1-9][0-9]{0,8}$", "examples": ["1500"] })),
+            ("amount", json!({ "type": "string", "pattern": "^[1-9][0-9]{0,8}$"})),
             ("currency", currency()),
             ("description", longest(255)),
         ]),
@@ -251,6 +255,23 @@ fn event() -> Value {
         ("createdAt", time()),
         ("timestamp", time()),
         ("data", data),
+    ])
+}
+
+fn sale() -> Value {
+    object(&[
+        ("id", text()),
+        ("kind", words(&["x402"])),
+        ("resource", described(text(), "What was sold, in the words of its server.")),
+        ("txId", text()),
+        ("opIndex", count()),
+        ("blockNum", count()),
+        ("blockTime", time()),
+        ("payer", text()),
+        ("payTo", text()),
+        ("amount", reference("Sum")),
+        ("memo", text()),
+        ("claimedAt", time()),
     ])
 }
 

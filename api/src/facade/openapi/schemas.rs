@@ -1,15 +1,18 @@
 //! The shapes of requests and answers, as the description tells them: what they are made of, merchants, admins' work.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::facade::record;
 
 /// Returns every schema by name. What is answered has the members it is said to have and no others; what is asked may hold
 /// more than we read.
-pub(super) fn all() -> Value {
+pub(super) fn all() -> Map<String, Value> {
     let mut schemas = Map::new();
     let mut add = |name: &str, schema: Value| drop(schemas.insert(name.to_owned(), schema));
     add("Error", error());
+    add("Reason", reason());
     add("Merchant", merchant());
     add("MerchantPage", page("Merchant"));
     add("Register", register());
@@ -51,7 +54,8 @@ pub(super) fn all() -> Value {
     for (_, schema) in schemas.iter_mut().filter(|(name, _)| !asked.contains(&name.as_str())) {
         close(schema);
     }
-    Value::Object(schemas)
+    super::words::describe(&mut schemas);
+    schemas
 }
 
 /// Forbids further members to an object and all within it that do not say themselves what else they hold.
@@ -195,12 +199,30 @@ fn error() -> Value {
         object(&[
             ("statusCode", integer(400, 599)),
             ("statusMessage", text()),
-            ("code", text()),
-            ("reason", text()),
+            ("code", error_code()),
+            ("reason", reference("Reason")),
             ("requestId", text()),
         ]),
-        &[("details", array(detail)), ("contact", text())],
+        &[("details", array(detail)), ("contact", text()), ("nextCursor", text())],
     ))
+}
+
+/// The classes of errors that a server returns.
+pub(super) fn error_code() -> Value {
+    use proto::status::RestCode::{Api, Authentication, Forbidden, NotFound, RateLimit, Server, Validation};
+    let codes = [Validation, Authentication, Forbidden, NotFound, RateLimit, Server, Api];
+    words(&codes.map(proto::status::RestCode::as_str))
+}
+
+/// Why a request is refused: the reasons of the interface, and those of x402.
+fn reason() -> Value {
+    let ours = proto::status::TABLE.iter().map(|row| row.word).filter(|word| *word != "unspecified");
+    let all: BTreeSet<&str> = ours.chain(engine::x402::Reason::ALL.iter().map(|reason| reason.word())).collect();
+    let all: Vec<&str> = all.into_iter().collect();
+    described(
+        words(&all),
+        "Why a request was refused. Each word has its cause and its fix in docs/reference/errors.md.",
+    )
 }
 
 fn books_day() -> Value {

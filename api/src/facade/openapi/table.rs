@@ -43,6 +43,7 @@ pub(in crate::facade) struct Route {
     pub(super) is_body_optional: bool,
     pub(super) is_idempotent: bool,
     pub(super) is_page: bool,
+    pub(super) is_unlisted: bool,
     pub(super) answers: &'static [(u16, Answer)],
     refused: &'static [u16],
     id: Option<&'static str>,
@@ -61,6 +62,7 @@ impl Route {
             is_body_optional: false,
             is_idempotent: false,
             is_page: false,
+            is_unlisted: false,
             answers: &[],
             refused: &[],
             id: None,
@@ -93,6 +95,11 @@ impl Route {
 
     const fn page(self) -> Self {
         Self { is_page: true, ..self }
+    }
+
+    /// Leaves the route out of the description: it belongs to the pages and is no interface.
+    const fn unlisted(self) -> Self {
+        Self { is_unlisted: true, ..self }
     }
 
     const fn answers(self, answers: &'static [(u16, Answer)]) -> Self {
@@ -267,10 +274,10 @@ const PAYMENTS: &[Route] = &[
 #[rustfmt::skip]
 const EVENTS: &[Route] = &[
     route(GET, "/api/public/events", "Events after a cursor, oldest first").key(READ)
-        .query(&[("after", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Events at most, 20 when missing.")])
-        .answers(&[(200, Json("EventList"))]),
+        .query(&[("after", "text", "The `nextCursor` of an answer. One that was given out before the store was restored answers 410 with the `nextCursor` to go on with."), ("limit", "limit", "Events at most, 20 when missing.")])
+        .answers(&[(200, Json("EventList"))]).refuses(&[410]),
     route(GET, "/api/public/events/stream", "Events as they happen (server-sent events)").key(READ)
-        .query(&[("after", "text", "Where to begin; now when missing.")]).answers(&[(200, Text("text/event-stream"))]),
+        .query(&[("after", "text", "Where to begin; now when missing.")]).answers(&[(200, Text("text/event-stream"))]).refuses(&[410]),
 ];
 
 #[rustfmt::skip]
@@ -305,6 +312,12 @@ const ASTRAY: &[Route] = &[
     route(GET, "/api/public/unmatched", "Transfers that paid no session, newest first").key(READ)
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Transfers at most, 20 when missing."), ("status", "text", "open, assigned or ignored; commas between them.")])
         .answers(&[(200, Json("UnmatchedList"))]),
+    route(GET, "/api/public/x402/sales", "Sales settled by x402 for the merchant's own resources, newest first").id("x402.sales").key(READ)
+        .query(&[("cursor", "text", "The `nextCursor` of a response."), ("limit", "limit", "Sales at most, 20 when missing.")])
+        .answers(&[(200, Json("SaleList"))]),
+    route(GET, "/api/public/x402/sales/export", "Every sale, as a file").id("x402.exportSales").key(READ)
+        .query(&[("format", "text", "csv (default) or json."), ("bom", "flag", "Whether a CSV file begins with a byte order mark.")])
+        .answers(&[(200, File("Sale"))]),
     route(GET, "/api/public/unmatched/{id}", "One of them").key(READ).answers(&[(200, Json("Unmatched"))]),
     route(GET, "/api/public/unmatched/{id}/candidates", "Payments it may have been meant for").key(READ).answers(&[(200, Json("Candidates"))]),
     route(POST, "/api/public/unmatched/{id}/assign", "Put it to a payment").key(WRITE).body("Assign").answers(&[(200, Json("Payment"))]).refuses(&[409]),
@@ -382,7 +395,7 @@ const ABOUT: &[Route] = &[
     route(GET, "/openapi.json", "This description").id("about.openapi").answers(&[(200, Json("Description")), (304, Empty)]),
     route(GET, "/docs", "This description to read").id("about.docs").answers(&[(200, Text("text/html")), (304, Empty)]),
     route(GET, "/llms.txt", "What an agent should know first").id("about.llms").answers(&[(200, Text("text/plain"))]),
-    route(GET, "/assets/{file}", "What the pages are made of").answers(&[(200, Text("*/*"))]),
+    route(GET, "/assets/{file}", "What the pages are made of").answers(&[(200, Text("*/*"))]).unlisted(),
 ];
 
 /// Returns the query parameters of a list or an export, by its method and path; `None` where parameters are ignored.

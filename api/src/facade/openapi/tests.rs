@@ -178,3 +178,109 @@ fn what_is_answered_has_no_member_that_is_not_described() {
     let with_null = schemas["Payment"]["properties"]["cancelledBy"]["enum"].as_array().expect("words");
     assert!(with_null.contains(&Value::Null), "what may be null says so among its words");
 }
+
+/// Collects every field of a schema that lacks a description or an example, with its place.
+fn unexplained(document: &Value, place: &str, schema: &Value, found: &mut Vec<String>) {
+    for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+        let place = format!("{place}.{name}");
+        if member["description"].as_str().is_none_or(str::is_empty) {
+            found.push(format!("{place} has no description"));
+        }
+        if !has_example(document, member) {
+            found.push(format!("{place} has no example"));
+        }
+        unexplained(document, &place, member, found);
+    }
+    let choices = ["oneOf", "anyOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+    let parts = [&schema["items"], &schema["additionalProperties"]].into_iter().chain(choices);
+    for part in parts.filter(|part| part.is_object()) {
+        unexplained(document, place, part, found);
+    }
+}
+
+/// Whether a field has an example, itself or in all that it is made of.
+fn has_example(document: &Value, schema: &Value) -> bool {
+    let schema = if schema.get("examples").is_some() { schema } else { resolved(document, schema) };
+    let choices = ["oneOf", "anyOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+    let mut choices = choices.filter(|choice| choice["type"] != "null").peekable();
+    schema["examples"].as_array().is_some_and(|examples| !examples.is_empty())
+        || schema.get("const").is_some()
+        || schema["properties"].as_object().is_some_and(|members| members.values().all(|m| has_example(document, m)))
+        || schema.get("items").is_some_and(|items| has_example(document, items))
+        || choices.peek().is_some() && choices.all(|choice| has_example(document, choice))
+        || schema["enum"].as_array().is_some_and(|words| words.len() > 1)
+}
+
+#[test]
+fn every_field_has_a_description_and_an_example() {
+    let document = describe("https://pay.example");
+    let mut found = Vec::new();
+    for (name, schema) in document["components"]["schemas"].as_object().expect("schemas") {
+        unexplained(&document, name, schema, &mut found);
+    }
+    assert!(found.is_empty(), "add a row to openapi/words/fields.txt for each: {found:#?}");
+    let mut noticed = Vec::new();
+    unexplained(&document, "X", &json!({ "properties": { "a": { "type": "string" } } }), &mut noticed);
+    assert_eq!(noticed, ["X.a has no description", "X.a has no example"]);
+}
+
+#[test]
+fn every_operation_and_every_parameter_has_a_description_and_an_example() {
+    let document = describe("https://pay.example");
+    let mut found = Vec::new();
+    let mut check = |what: String, parts: &[&Value]| {
+        if parts.iter().any(|part| part.is_null() || part.as_str().is_some_and(str::is_empty)) {
+            found.push(what);
+        }
+    };
+    for group in ["paths", "webhooks"] {
+        for (path, methods) in document[group].as_object().expect("paths") {
+            for (method, operation) in methods.as_object().expect("methods") {
+                check(format!("{method} {path}"), &[&operation["summary"], &operation["description"]]);
+                for parameter in operation["parameters"].as_array().expect("parameters") {
+                    let what = format!("{method} {path} {}", parameter["name"]);
+                    check(what, &[&parameter["description"], &parameter["example"]]);
+                }
+                let answers = operation["responses"].as_object().expect("answers");
+                for (status, content) in answers.iter().map(|(status, answer)| (status.as_str(), &answer["content"])) {
+                    let of_rows = content.get("text/csv").is_some();
+                    if let Some(content) = content.get("application/json").filter(|_| !of_rows) {
+                        check(format!("{method} {path} {status}"), &[&content["examples"]["example"]["$ref"]]);
+                    }
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "add rows to openapi/words/operations.txt: {found:#?}");
+}
+
+#[test]
+fn every_example_is_what_its_schema_allows() {
+    let document = describe("https://pay.example");
+    let mut wrong = Vec::new();
+    for (name, example) in document["components"]["examples"].as_object().expect("examples") {
+        let schema = json!({ "$ref": format!("#/components/schemas/{name}"), "components": document["components"] });
+        let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
+        let errors = validator.iter_errors(&example["value"]);
+        wrong.extend(errors.map(|error| format!("{name}{}: {error}", error.instance_path)));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_row_of_the_tables_is_used() {
+    let [fields, parameters, operations] = words::rows();
+    let mut schemas = schemas::all();
+    let used = words::describe(&mut schemas);
+    let superfluous: Vec<&str> = fields.into_iter().filter(|place| !used.contains(place)).collect();
+    assert!(superfluous.is_empty(), "openapi/words/fields.txt describes what is no field: {superfluous:#?}");
+    let ids: BTreeSet<String> = routes().map(|route| route.operation_id()).collect();
+    let superfluous: Vec<&str> = operations.into_iter().filter(|id| !ids.contains(*id)).collect();
+    assert!(superfluous.is_empty(), "openapi/words/operations.txt describes what is no operation: {superfluous:#?}");
+    let text = describe("https://pay.example")["paths"].to_string();
+    let named = |place: &&str| {
+        text.contains(&format!("\"name\":\"{}\"", place.rsplit('/').next().unwrap_or(place).trim_matches(['{', '}'])))
+    };
+    let superfluous: Vec<&str> = parameters.into_iter().filter(|place| !named(place)).collect();
+    assert!(superfluous.is_empty(), "openapi/words/operations.txt describes what is no parameter: {superfluous:#?}");
+}

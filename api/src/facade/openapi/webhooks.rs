@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::schemas::{
-    array, boolean, count, described, list, nullable, object, optional, reference, text, time, url, with, words,
+    array, boolean, count, described, list, nullable, object, optional, text, time, url, with, words,
 };
 
 /// The events that are sent to merchants: their type, the name of the operation, and when they happen.
@@ -14,23 +14,42 @@ const EVENTS: [(&str, &str, &str); 1] = [(
 )];
 
 /// The headers of a delivery, with the default of the setting `webhooks.header_prefix`.
-const HEADERS: [(&str, &str); 8] = [
-    ("X-Hivetill-Signature", "Hex HMAC-SHA256 of `{timestamp}.{body}` under the webhook secret."),
-    ("X-Hivetill-Timestamp", "When it was signed, Unix milliseconds. Refuse what is older than 5 minutes."),
-    ("X-Hivetill-Event", "The type of the event."),
-    ("X-Hivetill-Delivery", "The id of the delivery."),
-    ("X-Hivetill-Attempt", "The number of the attempt, from 1."),
-    ("webhook-id", "The id of the event (Standard Webhooks): the same in every repetition."),
-    ("webhook-timestamp", "When it was signed, Unix seconds (Standard Webhooks)."),
-    ("webhook-signature", "`v1,` and the base64 of the signature (Standard Webhooks)."),
+const HEADERS: [(&str, &str, &str); 8] = [
+    (
+        "X-Hivetill-Signature",
+        "5d41402abc4b2a76b9719d911017c592ae2f7d6c1b0e9a8f7c6d5e4f3a2b1c0d",
+        "Hex HMAC-SHA256 of `{timestamp}.{body}` under the webhook secret.",
+    ),
+    (
+        "X-Hivetill-Timestamp",
+        "1795183512000",
+        "When it was signed, Unix milliseconds. Refuse what is older than 5 minutes.",
+    ),
+    ("X-Hivetill-Event", "payment.status_changed", "The type of the event."),
+    ("X-Hivetill-Delivery", "whd_01m82atcw4q6t8y0v2x4z6b8d0", "The id of the delivery."),
+    ("X-Hivetill-Attempt", "1", "The number of the attempt, from 1."),
+    (
+        "webhook-id",
+        "evt_01m82atc5k3v8q2w4e6r8t0y1a",
+        "The id of the event (Standard Webhooks): the same in every repetition.",
+    ),
+    ("webhook-timestamp", "1795183512", "When it was signed, Unix seconds (Standard Webhooks)."),
+    (
+        "webhook-signature",
+        "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+        "`v1,` and the base64 of the signature (Standard Webhooks).",
+    ),
 ];
 
 /// Describes what merchants' endpoints receive.
 pub(super) fn sent() -> Value {
     let parameters: Vec<Value> = HEADERS
         .iter()
-        .map(|(name, description)| {
-            json!({ "name": name, "in": "header", "required": true, "schema": text(), "description": description })
+        .map(|(name, example, description)| {
+            json!({
+                "name": name, "in": "header", "required": true, "schema": text(), "description": description,
+                "example": example,
+            })
         })
         .collect();
     let webhook = |(kind, id, description): (&str, &str, &str)| {
@@ -40,7 +59,7 @@ pub(super) fn sent() -> Value {
             "summary": kind,
             "description": description,
             "parameters": parameters,
-            "requestBody": { "required": true, "content": { "application/json": { "schema": reference("Event") } } },
+            "requestBody": { "required": true, "content": { "application/json": super::of_schema("Event") } },
             "responses": {
                 "200": { "description": "Any status from 200 to 299 within 5 seconds takes the event." },
                 "410": { "description": "The endpoint is gone: it is disabled." },

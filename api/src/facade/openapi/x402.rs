@@ -3,7 +3,9 @@
 use engine::x402::{NETWORK, NETWORK_CAIP2};
 use serde_json::{Value, json};
 
-use super::schemas::{array, boolean, count, described, object, open, optional, text, time, units, with, words};
+use super::schemas::{
+    array, boolean, count, described, error_code, object, open, optional, reference, text, time, units, with, words,
+};
 
 /// Adds every schema of x402.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
@@ -63,7 +65,7 @@ fn payment_required() -> Value {
         &[("feeAccount", text()), ("feeAmount", text()), ("netAmount", text()), ("feeMemo", text())],
     );
     let accepted = object(&[
-        ("x402Version", json!({ "type": "integer", "const": 1 })),
+        ("x402Version", json!({ "type": "integer", "enum": [1] })),
         ("scheme", words(&["exact"])),
         ("network", words(&[NETWORK])),
         ("maxAmountRequired", text()),
@@ -77,7 +79,7 @@ fn payment_required() -> Value {
         ("extra", extra),
     ]);
     let own = optional(&[
-        ("x402Version", json!({ "type": "integer", "const": 1 })),
+        ("x402Version", json!({ "type": "integer", "enum": [1] })),
         ("accepts", array(accepted)),
         ("success", boolean()),
         ("errorReason", text()),
@@ -87,7 +89,8 @@ fn payment_required() -> Value {
         ("status", text()),
         ("txId", text()),
     ]);
-    let standard = [("statusCode", count()), ("statusMessage", text()), ("code", text()), ("reason", text())];
+    let reason = reference("Reason");
+    let standard = [("statusCode", count()), ("statusMessage", text()), ("code", error_code()), ("reason", reason)];
     let mut schema = with(own, &standard);
     schema = with(schema, &[("error", text()), ("requestId", text())]);
     schema["required"] = json!(["error", "statusCode", "statusMessage", "code", "reason", "requestId"]);

@@ -20,7 +20,7 @@ use super::{
 /// Seconds until a customer is led back to the shop.
 const ONWARD_SECONDS: u32 = 5;
 /// How long a page that waits for the decision about a cancellation shows no way back to the shop.
-const LEAVE_AFTER_MS: i64 = 20_000;
+const LEAVE_AFTER_MS: u64 = 20_000;
 /// Seconds between looks of a page without script.
 const RELOAD_SECONDS: u32 = 15;
 
@@ -128,7 +128,7 @@ struct CheckoutPage<'a> {
     reports: bool,
     came_back: bool,
     expires_at: Instant,
-    seconds_left: i64,
+    seconds_left: u64,
     review: Option<Review<'a>>,
     pay: Option<Pay<'a>>,
     can_cancel: bool,
@@ -160,8 +160,8 @@ struct Instant {
 }
 
 impl Instant {
-    fn of(wire_ms: i64) -> Self {
-        let instant = record::instant(wire_ms);
+    fn of(wire: impl Into<Option<proto::time::Timestamp>>) -> Self {
+        let instant = record::instant(wire);
         let to_the_minute = instant.to_ledger().chars().take(16).collect::<String>();
         Self { exact: instant.to_string(), words: format!("{} UTC", to_the_minute.replace('T', " ")) }
     }
@@ -219,7 +219,7 @@ struct Leave<'a> {
     url: &'a str,
     words: String,
     /// Until it is shown.
-    wait_ms: i64,
+    wait_ms: u64,
 }
 
 /// Answers with a session's page.
@@ -249,7 +249,7 @@ pub(in crate::facade) fn checkout(status: StatusCode, view: &View<'_>, notice: O
         amount: decimal(money),
         currency: money.currency.code(),
         usd: format!("{}.{:02}", payment.usd_cents / 100, payment.usd_cents % 100),
-        rate_at: payment.rate_at_ms.map(Instant::of),
+        rate_at: payment.rate_at.map(Instant::of),
         path: &view.path,
         reload_path: view.reload_path(),
         still_path,
@@ -260,8 +260,8 @@ pub(in crate::facade) fn checkout(status: StatusCode, view: &View<'_>, notice: O
         token: view.token.as_deref().unwrap_or_default(),
         reports: view.reports && phase.takes_money(),
         came_back: look.came_back,
-        expires_at: Instant::of(payment.expires_at_ms),
-        seconds_left: (payment.expires_at_ms - payment.read_at_ms).max(0) / 1_000,
+        expires_at: Instant::of(payment.expires_at),
+        seconds_left: millis_between(payment.read_at, payment.expires_at) / 1_000,
         review: (phase.takes_money() && !shows_ways).then(|| review(view)),
         pay: (phase.takes_money() && shows_ways).then(|| pay(view, phase)),
         can_cancel: phase.takes_money() && view.reports && !look.came_back && is_untouched(payment),
@@ -338,8 +338,8 @@ fn receipt(payment: &Payment) -> Receipt<'_> {
     let received = Money::new(payment.amount_paid_units, currency);
     Receipt {
         received: (payment.amount_paid_units != payment.amount_units).then(|| received.to_string()),
-        from: payer.map(|transfer| transfer.from.as_str()),
-        at: payment.completed_at_ms.map(Instant::of),
+        from: payer.map(|transfer| transfer.from_account.as_str()),
+        at: payment.completed_at.map(Instant::of),
         tx_id: payment.tx_id.as_deref(),
     }
 }
@@ -361,18 +361,23 @@ fn onward<'a>(view: &'a View<'a>, phase: Phase) -> Option<Onward<'a>> {
     Some(Onward { url, words, notice })
 }
 
+/// Returns how many milliseconds pass from one instant to a later one.
+fn millis_between(from: Option<proto::time::Timestamp>, to: Option<proto::time::Timestamp>) -> u64 {
+    record::instant(to).millis().saturating_sub(record::instant(from).millis())
+}
+
 fn leave<'a>(view: &'a View<'a>, phase: Phase) -> Option<Leave<'a>> {
     let payment = view.payment;
     let request = cancellation::undecided(payment).filter(|_| phase == Phase::Cancelling)?;
     let url = payment.cancel_url.as_deref().filter(|_| view.whole).and_then(link)?;
     let words = fill(view.look.words().return_to(), &[("shop", &payment.merchant_name)]);
-    let wait_ms = (request.requested_at_ms + LEAVE_AFTER_MS - payment.read_at_ms).max(0);
+    let wait_ms = LEAVE_AFTER_MS.saturating_sub(millis_between(request.requested_at, payment.read_at));
     Some(Leave { url, words, wait_ms })
 }
 
 /// Says whether no money came and no wallet was opened.
 const fn is_untouched(payment: &Payment) -> bool {
-    payment.amount_paid_units == 0 && payment.wallet_opened_at_ms.is_none()
+    payment.amount_paid_units == 0 && payment.wallet_opened_at.is_none()
 }
 
 /// The number without its currency, as wallets want it apart.

@@ -183,7 +183,7 @@ impl<'a> Live<'a> {
         Self {
             id: &payment.id,
             status: record::status_word(payment.status),
-            completed_at: payment.completed_at_ms.map(|at| record::Text(record::instant(at))),
+            completed_at: payment.completed_at.map(|at| record::Text(record::instant(at))),
             expired: payment.expired,
             sequence: payment.sequence,
             phase: Phase::of(payment),

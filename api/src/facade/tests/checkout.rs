@@ -103,11 +103,12 @@ async fn a_page_that_was_opened_when_all_was_over_leads_nobody_on_by_itself() {
 #[tokio::test]
 async fn a_page_that_is_being_cancelled_takes_nothing_and_offers_the_way_back_after_20_seconds() {
     let site = Site::open().await;
-    let ask = |now_ms: i64| {
+    let ask = |now_ms: u64| {
         site.fake.set(|payment| {
             payment.cancel_url = Some("https://shop.example/basket".to_owned());
-            payment.read_at_ms = now_ms;
-            payment.cancellation = Some(v1::Cancellation { requested_at_ms: 1_000_000, ..v1::Cancellation::default() });
+            payment.read_at = Some(proto::time::from_millis(now_ms));
+            let requested_at = Some(proto::time::from_millis(1_000_000));
+            payment.cancellation = Some(v1::Cancellation { requested_at, ..v1::Cancellation::default() });
         });
     };
     ask(1_005_000);
@@ -132,7 +133,7 @@ async fn a_page_whose_wallet_was_opened_offers_no_cancellation() {
     assert!(!site.browse(&came_back).await.body.contains("cancel-yes"));
     let reported = site.send("POST", &format!("{slug}/wallet"), "", "").await;
     assert_eq!(reported.json(), json!({ "id": PAYMENT, "status": "pending", "cancelRequested": false }));
-    site.fake.set(|payment| payment.wallet_opened_at_ms = Some(1));
+    site.fake.set(|payment| payment.wallet_opened_at = Some(proto::time::from_millis(1)));
     assert!(!site.browse(&slug).await.body.contains("cancel-yes"));
 }
 

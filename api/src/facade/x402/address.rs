@@ -6,8 +6,8 @@
 use engine::x402::{NETWORK, PaymentPayload, Reason};
 use http::{Method, StatusCode};
 use proto::{
-    ApiError,
-    v1::{self, PaymentStatus, checkout_request::Session, x402_request::Target},
+    ApiError, Carried,
+    v1::{self, PaymentStatus, checkout_session::Session, x402_payment::Target},
 };
 use warp::reply::Response;
 
@@ -55,7 +55,7 @@ impl Stand {
 struct Visit<'a> {
     facade: &'a Facade,
     call: &'a Call,
-    session: v1::CheckoutRequest,
+    session: Option<v1::CheckoutSession>,
     request_id: &'a str,
 }
 
@@ -63,7 +63,7 @@ struct Visit<'a> {
 pub(in crate::facade) async fn visit(
     facade: &Facade,
     call: &Call,
-    session: v1::CheckoutRequest,
+    session: Option<v1::CheckoutSession>,
 ) -> Result<Response, Refusal> {
     // Only a GET that somebody meant pays; anything else sees the session as if it had shown nothing.
     let pays = call.sent_method() == Method::GET && !header::is_prefetch(call.headers());
@@ -90,8 +90,8 @@ pub(in crate::facade) async fn visit(
 
 impl Visit<'_> {
     async fn find(&self) -> Result<v1::Payment, ApiError> {
-        let request = self.call.caller.request(self.session.clone());
-        Ok(self.facade.engine.checkout().get_checkout(request).await?.into_inner())
+        let request = self.call.caller.request(v1::GetCheckoutRequest { session: self.session.clone() });
+        Ok(self.facade.engine.checkout().get_checkout(request).await?.carried()?)
     }
 
     async fn pay(&self, payment: &v1::Payment, payload: PaymentPayload) -> Result<Response, Refusal> {
@@ -144,13 +144,13 @@ impl Visit<'_> {
     }
 
     fn required(&self, payment: &v1::Payment, denied: Option<&Denial>) -> Result<Response, Refusal> {
-        let path = match self.session.session {
+        let path = match self.session.as_ref().and_then(|session| session.session.as_ref()) {
             Some(Session::Slug(_)) => format!("/for/{}", payment.slug),
             // Who came by the public id does not learn the secret link.
             _ => format!("/checkout/{}", payment.id),
         };
         let offer = answer::offer(payment, &self.facade.base_url, path)?;
-        Ok(answer::required(&offer, payment.read_at_ms, denied, self.request_id))
+        Ok(answer::required(&offer, payment.read_at, denied, self.request_id))
     }
 
     /// Answers for a session that asks for no payment. Names the caller's own transaction, never another's.

@@ -178,8 +178,13 @@ struct Refused<'a> {
 }
 
 /// Asks for payment: the requirements in both versions, and why the payment that was shown did not do.
-pub(super) fn required(offer: &Offer, read_at_ms: i64, denied: Option<&Denial>, request_id: &str) -> Response {
-    let now = record::instant(read_at_ms);
+pub(super) fn required(
+    offer: &Offer,
+    read_at: Option<proto::time::Timestamp>,
+    denied: Option<&Denial>,
+    request_id: &str,
+) -> Response {
+    let now = record::instant(read_at);
     let (reason, message) = match denied {
         Some(denial) => (denial.reason.word(), denial.message.as_str()),
         None => {
@@ -263,7 +268,7 @@ pub(super) fn offer(payment: &v1::Payment, base_url: &str, path: String) -> Resu
         path,
         base_url: base_url.to_owned(),
         description: payment.description.clone(),
-        expires_at: record::instant(payment.expires_at_ms),
+        expires_at: record::instant(payment.expires_at),
     })
 }
 

@@ -7,7 +7,7 @@ use http::{HeaderValue, StatusCode, header::AUTHORIZATION};
 use proto::{
     ApiError,
     caller::{API_KEY, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
-    v1::{self, Health, x402_request::Target},
+    v1::{self, Health, x402_payment::Target},
 };
 use serde::Serialize;
 use serde_json::json;
@@ -175,7 +175,7 @@ enum Unjudged {
 }
 
 /// Reads a whole body. What is wrong inside it is a verdict.
-async fn read(call: &mut Call) -> Result<Result<v1::X402Request, Denial>, Unjudged> {
+async fn read(call: &mut Call) -> Result<Result<v1::X402Payment, Denial>, Unjudged> {
     let body = call.json_bytes().await.map_err(Unjudged::Transport)?;
     let asked = Asked::parse(&body).map_err(Unjudged::Body)?;
     Ok(asked.map(wire).map_err(Denial::from))
@@ -202,7 +202,7 @@ fn reused(call: &Call, error: &ApiError) -> Response {
     x402_answer::failure(error, call.request_id(), &Outcome::denied(&denial))
 }
 
-fn wire(asked: Asked) -> v1::X402Request {
+fn wire(asked: Asked) -> v1::X402Payment {
     let target = match asked.target {
         AskedFor::Session(id) => Target::SessionId(id.to_string()),
         AskedFor::Requirements(requirements) => Target::Requirements(v1::X402Requirements {
@@ -212,7 +212,7 @@ fn wire(asked: Asked) -> v1::X402Request {
             }),
             pay_to: requirements.pay_to.to_string(),
             resource: requirements.resource,
-            valid_before_ms: requirements.valid_before.map(record::millis_to_wire),
+            valid_before: requirements.valid_before.map(record::instant_to_wire),
         }),
     };
     request(target, asked.payload)
@@ -253,7 +253,7 @@ pub(in crate::facade) fn limited(path: &str, error: &ApiError, request_id: &str)
 }
 
 /// Counts an attempt of one address to pay a session of ours, once it is known to be well-formed.
-fn count(facade: &Facade, call: &Call, asked: &v1::X402Request) -> Result<(), ApiError> {
+fn count(facade: &Facade, call: &Call, asked: &v1::X402Payment) -> Result<(), ApiError> {
     match &asked.target {
         Some(Target::SessionId(id)) => facade.edge.pay_session(id, call.client()),
         _ => Ok(()),

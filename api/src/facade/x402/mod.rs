@@ -14,7 +14,7 @@ use engine::{
 };
 use proto::{
     ApiError,
-    v1::{self, x402_request::Target, x402_settle_response::Outcome, x402_verify_response::Verdict},
+    v1::{self, settle_payment_response::Outcome, verify_payment_response::Verdict, x402_payment::Target},
 };
 
 pub(super) use address::visit;
@@ -65,13 +65,13 @@ fn shorten(mut message: String) -> String {
 }
 
 /// Writes a payment as the engine reads it.
-pub(crate) fn request(target: Target, payload: PaymentPayload) -> v1::X402Request {
+pub(crate) fn request(target: Target, payload: PaymentPayload) -> v1::X402Payment {
     let accepted = |accepted: Accepted| v1::X402Accepted {
         amount: accepted.amount,
         asset: accepted.asset,
         pay_to: accepted.pay_to,
     };
-    v1::X402Request {
+    v1::X402Payment {
         target: Some(target),
         x402_version: payload.version.number().into(),
         signed_transaction: payload.transaction.signed_bytes(Pack::Legacy).into(),
@@ -85,9 +85,10 @@ pub(crate) fn request(target: Target, payload: PaymentPayload) -> v1::X402Reques
 async fn ask_verify(
     facade: &Facade,
     call: &Call,
-    request: v1::X402Request,
+    payment: v1::X402Payment,
 ) -> Result<Result<String, Denial>, ApiError> {
-    let answer = facade.engine.verify(call.caller.request(request)).await?.into_inner();
+    let request = v1::VerifyPaymentRequest { payment: Some(payment) };
+    let answer = facade.engine.verify_payment(call.caller.request(request)).await?.into_inner();
     match answer.verdict {
         Some(Verdict::Valid(valid)) => Ok(Ok(valid.payer)),
         Some(Verdict::Refused(refused)) => Ok(Err(Denial::of(refused, Reason::UnexpectedVerifyError))),
@@ -99,9 +100,10 @@ async fn ask_verify(
 async fn ask_settle(
     facade: &Facade,
     call: &Call,
-    request: v1::X402Request,
+    payment: v1::X402Payment,
 ) -> Result<Result<v1::X402Settled, Denial>, ApiError> {
-    let answer = facade.engine.settle(call.caller.request(request)).await?.into_inner();
+    let request = v1::SettlePaymentRequest { payment: Some(payment) };
+    let answer = facade.engine.settle_payment(call.caller.request(request)).await?.into_inner();
     match answer.outcome {
         Some(Outcome::Settled(settled)) => Ok(Ok(settled)),
         Some(Outcome::Refused(refused)) => Ok(Err(Denial::of(refused, Reason::UnexpectedSettleError))),

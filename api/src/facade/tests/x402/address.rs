@@ -70,8 +70,11 @@ async fn a_program_is_asked_for_payment_in_both_versions() {
 #[tokio::test]
 async fn the_offer_is_the_same_as_long_as_the_session_lives_and_its_time_runs_down() {
     let site = Site::open().await;
-    let offer = async |left_ms: i64| {
-        site.fake.set(|payment| payment.read_at_ms = payment.expires_at_ms - left_ms);
+    let offer = async |left_ms: u64| {
+        site.fake.set(|payment| {
+            let expires_at = payment.expires_at.and_then(proto::time::to_millis).expect("a time");
+            payment.read_at = Some(proto::time::from_millis(expires_at - left_ms));
+        });
         decode(site.agent(&slug(), "").await.header("payment-required").unwrap())["accepts"][0].clone()
     };
     for (left_ms, seconds) in [(1_740_000, 300), (299_999, 299), (1_500, 1), (1, 1)] {

@@ -3,7 +3,7 @@
 use engine::x402::Reason;
 use proto::{
     ApiError,
-    v1::{self, x402_request::Target},
+    v1::{self, x402_payment::Target},
 };
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ mod properties;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use engine::x402::Reason;
-use proto::v1::{self, x402_settle_response::Outcome};
+use proto::v1::{self, settle_payment_response::Outcome};
 use serde_json::{Value, json};
 
 use super::{Answer, Site};
@@ -63,7 +63,7 @@ impl Site {
         *self.fake.outcome.lock().expect("one test") = outcome;
     }
 
-    fn shown(&self) -> Vec<v1::X402Request> {
+    fn shown(&self) -> Vec<v1::X402Payment> {
         std::mem::take(&mut *self.fake.shown.lock().expect("one test"))
     }
 

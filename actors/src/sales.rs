@@ -1,0 +1,113 @@
+//! Sales: transfers that were settled by x402 for somebody's resource. They pay no session and are nobody's to assign.
+
+use engine::{ids::MerchantId, ledger::Place, merchant::Merchant, payment::ClaimFinality, time::Timestamp};
+use storage::{Facilitation, Unmatched};
+
+use crate::{Gateway, GatewayError, context::Context};
+
+/// Transfers read at once.
+const PAGE: usize = 100;
+/// Transfers passed over for one page at most.
+const MAX_PASSED: usize = 5_000;
+
+/// A part of a list of transfers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part<T> {
+    /// The rows, newest first.
+    pub rows: Vec<T>,
+    /// Where the list goes on; none at its end.
+    pub next: Option<Place>,
+}
+
+/// A sale, as the chain holds its transfer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sale {
+    /// The transfer.
+    pub transfer: engine::ledger::Transfer,
+    /// What was sold, in the words of its server.
+    pub resource: String,
+    /// The merchant whose API key the settlement carried.
+    pub seller: Option<MerchantId>,
+    /// When the payment was claimed.
+    pub claimed_at: Timestamp,
+    /// What counted as settled.
+    pub finality: ClaimFinality,
+}
+
+/// A transfer that pays no session, and what it was settled for.
+pub(crate) struct Incoming {
+    pub(crate) unmatched: Unmatched,
+    pub(crate) sale: Option<(Box<Facilitation>, Timestamp)>,
+}
+
+impl Context {
+    /// Adds what a transfer was settled for. A claim may be younger than the transfer's row: it is looked up, not copied.
+    pub(crate) async fn incoming(&self, unmatched: Unmatched) -> Result<Incoming, storage::ReadError> {
+        let claimed = self.sound(self.env.store.claim(unmatched.transfer.tx_id).await)?.flatten();
+        let sale = claimed.and_then(|claimed| {
+            let sale = claimed.sale()?;
+            Some((Box::new(sale.clone()), claimed.at))
+        });
+        Ok(Incoming { unmatched, sale })
+    }
+}
+
+impl Gateway {
+    /// Lists the sales to a merchant's account, newest first, older than `before`: those it settled with its own API key,
+    /// and once it has proven the account those that were settled without one.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn sales(
+        &self,
+        merchant: &Merchant,
+        before: Option<Place>,
+        limit: usize,
+    ) -> Result<Part<Sale>, GatewayError> {
+        let has_proven = merchant.proof_for(&merchant.hive_account).is_some();
+        self.list_incoming(merchant, before, limit, |incoming| {
+            let (facilitation, claimed_at) = incoming.sale?;
+            let is_own = match facilitation.seller {
+                Some(seller) => seller == merchant.id,
+                None => has_proven,
+            };
+            let Facilitation { resource, seller, finality, .. } = *facilitation;
+            is_own.then_some(Sale { transfer: incoming.unmatched.transfer, resource, seller, claimed_at, finality })
+        })
+        .await
+    }
+
+    /// Lists the transfers to a merchant's account that pay no session, those of them that `pick` wants.
+    pub(crate) async fn list_incoming<T>(
+        &self,
+        merchant: &Merchant,
+        before: Option<Place>,
+        limit: usize,
+        pick: impl Fn(Incoming) -> Option<T> + Send,
+    ) -> Result<Part<T>, GatewayError> {
+        let newest = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
+        let mut before = before.unwrap_or(newest);
+        let (mut rows, mut last, mut passed) = (Vec::new(), None, 0);
+        while passed < MAX_PASSED {
+            let page = self.context().env.store.unmatched_before(merchant.hive_account, before, PAGE).await;
+            let page = page.map_err(|error| self.read_failed(&error))?;
+            let is_last = page.len() < PAGE;
+            for unmatched in page {
+                let place = unmatched.transfer.place;
+                (before, passed) = (place, passed + 1);
+                let incoming = self.context().incoming(unmatched).await.map_err(|error| self.read_failed(&error))?;
+                let Some(row) = pick(incoming) else { continue };
+                // One more than the page tells that there is another.
+                if rows.len() == limit {
+                    return Ok(Part { rows, next: last });
+                }
+                last = Some(place);
+                rows.push(row);
+            }
+            if is_last {
+                return Ok(Part { rows, next: None });
+            }
+        }
+        Ok(Part { rows, next: Some(before) })
+    }
+}

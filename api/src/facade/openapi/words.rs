@@ -1,0 +1,151 @@
+//! Descriptions and examples of the interface, from two tables of text: every operation, parameter and field has both.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use serde_json::{Map, Value, json};
+
+/// Places of fields, their examples and what they mean.
+static FIELDS: LazyLock<BTreeMap<&str, Entry>> = LazyLock::new(|| entries(include_str!("words/fields.txt")));
+
+/// Parameters, their examples and what they mean.
+static PARAMETERS: LazyLock<BTreeMap<&str, Entry>> =
+    LazyLock::new(|| entries(halves(include_str!("words/operations.txt")).1));
+
+/// Operations by id, and what they do.
+static OPERATIONS: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| {
+    let rows = halves(include_str!("words/operations.txt")).0.lines();
+    rows.filter_map(|row| row.split_once(" | ")).collect()
+});
+
+/// What a table says of one place.
+#[derive(Debug)]
+struct Entry {
+    examples: Vec<Value>,
+    description: &'static str,
+}
+
+/// Separates the operations from the parameters below them.
+fn halves(text: &'static str) -> (&'static str, &'static str) {
+    let text = text.split_once("\n\n").map_or(text, |(_, rows)| rows);
+    text.split_once("\n\n").unwrap_or((text, ""))
+}
+
+fn entries(text: &'static str) -> BTreeMap<&'static str, Entry> {
+    let rows = text.lines().filter(|row| !row.is_empty() && !row.starts_with('#'));
+    let mut entries = BTreeMap::new();
+    for row in rows {
+        let mut columns = row.splitn(3, '|').map(str::trim);
+        let mut column = || columns.next().unwrap_or_default();
+        let (place, examples, description) = (column(), column(), column());
+        let examples = serde_json::from_str(&format!("[{examples}]"));
+        let examples = examples.unwrap_or_else(|error| panic!("the examples of {place} are not JSON: {error}"));
+        let before = entries.insert(place, Entry { examples, description });
+        assert!(before.is_none(), "{place} stands in the table twice");
+    }
+    entries
+}
+
+/// Returns what an operation does.
+pub(super) fn operation(id: &str) -> &'static str {
+    OPERATIONS.get(id).copied().unwrap_or_default()
+}
+
+/// Returns the examples and the description of a parameter. `place` is the most exact name it may have.
+pub(super) fn parameter(place: &str, name: &str) -> (Vec<Value>, &'static str) {
+    let entry = PARAMETERS.get(place).or_else(|| PARAMETERS.get(name));
+    entry.map(|entry| (entry.examples.clone(), entry.description)).unwrap_or_default()
+}
+
+/// Gives every field of the schemas its description and its examples.
+pub(super) fn describe(schemas: &mut Map<String, Value>) -> BTreeSet<&'static str> {
+    let mut used = BTreeSet::new();
+    for (name, schema) in schemas {
+        fill(name, schema, &mut used);
+    }
+    used
+}
+
+/// The same for the members of one schema, and for those within.
+fn fill(place: &str, schema: &mut Value, used: &mut BTreeSet<&'static str>) {
+    if let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        for (name, member) in members {
+            let place = format!("{place}.{name}");
+            fill(&place, member, used);
+            explain(member, entry(&place, name, used));
+        }
+    }
+    for part in ["items", "additionalProperties"] {
+        if let Some(part) = schema.get_mut(part).filter(|part| part.is_object()) {
+            fill(place, part, used);
+        }
+    }
+    for part in ["oneOf", "anyOf"].into_iter().filter_map(|key| schema.get(key).map(|_| key)).collect::<Vec<_>>() {
+        for choice in schema[part].as_array_mut().into_iter().flatten() {
+            fill(place, choice, used);
+        }
+    }
+}
+
+/// Finds the row of a place: the whole place, its last two words, or its last word alone.
+fn entry(place: &str, name: &str, used: &mut BTreeSet<&'static str>) -> Option<&'static Entry> {
+    let pair = place.rmatch_indices('.').nth(1).map(|(at, _)| &place[at + 1..]);
+    let found = [Some(place), pair, Some(name)].into_iter().flatten().find_map(|key| FIELDS.get_key_value(key));
+    found.map(|(key, entry)| {
+        used.insert(*key);
+        entry
+    })
+}
+
+fn explain(member: &mut Value, entry: Option<&Entry>) {
+    let Some(entry) = entry else { return };
+    if !entry.description.is_empty() {
+        member["description"] = json!(entry.description);
+    }
+    if !entry.examples.is_empty() {
+        member["examples"] = json!(entry.examples);
+    }
+}
+
+/// Returns one example for each schema, made of the first examples of its fields.
+pub(super) fn examples(schemas: &Map<String, Value>) -> Map<String, Value> {
+    let whole = |(name, schema): (&String, &Value)| {
+        let example = json!({ "summary": name, "value": example(schemas, schema) });
+        (name.clone(), example)
+    };
+    schemas.iter().map(whole).collect()
+}
+
+/// Returns an example of what a schema allows; `null` where nothing says more.
+fn example(schemas: &Map<String, Value>, schema: &Value) -> Value {
+    if let Some(first) = schema["examples"].get(0) {
+        return first.clone();
+    }
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        return schemas.get(name).map_or(Value::Null, |schema| example(schemas, schema));
+    }
+    if let Some(constant) = schema.get("const") {
+        return constant.clone();
+    }
+    let choices = ["oneOf", "anyOf"].into_iter().filter_map(|key| schema[key].as_array());
+    if let Some(choice) = choices.flatten().next() {
+        return example(schemas, choice);
+    }
+    if let Some(members) = schema["properties"].as_object() {
+        let members = members.iter().map(|(name, member)| (name.clone(), example(schemas, member)));
+        return Value::Object(members.collect());
+    }
+    if let Some(items) = schema.get("items") {
+        return json!([example(schemas, items)]);
+    }
+    schema["enum"].get(0).cloned().unwrap_or(Value::Null)
+}
+
+/// Every row of the tables, for the test that none is superfluous.
+#[cfg(test)]
+pub(super) fn rows() -> [Vec<&'static str>; 3] {
+    let keys = |table: &'static BTreeMap<&'static str, Entry>| table.keys().copied().collect();
+    [keys(&FIELDS), keys(&PARAMETERS), OPERATIONS.keys().copied().collect()]
+}

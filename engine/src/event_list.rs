@@ -1,0 +1,283 @@
+//! A merchant's list of events across restores: which cursors still name a place in it, and where the others go on.
+//!
+//! A store that was restored from a backup continues an older state, and its lists may continue otherwise than they did
+//! before. Each restore therefore begins a new [`Epoch`], and a cursor names the epoch that it was given out in.
+
+use std::{fmt, str::FromStr};
+
+/// The history of a store between two restores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Epoch(u64);
+
+impl Epoch {
+    /// The epoch of a store that was never restored.
+    pub const FIRST: Self = Self(0);
+    /// The epoch of a store that was restored and not opened by an engine since.
+    pub const PENDING: Self = Self(u64::MAX);
+
+    /// Makes the epoch that follows a restore from random bits.
+    #[must_use]
+    pub const fn random(bits: u64) -> Self {
+        match bits {
+            0 => Self(1),
+            u64::MAX => Self(u64::MAX - 1),
+            bits => Self(bits),
+        }
+    }
+
+    /// Takes stored bits.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the bits to store.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// A place in a list, as clients hold it: `7` in the first epoch, `00c0ffee00c0ffee-7` in a later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// The epoch in which it was given out.
+    pub epoch: Epoch,
+    /// The place of the last event that its holder knows; 0 is before the first.
+    pub place: u64,
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.epoch {
+            Epoch::FIRST => write!(f, "{}", self.place),
+            Epoch(bits) => write!(f, "{bits:016x}-{}", self.place),
+        }
+    }
+}
+
+/// Why a text is not a cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be a number, or 16 hexadecimal digits, `-` and a number")]
+pub struct NotACursor;
+
+impl FromStr for Cursor {
+    type Err = NotACursor;
+
+    fn from_str(text: &str) -> Result<Self, NotACursor> {
+        let (epoch, place) = match text.split_once('-') {
+            None => (Epoch::FIRST, text),
+            Some((epoch, place)) => {
+                let is_lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+                if epoch.len() != 16 || !epoch.bytes().all(is_lower_hex) {
+                    return Err(NotACursor);
+                }
+                (Epoch(u64::from_str_radix(epoch, 16).map_err(|_| NotACursor)?), place)
+            }
+        };
+        if place.is_empty() || !place.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(NotACursor);
+        }
+        Ok(Self { epoch, place: place.parse().map_err(|_| NotACursor)? })
+    }
+}
+
+/// The end of a merchant's list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// The place of the newest event; 0 before the first.
+    pub last: u64,
+    /// The epoch of the newest event.
+    pub epoch: Epoch,
+    /// The place of the newest event before that epoch.
+    pub before: u64,
+}
+
+impl Tail {
+    /// The tail of a list without events.
+    pub const EMPTY: Self = Self { last: 0, epoch: Epoch::FIRST, before: 0 };
+
+    /// Returns the tail after one more event.
+    #[must_use]
+    pub fn next(self, current: Epoch) -> Self {
+        let before = if self.epoch == current { self.before } else { self.last };
+        Self { last: self.last + 1, epoch: current, before }
+    }
+}
+
+/// What is needed to read a merchant's cursors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventList {
+    /// The epochs of the store after the first, oldest first; the last is the current one.
+    pub epochs: Vec<Epoch>,
+    /// The end of the list.
+    pub tail: Tail,
+}
+
+/// A cursor that names no place in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Misplaced {
+    /// The store was restored since the cursor was given out: what followed it then may follow no longer.
+    #[error("the store was restored from a backup since; go on with {go_on}")]
+    OtherEpoch {
+        /// The newest place up to which the list is known to be as the holder of the cursor read it.
+        go_on: Cursor,
+    },
+    /// The list is shorter.
+    #[error("must be between {first} and {last}")]
+    Beyond {
+        /// Before the first event.
+        first: Cursor,
+        /// The newest event.
+        last: Cursor,
+    },
+}
+
+impl EventList {
+    /// Returns the current epoch.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epochs.last().copied().unwrap_or(Epoch::FIRST)
+    }
+
+    /// Returns the cursor of a place in the list.
+    #[must_use]
+    pub fn cursor(&self, place: u64) -> Cursor {
+        Cursor { epoch: self.epoch(), place }
+    }
+
+    /// Returns the place that a cursor names. The beginning of a list is the same in every epoch.
+    ///
+    /// # Errors
+    /// [`Misplaced`].
+    pub fn place(&self, cursor: Cursor) -> Result<u64, Misplaced> {
+        if cursor.place == 0 {
+            return Ok(0);
+        }
+        if cursor.epoch != self.epoch() {
+            return Err(self.restored(cursor));
+        }
+        if cursor.place > self.tail.last {
+            return Err(Misplaced::Beyond { first: self.cursor(0), last: self.cursor(self.tail.last) });
+        }
+        Ok(cursor.place)
+    }
+
+    /// Refuses a cursor of another epoch.
+    #[must_use]
+    pub fn restored(&self, cursor: Cursor) -> Misplaced {
+        Misplaced::OtherEpoch { go_on: self.cursor(cursor.place.min(self.common(cursor.epoch))) }
+    }
+
+    /// Returns a place up to which the list is as it was in an epoch: the greatest that is known.
+    fn common(&self, epoch: Epoch) -> u64 {
+        let number = |wanted: Epoch| match wanted {
+            Epoch::FIRST => Some(0),
+            wanted => self.epochs.iter().rposition(|epoch| *epoch == wanted).map(|at| at + 1),
+        };
+        match (number(epoch), number(self.tail.epoch)) {
+            // Nothing was appended since that epoch.
+            (Some(then), Some(newest)) if newest <= then => self.tail.last,
+            (Some(then), Some(newest)) if newest == then + 1 => self.tail.before,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_cursor_of_the_first_epoch_is_a_plain_number() {
+        let plain = Cursor { epoch: Epoch::FIRST, place: 7 };
+        assert_eq!((plain.to_string().as_str(), "7".parse()), ("7", Ok(plain)));
+        let later = Cursor { epoch: Epoch::random(0xc0_ffee), place: 7 };
+        assert_eq!((later.to_string().as_str(), "0000000000c0ffee-7".parse()), ("0000000000c0ffee-7", Ok(later)));
+        for bad in ["", "-", "x", "-1", "1.5", " 1", "+1", "0000000000c0ffee-", "0000000000C0FFEE-7", "c0ffee-7"] {
+            assert_eq!(bad.parse::<Cursor>(), Err(NotACursor), "{bad}");
+        }
+        assert!("99999999999999999999".parse::<Cursor>().is_err());
+    }
+
+    /// A store in the making: its list by the number that makes each event unique, and what it keeps of it.
+    #[derive(Debug, Clone)]
+    struct History {
+        events: Vec<u64>,
+        list: EventList,
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Append,
+        Backup,
+        /// One of the backups there are.
+        Restore(prop::sample::Index),
+        /// Somebody reads to the end and keeps the cursor.
+        Read,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            4 => Just(Step::Append),
+            1 => Just(Step::Backup),
+            1 => any::<prop::sample::Index>().prop_map(Step::Restore),
+            1 => Just(Step::Read),
+        ];
+        prop::collection::vec(step, 1..60)
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_goes_on_where_he_is_told_misses_nothing(steps in steps()) {
+            let mut store = History { events: Vec::new(), list: EventList { epochs: Vec::new(), tail: Tail::EMPTY } };
+            let (mut backups, mut readers) = (Vec::<History>::new(), Vec::<(Cursor, Vec<u64>)>::new());
+            for (number, step) in (1_u64..).zip(steps) {
+                match step {
+                    Step::Append => {
+                        store.events.push(number);
+                        store.list.tail = store.list.tail.next(store.list.epoch());
+                    }
+                    Step::Backup => backups.push(store.clone()),
+                    Step::Restore(_) if backups.is_empty() => {}
+                    Step::Restore(which) => {
+                        store = which.get(&backups).clone();
+                        store.list.epochs.push(Epoch::random(number));
+                    }
+                    Step::Read => {
+                        let place = store.events.len() as u64;
+                        prop_assert_eq!(store.list.place(store.list.cursor(place)), Ok(place));
+                        readers.push((store.list.cursor(place), store.events.clone()));
+                    }
+                }
+                for (cursor, known) in &readers {
+                    let place = match store.list.place(*cursor) {
+                        Ok(place) => place,
+                        Err(Misplaced::OtherEpoch { go_on }) => {
+                            prop_assert_ne!(cursor.epoch, store.list.epoch());
+                            store.list.place(go_on).unwrap()
+                        }
+                        Err(beyond) => return Err(TestCaseError::fail(format!("{beyond}"))),
+                    };
+                    let passed = &store.events[..usize::try_from(place).unwrap()];
+                    prop_assert!(passed.iter().all(|event| known.contains(event)), "{} of {:?}", place, store);
+                }
+            }
+        }
+
+        #[test]
+        fn a_cursor_beyond_the_end_is_refused_with_the_bounds(last in 0_u64..9, place in 0_u64..20) {
+            let tail = Tail { last, ..Tail::EMPTY };
+            let list = EventList { epochs: Vec::new(), tail };
+            match list.place(list.cursor(place)) {
+                Ok(found) => prop_assert!(found == place && place <= last),
+                Err(Misplaced::Beyond { first, last: end }) => {
+                    prop_assert!((first.place, end.place) == (0, last) && place > last);
+                }
+                Err(other) => return Err(TestCaseError::fail(format!("{other}"))),
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Responses that carry one record: every call has a response message of its own, many of them around the same record.
+
+use tonic::{Response, Status};
+
+use crate::v1;
+
+/// A response message around one record.
+pub trait Carries: Sized {
+    /// What it carries.
+    type Record;
+
+    /// Wraps a record.
+    fn of(record: Self::Record) -> Self;
+
+    /// Returns the record; `None` where the sender left it out.
+    fn record(self) -> Option<Self::Record>;
+}
+
+/// A response out of which the record can be taken.
+pub trait Carried<T> {
+    /// Returns the record.
+    ///
+    /// # Errors
+    /// `INTERNAL` where the sender left it out.
+    fn carried(self) -> Result<T, Status>;
+}
+
+impl<R: Carries> Carried<R::Record> for Response<R> {
+    fn carried(self) -> Result<R::Record, Status> {
+        self.into_inner().record().ok_or_else(|| Status::internal("the response lacks its record"))
+    }
+}
+
+/// Returns the response around a record.
+#[must_use]
+pub fn carrying<R: Carries>(record: R::Record) -> Response<R> {
+    Response::new(R::of(record))
+}
+
+macro_rules! carries {
+    ($($Record:ident as $field:ident: $($Message:ident)+;)+) => {
+        $($(
+            impl Carries for v1::$Message {
+                type Record = v1::$Record;
+
+                fn of(record: v1::$Record) -> Self {
+                    Self { $field: Some(record) }
+                }
+
+                fn record(self) -> Option<v1::$Record> {
+                    self.$field
+                }
+            }
+        )+)+
+    };
+}
+
+carries! {
+    Payment as payment: CreatePaymentResponse GetPaymentResponse CancelPaymentResponse WatchPaymentResponse
+        GetCheckoutResponse CancelCheckoutResponse ReportWalletResponse WatchCheckoutResponse
+        AssignUnmatchedResponse ResolvePaymentResponse ExportPaymentsResponse;
+    Merchant as merchant: GetCurrentMerchantResponse GetMerchantResponse UpdateMerchantResponse
+        SetMerchantActiveResponse CancelAccountChangeResponse VerifyMerchantResponse ExportMerchantsResponse;
+    UnmatchedTransfer as transfer: GetUnmatchedResponse IgnoreUnmatchedResponse;
+    BillingSummary as summary: GetMyBillingResponse GetMerchantBillingResponse;
+    FeeSchedule as schedule: GetFeeTiersResponse SetFeeTiersResponse;
+    ComplianceStatus as status: GetComplianceStatusResponse ClearHoldResponse SetMerchantLimitsResponse;
+    WebhookEndpoint as endpoint: GetWebhookEndpointResponse;
+    WebhookDelivery as delivery: SendTestWebhookResponse GetWebhookDeliveryResponse RedeliverWebhookResponse
+        ExportWebhookDeliveriesResponse;
+}

@@ -1,0 +1,85 @@
+//! The table of errors is closed and whole, and an error comes out of a gRPC status as it went in.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn every_reason_has_one_row_and_its_word_is_its_name() {
+    let known: Vec<Reason> = (0..200).filter_map(|number| Reason::try_from(number).ok()).collect();
+    assert_eq!(known.len(), TABLE.len());
+    for reason in known {
+        assert_eq!(TABLE.iter().filter(|row| row.reason == reason).count(), 1, "{reason:?}");
+        let name = reason.as_str_name().to_lowercase();
+        assert_eq!(name.strip_prefix("reason_"), Some(row_of(reason).word));
+    }
+}
+
+#[test]
+fn the_http_status_decides_the_rest_code() {
+    for row in &TABLE {
+        let expected = match row.http {
+            400 | 422 => "VALIDATION_ERROR",
+            401 => "AUTHENTICATION_ERROR",
+            403 => "FORBIDDEN_ERROR",
+            404 => "NOT_FOUND_ERROR",
+            429 => "RATE_LIMIT_ERROR",
+            402 | 405 | 408 | 409 | 410 | 413 | 414 | 415 | 431 => "API_ERROR",
+            500 | 501 | 503 => "SERVER_ERROR",
+            other => panic!("{}: {other} is no status of ours", row.word),
+        };
+        assert_eq!(ApiError::new(row.reason).rest_code().as_str(), expected, "{}", row.word);
+        assert!(row.grpc != Code::Ok && !row.message.is_empty());
+        assert!(row.http < 500 || !row.message.contains("API key"), "a 5xx never blames the caller's key");
+    }
+}
+
+#[test]
+fn a_bare_status_of_the_transport_is_never_taken_for_the_callers_fault() {
+    for code in [Code::Unavailable, Code::Unauthenticated, Code::Unknown, Code::Internal, Code::Cancelled] {
+        let error = ApiError::from(Status::new(code, "tcp connect error: 10.0.0.7"));
+        assert!(error.http() >= 500, "{code:?}");
+        assert!(!error.message.contains("10.0.0.7"), "{code:?}");
+    }
+}
+
+#[test]
+fn a_call_that_was_never_sent_did_not_run_out_of_time() {
+    let reason = |status| ApiError::from(status).reason;
+    assert_eq!(reason(Status::cancelled("operation was canceled")), Reason::EngineUnavailable);
+    assert_eq!(reason(Status::from_error(Box::new(TimeoutExpired(())))), Reason::Timeout);
+    assert_eq!(reason(Status::deadline_exceeded("too late")), Reason::Timeout);
+}
+
+#[test]
+fn a_reason_from_the_future_keeps_its_kind() {
+    let details = ErrorDetails { reason: 9_999, fields: Vec::new(), retry_after_seconds: Some(7), next_cursor: None };
+    let status = Status::with_details(Code::NotFound, "?", details::encode(Code::NotFound, "?", &details));
+    let error = ApiError::from(status);
+    assert_eq!((error.reason, error.retry_after_seconds), (Reason::NotFound, Some(7)));
+}
+
+fn any_error() -> impl Strategy<Value = ApiError> {
+    let fields = proptest::collection::vec((".{0,300}", ".{0,300}"), 0..30);
+    let reason = (1..TABLE.len()).prop_map(|at| TABLE[at].reason);
+    (reason, ".{0,300}", fields, proptest::option::of(any::<u32>())).prop_map(|(reason, message, fields, retry)| {
+        let mut error = ApiError::with_message(reason, message);
+        for (field, message) in fields {
+            error = error.and_field(field, message);
+        }
+        error.retry_after_seconds = retry;
+        error
+    })
+}
+
+proptest! {
+    #[test]
+    fn an_error_crosses_the_wire_without_loss(error in any_error()) {
+        let status = Status::from(error.clone());
+        let headers = status.into_http::<()>().into_parts().0.headers;
+        let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        prop_assert!(bytes < 8_000, "{bytes} bytes of headers");
+        let read = Status::from_header_map(&headers).expect("a status");
+        prop_assert_eq!(ApiError::from(read), error);
+    }
+}

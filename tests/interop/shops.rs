@@ -1,0 +1,297 @@
+//! The shops of the pages "A shop in fifteen minutes", in Node and in Python, as the pages print them: whatever happens to
+//! webhooks, to the shop and to the gateway, each order ships exactly once.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use super::with;
+use crate::{
+    documentation::blocks,
+    harness::{Answer, Api, Hook, LedgerHouse, Process, Receiver, Serve, Shop, folder, until},
+};
+
+/// One of the programs.
+#[derive(Debug, Clone, Copy)]
+struct Program {
+    page: &'static str,
+    language: &'static str,
+    interpreter: &'static str,
+    file: &'static str,
+}
+
+const PROGRAMS: [(&str, Program); 2] = [
+    (
+        "the_shop_in_node_ships_each_order_once",
+        Program { page: "docs/how-to/shop-in-node.md", language: "js", interpreter: "node", file: "shop.mjs" },
+    ),
+    (
+        "the_shop_in_python_ships_each_order_once",
+        Program { page: "docs/how-to/shop-in-python.md", language: "python", interpreter: "python3", file: "shop.py" },
+    ),
+];
+
+/// Every test of this file.
+pub(super) fn tests() -> Vec<Trial> {
+    let each = PROGRAMS.map(|(title, program)| {
+        let title = crate::title(module_path!(), title);
+        Trial::ignorable_test(title, move || with(&missing(program.interpreter), move || journey(program)))
+    });
+    each.into()
+}
+
+/// Says whether an interpreter is missing.
+fn missing(interpreter: &str) -> Option<String> {
+    let found = Command::new(interpreter).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    (!found.is_ok_and(|status| status.success())).then(|| format!("{interpreter} is not installed"))
+}
+
+/// A ledger, a gateway, a merchant, its endpoint that keeps every webhook, and the program that gets what we hand on.
+struct Street {
+    house: LedgerHouse,
+    data: PathBuf,
+    serve: Serve,
+    merchant: Shop,
+    receiver: Receiver,
+    program: Program,
+    work: PathBuf,
+    process: Option<Process>,
+    shop: Api,
+    /// How often each order was shipped by processes that have ended.
+    shipped: BTreeMap<String, usize>,
+}
+
+impl Street {
+    fn new(program: Program) -> Self {
+        let work = folder("street");
+        let source = blocks(program.page, program.language);
+        assert_eq!(source.len(), 1, "{} holds one program", program.page);
+        std::fs::write(work.join(program.file), &source[0]).expect("the program is written");
+        let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+        let data = work.join("data");
+        let serve = Serve::start(&data, &house.ledger);
+        let merchant = Shop::open(&serve.api, &house.ledger).prove();
+        let receiver = Receiver::start();
+        merchant.set_webhook(&receiver);
+        let shop = serve.api.clone();
+        let shipped = BTreeMap::new();
+        Self { house, data, serve, merchant, receiver, program, work, process: None, shop, shipped }
+    }
+
+    /// Starts the program. It reads the events at its start, and then every so many seconds.
+    #[track_caller]
+    fn start(&mut self, follow_seconds: &str) {
+        let settings = [
+            format!("HIVETILL_API={}", self.serve.api.base),
+            format!("HIVETILL_API_KEY={}", self.merchant.key),
+            format!("HIVETILL_WEBHOOK_SECRET={}", self.merchant.secret),
+            format!("FOLLOW_SECONDS={follow_seconds}"),
+            "PORT=0".to_owned(),
+        ];
+        let more = [self.program.interpreter, self.program.file];
+        let arguments: Vec<&str> = settings.iter().map(String::as_str).chain(more).collect();
+        let mut process = Process::program("env", &self.work, &arguments);
+        let port = process.ready()["listening"].as_u64().expect("its port");
+        self.shop = Api::new(&format!("http://127.0.0.1:{port}"));
+        self.process = Some(process);
+    }
+
+    /// Kills the program, and counts what it shipped.
+    #[track_caller]
+    fn stop(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        process.kill();
+        for line in process.finish().stdout.lines() {
+            let line: Value = serde_json::from_str(line).expect("a line of JSON");
+            if let Some(order) = line["ship"].as_str() {
+                *self.shipped.entry(order.to_owned()).or_default() += 1;
+            }
+        }
+    }
+
+    /// Orders a mug, and returns the order and its payment where there is one yet.
+    #[track_caller]
+    fn order(&self) -> (String, Option<String>) {
+        let made = self.shop.post("/orders", &json!({})).send().ok(201);
+        let order = made["order"].as_str().expect("an order").to_owned();
+        let payment = self.look(&order)["payment"].as_str().map(str::to_owned);
+        assert_eq!(payment.is_some(), made["checkoutUrl"].is_string(), "{made}");
+        (order, payment)
+    }
+
+    #[track_caller]
+    fn look(&self, order: &str) -> Value {
+        self.shop.get(&format!("/orders/{order}")).send().ok(200)
+    }
+
+    /// Waits until the program knows what it should of an order.
+    #[track_caller]
+    fn until(&self, order: &str, what: &str, is: impl Fn(&Value) -> bool) {
+        until(&format!("the shop to know that {order} is {what}"), || is(&self.look(order)).then_some(()));
+    }
+
+    /// Pays as a customer.
+    #[track_caller]
+    fn pay(&self, payment: &str, amount: &str) {
+        let memo = format!("pos-{payment}");
+        let params = json!({ "from": "alice", "to": self.merchant.account.name, "amount": amount, "memo": memo });
+        self.house.ledger.order("transfer", &params);
+    }
+
+    /// Waits for the webhook about a payment.
+    #[track_caller]
+    fn hook(&self, payment: &str) -> Hook {
+        until(&format!("the webhook about {payment}"), || {
+            self.receiver.hooks().into_iter().find(|hook| hook.json()["data"]["id"] == payment)
+        })
+    }
+
+    /// Hands a webhook on to the program, as it came but for the body.
+    #[track_caller]
+    fn hand_on(&self, hook: &Hook, body: &[u8]) -> Answer {
+        let names = ["x-hivetill-timestamp", "x-hivetill-signature", "content-type"];
+        let request = self.shop.ask("POST", "/hook").body(body);
+        names.into_iter().fold(request, |request, name| request.header(name, hook.header(name))).send()
+    }
+
+    #[track_caller]
+    fn refused_by_the_shop(&self, hook: &Hook) {
+        let forged = String::from_utf8_lossy(&hook.body).replace("completed", "completed ");
+        assert_eq!(self.hand_on(hook, forged.as_bytes()).status, 401, "a changed body has another signature");
+        let unsigned = self.shop.ask("POST", "/hook").body(hook.body.clone()).send();
+        assert_eq!(unsigned.status, 401, "a stranger signs nothing");
+    }
+}
+
+fn is_shipped(order: &Value) -> bool {
+    order["shipped"] == true && order["status"] == "completed"
+}
+
+fn journey(program: Program) {
+    let mut street = Street::new(program);
+    let mut shipped = webhooks_alone(&mut street);
+    shipped.extend(outages(&mut street));
+    let (sold, unsold) = exceptions(&street);
+    shipped.extend(sold);
+    // What is known at the end is known from the beginning, too: all events once more, and all webhooks, backwards.
+    for hook in street.receiver.hooks().iter().rev() {
+        assert_eq!(street.hand_on(hook, &hook.body).status, 200);
+    }
+    street.stop();
+    let wanted: BTreeMap<String, usize> = shipped.into_iter().map(|order| (order, 1)).collect();
+    assert_eq!(street.shipped, wanted, "each paid order once, and no other; not sold: {unsold:?}");
+}
+
+/// Webhooks that are forged, repeated, late, out of order and lost, to a shop that hears of nothing else.
+fn webhooks_alone(street: &mut Street) -> Vec<String> {
+    street.start("3600");
+    let orders: Vec<(String, String)> = (0..3)
+        .map(|_| {
+            let (order, payment) = street.order();
+            (order, payment.expect("the gateway runs"))
+        })
+        .collect();
+    for (_, payment) in &orders {
+        street.pay(payment, "1.500 HBD");
+    }
+    let hooks: Vec<Hook> = orders.iter().map(|(_, payment)| street.hook(payment)).collect();
+    assert!(orders.iter().all(|(order, _)| !is_shipped(&street.look(order))), "nobody has told the shop");
+    street.refused_by_the_shop(&hooks[0]);
+    // The last is lost; the others come backwards, and twice.
+    for hook in hooks[..2].iter().rev().chain(&hooks[..2]) {
+        assert_eq!(street.hand_on(hook, &hook.body).status, 200);
+    }
+    let known: Vec<bool> = orders.iter().map(|(order, _)| is_shipped(&street.look(order))).collect();
+    assert_eq!(known, [true, true, false]);
+    // The shop was away, and finds in the events what no webhook brought.
+    street.stop();
+    street.start("3600");
+    street.until(&orders[2].0, "shipped", is_shipped);
+    assert_eq!(street.hand_on(&hooks[2], &hooks[2].body).status, 200, "late");
+    orders.into_iter().map(|(order, _)| order).collect()
+}
+
+/// The gateway is killed while a payment is on its way; orders are made and payments are paid meanwhile.
+fn outages(street: &mut Street) -> Vec<String> {
+    let (before, payment) = street.order();
+    street.pay(&payment.expect("the gateway runs"), "1.500 HBD");
+    street.serve.process.kill();
+    let (during, none) = street.order();
+    assert_eq!(none, None, "nobody could make the payment");
+    street.serve = Serve::start(&street.data, &street.house.ledger);
+    street.merchant.api = street.serve.api.clone();
+    // The gateway has another address now.
+    street.stop();
+    street.start("0.2");
+    street.until(&before, "shipped", is_shipped);
+    street.until(&during, "payable", |order| order["payment"].is_string());
+    let payment = street.look(&during)["payment"].as_str().expect("a payment").to_owned();
+    street.pay(&payment, "1.500 HBD");
+    street.until(&during, "shipped", is_shipped);
+    vec![before, during]
+}
+
+/// Every way in which a customer pays otherwise than planned: the orders that ship, and those that do not.
+fn exceptions(street: &Street) -> (Vec<String>, Vec<String>) {
+    let new = || {
+        let (order, payment) = street.order();
+        (order, payment.expect("the gateway runs"))
+    };
+    let shows = |payment: &str, exception: &str| {
+        let found = |record: &Value| record["exceptions"].as_array().is_some_and(|all| all.contains(&exception.into()));
+        street.merchant.until(payment, exception, found);
+    };
+    let (over, again, parts, wrong) = (new(), new(), new(), new());
+    street.pay(&over.1, "2.000 HBD");
+    street.pay(&again.1, "1.500 HBD");
+    street.merchant.until_status(&again.1, "completed");
+    street.pay(&again.1, "1.500 HBD");
+    street.pay(&parts.1, "1.000 HBD");
+    shows(&parts.1, "underpaid");
+    street.pay(&parts.1, "0.500 HBD");
+    street.pay(&wrong.1, "1.500 HIVE");
+    shows(&over.1, "overpaid");
+    shows(&again.1, "paid_again");
+    shows(&wrong.1, "wrong_currency");
+    // A transfer without a memo, assigned by hand.
+    let by_hand = new();
+    let params = json!({ "from": "bob", "to": street.merchant.account.name, "amount": "1.500 HBD", "memo": "mug" });
+    street.house.ledger.order("transfer", &params);
+    let stray = until("the unmatched transfer", || {
+        let list = street.merchant.get("/api/public/unmatched").send().ok(200);
+        list["data"].as_array()?.iter().find(|each| each["memo"] == "mug")?["id"].as_str().map(str::to_owned)
+    });
+    let assign = format!("/api/public/unmatched/{stray}/assign");
+    street.merchant.post(&assign, &json!({ "paymentId": by_hand.1 })).send().ok(200);
+    // Those who cancel, pay too little, pay themselves, and pay too late.
+    let (cancelled, under, own, late) = (new(), new(), new(), new());
+    street.merchant.cancelled(&cancelled.1);
+    street.pay(&cancelled.1, "1.500 HBD");
+    shows(&cancelled.1, "paid_after_cancel");
+    street.pay(&under.1, "1.000 HBD");
+    shows(&under.1, "underpaid");
+    let account = &street.merchant.account;
+    street.house.ledger.transfer(account, &account.name, "1.500 HBD", &format!("pos-{}", own.1));
+    shows(&own.1, "self_transfer");
+    street.house.ledger.advance(1_900);
+    for (_, payment) in [&under, &own, &late, &wrong] {
+        street.merchant.until_status(payment, "system_cancelled");
+    }
+    street.pay(&late.1, "1.500 HBD");
+    shows(&late.1, "paid_late");
+    let (sold, unsold) = ([over, again, parts, by_hand], [wrong, cancelled, under, own, late]);
+    for (order, _) in &sold {
+        street.until(order, "shipped", is_shipped);
+    }
+    for (order, _) in &unsold {
+        street.until(order, "over", |order| {
+            order["shipped"] != true && order["status"].as_str().is_some_and(|status| status.ends_with("cancelled"))
+        });
+    }
+    (sold.map(|(order, _)| order).into(), unsold.map(|(order, _)| order).into())
+}
