@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Dev, Shop, shared};
+use crate::harness::{Dev, LedgerHouse, Process, Serve, Shop, folder, shared};
 
 crate::tests!(
     the_audit_log_tells_who_did_what_from_where,
     the_audit_log_is_for_admins_and_holds_no_secret,
+    an_admin_reads_any_payment_with_its_timeline_and_the_audit_log_says_so,
+    the_operator_reads_a_payment_with_the_engine_running_or_not,
     an_export_has_every_row_of_its_filter,
     no_cell_of_an_export_is_a_formula,
     merchants_are_exported_by_their_filter,
@@ -74,6 +76,71 @@ fn the_audit_log_is_for_admins_and_holds_no_secret() {
     ask("limit=101").wrong(&["limit"]);
     ask("cursor=x").wrong(&["cursor"]);
     ask("merchantId=x").wrong(&["merchantId"]);
+}
+
+fn an_admin_reads_any_payment_with_its_timeline_and_the_audit_log_says_so() {
+    let dev = shared();
+    let (shop, other, alice) = (dev.shop(), dev.shop(), dev.demo_account("alice"));
+    let payment = shop.open_payment();
+    let wrong = dev.ledger.transfer(&alice, &shop.account.name, "1.500 HIVE", &payment.memo);
+    let right = dev.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", &payment.memo);
+    shop.until_status(&payment.id, "completed");
+    let path = format!("/api/admin/payments/{}", payment.id);
+    let read = dev.api.get(&path).bearer(dev.admin_key()).send().ok(200);
+    assert_eq!(read["payment"], shop.payment(&payment.id), "the record is the merchant's own");
+    let events: Vec<&str> =
+        read["timeline"].as_array().expect("a list").iter().filter_map(|step| step["event"].as_str()).collect();
+    assert_eq!(events[0], "created", "{read}");
+    let about = |words: &[&str]| events.iter().any(|event| words.iter().all(|word| event.contains(word)));
+    assert!(about(&["1.500 HIVE from @alice", "wrong_currency", &wrong]), "{read}");
+    assert!(about(&["1.500 HBD from @alice", "counted", "irreversible", &right]), "{read}");
+    assert!(about(&["completed (paid)"]), "{read}");
+    let log = audit(dev, &shop, "&limit=1");
+    assert_eq!(log["data"][0]["action"], "payment_read", "{log}");
+    assert_eq!(log["data"][0]["subject"], payment.id.as_str());
+    assert!(log["data"][0]["actor"]["keyId"].as_str().is_some_and(|key| key.starts_with("key_")), "{log}");
+
+    let before = audit(dev, &shop, "")["data"].as_array().map(Vec::len);
+    for key in [&shop.key, &other.key] {
+        dev.api.get(&path).bearer(key).send().refused(403, "admin_required");
+    }
+    dev.api.get(&path).send().refused(401, "invalid_api_key");
+    let unknown = format!("/api/admin/payments/pay_{}", "0".repeat(26));
+    dev.api.get(&unknown).bearer(dev.admin_key()).send().refused(404, "not_found");
+    dev.api.get("/api/admin/payments/x").bearer(dev.admin_key()).send().refused(404, "not_found");
+    assert_eq!(audit(dev, &shop, "")["data"].as_array().map(Vec::len), before, "a refused read is no read");
+}
+
+fn the_operator_reads_a_payment_with_the_engine_running_or_not() {
+    let folder = folder("inspect");
+    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let data = folder.join("data");
+    let mut serve = Serve::start(&data, &ledger.ledger);
+    let shop = Shop::open(&serve.api, &ledger.ledger);
+    let payment = shop.open_payment();
+    let flags = [format!("--data={}", data.display()), format!("--node={}", ledger.ledger.rpc.base)];
+    let inspect = |id: &str, more: &[&str]| {
+        let fixed = ["admin", "payment", id, &flags[0], &flags[1], "--set=network=dev"];
+        Process::start(&fixed.iter().chain(more).copied().collect::<Vec<_>>()).finish()
+    };
+    let read = |more: &[&str]| {
+        let ended = inspect(&payment.id, more);
+        assert!(ended.success, "{ended:?}");
+        ended.stdout
+    };
+    let shown = read(&[]);
+    for words in [payment.id.as_str(), "pending", "1.500 HBD", &shop.id, "created", "expires"] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let json: Value = serde_json::from_str(&read(&["--json"])).expect("a line of JSON");
+    assert_eq!((&json["payment"]["id"], &json["timeline"][0]["event"]), (&json!(payment.id), &json!("created")));
+    let missing = inspect("pay_nobody", &[]);
+    assert!(!missing.success && missing.stderr.contains("no such payment"), "{missing:?}");
+    assert!(serve.process.stop().success());
+    assert!(read(&[]).contains("pending"), "with no engine running");
+    let export = Process::start(&["export", &flags[0]]).finish();
+    let reads = export.stdout.lines().filter(|line| line.contains("payment_read") && line.contains(&payment.id));
+    assert_eq!(reads.count(), 3, "{}", export.stdout);
 }
 
 fn lines(text: &str) -> Vec<&str> {

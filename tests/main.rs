@@ -18,6 +18,7 @@ mod events;
 mod golden;
 mod grpc;
 mod grpc_port;
+mod hardfork;
 mod harness;
 mod idempotency;
 mod interop;
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
         documentation::tests(),
         events::tests(),
         ledgers::tests(),
+        hardfork::tests(),
         limits::tests(),
         load::tests(),
         recovery::tests(),

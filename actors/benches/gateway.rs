@@ -55,6 +55,7 @@ impl Still {
             time,
             transfers: Vec::new(),
             escrow_releases: Vec::new(),
+            unknown_operations: std::collections::BTreeMap::new(),
         };
         [block(1, Timestamp::from_seconds(1)), block(2, *self.now.lock().unwrap())]
     }

@@ -51,6 +51,7 @@ mod supervisor;
 mod timer;
 mod transfer_log;
 mod transfers;
+mod unknown_operations;
 mod virtual_transfers;
 mod webhook;
 mod x402;

@@ -2,10 +2,15 @@
 //!
 //! Nothing reads them back: a simulation with and without them is the same simulation.
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use engine::{
     books::Outcome,
+    hive::block::{OTHER_KINDS, UNKNOWN_KINDS_MAX},
     payment::{Payment, State},
 };
 use prometheus_client::{
@@ -52,6 +57,9 @@ pub(crate) struct Metrics {
     node_head: Family<NodeLabel, Gauge>,
     node_condition: Family<ConditionLabels, Gauge>,
     node_contradictions: Family<NodeLabel, Counter>,
+    unknown_operations: Family<NodeLabel, Counter>,
+    /// The kinds of unknown operations that have a label: few, whatever blocks hold.
+    unknown_kinds: Mutex<BTreeSet<String>>,
 }
 
 /// How long something takes: 1 ms, 2 ms, … 16 s.
@@ -105,6 +113,16 @@ impl Metrics {
         self.crashes.get_or_create(&[("actor", actor)]).inc();
     }
 
+    /// Counts operations of an unknown kind; returns whether it is the first of its kind.
+    pub(crate) fn unknown_operation(&self, kind: &str, count: u32) -> bool {
+        let mut kinds = self.unknown_kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_kept = kinds.contains(kind) || kinds.len() < UNKNOWN_KINDS_MAX;
+        let label = if is_kept { kind } else { OTHER_KINDS };
+        let is_first = kinds.insert(label.to_owned());
+        self.unknown_operations.get_or_create_owned(&[("kind", label.to_owned())]).inc_by(count.into());
+        is_first
+    }
+
     /// Returns the handles of a node's figures.
     pub(crate) fn node(&self, name: &str) -> NodeMetrics {
         let label = [("node", name.to_owned())];
@@ -153,6 +171,9 @@ impl Metrics {
             "Answers of a ledger node that a majority contradicts",
             &self.node_contradictions,
         );
+        let help = "Operations in irreversible blocks that this program does not know, by kind";
+        metric.add("unknown_operations", help, &self.unknown_operations);
+        drop(self.unknown_operations.get_or_create(&[("kind", OTHER_KINDS.to_owned())]));
         // Every state is shown from the start: an alarm must not wait for the first one.
         for state in State::ALL.into_iter().filter(|state| *state != State::Pending) {
             drop(self.transitions.get_or_create(&[("status", state.word())]));

@@ -29,7 +29,7 @@ use crate::{
     payment::{Order, SessionError},
     sessions,
     timer::Timer,
-    transfer_log, virtual_transfers,
+    transfer_log, unknown_operations, virtual_transfers,
 };
 
 /// Blocks asked for at once when catching up.
@@ -289,6 +289,7 @@ impl Scanner {
         let cursor = Cursor { block_id: newest.id, time: newest.time };
         position.read = Some(cursor);
         self.context.metrics.blocks.inc_by(blocks.len() as u64);
+        unknown_operations::note(&self.context, &blocks);
         let stored_num = position.stored.map_or(0, |stored| stored.block_id.number());
         let concerns_somebody = |told: &Told<'_>| told.concern != Concern::Nobody || told.refunds.is_some();
         if !unmatched.is_empty()

@@ -8,6 +8,8 @@ use engine::{
     payment::{Command, Credit, Owed, Owing, Payment, shown_memo},
 };
 
+use storage::Batch;
+
 use crate::{
     Gateway, GatewayError,
     context::Context,
@@ -56,6 +58,20 @@ impl Gateway {
         let mut rows = self.context().env.store.transfers(id, before, limit).await.map_err(|e| self.read_failed(&e))?;
         rows.iter_mut().for_each(|row| row.memo = shown_memo(std::mem::take(&mut row.memo)));
         Ok(rows)
+    }
+
+    /// Returns any merchant's payment with its newest transfers, oldest first, for support. The audit log records who read
+    /// it before it is returned.
+    ///
+    /// # Errors
+    /// [`GatewayError::PaymentNotFound`]; store errors.
+    pub async fn inspect(&self, id: PaymentId) -> Result<(Arc<Payment>, Vec<Credit>), GatewayError> {
+        let payment = self.any_payment(id).await?;
+        let mut rows = self.transfers(payment.merchant, id, None, PAGE).await?;
+        rows.reverse();
+        let deed = self.deed("payment_read", payment.merchant, Some(id.to_string()), Vec::new());
+        self.context().env.store.commit(Batch::of(deed)).await.map_err(|e| self.commit_failed(e))?;
+        Ok((payment, rows))
     }
 
     /// Returns what is owed back for a payment, by payer and currency, from all of its transfers.

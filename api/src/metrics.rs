@@ -1,6 +1,6 @@
 //! Metrics for Prometheus: one registry a process, shown at an address of its own, `GET /metrics`.
 
-use std::{fmt, fs, path::PathBuf, sync::Arc};
+use std::{fmt, fs, io::Write as _, path::PathBuf, sync::Arc};
 
 use actors::Gateway;
 use http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
@@ -127,27 +127,57 @@ impl Collector for StoreCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         // A store that cannot be read shows nothing: its absence is the alarm, and `store_up` says so.
         let figures = self.store.figures().ok();
-        let is_up = figures.is_some() && self.store.failure().is_none();
-        let of = |figure: fn(&storage::Figures) -> u64| figures.as_ref().map(figure);
+        let is_up = figures.is_some() && self.store.failure().is_none() && takes_writes(&self.data);
         let file_bytes = fs::metadata(self.data.join(storage::FILE_NAME)).ok().map(|file| file.len());
         let free_bytes = disk_free_bytes(&self.data);
         show(
             &mut encoder,
             &[
                 ("store_up", "Whether the store can be read and written", Some(is_up.into())),
-                ("payments", "Payments that are stored", of(|f| f.payments)),
-                ("sessions_open", "Payments that are pending, awake or parked", of(|f| f.open_payments)),
-                ("sessions_in_flight", "Payments of which the chain has something to decide", of(|f| f.in_flight)),
-                ("merchants", "Merchants that are registered", of(|f| f.merchants)),
-                ("events", "Events that are kept", of(|f| f.events)),
-                ("outbox_depth", "Webhooks to deliver, retries too", of(|f| f.outbox)),
-                ("unmatched_waiting", "Stray transfers that name an unknown session", of(|f| f.strays)),
-                ("commit_queue_depth", "Commits that wait for the disk", of(|f| f.queue)),
                 ("store_file_bytes", "How long the database file is", file_bytes),
                 ("disk_free_bytes", "Room on the disk of the data directory", free_bytes),
             ],
-        )
+        )?;
+        show_figures(&mut encoder, figures.as_ref())
     }
+}
+
+/// Shows what the store holds.
+fn show_figures(encoder: &mut DescriptorEncoder<'_>, figures: Option<&storage::Figures>) -> fmt::Result {
+    let of = |figure: fn(&storage::Figures) -> u64| figures.map(figure);
+    show(
+        encoder,
+        &[
+            ("payments", "Payments that are stored", of(|f| f.payments)),
+            ("sessions_open", "Payments that are pending, awake or parked", of(|f| f.open_payments)),
+            ("sessions_in_flight", "Payments of which the chain has something to decide", of(|f| f.in_flight)),
+            ("merchants", "Merchants that are registered", of(|f| f.merchants)),
+            ("events", "Events that are kept", of(|f| f.events)),
+            ("outbox_depth", "Webhooks to deliver, retries too", of(|f| f.outbox)),
+            ("unmatched_waiting", "Stray transfers that name an unknown session", of(|f| f.strays)),
+            ("commit_queue_depth", "Commits that wait for the disk", of(|f| f.queue)),
+        ],
+    )
+}
+
+/// The file by whose writing it is found out whether the disk takes writes.
+const PROBE: &str = "hivetill.probe";
+/// A page of most disks.
+const PROBE_BYTES: [u8; 4_096] = [0; 4_096];
+
+/// Says whether the disk of the data takes writes now: nobody else finds out while nothing is committed, and the commit
+/// that fails ends the engine.
+fn takes_writes(data: &std::path::Path) -> bool {
+    let path = data.join(PROBE);
+    let probe = || -> std::io::Result<()> {
+        let mut file = fs::File::create(&path)?;
+        file.write_all(&PROBE_BYTES)?;
+        file.sync_data()
+    };
+    let is_taken = probe().is_ok();
+    // Left behind, the next look takes it.
+    let _ = fs::remove_file(&path);
+    is_taken
 }
 
 /// Returns how many bytes more fit on the disk of a path; none where the system does not say.
@@ -175,5 +205,43 @@ impl Collector for Process {
                 ("process_open_files", "File descriptors that are open", files),
             ],
         )
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/harness/promql.rs"]
+mod promql;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use promql::{Page, fires};
+
+    /// Shows figures that were taken.
+    #[derive(Debug)]
+    struct Taken(storage::Figures);
+
+    impl Collector for Taken {
+        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            show_figures(&mut encoder, Some(&self.0))
+        }
+    }
+
+    fn scrape(figures: storage::Figures) -> Page {
+        let mut metrics = Metrics::default();
+        metrics.0.register_collector(Box::new(Taken(figures)));
+        let mut text = String::new();
+        text::encode(&mut text, &metrics.0).expect("a text in memory");
+        Page::of(Some(&text))
+    }
+
+    #[test]
+    fn queues_that_grow_raise_their_alarms() {
+        let (calm, full) = (storage::Figures { outbox: 10_000, queue: 2_000, ..storage::Figures::default() }, 1);
+        let more = storage::Figures { outbox: 10_000 + full, queue: 2_000 + full, ..storage::Figures::default() };
+        let (calm, more) = (scrape(calm), scrape(more));
+        assert!(!fires("HivetillOutboxGrows", &calm, &calm, 60.0) && !fires("HivetillQueueFills", &calm, &calm, 60.0));
+        assert!(fires("HivetillOutboxGrows", &calm, &more, 60.0));
+        assert!(fires("HivetillQueueFills", &calm, &more, 60.0));
     }
 }

@@ -1,6 +1,6 @@
 //! The ledger in neutral words: blocks, transfers, and which session a transfer pays.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -100,6 +100,8 @@ pub struct Block {
     pub transfers: Vec<Transfer>,
     /// What escrows paid out in it: liquid money that came by no transfer and pays no session.
     pub escrow_releases: Vec<Transfer>,
+    /// Operations in it that this program does not know, by their names: few names, the rest counts together.
+    pub unknown_operations: BTreeMap<String, u32>,
 }
 
 impl Block {

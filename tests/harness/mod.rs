@@ -5,6 +5,7 @@ mod gateway;
 mod http;
 mod ledger;
 mod process;
+pub(crate) mod promql;
 mod proxy;
 mod raw;
 mod receiver;

@@ -279,6 +279,25 @@ fn a_backup_is_taken_over_the_network_and_of_a_stopped_gateway() {
     assert!(code == 5 && stderr.contains("no store") && !nowhere.join("hivetill.redb").exists(), "{code} {stderr}");
 }
 
+/// Returns the bytes of a backup in which one letter of every description has changed, and nothing else.
+fn rotten(backup: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(backup).expect("the backup");
+    let (word, wrong) = (b"A blue mug", b"A blue mud");
+    let places: Vec<usize> = (0..bytes.len() - word.len()).filter(|at| bytes[*at..].starts_with(word)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + word.len()].copy_from_slice(wrong);
+    }
+    bytes
+}
+
+/// Makes a data directory of such a backup, with the master key of the one it is from.
+pub(super) fn rot(backup: &Path, from: &Path, to: &Path) {
+    fs::create_dir(to).expect("made");
+    fs::write(to.join("hivetill.redb"), rotten(backup)).expect("written");
+    fs::copy(from.join("master-key"), to.join("master-key")).expect("the kept copy");
+}
+
 fn a_damaged_store_is_told_of_and_not_started() {
     let house = House::new();
     let mut serve = house.serve("data");
@@ -287,14 +306,7 @@ fn a_damaged_store_is_told_of_and_not_started() {
     let (data, backup) = (house.path("data"), house.path("backup"));
     said("backup", &[("data", &data), ("to", &backup)], &[]);
     assert!(serve.process.stop().success());
-    let mut bytes = fs::read(&backup).expect("the backup");
-    // Every description: one letter of each changes, and nothing else.
-    let (word, wrong) = (b"A blue mug", b"A blue mud");
-    let places: Vec<usize> = (0..bytes.len() - word.len()).filter(|at| bytes[*at..].starts_with(word)).collect();
-    assert!(!places.is_empty());
-    for at in places {
-        bytes[at..at + word.len()].copy_from_slice(wrong);
-    }
+    let bytes = rotten(&backup);
     let damaged = house.path("damaged");
     fs::write(&damaged, &bytes).expect("written");
     let (code, stdout, stderr) = hivetill("verify", &[("file", &damaged)], &[]);
@@ -302,9 +314,7 @@ fn a_damaged_store_is_told_of_and_not_started() {
     let (code, _, stderr) = hivetill("restore", &[("data", &house.path("again")), ("from", &damaged)], &[]);
     assert!(code == 10 && !house.path("again").join("hivetill.redb").exists(), "{code} {stderr}");
     let rotten = house.path("rotten");
-    fs::create_dir(&rotten).expect("made");
-    fs::write(rotten.join("hivetill.redb"), &bytes).expect("written");
-    fs::copy(data.join("master-key"), rotten.join("master-key")).expect("the kept copy");
+    rot(&backup, &data, &rotten);
     // New checksums over wrong bytes would hide what happened.
     let copy = house.path("copy");
     for (command, flags) in [("compact", vec![]), ("backup", vec![("to", copy.as_path())])] {

@@ -43,11 +43,11 @@ pub(super) fn all() -> Vec<libtest_mimic::Trial> {
 const BINARY: &str = env!("CARGO_BIN_EXE_hivetill");
 const PRICE: &str = "1.500 HBD";
 
-fn sh(script: &str) -> bool {
+pub(super) fn sh(script: &str) -> bool {
     Command::new("sh").args(["-c", script]).output().is_ok_and(|output| output.status.success())
 }
 
-fn can_mount() -> bool {
+pub(super) fn can_mount() -> bool {
     let place = folder("mount");
     let place = place.display();
     sh(&format!("mount -t tmpfs -o size=1m tmpfs {place} && umount {place}"))
@@ -127,7 +127,7 @@ fn a_file_that_may_not_grow_stops_the_gateway_and_loses_nothing() {
 }
 
 /// Unmounts when the test is over, however it ends.
-struct Mounted(PathBuf);
+pub(super) struct Mounted(pub(super) PathBuf);
 
 impl Drop for Mounted {
     fn drop(&mut self) {

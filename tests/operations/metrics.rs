@@ -19,7 +19,7 @@ crate::tests!(
     every_metric_that_an_alarm_or_the_dashboard_names_exists,
 );
 
-const LISTEN: &str = "--set=metrics.listen=127.0.0.1:0";
+pub(crate) const LISTEN: &str = "--set=metrics.listen=127.0.0.1:0";
 
 /// What one scrape says: `name{labels}` and its value.
 pub(super) struct Scrape(BTreeMap<String, f64>);

@@ -1,5 +1,6 @@
 //! What the person on call needs: metrics, copies of the data, ends that say why, logs without secrets, a doctor.
 
+pub(crate) mod alarms;
 mod copies;
 mod doctor;
 mod ends;
@@ -8,5 +9,8 @@ pub(crate) mod metrics;
 
 /// Every test of operations.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
-    [metrics::tests(), copies::tests(), ends::all(), doctor::tests(), logs::tests()].into_iter().flatten().collect()
+    [alarms::all(), metrics::tests(), copies::tests(), ends::all(), doctor::tests(), logs::tests()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

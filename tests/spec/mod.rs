@@ -79,6 +79,7 @@ fn addresses(payment: &str, slug: &str, merchant: &str) -> Vec<(String, Vec<&'st
         (format!("/api/admin/merchants/{merchant}/active"), vec!["POST"]),
         (format!("/api/admin/merchants/{merchant}/api-key"), vec!["POST"]),
         ("/api/admin/books".to_owned(), vec!["GET"]),
+        (format!("/api/admin/payments/{payment}"), vec!["GET"]),
         (format!("/api/admin/merchants/{merchant}/compliance"), vec!["GET"]),
         (format!("/api/admin/merchants/{merchant}/compliance/clear"), vec!["POST"]),
         (format!("/api/admin/merchants/{merchant}/compliance/limits"), vec!["PUT"]),

@@ -226,6 +226,7 @@ fn blocks_are_what_as_many_as_must_agree_give_alike() {
         time: Timestamp::from_seconds(u64::from(number) * 3),
         transfers: Vec::new(),
         escrow_releases: Vec::new(),
+        unknown_operations: std::collections::BTreeMap::new(),
     };
     let range = move |count: u32, salt: u8| -> Vec<Block> { (1..=count).map(|number| block(number, salt)).collect() };
     let question = Question {

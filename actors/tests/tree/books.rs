@@ -87,6 +87,7 @@ async fn a_transfer_that_was_never_counted_is_found_and_told_once() {
     let world = World::started(store()).await;
     let merchant = busy(&world).await;
     let hidden = TxId([7; 20]);
+    let watch = alarms::Watch::of(&world);
     world.ledger.tells_history(move |mut told| {
         if let Some(first) = told.first().cloned() {
             told.push(Transfer { tx_id: hidden, to: name("blue.mugs"), from: name("eve"), ..first });
@@ -95,9 +96,11 @@ async fn a_transfer_that_was_never_counted_is_found_and_told_once() {
     });
     day_passes(&world, midnight(1) + 600).await;
     assert_eq!(days(&world).await, [], "it is looked for again before anybody is alarmed");
+    assert!(!watch.fires("HivetillBooksDiffer"));
     day_passes(&world, midnight(1) + 1_500).await;
     let checked = days(&world).await;
     assert_eq!((checked.len(), checked[0].outcome(), checked[0].mismatches), (1, Outcome::Mismatch, 1));
+    assert!(watch.fires("HivetillBooksDiffer"));
     let finding = &checked[0].findings[0];
     assert_eq!((&finding.account, &finding.merchants[..]), (&name("blue.mugs"), &[merchant.id][..]));
     let missing: Vec<_> = finding.missing.iter().map(|moved| moved.tx_id).collect();

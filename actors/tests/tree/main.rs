@@ -1,11 +1,13 @@
 //! The whole tree over a real store, a scripted ledger and a paused clock.
 
+mod alarms;
 mod astray;
 mod attacks;
 mod audit;
 mod billing;
 mod books;
 mod cancelling;
+mod clock;
 mod compliance;
 mod facilitated;
 mod nodes;

@@ -2,14 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, atomic::AtomicU64},
     time::Duration,
 };
 
 use actors::{
     Environment, Gateway, Settings, Tree,
     environment::{
-        Account, Answer, Clock, Entropy, Identity, Node, NodeError, Probe, TxStatus, WebhookRequest, WebhookResponse,
+        Account, Answer, Clock, Identity, Node, NodeError, Probe, TxStatus, WebhookRequest, WebhookResponse,
         WebhookTransport,
     },
 };
@@ -27,35 +27,13 @@ use engine::{
 use futures_util::future::BoxFuture;
 use storage::Store;
 
+use super::clock::{PausedClock, Seeded};
+
 /// When every world begins.
 pub(crate) const BEGIN: u64 = 1_800_000_000;
 
 pub(crate) fn name(text: &str) -> AccountName {
     AccountName::parse(text).unwrap()
-}
-
-/// The paused clock of the test's runtime, as wall time.
-pub(crate) struct PausedClock(tokio::time::Instant);
-
-impl Clock for PausedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_seconds(BEGIN) + self.0.elapsed()
-    }
-}
-
-/// A fixed stream of numbers.
-pub(crate) struct Seeded(Mutex<u64>);
-
-impl Entropy for Seeded {
-    fn fill(&self, out: &mut [u8]) {
-        let mut state = self.0.lock().unwrap();
-        for byte in out {
-            *state ^= *state << 13;
-            *state ^= *state >> 7;
-            *state ^= *state << 17;
-            *byte = state.to_le_bytes()[3];
-        }
-    }
 }
 
 /// Panics when a point is reached for the n-th time, and counts.
@@ -176,7 +154,15 @@ impl Ledger {
             let place = Place { block_num: number, tx_in_block, op_in_tx };
             placed.push(Transfer { tx_id, place, block_time: time, ..transfer });
         }
-        chain.blocks.push(Block { id, previous, time, transfers: placed, escrow_releases: Vec::new() });
+        let unknown_operations = BTreeMap::new();
+        chain.blocks.push(Block {
+            id,
+            previous,
+            time,
+            transfers: placed,
+            escrow_releases: Vec::new(),
+            unknown_operations,
+        });
     }
 
     /// Adds a block three seconds after the newest.
@@ -492,6 +478,8 @@ pub(crate) struct World {
     pub(crate) env: Environment,
     pub(crate) settings: Settings,
     pub(crate) tree: Option<Tree>,
+    /// How far the wall clock is ahead of where it began and of the monotonic one.
+    pub(crate) ahead_seconds: Arc<AtomicU64>,
 }
 
 impl World {
@@ -500,7 +488,8 @@ impl World {
         let ledger = Ledger::new();
         let receiver = Arc::new(Receiver::default());
         let trap = Arc::new(Trap::default());
-        let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now()));
+        let ahead_seconds = Arc::new(AtomicU64::new(0));
+        let clock: Arc<dyn Clock> = Arc::new(PausedClock(tokio::time::Instant::now(), Arc::clone(&ahead_seconds)));
         *receiver.clock.lock().unwrap() = Some(Arc::clone(&clock));
         let node = ScriptedNode { name: "one", ledger: Arc::clone(&ledger), omits_transfers: false };
         let env = Environment {
@@ -512,7 +501,7 @@ impl World {
             probe: Arc::clone(&trap) as Arc<dyn Probe>,
         };
         let settings = Settings::of(ChainId::MAINNET);
-        Self { ledger, receiver, trap, env, settings, tree: None }
+        Self { ledger, receiver, trap, env, settings, tree: None, ahead_seconds }
     }
 
     pub(crate) async fn started(store: Arc<dyn Store>) -> Self {

@@ -9,7 +9,7 @@ use storage::{Idle, OpenError};
 use super::{
     Failure,
     facade::remote,
-    local, logs,
+    inspect, local, logs,
     running::Running,
     say,
     settings::{EngineFlags, SettingsArgs, push},
@@ -30,6 +30,8 @@ pub(super) struct Args {
 enum Command {
     /// Vouches for a merchant's Hive account, so that the merchant may decide about unmatched transfers to it
     VerifyMerchant(verify_merchant::Args),
+    /// Shows any merchant's payment with its timeline; the audit log records it
+    Payment(inspect::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -56,6 +58,7 @@ struct AdminArgs {
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
     match args.command {
         Some(Command::VerifyMerchant(args)) => verify_merchant::run(args).await,
+        Some(Command::Payment(args)) => inspect::run(args).await,
         None => make(args.admin).await,
     }
 }

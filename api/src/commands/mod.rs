@@ -12,6 +12,7 @@ mod duration;
 mod facade;
 mod failure;
 mod files;
+mod inspect;
 pub mod ledger;
 mod load;
 mod local;
@@ -169,6 +170,7 @@ mod tests {
             "hivetill config --reference",
             "hivetill load mixed --url http://127.0.0.1:1 --api-key k --connections 4 --duration 5s --rate 100 --json",
             "hivetill ledger --listen 127.0.0.1:0 --state f",
+            "hivetill admin payment pay_01k --data d --json",
             "hivetill tx inspect --chain-id beeab0de00000000000000000000000000000000000000000000000000000000",
         ] {
             Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));

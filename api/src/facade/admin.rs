@@ -9,6 +9,7 @@ use super::{
     Facade, Refusal, answer,
     call::Call,
     record::{self, Page},
+    timeline,
 };
 
 /// Answers with a page of merchants, newest first.
@@ -61,6 +62,22 @@ async fn switch(facade: &Facade, call: &Call, id: &str, active: bool) -> Result<
     let request = v1::SetMerchantActiveRequest { merchant_id: id.to_owned(), active: Some(active) };
     let merchant = facade.engine.merchants().set_merchant_active(call.caller.request(request)).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &record::Merchant::of(&merchant)))
+}
+
+#[derive(Serialize)]
+struct Dossier<'a> {
+    payment: record::Payment<'a>,
+    timeline: Vec<timeline::Entry<'a>>,
+}
+
+/// Returns any merchant's payment with its timeline; the audit log records the read.
+pub(super) async fn payment(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::InspectPaymentRequest { payment_id: id.to_owned() });
+    let found = facade.engine.payments().inspect_payment(request).await?.into_inner();
+    let payment = found.payment.unwrap_or_default();
+    let steps = timeline::of(&payment);
+    let timeline = steps.iter().map(timeline::Entry::of).collect();
+    Ok(answer::json(StatusCode::OK, &Dossier { payment: record::Payment::of(facade, &payment), timeline }))
 }
 
 #[derive(Serialize)]

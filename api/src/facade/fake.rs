@@ -186,6 +186,13 @@ impl payment_service_server::PaymentService for Fake {
         self.known(&request.get_ref().payment_id).map(carrying)
     }
 
+    async fn inspect_payment(
+        &self,
+        _: Request<v1::InspectPaymentRequest>,
+    ) -> Result<Response<v1::InspectPaymentResponse>, Status> {
+        Ok(Response::new(v1::InspectPaymentResponse { payment: Some(payment()) }))
+    }
+
     async fn get_payment_status(
         &self,
         request: Request<v1::GetPaymentStatusRequest>,

@@ -44,6 +44,7 @@ mod reader;
 mod record;
 mod sales;
 pub mod server;
+pub(crate) mod timeline;
 mod unique;
 mod wallets;
 mod webhooks;
@@ -218,6 +219,7 @@ impl Facade {
             // Admins.
             ["api", "admin", "nodes"] => on!(call, GET => health::nodes(self, call)),
             ["api", "admin", "books"] => on!(call, GET => books::list(self, call)),
+            ["api", "admin", "payments", id] => on!(call, GET => admin::payment(self, call, id)),
             ["api", "admin", "audit"] => on!(call, GET => keys::audit(self, call)),
             ["api", "admin", "merchants", "export"] => on!(call, GET => export::merchants(self, call)),
             ["api", "admin", "merchants"] | ["api", "admin", "merchants", "list"] => {

@@ -146,6 +146,23 @@ impl PaymentService for Service {
         Ok(self.record(payment, &merchant))
     }
 
+    async fn inspect_payment(
+        &self,
+        request: Request<v1::InspectPaymentRequest>,
+    ) -> Result<Response<v1::InspectPaymentResponse>, Status> {
+        let gateway = match proto::caller::api_key(&request) {
+            Some(_) => self.admin(&request).await?.gateway,
+            // Without a key it is the operator, at the engine's own port.
+            None => self.gateway.clone(),
+        };
+        let id = convert::payment_id(&request.get_ref().payment_id)?;
+        let (payment, rows) = gateway.inspect(id).await.map_err(error)?;
+        let merchant = self.gateway.merchant(payment.merchant).await.map_err(error)?;
+        let mut payment = convert::payment(Arc::unwrap_or_clone(payment), &merchant, self.gateway.now());
+        payment.transfers = rows.into_iter().map(convert::transfer).collect();
+        Ok(Response::new(v1::InspectPaymentResponse { payment: Some(payment) }))
+    }
+
     async fn get_payment_status(
         &self,
         request: Request<v1::GetPaymentStatusRequest>,

@@ -3,13 +3,15 @@
 //! A block is mostly operations that pay nobody: they are passed over without being kept. A transfer that cannot be
 //! read is an error of the whole block, because a payment passed over is money lost.
 
+mod kinds;
 mod paying;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub use self::kinds::{OTHER_KINDS, UNKNOWN_KINDS_MAX};
 use self::paying::{Operations, Paying, TransferJson};
 use crate::{
     ledger::{Block, BlockId, Head, Place, Transfer, TxId},
@@ -272,7 +274,11 @@ impl BlockJson<'_> {
             return Err(BlockError::Ids { block: id.number(), transactions, ids });
         }
         let (mut transfers, mut escrow_releases) = (Vec::new(), Vec::new());
+        let mut unknown_operations = BTreeMap::new();
         for (tx_in_block, (transaction, tx_id)) in (0u32..).zip(self.transactions.iter().zip(&self.transaction_ids)) {
+            for kind in &transaction.operations.unknown {
+                kinds::count(&mut unknown_operations, kind);
+            }
             if transaction.operations.paying.is_empty() {
                 continue;
             }
@@ -285,7 +291,7 @@ impl BlockJson<'_> {
                 }
             }
         }
-        Ok(Block { id, previous, time, transfers, escrow_releases })
+        Ok(Block { id, previous, time, transfers, escrow_releases, unknown_operations })
     }
 }
 
@@ -333,6 +339,33 @@ mod tests {
         }
         let second = transfers(&format!(r#"{{"type":"custom_json_operation","value":{{"id":"transfer"}}}},{HF26}"#));
         assert_eq!(second.unwrap()[0].place.op_in_tx, 1);
+    }
+
+    #[test]
+    fn an_unknown_operation_is_skipped_wherever_it_stands_and_counted_by_its_name() {
+        let unknown = r#"{"type":"pay_later_operation","value":{"to":"bob","amount":[[[{"x":1}]]]},"extensions":[7]}"#;
+        let legacy = r#"["pay_later",{"amount":"1.000 HIVE"},"a third part"]"#;
+        let bare = r#"{"type":"pay_later_operation"}"#;
+        let nameless = r#"{"value":{"type":"transfer_operation"},"type":"Pay\u0007\"} later"}"#;
+        for (operations, place, kinds) in [
+            (format!("{unknown},{HF26}"), 1, vec![("pay_later", 1)]),
+            (format!("{HF26},{legacy}"), 0, vec![("pay_later", 1)]),
+            (format!("{bare},{CONDENSER},{unknown}"), 1, vec![("pay_later", 2)]),
+            (format!("{nameless},{unknown},{HF26},{legacy}"), 2, vec![("malformed", 1), ("pay_later", 2)]),
+        ] {
+            let read = parse_condenser_block(&block(&operations)).unwrap().unwrap();
+            assert_eq!(read.transfers.len(), 1, "{operations}");
+            assert_eq!(read.transfers[0].place.op_in_tx, place, "{operations}");
+            let told: Vec<_> = read.unknown_operations.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
+            assert_eq!(told, kinds, "{operations}");
+        }
+        let many: Vec<_> = (0..40).map(|n| format!(r#"["kind{n}",{{}}]"#)).collect();
+        let read = parse_condenser_block(&block(&many.join(","))).unwrap().unwrap();
+        assert_eq!(read.unknown_operations.len(), UNKNOWN_KINDS_MAX + 1);
+        assert_eq!(read.unknown_operations[OTHER_KINDS], 24);
+        let extended =
+            block(HF26).replace(r#""signatures":[]"#, r#""signatures":[],"extensions":[["future",{"x":1}]]"#);
+        assert_eq!(parse_condenser_block(&extended).unwrap().unwrap().transfers.len(), 1);
     }
 
     #[test]

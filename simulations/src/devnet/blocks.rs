@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     desk::{Answered, Desk, flag, number, text},
     failure::Failure,
+    foreign,
     shape::{Shape, header},
 };
 use crate::ledger::Status;
@@ -16,7 +17,9 @@ const MAX_RANGE: u32 = 1_000;
 impl Desk<'_> {
     fn block_json(&self, number: u32, shape: Shape) -> Option<Value> {
         let view = self.view();
-        Some(shape.block(view.block(number)?.as_ref(), &view.chain().signing_key().to_string()))
+        let mut block = shape.block(view.block(number)?.as_ref(), &view.chain().signing_key().to_string());
+        foreign::show(&self.host.foreign, number, shape, &mut block);
+        Some(block)
     }
 
     pub(super) fn condenser_block(&self, params: &Value) -> Answered {

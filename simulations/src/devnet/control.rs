@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::{
     failure::Failure,
     faults::{faults_json, heal, node},
-    help,
+    foreign, help,
     host::Host,
 };
 use crate::ledger::{Orphans, Pot};
@@ -61,6 +61,7 @@ pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Valu
         "control.create_account" => create_account(host, &read(params)?),
         "control.set_authority" => set_authority(host, &read(params)?),
         "control.grant" => grant(host, &read(params)?),
+        "control.foreign_operations" => foreign::order(host, params),
         "control.set_rc" => set_rc(host, &read(params)?),
         "control.set_price" => set_price(host, &read(params)?),
         "control.transfer" => transfer(host, &read(params)?),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 
 /// The methods: their name, their parameters (a default stands in parentheses, `?` may be left out), and what they do.
-pub(super) const METHODS: [(&str, &str, &str); 19] = [
+pub(super) const METHODS: [(&str, &str, &str); 20] = [
     ("control.help", "", "Lists the methods."),
     (
         "control.status",
@@ -58,6 +58,11 @@ pub(super) const METHODS: [(&str, &str, &str); 19] = [
         "control.set_rc",
         "name, hasRc",
         "Gives or takes resource credits; without them broadcasts of the account are refused.",
+    ),
+    (
+        "control.foreign_operations",
+        "operations (JSON; [] ends it), place (\"before\", \"after\", \"alone\"; \"alone\"), extensions ([])",
+        "Shows the next blocks with operations and extensions of a later hard fork: in every transaction before or after its own, or in a transaction of their own.",
     ),
     ("control.set_price", "base (\"0.258 HBD\"), quote (\"1.000 HIVE\")", "Sets the witnesses' price."),
     (

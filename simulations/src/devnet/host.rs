@@ -15,6 +15,7 @@ use super::{
     Clock, Options, control,
     failure::Failure,
     faults::Faults,
+    foreign::Foreign,
     journal::{Journal, JournalError},
     rpc,
 };
@@ -47,6 +48,8 @@ pub(super) struct Host {
     pub(super) block_interval: Duration,
     /// How far the chain's clock is ahead of the wall clock.
     pub(super) ahead: Duration,
+    /// Operations of a later hard fork that blocks are shown with.
+    pub(super) foreign: Vec<Foreign>,
     clock: Clock,
     journal: Option<Journal>,
 }
@@ -70,6 +73,7 @@ impl Host {
             auto_produce: options.auto_produce,
             block_interval: options.block_interval.max(Duration::from_millis(1)),
             ahead: Duration::ZERO,
+            foreign: Vec::new(),
             clock: options.clock.clone(),
             journal,
         })

@@ -26,6 +26,7 @@ pub mod control;
 mod desk;
 mod failure;
 mod faults;
+mod foreign;
 mod globals;
 mod help;
 mod host;

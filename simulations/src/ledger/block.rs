@@ -106,7 +106,15 @@ impl Block {
         }
         let previous = self.header.previous;
         // No operation of this chain opens an escrow.
-        ledger::Block { id: self.id, previous, time: self.time(), transfers, escrow_releases: Vec::new() }
+        let unknown_operations = std::collections::BTreeMap::new();
+        ledger::Block {
+            id: self.id,
+            previous,
+            time: self.time(),
+            transfers,
+            escrow_releases: Vec::new(),
+            unknown_operations,
+        }
     }
 }
 

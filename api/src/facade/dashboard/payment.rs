@@ -3,16 +3,13 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use engine::{
-    money::{Currency, Money},
-    time::Timestamp,
-};
+use engine::money::{Currency, Money};
 use http::StatusCode;
 use proto::{ApiError, Carried, Reason, v1};
 use warp::reply::Response;
 
 use super::{
-    super::{Refusal, answer, cancellation, pages, record},
+    super::{Refusal, answer, cancellation, pages, record, timeline},
     Frame, Visit, ledger, minute, problems, units, webhooks,
 };
 
@@ -91,7 +88,10 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
             .map(|(n, u, _)| (n, money(u)))
             .collect(),
         exceptions: payment.exceptions.iter().map(|wire| record::exception_word(*wire)).collect(),
-        steps: timeline(&payment),
+        steps: timeline::of(&payment)
+            .into_iter()
+            .map(|step| (minute(record::instant_to_wire(step.at)), step.what))
+            .collect(),
         metadata: metadata(&payment),
         transfers: payment.transfers.iter().map(sent).collect(),
         checkout_url: record::checkout_url(visit.facade, &payment.id),
@@ -113,45 +113,6 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
         payment: &payment,
     };
     Ok(pages::html(status, page.render(), None))
-}
-
-fn timeline(payment: &v1::Payment) -> Vec<(String, String)> {
-    let mut steps: Vec<(Timestamp, String)> = vec![(record::instant(payment.created_at), "created".to_owned())];
-    if let Some(request) = &payment.cancellation {
-        let by = if request.by == v1::CancelledBy::Merchant as i32 { "merchant" } else { "customer" };
-        let cutoff = record::instant(request.cutoff);
-        steps.push((
-            record::instant(request.requested_at),
-            format!("cancellation requested by the {by}; transfers in blocks up to {cutoff} still count"),
-        ));
-        if let Some(at) = request.dropped_at {
-            steps.push((record::instant(at), "cancellation dropped: money came before the cutoff".to_owned()));
-        }
-    }
-    if let Some(at) = payment.wallet_opened_at {
-        steps.push((record::instant(at), "wallet opened on the checkout page".to_owned()));
-    }
-    for transfer in &payment.transfers {
-        let amount = transfer.amount.as_ref().map(|money| Money::new(money.units, record::currency(money.currency)));
-        let amount = amount.map(|money| money.to_string()).unwrap_or_default();
-        let (from, finality) = (&transfer.from_account, record::finality_word(transfer.finality));
-        let block = transfer.block_num.map(|number| format!(" in block {number}")).unwrap_or_default();
-        let at = record::instant(transfer.block_time.or(payment.updated_at));
-        steps.push((at, format!("{amount} from @{from}{block}, {finality}")));
-    }
-    for refund in &payment.refunds {
-        steps.push((record::instant(refund.at), format!("refund {}", refund.tx_id)));
-    }
-    let status = record::status_word(payment.status);
-    if status != "pending" {
-        let reason = payment.status_reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-        steps.push((record::instant(payment.completed_at.or(payment.updated_at)), format!("{status}{reason}")));
-    } else {
-        steps.push((record::instant(payment.expires_at), "expires".to_owned()));
-    }
-    // Blocks tell their time to the second: nothing comes before the creation.
-    steps[1..].sort_by_key(|(at, _)| *at);
-    steps.into_iter().map(|(at, what)| (minute(record::instant_to_wire(at)), what)).collect()
 }
 
 fn metadata(payment: &v1::Payment) -> Vec<(String, String)> {

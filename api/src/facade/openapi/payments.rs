@@ -20,6 +20,8 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("TransferList", object(&[("data", list("Transfer")), ("nextCursor", nullable(text()))]));
     add("Payment", payment());
     add("PaymentPage", page("Payment"));
+    let step = object(&[("at", time()), ("event", text())]);
+    add("PaymentDossier", object(&[("payment", reference("Payment")), ("timeline", array(step))]));
     add("Status", object(&[("id", text()), ("status", status()), ("completedAt", nullable(time()))]));
     add("LiveStatus", live_status());
     add("CancelRequested", object(&[("id", text()), ("status", status()), ("cancelRequested", boolean())]));

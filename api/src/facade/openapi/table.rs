@@ -352,6 +352,7 @@ const ADMIN: &[Route] = &[
     route(GET, "/api/admin/merchants/{id}/compliance", "Where a merchant stands with compliance").id("admin.compliance.get").admin().answers(&[(200, Json("Standing"))]),
     route(POST, "/api/admin/merchants/{id}/compliance/clear", "End a hold: somebody has looked").id("admin.compliance.clear").admin().body("ClearHold").answers(&[(200, Json("Standing"))]).refuses(&[409]),
     route(PUT, "/api/admin/merchants/{id}/compliance/limits", "Give a merchant hard limits of its own; `{\"limits\": null}` takes them away").id("admin.compliance.setLimits").admin().body("SetLimits").answers(&[(200, Json("Standing"))]).refuses(&[409]),
+    route(GET, "/api/admin/payments/{id}", "Any merchant's payment with its timeline; the audit log records each read").id("admin.payments.get").admin().answers(&[(200, Json("PaymentDossier"))]),
     route(GET, "/api/admin/nodes", "How the ledger's nodes are").admin().answers(&[(200, Json("Nodes"))]),
     route(GET, "/api/admin/books", "What the daily checks of the books said, newest day first").admin()
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Days at most, 20 when missing.")])

@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{BlockError, Text};
+use super::{BlockError, Text, kinds};
 use crate::{
     account::AccountName,
     hive::Symbol,
@@ -102,9 +102,11 @@ impl ReleaseJson<'_> {
     }
 }
 
-/// The paying ones among a transaction's operations, with their places.
+/// The paying ones among a transaction's operations, with their places, and the unknown ones.
 pub(super) struct Operations<'a> {
     pub(super) paying: Vec<(u32, Paying<'a>)>,
+    /// The names of those that this program does not know.
+    pub(super) unknown: Vec<String>,
 }
 
 pub(super) enum Paying<'a> {
@@ -141,21 +143,37 @@ impl<'de: 'a, 'a> Deserialize<'de> for Operations<'a> {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-                let mut all = Vec::new();
+                let (mut all, mut unknown) = (Vec::new(), Vec::new());
                 let mut place = 0;
-                while let Some(OperationJson(paying)) = items.next_element()? {
-                    all.extend(paying.map(|paying| (place, paying)));
+                while let Some(operation) = items.next_element()? {
+                    match operation {
+                        OperationJson::Paying(paying) => all.push((place, paying)),
+                        OperationJson::Known => {}
+                        OperationJson::Unknown(kind) => unknown.push(kind),
+                    }
                     place += 1;
                 }
-                Ok(Operations { paying: all })
+                Ok(Operations { paying: all, unknown })
             }
         }
         deserializer.deserialize_seq(Each)
     }
 }
 
-/// One operation: one that pays, or something else.
-struct OperationJson<'a>(Option<Paying<'a>>);
+/// One operation.
+enum OperationJson<'a> {
+    Paying(Paying<'a>),
+    /// It pays nobody.
+    Known,
+    /// A hard fork may have added it.
+    Unknown(String),
+}
+
+impl OperationJson<'_> {
+    fn of_name(name: &str) -> Self {
+        kinds::unknown(name).map_or(Self::Known, Self::Unknown)
+    }
+}
 
 impl<'de: 'a, 'a> Deserialize<'de> for OperationJson<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -177,13 +195,17 @@ impl<'de> Visitor<'de> for OneOperation {
         use serde::de::Error;
         let name: Text<'de> = pair.next_element()?.ok_or_else(|| A::Error::custom("an operation without a name"))?;
         let missing = || A::Error::custom("an operation without members");
-        let paying = match Kind::of(&name.0) {
-            Kind::Transfer => Some(Paying::Transfer(pair.next_element()?.ok_or_else(missing)?)),
-            Kind::Release => Some(Paying::Release(pair.next_element()?.ok_or_else(missing)?)),
-            Kind::Other => pair.next_element::<IgnoredAny>()?.and(None),
+        let operation = match Kind::of(&name.0) {
+            Kind::Transfer => OperationJson::Paying(Paying::Transfer(pair.next_element()?.ok_or_else(missing)?)),
+            Kind::Release => OperationJson::Paying(Paying::Release(pair.next_element()?.ok_or_else(missing)?)),
+            Kind::Other => {
+                // Whatever it has is its own.
+                while pair.next_element::<IgnoredAny>()?.is_some() {}
+                return Ok(OperationJson::of_name(&name.0));
+            }
         };
         match pair.next_element::<IgnoredAny>()? {
-            None => Ok(OperationJson(paying)),
+            None => Ok(operation),
             Some(_) => Err(A::Error::custom("an operation of more than two parts")),
         }
     }
@@ -192,11 +214,16 @@ impl<'de> Visitor<'de> for OneOperation {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
         use serde::de::Error;
         let mut kind = None;
+        let mut other = OperationJson::Known;
         let mut paying = None;
         let mut value_before_type: Option<&'de RawValue> = None;
         while let Some(key) = members.next_key::<Text<'de>>()? {
             match (&*key.0, kind) {
-                ("type", None) => kind = Some(Kind::of(&members.next_value::<Text<'de>>()?.0)),
+                ("type", None) => {
+                    let name = members.next_value::<Text<'de>>()?.0;
+                    other = OperationJson::of_name(&name);
+                    kind = Some(Kind::of(&name));
+                }
                 ("type", Some(_)) => return Err(A::Error::custom("an operation of two types")),
                 ("value", Some(Kind::Transfer)) => paying = Some(Paying::Transfer(members.next_value()?)),
                 ("value", Some(Kind::Release)) => paying = Some(Paying::Release(members.next_value()?)),
@@ -211,8 +238,9 @@ impl<'de> Visitor<'de> for OneOperation {
                 _ => None,
             };
         }
-        match (kind, &paying) {
-            (Some(Kind::Other), _) | (Some(_), Some(_)) => Ok(OperationJson(paying)),
+        match (kind, paying) {
+            (Some(Kind::Other), _) => Ok(other),
+            (Some(_), Some(paying)) => Ok(OperationJson::Paying(paying)),
             _ => Err(A::Error::custom("an operation without its type or value")),
         }
     }

@@ -1,0 +1,80 @@
+//! Alarms that need hours, days or a crash: the rules are evaluated against what an engine shows in the paused time.
+
+#[path = "../../../tests/harness/promql.rs"]
+mod promql;
+
+use super::*;
+use prometheus_client::{encoding::text, registry::Registry};
+use promql::Page;
+
+/// The metrics of an engine, from now on.
+pub(super) struct Watch {
+    registry: Registry,
+    first: Page,
+}
+
+impl Watch {
+    pub(super) fn of(world: &World) -> Self {
+        let mut registry = Registry::with_prefix("hivetill");
+        world.gateway().register_metrics(&mut registry);
+        let mut watch = Self { registry, first: Page::default() };
+        watch.first = watch.scrape();
+        watch
+    }
+
+    fn scrape(&self) -> Page {
+        let mut page = String::new();
+        text::encode(&mut page, &self.registry).unwrap();
+        Page::of(Some(&page))
+    }
+
+    pub(super) fn fires(&self, alarm: &str) -> bool {
+        promql::fires(alarm, &self.first, &self.scrape(), 600.0)
+    }
+}
+
+async fn seconds(count: u64) {
+    tokio::time::sleep(Duration::from_secs(count)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chain_that_stands_still_raises_its_alarm_and_then_that_of_the_scanner() {
+    let world = World::started(store()).await;
+    let watch = Watch::of(&world);
+    seconds(100).await;
+    assert!(!watch.fires("HivetillChainStalled") && !watch.fires("HivetillScannerBehind"));
+    seconds(40).await;
+    assert!(watch.fires("HivetillChainStalled"));
+    assert!(!watch.fires("HivetillScannerBehind"), "three minutes are not over");
+    seconds(60).await;
+    assert!(watch.fires("HivetillScannerBehind"));
+    world.ledger.produce_at(BEGIN + 199, Vec::new());
+    world.ledger.settle();
+    seconds(5).await;
+    assert!(!watch.fires("HivetillChainStalled") && !watch.fires("HivetillScannerBehind"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_jump_of_the_clock_raises_its_alarm() {
+    let world = World::started(store()).await;
+    seconds(60).await;
+    let watch = Watch::of(&world);
+    seconds(60).await;
+    assert!(!watch.fires("HivetillClockJumps"));
+    world.ahead_seconds.store(3_600, Ordering::SeqCst);
+    seconds(60).await;
+    assert!(watch.fires("HivetillClockJumps"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_actor_that_crashes_raises_its_alarm() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    let watch = Watch::of(&world);
+    assert!(!watch.fires("HivetillCrashes"));
+    world.trap.arm("payment: applied, not committed", 1);
+    world.pay(payment.id);
+    world.until_state(payment.id, State::Completed).await;
+    assert!(watch.fires("HivetillCrashes"));
+}

@@ -1,0 +1,49 @@
+//! Which operations are known: what a hard fork adds is skipped, and noted by its name.
+
+use std::collections::BTreeMap;
+
+/// Names of unknown operations that are kept apart; further ones count together.
+pub const UNKNOWN_KINDS_MAX: usize = 16;
+/// What further ones are called.
+pub const OTHER_KINDS: &str = "other";
+/// What a name is called that is none.
+const MALFORMED: &str = "malformed";
+/// Characters of a name.
+const NAME_MAX: usize = 64;
+
+/// Says whether blocks of hard fork 28 hold operations of this name, which has no suffix.
+#[rustfmt::skip]
+fn is_known(name: &str) -> bool {
+    matches!(
+        name,
+        "vote" | "comment" | "transfer" | "transfer_to_vesting" | "withdraw_vesting" | "limit_order_create"
+            | "limit_order_cancel" | "feed_publish" | "convert" | "account_create" | "account_update" | "witness_update"
+            | "account_witness_vote" | "account_witness_proxy" | "pow" | "custom" | "witness_block_approve"
+            | "delete_comment" | "custom_json" | "comment_options" | "set_withdraw_vesting_route"
+            | "limit_order_create2" | "claim_account" | "create_claimed_account" | "request_account_recovery"
+            | "recover_account" | "change_recovery_account" | "escrow_transfer" | "escrow_dispute" | "escrow_release"
+            | "pow2" | "escrow_approve" | "transfer_to_savings" | "transfer_from_savings"
+            | "cancel_transfer_from_savings" | "custom_binary" | "decline_voting_rights" | "reset_account"
+            | "set_reset_account" | "claim_reward_balance" | "delegate_vesting_shares"
+            | "account_create_with_delegation" | "witness_set_properties" | "account_update2" | "create_proposal"
+            | "update_proposal_votes" | "remove_proposal" | "update_proposal" | "collateralized_convert"
+            | "recurrent_transfer"
+    )
+}
+
+/// Returns how an operation is named that is unknown, of either form; none for a known one.
+pub(super) fn unknown(name: &str) -> Option<String> {
+    let name = name.strip_suffix("_operation").unwrap_or(name);
+    if is_known(name) {
+        return None;
+    }
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let fits = !name.is_empty() && name.len() <= NAME_MAX && name.chars().all(is_name);
+    Some(if fits { name.to_owned() } else { MALFORMED.to_owned() })
+}
+
+/// Counts an unknown operation among few names.
+pub(super) fn count(kinds: &mut BTreeMap<String, u32>, kind: &str) {
+    let is_kept = kinds.contains_key(kind) || kinds.len() < UNKNOWN_KINDS_MAX;
+    *kinds.entry(if is_kept { kind } else { OTHER_KINDS }.to_owned()).or_default() += 1;
+}

@@ -1,0 +1,86 @@
+//! Blocks of a later hard fork: what nodes show holds operations and extensions that nobody knows yet.
+//!
+//! The chain itself stays as it is; only the answers about whole blocks are changed, and those of all nodes alike.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{control::read, failure::Failure, host::Host, shape::Shape};
+
+/// What blocks are shown with from a number on, until the next such order.
+#[derive(Debug)]
+pub(super) struct Foreign {
+    first_block: u32,
+    operations: Vec<Value>,
+    place: Where,
+    extensions: Vec<Value>,
+}
+
+/// Where the operations stand.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Where {
+    /// First in every transaction.
+    Before,
+    /// Last in every transaction.
+    After,
+    /// In a transaction of their own, before all others.
+    #[default]
+    Alone,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Order {
+    operations: Vec<Value>,
+    #[serde(default)]
+    place: Where,
+    #[serde(default)]
+    extensions: Vec<Value>,
+}
+
+/// Shows the next blocks with these operations.
+pub(super) fn order(host: &mut Host, params: &Value) -> Result<Value, Failure> {
+    let Order { operations, place, extensions } = read(params)?;
+    let first_block = host.chain.head().number() + 1;
+    host.foreign.push(Foreign { first_block, operations, place, extensions });
+    Ok(json!({ "firstBlock": first_block }))
+}
+
+/// Changes a block that is about to be shown.
+pub(super) fn show(orders: &[Foreign], number: u32, shape: Shape, block: &mut Value) {
+    let Some(order) = orders.iter().rev().find(|order| order.first_block <= number) else { return };
+    if order.operations.is_empty() {
+        return;
+    }
+    let added = order.operations.iter().map(|operation| shaped(shape, operation));
+    if let (Where::Alone, Some(transactions), Some(time)) =
+        (order.place, block["transactions"].as_array().cloned(), block["timestamp"].as_str())
+    {
+        let own = json!({
+            "ref_block_num": 0, "ref_block_prefix": 0, "expiration": time, "operations": added.collect::<Vec<_>>(),
+            "extensions": order.extensions, "signatures": [],
+        });
+        let id = Value::from(format!("{number:08x}{}", "f".repeat(32)));
+        let ids = block["transaction_ids"].as_array().cloned().unwrap_or_default();
+        block["transactions"] = std::iter::once(own).chain(transactions).collect();
+        block["transaction_ids"] = std::iter::once(id).chain(ids).collect();
+        return;
+    }
+    let added: Vec<Value> = added.collect();
+    for transaction in block["transactions"].as_array_mut().into_iter().flatten() {
+        let own = transaction["operations"].as_array().cloned().unwrap_or_default();
+        let [first, second] = if matches!(order.place, Where::Before) { [&added, &own] } else { [&own, &added] };
+        let operations = first.iter().chain(second).cloned().collect();
+        transaction["operations"] = operations;
+        transaction["extensions"] = Value::from(order.extensions.clone());
+    }
+}
+
+/// Writes an operation as an API does; what is no operation of the newer form is left as it is.
+fn shaped(shape: Shape, operation: &Value) -> Value {
+    match (shape, operation["type"].as_str()) {
+        (Shape::Condenser, Some(name)) => json!([name.trim_end_matches("_operation"), operation["value"]]),
+        _ => operation.clone(),
+    }
+}
