@@ -161,6 +161,7 @@ fn a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with() {
     assert!(serve.process.stop().success());
 
     said("restore", &[("data", &house.path("again")), ("from", &house.path("backup"))], &[]);
+    fs::copy(house.path("data").join("master-key"), house.path("again").join("master-key")).expect("the kept copy");
     let mut serve = house.serve("again");
     let (shop, quiet) = (back(&shop, &serve), back(&quiet, &serve));
     // The list ends at 1, then grows over the old cursor: what was reported from there on is another history.
@@ -187,6 +188,7 @@ fn a_cursor_of_before_a_restore_is_refused_with_the_cursor_to_go_on_with() {
     // The same backup again, put into place by hand: what was in between is a life that this store knows nothing of.
     fs::create_dir(house.path("third")).expect("made");
     fs::copy(house.path("backup"), house.path("third").join("hivetill.redb")).expect("copied");
+    fs::copy(house.path("data").join("master-key"), house.path("third").join("master-key")).expect("the kept copy");
     let serve = house.serve("third");
     let shop = back(&shop, &serve);
     assert_eq!(events(&shop, &refused(&shop, &next)).0[0], before[0], "from the beginning");

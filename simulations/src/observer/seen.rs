@@ -1,0 +1,177 @@
+//! What is seen of the world: irreversible blocks, webhooks, broadcasts, answers, the end.
+
+use super::*;
+
+impl Observer {
+    /// Notes that blocks became irreversible.
+    pub fn finalized(&mut self, number: u32, time: Timestamp, transfers: Vec<Transfer>) {
+        (self.final_num, self.final_time) = (number, time);
+        self.finalized_ms.insert(number, self.now_ms);
+        for transfer in transfers {
+            let key = (transfer.tx_id, transfer.place.op_in_tx);
+            self.truth_by_block.entry(transfer.place.block_num).or_default().push(key);
+            if let Some(Some(id)) = self.intents.get(&key.0) {
+                self.truth_by_session.entry(*id).or_default().push(key);
+            }
+            self.holds_for_good(transfer);
+        }
+    }
+
+    fn holds_for_good(&mut self, transfer: Transfer) {
+        self.true_ids.insert(transfer.tx_id);
+        self.truth.insert((transfer.tx_id, transfer.place.op_in_tx), transfer);
+    }
+
+    /// Notes what irreversible blocks paid by themselves: no transaction holds it, and the cursor does not wait for it.
+    pub fn paid_by_itself(&mut self, transfers: Vec<Transfer>) {
+        for transfer in transfers {
+            self.marks.push("a recurrent transfer is executed");
+            self.ever_included.insert(transfer.tx_id);
+            self.holds_for_good(transfer);
+        }
+    }
+
+    /// Notes that a receiver heard a webhook.
+    pub fn hears(
+        &mut self,
+        headers: &[(String, String)],
+        body: &[u8],
+        now: Timestamp,
+    ) -> Option<(DeliveryId, u32, PaymentId, String)> {
+        let Some(parsed) = oracles::read_webhook(headers, body) else {
+            self.violate("webhook-is-readable", "a webhook does not read".to_owned(), None);
+            return None;
+        };
+        let (delivery, attempt, event, payment, status, sequence) = parsed;
+        self.ask(Some(payment), |observer, check| match check {
+            Check::Webhook(check) => {
+                let status = status.clone();
+                let heard = Heard { headers, body, delivery, attempt, event, payment, status, sequence, now, observer };
+                Some(check(&heard))
+            }
+            _ => None,
+        });
+        self.posting.insert(delivery, payment);
+        Some((delivery, attempt, payment, status))
+    }
+
+    /// Notes what the receiver made of it.
+    pub fn receiver_answers(&mut self, delivery: DeliveryId, attempt: u32, outcome: Outcome, took_it: bool) {
+        self.posting.remove(&delivery);
+        self.answered.insert((delivery, attempt), outcome);
+        if took_it && let Some(carried) = self.deliveries.get(&delivery) {
+            self.heard.entry(carried.payment).or_default().insert(carried.event);
+        }
+    }
+
+    /// Notes that the engine hands a transaction to a node.
+    pub fn broadcasts(&mut self, tx_id: TxId) {
+        let payment = self.claims.get(&tx_id).and_then(session_of);
+        self.ask(payment, |observer, check| match check {
+            Check::Broadcast(check) => Some(check(&Broadcast { tx_id, observer })),
+            _ => None,
+        });
+    }
+
+    /// Notes an answer of the engine.
+    pub fn answers(&mut self, answer: &Answer<'_>) {
+        let payment = match answer {
+            Answer::Created(payment) | Answer::Cancelled(payment) | Answer::Read(payment) => Some(payment.id),
+            Answer::Settled { payment, .. } => Some(*payment),
+            Answer::Facilitated { .. } => None,
+        };
+        self.ask(payment, |observer, check| match check {
+            Check::Answer(check) => Some(check(observer, answer)),
+            _ => None,
+        });
+        match answer {
+            Answer::Created(payment) => {
+                if let Some(known) = self.payments.get_mut(&payment.id) {
+                    known.is_acknowledged = true;
+                }
+            }
+            Answer::Cancelled(payment) => {
+                if let Some(known) = self.payments.get_mut(&payment.id) {
+                    known.is_cancel_acknowledged = true;
+                }
+            }
+            Answer::Facilitated { tx_id } => {
+                self.told.insert(*tx_id);
+            }
+            Answer::Settled { .. } | Answer::Read(_) => {}
+        }
+    }
+
+    /// Asks what must be so at the end.
+    pub fn ends(&mut self, end: impl FnOnce(&Self) -> End<'_>) {
+        let mut verdict = None;
+        {
+            let end = end(self);
+            let mut passed = Vec::new();
+            for (at, invariant) in INVARIANTS.iter().enumerate() {
+                if let Check::End(check) = &invariant.check {
+                    match check(&end) {
+                        Ok(()) => passed.push(at),
+                        Err((text, payment)) => {
+                            verdict = Some((invariant.name, text, payment));
+                            break;
+                        }
+                    }
+                }
+            }
+            drop(end);
+            for at in passed {
+                self.passes[at] += 1;
+            }
+        }
+        if let Some((name, text, payment)) = verdict {
+            self.violate(name, text, payment);
+        }
+    }
+
+    /// Notes that a request with an idempotency key of its own was answered with a session.
+    pub fn opens(&mut self, request: u32, payment: PaymentId) {
+        let first = *self.opened.entry(request).or_insert(payment);
+        if first == payment {
+            self.passes("one-key-one-session");
+        } else {
+            let text = format!("one request was answered with {first} and then with {payment}");
+            self.violate("one-key-one-session", text, Some(payment));
+        }
+    }
+
+    /// Notes a pass of an invariant that the world itself looks after.
+    pub fn passes(&mut self, name: &str) {
+        if let Some(at) = INVARIANTS.iter().position(|invariant| invariant.name == name) {
+            self.passes[at] += 1;
+        }
+    }
+
+    /// Says whether the account is one whose transfers concern the engine.
+    #[must_use]
+    pub fn is_fee_account(&self, account: &AccountName) -> bool {
+        self.fee_account.as_ref() == Some(account)
+    }
+
+    /// Returns the session a transaction pays: the one it is claimed for, or the one its memo names.
+    #[must_use]
+    pub fn target(&self, tx_id: TxId) -> Option<PaymentId> {
+        match self.claims.get(&tx_id).map(|claimed| &claimed.purpose) {
+            Some(Purpose::Session(id)) => Some(*id),
+            _ => self.intents.get(&tx_id).copied().flatten(),
+        }
+    }
+
+    /// Returns the session a single transfer pays. What a block pays by itself shares its transaction's id with the rest
+    /// of that block.
+    #[must_use]
+    pub fn target_of(&self, transfer: (TxId, u32)) -> Option<PaymentId> {
+        self.assignments.get(&transfer).copied().or_else(|| self.target(transfer.0))
+    }
+
+    /// Says whether the claim on a transaction is open.
+    #[must_use]
+    pub fn is_claim_open(&self, tx_id: TxId) -> bool {
+        self.claims.get(&tx_id).is_some_and(|claimed| claimed.fate == Fate::Open)
+    }
+}
