@@ -17,7 +17,7 @@ use engine::{
     merchant::Merchant,
     payment::{Credit, Finality, LISTED_TRANSFERS_MAX, Payment, State},
     time::Timestamp,
-    webhook::{Attempt, Delivery, Outcome},
+    webhook::{Attempt, Delivery, EventType, Outcome},
 };
 use storage::{Batch, Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, Write};
 
@@ -223,7 +223,7 @@ impl Observer {
 
     fn payment_written(&mut self, after: &Arc<Payment>, batch: &Batch) {
         let event = batch.writes.iter().find_map(|write| match write {
-            Write::Event(record) if record.payment == after.id => Some(record),
+            Write::Event(record) => Some(record).filter(|event| event.kind == EventType::StatusChanged),
             _ => None,
         });
         let claim = batch.writes.iter().find_map(|write| match write {
@@ -337,7 +337,7 @@ impl Observer {
             due_at: Some(record.at),
             is_delivered: false,
         };
-        self.deliveries.insert(record.delivery, carried);
+        self.deliveries.extend(record.delivery.map(|delivery| (delivery, carried)));
         self.events.insert(record.id, record);
     }
 

@@ -426,6 +426,7 @@ pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
         account_verified_at_ms: merchant.ownership.proof.map(|proof| millis(proof.at)),
         account_verified_by: merchant.ownership.proof.map_or(0, |proof| means(proof.means).into()),
         pending_account: merchant.ownership.pending.as_ref().map(pending_account),
+        webhook_events: merchant.webhook_events.types().map(|kind| kind.as_str().to_owned()).collect(),
     }
 }
 

@@ -85,6 +85,7 @@ impl Merchants for Service {
         let has_others = asked.name.is_some()
             || asked.icon_url.is_some()
             || asked.webhook_url.is_some()
+            || asked.webhook_events.is_some()
             || asked.support_url.is_some()
             || asked.x402_enabled.is_some();
         if asked.hive_account.is_some() {
@@ -98,6 +99,7 @@ impl Merchants for Service {
             hive_account: asked.hive_account,
             icon_url: asked.icon_url.map(|change| change.value),
             webhook_url: asked.webhook_url.map(|change| change.value),
+            webhook_events: asked.webhook_events.map(|events| events.types),
             support_url: asked.support_url.map(|change| change.value),
             x402_enabled: asked.x402_enabled,
         };
