@@ -291,6 +291,10 @@ impl Store for RedbStore {
         self.read(move |snapshot| ownership::pending(snapshot, now, limit))
     }
 
+    fn proven_merchants(&self, account: AccountName, limit: usize) -> Read<'_, Vec<MerchantId>> {
+        self.read(move |snapshot| ownership::proven(snapshot, &account, limit))
+    }
+
     fn retired_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<AccountName>> {
         self.read(move |snapshot| ownership::retired(snapshot, now, limit))
     }

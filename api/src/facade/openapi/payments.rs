@@ -142,8 +142,6 @@ fn payment() -> Value {
         ("net", units()),
         ("description", text()),
         ("metadata", reference("Metadata")),
-        ("redirectUrl", nullable(given_url())),
-        ("cancelUrl", nullable(given_url())),
         ("expiresAt", time()),
         ("completedAt", nullable(time())),
         ("createdAt", time()),
@@ -152,11 +150,8 @@ fn payment() -> Value {
         ("currency", currency()),
         ("precision", count()),
         ("usdEquivalentCents", count()),
-        ("redirectionUrl", nullable(given_url())),
         ("merchantName", text()),
-        ("merchantIconUrl", nullable(given_url())),
         ("providerId", words(&["hive"])),
-        ("internalId", nullable(text())),
         ("payTo", text()),
         ("memo", text()),
         ("exceptions", exceptions()),
@@ -188,7 +183,15 @@ fn payment() -> Value {
     for name in ["amountPaid", "amountRemaining", "amountOverpaid", "amountLate", "amountRefunded"] {
         members.push((name, units()));
     }
-    object(&members)
+    // Left out where there is none.
+    let left_out = [
+        ("redirectUrl", given_url()),
+        ("cancelUrl", given_url()),
+        ("redirectionUrl", given_url()),
+        ("merchantIconUrl", given_url()),
+        ("internalId", described(text(), "The transaction that completed it.")),
+    ];
+    with(object(&members), &left_out)
 }
 
 /// What a customer's page shows of a payment, and what follows it.
@@ -243,19 +246,37 @@ fn event() -> Value {
         ("status", status()),
         ("previousStatus", status()),
         ("providerId", words(&["hive"])),
-        ("internalId", nullable(text())),
         ("sequence", count()),
         ("exceptions", exceptions()),
         ("metadata", reference("Metadata")),
         ("livemode", boolean()),
     ]);
-    object(&[
-        ("type", words(&["payment.status_changed"])),
-        ("id", text()),
-        ("createdAt", time()),
-        ("timestamp", time()),
-        ("data", data),
-    ])
+    let new = described(exceptions(), "In `payment.exception`: those the payment did not have before.");
+    let data = with(data, &[("internalId", text()), ("newExceptions", new)]);
+    let sale = object(&[
+        ("txId", text()),
+        ("merchantId", text()),
+        ("payer", text()),
+        ("payTo", text()),
+        ("value", units()),
+        ("formatted", text()),
+        ("currency", currency()),
+        ("resource", text()),
+        ("livemode", boolean()),
+    ]);
+    let change = object(&[
+        ("merchantId", text()),
+        ("change", words(&["requested", "cancelled", "completed"])),
+        ("hiveAccount", text()),
+    ]);
+    let event = |types: &[&str], data: Value| {
+        object(&[("type", words(types)), ("id", text()), ("createdAt", time()), ("timestamp", time()), ("data", data)])
+    };
+    json!({ "oneOf": [
+        event(&["payment.status_changed", "payment.exception"], data),
+        event(&["x402.settled"], with(sale, &[("blockNum", count())])),
+        event(&["merchant.account_change"], with(change, &[("pendingAccount", text()), ("effectiveAt", time())])),
+    ] })
 }
 
 fn sale() -> Value {
