@@ -591,12 +591,3 @@ fn single<T>(
         None => Ok(None),
     }
 }
-
-impl From<Fault> for OpenError {
-    fn from(fault: Fault) -> Self {
-        match ReadError::from(fault) {
-            ReadError::Failed(why) => Self::Failed(why),
-            damaged @ ReadError::Damaged { .. } => Self::Corrupt(damaged.to_string()),
-        }
-    }
-}
