@@ -66,7 +66,7 @@ pub(crate) async fn hand_in(
         }
         Broadcast::NotSent => return HandedIn::Unknown,
     };
-    if mutant!("lost-answer-is-refusal") {
+    if mutant!("lost-answer-is-refusal") || mutant!("one-refusal-is-enough") {
         return HandedIn::Refused(refusal);
     }
     if *may_be_out {

@@ -15,8 +15,9 @@ use engine::{
     time::Timestamp,
 };
 use storage::{
-    AuditQuery, Batch, CommitError, DeliveryQuery, FILE_NAME, Idle, Invoicing, MerchantQuery, NewStore, OpenError,
-    Passed, PaymentQuery, PeriodQuery, ReadError, RedbStore, Row, Store, UnmatchedReason, Vicinity, VolumeQuery, Write,
+    AuditQuery, Batch, CommitError, DeliveryQuery, FILE_NAME, Handling, Idle, Invoicing, MerchantQuery, NewStore,
+    OpenError, Passed, PaymentQuery, PeriodQuery, ReadError, RedbStore, Row, Store, UnmatchedReason, Vicinity,
+    VolumeQuery, Write,
 };
 
 use crate::samples::*;
@@ -98,6 +99,9 @@ async fn fill(data: &Path) {
     stray.transfer.memo = engine::ledger::memo_of(payment_id(77));
     stray.reason = UnmatchedReason::UnknownSession;
     commit(Batch::of(Write::Unmatched(stray)).and(Write::Unmatched(unmatched("shop.example", 10, 0)))).await;
+    let handling = Handling::Assigned { payment: payment_id(1), by: "key".to_owned(), at: START };
+    let place = unmatched("shop.example", 10, 0).transfer.place;
+    commit(Batch::of(Write::Handle { account: account("shop.example"), place, handling })).await;
     commit(Batch::of(Write::Cursor { cursor: cursor(5), expected: None }).and(entry()).and(entry())).await;
     let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), at: at(1) };
     let day = Day { from: START, to: at(86_400), checked_at: at(90_000), ..Day::default() };
