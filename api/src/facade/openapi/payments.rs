@@ -27,7 +27,14 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("CancelRequested", object(&[("id", text()), ("status", status()), ("cancelRequested", boolean())]));
     add("Volume", volume());
     add("FeeRate", object(&[("feePercent", json!({ "type": "number", "minimum": 0, "maximum": 100 }))]));
-    add("Event", event());
+    add("PaymentEventData", payment_event_data());
+    add("SaleEventData", sale_event_data());
+    add("AccountEventData", account_event_data());
+    add("PaymentEvent", event(&["payment.status_changed", "payment.exception"], "PaymentEventData"));
+    add("SaleEvent", event(&["x402.settled"], "SaleEventData"));
+    add("AccountEvent", event(&["merchant.account_change"], "AccountEventData"));
+    let events = ["PaymentEvent", "SaleEvent", "AccountEvent"].map(reference);
+    add("Event", json!({ "oneOf": events }));
     add("EventList", object(&[("events", list("Event")), ("nextCursor", text()), ("hasMore", boolean())]));
     add("Unmatched", unmatched());
     add("Sale", sale());
@@ -238,7 +245,12 @@ fn volume() -> Value {
 }
 
 /// The body of a webhook: the same bytes in the list, in the stream and in what is sent.
-fn event() -> Value {
+fn event(types: &[&str], data: &str) -> Value {
+    let data = reference(data);
+    object(&[("type", words(types)), ("id", text()), ("createdAt", time()), ("timestamp", time()), ("data", data)])
+}
+
+fn payment_event_data() -> Value {
     let data = object(&[
         ("id", text()),
         ("paymentId", text()),
@@ -252,8 +264,11 @@ fn event() -> Value {
         ("livemode", boolean()),
     ]);
     let new = described(exceptions(), "In `payment.exception`: those the payment did not have before.");
-    let data = with(data, &[("internalId", text()), ("newExceptions", new)]);
-    let sale = object(&[
+    with(data, &[("internalId", text()), ("newExceptions", new)])
+}
+
+fn sale_event_data() -> Value {
+    let data = object(&[
         ("txId", text()),
         ("merchantId", text()),
         ("payer", text()),
@@ -264,19 +279,16 @@ fn event() -> Value {
         ("resource", text()),
         ("livemode", boolean()),
     ]);
-    let change = object(&[
+    with(data, &[("blockNum", count())])
+}
+
+fn account_event_data() -> Value {
+    let data = object(&[
         ("merchantId", text()),
         ("change", words(&["requested", "cancelled", "completed"])),
         ("hiveAccount", text()),
     ]);
-    let event = |types: &[&str], data: Value| {
-        object(&[("type", words(types)), ("id", text()), ("createdAt", time()), ("timestamp", time()), ("data", data)])
-    };
-    json!({ "oneOf": [
-        event(&["payment.status_changed", "payment.exception"], data),
-        event(&["x402.settled"], with(sale, &[("blockNum", count())])),
-        event(&["merchant.account_change"], with(change, &[("pendingAccount", text()), ("effectiveAt", time())])),
-    ] })
+    with(data, &[("pendingAccount", text()), ("effectiveAt", time())])
 }
 
 fn sale() -> Value {
