@@ -298,13 +298,20 @@ impl Scanner {
         {
             let unmatched = unmatched.into_iter().filter(|_| !mutant!("unmatched-forgotten"));
             let unmatched: Vec<_> = unmatched.collect();
-            unmatched.iter().for_each(transfer_log::unmatched);
-            let sales = told.iter().filter(|told| told.concern == Concern::Sale).count();
-            let writes: Vec<_> = unmatched.into_iter().map(Write::Unmatched).collect();
-            let count = writes.len().saturating_sub(sales) as u64;
+            let writes = unmatched.iter().cloned().map(Write::Unmatched).collect();
             self.context.env.probe.reach("scanner: credited, cursor not moved");
             self.store_cursor(position, cursor, Batch { writes }).await?;
-            self.context.metrics.unmatched.inc_by(count);
+            let is_sale = |transfer: &Transfer| {
+                told.iter().any(|told| told.concern == Concern::Sale && told.transfer.place == transfer.place)
+            };
+            for unmatched in &unmatched {
+                if is_sale(&unmatched.transfer) {
+                    transfer_log::sale(&unmatched.transfer);
+                } else {
+                    transfer_log::unmatched(unmatched);
+                    self.context.metrics.unmatched.inc();
+                }
+            }
         }
         self.advanced(cursor.block_id.number(), cursor.time);
         Ok(())

@@ -35,25 +35,20 @@ pub(crate) fn credited(credit: &Credit, payment: &Payment) {
 
 /// Logs a transfer to a merchant's account that pays no session.
 pub(crate) fn unmatched(unmatched: &Unmatched) {
-    let (transfer, reason) = (&unmatched.transfer, unmatched.reason.word());
-    tracing::info!(
-        payment.id = named(transfer),
-        account = %transfer.to,
-        tx_id = %transfer.tx_id,
-        block_num = transfer.place.block_num,
-        from = %transfer.from,
-        amount = %transfer.money,
-        reason,
-        "unmatched transfer: {} from {} to {}: {reason}",
-        transfer.money,
-        transfer.from,
-        transfer.to
-    );
+    uncredited(&unmatched.transfer, unmatched.reason.word(), "unmatched transfer");
+}
+
+/// Logs a transfer that was settled by x402 for somebody's resource.
+pub(crate) fn sale(transfer: &Transfer) {
+    uncredited(transfer, "x402", "sale by x402");
 }
 
 /// Logs a transfer that names a session, and went to an account that is nobody's here.
 pub(crate) fn elsewhere(transfer: &Transfer, reason: UnmatchedReason) {
-    let reason = reason.word();
+    uncredited(transfer, reason.word(), "transfer to another account");
+}
+
+fn uncredited(transfer: &Transfer, reason: &str, what: &str) {
     tracing::info!(
         payment.id = named(transfer),
         account = %transfer.to,
@@ -62,7 +57,7 @@ pub(crate) fn elsewhere(transfer: &Transfer, reason: UnmatchedReason) {
         from = %transfer.from,
         amount = %transfer.money,
         reason,
-        "transfer to another account: {} from {} to {}: {reason}",
+        "{what}: {} from {} to {}: {reason}",
         transfer.money,
         transfer.from,
         transfer.to

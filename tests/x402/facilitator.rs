@@ -162,7 +162,7 @@ fn a_known_caller_is_told_again_under_its_key() {
 }
 
 fn a_sale_is_listed_with_its_resource_and_pays_no_session() {
-    let dev = shared();
+    let dev = Dev::with(&["--set=log.level=info"]);
     let (shop, agent) = (dev.shop().prove(), dev.ledger.account("agent"));
     let payment = shop.open_payment();
     let nonce = nonce();
@@ -181,6 +181,9 @@ fn a_sale_is_listed_with_its_resource_and_pays_no_session() {
     assert_eq!((&sale["payer"], &sale["payTo"]), (&json!(agent.name), &json!(shop.account.name)));
     assert_eq!(sale["amount"], json!({ "value": "1500", "formatted": "1.500 HBD", "currency": "HBD" }));
     assert_eq!(shop.get("/api/public/unmatched").send().ok(200)["data"], json!([]));
+    let log = until("a line about it", || Some(dev.process.log()).filter(|log| log.contains("sale by x402")));
+    let of_it = |line: &&str| line.contains(&tx_id) && line.contains("unmatched transfer");
+    assert_eq!(log.lines().find(of_it), None, "a sale is no unmatched transfer");
     let path = format!("/api/public/unmatched/{}", sale["id"].as_str().expect("an id"));
     let assign = json!({ "paymentId": payment.id });
     shop.post(&format!("{path}/assign"), &assign).send().refused(409, "transfer_settled");
