@@ -17,6 +17,7 @@ mod documentation;
 mod events;
 mod golden;
 mod grpc;
+mod grpc_access;
 mod grpc_port;
 mod hardfork;
 mod harness;
@@ -97,6 +98,7 @@ fn main() -> ExitCode {
         simulate::tests(),
         split::tests(),
         grpc::tests(),
+        grpc_access::tests(),
         grpc_port::tests(),
         golden::tests(),
         agents::tests(),

@@ -62,7 +62,13 @@ fn a_facade_with_a_wrong_token_blames_itself_and_not_its_callers() {
     let (ledger, split) = house();
     let shop = Shop::open(&split.api, &ledger.ledger);
     let url = format!("--engine-url={}", split.grpc);
-    let mut wrong = Process::start(&["facade", "--listen", "127.0.0.1:0", &url, "--set=grpc.token=wrong"]);
+    let mut wrong = Process::start(&[
+        "facade",
+        "--listen",
+        "127.0.0.1:0",
+        &url,
+        "--set=grpc.token=a-wrong-token-of-32-characters-or-more",
+    ]);
     let api = crate::harness::Api::new(&format!("http://{}", wrong.log_after("listening on ")));
     let answer = until("an answer", || api.get("/api/public/merchants/me").bearer(&shop.key).try_send().ok());
     answer.refused(503, "engine_access_denied");
@@ -82,7 +88,13 @@ fn a_facade_that_speaks_plain_http_to_a_port_with_tls_says_so() {
             let _ = std::io::Write::write_all(&mut &stream, &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x16]);
         }
     });
-    let mut facade = Process::start(&["facade", "--listen", "127.0.0.1:0", &url, "--set=grpc.token=wrong"]);
+    let mut facade = Process::start(&[
+        "facade",
+        "--listen",
+        "127.0.0.1:0",
+        &url,
+        "--set=grpc.token=a-wrong-token-of-32-characters-or-more",
+    ]);
     let api = crate::harness::Api::new(&format!("http://{}", facade.log_after("listening on ")));
     let answer = until("an answer", || api.get("/api/health").try_send().ok());
     answer.refused(503, "engine_unavailable");

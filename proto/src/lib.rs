@@ -3,6 +3,7 @@
 //! The facade knows the engine only through this crate. Whether the engine stands in the same process or behind a
 //! network is the [`transport::Transport`]'s business.
 
+pub mod access;
 pub mod caller;
 mod carried;
 mod change;

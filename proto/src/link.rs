@@ -83,12 +83,17 @@ fn told(error: &tonic::transport::Error) -> String {
 
 fn hint(whole: &str) -> Option<&'static str> {
     let has = |words: &[&str]| words.iter().any(|word| whole.contains(word));
-    if has(&["certificate", "UnknownIssuer"]) {
+    if has(&["CertificateRequired", "UnknownCA", "BadCertificate"]) {
+        Some("the engine asks for a certificate of ours: set grpc.tls_client_cert and grpc.tls_client_key")
+    } else if has(&["certificate", "UnknownIssuer"]) {
         Some("check grpc.tls_ca, and that engine_url names a host of the engine's certificate")
     } else if has(&["InvalidContentType", "corrupt message"]) {
         Some("engine_url says https, but that port seems to have no TLS")
     } else if has(&["http2", "h2 protocol", "frame", "connection closed", "broken pipe"]) {
-        Some("if that port has TLS, engine_url must say https, with grpc.tls_ca")
+        Some(
+            "if that port has TLS, engine_url must say https, with grpc.tls_ca; if it has grpc.tls_client_ca, set \
+             grpc.tls_client_cert and grpc.tls_client_key",
+        )
     } else if has(&["Connection refused", "connection refused"]) {
         Some("check engine_url, and that the engine runs")
     } else {
@@ -128,6 +133,7 @@ mod tests {
     #[test]
     fn each_mistake_of_the_settings_has_a_hint() {
         for (text, word) in [
+            ("transport error: received fatal alert: CertificateRequired", "grpc.tls_client_cert"),
             ("transport error: invalid peer certificate: UnknownIssuer", "grpc.tls_ca"),
             ("transport error: received corrupt message of type InvalidContentType", "no TLS"),
             ("transport error: http2 error: frame with invalid size", "https"),

@@ -79,7 +79,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 63] = [
+pub const TABLE: [Row; 64] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -312,6 +312,14 @@ pub const TABLE: [Row; 63] = [
         Code::Unauthenticated,
         503,
         "the engine did not accept this caller",
+    ),
+    // Facades make no such call: one that gets this has a fault of its own.
+    row(
+        Reason::OperatorTokenRequired,
+        "operator_token_required",
+        Code::PermissionDenied,
+        503,
+        "this call needs the operator's token (grpc.token)",
     ),
     row(Reason::Timeout, "timeout", Code::DeadlineExceeded, 503, "the answer did not come in time"),
     row(Reason::Internal, "internal", Code::Internal, 500, "something went wrong on our side"),

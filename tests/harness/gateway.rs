@@ -241,7 +241,13 @@ impl Split {
     /// Starts the engine alone, and returns where its port is.
     #[track_caller]
     pub(crate) fn engine(data: &Path, ledger: &Ledger, address: &str) -> (Process, String) {
-        let mut args = Serve::args(data, ledger, &["--grpc-listen", address]);
+        Self::engine_with(data, ledger, address, &[])
+    }
+
+    /// The same with further arguments.
+    #[track_caller]
+    pub(crate) fn engine_with(data: &Path, ledger: &Ledger, address: &str, more: &[&str]) -> (Process, String) {
+        let mut args = Serve::args(data, ledger, &[&["--grpc-listen", address], more].concat());
         args[0] = "engine".to_owned();
         // The engine has no REST port.
         let listen = args.iter().position(|arg| arg == "--listen").expect("there");

@@ -272,7 +272,11 @@ fn a_backup_is_taken_over_the_network_and_of_a_stopped_gateway() {
     let token = format!("--set=grpc.token={}", split.token());
     let nowhere = house.path("nowhere");
     let told = said("backup", &[("data", &nowhere), ("to", &remote)], &[&url, &token]);
-    let (code, _, stderr) = hivetill("backup", &[("data", &nowhere), ("to", &local)], &[&url, "--set=grpc.token=x"]);
+    let (code, _, stderr) = hivetill(
+        "backup",
+        &[("data", &nowhere), ("to", &local)],
+        &[&url, "--set=grpc.token=a-wrong-token-of-32-characters-or-more"],
+    );
     assert!(code == 1 && !local.exists(), "{code} {stderr}");
     assert!(split.engine.stop().success());
     let stopped = said("backup", &[("data", &house.path("data")), ("to", &local)], &[]);

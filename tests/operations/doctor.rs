@@ -159,7 +159,7 @@ fn an_engine_elsewhere_is_asked_and_files_of_another_user_are_found() {
     for words in ["it runs well", "of commit", "webhook secrets of 0 merchants are sealed"] {
         assert!(seen.iter().any(|seen| seen.contains(words)), "{words}: {said}");
     }
-    let (code, said) = doctor(&nowhere, &[&node, &url, "--set=grpc.token=wrong"]);
+    let (code, said) = doctor(&nowhere, &[&node, &url, "--set=grpc.token=a-wrong-token-of-32-characters-or-more"]);
     assert_eq!(code, 13, "{said}");
     failing(&said, "engine");
     assert!(split.engine.stop().success());

@@ -125,7 +125,11 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         api: config.optional("base_url").map_or(format!("http://{}", address_of(&rest)?), str::to_owned),
         ledger: ledger.rpc_url(0),
         control: ledger.control_addr.map(|address| format!("http://{address}")).unwrap_or_default(),
-        grpc: format!("http://{}", address_of(&grpc)?),
+        grpc: format!(
+            "{}://{}",
+            if config.text("grpc.tls_cert").is_empty() { "http" } else { "https" },
+            address_of(&grpc)?
+        ),
         grpc_token: local::token(&config, &data)?,
     };
     let mut metrics = Metrics::default();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use proto::Transport;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 
 use super::{
     Failure, files, logs,
@@ -84,7 +84,12 @@ fn channel(config: &Config, url: &str) -> Result<Channel, Failure> {
         .keep_alive_timeout(Duration::from_secs(10))
         .keep_alive_while_idle(true);
     if let Some(ca) = config.optional("grpc.tls_ca") {
-        let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem(ca)?));
+        let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem(ca)?));
+        if let (Some(own), Some(key)) =
+            (config.optional("grpc.tls_client_cert"), config.optional("grpc.tls_client_key"))
+        {
+            tls = tls.identity(Identity::from_pem(pem(own)?, pem(key)?));
+        }
         endpoint = endpoint.tls_config(tls).map_err(unfit)?;
     } else if url.starts_with("https:") {
         return Err(Failure::Other("an engine_url with https needs grpc.tls_ca".to_owned()));

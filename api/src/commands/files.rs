@@ -10,6 +10,7 @@ use std::{
 use actors::{environment::Entropy, system::SystemEntropy};
 
 use super::Failure;
+use crate::config::Kind;
 
 /// The file that holds the gRPC port's token when no setting does.
 const TOKEN_FILE: &str = "grpc-token";
@@ -62,8 +63,12 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
 
 /// Returns the token kept in a data directory, if there is one.
 pub(super) fn kept_token(data: &Path) -> Result<Option<String>, Failure> {
-    let token = read(&data.join(TOKEN_FILE))?;
-    Ok(token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()))
+    let path = data.join(TOKEN_FILE);
+    let token = read(&path)?.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
+    if let Some(Err(why)) = token.as_deref().map(|token| Kind::Token.check(token)) {
+        return Err(Failure::Setting { setting: "grpc.token", why: format!("{} {why}", path.display()) });
+    }
+    Ok(token)
 }
 
 /// Returns the token kept in a data directory; the first time it is made.

@@ -35,7 +35,7 @@ use crate::{
     metrics::Metrics,
     service::{
         self, Maintenance, Service,
-        server::{self as grpc_server, Access},
+        server::{self as grpc_server, Access, Tls},
     },
     version,
 };
@@ -252,18 +252,15 @@ pub(super) fn serve_grpc(
     stop: &Stop,
 ) -> Result<JoinHandle<()>, Failure> {
     let address = address_of(&listener)?;
-    let token = local::token(config, data)?;
-    let tls = match (config.optional("grpc.tls_cert"), config.optional("grpc.tls_key")) {
-        (Some(certificate), Some(key)) => Some((pem(certificate)?, pem(key)?)),
-        _ => None,
-    };
+    let tokens = local::tokens(config, data)?;
+    let tls = tls(config)?;
     if tls.is_none() && !address.ip().is_loopback() {
         warn!(
             "the engine's gRPC port {address} is open to the network without TLS: its token and every payment can be \
              read on the way; set grpc.tls_cert and grpc.tls_key, or listen on 127.0.0.1"
         );
     }
-    let access = Access { token, tls, metrics: running.grpc.clone() };
+    let access = Access { tokens, tls, metrics: running.grpc.clone() };
     info!("the engine's gRPC port is {address}");
     let served = grpc_server::serve(listener, running.service(), running.maintenance(), access, stop.heard());
     Ok(tokio::spawn(async move {
@@ -271,6 +268,24 @@ pub(super) fn serve_grpc(
             tracing::error!("the gRPC port failed: {error}");
         }
     }))
+}
+
+/// Reads what encrypts the gRPC port.
+fn tls(config: &Config) -> Result<Option<Tls>, Failure> {
+    let (Some(certificate), Some(key)) = (config.optional("grpc.tls_cert"), config.optional("grpc.tls_key")) else {
+        return Ok(None);
+    };
+    let (certificate, key) = (pem(certificate)?, pem(key)?);
+    let client_ca = config.optional("grpc.tls_client_ca").map(pem).transpose()?;
+    let unfit = |setting, error: &tonic::transport::Error| Failure::Setting { setting, why: causes(error) };
+    Tls::new(&certificate, &key, None).map_err(|error| unfit("grpc.tls_cert", &error))?;
+    let tls = Tls::new(&certificate, &key, client_ca.as_deref());
+    Ok(Some(tls.map_err(|error| unfit("grpc.tls_client_ca", &error))?))
+}
+
+fn causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Reads a PEM file.

@@ -1,7 +1,9 @@
 //! Settings in layers: defaults, a TOML file, variables, flags. The later wins; what does not exist is refused.
 
+mod kind;
 mod merchant_limits;
 mod table;
+mod together;
 
 use std::{collections::BTreeMap, fmt, fs, net::SocketAddr, path::Path, path::PathBuf, time::Duration};
 
@@ -15,7 +17,8 @@ use engine::{
 
 use crate::facade::limits::{Edge, Limits, Now, Rate, StreamLimits};
 
-pub use table::{Key, Kind, TABLE, find, reference};
+pub use kind::Kind;
+pub use table::{Key, TABLE, find, reference};
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -221,24 +224,6 @@ impl Config {
         Ok(())
     }
 
-    fn check_together(&self) -> Result<(), ConfigError> {
-        if self.text("fees.mode") == "split" && self.text("fees.account").is_empty() {
-            return Err(ConfigError::Together("`fees.mode` is split, and `fees.account` does not say where fees go"));
-        }
-        if !cfg!(feature = "otlp") && !self.text("otlp.endpoint").is_empty() {
-            return Err(ConfigError::Together(
-                "`otlp.endpoint` is set, and this program is built without the feature otlp",
-            ));
-        }
-        if self.text("data_dir").is_empty() {
-            return Err(ConfigError::Together("`data_dir` must name a directory"));
-        }
-        if self.text("grpc.tls_cert").is_empty() != self.text("grpc.tls_key").is_empty() {
-            return Err(ConfigError::Together("`grpc.tls_cert` and `grpc.tls_key` only go together"));
-        }
-        Ok(())
-    }
-
     /// Writes what is in force as TOML, with the source of each value and without secrets.
     #[must_use]
     pub fn show(&self) -> String {
@@ -247,8 +232,8 @@ impl Config {
             let (text, source) = &self.values[key.name];
             let name = key.name;
             let line = match key.kind {
-                Kind::Secret if text.is_empty() => format!("# {name} is not set  ({source})\n"),
-                Kind::Secret => format!("# {name} is set and not shown  ({source})\n"),
+                Kind::Secret | Kind::Token if text.is_empty() => format!("# {name} is not set  ({source})\n"),
+                Kind::Secret | Kind::Token => format!("# {name} is set and not shown  ({source})\n"),
                 Kind::Integer(..) | Kind::Flag => format!("{name} = {text}  # {source}\n"),
                 Kind::Urls | Kind::Networks | Kind::Origins => {
                     let urls: Vec<String> = self.list(name).iter().map(|url| quoted(url)).collect();
@@ -517,7 +502,7 @@ mod tests {
             variables: vec![
                 ("HIVETILL_SESSION_MAX_AWAKE".to_owned(), "8".to_owned()),
                 ("HIVETILL_SESSION_GRACE_SECONDS".to_owned(), "4".to_owned()),
-                ("HIVETILL_GRPC_TOKEN".to_owned(), "hush".to_owned()),
+                ("HIVETILL_GRPC_TOKEN".to_owned(), "hush".repeat(8)),
                 ("PATH".to_owned(), "/bin".to_owned()),
             ],
             pairs: vec![
@@ -586,6 +571,12 @@ mod tests {
         let missing = Layers { file: Some("/nonexistent/hivetill.toml".into()), ..Layers::default() };
         assert!(matches!(Config::load(missing), Err(ConfigError::Unreadable { .. })));
         assert!(matches!(load("[fees]\nmode = \"split\""), Err(ConfigError::Together(_))));
-        assert!(matches!(load("[grpc]\ntls_cert = \"x\""), Err(ConfigError::Together(_))));
+        for text in ["tls_cert = \"x\"", "tls_client_key = \"x\"", "tls_client_ca = \"x\""] {
+            assert!(matches!(load(&format!("[grpc]\n{text}")), Err(ConfigError::Together(_))), "{text}");
+        }
+        let (one, other) = ("1".repeat(32), "2".repeat(32));
+        let tokens = format!("[grpc]\ntoken = \"{one}\"\nprevious_service_token");
+        assert!(matches!(load(&format!("{tokens} = \"{one}\"")), Err(ConfigError::Together(_))));
+        load(&format!("{tokens} = \"{other}\"")).expect("two tokens");
     }
 }

@@ -1,53 +1,7 @@
 //! Every setting there is: its name, type, default, range and meaning. Parsing, `hivetill config` and
 //! `docs/settings.md` are all made from this one table.
 
-use std::{fmt, net::SocketAddr};
-
-use actors::addresses::IpNet;
-use engine::{account::AccountName, hive::ChainId, ids::MerchantId, money::FeePercent};
-
-use crate::facade::limits::Rate;
-
-/// What a setting holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// One of a few words.
-    Word(&'static [&'static str]),
-    /// A whole number within a range.
-    Integer(u64, u64),
-    /// `true` or `false`.
-    Flag,
-    /// A percentage with up to 4 places.
-    Percent,
-    /// A ledger account, or nothing.
-    Account,
-    /// The id of a merchant, or nothing.
-    Merchant,
-    /// 64 hex characters.
-    ChainId,
-    /// An address to listen on, `host:port`.
-    Listen,
-    /// The same, or nothing.
-    OptionalListen,
-    /// An http or https URL, or nothing.
-    OptionalUrl,
-    /// One or more http or https URLs.
-    Urls,
-    /// Networks such as `10.1.0.0/16`, or none.
-    Networks,
-    /// Origins such as `https://admin.example`, or none.
-    Origins,
-    /// A path, or nothing.
-    Path,
-    /// What HTTP header names may start with.
-    HeaderPrefix,
-    /// How often something may happen, such as `25/s burst 50`, or nothing.
-    Rate,
-    /// 1 to 200 characters on one line.
-    Text,
-    /// Any text without control characters, or nothing. Never shown.
-    Secret,
-}
+use super::Kind;
 
 /// A setting.
 #[derive(Debug)]
@@ -110,12 +64,43 @@ pub static TABLE: &[Key] = &[
     ),
     key(
         "grpc.token",
-        Kind::Secret,
+        Kind::Token,
         "",
-        "The bearer token every gRPC call must bring. Empty: one is made and kept in `grpc-token` in the data directory.",
+        "The operator's token: a gRPC call that brings it may do everything. `facade`, `admin` and `doctor` show it to the engine. Empty: one is made and kept in `grpc-token` in the data directory.",
+    ),
+    key(
+        "grpc.previous_token",
+        Kind::Token,
+        "",
+        "A second operator's token, valid beside `grpc.token` while callers change to that.",
+    ),
+    key(
+        "grpc.service_token",
+        Kind::Token,
+        "",
+        "The token of services: it opens every gRPC call but those of the operator, which get `PERMISSION_DENIED`. Empty: there is none.",
+    ),
+    key(
+        "grpc.previous_service_token",
+        Kind::Token,
+        "",
+        "A second token of services, valid beside `grpc.service_token`.",
     ),
     key("grpc.tls_cert", Kind::Path, "", "A certificate chain in PEM for the gRPC port. Empty: no TLS."),
     key("grpc.tls_key", Kind::Path, "", "The certificate's private key in PEM."),
+    key(
+        "grpc.tls_client_ca",
+        Kind::Path,
+        "",
+        "The authority in PEM that must have signed the certificate of every client of the gRPC port. Empty: clients need none.",
+    ),
+    key(
+        "grpc.tls_client_cert",
+        Kind::Path,
+        "",
+        "The certificate chain in PEM that `facade` and commands show to an engine with `grpc.tls_client_ca`.",
+    ),
+    key("grpc.tls_client_key", Kind::Path, "", "That certificate's private key in PEM."),
     key(
         "grpc.tls_ca",
         Kind::Path,
@@ -468,98 +453,7 @@ impl Key {
     /// # Errors
     /// What it must be, as the end of a sentence that starts with the setting.
     pub fn check(&self, text: &str) -> Result<(), String> {
-        let is = |good: bool| if good { Ok(()) } else { Err(format!("must be {}", self.kind)) };
-        match self.kind {
-            Kind::Word(words) => is(words.contains(&text)),
-            Kind::Integer(low, high) => {
-                is(is_digits(text) && text.parse().is_ok_and(|n: u64| (low..=high).contains(&n)))
-            }
-            Kind::Flag => is(matches!(text, "true" | "false")),
-            Kind::Percent => is(FeePercent::parse(text).is_some()),
-            Kind::Account => is(text.is_empty() || AccountName::parse(text).is_ok()),
-            Kind::Merchant => is(text.is_empty() || text.parse::<MerchantId>().is_ok()),
-            Kind::ChainId => is(ChainId::parse(text).is_some()),
-            Kind::Listen => is(text.parse::<SocketAddr>().is_ok()),
-            Kind::OptionalListen => is(text.is_empty() || text.parse::<SocketAddr>().is_ok()),
-            Kind::OptionalUrl => is(text.is_empty() || is_url(text)),
-            Kind::Urls => is(!text.is_empty() && text.split(',').all(is_url)),
-            Kind::Networks => is(text.is_empty() || text.split(',').all(|part| part.trim().parse::<IpNet>().is_ok())),
-            Kind::Origins => is(text.is_empty() || text.split(',').all(is_origin)),
-            Kind::Text => {
-                is(!text.trim().is_empty() && text.chars().count() <= 200 && !text.chars().any(char::is_control))
-            }
-            Kind::Path | Kind::Secret => is(!text.chars().any(char::is_control)),
-            Kind::Rate => is(text.is_empty() || text.parse::<Rate>().is_ok()),
-            Kind::HeaderPrefix => is((1..=40).contains(&text.len())
-                && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-                && text.starts_with(|c: char| c.is_ascii_alphabetic())),
-        }
-    }
-}
-
-fn is_digits(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
-}
-
-fn is_url(text: &str) -> bool {
-    url::Url::parse(text.trim()).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-}
-
-/// An origin as browsers write it: no path, and no port where it is the scheme's own.
-fn is_origin(text: &str) -> bool {
-    let text = text.trim();
-    is_url(text) && url::Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text)
-}
-
-/// Writes what a value must be.
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Word(words) => write!(f, "{}", words.join(" or ")),
-            Self::Integer(low, high) => write!(f, "a whole number from {low} to {high}"),
-            Self::Flag => f.write_str("true or false"),
-            Self::Percent => f.write_str("a decimal from 0 to 100 with up to 4 places"),
-            Self::Account => f.write_str("a ledger account or empty"),
-            Self::Merchant => f.write_str("a merchant's id or empty"),
-            Self::ChainId => f.write_str("64 hex characters"),
-            Self::Listen => f.write_str("an IP address and port such as 127.0.0.1:8080"),
-            Self::OptionalListen => f.write_str("an IP address and port such as 127.0.0.1:8081, or empty"),
-            Self::OptionalUrl => f.write_str("an http or https URL, or empty"),
-            Self::Urls => f.write_str("one or more http or https URLs"),
-            Self::Origins => f.write_str("origins such as https://admin.example, or empty"),
-            Self::Networks => f.write_str("networks such as 10.1.0.0/16, or empty"),
-            Self::Path => f.write_str("a path or empty"),
-            Self::Rate => f.write_str("a rate such as 25/s burst 50, 2/min or 20/day, or empty"),
-            Self::HeaderPrefix => f.write_str("1 to 40 letters, digits and hyphens, a letter first"),
-            Self::Text => f.write_str("1 to 200 characters on one line"),
-            Self::Secret => f.write_str("a text without control characters, or empty"),
-        }
-    }
-}
-
-impl Kind {
-    /// Returns the name of the type, and the range, as the documentation shows them.
-    fn in_words(self) -> (&'static str, String) {
-        match self {
-            Self::Word(words) => ("word", words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")),
-            Self::Integer(low, high) => ("integer", format!("{low} … {high}")),
-            Self::Flag => ("boolean", "`true`, `false`".to_owned()),
-            Self::Percent => ("decimal", "0 … 100, 4 places".to_owned()),
-            Self::Account => ("text", "a ledger account or empty".to_owned()),
-            Self::Merchant => ("text", "`mer_` and 26 characters, or empty".to_owned()),
-            Self::ChainId => ("text", "64 hex characters".to_owned()),
-            Self::Listen => ("text", "`ip:port`".to_owned()),
-            Self::OptionalListen => ("text", "`ip:port` or empty".to_owned()),
-            Self::OptionalUrl => ("text", "http(s) URL or empty".to_owned()),
-            Self::Urls => ("list of texts", "http(s) URLs; commas between them in a variable".to_owned()),
-            Self::Networks => ("list of texts", "networks such as `10.1.0.0/16`".to_owned()),
-            Self::Origins => ("list of texts", "origins such as `https://admin.example`".to_owned()),
-            Self::Rate => ("rate", "`n/s`, `n/min`, `n/h`, `n/day`, and `burst m`, or empty".to_owned()),
-            Self::Path => ("text", "a path or empty".to_owned()),
-            Self::HeaderPrefix => ("text", "1 to 40 letters, digits, `-`".to_owned()),
-            Self::Text => ("text", "1 to 200 characters".to_owned()),
-            Self::Secret => ("text", "secret, never shown".to_owned()),
-        }
+        self.kind.check(text)
     }
 }
 

@@ -11,16 +11,16 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use proto::{
-    ApiError, Reason,
-    caller::{IDEMPOTENCY_KEY, REQUEST_ID},
+    ApiError, Reason, access,
+    caller::{API_KEY, IDEMPOTENCY_KEY, REQUEST_ID},
 };
-use subtle::ConstantTimeEq;
 use tokio::sync::OwnedSemaphorePermit;
 use tonic::{Code, Status, body::Body};
 use tower::Service;
 use tracing::{debug, warn};
 
 use super::{
+    Tokens,
     connection::{Info, MAX_WATCHES},
     metrics::{Call, Metrics},
 };
@@ -38,8 +38,8 @@ pub(super) struct Edge<S> {
 
 /// What the calls of one port share.
 pub(super) struct Shared {
-    /// The token each call must bring.
-    pub(super) token: String,
+    /// The tokens of which each call must bring one.
+    pub(super) tokens: Tokens,
     /// What is counted.
     pub(super) metrics: Metrics,
 }
@@ -51,10 +51,13 @@ impl Shared {
         tower::layer::layer_fn(move |inner| Edge { inner, shared: Arc::clone(&shared) })
     }
 
-    fn is_admitted(&self, headers: &HeaderMap) -> bool {
-        let shown = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let shown = shown.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-        shown.as_bytes().ct_eq(self.token.as_bytes()).into()
+    /// Returns why a call is refused before it reaches its service, if it is.
+    fn refusal(&self, path: &str, headers: &HeaderMap) -> Option<Reason> {
+        match self.tokens.scope_of(headers) {
+            None => Some(Reason::EngineAccessDenied),
+            Some(scope) if access::permits(scope, path, headers.contains_key(API_KEY)) => None,
+            Some(_) => Some(Reason::OperatorTokenRequired),
+        }
     }
 }
 
@@ -77,8 +80,8 @@ where
         let call = self.shared.metrics.begin(path);
         let is_open = path.starts_with(OPEN);
         let request_id = request.headers().get(REQUEST_ID).filter(|id| is_request_id(id)).cloned();
-        if !is_open && !self.shared.is_admitted(request.headers()) {
-            return finished(ApiError::new(Reason::EngineAccessDenied).into(), call, request_id);
+        if !is_open && let Some(reason) = self.shared.refusal(path, request.headers()) {
+            return finished(ApiError::new(reason).into(), call, request_id);
         }
         if let Some(status) = refused_key(path, request.headers()) {
             return finished(status, call, request_id);

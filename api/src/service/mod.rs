@@ -42,12 +42,14 @@ mod ownership;
 mod payments;
 pub mod server;
 mod small;
+mod tokens;
 mod traced;
 mod webhooks;
 mod x402;
 
 pub use maintenance::Maintenance;
 pub use metrics::Metrics;
+pub use tokens::Tokens;
 use traced::Traced;
 
 /// The engine behind the generated servers. Cheap to clone.

@@ -1,4 +1,4 @@
-//! The engine's network port: the services, health and reflection, behind one bearer token.
+//! The engine's network port: the services, health and reflection, behind bearer tokens and TLS.
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
@@ -26,14 +26,14 @@ use tonic::{
     codec::CompressionEncoding,
     service::Routes,
     transport::{
-        Identity, Server, ServerTlsConfig,
+        Certificate, Identity, Server, ServerTlsConfig,
         server::{Connected, TcpIncoming},
     },
 };
 use tonic_health::ServingStatus;
 
 use super::{
-    Maintenance, Metrics, Service,
+    Maintenance, Metrics, Service, Tokens,
     connection::{Connection, HANDSHAKE_TIMEOUT},
     edge::Shared,
     traced::Traced,
@@ -52,18 +52,40 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Who may call, and how the wire is protected.
 #[derive(Clone)]
 pub struct Access {
-    /// The token every call must bring.
-    pub token: String,
-    /// Certificate and key in PEM; without them the wire is plain.
-    pub tls: Option<(Vec<u8>, Vec<u8>)>,
+    /// The tokens of which every call must bring one.
+    pub tokens: Tokens,
+    /// Encryption; without it the wire is plain.
+    pub tls: Option<Tls>,
     /// Where calls are counted.
     pub metrics: Metrics,
+}
+
+/// TLS of the port.
+#[derive(Clone)]
+pub struct Tls(ServerTlsConfig);
+
+impl Tls {
+    /// Takes the port's certificate and private key, and the authority that must have signed the certificates of clients,
+    /// if they need one; all in PEM.
+    ///
+    /// # Errors
+    /// When they do not fit each other or hold nothing that can be used.
+    pub fn new(certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<Self, tonic::transport::Error> {
+        let mut config =
+            ServerTlsConfig::new().identity(Identity::from_pem(certificate, key)).timeout(HANDSHAKE_TIMEOUT);
+        if let Some(authority) = client_ca {
+            config = config.client_ca_root(Certificate::from_pem(authority));
+        }
+        // Tried here, where the process can still refuse to start.
+        Server::builder().tls_config(config.clone())?;
+        Ok(Self(config))
+    }
 }
 
 /// Serves the engine on `listener` until `stop` is done.
 ///
 /// # Errors
-/// When the certificate is unfit or the port fails.
+/// When the port fails.
 pub async fn serve(
     listener: TcpListener,
     service: Service,
@@ -119,17 +141,15 @@ where
         .add_service(WebhookServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(MaintenanceServiceServer::new(maintenance).accept_compressed(GZIP).send_compressed(GZIP))
         .add_service(X402ServiceServer::new(service).accept_compressed(GZIP).send_compressed(GZIP));
-    let shared = Arc::new(Shared { token: access.token, metrics: access.metrics });
+    let shared = Arc::new(Shared { tokens: access.tokens, metrics: access.metrics });
     let mut server = Server::builder()
         .max_concurrent_streams(MAX_STREAMS)
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_max_header_list_size(MAX_HEADER_BYTES)
         .layer(shared.layer())
         .layer(tower::layer::layer_fn(Traced));
-    if let Some((certificate, key)) = access.tls {
-        server = server.tls_config(
-            ServerTlsConfig::new().identity(Identity::from_pem(certificate, key)).timeout(HANDSHAKE_TIMEOUT),
-        )?;
+    if let Some(Tls(config)) = access.tls {
+        server = server.tls_config(config)?;
     }
     let (stopping, mut stopped) = tokio::sync::watch::channel(());
     let mut last = stopped.clone();
