@@ -20,6 +20,7 @@ use storage::Handling;
 
 use self::{
     agents::{facilitate, settle},
+    desk::work,
     elsewhere::{hand_over, open_elsewhere},
     wallets::{Agreement, pay, pay_again},
 };
@@ -33,6 +34,7 @@ use crate::{
 };
 
 mod agents;
+mod desk;
 mod elsewhere;
 mod wallets;
 
@@ -166,6 +168,7 @@ fn call(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u3
             }
             Action::Cancel { session, by_merchant } => cancel(&world, &gateway, *session, *by_merchant).await,
             Action::Assign { session } => assign(&world, &gateway, *session).await,
+            Action::Desk { session, deed } => work(&world, &gateway, *session, *deed).await,
             Action::Settle { session, agent, trick } => settle(&world, &gateway, *session, *agent, *trick).await,
             Action::Facilitate { agent, resource, units } => {
                 facilitate(&world, &gateway, *agent, *resource, *units).await

@@ -125,6 +125,8 @@ pub struct Observer {
     pub passes: Vec<u64>,
     /// When it is now, virtual milliseconds.
     pub now_ms: u64,
+    /// When the wall clock jumped last, virtual milliseconds.
+    jumped_ms: Option<u64>,
     violation: Option<Violation>,
     marks: Vec<&'static str>,
 }
@@ -201,6 +203,8 @@ impl Observer {
                     }
                 }
                 Write::Attempt { delivery, attempt } => self.attempt_written(delivery, attempt),
+                Write::Redeliver(delivery) => self.redelivery_written(delivery),
+                Write::Replay { delivery, at } => self.replay_written(delivery.id, *at),
                 Write::Undeliverable(delivery) | Write::Hold(delivery) => {
                     if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
                         carried.due_at = None;
@@ -216,9 +220,7 @@ impl Observer {
                         self.violate("one-key-one-session", text, Some(earlier));
                     }
                 }
-                // Nobody in the simulation asks for a delivery or changes an endpoint.
-                Write::Unwatch(_) => {}
-                Write::Redeliver(_) | Write::Replay { .. } | Write::EnableEndpoint { .. } | Write::Prune { .. } => {}
+                Write::Unwatch(_) | Write::EnableEndpoint { .. } | Write::Prune { .. } => {}
                 Write::Invoice(_) | Write::FeeTiers { .. } => {}
                 Write::Audit(_)
                 | Write::Handle { .. }
@@ -353,11 +355,41 @@ impl Observer {
             event: record.id,
             payment: record.payment,
             attempts: 0,
+            schedule_from: 0,
+            is_manual: false,
             due_at: Some(record.at),
+            scheduled_ms: self.now_ms,
             is_delivered: false,
         };
         self.deliveries.extend(record.delivery.map(|delivery| (delivery, carried)));
         self.events.insert(record.id, record);
+    }
+
+    /// Notes that an event is sent once more, beside what became of it before.
+    fn redelivery_written(&mut self, delivery: &Delivery) {
+        let carried = Carried {
+            event: delivery.event,
+            payment: delivery.payment,
+            attempts: 0,
+            schedule_from: 0,
+            is_manual: true,
+            due_at: Some(delivery.due_at),
+            scheduled_ms: self.now_ms,
+            is_delivered: false,
+        };
+        self.deliveries.insert(delivery.id, carried);
+    }
+
+    /// Notes that a delivery that was not taken begins its schedule again.
+    fn replay_written(&mut self, delivery: DeliveryId, at: Timestamp) {
+        let Some(carried) = self.deliveries.get_mut(&delivery) else { return };
+        carried.due_at = Some(at);
+        carried.schedule_from = carried.attempts;
+        carried.scheduled_ms = self.now_ms;
+        if carried.is_delivered {
+            let (text, payment) = (format!("{delivery} was taken and begins again"), carried.payment);
+            self.violate("delivered-is-delivered", text, Some(payment));
+        }
     }
 
     fn attempt_written(&mut self, delivery: &Delivery, attempt: &Attempt) {
@@ -370,6 +402,7 @@ impl Observer {
         if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
             carried.attempts += 1;
             carried.due_at = attempt.next_attempt_at;
+            carried.scheduled_ms = self.now_ms;
             carried.is_delivered = attempt.outcome.is_success();
             if carried.due_at.is_none() && !carried.is_delivered {
                 self.marks.push("a delivery is given up");

@@ -1,15 +1,19 @@
 //! The invariants: each a named function, all in one list. They are asked at the moment something is seen.
 
 mod books;
+mod desk;
 mod payments;
 mod webhooks;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use engine::{
     ids::{DeliveryId, EventId, PaymentId},
-    ledger::{Transfer, TxId, memo_of},
+    ledger::{Transfer, TxId, match_refund_memo, memo_of},
     merchant::Merchant,
     payment::{
         Cancellation, ClaimFinality, Credit, Disposition, FeeMode, Finality, LISTED_TRANSFERS_MAX, Payment, Route,
@@ -25,7 +29,7 @@ use storage::{Fate, Handling, Purpose, Unmatched};
 
 use crate::observer::{Answer, Attempted, BooksWrite, Broadcast, CursorWrite, End, Heard, Observer, PaymentWrite};
 
-use self::{books::*, payments::*, webhooks::*};
+use self::{books::*, desk::*, payments::*, webhooks::*};
 
 /// What an invariant says: it holds, or what was seen instead.
 pub type Verdict = Result<(), String>;
@@ -136,6 +140,11 @@ invariants! {
     "reversal-is-noticed", "S10", Check::End(reversal_is_noticed), "A completed session whose transaction is not on the chain says so.";
     "one-key-one-session", "G7", Check::World, "One idempotency key opens one session, however often and whenever it is asked.";
     "usage-counts-once", "S2", Check::World, "What a merchant is billed for is the sum of its completed payments, each counted once, with the fees that are missing.";
+    "shops-are-apart", "G7", Check::World, "No call lets a merchant see or change what is another's, and an order number in two shops is two orders.";
+    "decision-is-kept", "G4", Check::Payment(resolution_is_kept), "What a merchant decided about a session's exceptions stays on its record.";
+    "acknowledged-decision-sticks", "S1", Check::Answer(acknowledged_decision_sticks), "A decision that was answered is durable at that moment.";
+    "refund-is-owed", "G4", Check::Answer(refund_is_owed), "A planned refund goes back to who paid, and to nobody more than was sent and is not back yet.";
+    "refunds-are-noted", "G4", Check::End(refunds_are_noted), "Every irreversible refund is noted at its session, once.";
     "boot-ends", "L5", Check::World, "The engine starts within a minute when nothing is wrong with disk and nodes.";
     "stop-ends", "L5", Check::World, "A stop in order ends, whatever goes wrong meanwhile.";
     "time-moves", "L6", Check::World, "Nothing spins while virtual time stands still.";
@@ -264,7 +273,7 @@ fn claims_are_decided(end: &End<'_>) -> FinalVerdict {
     for id in &end.in_flight {
         let payment = end.stored.get(id);
         let expiration = payment.and_then(|payment| payment.claim.as_ref()).map(|claim| claim.expiration);
-        let is_over = |expiration| end.observer.final_time > expiration + core::time::Duration::from_secs(120);
+        let is_over = |expiration| end.observer.final_time > expiration + Duration::from_secs(120);
         // Without a claim it is listed for a transfer that was sighted, which another invariant looks at.
         let should_not_be_there = payment.is_none_or(|payment| !payment.is_undecided());
         if expiration.map_or(should_not_be_there, is_over) {
@@ -274,7 +283,7 @@ fn claims_are_decided(end: &End<'_>) -> FinalVerdict {
     for claimed in end.observer.claims.values() {
         if let Purpose::Facilitated(facilitation) = &claimed.purpose
             && claimed.fate == Fate::Open
-            && end.observer.final_time > facilitation.expiration + core::time::Duration::from_secs(120)
+            && end.observer.final_time > facilitation.expiration + Duration::from_secs(120)
         {
             return Err((format!("the fate of {} is open for good", claimed.tx_id), None));
         }
@@ -410,8 +419,9 @@ fn every_webhook_goes_out(end: &End<'_>) -> FinalVerdict {
             return Err((text, Some(delivery.payment)));
         }
     }
-    for carried in end.observer.deliveries.values() {
-        let waits = end.outbox.iter().any(|delivery| delivery.event == carried.event);
+    let waiting: BTreeSet<_> = end.outbox.iter().map(|delivery| delivery.id).collect();
+    for (id, carried) in &end.observer.deliveries {
+        let waits = waiting.contains(id);
         if waits != carried.due_at.is_some() {
             return Err((
                 format!("event {} is lost from the outbox, or back in it", carried.event),

@@ -5,7 +5,7 @@ use engine::money::Currency;
 use crate::{
     options::{Faults, Setup},
     random::Random,
-    script::{Action, Change, Memo, Script, Step, Trick},
+    script::{Action, Change, Deed, Memo, Script, Step, Trick},
 };
 
 /// How the faults of a campaign's runs are chosen.
@@ -106,6 +106,7 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         plan.customer(session, span_ms);
     }
     plan.merchants(span_ms, &mut root.fork("merchants"));
+    plan.desks(&mut root.fork("desks"));
     let mut steps = plan.steps;
     steps.sort_by_key(|step| step.at_ms);
     Script {
@@ -357,6 +358,38 @@ impl Plan<'_> {
             let agent = random.index(AGENTS);
             let units = random.between(1, 5_000);
             self.push(30_000 + random.below(span_ms), Action::Facilitate { agent, resource, units });
+        }
+    }
+
+    /// What merchants do about their sessions, most of it when these are over; and what agents try in vain.
+    fn desks(&mut self, random: &mut Random) {
+        let opened = self.steps.iter().filter_map(|step| match step.action {
+            Action::Create { session, lifetime_seconds, .. } => {
+                Some((session, step.at_ms, lifetime_seconds.unwrap_or(self.setup.lifetime_seconds) * 1_000))
+            }
+            _ => None,
+        });
+        for (session, start, lives_ms) in opened.collect::<Vec<_>>() {
+            if random.chance(40_000) {
+                let (agent, trick) = (random.index(AGENTS), Trick::OtherCurrency);
+                self.settle(start + 2_000 + random.below(lives_ms / 2), session, agent, trick);
+            }
+            if !random.chance(200_000) {
+                continue;
+            }
+            let deed = *random.pick(&[Deed::Resolve, Deed::Refund, Deed::Refund, Deed::Redeliver, Deed::Meddle]);
+            let at = match deed {
+                Deed::Resolve | Deed::Refund => start + lives_ms + random.below(900_000),
+                _ => start + 5_000 + random.below(2 * lives_ms),
+            };
+            self.push(at, Action::Desk { session, deed });
+            if deed == Deed::Refund && random.chance(300_000) {
+                self.push(at + 60_000 + random.below(300_000), Action::Desk { session, deed });
+            }
+            if random.chance(100_000) {
+                let at = start + lives_ms + random.below(1_800_000);
+                self.push(at, Action::Desk { session, deed: Deed::Reconnect });
+            }
         }
     }
 

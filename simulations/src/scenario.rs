@@ -12,7 +12,7 @@ use toml::Spanned;
 use crate::{
     options::{Fault, Faults, Setup},
     plan::{self, Mix},
-    script::{Action, Change, Expect, Lying, Manner, Memo, Script, Step, Trick, Trouble},
+    script::{Action, Change, Deed, Expect, Lying, Manner, Memo, Script, Step, Trick, Trouble},
 };
 
 /// Why a file is no scenario.
@@ -257,6 +257,9 @@ fn read_world(world: &World, setup: &mut Setup) -> Result<(), Problem> {
     Ok(())
 }
 
+/// How far a scenario may set the wall clock, milliseconds.
+const MAX_CLOCK_STEP_MS: i64 = 86_400_000;
+
 const FINALITIES: [(engine::payment::ClaimFinality, &str); 3] = [
     (engine::payment::ClaimFinality::Accepted, "accepted"),
     (engine::payment::ClaimFinality::InBlock, "in_block"),
@@ -333,6 +336,11 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         ("customer", "cancel") => Ok(Action::Cancel { session: session(names)?, by_merchant: false }),
         ("merchant", "cancel") => Ok(Action::Cancel { session: session(names)?, by_merchant: true }),
         ("merchant", "assign") => Ok(Action::Assign { session: session(names)? }),
+        ("merchant", word) if Deed::ALL.iter().any(|(_, known)| *known == word) => {
+            let found = Deed::ALL.iter().find(|(_, known)| *known == word);
+            let (deed, _) = *found.ok_or_else(|| one_of("does", word, Deed::ALL.iter().map(|(_, word)| *word)))?;
+            Ok(Action::Desk { session: session(names)?, deed })
+        }
         ("agent", "settle") => {
             let agent = limit(plan::AGENTS)?;
             let trick = match raw.trick.as_deref() {
@@ -422,8 +430,8 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
             let text = required("by", &raw.by)?;
             let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
             let ms = i64::try_from(duration("by", digits)?).unwrap_or(i64::MAX);
-            if ms > 25_000 {
-                return Err("`by` must be at most 25s: beyond that no node is believed".to_owned());
+            if ms > MAX_CLOCK_STEP_MS {
+                return Err("`by` must be at most 1d, either way".to_owned());
             }
             trouble(Trouble::ClockStep { by_ms: sign * ms })
         }
@@ -431,10 +439,11 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
     }
 }
 
-const TRICKS: [(Trick, &str); 6] = [
+const TRICKS: [(Trick, &str); 7] = [
     (Trick::Twice, "twice"),
     (Trick::OwnBroadcast, "own broadcast"),
     (Trick::TooLittle, "too little"),
+    (Trick::OtherCurrency, "other currency"),
     (Trick::Expiring, "expiring"),
     (Trick::Poor, "poor"),
     (Trick::NonceMemo, "nonce memo"),

@@ -107,6 +107,13 @@ pub enum Action {
         /// The session.
         session: u32,
     },
+    /// A merchant, or another one, does something about a session at its desk.
+    Desk {
+        /// The session.
+        session: u32,
+        /// What.
+        deed: Deed,
+    },
     /// An agent pays by x402, and keeps asking until it has an answer.
     Settle {
         /// The session it pays.
@@ -181,6 +188,32 @@ impl Memo {
     }
 }
 
+/// What is done about a session at a desk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// Its merchant decides about its exceptions.
+    Resolve,
+    /// Its merchant sends back what is owed.
+    Refund,
+    /// Its merchant has its newest event sent again.
+    Redeliver,
+    /// Its merchant has the endpoint enabled, and everything sent again that was not taken.
+    Reconnect,
+    /// Another merchant uses its ids wherever a call takes one.
+    Meddle,
+}
+
+impl Deed {
+    /// Every kind, with its word.
+    pub const ALL: [(Self, &'static str); 5] = [
+        (Self::Resolve, "resolve"),
+        (Self::Refund, "refund"),
+        (Self::Redeliver, "redeliver"),
+        (Self::Reconnect, "replay"),
+        (Self::Meddle, "meddle"),
+    ];
+}
+
 /// What an agent does differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trick {
@@ -197,6 +230,8 @@ pub enum Trick {
     },
     /// It pays less than it should.
     TooLittle,
+    /// It pays in the other currency.
+    OtherCurrency,
     /// Its transaction expires in a moment.
     Expiring,
     /// It does not have the money.
@@ -441,6 +476,7 @@ impl Action {
             | Self::HandOver { session }
             | Self::Cancel { session, .. }
             | Self::Assign { session }
+            | Self::Desk { session, .. }
             | Self::Settle { session, .. } => Some(*session),
             _ => None,
         }

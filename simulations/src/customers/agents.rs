@@ -20,11 +20,16 @@ fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Opt
     if trick == Trick::TooLittle {
         units = (units / 2).max(1);
     }
+    let currency = match (trick, known.amount.currency) {
+        (Trick::OtherCurrency, Currency::Hbd) => Currency::Hive,
+        (Trick::OtherCurrency, Currency::Hive) => Currency::Hbd,
+        (_, currency) => currency,
+    };
     let lives = if trick == Trick::Expiring { Duration::from_secs(3) } else { Duration::from_secs(75) };
-    let mut transfers = vec![Hive::transfer(&from, known.pay_to.as_str(), units, known.amount.currency, &memo)];
+    let mut transfers = vec![Hive::transfer(&from, known.pay_to.as_str(), units, currency, &memo)];
     if let Some((collector, units)) = &known.fee {
         let memo = format!("fee-{}", known.id);
-        transfers.push(Hive::transfer(&from, collector, *units, known.amount.currency, &memo));
+        transfers.push(Hive::transfer(&from, collector, *units, currency, &memo));
     }
     let transaction = world.hive().transaction(&from, transfers, lives);
     let tx_id = world.hive().id_of(&transaction);

@@ -1,6 +1,7 @@
 //! What is seen of the world: irreversible blocks, webhooks, broadcasts, answers, the end.
 
 use super::*;
+use crate::world::EPOCH_SECONDS;
 
 impl Observer {
     /// Notes that blocks became irreversible.
@@ -29,6 +30,23 @@ impl Observer {
             self.ever_included.insert(transfer.tx_id);
             self.holds_for_good(transfer);
         }
+    }
+
+    /// Notes that the wall clock jumped: times before and after do not compare.
+    pub const fn clock_jumps(&mut self) {
+        self.jumped_ms = Some(self.now_ms);
+    }
+
+    /// Returns what a clock that is right shows.
+    #[must_use]
+    pub const fn true_time(&self) -> Timestamp {
+        Timestamp::from_millis(EPOCH_SECONDS * 1_000 + self.now_ms)
+    }
+
+    /// Says whether the wall clock has not jumped since.
+    #[must_use]
+    pub fn is_clock_steady_since(&self, ms: u64) -> bool {
+        self.jumped_ms.is_none_or(|jumped| jumped < ms)
     }
 
     /// Notes that a receiver heard a webhook.
@@ -76,7 +94,11 @@ impl Observer {
     /// Notes an answer of the engine.
     pub fn answers(&mut self, answer: &Answer<'_>) {
         let payment = match answer {
-            Answer::Created(payment) | Answer::Cancelled(payment) | Answer::Read(payment) => Some(payment.id),
+            Answer::Created(payment)
+            | Answer::Cancelled(payment)
+            | Answer::Read(payment)
+            | Answer::Resolved(payment)
+            | Answer::Planned { payment, .. } => Some(payment.id),
             Answer::Settled { payment, .. } => Some(*payment),
             Answer::Facilitated { .. } => None,
         };
@@ -98,8 +120,15 @@ impl Observer {
             Answer::Facilitated { tx_id } => {
                 self.told.insert(*tx_id);
             }
-            Answer::Settled { .. } | Answer::Read(_) => {}
+            Answer::Settled { .. } | Answer::Read(_) | Answer::Resolved(_) | Answer::Planned { .. } => {}
         }
+    }
+
+    /// Returns a delivery of an event of a payment, if there is one.
+    #[must_use]
+    pub fn delivery_of(&self, payment: PaymentId) -> Option<DeliveryId> {
+        let own = self.deliveries.iter().filter(|(_, carried)| carried.payment == payment);
+        own.map(|(id, _)| *id).min()
     }
 
     /// Asks what must be so at the end.

@@ -1,5 +1,7 @@
 //! What is shown to the invariants: a write, a webhook, a broadcast, an answer, the end.
 
+use engine::payment::RefundPlan;
+
 use super::*;
 
 /// A payment as it is durable.
@@ -25,8 +27,14 @@ pub struct Carried {
     pub payment: PaymentId,
     /// Attempts so far.
     pub attempts: u32,
+    /// Attempts before its schedule began anew.
+    pub schedule_from: u32,
+    /// Whether somebody asked for it: it is tried once.
+    pub is_manual: bool,
     /// When the next is due; none once it has left the outbox.
     pub due_at: Option<Timestamp>,
+    /// When that was decided, virtual milliseconds.
+    pub scheduled_ms: u64,
     /// Whether the receiver took it.
     pub is_delivered: bool,
 }
@@ -137,6 +145,15 @@ pub enum Answer<'a> {
     },
     /// A session was read.
     Read(&'a Payment),
+    /// A merchant's decision about a session was taken.
+    Resolved(&'a Payment),
+    /// A refund was planned.
+    Planned {
+        /// Of this session.
+        payment: &'a Payment,
+        /// What to send.
+        plan: &'a RefundPlan,
+    },
 }
 
 /// The end of a run, when everything has come right or should have.

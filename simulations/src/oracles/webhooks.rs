@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// How long an attempt may take until it is recorded, milliseconds.
+const ATTEMPT_MS: u64 = 60_000;
+
 pub(super) fn heard_is_durable(heard: &Heard<'_>) -> Verdict {
     let Some(known) = heard.observer.payments.get(&heard.payment) else {
         return Err("a webhook tells of a session that is not durable".to_owned());
@@ -30,7 +33,8 @@ pub(super) fn webhook_is_signed(heard: &Heard<'_>) -> Verdict {
     };
     hold(id == heard.event.to_string(), || "webhook-id is not the event's id".to_owned())?;
     let is_fresh = time_ms.parse::<u64>().is_ok_and(|ms| ms.abs_diff(heard.now.millis()) <= 300_000);
-    hold(is_fresh, || format!("signed for {time_ms}, heard at {}", heard.now.millis()))?;
+    let is_steady = heard.observer.is_clock_steady_since(heard.observer.now_ms.saturating_sub(ATTEMPT_MS));
+    hold(is_fresh || !is_steady, || format!("signed for {time_ms}, heard at {}", heard.now.millis()))?;
     let (old_way, new_way) = signatures(merchant, true, heard, time_ms, seconds, id)?;
     hold(legacy == old_way, || "the older signature does not verify".to_owned())?;
     hold(standard.split(' ').any(|one| one == new_way), || "the standard signature does not verify".to_owned())?;
@@ -98,8 +102,11 @@ pub(super) fn attempts_are_counted(heard: &Heard<'_>) -> Verdict {
     hold(heard.attempt == carried.attempts + 1, || {
         format!("attempt {} after {} recorded ones", heard.attempt, carried.attempts)
     })?;
-    // A clock that was set back may come after one that was ahead; the engine's own time never goes back.
-    hold(carried.due_at.is_none_or(|due| due.since(heard.now).as_secs() <= 120), || "sent before it was due".to_owned())
+    // A clock that was set back may come after one that was ahead; the engine's own time never goes back behind the ledger.
+    let now = heard.now.max(heard.observer.true_time());
+    let is_due = carried.due_at.is_none_or(|due| due.since(now).as_secs() <= 120);
+    let is_steady = heard.observer.is_clock_steady_since(carried.scheduled_ms.saturating_sub(ATTEMPT_MS));
+    hold(is_due || !is_steady, || "sent before it was due".to_owned())
 }
 
 pub(super) fn record_says_what_happened(attempted: &Attempted<'_>) -> Verdict {
@@ -111,24 +118,28 @@ pub(super) fn record_says_what_happened(attempted: &Attempted<'_>) -> Verdict {
 
 pub(super) fn schedule_is_kept(attempted: &Attempted<'_>) -> Verdict {
     let attempt = attempted.attempt;
+    let number = attempt.number - attempted.before.schedule_from;
     let Some(next) = attempt.next_attempt_at else {
         let ends = match attempt.outcome {
             Outcome::Accepted { .. } | Outcome::Refused { status: 410, .. } => true,
-            _ => attempt.number as usize >= SCHEDULE.len(),
+            _ => attempted.before.is_manual || number as usize >= SCHEDULE.len(),
         };
         return hold(ends, || format!("given up after attempt {} ({})", attempt.number, attempt.outcome.word()));
     };
     hold(!attempt.outcome.is_success(), || "a success is tried again".to_owned())?;
+    hold(!attempted.before.is_manual, || "what somebody asked for is tried again".to_owned())?;
     // Written down here once more, so that a wrong table is seen: seconds after attempts 1, 2, …
     const SECONDS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
-    let Some(wait) = SECONDS.get(attempt.number as usize - 1) else {
+    let Some(wait) = SECONDS.get(number as usize - 1) else {
         return Err(format!("attempt {} is not the last", attempt.number));
     };
-    let started = attempt.started_at;
+    // It starts by the wall clock, which may be far behind; it ends, and the next one is due, by the engine's time.
+    let started = attempt.started_at.max(attempt.ended_at.minus(Duration::from_millis(ATTEMPT_MS)));
     let slow = matches!(attempt.outcome, Outcome::Timeout | Outcome::Refused { status: 429, .. });
     let least = if slow { (*wait).max(60) } else { *wait };
     let waits = next.since(started).as_secs();
     // The engine's time may be ahead of the clock the attempt is dated by.
     let fits = waits + 61 >= least * 8 / 10 && waits <= least * 2 + 90;
-    hold(fits, || format!("attempt {} is followed after {waits} s, not about {least} s", attempt.number))
+    let is_steady = attempted.observer.is_clock_steady_since(attempted.observer.now_ms.saturating_sub(ATTEMPT_MS));
+    hold(fits || !is_steady, || format!("attempt {} is followed after {waits} s, not about {least} s", attempt.number))
 }

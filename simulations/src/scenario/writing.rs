@@ -109,6 +109,10 @@ fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {
             format!("who = {who:?}, does = \"cancel\", {}", name(session)?)
         }
         Action::Assign { session } => format!("who = \"merchant 0\", does = \"assign\", {}", name(session)?),
+        Action::Desk { session, deed } => {
+            let word = Deed::ALL.iter().find(|(known, _)| known == deed).map_or("resolve", |(_, word)| word);
+            format!("who = \"merchant 0\", does = {word:?}, {}", name(session)?)
+        }
         Action::Settle { session, agent, trick } => {
             let trick = match trick {
                 Trick::None => String::new(),

@@ -106,7 +106,7 @@ impl World {
         self.disk.disarm();
         self.disk.set_spare(None);
         *lock(&self.traps) = Traps::default();
-        self.time.skew_ms.store(0, Ordering::Relaxed);
+        self.set_clock(0);
         self.event(Lane::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());
         self.schedule_in(200_000, Event::Finish);
         if !self.script.setup.heal_without_restart {

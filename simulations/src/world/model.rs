@@ -55,7 +55,9 @@ pub(super) fn plain_payments(script: &Script) -> BTreeMap<u32, Plain> {
     let mut touched = BTreeMap::<u32, Vec<&Action>>::new();
     let mut ends_ms = BTreeMap::new();
     for step in &script.steps {
-        if let Some(session) = step.action.session() {
+        // What is done at a desk changes no state.
+        let at_desk = matches!(step.action, Action::Desk { .. });
+        if let Some(session) = step.action.session().filter(|_| !at_desk) {
             touched.entry(session).or_default().push(&step.action);
             if let Action::Create { lifetime_seconds, .. } = step.action {
                 ends_ms.insert(session, step.at_ms + lifetime_seconds.unwrap_or(setup.lifetime_seconds) * 1_000);

@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// How far the wall clock gets off by steps, milliseconds.
+const MAX_STEPPED_MS: i64 = 25_000;
+/// How likely a clock that has jumped is set right, per block.
+const JUMPS_BACK_PPM: u32 = 30_000;
+
 impl World {
     pub(super) fn block(self: &Arc<Self>, at_ms: u64) {
         let setup = &self.script.setup;
@@ -54,8 +59,20 @@ impl World {
                 troubles.push(Trouble::DiskFull { for_ms: random.between(1_000, 60_000) });
             }
             if random.chance(self.rate(Fault::ClockStep)) {
+                let skew = self.time.skew_ms.load(Ordering::Relaxed);
                 let by = i64::try_from(random.below(40_001)).unwrap_or(0) - 20_000;
+                // Steps do not add up: a clock that is far off has jumped.
+                let by = if (skew + by).abs() > MAX_STEPPED_MS { -by } else { by };
                 troubles.push(Trouble::ClockStep { by_ms: by });
+            }
+            let skew = self.time.skew_ms.load(Ordering::Relaxed);
+            if skew.abs() > 2 * MAX_STEPPED_MS {
+                if random.chance(JUMPS_BACK_PPM) {
+                    troubles.push(Trouble::ClockStep { by_ms: -skew });
+                }
+            } else if random.chance(self.rate(Fault::ClockJump)) {
+                let by = i64::try_from(random.between(60_000, 6 * 3_600_000)).unwrap_or(0);
+                troubles.push(Trouble::ClockStep { by_ms: if random.chance(500_000) { by } else { -by } });
             }
             if random.chance(self.rate(Fault::ProcessKill)) {
                 troubles.push(if random.chance(400_000) {
@@ -70,6 +87,14 @@ impl World {
         }
         for trouble in troubles {
             self.suffer(&trouble);
+        }
+    }
+
+    /// Sets the wall clock so far ahead of the true time.
+    pub(super) fn set_clock(&self, skew_ms: i64) {
+        let before = self.time.skew_ms.swap(skew_ms, Ordering::Relaxed);
+        if (skew_ms - before).abs() > 2 * MAX_STEPPED_MS {
+            self.observe(Observer::clock_jumps);
         }
     }
 
@@ -115,8 +140,7 @@ impl World {
                 self.receivers().suffer(*merchant, *manner, now_ms + for_ms)
             }
             Trouble::ClockStep { by_ms } => {
-                let skew = self.time.skew_ms.load(Ordering::Relaxed) + by_ms;
-                self.time.skew_ms.store(skew.clamp(-25_000, 25_000), Ordering::Relaxed);
+                self.set_clock(self.time.skew_ms.load(Ordering::Relaxed) + by_ms);
                 true
             }
             of_the_ledger => {
@@ -260,6 +284,7 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::HoldBlocks { .. } => (Lane::Ledger, Fault::MissedBlock.word()),
         Trouble::ForgetMempool => (Lane::Ledger, Fault::MempoolLost.word()),
         Trouble::Outage { .. } => (Lane::Webhook, Fault::HookOutage.word()),
+        Trouble::ClockStep { by_ms } if by_ms.abs() > 2 * MAX_STEPPED_MS => (Lane::Process, Fault::ClockJump.word()),
         Trouble::ClockStep { .. } => (Lane::Process, Fault::ClockStep.word()),
     }
 }

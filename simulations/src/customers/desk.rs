@@ -1,0 +1,151 @@
+//! Merchants at their desks: decisions, refunds, webhooks sent again; and merchants who try what is another's.
+
+use engine::{
+    ids::DeliveryId,
+    payment::{Resolution, ResolutionKind},
+    webhook::Logged,
+};
+use storage::DeliveryQuery;
+
+use super::*;
+use crate::script::Deed;
+
+/// How far back events are sent again, milliseconds.
+const REPLAYED_MS: u64 = 20 * 86_400_000;
+
+pub(super) async fn work(world: &Arc<World>, gateway: &Gateway, session: u32, deed: Deed) -> Again {
+    let Some(known) = world.people().sessions.get(&session).cloned() else { return Again::In(5_000) };
+    match deed {
+        Deed::Resolve => resolve(world, gateway, session, &known).await,
+        Deed::Refund => refund(world, gateway, session, &known).await,
+        Deed::Redeliver => redeliver(world, gateway, session, &known).await,
+        Deed::Reconnect => reconnect(world, gateway, session, &known).await,
+        Deed::Meddle => meddle(world, gateway, session, &known).await,
+    }
+}
+
+async fn resolve(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
+    let Ok(merchant) = gateway.merchant(known.merchant).await else { return Again::In(1_000) };
+    match gateway.resolve(&merchant, known.id, decision(world, "merchant")).await {
+        Ok(payment) => {
+            world.observe(|observer| observer.answers(&Answer::Resolved(&payment)));
+            world.mark("a merchant decides about an exception");
+            world.event(Lane::Merchant, "resolved", Some(session), 0, || {
+                format!("the merchant decides about session {session}")
+            });
+            Again::No
+        }
+        Err(GatewayError::Rejected(_)) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
+fn decision(world: &Arc<World>, by: &str) -> Resolution {
+    Resolution {
+        kind: ResolutionKind::Accepted,
+        by: by.to_owned(),
+        at: world.wall(),
+        note: "by telephone".to_owned(),
+        tx_id: None,
+    }
+}
+
+/// Asks for the plan of a refund, and has the merchant's wallet carry it out.
+async fn refund(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
+    let Ok(payment) = gateway.payment(known.merchant, known.id).await else { return Again::In(2_000) };
+    let Ok(owed) = gateway.owed(&payment).await else { return Again::In(2_000) };
+    let Ok(plan) = payment.refund_plan(&owed, None, None) else { return Again::No };
+    world.observe(|observer| observer.answers(&Answer::Planned { payment: &payment, plan: &plan }));
+    let sent = {
+        let mut hive = world.hive();
+        let from = plan.from.to_string();
+        let transfer = Hive::transfer(&from, plan.to.as_str(), plan.money.units, plan.money.currency, &plan.memo);
+        let transaction = hive.transaction(&from, vec![transfer], Duration::from_secs(60));
+        hive.chain.broadcast(transaction).is_ok()
+    };
+    if sent {
+        world.mark("a merchant sends money back");
+    }
+    world.event(Lane::Merchant, "refunds", Some(session), plan.money.units, || {
+        format!("the merchant sends {} of session {session} back to {}", plan.money, plan.to)
+    });
+    Again::No
+}
+
+async fn deliveries_of(gateway: &Gateway, merchant: MerchantId, payment: PaymentId) -> Option<Vec<Logged>> {
+    let query =
+        DeliveryQuery { merchant, before: None, limit: 20, states: Vec::new(), event: None, payment: Some(payment) };
+    gateway.deliveries(query).await.ok()
+}
+
+async fn redeliver(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
+    let Some(found) = deliveries_of(gateway, known.merchant, known.id).await else { return Again::In(2_000) };
+    let Some(newest) = found.first() else { return Again::No };
+    match gateway.redeliver(known.merchant, newest.delivery.id, None).await {
+        Ok(_) => {
+            world.mark("an event is sent again by hand");
+            world.event(Lane::Merchant, "redelivers", Some(session), 0, || {
+                format!("the merchant has the newest event of session {session} sent again")
+            });
+            Again::No
+        }
+        Err(GatewayError::NoEndpoint | GatewayError::EventForgotten) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
+/// Has the endpoint taken up again, and everything sent that it missed.
+async fn reconnect(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
+    let since = gateway.now().minus(Duration::from_millis(REPLAYED_MS));
+    let answer = match gateway.enable_endpoint(known.merchant).await {
+        Ok(_) => gateway.replay(known.merchant, since).await,
+        Err(error) => Err(error),
+    };
+    match answer {
+        Ok(replayed) => {
+            if replayed.count > 0 {
+                world.mark("events that were not taken are sent again");
+            }
+            world.event(Lane::Merchant, "replays", Some(session), replayed.count as u64, || {
+                format!("the merchant of session {session} has {} events sent again", replayed.count)
+            });
+            Again::No
+        }
+        Err(GatewayError::NoEndpoint) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
+/// Another merchant uses the session's ids wherever a call takes one.
+async fn meddle(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
+    let other = world.people().merchants.values().map(|shop| shop.id).find(|id| *id != known.merchant);
+    let Some(other) = other else { return Again::No };
+    let Ok(stranger) = gateway.merchant(other).await else { return Again::In(1_000) };
+    let delivery = world.observe(|observer| observer.delivery_of(known.id)).unwrap_or(DeliveryId::from_bits(1));
+    let mut let_in = Vec::new();
+    let mut tried = |call: &'static str, is_let_in: bool| is_let_in.then(|| let_in.push(call));
+    tried("read the payment", gateway.payment(other, known.id).await.is_ok());
+    tried("cancel the payment", gateway.cancel_payment(other, known.id).await.is_ok());
+    tried("resolve the payment", gateway.resolve(&stranger, known.id, decision(world, "stranger")).await.is_ok());
+    let seen = deliveries_of(gateway, other, known.id).await.is_some_and(|found| !found.is_empty());
+    tried("list the deliveries", seen);
+    tried("read a delivery", gateway.delivery(other, delivery).await.is_ok());
+    tried("send a delivery again", gateway.redeliver(other, delivery, None).await.is_ok());
+    // The same order number in two shops is two orders.
+    let key = IdempotencyKey::parse(&format!("order-{session}")).expect("a key of ours");
+    let opened = gateway.open_payment(&stranger, draft(session, known.amount, None), Some(&key)).await;
+    let is_anothers = opened.is_ok_and(|opened| {
+        world.observe(|observer| observer.answers(&Answer::Created(&opened.payment)));
+        opened.payment.merchant != other
+    });
+    tried("have its order number answered with the payment", is_anothers);
+    world.mark("a merchant tries what is another's");
+    world.event(Lane::Merchant, "meddles", Some(session), 0, || {
+        format!("another merchant tries all that can be done with session {session}")
+    });
+    world.observe(|observer| match let_in.first() {
+        Some(call) => observer.violate("shops-are-apart", format!("another merchant may {call}"), Some(known.id)),
+        None => observer.passes("shops-are-apart"),
+    });
+    Again::No
+}

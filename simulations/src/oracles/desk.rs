@@ -1,0 +1,56 @@
+//! What must hold of what merchants decide, and of what they send back.
+
+use engine::payment::RefundPlan;
+
+use super::*;
+
+pub(super) fn resolution_is_kept(write: &PaymentWrite<'_>) -> Verdict {
+    let Some(before) = write.before.and_then(|before| before.resolution.as_ref()) else { return Ok(()) };
+    hold(write.after.resolution.is_some(), || format!("the decision of {} is gone", before.by))
+}
+
+pub(super) fn acknowledged_decision_sticks(observer: &Observer, answer: &Answer<'_>) -> Verdict {
+    let Answer::Resolved(payment) = answer else { return Ok(()) };
+    let stored = observer.payments.get(&payment.id).and_then(|known| known.payment.resolution.as_ref());
+    hold(stored.is_some(), || "a decision was answered and is not durable".to_owned())
+}
+
+pub(super) fn refund_is_owed(observer: &Observer, answer: &Answer<'_>) -> Verdict {
+    let Answer::Planned { payment, plan: RefundPlan { from, to, money, .. } } = answer else { return Ok(()) };
+    hold(*from == payment.pay_to, || format!("@{from} is to send back what @{} was paid", payment.pay_to))?;
+    let meant = observer.truth.iter().filter(|(key, _)| observer.target_of(**key) == Some(payment.id));
+    let sent = meant.map(|(_, transfer)| transfer).filter(|t| t.from == *to && t.money.currency == money.currency);
+    let sent: u64 = sent.map(|transfer| transfer.money.units).sum();
+    let back = payment.refunds.iter().filter(|refund| refund.to == *to && refund.money.currency == money.currency);
+    let back: u64 = back.map(|refund| refund.money.units).sum();
+    hold(back + money.units <= sent, || {
+        format!("@{to} sent {sent} units, was sent {back} back, and is to be sent {} more", money.units)
+    })
+}
+
+pub(super) fn refunds_are_noted(end: &End<'_>) -> FinalVerdict {
+    for (key, transfer) in &end.observer.truth {
+        let Some(id) = match_refund_memo(&transfer.memo) else { continue };
+        let Some(payment) = end.stored.get(&id) else { continue };
+        let is_one = transfer.from == payment.pay_to && transfer.place.block_num <= end.scanned_num;
+        if is_one && !payment.refunds.iter().any(|refund| (refund.tx_id, refund.op_in_tx) == *key) {
+            return Err((format!("{} was sent back by {} and is not noted", transfer.money, key.0), Some(id)));
+        }
+    }
+    for (id, payment) in &end.stored {
+        for (at, refund) in payment.refunds.iter().enumerate() {
+            let key = (refund.tx_id, refund.op_in_tx);
+            let truth = end.observer.truth.get(&key);
+            if truth.is_none_or(|truth| (truth.to, truth.money) != (refund.to, refund.money)) {
+                return Err((
+                    format!("{} is noted as sent back, and the chain says otherwise", refund.money),
+                    Some(*id),
+                ));
+            }
+            if payment.refunds[..at].iter().any(|other| (other.tx_id, other.op_in_tx) == key) {
+                return Err((format!("{} is noted twice as sent back", refund.money), Some(*id)));
+            }
+        }
+    }
+    Ok(())
+}
