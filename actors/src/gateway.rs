@@ -394,7 +394,8 @@ impl Gateway {
     /// [`GatewayError::PaymentNotFound`], for another merchant's payment too.
     pub async fn payment(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
         let payment = self.any_payment(id).await?;
-        if payment.merchant == merchant { Ok(payment) } else { Err(GatewayError::PaymentNotFound) }
+        let is_own = payment.merchant == merchant || mutant!("another-shop-is-let-in");
+        if is_own { Ok(payment) } else { Err(GatewayError::PaymentNotFound) }
     }
 
     /// Returns a payment, whoever's it is: for the checkout page, which decides what a stranger may see.

@@ -184,7 +184,9 @@ impl PaymentActor {
                 batch = batch.and(Write::Audit(told.clone()));
             }
             self.context.env.probe.reach("payment: applied, not committed");
-            if mutant!("cancel-told-before-stored") && matches!(command, Command::Cancel { .. }) {
+            let is_told_early = mutant!("cancel-told-before-stored") && matches!(command, Command::Cancel { .. })
+                || mutant!("decision-told-before-stored") && matches!(command, Command::Resolve(_));
+            if is_told_early {
                 let store = Arc::clone(&self.context.env.store);
                 tokio::spawn(async move { store.commit(batch).await });
                 awake.payment = Arc::clone(&payment);

@@ -513,6 +513,7 @@ impl Scanner {
         for &Told { transfer, concern, refunds } in told {
             if let Some(id) = refunds
                 && finality == Finality::Irreversible
+                && !mutant!("refund-forgotten")
             {
                 let command = Command::Refund(transfer.clone());
                 match self.order(id, command)?.await.unwrap_or(Err(SessionError::Unknown)) {

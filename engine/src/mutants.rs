@@ -78,6 +78,15 @@ mutants! {
     "spares-are-not-asked": "where the chain stands is asked of the first nodes only, as many as must agree";
     "honest-agents-are-refused": "a transaction with less than two minutes left counts as about to expire";
     "event-without-metadata": "a webhook leaves out the metadata of its payment";
+    "another-shop-is-let-in": "a merchant may read, cancel and decide about another's payment";
+    "decision-told-before-stored": "a merchant's decision is acknowledged before it is committed";
+    "refund-not-deducted": "what was sent back is owed all the same";
+    "refund-noted-again": "a refund that is read again is noted again";
+    "refund-forgotten": "a refund on the chain is not noted at its payment";
+    "currency-of-agents-not-checked": "an agent may pay in the other currency";
+    "replay-takes-the-taken": "events that were taken are replayed, too";
+    "replay-continues": "a replayed delivery goes on where its schedule ended";
+    "redelivery-is-retried": "a delivery that somebody asked for is tried again like any other";
     "attention-not-listed": "the list does not know which payments need attention";
 }
 

@@ -78,7 +78,7 @@ pub struct Summary {
 }
 
 /// Places that a campaign of [`ENOUGH`] lifecycles must reach, or its oracles have seen too little.
-pub const REQUIRED_MARKS: [&str; 27] = [
+pub const REQUIRED_MARKS: [&str; 32] = [
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
     "a cancel loses the race",
@@ -87,6 +87,9 @@ pub const REQUIRED_MARKS: [&str; 27] = [
     "a delivery is given up",
     "a lost payment is found",
     "a merchant assigns a transfer",
+    "a merchant decides about an exception",
+    "a merchant sends money back",
+    "a merchant tries what is another's",
     "a payment for another server settles",
     "a payment that came in time drops a request to cancel",
     "a reorg removes a sighted transfer",
@@ -101,9 +104,11 @@ pub const REQUIRED_MARKS: [&str; 27] = [
     "a transfer matches no session",
     "a webhook is processed and its answer lost",
     "an agent's payment settles",
+    "an event is sent again by hand",
     "an idempotency key is used again",
     "an unknown commit was committed",
     "an unknown commit was not",
+    "events that were not taken are sent again",
     "the engine gives up on its store",
     "the power goes inside a disk operation",
 ];

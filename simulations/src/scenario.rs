@@ -1,11 +1,15 @@
 //! Scenario files: a script as a story in TOML. Reading names the line and the field of what is wrong; writing gives a
 //! file that reads back as the same script.
 
+mod values;
 mod writing;
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use engine::money::{Currency, Money};
+use engine::{
+    money::{Currency, Money},
+    payment::Exception,
+};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -14,6 +18,8 @@ use crate::{
     plan::{self, Mix},
     script::{Action, Change, Deed, Expect, Lying, Manner, Memo, Script, Step, Trick, Trouble},
 };
+
+use self::values::{amount, credited, duration, one_of, point, read_percent, required};
 
 /// Why a file is no scenario.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -113,7 +119,7 @@ struct RawExpect {
 type Problem = String;
 
 /// Points of the code that can be named.
-pub const POINTS: [&str; 8] = [
+pub const POINTS: [&str; 9] = [
     "payment: applied, not committed",
     "payment: committed, effects not run",
     "gateway: created, not adopted",
@@ -121,6 +127,7 @@ pub const POINTS: [&str; 8] = [
     "settlement: claimed, not broadcast",
     "settlement: broadcast, not recorded",
     "webhook: signed, not sent",
+    "webhook: sent, not recorded",
     "books: checked, not stored",
 ];
 
@@ -150,20 +157,31 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
             continue;
         }
         let fault = Fault::ALL.iter().find(|fault| fault.word() == name.get_ref());
-        let fault = fault.ok_or_else(|| wrong(name.span().start)(format!("there is no fault {:?}", name.get_ref())))?;
+        let fault = fault.ok_or_else(|| {
+            wrong(name.span().start)(one_of("faults", name.get_ref(), Fault::ALL.iter().map(|fault| fault.word())))
+        })?;
         let ppm = value.get_ref().as_str().and_then(read_percent);
         let ppm = ppm.ok_or_else(|| {
             wrong(at)(format!("`{}` must be a share from \"0%\" to \"100%\", such as \"2.5%\"", fault.word()))
         })?;
         faults.set(*fault, ppm);
     }
+    let heal_at_ms = file
+        .heal_at
+        .as_ref()
+        .map(|heal_at| duration("heal_at", heal_at.get_ref()).map_err(wrong(heal_at.span().start)));
+    let heal_at_ms = heal_at_ms.transpose()?;
     let mut names = Names::default();
     let mut steps = Vec::new();
     for step in &file.steps {
         let raw = step.get_ref();
         let read = (|| {
             let at_ms = duration("at", &raw.at)?;
-            Ok(Step { at_ms, action: action(raw, &mut names, &setup)? })
+            let step = Step { at_ms, action: action(raw, &mut names, &setup)? };
+            if heal_at_ms.is_some_and(|heal_at_ms| heal_at_ms < step.ends_ms()) {
+                return Err("it is not over at `heal_at`, which would cut it short".to_owned());
+            }
+            Ok(step)
         })();
         steps.push(read.map_err(wrong(step.span().start))?);
     }
@@ -174,12 +192,9 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
         setup,
         faults,
         steps,
-        heal_at_ms: None,
+        heal_at_ms,
         expect: Vec::new(),
     };
-    if let Some(heal_at) = &file.heal_at {
-        script.heal_at_ms = Some(duration("heal_at", heal_at.get_ref()).map_err(wrong(heal_at.span().start))?);
-    }
     for (name, raw) in &file.expect {
         let expect = read_expect(name.get_ref(), raw, &names).map_err(wrong(name.span().start))?;
         script.expect.push(expect);
@@ -364,7 +379,8 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         }
         ("merchant", word) => {
             let found = CHANGES.iter().find(|(_, known)| *known == word);
-            let (change, _) = found.ok_or_else(|| one_of("does", word, CHANGES.iter().map(|(_, word)| *word)))?;
+            let deeds = || WHO_DOES.iter().filter(|(who, _)| *who == "merchant").flat_map(|(_, deeds)| *deeds).copied();
+            let (change, _) = found.ok_or_else(|| one_of("does", word, deeds()))?;
             Ok(Action::Merchant { merchant: limit(setup.merchants)?, change: *change })
         }
         ("disk", "power-cut") => trouble(raw.operation.map_or(Trouble::PowerCut, Trouble::PowerCutIn)),
@@ -435,7 +451,11 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
             }
             trouble(Trouble::ClockStep { by_ms: sign * ms })
         }
-        (who, does) => Err(format!("`who` {who:?} cannot `does` {does:?}")),
+        ("client", "lose a reply") => trouble(Trouble::LoseReplyIn(raw.operation.unwrap_or(1))),
+        (who, does) => match WHO_DOES.iter().find(|(known, _)| *known == who) {
+            Some((_, deeds)) => Err(one_of("does", does, deeds.iter().copied())),
+            None => Err(one_of("who", who, WHO_DOES.iter().map(|(known, _)| *known))),
+        },
     }
 }
 
@@ -447,6 +467,45 @@ const TRICKS: [(Trick, &str); 7] = [
     (Trick::Expiring, "expiring"),
     (Trick::Poor, "poor"),
     (Trick::NonceMemo, "nonce memo"),
+];
+
+/// Who there is, and what each can do.
+const WHO_DOES: [(&str, &[&str]); 13] = [
+    (
+        "merchant",
+        &[
+            "create",
+            "create elsewhere",
+            "pay",
+            "cancel",
+            "assign",
+            "resolve",
+            "refund",
+            "redeliver",
+            "replay",
+            "meddle",
+            "rotate secret",
+            "be switched off",
+            "be switched on",
+            "use its other account",
+            "remove its endpoint",
+            "set its endpoint",
+            "refuse agents",
+            "roll its key",
+        ],
+    ),
+    ("other engine", &["hand over"]),
+    ("payer", &["pay", "pay again and again"]),
+    ("customer", &["cancel"]),
+    ("agent", &["settle", "pay elsewhere"]),
+    ("node", &["go away", "lag", "freeze", "answer late", "lie"]),
+    ("ledger", &["fork", "hold finality", "hold transactions", "hold blocks", "forget what waits"]),
+    ("disk", &["power-cut", "fail", "fill up"]),
+    ("process", &["be killed", "restart"]),
+    ("actor", &["panic"]),
+    ("receiver", &["fail"]),
+    ("clock", &["step"]),
+    ("client", &["lose a reply"]),
 ];
 
 const CHANGES: [(Change, &str); 7] = [
@@ -485,6 +544,11 @@ fn read_expect(name: &str, raw: &RawExpect, names: &Names) -> Result<Expect, Pro
             return Err(one_of("state", word, engine::payment::State::ALL.iter().map(|state| state.word())));
         }
     }
+    for word in raw.exceptions.iter().flatten() {
+        if !Exception::ALL.iter().any(|exception| exception.word() == word) {
+            return Err(one_of("exceptions", word, Exception::ALL.iter().map(|exception| exception.word())));
+        }
+    }
     let credited_units = raw.credited.as_deref().map(|text| credited("credited", text)).transpose()?;
     Ok(Expect {
         session,
@@ -493,71 +557,4 @@ fn read_expect(name: &str, raw: &RawExpect, names: &Names) -> Result<Expect, Pro
         exceptions: raw.exceptions.clone(),
         webhooks: raw.webhooks,
     })
-}
-
-fn required<'a>(name: &str, value: &'a Option<String>) -> Result<&'a str, Problem> {
-    value.as_deref().ok_or_else(|| format!("`{name}` is missing"))
-}
-
-fn one_of<'a>(name: &str, word: &str, words: impl IntoIterator<Item = &'a str>) -> Problem {
-    let words: Vec<_> = words.into_iter().map(|word| format!("{word:?}")).collect();
-    format!("`{name}` {word:?} is none of {}", words.join(", "))
-}
-
-fn point(word: &str) -> Result<String, Problem> {
-    if POINTS.contains(&word) { Ok(word.to_owned()) } else { Err(one_of("point", word, POINTS)) }
-}
-
-fn amount(name: &str, text: &str) -> Result<Money, Problem> {
-    let money = Money::parse_ledger(text).map_err(|error| format!("`{name}` {text:?}: {error}"))?;
-    if money.units == 0 { Err(format!("`{name}` must be more than nothing")) } else { Ok(money) }
-}
-
-fn credited(name: &str, text: &str) -> Result<u64, Problem> {
-    Money::parse_ledger(text).map(|money| money.units).map_err(|error| format!("`{name}` {text:?}: {error}"))
-}
-
-/// Reads `1h2m3s4ms`: parts in falling order of size, each at most once.
-fn duration(name: &str, text: &str) -> Result<u64, Problem> {
-    let wrong =
-        || format!("`{name}` {text:?} is no time; write it like \"5m\", \"1h30m\" or \"250ms\", never negative");
-    let mut rest = text;
-    let mut total = 0u64;
-    let mut smallest = u64::MAX;
-    while !rest.is_empty() {
-        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let number: u64 = rest[..digits].parse().map_err(|_| wrong())?;
-        rest = &rest[digits..];
-        let letters = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
-        let unit = match &rest[..letters] {
-            "h" => 3_600_000,
-            "m" => 60_000,
-            "s" => 1_000,
-            "ms" => 1,
-            _ => return Err(wrong()),
-        };
-        if unit >= smallest {
-            return Err(wrong());
-        }
-        smallest = unit;
-        rest = &rest[letters..];
-        total = number
-            .checked_mul(unit)
-            .and_then(|ms| total.checked_add(ms))
-            .filter(|ms| *ms <= 30 * 86_400_000)
-            .ok_or_else(wrong)?;
-    }
-    if text.is_empty() { Err(wrong()) } else { Ok(total) }
-}
-
-/// Reads `2.5%` as parts per million.
-fn read_percent(text: &str) -> Option<u32> {
-    let digits = text.strip_suffix('%')?;
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !all_digits(whole) || !all_digits(fraction) || fraction.len() > 4 {
-        return None;
-    }
-    let fraction: u32 = format!("{fraction:0<4}").parse().ok()?;
-    whole.parse::<u32>().ok()?.checked_mul(10_000)?.checked_add(fraction).filter(|ppm| *ppm <= 1_000_000)
 }

@@ -35,6 +35,18 @@ pub struct Step {
     pub action: Action,
 }
 
+impl Step {
+    /// Returns when it is over: at once, unless it is trouble that lasts.
+    #[must_use]
+    pub const fn ends_ms(&self) -> u64 {
+        let lasts_ms = match &self.action {
+            Action::Trouble(trouble) => trouble.lasts_ms(),
+            _ => 0,
+        };
+        self.at_ms + lasts_ms
+    }
+}
+
 /// What can happen. Sessions, merchants, payers, agents and nodes go by number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
@@ -360,11 +372,33 @@ pub enum Trouble {
         /// For how long.
         for_ms: u64,
     },
+    /// The answer to the n-th call of a merchant or an agent from now is lost.
+    LoseReplyIn(u64),
     /// The wall clock steps.
     ClockStep {
         /// By how much.
         by_ms: i64,
     },
+}
+
+impl Trouble {
+    /// Returns how long it lasts, milliseconds.
+    #[must_use]
+    pub const fn lasts_ms(&self) -> u64 {
+        match self {
+            Self::DiskFull { for_ms }
+            | Self::NodeDown { for_ms, .. }
+            | Self::NodeLag { for_ms, .. }
+            | Self::NodeSlow { for_ms, .. }
+            | Self::NodeFreeze { for_ms, .. }
+            | Self::NodeLie { for_ms, .. }
+            | Self::HoldFinality { for_ms }
+            | Self::HoldTransactions { for_ms }
+            | Self::HoldBlocks { for_ms }
+            | Self::Outage { for_ms, .. } => *for_ms,
+            _ => 0,
+        }
+    }
 }
 
 /// How a node lies.
@@ -448,10 +482,10 @@ impl Script {
         text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     }
 
-    /// Returns when the last step happens.
+    /// Returns when the last step is over.
     #[must_use]
     pub fn last_step_ms(&self) -> u64 {
-        self.steps.iter().map(|step| step.at_ms).max().unwrap_or(0)
+        self.steps.iter().map(Step::ends_ms).max().unwrap_or(0)
     }
 }
 

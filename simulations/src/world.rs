@@ -162,6 +162,8 @@ struct Traps {
     kill_at: VecDeque<String>,
     panic_at: VecDeque<String>,
     disk_full_until: Option<u64>,
+    /// Calls until one is left without an answer.
+    lose_reply_in: Option<u64>,
 }
 
 enum Event {

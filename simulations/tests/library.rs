@@ -77,7 +77,7 @@ const RACES: [(&str, &str); 13] = [
 ];
 
 /// What a scenario is about, where its end alone does not show that it happened.
-const REACHED: [(&str, &str); 8] = [
+const REACHED: [(&str, &str); 12] = [
     ("wrong-memos", "a transfer matches no session"),
     ("recurrent-transfer", "a recurrent transfer is executed"),
     ("recurrent-transfer-lagging-node", "a recurrent transfer is executed"),
@@ -86,6 +86,10 @@ const REACHED: [(&str, &str); 8] = [
     ("before-its-session", "a session appears after its money"),
     ("before-its-session-and-killed", "a session appears after its money"),
     ("before-its-session-and-expired", "a session appears after its money"),
+    ("sent-back", "a merchant sends money back"),
+    ("sent-back", "a merchant decides about an exception"),
+    ("sent-back", "a merchant tries what is another's"),
+    ("sent-back", "an event is sent again by hand"),
 ];
 
 fn library() -> BTreeMap<String, Script> {

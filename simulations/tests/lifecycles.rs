@@ -65,11 +65,18 @@ fn a_malformed_scenario_names_line_and_field() {
     for (text, line, says) in [
         ("name = 5".to_owned(), 1, "invalid type"),
         ("name = \"x\"\nspeed = 3".to_owned(), 2, "unknown field `speed`"),
-        ("name = \"x\"\n[faults]\n\"disk.smoke\" = \"1%\"".to_owned(), 3, "there is no fault \"disk.smoke\""),
+        (
+            "name = \"x\"\n[faults]\n\"disk.smoke\" = \"1%\"".to_owned(),
+            3,
+            "`faults` \"disk.smoke\" is none of \"rpc.error\"",
+        ),
         ("name = \"x\"\n[faults]\n\"rpc.error\" = \"101%\"".to_owned(), 3, "`rpc.error` must be a share"),
         ("name = \"x\"\n[world]\nnodes = 9".to_owned(), 2, "`nodes` must be from 1 to 5"),
         (step("at = \"-1s\", who = \"disk\", does = \"power-cut\""), 3, "`at` \"-1s\" is no time"),
-        (step("at = \"1s\", who = \"moon\", does = \"rise\""), 3, "`who` \"moon\" cannot `does` \"rise\""),
+        (step("at = \"1s\", who = \"moon\", does = \"rise\""), 3, "`who` \"moon\" is none of \"merchant\""),
+        (step("at = \"1s\", who = \"payer 0\", does = \"rise\""), 3, "`does` \"rise\" is none of \"pay\""),
+        (step("at = \"1s\", who = \"merchant 0\", does = \"rise\""), 3, "`does` \"rise\" is none of \"create\""),
+        (step("at = \"1s\", who = \"clock\", does = \"step\", by = \"-25h\""), 3, "`by` must be at most 1d"),
         (
             step("at = \"1s\", who = \"payer 0\", does = \"pay\", session = \"A\", amount = \"1.000 HBD\""),
             3,
@@ -80,6 +87,16 @@ fn a_malformed_scenario_names_line_and_field() {
         (step(&format!("{create}, amount = \"1.000 HBD\", colour = \"red\"")), 3, "unknown field `colour`"),
         (step("at = \"1s\", who = \"node 7\", does = \"go away\", for = \"1s\""), 3, "`who` \"node 7\": there are 3"),
         (step("at = \"1s\", who = \"ledger\", does = \"fork\", depth = 99"), 3, "`depth` must be from 1 to 20"),
+        (
+            format!("{}\n[expect]\nA = {{ exceptions = [\"paid_twice\"] }}", step(create)),
+            7,
+            "`exceptions` \"paid_twice\" is none of \"underpaid\"",
+        ),
+        (
+            format!("heal_at = \"31m\"\n{}", step("at = \"1s\", who = \"receiver 0\", does = \"fail\", for = \"3h\"")),
+            4,
+            "it is not over at `heal_at`",
+        ),
         (
             step("at = \"1s\", who = \"actor\", does = \"panic\", point = \"somewhere\""),
             3,

@@ -123,13 +123,15 @@ impl Logged {
     /// Says whether it may be replayed: it was to be sent, and was not taken.
     #[must_use]
     pub fn is_replayable(&self) -> bool {
-        self.delivery.trigger == Trigger::Auto && matches!(self.state, DeliveryState::Held | DeliveryState::Failed)
+        let is_taken = self.state == DeliveryState::Delivered && !mutant!("replay-takes-the-taken");
+        self.delivery.trigger == Trigger::Auto && self.state != DeliveryState::Pending && !is_taken
     }
 
     /// Returns it at the beginning of a new schedule.
     #[must_use]
     pub fn replayed(&self, due_at: Timestamp) -> Self {
-        let delivery = Delivery { schedule_from: self.delivery.attempts, due_at, ..self.delivery.clone() };
+        let from = if mutant!("replay-continues") { self.delivery.schedule_from } else { self.delivery.attempts };
+        let delivery = Delivery { schedule_from: from, due_at, ..self.delivery.clone() };
         Self { delivery, state: DeliveryState::Pending, ..self.clone() }
     }
 }
@@ -282,7 +284,7 @@ impl Delivery {
         if mutant!("gives-up-after-four") && self.attempts >= 3 {
             return Next::GiveUp;
         }
-        if self.trigger != Trigger::Auto {
+        if self.trigger != Trigger::Auto && !mutant!("redelivery-is-retried") {
             return Next::GiveUp;
         }
         let made = self.attempts.saturating_sub(self.schedule_from);

@@ -183,6 +183,7 @@ fn write_trouble(trouble: &Trouble) -> String {
             };
             format!("who = \"receiver {merchant}\", does = \"fail\", manner = {manner:?}, {}", lasting(for_ms))
         }
+        Trouble::LoseReplyIn(n) => format!("who = \"client\", does = \"lose a reply\", operation = {n}"),
         Trouble::ClockStep { by_ms } => {
             let sign = if *by_ms < 0 { "-" } else { "" };
             format!("who = \"clock\", does = \"step\", by = \"{sign}{}\"", show(by_ms.unsigned_abs()))

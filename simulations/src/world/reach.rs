@@ -133,7 +133,13 @@ impl World {
 
     pub(crate) fn loses_reply(&self) -> bool {
         let rate = self.rate(Fault::ReplyLost);
-        let lost = lock(&self.streams).clients.chance(rate);
+        let is_drawn = lock(&self.streams).clients.chance(rate);
+        let is_chosen = {
+            let counter = &mut lock(&self.traps).lose_reply_in;
+            *counter = counter.map(|left| left.saturating_sub(1));
+            counter.take_if(|left| *left == 0).is_some()
+        };
+        let lost = is_drawn || is_chosen;
         if lost {
             self.fault(Lane::Process, Fault::ReplyLost.word(), 0, || "an answer to a caller is lost".to_owned());
         }

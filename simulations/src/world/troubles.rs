@@ -128,6 +128,10 @@ impl World {
                 lock(&self.traps).disk_full_until = Some(now_ms + for_ms);
                 true
             }
+            Trouble::LoseReplyIn(n) => {
+                lock(&self.traps).lose_reply_in = Some((*n).max(1));
+                true
+            }
             Trouble::KillAt(point) => {
                 lock(&self.traps).kill_at.push_back(point.clone());
                 true
@@ -260,6 +264,7 @@ fn said(trouble: &Trouble) -> String {
         Trouble::Outage { merchant, manner, for_ms } => {
             format!("the receiver of shop {merchant} fails for {} ({manner:?})", time(*for_ms))
         }
+        Trouble::LoseReplyIn(n) => format!("the answer to a caller will be lost, {n} from now"),
         Trouble::ClockStep { by_ms } => format!("the wall clock steps by {by_ms} ms"),
     }
 }
@@ -284,6 +289,7 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::HoldBlocks { .. } => (Lane::Ledger, Fault::MissedBlock.word()),
         Trouble::ForgetMempool => (Lane::Ledger, Fault::MempoolLost.word()),
         Trouble::Outage { .. } => (Lane::Webhook, Fault::HookOutage.word()),
+        Trouble::LoseReplyIn(_) => (Lane::Process, "client.reply_lost_at"),
         Trouble::ClockStep { by_ms } if by_ms.abs() > 2 * MAX_STEPPED_MS => (Lane::Process, Fault::ClockJump.word()),
         Trouble::ClockStep { .. } => (Lane::Process, Fault::ClockStep.word()),
     }
