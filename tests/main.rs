@@ -27,6 +27,7 @@ mod ledgers;
 mod limits;
 mod load;
 mod merchants;
+mod modes;
 mod openapi;
 mod operations;
 mod operator;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         tidy::tests(),
         spec::all(),
         merchants::tests(),
+        modes::tests(),
         keys::tests(),
         openapi::tests(),
         operations::all(),

@@ -9,6 +9,7 @@ use engine::{
     account::AccountName,
     audit::{self, Actor},
     fields::Violation,
+    hive::Network,
     idempotency::{self, IdempotencyKey, Made, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
     merchant::{ApiKey, KeyDigest, KeyRejection, Merchant, Update},
@@ -211,6 +212,12 @@ impl Gateway {
         self.context.now()
     }
 
+    /// Returns the network whose payments are taken.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        self.context.settings.network()
+    }
+
     /// Returns the fee of payments created now.
     #[must_use]
     pub fn fee_percent(&self) -> FeePercent {
@@ -343,7 +350,7 @@ impl Gateway {
             rate: self.context.rate(),
             default_lifetime: settings.session_lifetime,
             grace: settings.session_grace,
-            livemode: !settings.development,
+            livemode: settings.network().is_live(),
         };
         let env = &self.context.env;
         let id = env.entropy.payment_id(now);

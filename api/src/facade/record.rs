@@ -8,7 +8,7 @@ use engine::{
     money::{Currency, Money},
     time::Timestamp,
 };
-pub(super) use merchant::{Merchant, verification_word};
+pub(super) use merchant::{Merchant, network_word, verification_word};
 use proto::v1::{
     self, CancelledBy, Disposition, Finality, PaymentException, PaymentStatus, ResolutionKind, Route,
     metadata_value::Value as MetadataKind,

@@ -402,6 +402,8 @@ fn merchant() -> Value {
             ("accountVerifiedAt", nullable(time())),
             ("accountVerifiedBy", nullable(words(&["signature", "transfer", "operator"]))),
             ("pendingAccount", nullable(reference("PendingAccount"))),
+            ("livemode", boolean()),
+            ("network", words(&["mainnet", "testnet", "development"])),
         ]),
         &[("flagged", described(boolean(), "Whether it is on hold for compliance; told to admins alone."))],
     )
