@@ -449,6 +449,7 @@ pub(super) fn merchant(merchant: &Merchant, network: Network) -> v1::Merchant {
         pending_account: merchant.ownership.pending.as_ref().map(pending_account),
         livemode: network.is_live(),
         network: ledger_network(network).into(),
+        webhook_events: merchant.webhook_events.types().map(|kind| kind.as_str().to_owned()).collect(),
     }
 }
 
