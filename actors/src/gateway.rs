@@ -17,7 +17,7 @@ use engine::{
     mutant, ownership,
     payment::{Canceller, Command, Draft, Payment, Rejection, Terms},
     time::Timestamp,
-    webhook::Secret,
+    webhook::{Secret, TooManySecrets},
 };
 use prometheus_client::registry::Registry;
 use ractor::ActorRef;
@@ -114,6 +114,12 @@ pub enum GatewayError {
     /// The merchant's keys do not allow it.
     #[error("{0}")]
     Key(KeyRejection),
+    /// As many webhook secrets sign as may.
+    #[error("{}", TooManySecrets { possible_at: *possible_at })]
+    TooManySecrets {
+        /// When the first of them ends.
+        possible_at: Timestamp,
+    },
     /// Keys are rolled by support only, in this installation.
     #[error("API keys are re-issued through support")]
     NoKeyRoll,
@@ -574,6 +580,7 @@ impl From<MerchantError> for GatewayError {
             MerchantError::NotFound(_) => Self::MerchantNotFound,
             MerchantError::Key(rejection) => Self::Key(rejection),
             MerchantError::Ownership(rejection) => Self::Ownership(rejection),
+            MerchantError::Secrets(refused) => Self::TooManySecrets { possible_at: refused.possible_at },
             MerchantError::Overloaded => Self::Overloaded,
             MerchantError::Contended => Self::Contended,
             MerchantError::Damaged { table, key } => Self::Damaged { table, key },

@@ -79,7 +79,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 63] = [
+pub const TABLE: [Row; 64] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -128,7 +128,7 @@ pub const TABLE: [Row; 63] = [
         "key_roll_disabled",
         Code::PermissionDenied,
         403,
-        "API keys are re-issued through support here",
+        "rolling is switched off here; create a second API key and revoke the old one",
     ),
     row(
         Reason::ApiKeyInUse,
@@ -179,6 +179,13 @@ pub const TABLE: [Row; 63] = [
         Code::ResourceExhausted,
         429,
         "the Hive account may be changed 3 times in 24 hours",
+    ),
+    row(
+        Reason::TooManyWebhookSecrets,
+        "too_many_webhook_secrets",
+        Code::FailedPrecondition,
+        409,
+        "three replaced webhook secrets are still valid",
     ),
     row(
         Reason::ChallengeExpired,

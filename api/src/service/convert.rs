@@ -81,6 +81,7 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::Key(KeyRejection::NotFound) => ApiError::with_message(Reason::NotFound, "no such API key"),
         GatewayError::Key(KeyRejection::TooMany) => Reason::TooManyApiKeys.into(),
         GatewayError::Key(KeyRejection::Last) => Reason::ApiKeyInUse.into(),
+        GatewayError::TooManySecrets { .. } => ApiError::with_message(Reason::TooManyWebhookSecrets, error.to_string()),
         GatewayError::NoKeyRoll => Reason::KeyRollDisabled.into(),
         GatewayError::TooManyIdempotencyKeys => Reason::TooManyIdempotencyKeys.into(),
         GatewayError::KeyReused => Reason::IdempotencyKeyReused.into(),
