@@ -260,9 +260,14 @@ fn an_idempotency_key_is_honoured_or_refused() {
     lacks(port.run(engine.merchants().rotate_webhook_secret(caller.request(request))), &["idempotency-key"]);
     let request = v1::CancelPaymentRequest { payment_id: first.clone() };
     lacks(port.run(engine.payments().cancel_payment(caller.request(request))), &["idempotency-key"]);
+    let id = first.clone();
     let request = v1::GetPaymentRequest { payment_id: first };
     let read = port.run(engine.payments().get_payment(caller.request(request))).expect("a read takes no notice of it");
     assert_eq!(read.carried().expect("a payment").status(), v1::PaymentStatus::Pending, "nothing was cancelled");
     let keys = port.run(engine.api_keys().list_api_keys(with_key(&shop, v1::ListApiKeysRequest { merchant_id })));
     assert_eq!(keys.expect("listed").into_inner().keys.len(), 1);
+    shop.cancelled(&id);
+    let again = port.run(engine.payments().create_payment(caller.request(mug()))).expect("repeated");
+    assert_eq!(again.metadata().get("idempotent-replayed").map(|value| value.as_bytes()), Some(b"true".as_slice()));
+    assert_eq!(again.carried().expect("a payment").status(), v1::PaymentStatus::UserCancelled, "as it is now");
 }

@@ -1,13 +1,14 @@
 //! Idempotency keys: the same creation under the same key is one payment, on either path and from many callers.
 
-use std::thread;
+use std::{collections::BTreeMap, thread};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Shop, order, shared};
+use crate::harness::{Answer, LedgerHouse, Serve, Shop, folder, order, shared};
 
 crate::tests!(
     the_same_creation_under_one_key_is_one_payment_and_the_same_answer,
+    a_repeated_creation_shows_the_payment_as_it_is_now,
     another_creation_under_the_same_key_is_refused_and_makes_nothing,
     many_callers_at_once_under_one_key_make_one_payment,
     a_refused_creation_leaves_its_key_free,
@@ -39,9 +40,51 @@ fn the_same_creation_under_one_key_is_one_payment_and_the_same_answer() {
     assert_eq!(again.header("location"), first.header("location"));
     let other_path = create(&shop, "/api/public/payments/create", "order-1", &order());
     assert_eq!(other_path.ok(201)["id"], made["id"], "both paths are one operation");
-    shop.cancelled(made["id"].as_str().unwrap());
-    assert_eq!(create(&shop, CREATE, "order-1", &order()).ok(201), made, "what was created, not what became of it");
+    assert_eq!(other_path.header("idempotent-replayed"), Some("true"));
     assert_eq!(count(&shop), 1);
+}
+
+/// Repeats a creation and checks that the answer is the payment as it is now: only its state differs.
+#[track_caller]
+fn is_now(shop: &Shop, key: &str, body: &Value, made: &Value, status: &str) {
+    let again = create(shop, CREATE, key, body);
+    assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    let mut wanted = made.clone();
+    wanted["status"] = status.into();
+    // The gateway has another address after a restart.
+    wanted["checkoutUrl"] = format!("{}/checkout/{}", shop.api.base, made["id"].as_str().expect("an id")).into();
+    wanted["slugUrl"] = format!("{}/for/{}", shop.api.base, made["slug"].as_str().expect("a slug")).into();
+    assert_eq!(again.ok(201), wanted);
+}
+
+fn a_repeated_creation_shows_the_payment_as_it_is_now() {
+    let work = folder("replays");
+    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let data = work.join("data");
+    let mut serve = Serve::start(&data, &house.ledger);
+    let mut shop = Shop::open(&serve.api, &house.ledger);
+    let short = json!({ "amount": "1500", "currency": "HBD", "description": "A blue mug", "expiresInSeconds": 60 });
+    let bodies = [("open", order()), ("paid", order()), ("cancelled", order()), ("late", short)];
+    let made: BTreeMap<&str, Value> =
+        bodies.iter().map(|(key, body)| (*key, create(&shop, CREATE, key, body).ok(201))).collect();
+    let id = |key: &str| made[key]["id"].as_str().expect("an id");
+    let account = shop.account.name.clone();
+    let pay = json!({ "from": "alice", "to": account, "amount": "1.500 HBD", "memo": format!("pos-{}", id("paid")) });
+    house.ledger.order("transfer", &pay);
+    shop.until_status(id("paid"), "completed");
+    shop.cancelled(id("cancelled"));
+    house.ledger.advance(120);
+    shop.until_status(id("late"), "system_cancelled");
+    for round in ["at once", "after a restart"] {
+        let now = ["pending", "completed", "user_cancelled", "system_cancelled"];
+        for ((key, body), status) in bodies.iter().zip(now) {
+            is_now(&shop, key, body, &made[key], status);
+        }
+        assert_eq!(count(&shop), 4, "{round}");
+        serve.process.kill();
+        serve = Serve::start(&data, &house.ledger);
+        shop.api = serve.api.clone();
+    }
 }
 
 fn another_creation_under_the_same_key_is_refused_and_makes_nothing() {

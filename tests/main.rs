@@ -28,6 +28,7 @@ mod ledgers;
 mod limits;
 mod load;
 mod merchants;
+mod modes;
 mod openapi;
 mod operations;
 mod operator;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         tidy::tests(),
         spec::all(),
         merchants::tests(),
+        modes::tests(),
         keys::tests(),
         openapi::tests(),
         operations::all(),

@@ -15,6 +15,7 @@ crate::tests!(
     two_merchants_may_share_an_account,
     a_new_webhook_secret_ends_the_old_one_at_once,
     a_grace_keeps_the_old_secret_signing_beside_the_new,
+    replaced_secrets_sign_until_their_own_time_and_the_fourth_rotation_waits,
     an_admin_lists_finds_and_filters_merchants,
     an_inactive_merchant_reads_but_takes_no_new_payment,
     a_new_key_ends_the_old_one_at_once,
@@ -249,6 +250,37 @@ fn a_grace_keeps_the_old_secret_signing_beside_the_new() {
     for bad in [json!(169), json!(-1), json!(1.5), json!("1")] {
         shop.post(&path, &json!({ "graceHours": bad })).send().wrong(&["graceHours"]);
     }
+}
+
+fn replaced_secrets_sign_until_their_own_time_and_the_fourth_rotation_waits() {
+    let (shop, receiver) = (shared().shop(), Receiver::start());
+    shop.set_webhook(&receiver);
+    let path = format!("{}/webhook-secret", path(&shop));
+    let mut secrets = vec![shop.secret.clone()];
+    let mut ends = Vec::new();
+    for hours in [3, 1, 2] {
+        let made = shop.post(&path, &json!({ "graceHours": hours })).send().ok(200);
+        secrets.push(made["webhookSecret"].as_str().expect("a secret").to_owned());
+        ends.push(made["previousValidUntil"].as_str().expect("a time").to_owned());
+    }
+    let refused = shop.post(&path, &json!({ "graceHours": 1 })).send();
+    refused.refused(409, "too_many_webhook_secrets");
+    assert!(refused.text().contains(&ends[1]), "the second ends first: {}", refused.text());
+    let hook = event(&shop, &receiver, 0);
+    hook.verify(&secrets[3]);
+    assert_eq!(hook.header("webhook-signature").split(' ').count(), 4);
+    for (secret, name) in secrets.iter().zip(["-3", "-2", ""]) {
+        assert!(hook.is_signed_by_legacy_rule(&format!("x-hivetill-signature-previous{name}"), secret), "{name}");
+        let standard = standardwebhooks::Webhook::new(secret).expect("a secret");
+        standard.verify(&hook.body, &hook.headers).expect("each valid secret verifies");
+    }
+    // At once is always possible, and ends the replaced one alone.
+    let made = shop.post(&path, &json!({})).send().ok(200);
+    let hook = event(&shop, &receiver, 1);
+    hook.verify(made["webhookSecret"].as_str().expect("a secret"));
+    assert_eq!(hook.header("webhook-signature").split(' ').count(), 4);
+    assert!(hook.is_signed_by_legacy_rule("x-hivetill-signature-previous-3", &secrets[0]));
+    assert!(!hook.is_signed_by_legacy_rule("x-hivetill-signature-previous", &secrets[3]));
 }
 
 fn an_admin_lists_finds_and_filters_merchants() {

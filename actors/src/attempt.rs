@@ -105,8 +105,9 @@ fn request(
         ("webhook-timestamp".to_owned(), signed.standard_timestamp_s.to_string()),
         ("webhook-signature".to_owned(), signed.standard),
     ];
-    if let Some(previous) = signed.legacy_previous {
-        headers.push((format!("{prefix}-Signature-Previous"), previous));
+    for (count, previous) in (1..).zip(signed.legacy_previous) {
+        let number = if count == 1 { String::new() } else { format!("-{count}") };
+        headers.push((format!("{prefix}-Signature-Previous{number}"), previous));
     }
     WebhookRequest { url, headers, body, timeout: context.settings.webhook_timeout }
 }

@@ -228,7 +228,7 @@ impl Biller<'_> {
             };
             let env = &self.context.env;
             let parts = (env.entropy.payment_id(now), env.entropy.slug(), now);
-            let livemode = !self.context.settings.development;
+            let livemode = self.context.settings.network().is_live();
             let session =
                 (cents > 0).then(|| Arc::new(invoice_session(operator, &period, &billed, cents, livemode, parts)));
             let named = session.as_ref().map(|session| (session.id, session.slug_text()));

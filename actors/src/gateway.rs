@@ -9,6 +9,7 @@ use engine::{
     account::AccountName,
     audit::{self, Actor},
     fields::Violation,
+    hive::Network,
     idempotency::{self, IdempotencyKey, Made, Remembered},
     ids::{MerchantId, PaymentId, SlugToken},
     merchant::{ApiKey, KeyDigest, KeyRejection, Merchant, Update},
@@ -16,7 +17,7 @@ use engine::{
     mutant, ownership,
     payment::{Canceller, Command, Draft, Payment, Rejection, Terms},
     time::Timestamp,
-    webhook::Secret,
+    webhook::{Secret, TooManySecrets},
 };
 use prometheus_client::registry::Registry;
 use ractor::ActorRef;
@@ -113,6 +114,12 @@ pub enum GatewayError {
     /// The merchant's keys do not allow it.
     #[error("{0}")]
     Key(KeyRejection),
+    /// As many webhook secrets sign as may.
+    #[error("{}", TooManySecrets { possible_at: *possible_at })]
+    TooManySecrets {
+        /// When the first of them ends.
+        possible_at: Timestamp,
+    },
     /// Keys are rolled by support only, in this installation.
     #[error("API keys are re-issued through support")]
     NoKeyRoll,
@@ -209,6 +216,12 @@ impl Gateway {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.context.now()
+    }
+
+    /// Returns the network whose payments are taken.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        self.context.settings.network()
     }
 
     /// Returns the fee of payments created now.
@@ -343,7 +356,7 @@ impl Gateway {
             rate: self.context.rate(),
             default_lifetime: settings.session_lifetime,
             grace: settings.session_grace,
-            livemode: !settings.development,
+            livemode: settings.network().is_live(),
         };
         let env = &self.context.env;
         let id = env.entropy.payment_id(now);
@@ -568,6 +581,7 @@ impl From<MerchantError> for GatewayError {
             MerchantError::NotFound(_) => Self::MerchantNotFound,
             MerchantError::Key(rejection) => Self::Key(rejection),
             MerchantError::Ownership(rejection) => Self::Ownership(rejection),
+            MerchantError::Secrets(refused) => Self::TooManySecrets { possible_at: refused.possible_at },
             MerchantError::Overloaded => Self::Overloaded,
             MerchantError::Contended => Self::Contended,
             MerchantError::Damaged { table, key } => Self::Damaged { table, key },

@@ -10,7 +10,7 @@ use engine::{
     merchant::{ApiKey, Credentials, KeyRejection, Merchant, Registration, Update, api_key_text},
     ownership::{AuthorityDigest, Nonce, Proof, Rejection},
     time::Timestamp,
-    webhook::Secret,
+    webhook::{Secret, TooManySecrets},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, CommitError, ReadError, Write};
@@ -36,6 +36,9 @@ pub enum MerchantError {
     /// What is known of its account refuses.
     #[error("{0}")]
     Ownership(Rejection),
+    /// As many webhook secrets sign as may.
+    #[error("{0}")]
+    Secrets(TooManySecrets),
     /// Other writers kept changing the merchant.
     #[error("the merchant kept changing")]
     Contended,
@@ -253,7 +256,8 @@ impl Merchants {
                 }
                 Change::SetActive(is_active) => Ok(merchant.set_active(is_active, now)),
                 Change::Secret { secret, previous_valid_until } => {
-                    Ok(merchant.with_secret(secret, previous_valid_until, now))
+                    let changed = merchant.with_secret(secret, previous_valid_until, now);
+                    Ok(changed.map_err(MerchantError::Secrets)?)
                 }
                 Change::ReissueKey { id, text } => Ok(merchant.with_only_key(id, &text, now)),
                 Change::AddKey(key) => merchant.with_key(*key, now),

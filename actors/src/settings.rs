@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use engine::{
     compliance::Limits,
-    hive::ChainId,
+    hive::{ChainId, Network},
     ids::MerchantId,
     money::FeePercent,
     payment::{ClaimFinality, FeeMode},
@@ -16,7 +16,7 @@ use engine::{
 pub struct Settings {
     /// The chain it serves.
     pub chain_id: ChainId,
-    /// Whether a development ledger is what we want: its payments carry `livemode: false`.
+    /// Whether a development ledger is what we want.
     pub development: bool,
     /// The service's fee.
     pub fee_percent: FeePercent,
@@ -70,6 +70,12 @@ const POLLS_TO_A_LOOK: u32 = 10;
 const MAX_UNHURRIED: Duration = Duration::from_secs(30);
 
 impl Settings {
+    /// Returns the network it serves.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        Network::of(self.chain_id, self.development)
+    }
+
     /// Returns how often those look who follow the ledger and whom nobody waits for. All of them wait alike, so that an
     /// idle engine wakes seldom.
     pub(crate) fn unhurried(&self) -> Duration {

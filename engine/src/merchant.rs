@@ -10,7 +10,7 @@ use crate::{
     ids::{KeyId, MerchantId},
     ownership::{Ownership, Rejection},
     time::Timestamp,
-    webhook::{Secret, Secrets, Subscriptions},
+    webhook::{Secret, Secrets, Subscriptions, TooManySecrets},
 };
 
 /// A registered merchant as it is stored.
@@ -259,9 +259,17 @@ impl Merchant {
 
     /// Returns the merchant with a new webhook secret. The old one stops at once, or signs beside it until
     /// `previous_valid_until`.
-    #[must_use]
-    pub fn with_secret(&self, secret: Secret, previous_valid_until: Option<Timestamp>, now: Timestamp) -> Self {
-        Self { secrets: self.secrets.rotated(secret, previous_valid_until), ..self.next(now) }
+    ///
+    /// # Errors
+    /// [`TooManySecrets`] where one more would sign than may.
+    pub fn with_secret(
+        &self,
+        secret: Secret,
+        previous_valid_until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Self, TooManySecrets> {
+        let secrets = self.secrets.rotated(secret, previous_valid_until, now)?;
+        Ok(Self { secrets, ..self.next(now) })
     }
 
     /// Returns the key that a text hashes to, if it still opens anything.
@@ -447,7 +455,7 @@ mod tests {
         let raw =
             RawUpdate { webhook_url: Some(Some("https://x.example/h?token=1".to_owned())), ..RawUpdate::default() };
         let after = updated(&before, raw, 200);
-        let after = after.with_secret(Secret::from_random([9; 32]), None, Timestamp::from_seconds(200));
+        let after = after.with_secret(Secret::from_random([9; 32]), None, Timestamp::from_seconds(200)).expect("room");
         let at = Timestamp::from_seconds(200);
         let entry = Entry::of_merchant(Actor::default(), "merchant_updated", Some(&before), &after, None, at);
         let fields: Vec<_> = entry.changes.iter().map(|change| change.field.as_str()).collect();

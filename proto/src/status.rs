@@ -128,7 +128,7 @@ pub const TABLE: [Row; 64] = [
         "key_roll_disabled",
         Code::PermissionDenied,
         403,
-        "API keys are re-issued through support here",
+        "rolling is switched off here; create a second API key and revoke the old one",
     ),
     row(
         Reason::ApiKeyInUse,
@@ -179,6 +179,13 @@ pub const TABLE: [Row; 64] = [
         Code::ResourceExhausted,
         429,
         "the Hive account may be changed 3 times in 24 hours",
+    ),
+    row(
+        Reason::TooManyWebhookSecrets,
+        "too_many_webhook_secrets",
+        Code::FailedPrecondition,
+        409,
+        "three replaced webhook secrets are still valid",
     ),
     row(
         Reason::ChallengeExpired,

@@ -266,6 +266,8 @@ async fn change_merchant(world: &Arc<World>, gateway: &Gateway, merchant: usize,
             world.event(Lane::Merchant, "changed", None, merchant as u64, || format!("shop {merchant}: {change:?}"));
             Again::No
         }
+        // It has what it asked for three times already.
+        Err(GatewayError::TooManySecrets { .. }) => Again::No,
         Err(error) => {
             world.event(Lane::Merchant, "change_fails", None, merchant as u64, || {
                 format!("shop {merchant}: {change:?} fails: {error}")

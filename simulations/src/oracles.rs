@@ -14,13 +14,12 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use engine::{
     ids::{DeliveryId, EventId, PaymentId},
     ledger::{Transfer, TxId, match_refund_memo, memo_of},
-    merchant::Merchant,
     payment::{
         Cancellation, ClaimFinality, Credit, Disposition, FeeMode, Finality, LISTED_TRANSFERS_MAX, Payment, Route,
         State, Totals, shown_memo,
     },
     time::Timestamp,
-    webhook::{Outcome, SCHEDULE},
+    webhook::{Outcome, SCHEDULE, Secret},
 };
 use hmac::{Hmac, KeyInit, Mac};
 use serde::Deserialize;

@@ -86,19 +86,37 @@ impl Street {
     /// Starts the program. It reads the events at its start, and then every so many seconds.
     #[track_caller]
     fn start(&mut self, follow_seconds: &str) {
+        let mut process = self.program(follow_seconds, "test");
+        let port = process.ready()["listening"].as_u64().expect("its port");
+        self.shop = Api::new(&format!("http://127.0.0.1:{port}"));
+        self.process = Some(process);
+    }
+
+    /// A program that expects real money stops before it sells anything for play money.
+    #[track_caller]
+    fn stops_in_the_wrong_mode(&self) {
+        let ended = self.program("0.2", "live").finish();
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(
+            ended.stderr.contains("expects live mode, and the gateway follows the network development"),
+            "{ended:?}"
+        );
+        let payments = self.merchant.get("/api/public/payments").send().ok(200);
+        assert_eq!(payments["data"], json!([]), "nothing is sold");
+    }
+
+    fn program(&self, follow_seconds: &str, mode: &str) -> Process {
         let settings = [
             format!("HIVETILL_API={}", self.serve.api.base),
             format!("HIVETILL_API_KEY={}", self.merchant.key),
             format!("HIVETILL_WEBHOOK_SECRET={}", self.merchant.secret),
             format!("FOLLOW_SECONDS={follow_seconds}"),
             "PORT=0".to_owned(),
+            format!("HIVETILL_MODE={mode}"),
         ];
         let more = [self.program.interpreter, self.program.file];
         let arguments: Vec<&str> = settings.iter().map(String::as_str).chain(more).collect();
-        let mut process = Process::program("env", &self.work, &arguments);
-        let port = process.ready()["listening"].as_u64().expect("its port");
-        self.shop = Api::new(&format!("http://127.0.0.1:{port}"));
-        self.process = Some(process);
+        Process::program("env", &self.work, &arguments)
     }
 
     /// Kills the program, and counts what it shipped.
@@ -174,6 +192,7 @@ fn is_shipped(order: &Value) -> bool {
 
 fn journey(program: Program) {
     let mut street = Street::new(program);
+    street.stops_in_the_wrong_mode();
     let mut shipped = webhooks_alone(&mut street);
     shipped.extend(outages(&mut street));
     let (sold, unsold) = exceptions(&street);

@@ -451,7 +451,11 @@ fn health_is_told() {
     let api = &shared().api;
     let health = api.get("/api/health").send().ok(200);
     let commit = health["commit"].as_str().expect("a commit");
-    assert_eq!(health, json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION"), "commit": commit }));
+    assert_eq!(
+        health,
+        json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION"), "commit": commit,
+        "livemode": false, "network": "development" })
+    );
     let printed = Process::start(&["--version"]).finish().stdout;
     assert_eq!(printed.trim(), format!("hivetill {} (commit {commit})", env!("CARGO_PKG_VERSION")));
     assert_eq!(api.get("/livez").send().ok(200), json!({ "status": "ok" }));

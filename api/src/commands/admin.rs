@@ -34,8 +34,9 @@ enum Command {
     Payment(inspect::Args),
 }
 
+/// Which engine a command of the operator is for.
 #[derive(Debug, clap::Args)]
-struct AdminArgs {
+pub(super) struct Target {
     #[command(flatten)]
     settings: SettingsArgs,
     #[command(flatten)]
@@ -43,6 +44,41 @@ struct AdminArgs {
     /// Asks a running engine instead of opening the data directory (setting engine_url)
     #[arg(long, value_name = "URL")]
     engine_url: Option<String>,
+}
+
+impl Target {
+    /// Reads the settings and starts the log.
+    pub(super) fn load(self) -> Result<Config, Failure> {
+        let mut flags = self.engine.into_settings();
+        push(&mut flags, "engine_url", self.engine_url);
+        let color = self.settings.color();
+        let config = self.settings.load(flags)?;
+        logs::start(&config, color);
+        Ok(config)
+    }
+}
+
+/// Calls the running engine, or one that is started on the data directory for this call; `makes_store` lets it make
+/// a new store.
+pub(super) async fn ask<T>(
+    config: &Config,
+    makes_store: bool,
+    call: impl AsyncFnOnce(Engine) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let data = PathBuf::from(config.text("data_dir"));
+    if let Some(transport) = reachable(config, &data)? {
+        return call(Engine::new(transport)).await;
+    }
+    let running = Running::start(config, &data, makes_store).await.map_err(explain)?;
+    let answered = call(Engine::new(running.service().in_process())).await;
+    running.end(Vec::new()).await;
+    answered
+}
+
+#[derive(Debug, clap::Args)]
+struct AdminArgs {
+    #[command(flatten)]
+    target: Target,
     /// The name of the admin's merchant
     #[arg(long, default_value = "Operator")]
     name: String,
@@ -64,23 +100,13 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 }
 
 async fn make(args: AdminArgs) -> Result<(), Failure> {
-    let mut flags = args.engine.into_settings();
-    push(&mut flags, "engine_url", args.engine_url);
-    let color = args.settings.color();
-    let config = args.settings.load(flags)?;
-    logs::start(&config, color);
+    let config = args.target.load()?;
     let request =
         v1::RegisterAdminRequest { name: args.name, hive_account: args.account.unwrap_or_default(), icon_url: None };
-    let data = PathBuf::from(config.text("data_dir"));
-    let made = match reachable(&config, &data)? {
-        Some(transport) => register(&Engine::new(transport), request).await?,
-        None => {
-            let running = Running::start(&config, &data, true).await.map_err(explain)?;
-            let made = register(&Engine::new(running.service().in_process()), request).await;
-            running.end(Vec::new()).await;
-            made?
-        }
+    let register = async |engine: Engine| {
+        Ok(engine.merchants().register_admin(Caller::default().request(request)).await?.into_inner())
     };
+    let made = ask(&config, true, register).await?;
     let id = made.merchant.map(|merchant| merchant.id).unwrap_or_default();
     let (key, secret) = (made.api_key, made.webhook_secret);
     if args.json {
@@ -108,10 +134,6 @@ pub(super) fn reachable(config: &Config, data: &Path) -> Result<Option<Transport
         // Whatever else is wrong with it is reported by the start.
         _ => Ok(None),
     }
-}
-
-async fn register(engine: &Engine, request: v1::RegisterAdminRequest) -> Result<v1::RegisterAdminResponse, Failure> {
-    Ok(engine.merchants().register_admin(Caller::default().request(request)).await?.into_inner())
 }
 
 /// An engine that started meanwhile has the data directory now.

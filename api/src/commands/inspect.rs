@@ -1,28 +1,20 @@
 //! `admin payment`: any merchant's payment with its timeline, for support.
 
-use std::path::PathBuf;
-
 use engine::money::{Currency, Money};
 use proto::{Caller, Engine, v1};
 use serde_json::json;
 
 use super::{
-    Failure, admin, logs,
-    running::Running,
+    Failure,
+    admin::{Target, ask},
     say,
-    settings::{EngineFlags, SettingsArgs, push},
 };
 use crate::facade::timeline::{self, Step};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    settings: SettingsArgs,
-    #[command(flatten)]
-    engine: EngineFlags,
-    /// Asks a running engine instead of opening the data directory (setting engine_url)
-    #[arg(long, value_name = "URL")]
-    engine_url: Option<String>,
+    target: Target,
     /// The payment's id, pay_…
     #[arg(value_name = "ID")]
     payment: String,
@@ -33,22 +25,13 @@ pub(super) struct Args {
 
 /// Prints the payment; the audit log records that the operator read it.
 pub(super) async fn run(args: Args) -> Result<(), Failure> {
-    let mut flags = args.engine.into_settings();
-    push(&mut flags, "engine_url", args.engine_url);
-    let color = args.settings.color();
-    let config = args.settings.load(flags)?;
-    logs::start(&config, color);
+    let config = args.target.load()?;
     let request = v1::InspectPaymentRequest { payment_id: args.payment };
-    let data = PathBuf::from(config.text("data_dir"));
-    let payment = match admin::reachable(&config, &data)? {
-        Some(transport) => inspect(&Engine::new(transport), request).await?,
-        None => {
-            let running = Running::start(&config, &data, false).await.map_err(admin::explain)?;
-            let inspected = inspect(&Engine::new(running.service().in_process()), request).await;
-            running.end(Vec::new()).await;
-            inspected?
-        }
+    let inspect = async |engine: Engine| {
+        let found = engine.payments().inspect_payment(Caller::default().request(request)).await?.into_inner();
+        Ok(found.payment.unwrap_or_default())
     };
+    let payment = ask(&config, false, inspect).await?;
     let steps = timeline::of(&payment);
     if args.json {
         let steps: Vec<_> = steps.iter().map(|step| json!({ "at": step.at.to_string(), "event": step.what })).collect();
@@ -56,11 +39,6 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         return say(&format!("{}\n", json!({ "payment": record, "timeline": steps })));
     }
     say(&page(&payment, &steps))
-}
-
-async fn inspect(engine: &Engine, request: v1::InspectPaymentRequest) -> Result<v1::Payment, Failure> {
-    let found = engine.payments().inspect_payment(Caller::default().request(request)).await?.into_inner();
-    Ok(found.payment.unwrap_or_default())
 }
 
 fn page(payment: &v1::Payment, steps: &[Step]) -> String {

@@ -70,7 +70,9 @@ pub(super) fn finish(response: &mut Response, request_id: HeaderValue, is_api: b
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
         headers.insert(
             header::ACCESS_CONTROL_EXPOSE_HEADERS,
-            HeaderValue::from_static("x-request-id, location, retry-after, ratelimit, ratelimit-policy"),
+            HeaderValue::from_static(
+                "x-request-id, location, retry-after, ratelimit, ratelimit-policy, idempotent-replayed",
+            ),
         );
         headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     }

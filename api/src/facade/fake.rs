@@ -407,8 +407,13 @@ impl system_service_server::SystemService for Fake {
         self.open()?;
         let health = *self.health.lock().expect("one test");
         let ledger_reachable = health == v1::Health::Ok;
-        let report =
-            v1::GetHealthResponse { health: health.into(), ledger_reachable, ..v1::GetHealthResponse::default() };
+        let report = v1::GetHealthResponse {
+            health: health.into(),
+            ledger_reachable,
+            network: v1::LedgerNetwork::Mainnet.into(),
+            livemode: true,
+            ..v1::GetHealthResponse::default()
+        };
         Ok(Response::new(report))
     }
 }

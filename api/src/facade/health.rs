@@ -1,8 +1,13 @@
 //! How we are: for people and load balancers.
 
+use std::sync::atomic::{AtomicI32, Ordering};
+
 use engine::time::Timestamp;
 use http::StatusCode;
-use proto::v1::{self, Health};
+use proto::{
+    ApiError, Caller,
+    v1::{self, Health},
+};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -18,12 +23,49 @@ struct Status {
     status: &'static str,
 }
 
+/// The network that the engine follows, as it last said; pages show it also where nothing else is asked.
+#[derive(Debug, Default)]
+pub(super) struct KnownNetwork(AtomicI32);
+
+impl KnownNetwork {
+    /// Notes what the engine said.
+    pub(super) fn learn(&self, network: v1::LedgerNetwork) {
+        self.0.store(network.into(), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> v1::LedgerNetwork {
+        v1::LedgerNetwork::try_from(self.0.load(Ordering::Relaxed)).unwrap_or_default()
+    }
+
+    fn is_test(&self) -> bool {
+        matches!(self.get(), v1::LedgerNetwork::Testnet | v1::LedgerNetwork::Development)
+    }
+}
+
+/// Says whether the pages must warn that no real money moves. The engine is asked once; while it does not answer, nothing
+/// is known.
+pub(super) async fn is_test(facade: &Facade, caller: &Caller) -> bool {
+    if facade.network.get() == v1::LedgerNetwork::Unspecified
+        && let Ok(report) = facade.engine.system().get_health(caller.request(v1::GetHealthRequest {})).await
+    {
+        facade.network.learn(report.get_ref().network());
+    }
+    facade.network.is_test()
+}
+
+/// The same for the page of a refusal: an engine that could not be reached is not asked once more.
+pub(super) async fn is_test_for(facade: &Facade, refused: &ApiError) -> bool {
+    if refused.http() == 503 { facade.network.is_test() } else { is_test(facade, &Caller::default()).await }
+}
+
 /// The program that answers: in a split setup the facade's.
 #[derive(Serialize)]
 struct Healthy {
     status: &'static str,
     version: &'static str,
     commit: &'static str,
+    livemode: bool,
+    network: &'static str,
 }
 
 /// Answers 200 while payments can be stored, and 503 when they cannot.
@@ -34,7 +76,13 @@ pub(super) async fn health(facade: &Facade, call: Call) -> Result<Response, Refu
         Ok(Health::Unavailable) => return Err(proto::Reason::StoreUnavailable.into()),
         _ => (StatusCode::OK, "degraded"),
     };
-    let body = Healthy { status, version: version::VERSION, commit: version::commit() };
+    let body = Healthy {
+        status,
+        version: version::VERSION,
+        commit: version::commit(),
+        livemode: report.livemode,
+        network: record::network_word(report.network()),
+    };
     Ok(answer::json(code, &body))
 }
 
@@ -135,5 +183,7 @@ pub(super) async fn nodes(facade: &Facade, mut call: Call) -> Result<Response, R
 
 async fn ask(facade: &Facade, call: &Call) -> Result<v1::GetHealthResponse, Refusal> {
     let request = call.caller.request(v1::GetHealthRequest {});
-    Ok(facade.engine.system().get_health(request).await?.into_inner())
+    let report = facade.engine.system().get_health(request).await?.into_inner();
+    facade.network.learn(report.network());
+    Ok(report)
 }

@@ -72,6 +72,7 @@ pub struct Facade {
     ids: RequestIds,
     accepted_keys: limits::AcceptedKeys,
     described: openapi::Described,
+    network: health::KnownNetwork,
     metrics: metrics::Metrics,
     closing: tokio::sync::watch::Sender<bool>,
 }
@@ -95,6 +96,7 @@ impl Facade {
             ids: RequestIds::new(seed),
             accepted_keys: limits::AcceptedKeys::default(),
             described: openapi::Described::default(),
+            network: health::KnownNetwork::default(),
             metrics: metrics::Metrics::default(),
             closing: Default::default(),
         })
@@ -312,8 +314,13 @@ impl Facade {
         let name = request_id;
         let mut response = match result {
             Ok(response) => response,
-            Err(refusal) if path.starts_with("/dashboard") => dashboard::refusal(&refusal.error, name),
-            Err(refusal) if wants_page => pages::refusal(&refusal.error, lang, name),
+            Err(refusal) if path.starts_with("/dashboard") => {
+                dashboard::refusal(&refusal.error, health::is_test_for(&self, &refusal.error).await, name)
+            }
+            Err(refusal) if wants_page => {
+                let is_test = health::is_test_for(&self, &refusal.error).await;
+                pages::refusal(&refusal.error, lang, is_test, name)
+            }
             Err(refusal) if x402::is_judged(path) && refusal.error.reason == Reason::RateLimited => {
                 x402::limited(path, &refusal.error, name)
             }

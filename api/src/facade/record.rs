@@ -8,7 +8,7 @@ use engine::{
     money::{Currency, Money},
     time::Timestamp,
 };
-pub(super) use merchant::{Merchant, verification_word};
+pub(super) use merchant::{Merchant, network_word, verification_word};
 use proto::v1::{
     self, CancelledBy, Disposition, Finality, PaymentException, PaymentStatus, ResolutionKind, Route,
     metadata_value::Value as MetadataKind,
@@ -196,8 +196,7 @@ impl<'a> Created<'a> {
         Self {
             id: &payment.id,
             slug: &payment.slug,
-            // What was created: a repeated answer says the same, however far the session has come since.
-            status: engine::payment::State::Pending.word(),
+            status: status_word(payment.status),
             checkout_url: checkout_url(facade, &payment.id),
             slug_url: slug_url(facade, &payment.slug),
             fee: Text(payment.fee_units),

@@ -4,6 +4,7 @@ use actors::GatewayError;
 use engine::{
     event_list::Misplaced,
     fields::{Metadata, MetadataValue, Violation},
+    hive::Network,
     ids::PaymentId,
     ledger::memo_of,
     merchant::{KeyRejection, Merchant},
@@ -80,6 +81,7 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::Key(KeyRejection::NotFound) => ApiError::with_message(Reason::NotFound, "no such API key"),
         GatewayError::Key(KeyRejection::TooMany) => Reason::TooManyApiKeys.into(),
         GatewayError::Key(KeyRejection::Last) => Reason::ApiKeyInUse.into(),
+        GatewayError::TooManySecrets { .. } => ApiError::with_message(Reason::TooManyWebhookSecrets, error.to_string()),
         GatewayError::NoKeyRoll => Reason::KeyRollDisabled.into(),
         GatewayError::TooManyIdempotencyKeys => Reason::TooManyIdempotencyKeys.into(),
         GatewayError::KeyReused => Reason::IdempotencyKeyReused.into(),
@@ -425,7 +427,7 @@ pub(super) fn volume(volume: Volume) -> v1::GetVolumeResponse {
     v1::GetVolumeResponse { days: volume.days.into_iter().map(day).collect(), median_ms_to_pay: median }
 }
 
-pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
+pub(super) fn merchant(merchant: &Merchant, network: Network) -> v1::Merchant {
     let key = merchant.keys.first();
     v1::Merchant {
         id: merchant.id.to_string(),
@@ -446,13 +448,23 @@ pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
         account_verified_at: merchant.ownership.proof.map(|proof| timestamp(proof.at)),
         account_verified_by: merchant.ownership.proof.map_or(0, |proof| means(proof.means).into()),
         pending_account: merchant.ownership.pending.as_ref().map(pending_account),
+        livemode: network.is_live(),
+        network: ledger_network(network).into(),
         webhook_events: merchant.webhook_events.types().map(|kind| kind.as_str().to_owned()).collect(),
     }
 }
 
 /// Returns a merchant's wire form in an admin's list.
-pub(super) fn listed_merchant(listed: &ListedMerchant) -> v1::Merchant {
-    v1::Merchant { flagged: Some(listed.is_on_hold), ..merchant(&listed.merchant) }
+pub(super) fn listed_merchant(listed: &ListedMerchant, network: Network) -> v1::Merchant {
+    v1::Merchant { flagged: Some(listed.is_on_hold), ..merchant(&listed.merchant, network) }
+}
+
+pub(super) const fn ledger_network(network: Network) -> v1::LedgerNetwork {
+    match network {
+        Network::Mainnet => v1::LedgerNetwork::Mainnet,
+        Network::Testnet => v1::LedgerNetwork::Testnet,
+        Network::Development => v1::LedgerNetwork::Development,
+    }
 }
 
 /// Reads a payment's id; what is no id names no payment.

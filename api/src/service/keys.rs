@@ -224,8 +224,9 @@ impl ExportService for Service {
             let query = MerchantQuery { at, ..query.clone() };
             async move { Ok(gateway.merchants(query).await?.items) }
         };
-        let merchants = rows(self.gateway.clone(), read);
-        Ok(Response::new(merchants.map(|row| Ok(Carries::of(convert::listed_merchant(&row?)))).boxed()))
+        let (merchants, network) = (rows(self.gateway.clone(), read), self.gateway.network());
+        let row = move |row: Result<_, Status>| Ok(Carries::of(convert::listed_merchant(&row?, network)));
+        Ok(Response::new(merchants.map(row).boxed()))
     }
 
     type ExportWebhookDeliveriesStream = BoxStream<'static, Result<v1::ExportWebhookDeliveriesResponse, Status>>;

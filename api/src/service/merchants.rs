@@ -36,7 +36,7 @@ impl Service {
         let registration = registration.map_err(convert::invalid)?;
         let made = self.gateway.by(actor).register(registration, is_admin).await.map_err(error)?;
         Ok(v1::RegisterMerchantResponse {
-            merchant: Some(convert::merchant(&made.merchant)),
+            merchant: Some(convert::merchant(&made.merchant, self.gateway.network())),
             api_key: made.api_key,
             webhook_secret: made.secret.reveal().to_owned(),
         })
@@ -80,7 +80,7 @@ impl MerchantService for Service {
         request: Request<v1::GetCurrentMerchantRequest>,
     ) -> Result<Response<v1::GetCurrentMerchantResponse>, Status> {
         let asking = self.asking(&request, None).await?;
-        Ok(carrying(convert::merchant(&asking.merchant)))
+        Ok(carrying(convert::merchant(&asking.merchant, self.gateway.network())))
     }
 
     async fn get_merchant(
@@ -90,10 +90,10 @@ impl MerchantService for Service {
         let asking = self.asking(&request, None).await?;
         let id = &request.get_ref().merchant_id;
         if *id == asking.merchant.id.to_string() {
-            return Ok(carrying(convert::merchant(&asking.merchant)));
+            return Ok(carrying(convert::merchant(&asking.merchant, self.gateway.network())));
         }
         let (merchant, _) = self.named(&request, id, Scope::Admin).await?;
-        Ok(carrying(convert::merchant(&merchant)))
+        Ok(carrying(convert::merchant(&merchant, self.gateway.network())))
     }
 
     async fn update_merchant(
@@ -125,7 +125,7 @@ impl MerchantService for Service {
         };
         let update = Update::check(raw, self.gateway.allows_insecure_webhooks()).map_err(convert::invalid)?;
         let merchant = asking.gateway.update_merchant(merchant.id, update).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant)))
+        Ok(carrying(convert::merchant(&merchant, self.gateway.network())))
     }
 
     async fn rotate_webhook_secret(
@@ -165,7 +165,8 @@ impl MerchantService for Service {
             on_hold: asked.flagged,
         };
         let found = self.gateway.merchants(query).await.map_err(error)?;
-        let merchants = found.items.iter().map(convert::listed_merchant).collect();
+        let merchants =
+            found.items.iter().map(|listed| convert::listed_merchant(listed, self.gateway.network())).collect();
         let is_full = found.items.len() == limit as usize;
         let passed = asked.skip.saturating_add(u64::from(limit));
         let has_more = is_full && (!asked.page_token.is_empty() || passed < found.total);
@@ -182,7 +183,7 @@ impl MerchantService for Service {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::Admin).await?;
         let active = required("active", request.get_ref().active)?;
         let merchant = asking.gateway.set_merchant_active(merchant.id, active).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant)))
+        Ok(carrying(convert::merchant(&merchant, self.gateway.network())))
     }
 
     async fn reissue_api_key(
@@ -192,6 +193,9 @@ impl MerchantService for Service {
         self.admin(&request).await?;
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::Admin).await?;
         let (merchant, api_key) = asking.gateway.reissue_api_key(merchant.id).await.map_err(error)?;
-        Ok(Response::new(v1::ReissueApiKeyResponse { merchant: Some(convert::merchant(&merchant)), api_key }))
+        Ok(Response::new(v1::ReissueApiKeyResponse {
+            merchant: Some(convert::merchant(&merchant, self.gateway.network())),
+            api_key,
+        }))
     }
 }

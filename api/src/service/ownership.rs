@@ -78,7 +78,7 @@ impl AccountProofService for Service {
         }
         let answered = asking.gateway.answer_challenge(merchant.id, nonce, &signatures).await.map_err(error)?;
         Ok(Response::new(v1::SubmitAccountProofResponse {
-            merchant: Some(convert::merchant(&answered.merchant)),
+            merchant: Some(convert::merchant(&answered.merchant, self.gateway.network())),
             complete: answered.is_complete,
             signatures: u32::try_from(answered.keys).unwrap_or(u32::MAX),
         }))
@@ -90,7 +90,7 @@ impl AccountProofService for Service {
     ) -> Result<Response<v1::CancelAccountChangeResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantPayout).await?;
         let merchant = asking.gateway.cancel_account_change(merchant.id).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant)))
+        Ok(carrying(convert::merchant(&merchant, self.gateway.network())))
     }
 
     async fn verify_merchant(
@@ -102,7 +102,7 @@ impl AccountProofService for Service {
         let id: MerchantId = asked.merchant_id.parse().map_err(|_| unknown())?;
         let account = asked.hive_account.as_deref().map(account).transpose()?;
         let merchant = self.gateway.vouch_for(id, account).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant)))
+        Ok(carrying(convert::merchant(&merchant, self.gateway.network())))
     }
 }
 

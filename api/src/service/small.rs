@@ -6,7 +6,7 @@ use tonic::{Request, Response, Status};
 
 use super::{
     Service,
-    convert::{error, timestamp},
+    convert::{error, ledger_network, timestamp},
 };
 
 #[tonic::async_trait]
@@ -23,11 +23,16 @@ impl FeeService for Service {
 #[tonic::async_trait]
 impl SystemService for Service {
     async fn get_health(&self, _: Request<v1::GetHealthRequest>) -> Result<Response<v1::GetHealthResponse>, Status> {
+        let network = self.gateway.network();
         let report = match self.gateway.health().await {
             Ok(report) => report,
             Err(GatewayError::StoreFailed) => {
-                let health = Health::Unavailable.into();
-                return Ok(Response::new(v1::GetHealthResponse { health, ..v1::GetHealthResponse::default() }));
+                return Ok(Response::new(v1::GetHealthResponse {
+                    health: Health::Unavailable.into(),
+                    network: ledger_network(network).into(),
+                    livemode: network.is_live(),
+                    ..v1::GetHealthResponse::default()
+                }));
             }
             Err(other) => return Err(error(other).into()),
         };
@@ -45,6 +50,8 @@ impl SystemService for Service {
             nodes: nodes.into_iter().map(ledger_node).collect(),
             nodes_needed: u32::try_from(needed).unwrap_or(u32::MAX),
             head_age_seconds: self.gateway.head_age().map(|age| age.as_secs()),
+            network: ledger_network(network).into(),
+            livemode: network.is_live(),
         }))
     }
 

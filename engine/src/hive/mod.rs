@@ -97,6 +97,35 @@ impl ChainId {
 }
 
 /// Writes 64 hex characters.
+/// Which Hive network is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// The main chain: real money.
+    Mainnet,
+    /// A public chain with another id, such as a testnet or a mirrornet.
+    Testnet,
+    /// A development ledger, whatever its chain id.
+    Development,
+}
+
+impl Network {
+    /// Returns the network of a chain. Development ledgers may have the main chain's id, so that wallets sign for them.
+    #[must_use]
+    pub fn of(chain: ChainId, is_development: bool) -> Self {
+        match (is_development, chain == ChainId::MAINNET) {
+            (true, _) => Self::Development,
+            (false, true) => Self::Mainnet,
+            (false, false) => Self::Testnet,
+        }
+    }
+
+    /// Says whether real money moves.
+    #[must_use]
+    pub fn is_live(self) -> bool {
+        self == Self::Mainnet
+    }
+}
+
 impl fmt::Display for ChainId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex::encode(self.0))
@@ -106,5 +135,22 @@ impl fmt::Display for ChainId {
 impl fmt::Debug for ChainId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_money_moves_on_the_main_chain_alone() {
+        for (chain, is_development, network, is_live) in [
+            (ChainId::MAINNET, false, Network::Mainnet, true),
+            (ChainId::MAINNET, true, Network::Development, false),
+            (ChainId([0x18; 32]), false, Network::Testnet, false),
+            (ChainId([0x18; 32]), true, Network::Development, false),
+        ] {
+            assert_eq!((Network::of(chain, is_development), network.is_live()), (network, is_live));
+        }
     }
 }

@@ -12,4 +12,4 @@ pub use body::{
 pub use delivery::{Attempt, Delivery, DeliveryState, Logged, Next, Outcome, SCHEDULE, Trigger, body_digest};
 pub use endpoint::{DisableReason, Endpoint, Warning};
 pub use kind::{EventType, Subscriptions};
-pub use signature::{Headers, Secret, Secrets};
+pub use signature::{Headers, MAX_PREVIOUS, Secret, Secrets, TooManySecrets};

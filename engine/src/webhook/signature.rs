@@ -67,49 +67,75 @@ fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// The secret in force, and the one before it while its grace lasts.
+/// How many replaced secrets may sign at once.
+pub const MAX_PREVIOUS: usize = 3;
+
+/// The secret in force, and those before it while the grace of each lasts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secrets {
     /// Signs every webhook.
     pub current: Secret,
-    /// Signs beside it until the given time.
-    pub previous: Option<(Secret, Timestamp)>,
+    /// Sign beside it, each until its own time; the last replaced one first, at most [`MAX_PREVIOUS`].
+    pub previous: Vec<(Secret, Timestamp)>,
+}
+
+/// As many replaced secrets sign as may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{MAX_PREVIOUS} replaced secrets are still valid; rotate with a grace again after {possible_at}")]
+pub struct TooManySecrets {
+    /// When the first of them ends.
+    pub possible_at: Timestamp,
 }
 
 impl Secrets {
     /// Returns one secret without a predecessor.
     #[must_use]
     pub const fn only(current: Secret) -> Self {
-        Self { current, previous: None }
+        Self { current, previous: Vec::new() }
     }
 
-    /// Replaces the secret; the replaced one keeps signing until `previous_valid_until`, if given.
-    #[must_use]
-    pub fn rotated(&self, current: Secret, previous_valid_until: Option<Timestamp>) -> Self {
-        Self { current, previous: previous_valid_until.map(|until| (self.current.clone(), until)) }
+    /// Returns the replaced secrets that are valid at `now`.
+    pub fn valid_previous(&self, now: Timestamp) -> impl Iterator<Item = &Secret> {
+        let valid = self.previous.iter().filter(move |(_, until)| now < *until || mutant!("grace-never-ends"));
+        valid.map(|(secret, _)| secret)
+    }
+
+    /// Replaces the secret; the replaced one keeps signing until `previous_valid_until`, if given, and those before it
+    /// until their own times.
+    ///
+    /// # Errors
+    /// [`TooManySecrets`] where one more would sign than may. A replacement at once is always possible.
+    pub fn rotated(
+        &self,
+        current: Secret,
+        previous_valid_until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Self, TooManySecrets> {
+        let replaced = previous_valid_until.map(|until| (self.current.clone(), until));
+        let earlier: Vec<_> = self.previous.iter().filter(|(_, until)| now < *until).cloned().collect();
+        let first_end = earlier.iter().map(|(_, until)| *until).min();
+        if let Some(possible_at) = first_end.filter(|_| replaced.is_some() && earlier.len() >= MAX_PREVIOUS) {
+            return Err(TooManySecrets { possible_at });
+        }
+        Ok(Self { current, previous: replaced.into_iter().chain(earlier).collect() })
     }
 
     /// Signs a body for an attempt at `now`. Every attempt is signed anew: receivers refuse timestamps older than
     /// five minutes.
     #[must_use]
     pub fn sign(&self, event: EventId, body: &[u8], now: Timestamp) -> Headers {
-        let previous = self
-            .previous
-            .as_ref()
-            .filter(|(_, until)| now < *until || mutant!("grace-never-ends"))
-            .map(|(secret, _)| secret);
         let id = event.to_string();
         let mut standard = self.current.standard(&id, now.seconds(), body);
-        if let Some(previous) = previous {
+        for previous in self.valid_previous(now) {
             standard = format!("{standard} {}", previous.standard(&id, now.seconds(), body));
         }
         Headers {
             timestamp_ms: now.millis(),
-            legacy: match &self.previous {
+            legacy: match self.previous.first() {
                 Some((previous, _)) if mutant!("old-secret-signs") => previous.legacy(now.millis(), body),
                 _ => self.current.legacy(now.millis(), body),
             },
-            legacy_previous: previous.map(|secret| secret.legacy(now.millis(), body)),
+            legacy_previous: self.valid_previous(now).map(|secret| secret.legacy(now.millis(), body)).collect(),
             standard_id: id,
             standard_timestamp_s: now.seconds(),
             standard,
@@ -124,13 +150,14 @@ pub struct Headers {
     pub timestamp_ms: u64,
     /// `{prefix}-Signature`: hex.
     pub legacy: String,
-    /// `{prefix}-Signature-Previous`: hex, during a rotation's grace only. The older header cannot carry a list.
-    pub legacy_previous: Option<String>,
+    /// `{prefix}-Signature-Previous`, `…-Previous-2` and `…-Previous-3`: hex, during the grace of rotations only. The
+    /// older header cannot carry a list.
+    pub legacy_previous: Vec<String>,
     /// `webhook-id`.
     pub standard_id: String,
     /// `webhook-timestamp`, in seconds.
     pub standard_timestamp_s: u64,
-    /// `webhook-signature`: one `v1,<base64>`, or two separated by a space.
+    /// `webhook-signature`: one `v1,<base64>` for each valid secret, separated by spaces.
     pub standard: String,
 }
 
@@ -156,15 +183,39 @@ mod tests {
 
     #[test]
     fn the_previous_secret_signs_beside_until_its_grace_ends() {
-        let secrets =
-            Secrets::only(secret()).rotated(Secret::from_random([9; 32]), Some(Timestamp::from_seconds(1_000)));
+        let (now, until) = (Timestamp::from_seconds(1), Some(Timestamp::from_seconds(1_000)));
+        let secrets = Secrets::only(secret()).rotated(Secret::from_random([9; 32]), until, now).expect("room");
         let event = EventId::from_bits(5);
         let during = secrets.sign(event, b"x", Timestamp::from_seconds(999));
-        assert_eq!(during.legacy_previous, Some(secret().legacy(999_000, b"x")));
+        assert_eq!(during.legacy_previous, [secret().legacy(999_000, b"x")]);
         assert_eq!(during.standard.split(' ').count(), 2);
         let after = secrets.sign(event, b"x", Timestamp::from_seconds(1_000));
-        assert_eq!((after.legacy_previous, after.standard.split(' ').count()), (None, 1));
-        assert_eq!(Secrets::only(secret()).rotated(Secret::from_random([9; 32]), None).previous, None);
+        assert_eq!((after.legacy_previous.len(), after.standard.split(' ').count()), (0, 1));
+        let at_once = Secrets::only(secret()).rotated(Secret::from_random([9; 32]), None, now).expect("room");
+        assert_eq!(at_once.previous, []);
+    }
+
+    #[test]
+    fn every_replaced_secret_signs_until_its_own_time_and_the_fourth_waits() {
+        let (at, made) = (Timestamp::from_seconds, |n: u8| Secret::from_random([n; 32]));
+        let mut secrets = Secrets::only(made(0));
+        // The second ends before the first and the third.
+        for (n, until) in [(1, 1_000), (2, 500), (3, 2_000)] {
+            secrets = secrets.rotated(made(n), Some(at(until)), at(10)).expect("room for three");
+        }
+        let legacy = |now: u64| secrets.sign(EventId::from_bits(5), b"x", at(now)).legacy_previous;
+        let signed = |n: u8, now: u64| made(n).legacy(now * 1_000, b"x");
+        assert_eq!(legacy(499), [signed(2, 499), signed(1, 499), signed(0, 499)]);
+        assert_eq!(legacy(500), [signed(2, 500), signed(0, 500)]);
+        assert_eq!(legacy(1_000), [signed(2, 1_000)]);
+        assert_eq!(legacy(2_000), Vec::<String>::new());
+        let fourth = secrets.rotated(made(4), Some(at(9_000)), at(499));
+        assert_eq!(fourth, Err(TooManySecrets { possible_at: at(500) }));
+        let later = secrets.rotated(made(4), Some(at(9_000)), at(500)).expect("one has ended");
+        assert_eq!(later.previous, [(made(3), at(9_000)), (made(2), at(2_000)), (made(0), at(1_000))]);
+        // At once is always possible, and ends the replaced one alone.
+        let at_once = secrets.rotated(made(4), None, at(499)).expect("no more sign than before");
+        assert_eq!(at_once.previous, secrets.previous);
     }
 
     #[test]

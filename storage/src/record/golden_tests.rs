@@ -293,7 +293,7 @@ fn a_merchant_has_these_bytes() {
         }],
         secrets: Secrets {
             current: Secret::from_random([1; 32]),
-            previous: Some((Secret::from_random([2; 32]), at(9_000))),
+            previous: vec![(Secret::from_random([2; 32]), at(9_000))],
         },
         ownership: Ownership { proof: Some(Proof::new(Means::Operator, None, at(5))), ..Ownership::default() },
     };

@@ -47,8 +47,9 @@ struct MerchantRecord {
     keys: Vec<KeyRecord>,
     #[prost(string, tag = "12")]
     secret: String,
-    #[prost(message, optional, tag = "13")]
-    previous_secret: Option<PreviousSecretRecord>,
+    /// The last replaced one first.
+    #[prost(message, repeated, tag = "13")]
+    previous_secrets: Vec<PreviousSecretRecord>,
     /// In place of `secret` under a master key.
     #[prost(bytes = "vec", tag = "14")]
     sealed_secret: Vec<u8>,
@@ -140,7 +141,7 @@ const PREVIOUS_SECRET: &str = "previous secret";
 /// Returns a merchant's stored form. Its id is the key and not repeated.
 pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
     let (secret, sealed_secret) = apart(vault.seal(merchant.id, SECRET, merchant.secrets.current.reveal()));
-    let previous_secret = merchant.secrets.previous.map(|(secret, until)| {
+    let previous_secrets = merchant.secrets.previous.into_iter().map(|(secret, until)| {
         let (secret, sealed) = apart(vault.seal(merchant.id, PREVIOUS_SECRET, secret.reveal()));
         PreviousSecretRecord { secret, valid_until_ms: until.millis(), sealed }
     });
@@ -159,7 +160,7 @@ pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
         updated_at_ms: merchant.updated_at.millis(),
         keys: merchant.keys.into_iter().map(key_to_record).collect(),
         secret,
-        previous_secret,
+        previous_secrets: previous_secrets.collect(),
         sealed_secret,
         ownership: ownership_to_record(merchant.ownership),
     };
@@ -234,7 +235,7 @@ pub(crate) fn merchant_from_bytes(key: MerchantId, bytes: &[u8], vault: &Vault) 
 /// Says whether a stored merchant holds a secret in clear.
 pub(crate) fn merchant_is_plain(bytes: &[u8]) -> Result<bool, Damage> {
     let record: MerchantRecord = unseal(VERSION, bytes)?;
-    let previous = record.previous_secret.is_some_and(|previous| !previous.secret.is_empty());
+    let previous = record.previous_secrets.iter().any(|previous| !previous.secret.is_empty());
     Ok(previous || !record.secret.is_empty())
 }
 
@@ -249,7 +250,7 @@ fn read_merchant(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchan
         // The secret's text stays out of the error.
         Secret::from_text(text).ok_or_else(|| Damage::Value { field, value: "what is stored".to_owned() })
     };
-    let previous = record.previous_secret.map(|previous| {
+    let previous = record.previous_secrets.into_iter().map(|previous| {
         Ok::<_, Damage>((secret(PREVIOUS_SECRET, previous.secret, &previous.sealed)?, time(previous.valid_until_ms)))
     });
     Ok(Merchant {
@@ -270,7 +271,7 @@ fn read_merchant(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchan
         keys,
         secrets: Secrets {
             current: secret(SECRET, record.secret, &record.sealed_secret)?,
-            previous: previous.transpose()?,
+            previous: previous.collect::<Result<_, _>>()?,
         },
         ownership: ownership_from_record(record.ownership)?,
     })

@@ -8,7 +8,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use proto::{ApiError, Carried, Reason, v1};
 use warp::reply::Response;
 
-use super::{Facade, Refusal, call::Call, export::Format, pages, query::Query};
+use super::{Facade, Refusal, call::Call, export::Format, health, pages, query::Query};
 
 mod account;
 mod astray;
@@ -88,7 +88,7 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
         return Err(Reason::InvalidFormToken.into());
     }
     if path == ["login"] {
-        return if is_post { log_in(facade, desk, call).await } else { Ok(login_page(facade, None)) };
+        return if is_post { log_in(facade, desk, call).await } else { Ok(login_page(facade, &call, None).await) };
     }
     let Some((token, session)) = visitor(desk, &call) else { return Ok(pages::see_other(LOGIN)) };
     call.caller.api_key = Some(session.key.clone());
@@ -274,13 +274,14 @@ fn is_safe(base_url: &str) -> bool {
 #[template(path = "refused.html")]
 struct RefusalPage<'a> {
     w: pages::Words,
+    is_test: bool,
     title: &'a str,
     message: &'a str,
     request_id: &'a str,
 }
 
 /// Answers a merchant's browser with a page that says what is wrong.
-pub(super) fn refusal(refused: &ApiError, request_id: &str) -> Response {
+pub(super) fn refusal(refused: &ApiError, is_test: bool, request_id: &str) -> Response {
     let title = match refused.http() {
         403 => "Not allowed",
         404 => "Not found",
@@ -294,7 +295,7 @@ pub(super) fn refusal(refused: &ApiError, request_id: &str) -> Response {
         Reason::NotFound => "There is nothing of yours by that name.",
         _ => &refused.message,
     };
-    let page = RefusalPage { w: pages::Words(pages::Lang::English), title, message, request_id };
+    let page = RefusalPage { w: pages::Words(pages::Lang::English), is_test, title, message, request_id };
     let mut response = pages::html(super::error::status(refused), page.render(), None);
     if let Some(seconds) = refused.retry_after_seconds {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -305,17 +306,19 @@ pub(super) fn refusal(refused: &ApiError, request_id: &str) -> Response {
 #[derive(Template)]
 #[template(path = "dashboard/login.html")]
 struct LoginPage {
+    is_test: bool,
     problem: Option<String>,
     is_safe: bool,
 }
 
-fn login_page(facade: &Facade, refused: Option<&ApiError>) -> Response {
+async fn login_page(facade: &Facade, call: &Call, refused: Option<&ApiError>) -> Response {
     let status = refused.map_or(StatusCode::OK, super::error::status);
     let problem = refused.map(|refused| match refused.reason {
         Reason::InvalidApiKey => "This is no API key of ours.".to_owned(),
         _ => refused.message.clone().into(),
     });
-    let page = LoginPage { problem, is_safe: is_safe(&facade.base_url) };
+    let page =
+        LoginPage { is_test: health::is_test(facade, &call.caller).await, problem, is_safe: is_safe(&facade.base_url) };
     pages::html(status, page.render(), None)
 }
 
@@ -355,7 +358,7 @@ async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response
             if let Some(limits) = facade.edge.limits.as_ref().filter(|_| refused.reason == Reason::InvalidApiKey) {
                 limits.note_bad_key(client);
             }
-            Ok(login_page(facade, Some(&refused)))
+            Ok(login_page(facade, &call, Some(&refused)).await)
         }
     }
 }

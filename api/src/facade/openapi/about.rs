@@ -6,7 +6,16 @@ use super::schemas::{array, boolean, count, list, nullable, object, open, refere
 
 /// Adds every schema of the gateway itself.
 pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
-    add("Health", object(&[("status", words(&["ok", "degraded"])), ("version", text()), ("commit", text())]));
+    add(
+        "Health",
+        object(&[
+            ("status", words(&["ok", "degraded"])),
+            ("version", text()),
+            ("commit", text()),
+            ("livemode", boolean()),
+            ("network", words(&["mainnet", "testnet", "development"])),
+        ]),
+    );
     add("Alive", object(&[("status", words(&["ok"]))]));
     add("Ready", ready(&["ok"]));
     // Where the engine itself cannot be asked there is a refusal as everywhere.

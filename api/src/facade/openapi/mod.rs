@@ -111,7 +111,15 @@ fn operation(route: &Route) -> Value {
     let parameters = parameters_of(route, &id);
     let mut responses = Map::new();
     for (status, content) in route.answers {
-        responses.insert(status.to_string(), response(*status, content));
+        let mut response = response(*status, content);
+        if route.is_idempotent {
+            response["headers"] = json!({ "Idempotent-Replayed": {
+                "description": "`true` where the request was done before under its `Idempotency-Key`: the body shows what \
+                                it made, as that is now.",
+                "schema": { "type": "string", "const": "true" },
+            } });
+        }
+        responses.insert(status.to_string(), response);
     }
     for status in route.refusals() {
         let error = || {

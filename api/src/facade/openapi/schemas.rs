@@ -409,6 +409,8 @@ fn merchant() -> Value {
             ("accountVerifiedAt", nullable(time())),
             ("accountVerifiedBy", nullable(words(&["signature", "transfer", "operator"]))),
             ("pendingAccount", nullable(reference("PendingAccount"))),
+            ("livemode", boolean()),
+            ("network", words(&["mainnet", "testnet", "development"])),
         ]),
         &[
             ("iconUrl", given_url()),

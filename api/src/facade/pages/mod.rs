@@ -44,20 +44,22 @@ pub(super) fn chosen_language(call: &Call) -> Option<Lang> {
 #[template(path = "message.html")]
 struct MessagePage<'a> {
     w: Words,
+    is_test: bool,
     title: &'a str,
     message: &'a str,
     request_id: &'a str,
 }
 
 /// Answers a browser with a page that says what is wrong.
-pub(super) fn refusal(refused: &ApiError, lang: Lang, request_id: &str) -> Response {
+pub(super) fn refusal(refused: &ApiError, lang: Lang, is_test: bool, request_id: &str) -> Response {
     let w = Words(lang);
     let (title, message) = match refused.http() {
         404 => (w.unknown(), w.unknown_more()),
         503 => (w.down(), w.down_more()),
         _ => (w.broken(), &*refused.message),
     };
-    let mut response = html(error::status(refused), MessagePage { w, title, message, request_id }.render(), None);
+    let mut response =
+        html(error::status(refused), MessagePage { w, is_test, title, message, request_id }.render(), None);
     if let Some(seconds) = refused.retry_after_seconds {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -324,12 +324,12 @@ table! {
         "다시 확인"]
     help ["Questions? Contact {shop}" "¿Preguntas? Contacte con {shop}" "Fragen? Kontakt zu {shop}"
         "Des questions ? Contactez {shop}" "Dúvidas? Fale com {shop}" "질문이 있으신가요? {shop}에 문의"]
-    test_mode ["Test payment on a development ledger. No real money moves."
-        "Pago de prueba en una red de desarrollo. No se mueve dinero real."
-        "Testzahlung in einem Entwicklungsnetz. Es bewegt sich kein echtes Geld."
-        "Paiement d’essai sur un réseau de développement. Aucun argent réel ne bouge."
-        "Pagamento de teste em uma rede de desenvolvimento. Nenhum dinheiro real se move."
-        "개발용 원장의 테스트 결제입니다. 실제 돈은 이동하지 않습니다."]
+    test_mode ["Test mode: this is not the live Hive network. No real money moves."
+        "Modo de prueba: esta no es la red real de Hive. No se mueve dinero real."
+        "Testmodus: Dies ist nicht das echte Hive-Netz. Es fließt kein echtes Geld."
+        "Mode test : ceci n’est pas le réseau Hive réel. Aucun argent réel ne circule."
+        "Modo de teste: esta não é a rede Hive real. Nenhum dinheiro real é movimentado."
+        "테스트 모드: 실제 Hive 네트워크가 아닙니다. 실제 돈은 이동하지 않습니다."]
     language ["Language" "Idioma" "Sprache" "Langue" "Idioma" "언어"]
 
     unknown ["No such payment" "No existe ese pago" "Diese Zahlung gibt es nicht" "Ce paiement n’existe pas"

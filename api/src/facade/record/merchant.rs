@@ -37,6 +37,9 @@ pub(in crate::facade) struct Merchant<'a> {
     account_verified_by: Option<&'static str>,
     pending_account: Option<PendingAccount<'a>>,
 
+    livemode: bool,
+    network: &'static str,
+
     /// On hold for compliance; told to admins alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     flagged: Option<bool>,
@@ -66,6 +69,8 @@ impl<'a> Merchant<'a> {
             account_verified_at: merchant.account_verified_at.map(|at| Text(instant(at))),
             account_verified_by: means_word(merchant.account_verified_by()),
             pending_account: merchant.pending_account.as_ref().map(PendingAccount::of),
+            livemode: merchant.livemode,
+            network: network_word(merchant.network()),
             flagged: merchant.flagged,
         }
     }
@@ -91,6 +96,16 @@ impl<'a> PendingAccount<'a> {
             current_proven: pending.current_proven,
             new_proven: pending.new_proven,
         }
+    }
+}
+
+/// Returns the word of a network.
+pub(in crate::facade) const fn network_word(network: v1::LedgerNetwork) -> &'static str {
+    match network {
+        v1::LedgerNetwork::Mainnet => "mainnet",
+        v1::LedgerNetwork::Testnet => "testnet",
+        v1::LedgerNetwork::Development => "development",
+        v1::LedgerNetwork::Unspecified => "unknown",
     }
 }
 

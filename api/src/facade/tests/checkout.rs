@@ -82,6 +82,18 @@ async fn while_nothing_was_seen_the_id_moves_a_browser_to_the_slug() {
 }
 
 #[tokio::test]
+async fn pages_of_the_main_network_have_no_test_banner() {
+    let site = Site::open().await;
+    site.fake.set(|payment| payment.livemode = true);
+    for path in [format!("/for/{SLUG}"), "/for/nothing".to_owned()] {
+        let page = site.browse(&path).await.body;
+        assert!(page.contains("</main>") && !page.contains("id=\"test-mode\""), "{path}: {page}");
+    }
+    site.fake.set(|payment| payment.livemode = false);
+    assert!(site.browse(&format!("/for/{SLUG}")).await.body.contains("id=\"test-mode\""));
+}
+
+#[tokio::test]
 async fn only_a_transaction_id_says_that_something_was_sent() {
     let site = Site::open().await;
     let page = async |tx: &str| site.browse(&format!("/for/{SLUG}?tx={tx}")).await.body;
