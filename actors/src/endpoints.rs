@@ -172,7 +172,7 @@ impl Gateway {
         remembered: Option<Remembered>,
     ) -> Result<Sent, GatewayError> {
         if let Some(remembered) = remembered {
-            batch = batch.and(Write::Remember(remembered));
+            batch = batch.and(Write::Remember { remembered, most: self.context().settings.idempotency_keys });
         }
         let (id, is_replay) = match self.context().env.store.commit(batch).await {
             Ok(()) => (id, false),
