@@ -225,6 +225,9 @@ fn an_endpoint_that_is_gone_is_disabled_and_gets_everything_when_enabled() {
     assert_eq!((&disabled["enabled"], &disabled["disabledReason"]), (&json!(false), &json!("gone")));
     ids.extend([event(&shop), event(&shop)]);
     let held = settled(&shop, 3);
+    let ancient = json!({ "replaySince": "2020-01-01T00:00:00Z" });
+    shop.post(&path(&shop, "webhook-enable"), &ancient).send().wrong(&["replaySince"]);
+    assert_eq!(endpoint(&shop)["status"], "disabled", "what is refused enables nothing");
     assert!(held.iter().all(|one| one["status"] == "held"), "{held:?}");
     assert_eq!(receiver.hooks_after(Duration::from_millis(300)).len(), 1);
     let since = json!({ "replaySince": held[2]["createdAt"] });

@@ -2,9 +2,15 @@
 
 use std::{collections::BTreeMap, thread};
 
+use proto::{Caller, Carried};
 use serde_json::{Value, json};
+use tonic::Code;
+use tonic_types::StatusExt;
 
-use crate::harness::{Answer, LedgerHouse, Serve, Shop, folder, order, shared};
+use crate::{
+    grpc::{Port, mug},
+    harness::{Answer, LedgerHouse, Serve, Shop, folder, order, shared},
+};
 
 crate::tests!(
     the_same_creation_under_one_key_is_one_payment_and_the_same_answer,
@@ -14,6 +20,7 @@ crate::tests!(
     a_refused_creation_leaves_its_key_free,
     a_key_that_is_none_is_named,
     a_key_belongs_to_its_merchant,
+    a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc,
 );
 
 const CREATE: &str = "/api/public/payments";
@@ -131,4 +138,32 @@ fn a_key_belongs_to_its_merchant() {
     let (one, two) = (Shop::open(&dev.api, &dev.ledger), Shop::open(&dev.api, &dev.ledger));
     let first = create(&one, CREATE, "order-1", &order()).ok(201);
     assert_ne!(create(&two, CREATE, "order-1", &order()).ok(201)["id"], first["id"]);
+}
+
+fn a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc() {
+    let port = Port::with(&["--set=limits.idempotency_keys=3"]);
+    let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
+    let by_grpc = |key: &'static str| {
+        let key = Some(http::HeaderValue::from_static(key));
+        let caller = Caller { idempotency_key: key, ..Caller::with_key(&shop.key) };
+        port.run(engine.payments().create_payment(caller.request(mug())))
+    };
+    let first = create(&shop, CREATE, "order-1", &order()).ok(201);
+    let second = by_grpc("order-2").expect("created").carried().expect("a payment").id;
+    create(&shop, CREATE, "order-3", &order()).ok(201);
+    let refused = create(&shop, CREATE, "order-4", &order());
+    refused.refused(429, "too_many_idempotency_keys");
+    assert_eq!(refused.header("retry-after"), Some("300"));
+    let refused = by_grpc("order-4").expect_err("one too many");
+    let details = refused.get_error_details();
+    let reason = details.error_info().map(|info| info.reason.as_str());
+    assert_eq!((refused.code(), reason), (Code::ResourceExhausted, Some("TOO_MANY_IDEMPOTENCY_KEYS")));
+    let delay = details.retry_info().and_then(|info| info.retry_delay);
+    assert_eq!(delay, Some(std::time::Duration::from_secs(300)));
+    assert_eq!(count(&shop), 3, "what is refused makes nothing");
+    // Known keys are answered, and whoever sends none is not limited.
+    assert_eq!(create(&shop, CREATE, "order-1", &order()).ok(201), first);
+    assert_eq!(by_grpc("order-2").expect("replayed").carried().expect("a payment").id, second);
+    shop.post(CREATE, &order()).send().ok(201);
+    create(&other, CREATE, "order-4", &order()).ok(201);
 }

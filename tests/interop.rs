@@ -3,6 +3,7 @@
 //! tests are counted as ignored, with the reason.
 
 mod clients;
+mod grpc;
 mod sellers;
 mod shops;
 
@@ -37,6 +38,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         .chain([suite, nectar])
         .chain(x402)
         .chain(clients::tests())
+        .chain(grpc::tests())
         .chain(shops::tests())
         .chain(sellers::tests())
         .collect()

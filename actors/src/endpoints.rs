@@ -74,17 +74,27 @@ impl Gateway {
         self.endpoint(merchant).await
     }
 
+    /// Checks since when events may be put back into the outbox; `field` is what the caller calls that time.
+    ///
+    /// # Errors
+    /// [`GatewayError::Invalid`] for a time that is not within the last 30 days.
+    pub fn check_replay(&self, field: &'static str, since: Timestamp) -> Result<(), GatewayError> {
+        let now = self.now();
+        if since > now || now.since(since) > MAX_REPLAY {
+            let violation = Violation::new(field, "must be a time within the last 30 days");
+            return Err(GatewayError::Invalid(vec![violation]));
+        }
+        Ok(())
+    }
+
     /// Puts every event since `since` that was not taken back into the outbox, at the beginning of its schedule.
     ///
     /// # Errors
     /// [`GatewayError::Invalid`] for a time that is not within the last 30 days; [`GatewayError::NoEndpoint`]; store
     /// errors.
     pub async fn replay(&self, merchant: MerchantId, since: Timestamp) -> Result<Replayed, GatewayError> {
+        self.check_replay("since", since)?;
         let now = self.now();
-        if since > now || now.since(since) > MAX_REPLAY {
-            let violation = Violation::new("since", "must be a time within the last 30 days");
-            return Err(GatewayError::Invalid(vec![violation]));
-        }
         self.with_endpoint(merchant).await?;
         let store = &self.context().env.store;
         // Ids order by time; this one is before all of its millisecond.
@@ -173,7 +183,7 @@ impl Gateway {
         remembered: Option<Remembered>,
     ) -> Result<Sent, GatewayError> {
         if let Some(remembered) = remembered {
-            batch = batch.and(Write::Remember(remembered));
+            batch = batch.and(Write::Remember { remembered, most: self.context().settings.idempotency_keys });
         }
         let (id, is_replay) = match self.context().env.store.commit(batch).await {
             Ok(()) => (id, false),

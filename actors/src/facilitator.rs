@@ -110,7 +110,7 @@ pub(crate) async fn claim(
 ) -> Result<(), ClaimError> {
     let batch = Batch::of(Write::Claim(claimed.clone()));
     let batch = match remembered {
-        Some(remembered) => batch.and(Write::Remember(remembered)),
+        Some(remembered) => batch.and(Write::Remember { remembered, most: context.settings.idempotency_keys }),
         None => batch,
     };
     context.env.store.commit(batch).await.map_err(|error| match error {

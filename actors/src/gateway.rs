@@ -371,7 +371,7 @@ impl Gateway {
         let payment = Arc::new(payment);
         let mut batch = Batch::of(Write::Payment { payment: Arc::clone(&payment), expected: None });
         if let Some(remembered) = remembered.filter(|_| !mutant!("key-not-remembered")) {
-            batch = batch.and(Write::Remember(remembered));
+            batch = batch.and(Write::Remember { remembered, most: settings.idempotency_keys });
         }
         // After the key: who repeats a request gets its answer, whatever the merchant has by now.
         batch.writes.extend(self.limits(&payment));

@@ -27,7 +27,7 @@ const FORGET_INTERVAL: Duration = Duration::from_secs(300);
 /// How often it looks for invoices whose session ended without its money, and how soon after a failure it tries again.
 const BILL_INTERVAL: Duration = Duration::from_secs(3_600);
 const BILL_RETRY: Duration = Duration::from_secs(60);
-/// Commits that forget old events, one after the other; what is left waits for the next time.
+/// Commits that forget old keys, and as many that forget old events, one after the other; what is left waits for the next time.
 const PRUNINGS: usize = 50;
 /// Accounts that are seen to at once.
 const ACCOUNTS: usize = 1_000;
@@ -84,12 +84,24 @@ impl Housekeeper {
             return;
         }
         round.forget_at = now + FORGET_INTERVAL;
-        let forget = Write::Forget { made_before: now.minus(KEY_LIFETIME) };
-        if let Err(error) = self.context.env.store.commit(Batch::of(forget)).await {
-            self.context.give_up_on(&error);
-        }
+        self.forget_dead_keys(now).await;
         self.forget_events(now).await;
         self.unwatch_accounts(now).await;
+    }
+
+    /// As many dead keys go as came since the last time: those that stay count against their merchants.
+    async fn forget_dead_keys(&self, now: Timestamp) {
+        let (store, made_before) = (&self.context.env.store, now.minus(KEY_LIFETIME));
+        for _ in 0..PRUNINGS {
+            match store.oldest_key().await {
+                Ok(Some(oldest)) if oldest < made_before => {}
+                Ok(_) => return,
+                Err(error) => return self.context.read_failed(&error),
+            }
+            if let Err(error) = store.commit(Batch::of(Write::Forget { made_before })).await {
+                return self.context.give_up_on(&error);
+            }
+        }
     }
 
     /// A month is over when every block of it has been read and can no longer change: then its invoices are made.

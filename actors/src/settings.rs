@@ -52,6 +52,8 @@ pub struct Settings {
     pub compliance: Option<Compliance>,
     /// How much of the store a merchant may take; none where no caps hold.
     pub quota: Option<Quota>,
+    /// Idempotency keys kept of one merchant at once.
+    pub idempotency_keys: u64,
     /// Who may register.
     pub registration: RegistrationMode,
     /// How this installation is named in challenges: the host that merchants reach it by.
@@ -105,6 +107,7 @@ impl Settings {
             key_roll: false,
             compliance: None,
             quota: None,
+            idempotency_keys: 1_000_000,
             registration: RegistrationMode::Open,
             server: "localhost".to_owned(),
             account_change_wait: Duration::from_secs(86_400),

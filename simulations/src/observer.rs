@@ -212,7 +212,7 @@ impl Observer {
                 }
                 Write::Unmatched(unmatched) => self.unmatched_written(unmatched),
                 Write::Cursor { cursor, .. } => self.cursor_written(*cursor),
-                Write::Remember(remembered) => {
+                Write::Remember { remembered, .. } => {
                     let Made::Payment(made) = remembered.made else { continue };
                     let earlier = self.remembered.insert((remembered.merchant, remembered.key), made);
                     if let Some(earlier) = earlier.filter(|earlier| *earlier != made) {

@@ -171,6 +171,7 @@ impl Store for SimStore {
         replayable(merchant: MerchantId, after: DeliveryId, limit: usize) -> Vec<Delivery>;
         event_place(event: EventId) -> Option<(MerchantId, u64)>;
         oldest_event() -> Option<Timestamp>;
+        oldest_key() -> Option<Timestamp>;
         next_delivery_after(now: Timestamp) -> Option<Timestamp>;
         event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
         events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
@@ -260,7 +261,7 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
             // The place up to which something is read, in one batch with what was found there.
             Write::Note { name, value } => store.note(name).await?.as_ref() == Some(value),
             Write::Books(day) => store.books(None, usize::MAX).await?.contains(day),
-            Write::Event(_) | Write::Audit(_) | Write::Unmatched(_) | Write::Remember(_) | Write::Forget { .. } => {
+            Write::Event(_) | Write::Audit(_) | Write::Unmatched(_) | Write::Remember { .. } | Write::Forget { .. } => {
                 continue;
             }
         };

@@ -163,7 +163,7 @@ impl Group<'_> {
                 ahead.claims.insert(tx_id.0, claimed);
                 Ok(Ok(()))
             }
-            Step::Remember { remembered, before } => self.check_remember(remembered, before, ahead),
+            Step::Remember { remembered, most, before } => self.check_remember(remembered, *most, before, ahead),
             Step::Move(step) => outbox::check_move(self, step, ahead),
             Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, ahead),
             Step::Index(indexed) => self.check_index(indexed),
@@ -382,7 +382,7 @@ impl Group<'_> {
                 }
                 Ok(())
             }
-            Step::Remember { remembered, before } => self.write_remembered(&remembered, before),
+            Step::Remember { remembered, before, .. } => self.write_remembered(&remembered, before),
             Step::Forget { made_before } => self.forget(made_before),
             Step::Move(step) => outbox::carry_out(self, &step),
             Step::EnableEndpoint(merchant) => outbox::enable(self, merchant),

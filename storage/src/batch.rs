@@ -71,7 +71,12 @@ pub enum Write {
         credit: Box<Credit>,
     },
     /// The idempotency key of a request that is done with this batch; refused while the same key stands for another.
-    Remember(Remembered),
+    Remember {
+        /// The key and what was done under it.
+        remembered: Remembered,
+        /// Keys that are kept of its merchant at most; one more is refused.
+        most: u64,
+    },
     /// Idempotency keys made before `made_before` are forgotten, so many at once as a commit can take.
     Forget {
         /// Keys made earlier are forgotten.

@@ -1,24 +1,24 @@
 //! Idempotency keys: kept within bounds, answered from, forgotten.
 
-use engine::{idempotency::Remembered, time::Timestamp};
+use engine::{idempotency::Remembered, ids::MerchantId, time::Timestamp};
 
 use crate::{
     apply::{Ahead, Checked, Group},
     batch::CommitError,
     fault::Fault,
     record,
+    snapshot::Snapshot,
     tables::KEYS_COUNT,
 };
 
 /// Idempotency keys forgotten by one commit at most.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
-/// Idempotency keys kept of one merchant at once.
-const MAX_KEPT_KEYS: u64 = 10_000;
 
 impl Group<'_> {
     pub(crate) fn check_remember(
         &mut self,
         new: &Remembered,
+        most: u64,
         before: &mut Option<Remembered>,
         ahead: &mut Ahead,
     ) -> Checked {
@@ -39,7 +39,7 @@ impl Group<'_> {
             return Ok(Err(CommitError::Remembered(Box::new(stored))));
         }
         // Dead ones that nobody has swept yet count.
-        if stored.is_none() && self.counted((key.0, KEYS_COUNT))? >= MAX_KEPT_KEYS {
+        if stored.is_none() && self.counted((key.0, KEYS_COUNT))? >= most {
             return Ok(Err(CommitError::KeysFull));
         }
         *before = stored;
@@ -81,4 +81,21 @@ impl Group<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns what was done under a key that is still kept.
+pub(crate) fn find(snapshot: &Snapshot, merchant: MerchantId, key: [u8; 32]) -> Result<Option<Remembered>, Fault> {
+    match snapshot.idempotency().get((merchant.bits(), &key))? {
+        Some(bytes) => record::remembered_from_bytes(merchant, key, bytes.value())
+            .map(Some)
+            .map_err(Fault::damaged("idempotency", merchant)),
+        None => Ok(None),
+    }
+}
+
+/// Returns when the oldest key was made that is still kept.
+pub(crate) fn oldest(snapshot: &Snapshot) -> Result<Option<Timestamp>, Fault> {
+    let times = snapshot.idempotency_times();
+    let oldest = times.first()?;
+    Ok(oldest.map(|(time, _)| Timestamp::from_millis(time.value().0)))
 }

@@ -188,6 +188,9 @@ pub trait Store: Send + Sync + 'static {
     /// Returns what was done under an idempotency key, if it has not been forgotten yet.
     fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>>;
 
+    /// Returns when the oldest idempotency key was made that has not been forgotten yet.
+    fn oldest_key(&self) -> Read<'_, Option<Timestamp>>;
+
     /// Returns the newest irreversible block whose every effect is durable.
     fn cursor(&self) -> Read<'_, Option<Cursor>>;
 

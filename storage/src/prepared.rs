@@ -53,6 +53,8 @@ pub(crate) enum Step {
     },
     Remember {
         remembered: Remembered,
+        /// Keys that are kept of its merchant at most.
+        most: u64,
         /// A forgotten one in its place; filled in by the writer's check.
         before: Option<Remembered>,
     },
@@ -260,7 +262,7 @@ impl Step {
                 is_test: event.is_test,
                 record: record::event_to_bytes(&event),
             }),
-            Write::Remember(remembered) => Self::Remember { remembered, before: None },
+            Write::Remember { remembered, most } => Self::Remember { remembered, most, before: None },
             Write::Forget { made_before } => Self::Forget { made_before },
             Write::Claim(claimed) => Self::Claim { names: names_of(&claimed), claimed },
             Write::Fate { tx_id, expected, fate } => {

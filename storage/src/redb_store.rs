@@ -30,6 +30,7 @@ use crate::{
     deliveries,
     directory::{self, DirectoryLock, OpenError},
     fault::Fault,
+    kept_keys,
     log::Log,
     mending, migration, ownership,
     prepared::{self, Prepared, Step},
@@ -366,12 +367,11 @@ impl Store for RedbStore {
     }
 
     fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>> {
-        self.read(move |snapshot| match snapshot.idempotency().get((merchant.bits(), &key))? {
-            Some(bytes) => record::remembered_from_bytes(merchant, key, bytes.value())
-                .map(Some)
-                .map_err(Fault::damaged("idempotency", merchant)),
-            None => Ok(None),
-        })
+        self.read(move |snapshot| kept_keys::find(snapshot, merchant, key))
+    }
+
+    fn oldest_key(&self) -> Read<'_, Option<Timestamp>> {
+        self.read(kept_keys::oldest)
     }
 
     fn cursor(&self) -> Read<'_, Option<Cursor>> {

@@ -31,13 +31,16 @@ fn completed(payment: &Payment) -> Payment {
 }
 
 fn key(number: u8) -> Write {
-    Write::Remember(Remembered {
-        merchant: merchant_id(1),
-        key: [number; 32],
-        fingerprint: [0; 32],
-        made: Made::Payment(payment_id(1)),
-        at: START,
-    })
+    Write::Remember {
+        remembered: Remembered {
+            merchant: merchant_id(1),
+            key: [number; 32],
+            fingerprint: [0; 32],
+            made: Made::Payment(payment_id(1)),
+            at: START,
+        },
+        most: 1_000,
+    }
 }
 
 fn entry() -> Write {

@@ -14,6 +14,9 @@ use storage::{AuditQuery, Batch, CommitError, Idle, MasterKey, Options, RedbStor
 
 use crate::samples::*;
 
+/// Keys of a merchant that these tests allow.
+const MOST: u64 = 3_000;
+
 #[tokio::test]
 async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -21,26 +24,33 @@ async fn a_merchant_has_a_bounded_number_of_idempotency_keys_and_its_own() {
     let key = |merchant: u128, n: u32, hours: u64| {
         let mut digest = [0; 32];
         digest[..4].copy_from_slice(&n.to_be_bytes());
-        Write::Remember(Remembered {
-            merchant: MerchantId::from_bits(merchant),
-            key: digest,
-            fingerprint: [0; 32],
-            made: Made::Payment(PaymentId::from_bits(n.into())),
-            at: Timestamp::from_seconds(hours * 3_600),
-        })
+        Write::Remember {
+            remembered: Remembered {
+                merchant: MerchantId::from_bits(merchant),
+                key: digest,
+                fingerprint: [0; 32],
+                made: Made::Payment(PaymentId::from_bits(n.into())),
+                at: Timestamp::from_seconds(hours * 3_600),
+            },
+            most: MOST,
+        }
     };
-    for chunk in 0..10 {
+    for chunk in 0..3 {
         let writes = (chunk * 1_000..(chunk + 1) * 1_000).map(|n| key(1, n, 0)).collect();
         store.commit(Batch { writes }).await.unwrap();
     }
-    assert_eq!(store.commit(Batch::of(key(1, 10_000, 0))).await, Err(CommitError::KeysFull));
+    assert_eq!(store.commit(Batch::of(key(1, 3_000, 0))).await, Err(CommitError::KeysFull));
     let earlier = store.commit(Batch::of(key(1, 5, 0))).await;
     assert!(matches!(earlier, Err(CommitError::Remembered(_))), "a known key is still answered: {earlier:?}");
-    store.commit(Batch::of(key(2, 10_000, 0))).await.expect("another merchant has its own");
-    for _ in 0..10 {
-        store.commit(Batch::of(Write::Forget { made_before: Timestamp::from_seconds(3_600) })).await.unwrap();
+    store.commit(Batch::of(key(2, 3_000, 0))).await.expect("another merchant has its own");
+    let made_before = Timestamp::from_seconds(3_600);
+    let mut commits = 0;
+    while store.oldest_key().await.unwrap().is_some_and(|oldest| oldest < made_before) {
+        store.commit(Batch::of(Write::Forget { made_before })).await.unwrap();
+        commits += 1;
     }
-    store.commit(Batch::of(key(1, 10_000, 25))).await.expect("dead keys make room");
+    assert_eq!(commits, 4, "a thousand at once, of both merchants");
+    store.commit(Batch::of(key(1, 3_000, 25))).await.expect("dead keys make room");
 }
 
 #[tokio::test]
@@ -55,10 +65,18 @@ async fn a_key_kept_after_others_were_forgotten_stands_for_its_request_in_the_sa
     };
     let forget = Write::Forget { made_before: day(2) };
     let store = in_memory();
-    let twice = vec![forget.clone(), Write::Remember(key(day(1))), Write::Remember(key(day(0)))];
+    let twice = vec![
+        forget.clone(),
+        Write::Remember { remembered: key(day(1)), most: MOST },
+        Write::Remember { remembered: key(day(0)), most: MOST },
+    ];
     let refused = store.commit(Batch { writes: twice }).await;
     assert_eq!(refused, Err(CommitError::Remembered(Box::new(key(day(1))))));
-    let between = vec![Write::Remember(key(day(1))), forget, Write::Remember(key(day(0)))];
+    let between = vec![
+        Write::Remember { remembered: key(day(1)), most: MOST },
+        forget,
+        Write::Remember { remembered: key(day(0)), most: MOST },
+    ];
     store.commit(Batch { writes: between }).await.expect("the first is forgotten before the second comes");
     assert_eq!(store.remembered(MerchantId::from_bits(1), [1; 32]).await.unwrap(), Some(key(day(0))));
 }
@@ -67,13 +85,16 @@ async fn a_key_kept_after_others_were_forgotten_stands_for_its_request_in_the_sa
 async fn a_key_forgotten_and_kept_again_by_one_commit_is_counted_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = RedbStore::open(folder.path(), Options::default()).unwrap();
-    let kept = Write::Remember(Remembered {
-        merchant: MerchantId::from_bits(1),
-        key: [2; 32],
-        fingerprint: [0; 32],
-        made: Made::Payment(PaymentId::from_bits(1)),
-        at: Timestamp::from_seconds(0),
-    });
+    let kept = Write::Remember {
+        remembered: Remembered {
+            merchant: MerchantId::from_bits(1),
+            key: [2; 32],
+            fingerprint: [0; 32],
+            made: Made::Payment(PaymentId::from_bits(1)),
+            at: Timestamp::from_seconds(0),
+        },
+        most: MOST,
+    };
     let forget = Write::Forget { made_before: Timestamp::from_seconds(3_600) };
     store.commit(Batch::of(kept.clone())).await.unwrap();
     store.commit(Batch { writes: vec![forget.clone(), kept] }).await.unwrap();

@@ -180,7 +180,7 @@ impl Model {
                 let Some(claimed) = claimed else { return Err(conflict()) };
                 claimed.fate = fate.clone();
             }
-            Write::Remember(new) => {
+            Write::Remember { remembered: new, .. } => {
                 let stored = self.remembered.iter_mut().find(|r| (r.merchant, r.key) == (new.merchant, new.key));
                 match stored {
                     Some(stored) if stored.is_alive(new.at) => {

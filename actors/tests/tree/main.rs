@@ -10,6 +10,7 @@ mod cancelling;
 mod clock;
 mod compliance;
 mod facilitated;
+mod housekeeping;
 mod nodes;
 mod ownership;
 mod replays;
@@ -472,6 +473,7 @@ async fn a_failed_write_ends_the_engine() {
             replayable(merchant: MerchantId, after: DeliveryId, limit: usize) -> Vec<Delivery>;
             event_place(event: EventId) -> Option<(MerchantId, u64)>;
             oldest_event() -> Option<Timestamp>;
+        oldest_key() -> Option<Timestamp>;
             next_delivery_after(now: Timestamp) -> Option<Timestamp>;
             event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
             events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;

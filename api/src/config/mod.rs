@@ -356,6 +356,7 @@ impl Config {
             key_roll: self.flag("keys.roll"),
             compliance: self.compliance(),
             quota: self.quota(),
+            idempotency_keys: self.integer("limits.idempotency_keys"),
             registration: actors::RegistrationMode::parse(self.text("registration")).expect("a word of the table"),
             server: self.server(),
             account_change_wait: Duration::from_secs(self.integer("merchants.account_change_hours") * 3_600),

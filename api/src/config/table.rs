@@ -370,6 +370,12 @@ pub static TABLE: &[Key] = &[
         "Bytes that the records of one merchant's payments may take, ended ones too: about 500 each, more with metadata. Here and above: creation beyond it is refused with 429 `stored_bytes_reached` or `too_many_open_payments`; 0 is no limit.",
     ),
     key(
+        "limits.idempotency_keys",
+        Kind::Integer(1, 100_000_000),
+        "1000000",
+        "Idempotency keys kept of one merchant, each for 24 hours; a request with a further one is refused with 429 `too_many_idempotency_keys`. A key takes at most 200 bytes, whatever its length: a million take 200 MB. The limit also holds where `limits.profile` is `off`.",
+    ),
+    key(
         "limits.compliance_single_cents",
         Kind::Integer(0, 1_000_000_000_000),
         "1000000",

@@ -22,8 +22,11 @@ use super::{
 
 type Updates = BoxStream<'static, Result<v1::WatchEventsResponse, Status>>;
 
-/// Reads a place in a merchant's list of events: a cursor, or the id of an event.
+/// Reads a place in a merchant's list of events: a cursor, or the id of an event; an empty text is the beginning.
 fn place(text: &str) -> Result<After, ApiError> {
+    if text.is_empty() {
+        return Ok(After::Beginning);
+    }
     match text.parse::<EventId>() {
         Ok(event) => Ok(After::Event(event)),
         Err(_) => text.parse().map(After::Cursor).map_err(|_| no_place()),
@@ -52,8 +55,7 @@ impl EventService for Service {
         let asked = request.into_inner();
         let limit = page_size(asked.page_size)?;
         let token = &asked.page_token;
-        let after = if token.is_empty() { After::Beginning } else { place(token)? };
-        let page = self.gateway.events(merchant.id, after, limit as usize).await.map_err(misplaced)?;
+        let page = self.gateway.events(merchant.id, place(token)?, limit as usize).await.map_err(misplaced)?;
         Ok(Response::new(v1::ListEventsResponse {
             events: page.events.into_iter().map(|record| event(record, page.epoch)).collect(),
             next_page_token: page.next.to_string(),

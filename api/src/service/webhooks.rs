@@ -51,6 +51,8 @@ impl WebhookService for Service {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let since = request.get_ref().replay_since;
         let since = since.map(|since| convert::instant("replaySince", since)).transpose()?;
+        // A refused call changes nothing.
+        since.map(|since| asking.gateway.check_replay("replaySince", since)).transpose().map_err(error)?;
         let state = asking.gateway.enable_endpoint(merchant.id).await.map_err(error)?;
         let replayed = match since {
             Some(since) => Some(replay(asking.gateway.replay(merchant.id, since).await.map_err(error)?)),

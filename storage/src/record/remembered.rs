@@ -54,3 +54,28 @@ pub(crate) fn remembered_from_bytes(merchant: MerchantId, key: [u8; 32], bytes: 
         at: time(record.at_ms),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use engine::time::Timestamp;
+
+    use super::*;
+
+    /// The setting `limits.idempotency_keys` promises this bound.
+    #[test]
+    fn a_key_takes_at_most_200_bytes() {
+        let (merchant, key, fingerprint) = (MerchantId::from_bits(u128::MAX), [u8::MAX; 32], [u8::MAX; 32]);
+        let at = Timestamp::from_millis(u64::MAX >> 12);
+        let made = [
+            Made::Payment(PaymentId::from_bits(u128::MAX)),
+            Made::Settlement(TxId([u8::MAX; 20])),
+            Made::Delivery(DeliveryId::from_bits(u128::MAX)),
+        ];
+        // The key of its row, and its row in the list by time.
+        let keys = (16 + 32) + (8 + 16 + 32);
+        for made in made {
+            let record = remembered_to_bytes(&Remembered { merchant, key, fingerprint, made, at });
+            assert!(keys + record.len() <= 200, "{made:?}: {}", keys + record.len());
+        }
+    }
+}

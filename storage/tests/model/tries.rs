@@ -174,13 +174,16 @@ impl Try {
                 let [expected, fate] = [from, to].map(|at| fates()[at].clone());
                 Write::Fate { tx_id: tx_id(number), expected, fate }
             }
-            Self::Remember { key, print, day } => Write::Remember(Remembered {
-                merchant: merchant_id(1),
-                key: [key; 32],
-                fingerprint: [print; 32],
-                made: Made::Payment(payment_id(1)),
-                at: at(day * 86_400),
-            }),
+            Self::Remember { key, print, day } => Write::Remember {
+                remembered: Remembered {
+                    merchant: merchant_id(1),
+                    key: [key; 32],
+                    fingerprint: [print; 32],
+                    made: Made::Payment(payment_id(1)),
+                    at: at(day * 86_400),
+                },
+                most: 1_000,
+            },
             Self::Forget { day } => Write::Forget { made_before: at(day * 86_400) },
             Self::Cursor { wrong, to } => {
                 let expected = if wrong == 0 { model.cursor } else { Some(cursor(u32::from(wrong))) };

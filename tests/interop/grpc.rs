@@ -1,0 +1,227 @@
+//! Internal services in Python (grpcio, from generated code and by reflection) and Node (grpc-js) that call every method
+//! of the gRPC port with good and bad input, and the examples of its page, as printed.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::OnceLock,
+};
+
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+use tonic::transport::Channel;
+
+use super::{clients::run, folder, prepare, prepare_python, with};
+use crate::{
+    documentation::blocks,
+    grpc_access,
+    harness::{Dev, LedgerHouse, Process, Receiver, Serve, Shop, until, until_ready},
+};
+
+/// Every test of this file.
+pub(super) fn tests() -> Vec<Trial> {
+    let title = |name| crate::title(module_path!(), name);
+    vec![
+        Trial::ignorable_test(title("python_calls_every_method_from_generated_code"), || {
+            with(&python(), || consume(|work| in_python("generated", work)))
+        }),
+        Trial::ignorable_test(title("python_calls_every_method_by_reflection"), || {
+            with(&python(), || consume(|work| in_python("reflection", work)))
+        }),
+        Trial::ignorable_test(title("node_calls_every_method"), || with(&node(), || consume(in_node))),
+        Trial::ignorable_test(title("the_python_example_runs_as_printed"), || with(&python(), example_in_python)),
+        Trial::ignorable_test(title("the_node_example_runs_as_printed"), || with(&node(), example_in_node)),
+    ]
+}
+
+fn sources() -> PathBuf {
+    folder().join("grpc")
+}
+
+fn environment() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/grpc"))
+}
+
+fn interface() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../proto"))
+}
+
+fn node() -> Option<String> {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    MISSING.get_or_init(|| prepare(&sources())).clone()
+}
+
+fn python() -> Option<String> {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    MISSING.get_or_init(|| prepare_python(&environment(), &sources().join("requirements.txt"))).clone()
+}
+
+/// Generates the Python code of the interface, as its page says.
+fn generate(work: &Path) {
+    let files = std::fs::read_dir(interface().join("hivetill/engine/v1")).expect("the interface");
+    let files = files.map(|file| file.expect("a file").path());
+    run(Command::new(environment().join("bin/python"))
+        .args(["-m", "grpc_tools.protoc", "--python_out=.", "--grpc_python_out=."])
+        .arg(format!("-I{}", interface().display()))
+        .args(files)
+        .current_dir(work));
+}
+
+fn in_python(mode: &str, work: &Path) -> Command {
+    if mode == "generated" {
+        generate(work);
+    }
+    let mut command = Command::new(environment().join("bin/python"));
+    command.arg(sources().join("consumer.py")).arg(mode).arg(work).arg(sources().join("methods.json"));
+    command
+}
+
+fn in_node(_: &Path) -> Command {
+    let mut command = Command::new("node");
+    command.arg(sources().join("consumer.mjs")).arg(interface()).arg(sources().join("methods.json"));
+    command
+}
+
+const OPERATOR: &str = "--set=grpc.token=operator-0123456789-0123456789-0123456789";
+const SERVICE: &str = "--set=grpc.service_token=service-0123456789-0123456789-0123456789";
+
+fn value(setting: &str) -> &str {
+    setting.rsplit('=').next().expect("a value")
+}
+
+/// Runs a consumer against a gateway of its own that it may have killed, started and stopped.
+#[track_caller]
+fn consume(program: impl FnOnce(&Path) -> Command) {
+    let work = crate::harness::folder("consumer");
+    let mut command = program(&work);
+    let house = LedgerHouse::start(&work.join("chain"), "127.0.0.1:0");
+    let data = work.join("data");
+    let settings = |address| ["--grpc-listen", address, OPERATOR, SERVICE, "--set=keys.roll=true"];
+    let Serve { api, mut process } = Serve::with(&data, &house.ledger, &settings("127.0.0.1:0"));
+    let address = process.log_after("gRPC port is ");
+    let receiver = Receiver::start();
+    let mut context = scene(&house, &api, &format!("http://{address}"), &receiver);
+    context["target"] = address.clone().into();
+    context["methods"] = methods(&format!("http://{address}"));
+    let mut consumer = command
+        .env("HOME", &work)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the consumer starts");
+    let mut stdin = consumer.stdin.take().expect("piped");
+    let mut lines = BufReader::new(consumer.stdout.take().expect("piped")).lines();
+    writeln!(stdin, "{context}").expect("it reads");
+    let mut is_well = false;
+    while let Some(Ok(line)) = lines.next() {
+        match line.as_str() {
+            "kill" => process.kill(),
+            "start" => process = Process::start(&Serve::args(&data, &house.ledger, &settings(&address))),
+            "await" => {
+                let api = crate::harness::Api::new(&format!("http://{}", process.log_after("listening on ")));
+                until_ready(&api);
+            }
+            "stop" => process.signal("TERM"),
+            "ok" => {
+                is_well = true;
+                break;
+            }
+            other => panic!("the consumer says {other}"),
+        }
+        writeln!(stdin, "done").expect("it reads");
+    }
+    drop(stdin);
+    let output = consumer.wait_with_output().expect("it ends");
+    assert!(is_well && output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(process.wait().success(), "the server stops well after its callers have left");
+}
+
+/// Returns the methods that the port lists by reflection.
+fn methods(url: &str) -> Value {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let listed = runtime.block_on(async {
+        let channel = Channel::from_shared(url.to_owned()).expect("a URL").connect().await.expect("the port answers");
+        grpc_access::methods(channel, value(SERVICE)).await
+    });
+    json!(listed)
+}
+
+/// Makes what the rows of the table name: merchants, payments in several states, unmatched transfers, a proof.
+#[track_caller]
+fn scene(house: &LedgerHouse, api: &crate::harness::Api, grpc: &str, receiver: &Receiver) -> Value {
+    let (ledger, alice) = (&house.ledger, house.demo_account("alice"));
+    let made =
+        Process::start(&["admin", "--json", "--account", "hivetill.fees", "--engine-url", grpc, OPERATOR]).finish();
+    let admin: Value = serde_json::from_str(&made.stdout).unwrap_or_else(|_| panic!("no admin: {made:?}"));
+    let shop = Shop::open(api, ledger).prove();
+    shop.set_webhook(receiver);
+    let (other, prover) = (Shop::open(api, ledger), Shop::open(api, ledger));
+    let challenge = prover.challenge(&json!({}));
+    let signature = prover.account.sign(challenge["text"].as_str().expect("a text"));
+    let (overpaid, waiting) = (shop.open_payment(), shop.open_payment());
+    ledger.transfer(&alice, &shop.account.name, "2.000 HBD", &overpaid.memo);
+    ledger.transfer(&alice, &shop.account.name, "0.100 HBD", "a gift");
+    ledger.transfer(&alice, &shop.account.name, "1.500 HBD", "for the mug");
+    shop.until_status(&overpaid.id, "completed");
+    let strays = until("two unmatched transfers", || {
+        let list = shop.get("/api/public/unmatched?status=open").send().ok(200);
+        list["data"].as_array().filter(|list| list.len() == 2).cloned()
+    });
+    json!({
+        "operator_token": value(OPERATOR), "service_token": value(SERVICE),
+        "api_key": shop.key, "merchant": shop.id, "other_merchant": other.id,
+        "admin_key": admin["apiKey"], "second_account": ledger.account("second").name,
+        "prover_key": prover.key, "prover_merchant": prover.id, "nonce": challenge["nonce"], "signature": signature,
+        "overpaid_payment": overpaid.id, "waiting_payment": waiting.id,
+        "second_unmatched": strays[0]["id"], "unmatched": strays[1]["id"],
+        "past": overpaid_at(&shop, &overpaid.id),
+    })
+}
+
+/// Returns when a payment was created, to the second.
+fn overpaid_at(shop: &Shop, id: &str) -> Value {
+    let at = shop.payment(id)["createdAt"].as_str().expect("a time").to_owned();
+    format!("{}Z", at.split('.').next().expect("seconds").trim_end_matches('Z')).into()
+}
+
+const PAGE: &str = "docs/reference/grpc.md";
+
+fn only_block(language: &str) -> String {
+    let found = blocks(PAGE, language);
+    assert_eq!(found.len(), 1, "{PAGE} has one example in {language}");
+    found.into_iter().next().expect("one")
+}
+
+/// Runs an example against a gateway as a service with the service token.
+#[track_caller]
+fn example(command: &mut Command) -> String {
+    let dev = Dev::with(&[OPERATOR, SERVICE]);
+    let target = dev.said["grpc"].as_str().and_then(|url| url.strip_prefix("http://")).expect("the port");
+    run(command
+        .env("GRPC_TARGET", target)
+        .env("GRPC_TOKEN", value(SERVICE))
+        .env("API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))
+        .env("PROTO", interface()))
+}
+
+fn example_in_python() {
+    let work = crate::harness::folder("example");
+    generate(&work);
+    std::fs::write(work.join("example.py"), only_block("python")).expect("written");
+    let said = example(Command::new(environment().join("bin/python")).arg("example.py").current_dir(&work));
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.len() == 3 && lines[0].starts_with("pay_"), "{said}");
+    assert_eq!(lines[1..], ["INVALID_ARGUMENT", "['amount_units', 'description']"], "{said}");
+}
+
+fn example_in_node() {
+    let work = crate::harness::folder("example");
+    std::os::unix::fs::symlink(sources().join("node_modules"), work.join("node_modules")).expect("a link");
+    std::fs::write(work.join("example.mjs"), only_block("js")).expect("written");
+    let said = example(Command::new("node").arg("example.mjs").current_dir(&work));
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.len() == 2 && lines[0].starts_with("pay_"), "{said}");
+    assert_eq!(lines[1], "PAYMENT_STATUS_PENDING", "{said}");
+}
