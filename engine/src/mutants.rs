@@ -79,6 +79,8 @@ mutants! {
     "honest-agents-are-refused": "a transaction with less than two minutes left counts as about to expire";
     "event-without-metadata": "a webhook leaves out the metadata of its payment";
     "attention-not-listed": "the list does not know which payments need attention";
+    "listed-twice": "a payment stays in the list of the state that it left";
+    "day-not-counted": "the sums of a day miss what became of its payments";
 }
 
 /// Returns the number of a mutant. Evaluated by the compiler: a mark with an unknown name does not compile.

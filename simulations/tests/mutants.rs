@@ -19,6 +19,8 @@ const NEW: &[&str] = &[
     "honest-agents-are-refused",
     "event-without-metadata",
     "attention-not-listed",
+    "listed-twice",
+    "day-not-counted",
     "cancelled-at-once",
     "cancel-decided-despite-money",
     "money-after-cutoff-counts",
