@@ -101,7 +101,7 @@ impl Gateway {
             let merchant = self.merchant(period.merchant).await?;
             items.push((period, merchant));
         }
-        Ok(Page { items, total: found.total })
+        Ok(Page::of(items, found.total))
     }
 
     /// Returns the fee tiers in force; until an admin writes some, one tier at the fee of the settings, of version 0.

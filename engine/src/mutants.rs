@@ -88,6 +88,8 @@ mutants! {
     "replay-continues": "a replayed delivery goes on where its schedule ended";
     "redelivery-is-retried": "a delivery that somebody asked for is tried again like any other";
     "attention-not-listed": "the list does not know which payments need attention";
+    "listed-twice": "a payment stays in the list of the state that it left";
+    "day-not-counted": "the sums of a day miss what became of its payments";
 }
 
 /// Returns the number of a mutant. Evaluated by the compiler: a mark with an unknown name does not compile.

@@ -21,6 +21,8 @@ const NEW: &[&str] = &[
     "replay-takes-the-taken",
     "replay-continues",
     "redelivery-is-retried",
+    "listed-twice",
+    "day-not-counted",
 ];
 /// How many of the others are drawn.
 const SAMPLED: usize = 30;

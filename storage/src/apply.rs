@@ -16,10 +16,10 @@ use engine::{
 
 use crate::{
     batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
-    billing, booked, deliveries,
+    billing, booked, days, deliveries,
     draft::Draft,
     fault::Fault,
-    outbox, ownership,
+    listed, outbox, ownership,
     prepared::{MerchantStep, PaymentStep, Prepared, Step},
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
@@ -33,6 +33,8 @@ pub(crate) struct Group<'t> {
     pub(crate) tables: Draft<'t>,
     /// Changes of the counts of payments, written once at the end.
     pub(crate) counts: BTreeMap<(u128, u32), i64>,
+    /// Changes of the sums of days, written once at the end.
+    pub(crate) days: BTreeMap<days::DayKey, days::DaySums>,
     /// The end of each merchant's list of events, written once at the end.
     pub(crate) event_tails: BTreeMap<u128, Tail>,
     /// Merchants whose queues in the outbox changed; their heads are written once at the end.
@@ -59,6 +61,7 @@ impl<'t> Group<'t> {
         Self {
             tables,
             counts: BTreeMap::new(),
+            days: BTreeMap::new(),
             event_tails: BTreeMap::new(),
             queues: outbox::Queues::new(),
             standings: BTreeMap::new(),
@@ -99,6 +102,7 @@ impl<'t> Group<'t> {
     /// Writes what was gathered over all batches.
     fn write_gathered(&mut self) -> Result<(), Fault> {
         self.write_counts()?;
+        days::write_all(self)?;
         for (merchant, Tail { last, epoch, before }) in std::mem::take(&mut self.event_tails) {
             self.tables.event_seqs().insert(merchant, (last, epoch.bits(), before));
         }
@@ -359,7 +363,7 @@ impl Group<'_> {
     fn write(&mut self, step: Step) -> Result<(), Fault> {
         match step {
             Step::Merchant(step) => self.write_merchant(step),
-            Step::Payment(step) => self.write_payment(step),
+            Step::Payment(step) => self.write_payment(*step),
             Step::Transfer(step) => transfers::write(self, &step),
             Step::Event(step) => outbox::announce(self, &step),
             Step::Fate { tx_id, fate, record, is_facilitation, .. } => {
@@ -449,17 +453,11 @@ impl Group<'_> {
     }
 
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
-        let PaymentStep {
-            id, facts, summary, record, sale, updated_at, before, turnover, booked, refund_words, ..
-        } = step;
+        let PaymentStep { id, facts, record, sale, updated_at, before, turnover, booked, refund_words, .. } = step;
         let bits = id.bits();
         self.tables.payments().insert(bits, record.as_slice());
-        let listed = self.tables.payments_by_merchant();
-        // Most changes of a payment change nothing that lists filter by, and a page not touched is a page not written.
-        let may_stand = before.is_some_and(|before| before.state == facts.state);
-        if !may_stand || listed.get_sound((facts.merchant, bits))?.is_none_or(|stored| *stored.value() != summary) {
-            listed.insert((facts.merchant, bits), &summary);
-        }
+        listed::write(self, facts.merchant, bits, before.map(|before| before.summary), &facts.summary)?;
+        days::change(self, facts.merchant, bits, before.as_ref().map(|before| &before.summary), &facts.summary);
         if before.is_none() {
             self.tables.slugs().insert(facts.slug, bits);
             if bits <= self.search_cursor {
@@ -572,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn creating_a_payment_touches_five_tables() {
+    fn creating_a_payment_touches_six_tables() {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         directory::create_schema(&database).unwrap();
         let (snapshot, changes) =
@@ -584,7 +582,7 @@ mod tests {
         let touched = changes.tables();
         assert_eq!(
             Vec::from_iter(touched),
-            ["deadlines", "payment_counts", "payments", "payments_by_merchant", "slugs"]
+            ["deadlines", "payment_counts", "payment_days", "payments", "payments_by_merchant", "slugs"]
         );
         assert_eq!(group.finish().unwrap().applied, 1);
     }

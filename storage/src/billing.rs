@@ -282,7 +282,7 @@ pub(crate) fn periods_of(snapshot: &Snapshot, merchant: MerchantId) -> Result<Ve
 /// Lists periods, the newest month first.
 pub(crate) fn periods(snapshot: &Snapshot, query: &PeriodQuery) -> Result<Page<Period>, Fault> {
     let skipped = query.page.saturating_sub(1).saturating_mul(query.limit as u64);
-    let mut page = Page { items: Vec::new(), total: 0 };
+    let mut page = Page::of(Vec::new(), 0);
     let table = snapshot.billing();
     for entry in table.iter()?.rev() {
         let (key, bytes) = entry?;

@@ -11,7 +11,7 @@ use crate::{
     apply::{Ahead, Checked, Group},
     batch::CommitError,
     fault::Fault,
-    queries::summary,
+    listed::{self, Facets},
     record::Code,
     tables::{BYTES_COUNT, KEYS_COUNT},
 };
@@ -69,18 +69,15 @@ impl Group<'_> {
             }
             return Ok(count);
         }
-        let list = self.tables.payments_by_merchant();
-        for entry in list.range::<(u128, u128)>((merchant, 0)..=(merchant, u128::MAX))? {
-            let (key, bytes) = entry?;
-            let (_, id) = key.value();
+        for listed in listed::newest(self.tables.snapshot(), merchant, Facets::ALL, listed::ANY_ID)? {
+            let (id, summary) = listed?;
             if code == BYTES_COUNT {
                 let payments = self.tables.payments();
                 let record = payments.get_sound(id)?;
                 count += record.map_or(0, |bytes| bytes.value().len() as u64);
                 continue;
             }
-            let state = list.pass(summary(merchant, id, bytes.value()))?.map(|summary| summary.state.number());
-            count += u64::from(state == Some(code));
+            count += u64::from(summary.state.number() == code);
         }
         Ok(count)
     }

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     batch::{Batch, Claimed, Cursor, Fate, Handling, Invoicing, Write},
     booked,
-    record::{self, AttemptKey, MerchantFacts, PaymentFacts, SUMMARY_LEN, Summary},
+    record::{self, AttemptKey, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
     stray,
     transfers::TransferStep,
@@ -35,7 +35,7 @@ pub(crate) struct Prepared {
 #[derive(Debug)]
 pub(crate) enum Step {
     Merchant(MerchantStep),
-    Payment(PaymentStep),
+    Payment(Box<PaymentStep>),
     Transfer(Box<TransferStep>),
     Event(EventStep),
     Claim {
@@ -143,7 +143,6 @@ pub(crate) struct PaymentStep {
     pub(crate) id: PaymentId,
     pub(crate) facts: PaymentFacts,
     pub(crate) expected: Option<u64>,
-    pub(crate) summary: [u8; SUMMARY_LEN],
     pub(crate) record: Vec<u8>,
     /// The transactions of its refunds, by which it is found.
     pub(crate) refund_words: Vec<String>,
@@ -236,11 +235,10 @@ impl Step {
             Write::Payment { payment, expected } => {
                 assert_newer(payment.version, expected);
                 let record = record::payment_to_bytes(&payment);
-                Self::Payment(PaymentStep {
+                Self::Payment(Box::new(PaymentStep {
                     id: payment.id,
                     facts: PaymentFacts::of(&payment, &record),
                     expected,
-                    summary: record::summary_to_bytes(&Summary::of(&payment)),
                     refund_words: search::refund_words_of(&payment),
                     turnover: payment.turnover(),
                     sale: Sale::of(&payment),
@@ -248,7 +246,7 @@ impl Step {
                     booked: booked::of_payment(&payment),
                     record,
                     before: None,
-                })
+                }))
             }
             Write::Transfer { payment, merchant, credit } => {
                 Self::Transfer(Box::new(TransferStep::of(payment, merchant, *credit)))

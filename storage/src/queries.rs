@@ -1,136 +1,21 @@
-//! Lists: pages of payments and merchants, newest first, and the indexes that single questions read.
+//! Lists: pages of merchants, newest first, and the indexes that single questions read.
 
-use std::{collections::BTreeSet, ops::Bound};
+use std::ops::Bound;
 
 use engine::{
     account::AccountName,
     audit::Entry,
     ids::{MerchantId, PaymentId},
-    payment::{Payment, State},
     time::Timestamp,
 };
 
 use crate::{
     fault::Fault,
-    query::{AuditQuery, ListedMerchant, MerchantQuery, Page, PageAt, PaymentQuery},
-    record::{self, Code, SUMMARY_LEN, Summary},
-    search::{self, Wanted},
+    query::{AuditQuery, ListedMerchant, MerchantQuery, Page, PageAt},
+    record,
     snapshot::Snapshot,
     vault::Vault,
 };
-
-/// Lists a merchant's payments. Filters read summaries of 36 bytes; only what is on the page is loaded.
-pub(crate) fn payments(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Page<Payment>, Fault> {
-    let merchant = query.merchant.bits();
-    let list = snapshot.payments_by_merchant();
-    let chosen = chosen(snapshot, query)?;
-    let is_counted = chosen.is_none() && !matches!(query.at, PageAt::Following(_));
-    let known_total = if is_counted { counted(snapshot, query)? } else { None };
-    let mut page = Slice::of(query.at, query.limit, known_total);
-    match chosen {
-        Some(chosen) => {
-            for id in chosen.into_iter().rev() {
-                if page.is_settled() {
-                    break;
-                }
-                let Some(bytes) = list.get_sound((merchant, id))? else { continue };
-                if list.pass(summary(merchant, id, bytes.value()))?.is_some_and(|summary| matches(query, &summary)) {
-                    page.offer(id);
-                }
-            }
-        }
-        None => {
-            // Where the total is known, nothing before the page's start needs to be seen.
-            let end = match query.at {
-                PageAt::After(id) if known_total.is_some() => Bound::Excluded((merchant, id)),
-                PageAt::Following(id) => Bound::Excluded((merchant, id)),
-                _ => Bound::Included((merchant, u128::MAX)),
-            };
-            for entry in list.range::<(u128, u128)>((Bound::Included((merchant, 0)), end))?.rev() {
-                if page.is_settled() {
-                    break;
-                }
-                let (key, bytes) = entry?;
-                let (_, id) = key.value();
-                if list.pass(summary(merchant, id, bytes.value()))?.is_some_and(|summary| matches(query, &summary)) {
-                    page.offer(id);
-                }
-            }
-        }
-    }
-    let Slice { ids, seen, .. } = page;
-    let records = snapshot.payments();
-    let load = |id| {
-        let key = PaymentId::from_bits(id);
-        let bytes =
-            records.get(id)?.ok_or_else(|| Fault::contradicted("payments", key, "it is listed and not there"))?;
-        record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))
-    };
-    // The others are shown without one that cannot be read.
-    let items = ids.into_iter().filter_map(|id| records.pass(load(id)).transpose()).collect::<Result<_, Fault>>()?;
-    Ok(Page { items, total: known_total.unwrap_or(seen) })
-}
-
-/// Returns the payments that ids and words leave; none where neither is asked for.
-fn chosen(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Option<BTreeSet<u128>>, Fault> {
-    let found = match query.query.as_deref().and_then(Wanted::parse) {
-        Some(wanted) => Some(search::find(snapshot, query.merchant.bits(), &wanted)?),
-        None => None,
-    };
-    if query.ids.is_empty() {
-        return Ok(found);
-    }
-    let mut ids: BTreeSet<u128> = query.ids.iter().map(|id| id.bits()).collect();
-    if let Some(found) = found {
-        ids.retain(|id| found.contains(id));
-    }
-    Ok(Some(ids))
-}
-
-/// Returns how many payments a list has, where the counts by state can tell.
-fn counted(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Option<u64>, Fault> {
-    let PaymentQuery {
-        merchant,
-        states,
-        from: None,
-        to: None,
-        currency: None,
-        min_units: None,
-        max_units: None,
-        unusual: None,
-        ..
-    } = query
-    else {
-        return Ok(None);
-    };
-    let counts = snapshot.payment_counts();
-    let mut total = 0;
-    for state in State::ALL {
-        if states.is_empty() || states.contains(&state) {
-            match counts.pass(counts.get((merchant.bits(), state.number())))? {
-                Some(count) => total += count.map_or(0, |count| count.value()),
-                // Those that are listed are counted.
-                None => return Ok(None),
-            }
-        }
-    }
-    Ok(Some(total))
-}
-
-fn matches(query: &PaymentQuery, summary: &Summary) -> bool {
-    (query.states.is_empty() || query.states.contains(&summary.state))
-        && query.from.is_none_or(|from| summary.created_at >= from)
-        && query.to.is_none_or(|to| summary.created_at < to)
-        && query.currency.is_none_or(|currency| summary.amount.currency == currency)
-        && query.min_units.is_none_or(|least| summary.amount.units >= least)
-        && query.max_units.is_none_or(|most| summary.amount.units <= most)
-        && query.unusual.is_none_or(|unusual| summary.is_unusual == unusual)
-}
-
-pub(crate) fn summary(merchant: u128, id: u128, bytes: &[u8; SUMMARY_LEN]) -> Result<Summary, Fault> {
-    let key = || format!("{} of {}", PaymentId::from_bits(id), MerchantId::from_bits(merchant));
-    record::summary_from_bytes(bytes).map_err(|damage| Fault::contradicted("payments_by_merchant", key(), damage))
-}
 
 /// A page being cut out of a list that is offered newest first.
 struct Slice {
@@ -208,7 +93,7 @@ pub(crate) fn merchants(
             items.push(ListedMerchant { merchant, is_on_hold });
         }
     }
-    Ok(Page { items, total: known_total.unwrap_or(page.seen) })
+    Ok(Page::of(items, known_total.unwrap_or(page.seen)))
 }
 
 /// Returns entries of the audit log, newest first.

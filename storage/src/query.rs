@@ -19,7 +19,8 @@ use engine::{
 pub enum PageAt {
     /// Page `number`, from 1.
     Number(u64),
-    /// Right after this item (older than it): steady while new items arrive.
+    /// Right after this item (older than it): steady while new items arrive. Payments are not counted, their total is left
+    /// at 0.
     After(u128),
     /// The same, and nothing is counted: the total is left at 0. What reads a whole list page by page.
     Following(u128),
@@ -32,6 +33,19 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// How many items the whole list has.
     pub total: u64,
+    /// Whether it has more than `total`: they were not all counted.
+    pub total_is_lower_bound: bool,
+    /// After which item the next page starts, where there may be one. A page may be shorter than was asked for, even empty,
+    /// and have a next one.
+    pub next: Option<u128>,
+}
+
+impl<T> Page<T> {
+    /// Returns a page of a list that was counted.
+    #[must_use]
+    pub const fn of(items: Vec<T>, total: u64) -> Self {
+        Self { items, total, total_is_lower_bound: false, next: None }
+    }
 }
 
 /// A list of one merchant's payments, newest first. Filters combine.
@@ -101,7 +115,7 @@ pub struct VolumeQuery {
 pub struct Volume {
     /// Every day that was asked for, oldest first.
     pub days: Vec<DayVolume>,
-    /// From creation to completion, the middle one of all that completed.
+    /// From creation to completion, the middle one of all that completed, to one part in 64.
     pub median_wait: Option<Duration>,
 }
 

@@ -27,12 +27,12 @@ use crate::{
     committer::{CommitMode, Committer},
     copying::{self, Rows},
     damage::Damages,
-    deliveries,
+    days, deliveries,
     directory::{self, DirectoryLock, OpenError},
     fault::Fault,
     kept_keys,
     log::Log,
-    mending, migration, ownership,
+    mending, migration, ownership, payment_list,
     prepared::{self, Prepared, Step},
     queries, record, search, single,
     snapshot::{Newest, Snapshot},
@@ -41,7 +41,6 @@ use crate::{
     transfers,
     vault::{self, Secrets, Vault},
     verify::{self, Report},
-    volume,
 };
 
 /// How a store is opened.
@@ -320,11 +319,11 @@ impl Store for RedbStore {
     }
 
     fn payments(&self, query: PaymentQuery) -> Read<'_, Page<Payment>> {
-        self.read(move |snapshot| queries::payments(snapshot, &query))
+        self.read(move |snapshot| payment_list::payments(snapshot, &query))
     }
 
     fn volume(&self, query: VolumeQuery) -> Read<'_, Volume> {
-        self.read(move |snapshot| volume::volume(snapshot, &query))
+        self.read(move |snapshot| days::volume(snapshot, &query))
     }
 
     fn due(

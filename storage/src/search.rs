@@ -18,7 +18,13 @@ use engine::{
     time::Timestamp,
 };
 
-use crate::{fault::Fault, record, single, snapshot::Snapshot, tables::meta};
+use crate::{
+    fault::Fault,
+    listed::{self, Facets},
+    record, single,
+    snapshot::Snapshot,
+    tables::meta,
+};
 
 /// Bytes of a word that count.
 const WORD_MAX_BYTES: usize = 32;
@@ -183,9 +189,9 @@ pub(crate) fn find(snapshot: &Snapshot, merchant: u128, wanted: &Wanted) -> Resu
         }
         found = checked;
     }
-    let unread = (Bound::Excluded((merchant, cursor)), Bound::Included((merchant, u128::MAX)));
-    for entry in snapshot.payments_by_merchant().range::<(u128, u128)>(unread)? {
-        let (_, id) = entry?.0.value();
+    let unread = cursor.saturating_add(1)..=u128::MAX;
+    for listed in listed::newest(snapshot, merchant, Facets::ALL, unread)? {
+        let (id, _) = listed?;
         if reads(id)? {
             found.insert(id);
         }
@@ -206,9 +212,8 @@ fn with_word(snapshot: &Snapshot, merchant: u128, word: &WantedWord) -> Result<B
         found.insert(id);
     }
     if let Some(ids) = &word.ids {
-        let range = (merchant, *ids.start())..=(merchant, *ids.end());
-        for entry in snapshot.payments_by_merchant().range(range)? {
-            found.insert(entry?.0.value().1);
+        for listed in listed::newest(snapshot, merchant, Facets::ALL, ids.clone())? {
+            found.insert(listed?.0);
         }
     }
     Ok(found)

@@ -6,13 +6,14 @@ use engine::{
     account::AccountName,
     ids::PaymentId,
     ledger::{MemoMatch, Place, TxId, match_fee_memo, match_memo},
+    time::Timestamp,
 };
 
 use crate::{
     apply::{Ahead, Checked, Group},
     batch::{CommitError, Handling, Unmatched, UnmatchedReason},
     fault::Fault,
-    queries,
+    listed::{self, Facets},
     query::{StrayKey, Vicinity},
     record,
     snapshot::Snapshot,
@@ -188,15 +189,10 @@ pub(crate) fn waiting(snapshot: &Snapshot, after: Option<&StrayKey>, limit: usiz
 /// Returns the payments of a vicinity, newest first: ids begin with the time they were made, so a span of time is a
 /// range of them.
 pub(crate) fn payments_near(snapshot: &Snapshot, near: &Vicinity) -> Result<Vec<PaymentId>, Fault> {
-    let merchant = near.merchant.bits();
-    let at = |millis: u64| u128::from(millis.min((1 << 48) - 1)) << 80;
-    let range = (merchant, at(near.from.millis()))..(merchant, at(near.to.millis().saturating_add(1)));
+    let ids = listed::ids_made(Some(near.from), Some(Timestamp::from_millis(near.to.millis().saturating_add(1))));
     let mut found = Vec::new();
-    let list = snapshot.payments_by_merchant();
-    for entry in list.range(range)?.rev().take(MAX_LOOKED_AT) {
-        let (key, bytes) = entry?;
-        let (_, id) = key.value();
-        let Some(summary) = list.pass(queries::summary(merchant, id, bytes.value()))? else { continue };
+    for listed in listed::newest(snapshot, near.merchant.bits(), Facets::ALL, ids)?.take(MAX_LOOKED_AT) {
+        let (id, summary) = listed?;
         if summary.amount == near.money || summary.is_unusual {
             found.push(PaymentId::from_bits(id));
         }

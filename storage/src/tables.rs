@@ -4,7 +4,8 @@
 //! |---|---|---|---|---|---|
 //! | [`PAYMENTS`] | payment id: time | record, 250 B and up | every change of a payment | nothing: this is the truth | never |
 //! | [`SLUGS`] | slug token: **random** | payment id | creation | payments | never |
-//! | [`PAYMENTS_BY_MERCHANT`] | merchant id, payment id: time | 36 B summary that filters and sums read | every change of a payment | payments | never |
+//! | [`PAYMENTS_BY_MERCHANT`] | merchant id, facet (state, currency, attention), payment id: time | 36 B summary | a change of a payment that lists show | payments | never |
+//! | [`PAYMENT_DAYS`] | merchant id, day a payment was made | how many by facet, what came in, how long it took; 30 B and up | creation, a change that lists show; once per group | payments by merchant | never |
 //! | [`PAYMENT_COUNTS`] | merchant id, state (or [`KEYS_COUNT`], [`BYTES_COUNT`]) | how many | every change of a payment, a key kept or forgotten; once per group | payments | never |
 //! | [`DEADLINES`] | deadline ms, payment id: time | - | creation, leaving `pending` | payments | when a payment leaves `pending` |
 //! | [`IN_FLIGHT`] | payment id: time | - | claim or sighting, its decision | payments | when the chain has decided |
@@ -48,7 +49,8 @@
 //! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
 //! | [`META`] | name | schema, cursor, rate, epochs, search cursor, fee tiers, notes, where the log begins | each by its own write | - | never |
 //!
-//! Creating a payment touches five: payments, slugs, payments by merchant, counts, deadlines (with an idempotency key two
+//! Creating a payment touches six: payments, slugs, payments by merchant, counts, days, deadlines; the counts and the day once
+//! per group (with an idempotency key two
 //! more; with compliance limits it reads the merchant's standing, once per group); only the slug's place is
 //! random, and random places are what makes a checkpoint slow. Announcing a change touches payments, payments by merchant,
 //! counts, deadlines, events, event ids, times and places, deliveries and those of the payment, and the outbox with its heads. Words for search are written later, many payments at once
@@ -59,10 +61,10 @@
 //! |---|---|
 //! | by id, slug, key, transaction, nonce | one or two point reads, a few microseconds |
 //! | a further transfer of a payment, whatever their number | two point reads for the rows, and the payment's record, which lists few |
-//! | a page of payments | its records, and a summary for each payment passed on the way there: a page by number passes those before it, a page by cursor none |
-//! | ... with a filter | the summaries passed until the page is full; all of the merchant's, to count them, where the filter is more than states |
+//! | a page of payments, of any states, currency, attention and time | its records, a seek for each facet, and a day's row for each day; a page by number passes summaries of its first day, a page by cursor none |
+//! | ... with least or most amounts | the summaries passed until the page is full and 10,000 are counted, or 10,000 were looked at |
 //! | ... with words | the index entries of the longest word; if they are few, their records, else the entries of the other words; the records not indexed yet |
-//! | the sums of some days | the summaries of the payments made then |
+//! | the sums of some days | their rows |
 //! | merchants by words | all merchants |
 
 use std::collections::BTreeMap;
@@ -76,6 +78,7 @@ use redb::{
 use crate::{
     checked::{Checked, Seed, Text},
     damage::Damages,
+    days::DayKey,
     draft::{Draft, Logged},
     fault::Fault,
     memtable::RowKey,
@@ -90,6 +93,9 @@ pub(crate) const SCHEMA_VERSION: u32 = 1;
 
 /// The key of a delivery: merchant, delivery.
 pub(crate) type DeliveryKey = (u128, u128);
+
+/// The key of a payment in its merchant's list: merchant, facet, payment.
+pub(crate) type ListKey = (u128, u8, u128);
 
 /// The key of a delivery in the outbox: merchant, due in milliseconds, place of its event, delivery.
 pub(crate) type OutboxKey = (u128, u64, u64, u128);
@@ -379,7 +385,9 @@ tables! {
     /// Checkout addresses.
     SLUGS, slugs: u128 => u128;
     /// What a merchant's list filters by.
-    PAYMENTS_BY_MERCHANT, payments_by_merchant: (u128, u128) => &'static [u8; SUMMARY_LEN];
+    PAYMENTS_BY_MERCHANT, payments_by_merchant: ListKey => &'static [u8; SUMMARY_LEN];
+    /// The sums of a merchant's days.
+    PAYMENT_DAYS, payment_days: DayKey => &'static [u8];
     /// How many payments of a merchant stand in a state (its code).
     PAYMENT_COUNTS, payment_counts: (u128, u32) => u64;
     /// Pending payments by deadline.

@@ -18,10 +18,11 @@ use crate::{
     Fate, Handling, Purpose,
     books::Books,
     damage::Damages,
+    days::{self, DayKey, DaySums},
     directory::{self, OpenError},
     fault::Fault,
-    prepared, record,
-    record::{Code, PaymentFacts, Summary},
+    listed, prepared, record,
+    record::{Code, PaymentFacts},
     single,
     snapshot::Snapshot,
     stray,
@@ -153,6 +154,7 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
     let (deadlines, in_flight) = (snapshot.deadlines(), snapshot.in_flight());
     let (merchants, claims) = (snapshot.merchants(), snapshot.claims());
     let (mut rows, mut pending, mut undecided, mut transfer_rows) = (0, 0, 0, 0);
+    let mut days = BTreeMap::<DayKey, DaySums>::new();
     for entry in snapshot.payments().iter()? {
         let (key, bytes) = entry?;
         let (bits, id) = (key.value(), PaymentId::from_bits(key.value()));
@@ -169,9 +171,13 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
         }
         let has_slug = slugs.get_sound(facts.slug)?.is_some_and(|named| named.value() == bits);
         report.hold(has_slug, "slugs", id, "the payment's checkout address does not lead to it");
-        let summary = record::summary_to_bytes(&Summary::of(&payment));
-        let is_listed = listed.get_sound((facts.merchant, bits))?.is_some_and(|stored| *stored.value() == summary);
+        let key = (facts.merchant, listed::facet(&facts.summary), bits);
+        let summary = record::summary_to_bytes(&facts.summary);
+        let is_listed = listed.get_sound(key)?.is_some_and(|stored| *stored.value() == summary);
         report.hold(is_listed, "payments_by_merchant", id, "the list does not say of it what its record says");
+        let reads_back = record::payment_facts(bytes.value()).as_ref() == Ok(&facts);
+        report.hold(reads_back, "payments", id, "what indexes know of it is not what it is");
+        days.entry((facts.merchant, days::day_of(bits))).or_default().add(&facts.summary);
         if let Some(deadline_ms) = facts.deadline_ms {
             pending += 1;
             let is_due = deadlines.get_sound((deadline_ms, bits))?.is_some();
@@ -194,10 +200,31 @@ fn payments(snapshot: &Snapshot, report: &mut Report, counts: &mut Counts, sales
     }
     same_length(report, "slugs", &slugs, rows)?;
     same_length(report, "payments_by_merchant", &listed, rows)?;
+    same_days(snapshot, report, &days)?;
     same_length(report, "deadlines", &deadlines, pending)?;
     same_length(report, "in_flight", &in_flight, undecided)?;
     same_length(report, "transfers", &snapshot.transfers(), transfer_rows)?;
     same_length(report, "transfer_order", &snapshot.transfer_order(), transfer_rows)
+}
+
+/// Holds the sums of days against what the payments come to; a day without a payment has no row.
+fn same_days(snapshot: &Snapshot, report: &mut Report, counted: &BTreeMap<DayKey, DaySums>) -> Result<(), Fault> {
+    let stored = snapshot.payment_days();
+    for (key, sums) in counted {
+        let name = format!("day {} of {}", key.1, MerchantId::from_bits(key.0));
+        let Some(bytes) = stored.get_sound(*key)? else {
+            report.find("payment_days", name, "it is not there");
+            continue;
+        };
+        let says = report.read("payment_days", &name, record::sums_from_bytes(bytes.value()));
+        report.hold(
+            says.is_none_or(|says| says == *sums),
+            "payment_days",
+            &name,
+            "it is not what its payments come to",
+        );
+    }
+    same_length(report, "payment_days", &stored, counted.len() as u64)
 }
 
 /// Holds the transfers of a payment against what its record lists and sums up; returns how many rows there are.

@@ -64,6 +64,10 @@ fn pages_and_cursors_walk_through_everything_once() {
         walked.extend(ids(&page));
         // A payment made meanwhile moves pages, but not a cursor.
         shop.open_payment();
+        let is_first = !query.contains("cursor");
+        for name in ["total", "totalPages"] {
+            assert_eq!(page["pagination"][name].is_u64(), is_first, "{name} of {page}");
+        }
         match page["pagination"]["nextCursor"].as_str().or_else(|| page["nextCursor"].as_str()) {
             Some(cursor) => query = format!("?limit=3&cursor={cursor}"),
             None => break,

@@ -212,7 +212,8 @@ impl payment_service_server::PaymentService for Fake {
         let answer = v1::ListPaymentsResponse {
             payments: vec![self.known(PAYMENT)?],
             next_page_token: "next".to_owned(),
-            total_size: 41,
+            total_size: Some(41),
+            total_is_lower_bound: false,
         };
         *self.last_list.lock().expect("one test") = Some(asked);
         Ok(Response::new(answer))

@@ -101,10 +101,12 @@ pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     query.finish()?;
     let found = facade.engine.payments().list_payments(call.caller.request(request)).await?.into_inner();
     let data = found.payments.iter().map(|payment| record::Payment::of(facade, payment)).collect();
-    Ok(answer::json(
-        StatusCode::OK,
-        &Page::new(data, page, limit, found.total_size, record::token(&found.next_page_token).map(str::to_owned)),
-    ))
+    let next_cursor = record::token(&found.next_page_token).map(str::to_owned);
+    let mut body = Page::uncounted(data, page, limit, next_cursor);
+    if let Some(total) = found.total_size {
+        body = body.counted(total, found.total_is_lower_bound);
+    }
+    Ok(answer::json(StatusCode::OK, &body))
 }
 
 #[derive(Serialize)]

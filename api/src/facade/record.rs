@@ -505,14 +505,33 @@ pub(super) struct Page<T> {
 struct Pagination {
     page: u32,
     limit: u32,
-    total: u64,
-    total_pages: u64,
+    /// Only where the list was counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_pages: Option<u64>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    total_is_lower_bound: bool,
 }
 
 impl<T> Page<T> {
     pub(super) fn new(data: Vec<T>, page: u32, limit: u32, total: u64, next_cursor: Option<String>) -> Self {
-        let total_pages = total.div_ceil(u64::from(limit.max(1)));
-        Self { data, pagination: Pagination { page, limit, total, total_pages }, next_cursor }
+        let page = Self::uncounted(data, page, limit, next_cursor);
+        page.counted(total, false)
+    }
+
+    /// Returns a page of a list that was not counted.
+    pub(super) const fn uncounted(data: Vec<T>, page: u32, limit: u32, next_cursor: Option<String>) -> Self {
+        let pagination = Pagination { page, limit, total: None, total_pages: None, total_is_lower_bound: false };
+        Self { data, pagination, next_cursor }
+    }
+
+    /// Says how many there are, or that there are more.
+    pub(super) fn counted(mut self, total: u64, is_lower_bound: bool) -> Self {
+        let pages = total.div_ceil(u64::from(self.pagination.limit.max(1)));
+        (self.pagination.total, self.pagination.total_pages) = (Some(total), Some(pages));
+        self.pagination.total_is_lower_bound = is_lower_bound;
+        self
     }
 }
 
@@ -558,7 +577,7 @@ mod tests {
     fn pages_count_from_the_total() {
         for (total, limit, pages) in [(0, 20, 0), (1, 20, 1), (20, 20, 1), (21, 20, 2)] {
             let page = Page::<()>::new(Vec::new(), 1, limit, total, None);
-            assert_eq!(page.pagination.total_pages, pages);
+            assert_eq!(page.pagination.total_pages, Some(pages));
         }
     }
 }

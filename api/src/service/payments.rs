@@ -205,17 +205,15 @@ impl PaymentService for Service {
         let found = if asked.ids.is_empty() || !query.ids.is_empty() {
             self.gateway.payments(query).await.map_err(error)?
         } else {
-            storage::Page { items: Vec::new(), total: 0 }
+            storage::Page::of(Vec::new(), 0)
         };
-        let last = found.items.last().map(|payment| payment.id.bits());
-        let is_full = found.items.len() == limit as usize;
-        let passed = asked.skip.saturating_add(u64::from(limit));
-        let has_more = is_full && (!asked.page_token.is_empty() || passed < found.total);
-        let next_page_token = last.filter(|_| has_more).map(|bits| String::from_utf8_lossy(&encode(bits)).into_owned());
+        let next_page_token = found.next.map(|bits| String::from_utf8_lossy(&encode(bits)).into_owned());
         let next_page_token = next_page_token.unwrap_or_default();
+        let total_size = asked.page_token.is_empty().then_some(found.total);
+        let total_is_lower_bound = found.total_is_lower_bound;
         let now = self.gateway.now();
         let payments = found.items.into_iter().map(|payment| convert::payment(payment, &merchant, now)).collect();
-        Ok(Response::new(v1::ListPaymentsResponse { payments, next_page_token, total_size: found.total }))
+        Ok(Response::new(v1::ListPaymentsResponse { payments, next_page_token, total_size, total_is_lower_bound }))
     }
 
     async fn list_transfers(

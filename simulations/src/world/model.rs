@@ -184,7 +184,7 @@ impl World {
                 }
             };
             let wanted: Vec<_> = wanted.into_iter().skip(skipped).take(query.limit).collect();
-            let is_counted = !matches!(query.at, PageAt::Following(_));
+            let is_counted = matches!(query.at, PageAt::Number(_)) && !page.total_is_lower_bound;
             if page.items.iter().eq(wanted.iter().copied()) && (!is_counted || page.total == total as u64) {
                 observer.passes("lists-tell-the-truth");
                 return;

@@ -40,6 +40,8 @@ pub(crate) struct PaymentFacts {
     pub(crate) missing_fee_millicents: u64,
     /// Bytes of its record.
     pub(crate) bytes: u64,
+    /// What lists filter it by.
+    pub(crate) summary: Summary,
 }
 
 impl PaymentFacts {
@@ -55,6 +57,7 @@ impl PaymentFacts {
             refunds: payment.refunds.len(),
             missing_fee_millicents: Sale::of(payment).map_or(0, |sale| sale.missing_fee_millicents),
             bytes: record.len() as u64,
+            summary: Summary::of(payment),
         }
     }
 }
@@ -72,12 +75,18 @@ struct FactsRecord {
     slug: Option<Bits>,
     #[prost(uint64, tag = "7")]
     amount_units: u64,
+    #[prost(uint32, tag = "8")]
+    currency: u32,
     #[prost(message, optional, tag = "9")]
     quote: Option<QuoteFacts>,
+    #[prost(uint64, tag = "15")]
+    created_at_ms: u64,
     #[prost(uint64, tag = "17")]
     expires_at_ms: u64,
     #[prost(uint64, tag = "18")]
     grace_ms: u64,
+    #[prost(uint64, optional, tag = "19")]
+    completed_at_ms: Option<u64>,
     #[prost(message, repeated, tag = "21")]
     transfers: Vec<CreditFacts>,
     #[prost(message, optional, tag = "22")]
@@ -90,6 +99,8 @@ struct FactsRecord {
     is_invoice: bool,
     #[prost(message, optional, tag = "30")]
     unlisted: Option<TotalsRecord>,
+    #[prost(bool, tag = "31")]
+    is_unusual: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -113,6 +124,18 @@ struct CreditFacts {
 }
 
 impl FactsRecord {
+    fn summary(&self, state: State) -> Result<Summary, Damage> {
+        Ok(Summary {
+            state,
+            amount: Money::new(self.amount_units, code("currency", self.currency)?),
+            created_at: time(self.created_at_ms),
+            is_unusual: self.is_unusual,
+            is_invoice: self.is_invoice,
+            completed_at: self.completed_at_ms.map(time),
+            usd_cents: self.quote.as_ref().map_or(0, |quote| quote.usd_cents),
+        })
+    }
+
     /// Returns what [`Sale::of`] finds missing, without building the payment.
     fn missing_fee_millicents(&self, state: State) -> u64 {
         let Some(quote) = self.quote.as_ref().filter(|quote| quote.split_account.is_some()) else { return 0 };
@@ -153,6 +176,7 @@ pub(crate) fn payment_facts(bytes: &[u8]) -> Result<PaymentFacts, Damage> {
         refunds: record.refunds.len(),
         missing_fee_millicents: record.missing_fee_millicents(state),
         bytes: bytes.len() as u64,
+        summary: record.summary(state)?,
     })
 }
 

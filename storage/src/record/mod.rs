@@ -15,6 +15,7 @@ mod ownership;
 mod payment;
 mod remembered;
 mod standing;
+mod sums;
 mod transfer;
 
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub(crate) use payment::{payment_from_bytes, payment_to_bytes};
 use prost::Message;
 pub(crate) use remembered::{remembered_from_bytes, remembered_to_bytes};
 pub(crate) use standing::{standing_from_bytes, standing_to_bytes};
+pub(crate) use sums::{sums_from_bytes, sums_to_bytes};
 pub(crate) use transfer::{TransferKey, transfer_from_bytes, transfer_key, transfer_to_bytes};
 
 /// What is wrong with stored bytes.

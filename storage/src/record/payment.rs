@@ -15,7 +15,7 @@ use engine::{
 use prost::Message;
 
 use super::{
-    Bits, Code, Damage, account, array, code, code_of, id,
+    Bits, Code, Damage, Summary, account, array, code, code_of, id,
     ledger::ProofRecord,
     millis, optional_code, seal, time,
     transfer::{CreditRecord, TotalsRecord},
@@ -87,6 +87,9 @@ struct PaymentRecord {
     /// None where every transfer is listed.
     #[prost(message, optional, tag = "30")]
     unlisted: Option<TotalsRecord>,
+    /// What its list says of it; written for whoever replaces the record, and read by nobody else.
+    #[prost(bool, tag = "31")]
+    is_unusual: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
@@ -245,6 +248,7 @@ impl From<&Payment> for PaymentRecord {
             is_invoice: payment.is_invoice,
             wallet_opened_at_ms: payment.wallet_opened_at.map(Timestamp::millis),
             unlisted: payment.unlisted.as_deref().map(TotalsRecord::from),
+            is_unusual: Summary::of(payment).is_unusual,
         }
     }
 }

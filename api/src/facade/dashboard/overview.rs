@@ -71,7 +71,8 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let engine = &visit.facade.engine;
     let health = engine.system().get_health(visit.request(v1::GetHealthRequest {})).await?.into_inner();
     let unusual = v1::ListPaymentsRequest { unusual: Some(true), page_size: 1, ..Default::default() };
-    let attention = engine.payments().list_payments(visit.request(unusual)).await?.into_inner().total_size;
+    let attention =
+        engine.payments().list_payments(visit.request(unusual)).await?.into_inner().total_size.unwrap_or_default();
     let endpoint = v1::GetWebhookEndpointRequest { merchant_id: visit.merchant.id.clone() };
     let endpoint = engine.webhook_endpoints().get_webhook_endpoint(visit.request(endpoint)).await?.carried()?;
     let volume = engine.payments().get_volume(visit.request(v1::GetVolumeRequest { days: DAYS })).await?.into_inner();

@@ -24,7 +24,8 @@ const STATUSES: [&str; 6] = ["pending", "processing", "completed", "failed", "us
 struct PaymentsPage<'v> {
     frame: Frame<'v>,
     rows: Vec<Row>,
-    total: u64,
+    /// How many there are; none on a page after the first.
+    total: Option<String>,
     filter: Filter,
     statuses: [&'static str; 6],
     next: Option<String>,
@@ -140,6 +141,12 @@ impl Filter {
     }
 }
 
+/// Returns a count for people.
+fn counted(total: u64, is_lower_bound: bool) -> String {
+    let more = if is_lower_bound { "More than " } else { "" };
+    format!("{more}{total} payments.")
+}
+
 async fn list(visit: &Visit<'_>, request: v1::ListPaymentsRequest) -> Result<v1::ListPaymentsResponse, ApiError> {
     let found = visit.facade.engine.payments().list_payments(visit.request(request)).await?;
     Ok(found.into_inner())
@@ -166,7 +173,7 @@ pub(super) async fn page(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let page = PaymentsPage {
         frame: visit.frame("payments", wrong),
         rows: found.payments.iter().map(Row::of).collect(),
-        total: found.total_size,
+        total: found.total_size.map(|total| counted(total, found.total_is_lower_bound)),
         filter,
         statuses: STATUSES,
         next,

@@ -239,8 +239,10 @@ fn volume() -> Value {
         ("hbd", units()),
         ("usdCents", count()),
     ]);
-    let median =
-        described(nullable(count()), "Milliseconds from creation to completion, of half of the payments at most.");
+    let median = described(
+        nullable(count()),
+        "Milliseconds from creation to completion, of half of the payments at most. Exact to one part in 64.",
+    );
     object(&[("days", array(day)), ("medianMsToPay", median)])
 }
 

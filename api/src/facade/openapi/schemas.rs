@@ -189,7 +189,8 @@ pub(super) fn with(mut object: Value, members: &[(&str, Value)]) -> Value {
 
 pub(super) fn page(name: &str) -> Value {
     let number = || json!({ "type": "integer", "minimum": 0 });
-    let pagination = object(&[("page", number()), ("limit", number()), ("total", number()), ("totalPages", number())]);
+    let counted = [("total", number()), ("totalPages", number()), ("totalIsLowerBound", boolean())];
+    let pagination = with(object(&[("page", number()), ("limit", number())]), &counted);
     with(object(&[("data", list(name)), ("pagination", pagination)]), &[("nextCursor", nullable(text()))])
 }
 
