@@ -145,6 +145,8 @@ fn standard(response: Response<Body>) -> Response<Body> {
         Code::OutOfRange if text.starts_with("Error, decoded message length too large") => {
             Status::from(ApiError::with_message(Reason::BodyTooLarge, text.to_owned())).into_http()
         }
+        // The connection broke before the request was there: the caller has gone, and no call of ours has failed.
+        Code::Unknown if text.starts_with("h2 protocol error") => Status::cancelled("the connection broke").into_http(),
         _ => response,
     }
 }
@@ -225,5 +227,22 @@ impl HttpBody for Watched {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_that_goes_away_has_cancelled_its_call_and_other_failures_stay() {
+        let code = |status: Status| {
+            let status = Status::from_header_map(standard(status.into_http()).headers());
+            status.map(|status| status.code())
+        };
+        let broken = "h2 protocol error: error reading a body from connection";
+        assert_eq!(code(Status::unknown(broken)), Some(Code::Cancelled));
+        assert_eq!(code(Status::unknown("something else")), Some(Code::Unknown));
+        assert_eq!(code(Status::internal(broken)), Some(Code::Internal));
     }
 }
