@@ -44,6 +44,7 @@ pub mod server;
 mod small;
 mod traced;
 mod webhooks;
+mod whole_list;
 mod x402;
 
 pub use maintenance::Maintenance;
