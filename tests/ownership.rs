@@ -232,6 +232,7 @@ fn a_proven_account_changes_only_with_the_agreement_of_both() {
         (record["hiveAccount"] == json!(new.name)).then_some(record)
     });
     assert_eq!((&changed["accountVerified"], &changed["pendingAccount"]), (&json!(true), &Value::Null));
+    assert_eq!(announced(&shop), ["requested", "completed"]);
     let payment = shop.open_payment();
     dev.ledger.transfer(&dev.demo_account("alice"), &new.name, "1.500 HBD", &payment.memo);
     shop.until_status(&payment.id, "completed");
@@ -268,6 +269,15 @@ fn a_pending_change_is_cancelled_by_the_key_and_by_the_current_account() {
     till.answer(&challenge, &[&new]).wrong(&["signatures[0]"]);
     till.answer(&challenge, &[&shop.account]).ok(200);
     assert_eq!(me(&shop)["pendingAccount"], Value::Null);
+    assert_eq!(announced(&shop), ["requested", "cancelled", "requested", "cancelled"]);
+}
+
+/// Returns what the list of events tells about changes of the account, oldest first.
+fn announced(shop: &Shop) -> Vec<String> {
+    let list = shop.get("/api/public/events").send().ok(200);
+    let events = list["events"].as_array().expect("events").iter();
+    let changes = events.filter(|event| event["type"] == "merchant.account_change");
+    changes.map(|event| event["data"]["change"].as_str().expect("a change").to_owned()).collect()
 }
 
 fn where_money_goes_needs_a_scope_of_its_own() {

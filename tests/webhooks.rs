@@ -16,6 +16,7 @@ crate::tests!(
     one_merchants_silence_does_not_hold_up_another,
     events_of_one_payment_come_once_each,
     a_merchant_without_an_endpoint_is_not_called,
+    a_new_exception_is_an_event_and_a_webhook_where_it_is_asked_for,
     an_event_goes_where_the_merchant_now_lives,
     the_prefix_of_our_headers_is_a_setting,
 );
@@ -186,4 +187,52 @@ fn the_prefix_of_our_headers_is_a_setting() {
         hook.header(name);
     }
     assert!(hook.headers.keys().all(|name| !name.as_str().contains("hivetill")), "{:?}", hook.headers);
+}
+
+fn a_new_exception_is_an_event_and_a_webhook_where_it_is_asked_for() {
+    let dev = shared();
+    let ((shop, receiver), alice) = (shop(), dev.demo_account("alice"));
+    let exceptions = |count: usize| {
+        until("the exceptions to be listed", || {
+            let list = shop.get("/api/public/events").send().ok(200);
+            let events = list["events"].as_array().expect("events").clone();
+            let found: Vec<_> = events.into_iter().filter(|event| event["type"] == "payment.exception").collect();
+            (found.len() == count).then_some(found)
+        })
+    };
+    assert_eq!(shop.get("/api/public/merchants/me").send().ok(200)["webhookEvents"], json!(["payment.status_changed"]));
+    // Money after the end, and in the wrong currency, is in the list and not sent.
+    let ended = shop.open_payment();
+    shop.cancelled(&ended.id);
+    dev.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", &ended.memo);
+    let first = exceptions(1).remove(0);
+    assert_eq!(first["data"]["newExceptions"], json!(["paid_after_cancel"]));
+    assert_eq!((&first["data"]["id"], &first["data"]["status"]), (&json!(ended.id), &json!("user_cancelled")));
+    assert_eq!((&first["data"]["sequence"], &shop.payment(&ended.id)["sequence"]), (&json!(3), &json!(3)));
+    // The same exception again is no news.
+    dev.ledger.transfer(&alice, &shop.account.name, "0.001 HBD", &ended.memo);
+    shop.until(&ended.id, "paid twice", |payment| payment["transferCount"] == 2);
+    // From now on they are sent, too.
+    let events = json!(["payment.status_changed", "payment.exception"]);
+    assert_eq!(shop.update(&json!({ "webhookEvents": events })).ok(200)["webhookEvents"], events);
+    let paid = shop.open_payment();
+    dev.ledger.transfer(&alice, &shop.account.name, "0.001 HIVE", &paid.memo);
+    let second = exceptions(2).remove(1);
+    assert_eq!(second["data"]["newExceptions"], json!(["wrong_currency"]));
+    assert_eq!((&second["data"]["status"], &second["data"]["sequence"]), (&json!("pending"), &json!(2)));
+    // More than is asked for: the status, and what is unusual about it.
+    dev.ledger.transfer(&alice, &shop.account.name, "2.000 HBD", &paid.memo);
+    let third = exceptions(3).remove(2);
+    assert_eq!(third["data"]["newExceptions"], json!(["overpaid"]));
+    assert_eq!((&third["data"]["status"], &third["data"]["sequence"]), (&json!("completed"), &json!(4)));
+    until("all webhooks to arrive", || (receiver.hooks().len() == 4).then_some(()));
+    let mut sent: Vec<_> = receiver.hooks().iter().map(|hook| hook.header("x-hivetill-event").to_owned()).collect();
+    sent.sort_unstable();
+    assert_eq!(sent, ["payment.exception", "payment.exception", "payment.status_changed", "payment.status_changed"]);
+    receiver.hooks().iter().for_each(|hook| hook.verify(&shop.secret));
+    for wrong in
+        [json!([]), json!(["payment.exception"]), json!(["payment.status_changed", "payment.created"]), json!("all")]
+    {
+        shop.update(&json!({ "webhookEvents": wrong })).wrong(&["webhookEvents"]);
+    }
 }

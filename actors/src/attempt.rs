@@ -5,7 +5,7 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, Next, body_digest},
 };
-use storage::{Batch, CommitError, Write};
+use storage::{Batch, CommitError, EventRecord, Write};
 
 use crate::{
     context::Context,
@@ -39,7 +39,7 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
     };
     let started_at = context.env.clock.now();
     let body_sha256 = body_digest(&event.body);
-    let request = request(context, &merchant, &delivery, event.body, url, started_at);
+    let request = request(context, &merchant, &delivery, event, url, started_at);
     let endpoint = endpoint(&request.url);
     context.env.probe.reach("webhook: signed, not sent");
     let WebhookResponse { outcome, snippet } = context.env.webhooks.post(request).await;
@@ -86,18 +86,19 @@ fn request(
     context: &Context,
     merchant: &Merchant,
     delivery: &Delivery,
-    body: Vec<u8>,
+    event: EventRecord,
     url: String,
     now: Timestamp,
 ) -> WebhookRequest {
     let prefix = &context.settings.webhook_header_prefix;
+    let EventRecord { body, kind, .. } = event;
     let signed = merchant.secrets.sign(delivery.event, &body, now);
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
         ("user-agent".to_owned(), "Hivetill-Webhooks/1".to_owned()),
         (format!("{prefix}-Timestamp"), signed.timestamp_ms.to_string()),
         (format!("{prefix}-Signature"), signed.legacy),
-        (format!("{prefix}-Event"), "payment.status_changed".to_owned()),
+        (format!("{prefix}-Event"), kind.as_str().to_owned()),
         (format!("{prefix}-Delivery"), delivery.id.to_string()),
         (format!("{prefix}-Attempt"), (delivery.attempts + 1).to_string()),
         ("webhook-id".to_owned(), signed.standard_id),

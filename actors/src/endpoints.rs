@@ -7,7 +7,7 @@ use engine::{
     idempotency::{IdempotencyKey, Made, Remembered, redelivery_fingerprint},
     ids::{DeliveryId, MerchantId, PaymentId},
     time::Timestamp,
-    webhook::{self, Attempt, Delivery, Endpoint, Logged, Trigger, Warning},
+    webhook::{self, Attempt, Delivery, Endpoint, EventType, Logged, Trigger, Warning},
 };
 use storage::{Batch, CommitError, DeliveryQuery, EventRecord, Write};
 
@@ -119,8 +119,9 @@ impl Gateway {
         let (env, at) = (&self.context().env, self.now());
         let (id, delivery) = (env.entropy.event_id(at), env.entropy.delivery_id(at));
         let payment = PaymentId::new(at, env.entropy.bytes());
-        let body = webhook::test_event(id, merchant, payment, at);
-        let event = EventRecord { id, seq: 0, merchant, payment, delivery, at, body, is_test: true };
+        let (kind, body) = (EventType::StatusChanged, webhook::test_event(id, merchant, payment, at));
+        let event =
+            EventRecord { id, seq: 0, merchant, kind, payment, delivery: Some(delivery), at, body, is_test: true };
         let told = self.deed("webhook_tested", merchant, Some(delivery.to_string()), Vec::new());
         let made = Made::Delivery(delivery);
         let remembered =

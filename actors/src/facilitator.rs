@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::{
     context::Context,
     environment::TxStatus,
-    payment::SessionError,
+    payment::{SessionError, read_failed},
     settlement::{HandedIn, hand_in},
     timer::Task,
 };
@@ -134,8 +134,21 @@ pub(crate) async fn tell(context: &Context, tx_id: TxId, block_num: Option<u32>)
 }
 
 async fn decide(context: &Context, tx_id: TxId, expected: Fate, fate: Fate) -> Result<(), SessionError> {
-    let write = Write::Fate { tx_id, expected, fate };
-    context.env.store.commit(Batch::of(write)).await.map_err(|error| failed(context, error))
+    let mut told = Vec::new();
+    // A settlement is announced with the commit that makes it one.
+    if let (Fate::Open, Fate::Settled { block_num, .. }) = (&expected, &fate) {
+        let failed = |error: storage::ReadError| read_failed(context, &error);
+        let claimed = context.sound(context.env.store.claim(tx_id).await).map_err(failed)?.flatten();
+        if let Some(claimed) = claimed {
+            told = context.sale_events(&claimed, *block_num, context.now()).await.map_err(failed)?;
+        }
+    }
+    let mut batch = Batch::of(Write::Fate { tx_id, expected, fate });
+    let (merchants, events): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+    batch.writes.extend(events);
+    context.env.store.commit(batch).await.map_err(|error| failed(context, error))?;
+    merchants.into_iter().for_each(|merchant| context.announced(merchant));
+    Ok(())
 }
 
 fn failed(context: &Context, error: CommitError) -> SessionError {

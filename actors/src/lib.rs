@@ -19,6 +19,7 @@ pub mod http_webhooks;
 pub mod system;
 
 mod accounts;
+mod announcements;
 mod astray;
 mod attempt;
 mod billing;

@@ -287,12 +287,20 @@ impl Merchants {
             });
             self.watch(&changed.hive_account);
             let mut beside: Vec<Write> = entry.map(|entry| Write::Audit(Box::new(entry))).into_iter().collect();
+            let told = self.context.account_event(&merchant, &changed, now);
+            let is_told = told.is_some();
+            beside.extend(told);
             // What is known of the old address says nothing of the new one.
             if changed.webhook_url != merchant.webhook_url {
                 beside.push(Write::EnableEndpoint { merchant: id });
             }
             match self.commit(&changed, Some(merchant.version), beside).await {
-                Ok(()) => return Ok(changed),
+                Ok(()) => {
+                    if is_told {
+                        self.context.announced(id);
+                    }
+                    return Ok(changed);
+                }
                 Err(MerchantError::Contended) => {}
                 Err(error) => return Err(error),
             }

@@ -6,8 +6,8 @@ use engine::{
     audit::Entry,
     ids::PaymentId,
     mutant,
-    payment::{Command, Credit, Effect, Event, Payment, Rejection, State, Transition},
-    webhook,
+    payment::{Command, Credit, Effect, Event, ExceptionEvent, Payment, Rejection, State, Transition},
+    webhook::{self, EventType},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, Claimed, CommitError, EventRecord, Fate, Handling, Purpose, ReadError, Write};
@@ -171,12 +171,15 @@ impl PaymentActor {
         for _ in 0..MAX_CONFLICTS {
             let now = self.context.now();
             let known = with_rows(&self.context, &awake.payment, command).await?;
-            let Transition { payment, event, effects, rows } = known
+            let Transition { payment, event, exception, effects, rows } = known
                 .apply(command, now)
                 .map_err(|rejection| SessionError::Rejected { rejection, payment: Arc::clone(&awake.payment) })?;
             let payment = Arc::new(payment);
             let decided = transfer_log::decided(&rows);
             let mut batch = self.batch(&payment, rows, event.as_ref(), command, awake.payment.version);
+            if let Some(exception) = exception {
+                batch = batch.and(self.exception(&payment, &exception).await?);
+            }
             if let Some(told) = &told {
                 batch = batch.and(Write::Audit(told.clone()));
             }
@@ -237,8 +240,9 @@ impl PaymentActor {
                 id: event.id,
                 seq: 0,
                 merchant: payment.merchant,
+                kind: EventType::StatusChanged,
                 payment: payment.id,
-                delivery: self.context.env.entropy.delivery_id(event.at),
+                delivery: Some(self.context.env.entropy.delivery_id(event.at)),
                 at: event.at,
                 body: webhook::status_changed(payment, event),
                 is_test: false,
@@ -269,14 +273,32 @@ impl PaymentActor {
         }
     }
 
+    /// Returns the event of new exceptions; the endpoint is sent it where its merchant wants that.
+    async fn exception(&self, payment: &Payment, exception: &ExceptionEvent) -> Result<Write, SessionError> {
+        let merchant = self.context.sound(self.context.env.store.merchant(payment.merchant).await);
+        let merchant = merchant.map_err(|error| read_failed(&self.context, &error))?.flatten();
+        let is_sent = merchant.is_some_and(|merchant| merchant.webhook_events.has(EventType::Exception));
+        let at = exception.event.at;
+        Ok(Write::Event(EventRecord {
+            id: exception.event.id,
+            seq: 0,
+            merchant: payment.merchant,
+            kind: EventType::Exception,
+            payment: payment.id,
+            delivery: is_sent.then(|| self.context.env.entropy.delivery_id(at)),
+            at,
+            body: webhook::exception(payment, exception),
+            is_test: false,
+        }))
+    }
+
     fn act(&self, awake: &mut Awake, effects: &[Effect]) {
         let payment = Arc::clone(&awake.payment);
         for effect in effects {
             match effect {
                 Effect::Notify(_) => {
                     transfer_log::moved(&payment);
-                    self.context.outbox_bell.notify_one();
-                    self.context.event_bells.ring(payment.merchant);
+                    self.context.announced(payment.merchant);
                 }
                 Effect::Broadcast(tx_id) => {
                     tracing::info!(payment.id = %payment.id, %tx_id, "payment {} claims {tx_id}", payment.id);

@@ -10,7 +10,7 @@ use crate::{
     ids::{KeyId, MerchantId},
     ownership::{Ownership, Rejection},
     time::Timestamp,
-    webhook::{Secret, Secrets},
+    webhook::{Secret, Secrets, Subscriptions},
 };
 
 /// A registered merchant as it is stored.
@@ -28,6 +28,8 @@ pub struct Merchant {
     pub icon_url: Option<String>,
     /// Where webhooks go.
     pub webhook_url: Option<String>,
+    /// The events its endpoint is sent.
+    pub webhook_events: Subscriptions,
     /// Where customers find help: `https:` or `mailto:`.
     pub support_url: Option<String>,
     /// Whether it may create payments and take x402.
@@ -87,6 +89,8 @@ pub struct Update {
     pub icon_url: Option<Option<String>>,
     /// The webhook endpoint.
     pub webhook_url: Option<Option<String>>,
+    /// The events it is sent.
+    pub webhook_events: Option<Subscriptions>,
     /// Where customers find help.
     pub support_url: Option<Option<String>>,
     /// The x402 switch.
@@ -104,6 +108,8 @@ pub struct RawUpdate {
     pub icon_url: Option<Option<String>>,
     /// See [`Update::webhook_url`].
     pub webhook_url: Option<Option<String>>,
+    /// See [`Update::webhook_events`].
+    pub webhook_events: Option<Vec<String>>,
     /// See [`Update::support_url`].
     pub support_url: Option<Option<String>>,
     /// See [`Update::x402_enabled`].
@@ -127,9 +133,19 @@ impl Update {
         let webhook_url = keep(&mut violations, nested(raw.webhook_url, webhook));
         let support = |text: String| fields::url("supportUrl", &text, UrlRule::Contact).map(|()| text);
         let support_url = keep(&mut violations, nested(raw.support_url, support));
-        match (name, account, icon, webhook_url, support_url) {
-            (Some(name), Some(hive_account), Some(icon_url), Some(webhook_url), Some(support_url)) => {
-                Ok(Self { name, hive_account, icon_url, webhook_url, support_url, x402_enabled: raw.x402_enabled })
+        let events = raw.webhook_events.map(|words| Subscriptions::check(&words)).transpose();
+        let webhook_events = keep(&mut violations, events);
+        match (name, account, icon, webhook_url, webhook_events, support_url) {
+            (
+                Some(name),
+                Some(hive_account),
+                Some(icon_url),
+                Some(webhook_url),
+                Some(webhook_events),
+                Some(support_url),
+            ) => {
+                let x402_enabled = raw.x402_enabled;
+                Ok(Self { name, hive_account, icon_url, webhook_url, webhook_events, support_url, x402_enabled })
             }
             _ => Err(violations),
         }
@@ -206,6 +222,7 @@ impl Merchant {
             hive_account: registration.hive_account,
             icon_url: registration.icon_url,
             webhook_url: None,
+            webhook_events: Subscriptions::default(),
             support_url: None,
             is_active: true,
             x402_enabled: true,
@@ -228,6 +245,7 @@ impl Merchant {
         next.name = update.name.unwrap_or(next.name);
         next.icon_url = update.icon_url.unwrap_or(next.icon_url);
         next.webhook_url = update.webhook_url.unwrap_or(next.webhook_url);
+        next.webhook_events = update.webhook_events.unwrap_or(next.webhook_events);
         next.support_url = update.support_url.unwrap_or(next.support_url);
         next.x402_enabled = update.x402_enabled.unwrap_or(next.x402_enabled);
         Ok(next)

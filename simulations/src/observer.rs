@@ -18,7 +18,7 @@ use engine::{
     merchant::Merchant,
     payment::{Credit, Finality, LISTED_TRANSFERS_MAX, Payment, State},
     time::Timestamp,
-    webhook::{Attempt, Delivery, Outcome},
+    webhook::{Attempt, Delivery, EventType, Outcome},
 };
 use storage::{Batch, Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, Write};
 
@@ -233,10 +233,13 @@ impl Observer {
     }
 
     fn payment_written(&mut self, after: &Arc<Payment>, batch: &Batch) {
-        let event = batch.writes.iter().find_map(|write| match write {
-            Write::Event(record) if record.payment == after.id => Some(record),
-            _ => None,
-        });
+        let announced = |kind| {
+            batch.writes.iter().find_map(move |write| match write {
+                Write::Event(record) if record.payment == after.id && record.kind == kind => Some(record),
+                _ => None,
+            })
+        };
+        let (event, exception) = (announced(EventType::StatusChanged), announced(EventType::Exception));
         let claim = batch.writes.iter().find_map(|write| match write {
             Write::Claim(claimed) => Some(claimed),
             _ => None,
@@ -248,7 +251,7 @@ impl Observer {
                 let before = observer.payments.get(&after.id).map(|known| &*known.payment);
                 let rows = observer.rows.get(&after.id).unwrap_or(&none);
                 let (written, replaced) = (&written[..], &replaced[..]);
-                Some(check(&PaymentWrite { before, after, event, claim, rows, written, replaced, observer }))
+                Some(check(&PaymentWrite { before, after, event, exception, claim, rows, written, replaced, observer }))
             }
             _ => None,
         });
@@ -353,7 +356,7 @@ impl Observer {
             due_at: Some(record.at),
             is_delivered: false,
         };
-        self.deliveries.insert(record.delivery, carried);
+        self.deliveries.extend(record.delivery.map(|delivery| (delivery, carried)));
         self.events.insert(record.id, record);
     }
 

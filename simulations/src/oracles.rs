@@ -104,6 +104,7 @@ invariants! {
     "days-follow-each-other", "G5", Check::Books(days_follow_each_other), "No day of the books is left out; one is told of again only if it was not checked.";
     "every-day-is-told-of", "L4", Check::End(every_day_is_told_of), "The books of a day that is over are checked, or are said not to be.";
     "one-event-per-transition", "G6", Check::Payment(one_event_per_transition), "Every transition announces one event, in the same commit, that says what happened.";
+    "exceptions-are-announced", "G6", Check::Payment(exceptions_are_announced), "New exceptions are announced in the same commit, by an event that names them and says what the payment is.";
     "sequence-has-no-gap", "S8", Check::Payment(sequence_has_no_gap), "A session's sequence counts its states without gaps.";
     "webhook-is-readable", "S8", Check::World, "A webhook has the headers and the body of the interface.";
     "webhook-is-signed", "S8", Check::Webhook(webhook_is_signed), "Every attempt is signed with the secret in force, both ways, for its own time.";

@@ -146,6 +146,7 @@ impl Store for SimStore {
         merchants(query: MerchantQuery) -> Page<ListedMerchant>;
         watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
         pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
+        proven_merchants(account: AccountName, limit: usize) -> Vec<MerchantId>;
         retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;
         payment(id: PaymentId) -> Option<Payment>;
         transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;

@@ -16,7 +16,7 @@ use engine::{
     payment::{ClaimFinality, Credit, Payment, Rate},
     quota::{Quota, Reached},
     time::Timestamp,
-    webhook::{Attempt, Delivery},
+    webhook::{Attempt, Delivery, EventType},
     x402::{Proof, Reason},
 };
 
@@ -210,10 +210,12 @@ pub struct EventRecord {
     pub seq: u64,
     /// Whose it is.
     pub merchant: MerchantId,
-    /// The payment it tells of.
+    /// What it tells of.
+    pub kind: EventType,
+    /// The payment it tells of; where it tells of none, the event's own number, so that it waits for no other.
     pub payment: PaymentId,
-    /// The delivery that carries it.
-    pub delivery: DeliveryId,
+    /// The delivery that carries it; none where its merchant's endpoint is not sent such events.
+    pub delivery: Option<DeliveryId>,
     /// When it happened.
     pub at: Timestamp,
     /// The webhook's body, sent as these bytes for ever.

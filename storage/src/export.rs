@@ -181,7 +181,7 @@ fn event_json(event: EventRecord) -> Value {
     let body = serde_json::from_slice::<Value>(&event.body);
     json!({
         "record": "event", "id": event.id.to_string(), "merchant": event.merchant.to_string(), "seq": event.seq,
-        "payment": event.payment.to_string(), "delivery": event.delivery.to_string(), "at": event.at.to_string(),
+        "payment": event.payment.to_string(), "delivery": event.delivery.map(|id| id.to_string()), "type": event.kind.as_str(), "at": event.at.to_string(),
         "isTest": event.is_test,
         "body": body.unwrap_or_else(|_| json!(String::from_utf8_lossy(&event.body))),
     })

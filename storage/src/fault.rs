@@ -1,6 +1,6 @@
 //! What can go wrong below the `Store`: the disk, or what is on it.
 
-use crate::{CommitError, ReadError, record::Damage};
+use crate::{CommitError, ReadError, directory::OpenError, record::Damage};
 
 /// A failure that no caller can do anything about.
 #[derive(Debug, thiserror::Error)]
@@ -87,5 +87,14 @@ impl From<Fault> for ReadError {
 impl From<Fault> for CommitError {
     fn from(fault: Fault) -> Self {
         Self::Unknown(fault.to_string())
+    }
+}
+
+impl From<Fault> for OpenError {
+    fn from(fault: Fault) -> Self {
+        match ReadError::from(fault) {
+            ReadError::Failed(why) => Self::Failed(why),
+            damaged @ ReadError::Damaged { .. } => Self::Corrupt(damaged.to_string()),
+        }
     }
 }

@@ -137,6 +137,9 @@ pub trait Store: Send + Sync + 'static {
     /// `limit`.
     fn pending_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<MerchantId>>;
 
+    /// Returns the merchants that have proven an account, at most `limit`.
+    fn proven_merchants(&self, account: AccountName, limit: usize) -> Read<'_, Vec<MerchantId>>;
+
     /// Returns accounts whose merchants left them so long before `now` that they need not be watched, at most `limit`.
     fn retired_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<AccountName>>;
 

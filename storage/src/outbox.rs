@@ -50,14 +50,17 @@ fn stored(group: &mut Group<'_>, key: DeliveryKey) -> Result<Option<Logged>, Fau
 
 /// Refuses an event whose delivery is known.
 pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, ahead: &mut Ahead) -> Checked {
-    let delivery = step.delivery(0);
-    let key = key_of(&delivery);
-    let is_known = ahead.events.contains(&step.id.bits()) || group.tables.event_ids().has(step.id.bits())?;
-    if is_known || logged(group, ahead, key)?.is_some() {
+    if ahead.events.contains(&step.id.bits()) || group.tables.event_ids().has(step.id.bits())? {
         return conflict(format_args!("event {}", step.id));
     }
+    if let Some(delivery) = step.delivery(0) {
+        let key = key_of(&delivery);
+        if logged(group, ahead, key)?.is_some() {
+            return conflict(format_args!("event {}", step.id));
+        }
+        ahead.deliveries.insert(key, Logged::new(delivery));
+    }
     ahead.events.insert(step.id.bits());
-    ahead.deliveries.insert(key, Logged::new(delivery));
     Ok(Ok(()))
 }
 
@@ -109,7 +112,7 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
     group.tables.events().insert((merchant, seq), event.record.as_slice());
     group.tables.event_ids().insert(event.id.bits(), (merchant, seq));
     group.tables.event_times().insert((event.at.millis(), event.id.bits()), ());
-    let delivery = event.delivery(seq);
+    let Some(delivery) = event.delivery(seq) else { return Ok(()) };
     list_of_payment(group, &delivery)?;
     put(group, &Logged::new(delivery))
 }

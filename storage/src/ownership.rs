@@ -63,6 +63,14 @@ pub(crate) fn provers(group: &mut Group<'_>, account: &AccountName) -> Result<Ve
     merchants.map(|key| Ok(key?.value().1)).collect()
 }
 
+/// Returns the merchants that have proven an account, at most `limit`.
+pub(crate) fn proven(snapshot: &Snapshot, account: &AccountName, limit: usize) -> Result<Vec<MerchantId>, Fault> {
+    let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
+    let merchants = snapshot.proven_merchants();
+    let merchants = merchants.range(range)?.all_keys().take(limit);
+    merchants.map(|key| Ok(MerchantId::from_bits(key?.value().1))).collect()
+}
+
 /// Returns the merchants whose pending change is due at `now`, earliest first.
 pub(crate) fn pending(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<Vec<MerchantId>, Fault> {
     let due = snapshot.pending_accounts();

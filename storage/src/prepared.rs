@@ -185,17 +185,17 @@ pub(crate) struct EventStep {
     pub(crate) id: EventId,
     pub(crate) merchant: MerchantId,
     payment: PaymentId,
-    delivery: DeliveryId,
+    delivery: Option<DeliveryId>,
     pub(crate) at: Timestamp,
     is_test: bool,
     pub(crate) record: Vec<u8>,
 }
 
 impl EventStep {
-    /// Returns its delivery, due at once; `seq` is its place in the merchant's list.
-    pub(crate) fn delivery(&self, seq: u64) -> Delivery {
-        Delivery {
-            id: self.delivery,
+    /// Returns its delivery, due at once, if it has one; `seq` is its place in the merchant's list.
+    pub(crate) fn delivery(&self, seq: u64) -> Option<Delivery> {
+        Some(Delivery {
+            id: self.delivery?,
             event: self.id,
             event_seq: seq,
             merchant: self.merchant,
@@ -204,7 +204,7 @@ impl EventStep {
             attempts: 0,
             schedule_from: 0,
             due_at: self.at,
-        }
+        })
     }
 }
 

@@ -290,6 +290,10 @@ impl Store for RedbStore {
         self.read(move |snapshot| ownership::pending(snapshot, now, limit))
     }
 
+    fn proven_merchants(&self, account: AccountName, limit: usize) -> Read<'_, Vec<MerchantId>> {
+        self.read(move |snapshot| ownership::proven(snapshot, &account, limit))
+    }
+
     fn retired_accounts(&self, now: Timestamp, limit: usize) -> Read<'_, Vec<AccountName>> {
         self.read(move |snapshot| ownership::retired(snapshot, now, limit))
     }
@@ -584,14 +588,5 @@ fn single<T>(
     match single::read(&snapshot.meta(), name)? {
         Some(bytes) => decode(&bytes).map(Some).map_err(Fault::damaged("meta", name)),
         None => Ok(None),
-    }
-}
-
-impl From<Fault> for OpenError {
-    fn from(fault: Fault) -> Self {
-        match ReadError::from(fault) {
-            ReadError::Failed(why) => Self::Failed(why),
-            damaged @ ReadError::Damaged { .. } => Self::Corrupt(damaged.to_string()),
-        }
     }
 }

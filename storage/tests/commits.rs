@@ -313,12 +313,12 @@ async fn one_merchants_backlog_hides_nothing_of_another() {
     let passed = Passed { merchants: [merchant_id(1)].into(), ..Passed::default() };
     let work = store.due_work(at(9_000), 1, 16, passed).await.unwrap();
     assert_eq!(work.iter().map(|work| work.merchant).collect::<Vec<_>>(), [merchant_id(2)]);
-    let known = [event(1, 1).delivery, event(1, 3).delivery, event(2, 5_000).delivery];
+    let known = [event(1, 1).delivery.unwrap(), event(1, 3).delivery.unwrap(), event(2, 5_000).delivery.unwrap()];
     let work = store.due_work(at(9_000), 8, 2, Passed { deliveries: known.into(), ..Passed::default() }).await.unwrap();
     let seen = |work: &DueWork| work.deliveries.iter().map(|due| due.delivery.id).collect::<Vec<_>>();
     assert_eq!(
         work.iter().map(seen).collect::<Vec<_>>(),
-        [vec![event(1, 2).delivery, event(1, 4).delivery], Vec::new()],
+        [vec![event(1, 2).delivery.unwrap(), event(1, 4).delivery.unwrap()], Vec::new()],
         "what is known counts for nothing"
     );
     assert_eq!(store.due_work(at(4_000), 8, 16, Passed::default()).await.unwrap().len(), 1, "nothing before its time");

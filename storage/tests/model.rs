@@ -113,14 +113,14 @@ impl Model {
             }
             Write::Event(event) => {
                 let is_known = self.events.values().flatten().any(|known| known.id == event.id);
-                if is_known || self.deliveries.contains_key(&(event.merchant, event.delivery)) {
+                if is_known || self.deliveries.contains_key(&(event.merchant, event.delivery.unwrap())) {
                     return Err(conflict());
                 }
                 let list = self.events.entry(event.merchant).or_default();
                 let seq = list.len() as u64 + 1;
                 list.push(EventRecord { seq, ..event.clone() });
                 let delivery = Delivery {
-                    id: event.delivery,
+                    id: event.delivery.unwrap(),
                     event: event.id,
                     event_seq: seq,
                     merchant: event.merchant,
@@ -130,7 +130,7 @@ impl Model {
                     schedule_from: 0,
                     due_at: event.at,
                 };
-                self.deliveries.insert((event.merchant, event.delivery), Logged::new(delivery));
+                self.deliveries.insert((event.merchant, event.delivery.unwrap()), Logged::new(delivery));
             }
             Write::Attempt { delivery, attempt } => {
                 let taken = self.waiting(delivery)?;

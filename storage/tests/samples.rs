@@ -12,7 +12,7 @@ use engine::{
     money::{Currency, FeePercent, Money},
     payment::{ClaimFinality, Command, Credit, Disposition, Draft, FeeMode, Finality, Payment, Route, State, Terms},
     time::Timestamp,
-    webhook::{Attempt, Delivery, Outcome, Secret},
+    webhook::{Attempt, Delivery, EventType, Outcome, Secret},
     x402::Proof,
 };
 use storage::{
@@ -126,7 +126,8 @@ pub(crate) fn event(owner: u8, number: u64) -> EventRecord {
         seq: 0,
         merchant: merchant_id(owner),
         payment: payment_id(number),
-        delivery: DeliveryId::new(at(number), [2; 10]),
+        kind: EventType::StatusChanged,
+        delivery: Some(DeliveryId::new(at(number), [2; 10])),
         at: at(number),
         body: format!("{{\"number\":{number}}}").into_bytes(),
         is_test: false,

@@ -196,6 +196,11 @@ fn a_sale_is_listed_with_its_resource_and_pays_no_session() {
     assert!(lines[0].starts_with("id,kind,blockTime,currency,amount,"), "{csv}");
     assert!(lines[1].contains(",x402,") && lines[1].contains("\"https://shop.example/reports/7,=1\""), "{csv}");
     assert_eq!(shop.get("/api/public/x402/sales/export?format=json").send().ok(200), json!([sale]));
+    let events = shop.get("/api/public/events").send().ok(200);
+    let told = &events["events"][0];
+    assert_eq!((&told["type"], &told["data"]["resource"]), (&json!("x402.settled"), &json!(resource)), "{events}");
+    assert_eq!((&told["data"]["txId"], &told["data"]["value"]), (&json!(tx_id), &json!("1500")));
+    assert_eq!(events["events"].as_array().map(Vec::len), Some(1));
     // Nobody else sees it, and unknown parameters are refused.
     assert_eq!(dev.shop().get("/api/public/x402/sales").send().ok(200)["data"], json!([]));
     shop.get("/api/public/x402/sales?page=2").send().refused(400, "unknown_field");

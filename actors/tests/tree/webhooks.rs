@@ -9,7 +9,7 @@ use engine::{
     merchant::{Merchant, RawUpdate, Registration, Update},
     payment::State,
     time::Timestamp,
-    webhook::{DeliveryState, DisableReason, Outcome, Trigger, Warning},
+    webhook::{DeliveryState, DisableReason, EventType, Outcome, Trigger, Warning},
 };
 use storage::{Batch, EventRecord, Write};
 
@@ -37,7 +37,8 @@ fn event(at: Timestamp, merchant: MerchantId, number: u32, payment: u128) -> Eve
         seq: 0,
         merchant,
         payment: PaymentId::from_bits(payment),
-        delivery: DeliveryId::new(at, random),
+        kind: EventType::StatusChanged,
+        delivery: Some(DeliveryId::new(at, random)),
         at,
         body: br#"{"data":{"status":"completed"}}"#.to_vec(),
         is_test: false,
@@ -288,7 +289,7 @@ async fn events_are_forgotten_after_the_retention_and_a_redelivery_says_so() {
     let merchant = world.merchant().await;
     sell(&world, &merchant).await;
     world.until("it is told", async || world.receiver.count() == 1).await;
-    let delivery = world.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0).delivery;
+    let delivery = world.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0).delivery.unwrap();
     tokio::time::sleep(Duration::from_secs(80_000)).await;
     assert_eq!(world.gateway().events(merchant.id, After::Beginning, 9).await.unwrap().events.len(), 1);
     tokio::time::sleep(Duration::from_secs(10_000)).await;

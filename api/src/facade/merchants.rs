@@ -73,6 +73,7 @@ pub(super) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<
         webhook_url: change(body.change("webhookUrl")),
         support_url: change(body.change("supportUrl")),
         x402_enabled: body.maybe_bool("x402Enabled"),
+        webhook_events: body.maybe_texts("webhookEvents").map(|types| v1::WebhookEvents { types }),
     };
     body.finish()?;
     let merchant = facade.engine.merchants().update_merchant(call.caller.request(request)).await?.carried()?;

@@ -83,6 +83,15 @@ impl Body {
         texts.unwrap_or_else(|| self.wrong(field, "must be an array of strings"))
     }
 
+    /// Takes a list of texts that may be missing.
+    pub(super) fn maybe_texts(&mut self, field: &str) -> Option<Vec<String>> {
+        if self.fields.contains_key(field) {
+            return Some(self.texts(field));
+        }
+        self.known.push(field.to_owned());
+        None
+    }
+
     /// Takes a text that may be missing or null.
     pub(super) fn optional_text(&mut self, field: &str) -> Option<String> {
         self.change(field).flatten()

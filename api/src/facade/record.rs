@@ -255,7 +255,9 @@ pub(super) struct Payment<'a> {
     net: Text<u64>,
     description: &'a str,
     metadata: Metadata<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     redirect_url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cancel_url: Option<&'a str>,
     expires_at: Text<Timestamp>,
     completed_at: Option<Text<Timestamp>>,
@@ -267,10 +269,13 @@ pub(super) struct Payment<'a> {
     currency: &'static str,
     precision: u8,
     usd_equivalent_cents: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     redirection_url: Option<&'a str>,
     merchant_name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     merchant_icon_url: Option<&'a str>,
     provider_id: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     internal_id: Option<&'a str>,
 
     // What the ledger said.

@@ -446,6 +446,7 @@ pub(super) fn merchant(merchant: &Merchant) -> v1::Merchant {
         account_verified_at: merchant.ownership.proof.map(|proof| timestamp(proof.at)),
         account_verified_by: merchant.ownership.proof.map_or(0, |proof| means(proof.means).into()),
         pending_account: merchant.ownership.pending.as_ref().map(pending_account),
+        webhook_events: merchant.webhook_events.types().map(|kind| kind.as_str().to_owned()).collect(),
     }
 }
 

@@ -112,9 +112,9 @@ fn update(record: EventRecord, epoch: Epoch) -> v1::WatchEventsResponse {
 fn event(record: EventRecord, epoch: Epoch) -> v1::Event {
     v1::Event {
         id: record.id.to_string(),
-        r#type: "payment.status_changed".to_owned(),
+        r#type: record.kind.as_str().to_owned(),
         cursor: Cursor { epoch, place: record.seq }.to_string(),
-        payment_id: record.payment.to_string(),
+        payment_id: if record.kind.is_of_payment() { record.payment.to_string() } else { String::new() },
         created_at: Some(convert::timestamp(record.at)),
         body: record.body.into(),
     }

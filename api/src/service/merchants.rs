@@ -105,6 +105,7 @@ impl MerchantService for Service {
         let has_others = asked.name.is_some()
             || asked.icon_url.is_some()
             || asked.webhook_url.is_some()
+            || asked.webhook_events.is_some()
             || asked.support_url.is_some()
             || asked.x402_enabled.is_some();
         if asked.hive_account.is_some() {
@@ -118,6 +119,7 @@ impl MerchantService for Service {
             hive_account: asked.hive_account,
             icon_url: asked.icon_url.map(|change| text_change("iconUrl", change)).transpose()?,
             webhook_url: asked.webhook_url.map(|change| text_change("webhookUrl", change)).transpose()?,
+            webhook_events: asked.webhook_events.map(|events| events.types),
             support_url: asked.support_url.map(|change| text_change("supportUrl", change)).transpose()?,
             x402_enabled: asked.x402_enabled,
         };

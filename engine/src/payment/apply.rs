@@ -5,11 +5,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sha2::{Digest, Sha256};
-
 use super::{
-    Attachment, Canceller, Claim, ClaimFinality, Credit, CreditBlock, Disposition, FeeMode, Finality, Payment,
-    Resolution, Route, State, astray::MAX_REFUNDS,
+    Attachment, Canceller, Claim, ClaimFinality, Credit, CreditBlock, Disposition, Event, ExceptionEvent, FeeMode,
+    Finality, Payment, Resolution, Route, State, astray::MAX_REFUNDS,
 };
 use crate::{
     ids::{EventId, PaymentId},
@@ -182,21 +180,6 @@ pub enum Rejection {
     },
 }
 
-/// What became true: announced to the merchant under one id, for ever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event {
-    /// The event's id; decided by the session and the sequence, so a crash cannot make two of it.
-    pub id: EventId,
-    /// The state left.
-    pub from: State,
-    /// The state reached.
-    pub to: State,
-    /// The payment's sequence with this event.
-    pub sequence: u32,
-    /// When.
-    pub at: Timestamp,
-}
-
 /// What should happen once the snapshot is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
@@ -211,8 +194,10 @@ pub enum Effect {
 pub struct Transition {
     /// The session after the step.
     pub payment: Payment,
-    /// What to announce; at most one state is reached by one command.
+    /// The new status to announce; at most one state is reached by one command.
     pub event: Option<Event>,
+    /// The new exceptions to announce, after the status.
+    pub exception: Option<ExceptionEvent>,
     /// What to do after the commit, in order.
     pub effects: Vec<Effect>,
     /// Transfers of the session that are new or changed: rows to store with the snapshot. The memo of a changed one may
@@ -228,6 +213,7 @@ impl Payment {
     /// A [`Rejection`] where the command changes nothing.
     pub fn apply(&self, command: &Command, now: Timestamp) -> Result<Transition, Rejection> {
         let mut step = self.step(command, now)?;
+        step.announce_exceptions(self, now);
         step.rows = self.changed_rows(&step.payment);
         step.payment.list_few();
         Ok(step)
@@ -565,7 +551,7 @@ impl Payment {
 
     /// Ends a step that reaches no new state.
     pub(super) fn still(self) -> Transition {
-        Transition { payment: self, event: None, effects: Vec::new(), rows: Vec::new() }
+        Transition { payment: self, event: None, exception: None, effects: Vec::new(), rows: Vec::new() }
     }
 
     /// Ends a step that reaches a new state: one event, announced once the snapshot is durable.
@@ -574,16 +560,8 @@ impl Payment {
         self.state = to;
         self.previous_state = Some(before.state);
         self.sequence += u32::from(!mutant!("sequence-stands-still"));
-        let event =
-            Event { id: event_id(self.id, self.sequence), from: before.state, to, sequence: self.sequence, at: now };
-        Transition { payment: self, event: Some(event), effects: vec![Effect::Notify(event.id)], rows: Vec::new() }
+        let event = Event::of(self.id, (before.state, to), self.sequence, now);
+        let effects = vec![Effect::Notify(event.id)];
+        Transition { payment: self, event: Some(event), exception: None, effects, rows: Vec::new() }
     }
-}
-
-/// An event that is announced anew after a restore keeps its id: nothing but the payment and the sequence make it.
-fn event_id(payment: PaymentId, sequence: u32) -> EventId {
-    let hash = Sha256::new().chain_update(payment.bits().to_be_bytes()).chain_update(sequence.to_be_bytes()).finalize();
-    let mut random = [0; 10];
-    random.copy_from_slice(&hash[..10]);
-    EventId::new(payment.made_at(), random)
 }

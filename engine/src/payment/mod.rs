@@ -1,5 +1,6 @@
 //! A payment session: its states, what is kept of it, and how it opens.
 
+mod announce;
 mod apply;
 mod astray;
 mod cancellation;
@@ -11,7 +12,8 @@ mod table_tests;
 
 use std::{sync::Arc, time::Duration};
 
-pub use apply::{Command, Effect, Event, Rejection, Transition};
+pub use announce::{Event, ExceptionEvent};
+pub use apply::{Command, Effect, Rejection, Transition};
 pub use astray::{Attachment, NOTE_MAX_CHARS, Owed, Owing, Refund, RefundPlan, Resolution, ResolutionKind};
 pub use cancellation::{Cancellation, Canceller};
 pub use totals::{DispositionTotals, LISTED_TRANSFERS_MAX, SHOWN_MEMO_MAX_CHARS, Totals, shown_memo};

@@ -3,22 +3,25 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
 
 use crate::{
     fields::MetadataValue,
     ids::{EventId, MerchantId, PaymentId},
+    ledger::TxId,
     mutant,
-    payment::{Event, Payment, State},
+    payment::{Event, Exception, ExceptionEvent, Payment, State},
     time::Timestamp,
+    webhook::EventType,
 };
 
-/// Writes the body of `payment.status_changed`, the one event type.
+/// Writes the body of `payment.status_changed`.
 #[must_use]
 pub fn status_changed(payment: &Payment, event: &Event) -> Vec<u8> {
     let id = payment.id.to_string();
     let at = event.at.to_string();
     let body = Body {
-        r#type: "payment.status_changed",
+        r#type: EventType::StatusChanged.as_str(),
         id: event.id.to_string(),
         created_at: &at,
         timestamp: &at,
@@ -31,17 +34,121 @@ pub fn status_changed(payment: &Payment, event: &Event) -> Vec<u8> {
             provider_id: "hive",
             internal_id: payment.paid_by.map(|tx_id| tx_id.to_string()),
             sequence: event.sequence,
-            exceptions: payment.exceptions().into_iter().map(crate::payment::Exception::word).collect(),
-            metadata: payment
-                .metadata
-                .iter()
-                .filter(|_| !mutant!("event-without-metadata"))
-                .map(|(key, value)| (key.as_str(), Value(value)))
-                .collect(),
+            exceptions: words(&payment.exceptions()),
+            new_exceptions: None,
+            metadata: metadata(payment),
             livemode: payment.livemode,
         },
     };
     bytes_of(&body)
+}
+
+/// Writes the body of `payment.exception`.
+#[must_use]
+pub fn exception(payment: &Payment, ExceptionEvent { event, new }: &ExceptionEvent) -> Vec<u8> {
+    let id = payment.id.to_string();
+    let at = event.at.to_string();
+    let previous = payment.previous_state.unwrap_or(payment.state);
+    bytes_of(&Body {
+        r#type: EventType::Exception.as_str(),
+        id: event.id.to_string(),
+        created_at: &at,
+        timestamp: &at,
+        data: Data {
+            id: &id,
+            payment_id: &id,
+            merchant_id: payment.merchant.to_string(),
+            status: payment.state.word(),
+            previous_status: previous.word(),
+            provider_id: "hive",
+            internal_id: payment.paid_by.map(|tx_id| tx_id.to_string()),
+            sequence: event.sequence,
+            exceptions: words(&payment.exceptions()),
+            new_exceptions: Some(words(new)),
+            metadata: metadata(payment),
+            livemode: payment.livemode,
+        },
+    })
+}
+
+/// What was settled for a resource of a merchant's server.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SettledSale<'a> {
+    /// The transaction.
+    pub tx_id: String,
+    /// Whose sale it is.
+    pub merchant_id: String,
+    /// Who paid.
+    pub payer: &'a str,
+    /// The account that was paid.
+    pub pay_to: &'a str,
+    /// How much, smallest units.
+    pub value: String,
+    /// How much, for people.
+    pub formatted: String,
+    /// Of which currency.
+    pub currency: &'static str,
+    /// What for, in its server's words.
+    pub resource: &'a str,
+    /// The block, where a node's word was not enough.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_num: Option<u32>,
+    /// Whether it is real money.
+    pub livemode: bool,
+}
+
+/// Returns the id of a sale's event: a sale has one for each merchant, decided by its transaction and when that was
+/// claimed. Announced anew after a restore it has the same.
+#[must_use]
+pub fn sale_event_id(tx_id: TxId, merchant: MerchantId, claimed_at: Timestamp) -> EventId {
+    let hash = Sha256::new().chain_update(tx_id.0).chain_update(merchant.bits().to_be_bytes()).finalize();
+    let mut random = [0; 10];
+    random.copy_from_slice(&hash[..10]);
+    EventId::new(claimed_at, random)
+}
+
+/// Writes the body of `x402.settled`.
+#[must_use]
+pub fn settled(id: EventId, sale: &SettledSale<'_>, at: Timestamp) -> Vec<u8> {
+    let at = at.to_string();
+    let kind = EventType::X402Settled.as_str();
+    bytes_of(&Body { r#type: kind, id: id.to_string(), created_at: &at, timestamp: &at, data: sale })
+}
+
+/// What happens to a merchant's proven account.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AccountChange {
+    /// Whose.
+    pub merchant_id: String,
+    /// `requested`, `cancelled` or `completed`.
+    pub change: &'static str,
+    /// The account that is paid now.
+    pub hive_account: String,
+    /// The account that a requested change leads to, or that a cancelled one would have led to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending_account: Option<String>,
+    /// The earliest time a requested change takes effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effective_at: Option<String>,
+}
+
+/// Writes the body of `merchant.account_change`.
+#[must_use]
+pub fn account_change(id: EventId, change: &AccountChange, at: Timestamp) -> Vec<u8> {
+    let at = at.to_string();
+    let kind = EventType::AccountChange.as_str();
+    bytes_of(&Body { r#type: kind, id: id.to_string(), created_at: &at, timestamp: &at, data: change })
+}
+
+fn words(exceptions: &[Exception]) -> Vec<&'static str> {
+    exceptions.iter().map(|exception| exception.word()).collect()
+}
+
+fn metadata(payment: &Payment) -> BTreeMap<&str, Value<'_>> {
+    let kept = payment.metadata.iter().filter(|_| !mutant!("event-without-metadata"));
+    kept.map(|(key, value)| (key.as_str(), Value(value))).collect()
 }
 
 /// Writes the body of a test event: of the same type, for a payment that does not exist (`test_…`), never live.
@@ -50,7 +157,7 @@ pub fn test_event(id: EventId, merchant: MerchantId, payment: PaymentId, at: Tim
     let at = at.to_string();
     let payment = format!("test_{}", payment.to_string().trim_start_matches(PaymentId::PREFIX));
     let body = Body {
-        r#type: "payment.status_changed",
+        r#type: EventType::StatusChanged.as_str(),
         id: id.to_string(),
         created_at: &at,
         timestamp: &at,
@@ -64,6 +171,7 @@ pub fn test_event(id: EventId, merchant: MerchantId, payment: PaymentId, at: Tim
             internal_id: None,
             sequence: 1,
             exceptions: Vec::new(),
+            new_exceptions: None,
             metadata: BTreeMap::new(),
             livemode: false,
         },
@@ -71,7 +179,7 @@ pub fn test_event(id: EventId, merchant: MerchantId, payment: PaymentId, at: Tim
     bytes_of(&body)
 }
 
-fn bytes_of(body: &Body<'_>) -> Vec<u8> {
+fn bytes_of<T: Serialize>(body: &Body<'_, T>) -> Vec<u8> {
     // Room for one without metadata.
     let mut bytes = Vec::with_capacity(640);
     serde_json::to_writer(&mut bytes, body).expect("texts and numbers always serialize");
@@ -80,12 +188,12 @@ fn bytes_of(body: &Body<'_>) -> Vec<u8> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+struct Body<'a, T> {
     r#type: &'a str,
     id: String,
     created_at: &'a str,
     timestamp: &'a str,
-    data: Data<'a>,
+    data: T,
 }
 
 #[derive(Serialize)]
@@ -97,9 +205,12 @@ struct Data<'a> {
     status: &'a str,
     previous_status: &'a str,
     provider_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     internal_id: Option<String>,
     sequence: u32,
     exceptions: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_exceptions: Option<Vec<&'a str>>,
     metadata: BTreeMap<&'a str, Value<'a>>,
     livemode: bool,
 }

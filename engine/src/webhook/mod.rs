@@ -3,9 +3,13 @@
 mod body;
 mod delivery;
 mod endpoint;
+mod kind;
 mod signature;
 
-pub use body::{status_changed, test_event};
+pub use body::{
+    AccountChange, SettledSale, account_change, exception, sale_event_id, settled, status_changed, test_event,
+};
 pub use delivery::{Attempt, Delivery, DeliveryState, Logged, Next, Outcome, SCHEDULE, Trigger, body_digest};
 pub use endpoint::{DisableReason, Endpoint, Warning};
+pub use kind::{EventType, Subscriptions};
 pub use signature::{Headers, Secret, Secrets};

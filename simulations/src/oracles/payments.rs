@@ -203,15 +203,19 @@ pub(super) fn one_event_per_transition(write: &PaymentWrite<'_>) -> Verdict {
         && body.data.payment_id == write.after.id.to_string()
         && body.data.status == write.after.state.word()
         && body.data.previous_status == before.state.word()
-        && body.data.sequence == write.after.sequence;
+        && body.data.sequence == before.sequence + 1;
     hold(right, || format!("the event says {:?} where it is {}", body.data.status, write.after.state))?;
+    let wanted = whole_body(write.after, before.state, body.data.sequence, event);
+    says(event, &wanted)
+}
+
+fn says(event: &EventRecord, wanted: &serde_json::Value) -> Verdict {
     let told: serde_json::Value = serde_json::from_slice(&event.body).map_err(|error| error.to_string())?;
-    let wanted = whole_body(write.after, before.state, event);
-    hold(told == wanted, || format!("the event says {told} and should say {wanted}"))
+    hold(told == *wanted, || format!("the event says {told} and should say {wanted}"))
 }
 
 /// Writes an event as the interface describes it.
-fn whole_body(payment: &Payment, previous: State, event: &EventRecord) -> serde_json::Value {
+fn whole_body(payment: &Payment, previous: State, sequence: u32, event: &EventRecord) -> serde_json::Value {
     let (id, at) = (payment.id.to_string(), event.at.to_string());
     let exceptions: Vec<_> = payment.exceptions().into_iter().map(Exception::word).collect();
     let text = |value: &MetadataValue| match value {
@@ -220,8 +224,8 @@ fn whole_body(payment: &Payment, previous: State, event: &EventRecord) -> serde_
     };
     let metadata: serde_json::Map<_, _> =
         payment.metadata.iter().map(|(key, value)| (key.clone(), text(value))).collect();
-    serde_json::json!({
-        "type": "payment.status_changed",
+    let mut body = serde_json::json!({
+        "type": event.kind.as_str(),
         "id": event.id.to_string(),
         "createdAt": at,
         "timestamp": at,
@@ -232,13 +236,31 @@ fn whole_body(payment: &Payment, previous: State, event: &EventRecord) -> serde_
             "status": payment.state.word(),
             "previousStatus": previous.word(),
             "providerId": "hive",
-            "internalId": payment.paid_by.map(|tx_id| tx_id.to_string()),
-            "sequence": payment.sequence,
+            "sequence": sequence,
             "exceptions": exceptions,
             "metadata": metadata,
             "livemode": payment.livemode,
         },
-    })
+    });
+    if let Some(paid_by) = payment.paid_by {
+        body["data"]["internalId"] = serde_json::json!(paid_by.to_string());
+    }
+    body
+}
+
+pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
+    let (after, before) = (write.after, write.before);
+    let words = |payment: &Payment| payment.exceptions().into_iter().map(Exception::word).collect::<Vec<_>>();
+    let Some(event) = write.exception else { return Ok(()) };
+    let told: serde_json::Value = serde_json::from_slice(&event.body).map_err(|error| error.to_string())?;
+    let new = told["data"]["newExceptions"].as_array().cloned().unwrap_or_default();
+    let has = words(after);
+    let is_had = |word: &serde_json::Value| word.as_str().is_some_and(|word| has.contains(&word));
+    hold(!new.is_empty() && new.iter().all(is_had), || format!("new exceptions {new:?} where it has {has:?}"))?;
+    hold(before.is_some(), || "exceptions are announced with the creation".to_owned())?;
+    let mut wanted = whole_body(after, after.previous_state.unwrap_or(after.state), after.sequence, event);
+    wanted["data"]["newExceptions"] = new.into();
+    says(event, &wanted)
 }
 
 pub(super) fn sequence_has_no_gap(write: &PaymentWrite<'_>) -> Verdict {
@@ -247,7 +269,11 @@ pub(super) fn sequence_has_no_gap(write: &PaymentWrite<'_>) -> Verdict {
         Some(before) if before.state == write.after.state => before.sequence,
         Some(before) => before.sequence + 1,
     };
-    hold(write.after.sequence == expected, || format!("sequence {} where {expected} follows", write.after.sequence))
+    // New exceptions are one more announcement.
+    let announced = u32::from(write.exception.is_some());
+    hold(write.after.sequence == expected + announced, || {
+        format!("sequence {} where {expected} follows", write.after.sequence)
+    })
 }
 
 pub(super) fn one_claim_at_a_time(write: &PaymentWrite<'_>) -> Verdict {

@@ -32,6 +32,8 @@ struct StoredEvent {
     body: Vec<u8>,
     #[prost(bool, tag = "6")]
     is_test: bool,
+    #[prost(uint32, tag = "7")]
+    kind: u32,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -133,10 +135,11 @@ pub(crate) fn event_to_bytes(event: &EventRecord) -> Vec<u8> {
     let record = StoredEvent {
         id: Some(event.id.bits().into()),
         payment: Some(event.payment.bits().into()),
-        delivery: Some(event.delivery.bits().into()),
+        delivery: event.delivery.map(|delivery| delivery.bits().into()),
         at_ms: event.at.millis(),
         body: event.body.clone(),
         is_test: event.is_test,
+        kind: event.kind.number(),
     };
     seal(EVENT_VERSION, &record)
 }
@@ -149,10 +152,11 @@ pub(crate) fn event_from_bytes((merchant, seq): (u128, u64), bytes: &[u8]) -> Re
         seq,
         merchant: MerchantId::from_bits(merchant),
         payment: PaymentId::from_bits(id("payment", record.payment)?),
-        delivery: DeliveryId::from_bits(id("delivery", record.delivery)?),
+        delivery: record.delivery.map(|bits| id("delivery", Some(bits))).transpose()?.map(DeliveryId::from_bits),
         at: time(record.at_ms),
         body: record.body,
         is_test: record.is_test,
+        kind: code("kind", record.kind)?,
     })
 }
 

@@ -19,7 +19,10 @@ use engine::{
         Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State, Totals,
     },
     time::Timestamp,
-    webhook::{Attempt, Delivery, DeliveryState, DisableReason, Endpoint, Logged, Outcome, Secret, Secrets, Trigger},
+    webhook::{
+        Attempt, Delivery, DeliveryState, DisableReason, Endpoint, EventType, Logged, Outcome, Secret, Secrets,
+        Subscriptions, Trigger,
+    },
     x402,
 };
 
@@ -270,6 +273,7 @@ fn a_merchant_has_these_bytes() {
         hive_account: name("blue.mugs"),
         icon_url: Some("https://i".to_owned()),
         webhook_url: None,
+        webhook_events: Subscriptions::default(),
         support_url: Some("https://s".to_owned()),
         is_active: true,
         x402_enabled: false,
@@ -304,7 +308,7 @@ fn a_merchant_has_these_bytes() {
          043037303720e80728c8dc03320474696c6c3a0c736b5f6c6976655f30373037401748b88506623277687365635f41 \
          5145424151454241514542415145424151454241514542415145424151454241514542415145424151453d6a370a32 \
          77687365635f4167494341674943416749434167494341674943416749434167494341674943416749434167494341 \
-         67493d10a846a2010968747470733a2f2f73aa01060a0408031005",
+         67493d10a846a2010968747470733a2f2f73aa01060a0408031005b00101",
         |bytes| merchant_from_bytes(MerchantId::from_bits(1), bytes, &vault).map(Arc::unwrap_or_clone),
     );
 }
@@ -316,7 +320,8 @@ fn an_event_has_these_bytes() {
         seq: 17,
         merchant: MerchantId::from_bits(2),
         payment: PaymentId::from_bits(3),
-        delivery: DeliveryId::from_bits(4),
+        kind: EventType::X402Settled,
+        delivery: Some(DeliveryId::from_bits(4)),
         at: at(1_000),
         body: b"{}".to_vec(),
         is_test: true,
@@ -324,7 +329,7 @@ fn an_event_has_these_bytes() {
     pinned(
         event.clone(),
         &event_to_bytes(&event),
-        "010a0911010000000000000012091103000000000000001a0911040000000000000020e8072a027b7d3001",
+        "010a0911010000000000000012091103000000000000001a0911040000000000000020e8072a027b7d30013803",
         |bytes| event_from_bytes((2, 17), bytes),
     );
 }

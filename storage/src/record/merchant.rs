@@ -8,7 +8,7 @@ use engine::{
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
     ownership::PendingChange,
     time::Timestamp,
-    webhook::{Secret, Secrets},
+    webhook::{Secret, Secrets, Subscriptions},
 };
 use prost::Message;
 
@@ -56,6 +56,9 @@ struct MerchantRecord {
     support_url: Option<String>,
     #[prost(message, optional, tag = "21")]
     ownership: Option<OwnershipRecord>,
+    /// The events its endpoint is sent, one bit each.
+    #[prost(uint32, tag = "22")]
+    webhook_events: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -147,6 +150,7 @@ pub(crate) fn merchant_to_bytes(merchant: Merchant, vault: &Vault) -> Vec<u8> {
         hive_account: merchant.hive_account.as_str().to_owned(),
         icon_url: merchant.icon_url,
         webhook_url: merchant.webhook_url,
+        webhook_events: merchant.webhook_events.bits(),
         support_url: merchant.support_url,
         is_active: merchant.is_active,
         x402_enabled: merchant.x402_enabled,
@@ -255,6 +259,8 @@ fn read_merchant(key: MerchantId, bytes: &[u8], vault: &Vault) -> Result<Merchan
         hive_account: account("hive_account", &record.hive_account)?,
         icon_url: record.icon_url,
         webhook_url: record.webhook_url,
+        webhook_events: Subscriptions::from_bits(record.webhook_events)
+            .ok_or_else(|| Damage::Value { field: "webhook_events", value: record.webhook_events.to_string() })?,
         support_url: record.support_url,
         is_active: record.is_active,
         x402_enabled: record.x402_enabled,

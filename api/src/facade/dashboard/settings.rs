@@ -153,6 +153,7 @@ pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
         webhook_url: change("webhookUrl"),
         support_url: change("supportUrl"),
         x402_enabled: Some(visit.form.get("x402").is_some()),
+        webhook_events: None,
     };
     let saved = visit.facade.engine.merchants().update_merchant(visit.request(request)).await;
     match saved.map_err(ApiError::from) {

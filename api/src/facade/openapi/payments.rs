@@ -27,7 +27,14 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("CancelRequested", object(&[("id", text()), ("status", status()), ("cancelRequested", boolean())]));
     add("Volume", volume());
     add("FeeRate", object(&[("feePercent", json!({ "type": "number", "minimum": 0, "maximum": 100 }))]));
-    add("Event", event());
+    add("PaymentEventData", payment_event_data());
+    add("SaleEventData", sale_event_data());
+    add("AccountEventData", account_event_data());
+    add("PaymentEvent", event(&["payment.status_changed", "payment.exception"], "PaymentEventData"));
+    add("SaleEvent", event(&["x402.settled"], "SaleEventData"));
+    add("AccountEvent", event(&["merchant.account_change"], "AccountEventData"));
+    let events = ["PaymentEvent", "SaleEvent", "AccountEvent"].map(reference);
+    add("Event", json!({ "oneOf": events }));
     add("EventList", object(&[("events", list("Event")), ("nextCursor", text()), ("hasMore", boolean())]));
     add("Unmatched", unmatched());
     add("Sale", sale());
@@ -142,8 +149,6 @@ fn payment() -> Value {
         ("net", units()),
         ("description", text()),
         ("metadata", reference("Metadata")),
-        ("redirectUrl", nullable(given_url())),
-        ("cancelUrl", nullable(given_url())),
         ("expiresAt", time()),
         ("completedAt", nullable(time())),
         ("createdAt", time()),
@@ -152,11 +157,8 @@ fn payment() -> Value {
         ("currency", currency()),
         ("precision", count()),
         ("usdEquivalentCents", count()),
-        ("redirectionUrl", nullable(given_url())),
         ("merchantName", text()),
-        ("merchantIconUrl", nullable(given_url())),
         ("providerId", words(&["hive"])),
-        ("internalId", nullable(text())),
         ("payTo", text()),
         ("memo", text()),
         ("exceptions", exceptions()),
@@ -188,7 +190,15 @@ fn payment() -> Value {
     for name in ["amountPaid", "amountRemaining", "amountOverpaid", "amountLate", "amountRefunded"] {
         members.push((name, units()));
     }
-    object(&members)
+    // Left out where there is none.
+    let left_out = [
+        ("redirectUrl", given_url()),
+        ("cancelUrl", given_url()),
+        ("redirectionUrl", given_url()),
+        ("merchantIconUrl", given_url()),
+        ("internalId", described(text(), "The transaction that completed it.")),
+    ];
+    with(object(&members), &left_out)
 }
 
 /// What a customer's page shows of a payment, and what follows it.
@@ -237,7 +247,12 @@ fn volume() -> Value {
 }
 
 /// The body of a webhook: the same bytes in the list, in the stream and in what is sent.
-fn event() -> Value {
+fn event(types: &[&str], data: &str) -> Value {
+    let data = reference(data);
+    object(&[("type", words(types)), ("id", text()), ("createdAt", time()), ("timestamp", time()), ("data", data)])
+}
+
+fn payment_event_data() -> Value {
     let data = object(&[
         ("id", text()),
         ("paymentId", text()),
@@ -245,19 +260,37 @@ fn event() -> Value {
         ("status", status()),
         ("previousStatus", status()),
         ("providerId", words(&["hive"])),
-        ("internalId", nullable(text())),
         ("sequence", count()),
         ("exceptions", exceptions()),
         ("metadata", reference("Metadata")),
         ("livemode", boolean()),
     ]);
-    object(&[
-        ("type", words(&["payment.status_changed"])),
-        ("id", text()),
-        ("createdAt", time()),
-        ("timestamp", time()),
-        ("data", data),
-    ])
+    let new = described(exceptions(), "In `payment.exception`: those the payment did not have before.");
+    with(data, &[("internalId", text()), ("newExceptions", new)])
+}
+
+fn sale_event_data() -> Value {
+    let data = object(&[
+        ("txId", text()),
+        ("merchantId", text()),
+        ("payer", text()),
+        ("payTo", text()),
+        ("value", units()),
+        ("formatted", text()),
+        ("currency", currency()),
+        ("resource", text()),
+        ("livemode", boolean()),
+    ]);
+    with(data, &[("blockNum", count())])
+}
+
+fn account_event_data() -> Value {
+    let data = object(&[
+        ("merchantId", text()),
+        ("change", words(&["requested", "cancelled", "completed"])),
+        ("hiveAccount", text()),
+    ]);
+    with(data, &[("pendingAccount", text()), ("effectiveAt", time())])
 }
 
 fn sale() -> Value {

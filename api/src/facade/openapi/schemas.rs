@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use engine::webhook::EventType;
 use serde_json::{Map, Value, json};
 
 use crate::facade::record;
@@ -301,6 +302,13 @@ fn update_merchant() -> Value {
         ("hiveAccount", text()),
         ("iconUrl", nullable(url())),
         ("webhookUrl", nullable(url())),
+        (
+            "webhookEvents",
+            described(
+                array(words(&EventType::ALL.map(EventType::as_str))),
+                "The events that the endpoint is sent; `payment.status_changed` always is.",
+            ),
+        ),
         ("supportUrl", nullable(url())),
         ("x402Enabled", boolean()),
     ])
@@ -386,8 +394,7 @@ fn merchant() -> Value {
             ("id", text()),
             ("name", text()),
             ("hiveAccount", text()),
-            ("iconUrl", nullable(given_url())),
-            ("webhookUrl", nullable(given_url())),
+            ("webhookEvents", array(words(&EventType::ALL.map(EventType::as_str)))),
             ("supportUrl", nullable(given_url())),
             ("isActive", boolean()),
             ("createdAt", time()),
@@ -404,7 +411,11 @@ fn merchant() -> Value {
             ("accountVerifiedBy", nullable(words(&["signature", "transfer", "operator"]))),
             ("pendingAccount", nullable(reference("PendingAccount"))),
         ]),
-        &[("flagged", described(boolean(), "Whether it is on hold for compliance; told to admins alone."))],
+        &[
+            ("iconUrl", given_url()),
+            ("webhookUrl", given_url()),
+            ("flagged", described(boolean(), "Whether it is on hold for compliance; told to admins alone.")),
+        ],
     )
 }
 

@@ -7,11 +7,28 @@ use super::schemas::{
 };
 
 /// The events that are sent to merchants: their type, the name of the operation, and when they happen.
-const EVENTS: [(&str, &str, &str); 1] = [(
-    "payment.status_changed",
-    "webhooks.paymentStatusChanged",
-    "The status of a payment changed, by its customer, the merchant, the ledger or time. Creation sends nothing.",
-)];
+const EVENTS: [(&str, &str, &str); 4] = [
+    (
+        "payment.status_changed",
+        "webhooks.paymentStatusChanged",
+        "The status of a payment changed, by its customer, the merchant, the ledger or time. Creation sends nothing.",
+    ),
+    (
+        "payment.exception",
+        "webhooks.paymentException",
+        "A payment has exceptions that it did not have before. Sent where `webhookEvents` asks for it.",
+    ),
+    (
+        "x402.settled",
+        "webhooks.x402Settled",
+        "A payment was settled by x402 for a resource of the merchant. Sent where `webhookEvents` asks for it.",
+    ),
+    (
+        "merchant.account_change",
+        "webhooks.merchantAccountChange",
+        "A change of a proven Hive account was requested, cancelled or completed. Sent where `webhookEvents` asks for it.",
+    ),
+];
 
 /// The headers of a delivery, with the default of the setting `webhooks.header_prefix`.
 const HEADERS: [(&str, &str, &str); 8] = [

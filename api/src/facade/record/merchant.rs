@@ -13,8 +13,11 @@ pub(in crate::facade) struct Merchant<'a> {
     id: &'a str,
     name: &'a str,
     hive_account: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     icon_url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     webhook_url: Option<&'a str>,
+    webhook_events: &'a [String],
     support_url: Option<&'a str>,
     is_active: bool,
     created_at: Text<Timestamp>,
@@ -47,6 +50,7 @@ impl<'a> Merchant<'a> {
             hive_account: &merchant.hive_account,
             icon_url: merchant.icon_url.as_deref(),
             webhook_url: merchant.webhook_url.as_deref(),
+            webhook_events: &merchant.webhook_events,
             support_url: merchant.support_url.as_deref(),
             is_active: merchant.active,
             created_at: Text(instant(merchant.created_at)),

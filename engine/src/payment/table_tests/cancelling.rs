@@ -254,7 +254,7 @@ impl Setup {
 
     fn run(&self, sent: &[Sent], steps: &[Command], place: usize) {
         let mut payment = Payment { grace: Duration::from_secs(self.grace), ..open() };
-        let (mut events, mut is_asked) = (0, false);
+        let (mut events, mut exceptions, mut is_asked) = (0, 0, false);
         for (at_step, step) in steps.iter().enumerate() {
             if at_step == place
                 && let Ok(step) = payment.apply(&cancel(), at(self.asked))
@@ -269,6 +269,7 @@ impl Setup {
             }
             if let Ok(step) = payment.apply(step, at(EXPIRES + 200)) {
                 events += usize::from(step.event.is_some());
+                exceptions += u32::from(step.exception.is_some());
                 payment = step.payment;
             }
         }
@@ -280,7 +281,7 @@ impl Setup {
         let case = || format!("{sent:?} steps {steps:?} asked at step {place} (accepted: {is_asked})");
         assert_eq!((payment.state, payment.paid_by), (state, paid_by), "{}", case());
         assert_eq!((0..sent.len()).map(found).collect::<Vec<_>>(), dispositions, "{}", case());
-        assert_eq!((events, payment.sequence), (1, 2), "one announcement: {}", case());
+        assert_eq!((events, payment.sequence), (1, 2 + exceptions), "one status: {}", case());
         let counted = payment.transfers.iter().any(|credit| credit.disposition == Disposition::Counted);
         assert!(state != State::UserCancelled || !counted, "{}", case());
     }
