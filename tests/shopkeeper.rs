@@ -118,7 +118,7 @@ fn a_key_is_rolled_where_the_operator_allows_it_and_the_login_goes_on() {
     assert_eq!((visitor.get("/dashboard").status, elsewhere.get("/dashboard").status), (303, 303));
     let forbidden = shared().shop();
     let page = Visitor::of(&forbidden).page("/dashboard/settings");
-    assert!(page.contains("issued by the operator") && !page.contains("/roll\""), "{page}");
+    assert!(page.contains("issued anew by the operator") && !page.contains("/roll\""), "{page}");
 }
 
 fn pages_and_exports_are_limited_as_the_interface_is() {

@@ -62,6 +62,7 @@ fn seed_1608_keeps_every_invariant() {
 fn a_malformed_scenario_names_line_and_field() {
     let step = |step: &str| format!("name = \"x\"\nsteps = [\n  {{ {step} }},\n]\n");
     let create = "at = \"1s\", who = \"merchant 0\", does = \"create\", session = \"A\"";
+    let with_amount = format!("{create}, amount = \"1.000 HBD\"");
     for (text, line, says) in [
         ("name = 5".to_owned(), 1, "invalid type"),
         ("name = \"x\"\nspeed = 3".to_owned(), 2, "unknown field `speed`"),
@@ -88,7 +89,7 @@ fn a_malformed_scenario_names_line_and_field() {
         (step("at = \"1s\", who = \"node 7\", does = \"go away\", for = \"1s\""), 3, "`who` \"node 7\": there are 3"),
         (step("at = \"1s\", who = \"ledger\", does = \"fork\", depth = 99"), 3, "`depth` must be from 1 to 20"),
         (
-            format!("{}\n[expect]\nA = {{ exceptions = [\"paid_twice\"] }}", step(create)),
+            format!("{}\n[expect]\nA = {{ exceptions = [\"paid_twice\"] }}", step(&with_amount)),
             7,
             "`exceptions` \"paid_twice\" is none of \"underpaid\"",
         ),

@@ -509,7 +509,7 @@ impl Group<'_> {
     /// Indexes a payment that the indexer has passed already: its clock was behind.
     fn index_late(&mut self, id: PaymentId, record: &[u8]) -> Result<(), Fault> {
         let payment = record::payment_from_bytes(id, record).map_err(Fault::damaged("payments", id))?;
-        for word in search::words_of(&payment) {
+        for word in search::indexed_words_of(&payment) {
             self.tables.search().insert((payment.merchant.bits(), word.as_str(), id.bits()), ());
         }
         Ok(())

@@ -16,7 +16,7 @@ use engine::{
 use crate::{
     apply::Group,
     fault::Fault,
-    listed::{self, FACETS, Facets, Ids},
+    listed::{self, FACETS, Facets, Ids, common},
     query::{DayVolume, Volume, VolumeQuery},
     record::{self, Summary},
     snapshot::Snapshot,
@@ -190,10 +190,6 @@ fn recount(snapshot: &Snapshot, (merchant, day): DayKey, facets: Facets, ids: &I
         sums.add(&listed?.1);
     }
     Ok(sums)
-}
-
-fn common(one: &Ids, other: &Ids) -> Ids {
-    *one.start().max(other.start())..=*one.end().min(other.end())
 }
 
 /// How many payments of a list were made on each day.

@@ -79,6 +79,11 @@ pub(crate) const ANY_ID: Ids = 0..=u128::MAX;
 /// No id.
 pub(crate) const NO_ID: Ids = Ids::new(1, 0);
 
+/// Returns the ids that both hold.
+pub(crate) fn common(one: &Ids, other: &Ids) -> Ids {
+    *one.start().max(other.start())..=*one.end().min(other.end())
+}
+
 /// Returns the ids made at or after `from` and before `to`.
 pub(crate) fn ids_made(from: Option<Timestamp>, to: Option<Timestamp>) -> Ids {
     let first = |time: Timestamp| u128::from(time.millis().min((1 << 48) - 1)) << 80;

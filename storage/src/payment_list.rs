@@ -10,7 +10,7 @@ use engine::{
 use crate::{
     days::{self, Tally},
     fault::Fault,
-    listed::{self, Facets, Ids},
+    listed::{self, Facets, Ids, common},
     query::{Page, PageAt, PaymentQuery},
     record::{self, Code, Summary},
     search::{self, Wanted},
@@ -19,18 +19,34 @@ use crate::{
 
 /// Where a list must be read to be counted, it is counted up to so many.
 const COUNTED_MAX: u64 = 10_000;
-/// Rows that are looked at for those that a filter without an index keeps.
-const LOOKED_AT_MAX: u64 = 10_000;
+/// What a page may cost beside what it shows, in rows of an index.
+const BUDGET: u64 = 10_000;
+/// What it costs more to find one payment in the list.
+const POINTS: u64 = 3;
+/// What it costs to find that the rows of a word are too many.
+const SOUGHT: u64 = (search::MERGED_MAX + search::SORTED_MAX) as u64;
+/// What it costs more to read one payment's record.
+const RECORD: u64 = 8;
+/// Words of a query that are tried for one that few payments have.
+const TRIED: usize = 3;
+/// A list of so many is read rather than searched.
+const SHORT: usize = 500;
 
 /// Lists a merchant's payments.
 pub(crate) fn payments(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Page<Payment>, Fault> {
     let facets = Facets::of(query);
     let ids = listed::ids_made(query.from, query.to);
-    let has_amounts = query.min_units.is_some() || query.max_units.is_some();
-    let slice = match chosen(snapshot, query)? {
-        Some(chosen) => among(snapshot, query, facets, ids, chosen)?,
-        None if has_amounts => scanned(snapshot, query, facets, ids)?,
-        None => indexed(snapshot, query, facets, ids)?,
+    let mut wanted = Vec::new();
+    let words = query.query.as_deref().and_then(Wanted::parse);
+    let finds_nothing = words.as_ref().is_some_and(Vec::is_empty);
+    if query.min_units.is_some() || query.max_units.is_some() {
+        wanted.push(Wanted::Amount(query.min_units.unwrap_or(0)..=query.max_units.unwrap_or(u64::MAX)));
+    }
+    wanted.extend(words.into_iter().flatten());
+    let slice = match wanted.is_empty() && query.ids.is_empty() {
+        _ if finds_nothing => Slice::of(query),
+        true => indexed(snapshot, query, facets, ids)?,
+        false => searched(snapshot, query, facets, &from_cursor(query, ids), &wanted)?,
     };
     let Slice { found, total, total_is_lower_bound, next, .. } = slice;
     let records = snapshot.payments();
@@ -55,6 +71,8 @@ struct Slice {
     next: Option<u128>,
     total: u64,
     total_is_lower_bound: bool,
+    /// Whether nothing more is to be offered.
+    is_over: bool,
 }
 
 impl Slice {
@@ -71,6 +89,7 @@ impl Slice {
             next: None,
             total: 0,
             total_is_lower_bound: false,
+            is_over: false,
         }
     }
 
@@ -103,6 +122,7 @@ impl Slice {
         self.next = self.next.or(Some(last)).filter(|_| self.skipped == 0);
         self.total_is_lower_bound = self.is_counted;
         self.total = self.total.min(COUNTED_MAX);
+        self.is_over = true;
     }
 }
 
@@ -148,65 +168,122 @@ fn indexed(snapshot: &Snapshot, query: &PaymentQuery, facets: Facets, ids: Ids) 
     Ok(slice)
 }
 
-/// Lists what must be looked at, one by one.
-fn scanned(snapshot: &Snapshot, query: &PaymentQuery, facets: Facets, ids: Ids) -> Result<Slice, Fault> {
-    let mut slice = Slice::of(query);
-    let mut looked_at = 0;
-    for listed in listed::newest(snapshot, query.merchant.bits(), facets, from_cursor(query, ids))? {
-        let (id, summary) = listed?;
-        if is_of_amount(query, &summary) {
-            slice.offer(id);
-            if slice.is_settled() {
-                slice.stop(id);
-                break;
-            }
-        }
-        looked_at += 1;
-        if looked_at >= LOOKED_AT_MAX {
-            slice.stop(id);
-            break;
-        }
-    }
-    Ok(slice)
+/// What a list by ids, words or amounts must still be asked for.
+struct Check<'q> {
+    snapshot: &'q Snapshot,
+    merchant: u128,
+    facets: Facets,
+    wanted: Vec<&'q Wanted>,
+    budget: u64,
 }
 
-/// Lists what ids and words leave.
-fn among(
+impl Check<'_> {
+    /// Says whether a payment is one of the list, for what that costs.
+    fn keeps(&mut self, id: u128, listed: Option<Summary>) -> Result<bool, Fault> {
+        self.budget = self.budget.saturating_sub(1);
+        let summary = match listed {
+            Some(summary) => Some(summary),
+            None if self.facets == Facets::ALL && self.wanted.is_empty() => return Ok(true),
+            None => {
+                self.budget = self.budget.saturating_sub(POINTS);
+                listed::one(self.snapshot, self.merchant, self.facets, id)?
+            }
+        };
+        let Some(summary) = summary else { return Ok(false) };
+        let is_of_amount = |wanted: &&Wanted| match wanted {
+            Wanted::Amount(units) => Some(units.contains(&summary.amount.units)),
+            Wanted::Word { .. } => None,
+        };
+        if self.wanted.iter().any(|wanted| is_of_amount(wanted) == Some(false)) {
+            return Ok(false);
+        }
+        let words: Vec<_> = self.wanted.iter().copied().filter(|wanted| is_of_amount(wanted).is_none()).collect();
+        if words.is_empty() {
+            return Ok(true);
+        }
+        self.budget = self.budget.saturating_sub(RECORD);
+        search::finds(self.snapshot, &words, id, &mut self.budget)
+    }
+
+    /// Offers a payment; says whether the page is as it will be.
+    fn offer(&mut self, slice: &mut Slice, id: u128, listed: Option<Summary>) -> Result<bool, Fault> {
+        if self.keeps(id, listed)? {
+            slice.offer(id);
+        }
+        let is_over = slice.is_settled() || self.budget == 0;
+        if is_over {
+            slice.stop(id);
+        }
+        Ok(is_over)
+    }
+}
+
+/// Lists by ids, words and amounts: what the indexer has not read yet by reading it, then what the index finds. A bounded
+/// number of payments is looked at; the next page goes on from there.
+fn searched(
     snapshot: &Snapshot,
     query: &PaymentQuery,
     facets: Facets,
-    ids: Ids,
-    chosen: BTreeSet<u128>,
+    ids: &Ids,
+    wanted: &[Wanted],
 ) -> Result<Slice, Fault> {
+    let merchant = query.merchant.bits();
     let mut slice = Slice::of(query);
-    let ids = from_cursor(query, ids);
-    for id in chosen.into_iter().rev().filter(|id| ids.contains(id)) {
-        let summary = listed::one(snapshot, query.merchant.bits(), facets, id)?;
-        if summary.is_some_and(|summary| is_of_amount(query, &summary)) {
-            slice.offer(id);
+    let mut check = Check { snapshot, merchant, facets, wanted: wanted.iter().collect(), budget: BUDGET };
+    if !query.ids.is_empty() {
+        let asked: BTreeSet<u128> = query.ids.iter().map(|id| id.bits()).filter(|id| ids.contains(id)).collect();
+        for id in asked.into_iter().rev() {
+            let listed = listed::one(snapshot, merchant, facets, id)?;
+            if listed.is_some() && check.offer(&mut slice, id, listed)? {
+                break;
+            }
         }
-        if slice.is_settled() {
-            slice.stop(id);
+        return Ok(slice);
+    }
+    let cursor = search::cursor(snapshot)?;
+    let is_short = (facets != Facets::ALL || *ids != listed::ANY_ID)
+        && listed::newest(snapshot, merchant, facets, ids.clone())?.take(SHORT + 1).count() <= SHORT;
+    // A short list is read; so is one where everything that is wanted is found too often.
+    let mut index = None;
+    if !is_short {
+        let indexed = common(ids, &(0..=cursor));
+        for (at, wanted) in wanted.iter().enumerate().take(TRIED) {
+            index = search::find(snapshot, merchant, wanted, &indexed)?;
+            if index.is_some() {
+                check.wanted.remove(at);
+                break;
+            }
+            check.budget = check.budget.saturating_sub(SOUGHT);
+        }
+    }
+    let Some(index) = index else {
+        return walk(snapshot, &mut check, slice, ids.clone());
+    };
+    let found_by_index = std::mem::take(&mut check.wanted);
+    check.wanted = wanted.iter().collect();
+    let unread = common(ids, &(cursor.saturating_add(1)..=u128::MAX));
+    let mut slice = if cursor == u128::MAX { slice } else { walk(snapshot, &mut check, slice, unread)? };
+    if slice.is_over {
+        return Ok(slice);
+    }
+    check.wanted = found_by_index;
+    for id in index {
+        if check.offer(&mut slice, id?, None)? {
             break;
         }
     }
     Ok(slice)
 }
 
-/// Returns the payments that ids and words leave; none where neither is asked for.
-fn chosen(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Option<BTreeSet<u128>>, Fault> {
-    let found = match query.query.as_deref().and_then(Wanted::parse) {
-        Some(wanted) => Some(search::find(snapshot, query.merchant.bits(), &wanted)?),
-        None => None,
-    };
-    if query.ids.is_empty() {
-        return Ok(found);
+/// Offers what is listed, one by one.
+fn walk(snapshot: &Snapshot, check: &mut Check<'_>, mut slice: Slice, ids: Ids) -> Result<Slice, Fault> {
+    for listed in listed::newest(snapshot, check.merchant, check.facets, ids)? {
+        let (id, summary) = listed?;
+        if check.offer(&mut slice, id, Some(summary))? {
+            break;
+        }
     }
-    let mut ids: BTreeSet<u128> = query.ids.iter().map(|id| id.bits()).collect();
-    if let Some(found) = found {
-        ids.retain(|id| found.contains(id));
-    }
-    Ok(Some(ids))
+    Ok(slice)
 }
 
 /// Returns how many payments a list has, where the counts by state can tell.
@@ -226,9 +303,4 @@ fn counted(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Option<u64>, Fau
         }
     }
     Ok(Some(total))
-}
-
-fn is_of_amount(query: &PaymentQuery, summary: &Summary) -> bool {
-    query.min_units.is_none_or(|least| summary.amount.units >= least)
-        && query.max_units.is_none_or(|most| summary.amount.units <= most)
 }

@@ -93,7 +93,8 @@ pub(crate) fn merchants(
             items.push(ListedMerchant { merchant, is_on_hold });
         }
     }
-    Ok(Page::of(items, known_total.unwrap_or(page.seen)))
+    let next = items.last().filter(|_| items.len() >= query.limit).map(|listed| listed.merchant.id.bits());
+    Ok(Page { next, ..Page::of(items, known_total.unwrap_or(page.seen)) })
 }
 
 /// Returns entries of the audit log, newest first.

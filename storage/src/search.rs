@@ -7,7 +7,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    collections::{BTreeSet, BinaryHeap},
     ops::{Bound, RangeInclusive},
 };
 
@@ -20,7 +20,7 @@ use engine::{
 
 use crate::{
     fault::Fault,
-    listed::{self, Facets},
+    listed::{self, Facets, Ids, common},
     record, single,
     snapshot::Snapshot,
     tables::meta,
@@ -32,8 +32,10 @@ const WORD_MAX_BYTES: usize = 32;
 const WORDS_MAX: usize = 100;
 /// Payments the indexer leaves alone at first: one of the same moment may still be on its way to the disk.
 const INDEX_LAG: std::time::Duration = std::time::Duration::from_secs(10);
-/// Up to so many candidates it is cheaper to read them than to walk the index for the query's next word.
-const FEW: usize = 256;
+/// Words of the index that are merged; of more, their rows are sorted.
+pub(crate) const MERGED_MAX: usize = 64;
+/// Rows of the index that are sorted.
+pub(crate) const SORTED_MAX: usize = 2_000;
 
 /// Returns the words a payment is found by from its creation on, apart from its id.
 pub(crate) fn words_of(payment: &Payment) -> BTreeSet<String> {
@@ -81,43 +83,117 @@ fn words_in(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a query asks for: every word must be found.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wanted(Vec<WantedWord>);
-
-#[derive(Debug, PartialEq, Eq)]
-struct WantedWord {
-    text: String,
-    /// The ids whose digits start with it.
-    ids: Option<RangeInclusive<u128>>,
+/// What a payment is found by: the beginning of a word, or an amount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A word starts with it.
+    Word {
+        /// In lower case.
+        text: String,
+        /// The ids whose digits start with it.
+        ids: Option<RangeInclusive<u128>>,
+    },
+    /// So many smallest units are asked for.
+    Amount(RangeInclusive<u64>),
 }
 
 impl Wanted {
-    /// Reads a query; none if it is blank. A query of nothing but punctuation finds nothing.
-    pub(crate) fn parse(query: &str) -> Option<Self> {
+    /// Reads the words of a query, each of which must be found; none if it is blank. A query of nothing but punctuation has no
+    /// words and finds nothing.
+    pub(crate) fn parse(query: &str) -> Option<Vec<Self>> {
         if query.trim().is_empty() {
             return None;
         }
         let words: BTreeSet<String> = query.split_whitespace().flat_map(|term| words_in(bare_id(term))).collect();
-        let mut words: Vec<_> = words.into_iter().map(|text| WantedWord { ids: id_range(&text), text }).collect();
+        let mut words: Vec<_> = words.into_iter().map(|text| Self::Word { ids: id_range(&text), text }).collect();
         // Longer words are found less often.
-        words.sort_by_key(|word| std::cmp::Reverse(word.text.len()));
-        Some(Self(words))
+        words.sort_by_key(|word| std::cmp::Reverse(word.text().len()));
+        Some(words)
     }
 
-    /// Returns the places of the words by which a payment is not found as far as its record tells; none for a query of
-    /// nothing but punctuation, which finds nothing.
-    fn missing(&self, payment: &Payment) -> Option<Vec<usize>> {
-        let mut words = words_of(payment);
-        words.extend(payment.transfers.iter().flat_map(transfer_words_of));
-        words.extend(refund_words_of(payment));
-        let is_missing = |wanted: &WantedWord| {
-            let is_its_id = wanted.ids.as_ref().is_some_and(|ids| ids.contains(&payment.id.bits()));
-            !is_its_id && !words.iter().any(|word| word.starts_with(&wanted.text))
-        };
-        let missing = self.0.iter().enumerate().filter(|(_, wanted)| is_missing(wanted)).map(|(at, _)| at);
-        (!self.0.is_empty()).then(|| missing.collect())
+    fn text(&self) -> &str {
+        match self {
+            Self::Word { text, .. } => text,
+            Self::Amount(_) => "",
+        }
     }
+
+    /// Returns the first of its words in the index that may stand there.
+    fn first(&self) -> String {
+        match self {
+            Self::Word { text, .. } => text.clone(),
+            Self::Amount(units) => amount_word(*units.start()),
+        }
+    }
+
+    /// Says whether a word of the index at or after the first is one of its words.
+    fn is_word(&self, word: &str) -> bool {
+        match self {
+            Self::Word { text, .. } => word.starts_with(text),
+            Self::Amount(units) => *word <= *amount_word(*units.end()),
+        }
+    }
+
+    /// Says whether a payment is found by it, as far as its record tells.
+    fn finds(&self, payment: &Payment, words: &BTreeSet<String>) -> bool {
+        match self {
+            Self::Word { text, ids } => {
+                let is_its_id = ids.as_ref().is_some_and(|ids| ids.contains(&payment.id.bits()));
+                is_its_id
+                    || words
+                        .range::<str, _>((Bound::Included(&**text), Bound::Unbounded))
+                        .next()
+                        .is_some_and(|word| word.starts_with(text))
+            }
+            Self::Amount(units) => units.contains(&payment.amount.units),
+        }
+    }
+}
+
+/// Returns the word in the index that an amount is: no text has it, and it orders as the amount does.
+fn amount_word(units: u64) -> String {
+    format!("\u{1}{units:016x}")
+}
+
+/// Returns what the indexer writes of a payment.
+pub(crate) fn indexed_words_of(payment: &Payment) -> impl Iterator<Item = String> {
+    words_of(payment).into_iter().chain(std::iter::once(amount_word(payment.amount.units)))
+}
+
+/// Says whether a payment is found by everything that is wanted. Transfers that its record does not list are read, as many as
+/// `budget` has; what remains of it is left there.
+pub(crate) fn finds(snapshot: &Snapshot, wanted: &[&Wanted], id: u128, budget: &mut u64) -> Result<bool, Fault> {
+    let (payments, key) = (snapshot.payments(), PaymentId::from_bits(id));
+    let read = || {
+        let bytes = payments.get(id)?;
+        let bytes = bytes.ok_or_else(|| Fault::contradicted("payments", key, "it is listed and not there"))?;
+        record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))
+    };
+    // What cannot be read is not found.
+    let Some(payment) = payments.pass(read())? else { return Ok(false) };
+    let mut words = words_of(&payment);
+    words.extend(payment.transfers.iter().flat_map(transfer_words_of));
+    words.extend(refund_words_of(&payment));
+    let mut missing: Vec<_> = wanted.iter().filter(|wanted| !wanted.finds(&payment, &words)).collect();
+    if missing.is_empty() || payment.unlisted.is_none() {
+        return Ok(missing.is_empty());
+    }
+    let rows = snapshot.transfers();
+    for entry in rows.range((id, &[0; 20], 0)..=(id, &[u8::MAX; 20], u32::MAX))? {
+        let (key, bytes) = entry?;
+        let name = || format!("{} of {}", TxId(*key.value().1), PaymentId::from_bits(id));
+        let read = record::transfer_from_bytes(key.value(), bytes.value());
+        let Some(credit) = rows.pass(read.map_err(|why| Fault::contradicted("transfers", name(), why)))? else {
+            continue;
+        };
+        let words: BTreeSet<String> = transfer_words_of(&credit).into_iter().collect();
+        missing.retain(|wanted| !wanted.finds(&payment, &words));
+        *budget = budget.saturating_sub(1);
+        if missing.is_empty() || *budget == 0 {
+            break;
+        }
+    }
+    Ok(missing.is_empty())
 }
 
 /// Returns a term without the `pay_` or `pos-pay_` before an id.
@@ -142,81 +218,128 @@ fn id_range(word: &str) -> Option<RangeInclusive<u128>> {
     Some(bound('0')?..=bound('z')?)
 }
 
-/// Returns a merchant's payments that a query finds.
-pub(crate) fn find(snapshot: &Snapshot, merchant: u128, wanted: &Wanted) -> Result<BTreeSet<u128>, Fault> {
-    let Some((first, others)) = wanted.0.split_first() else { return Ok(BTreeSet::new()) };
-    let cursor = cursor(snapshot)?;
-    let mut found = with_word(snapshot, merchant, first)?;
-    for word in others {
-        if found.len() <= FEW {
-            break;
-        }
-        let also = with_word(snapshot, merchant, word)?;
-        found.retain(|id| also.contains(id));
-    }
-    let payments = snapshot.payments();
-    let payment = |key: PaymentId| {
-        let bytes = payments.get(key.bits())?;
-        let bytes = bytes.ok_or_else(|| Fault::contradicted("payments", key, "it is listed and not there"))?;
-        record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))
-    };
-    // What is found by a word, for the payments whose record does not list all of its transfers.
-    let mut indexed: BTreeMap<usize, BTreeSet<u128>> = BTreeMap::new();
-    let mut reads = |id: u128| {
-        // What cannot be read is not found.
-        let Some(payment) = payments.pass(payment(PaymentId::from_bits(id)))? else { return Ok::<_, Fault>(false) };
-        let Some(missing) = wanted.missing(&payment) else { return Ok(false) };
-        if payment.unlisted.is_none() {
-            return Ok(missing.is_empty());
-        }
-        for at in missing {
-            let with = match indexed.entry(at) {
-                Entry::Occupied(found) => found.into_mut(),
-                Entry::Vacant(place) => place.insert(with_word(snapshot, merchant, &wanted.0[at])?),
-            };
-            if !with.contains(&id) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    };
-    if !others.is_empty() && found.len() <= FEW {
-        let mut checked = BTreeSet::new();
-        for id in found {
-            if reads(id)? {
-                checked.insert(id);
-            }
-        }
-        found = checked;
-    }
-    let unread = cursor.saturating_add(1)..=u128::MAX;
-    for listed in listed::newest(snapshot, merchant, Facets::ALL, unread)? {
-        let (id, _) = listed?;
-        if reads(id)? {
-            found.insert(id);
-        }
-    }
-    Ok(found)
+/// Payments of an index, newest first, each once.
+pub(crate) enum Found<'s> {
+    /// All of them, oldest first.
+    Few(Vec<u128>),
+    /// What is left of the rows of a few words, and of the list.
+    Merged(Merged<'s>),
 }
 
-/// Returns a merchant's payments whose id or whose indexed words start with a word.
-fn with_word(snapshot: &Snapshot, merchant: u128, word: &WantedWord) -> Result<BTreeSet<u128>, Fault> {
-    let mut found = BTreeSet::new();
-    let first = (merchant, word.text.as_str(), 0);
-    for entry in snapshot.search().range(first..)? {
-        let key = entry?.0;
-        let (owner, text, id) = key.value();
-        if owner != merchant || !text.starts_with(&word.text) {
+/// What is left of several lists. Of each the next payment is known.
+#[derive(Default)]
+pub(crate) struct Merged<'s> {
+    next: BinaryHeap<(u128, usize)>,
+    lists: Vec<BoxIds<'s>>,
+}
+
+/// Payments, newest first.
+type BoxIds<'s> = Box<dyn Iterator<Item = Result<u128, Fault>> + Send + 's>;
+
+impl<'s> Merged<'s> {
+    fn add(&mut self, list: impl Iterator<Item = Result<u128, Fault>> + Send + 's) -> Result<(), Fault> {
+        self.lists.push(Box::new(list));
+        self.advance(self.lists.len() - 1)
+    }
+
+    fn advance(&mut self, at: usize) -> Result<(), Fault> {
+        let next = self.lists[at].next().transpose()?;
+        self.next.extend(next.map(|id| (id, at)));
+        Ok(())
+    }
+
+    fn take_next(&mut self) -> Result<Option<u128>, Fault> {
+        let Some((newest, at)) = self.next.pop() else { return Ok(None) };
+        self.advance(at)?;
+        while let Some((_, at)) = self.next.peek().copied().filter(|(id, _)| *id == newest) {
+            self.next.pop();
+            self.advance(at)?;
+        }
+        Ok(Some(newest))
+    }
+}
+
+impl Iterator for Found<'_> {
+    type Item = Result<u128, Fault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Few(ids) => ids.pop().map(Ok),
+            Self::Merged(lists) => lists.take_next().transpose(),
+        }
+    }
+}
+
+/// Returns the indexed payments that are found by one thing; none where its words are too many to be merged, and their rows
+/// too many to be sorted.
+pub(crate) fn find<'s>(
+    snapshot: &'s Snapshot,
+    merchant: u128,
+    wanted: &Wanted,
+    among: &Ids,
+) -> Result<Option<Found<'s>>, Fault> {
+    if among.is_empty() {
+        return Ok(Some(Found::Few(Vec::new())));
+    }
+    let index = snapshot.search();
+    let ids = match wanted {
+        Wanted::Word { ids: Some(ids), .. } => Some(common(ids, among)),
+        _ => None,
+    };
+    let (mut merged, mut next) = (Merged::default(), wanted.first());
+    loop {
+        let start = (Bound::Excluded((merchant, &*next, u128::MAX)), Bound::Unbounded);
+        let found = match merged.lists.is_empty() {
+            true => index.range::<(u128, &str, u128)>((merchant, &*next, 0)..)?.next(),
+            false => index.range::<(u128, &str, u128)>(start)?.next(),
+        };
+        let Some(row) = found.transpose()? else { break };
+        let (owner, word, _) = row.0.value();
+        if owner != merchant || !wanted.is_word(word) {
             break;
         }
-        found.insert(id);
+        if merged.lists.len() == MERGED_MAX {
+            return sorted(snapshot, merchant, wanted, among, ids);
+        }
+        let rows = (merchant, word, *among.start())..=(merchant, word, *among.end());
+        merged.add(index.range::<(u128, &str, u128)>(rows)?.rev().map(|row| Ok(row?.0.value().2)))?;
+        next = word.to_owned();
     }
-    if let Some(ids) = &word.ids {
-        for listed in listed::newest(snapshot, merchant, Facets::ALL, ids.clone())? {
+    if let Some(ids) = ids {
+        merged.add(listed::newest(snapshot, merchant, Facets::ALL, ids)?.map(|listed| Ok(listed?.0)))?;
+    }
+    Ok(Some(Found::Merged(merged)))
+}
+
+fn sorted<'s>(
+    snapshot: &'s Snapshot,
+    merchant: u128,
+    wanted: &Wanted,
+    among: &Ids,
+    ids: Option<Ids>,
+) -> Result<Option<Found<'s>>, Fault> {
+    let mut found = BTreeSet::new();
+    let first = wanted.first();
+    for (count, row) in snapshot.search().range((merchant, &*first, 0)..)?.enumerate() {
+        let key = row?.0;
+        let (owner, word, id) = key.value();
+        if owner != merchant || !wanted.is_word(word) {
+            break;
+        }
+        if count == SORTED_MAX {
+            return Ok(None);
+        }
+        found.extend(Some(id).filter(|id| among.contains(id)));
+    }
+    if let Some(ids) = ids {
+        for (count, listed) in listed::newest(snapshot, merchant, Facets::ALL, ids)?.enumerate() {
+            if count == SORTED_MAX {
+                return Ok(None);
+            }
             found.insert(listed?.0);
         }
     }
-    Ok(found)
+    Ok(Some(Found::Few(found.into_iter().collect())))
 }
 
 /// Returns the last payment the indexer has read.
@@ -260,7 +383,7 @@ pub(crate) fn gather(snapshot: &Snapshot, now: Timestamp, max: usize) -> Result<
         match record::payment_from_bytes(id, bytes.value()) {
             Ok(payment) => {
                 let merchant = payment.merchant.bits();
-                indexed.entries.extend(words_of(&payment).into_iter().map(|word| (merchant, word, id.bits())));
+                indexed.entries.extend(indexed_words_of(&payment).map(|word| (merchant, word, id.bits())));
             }
             // One that cannot be read must not keep all later ones from being found.
             Err(damage) => tracing::error!(payment.id = %id, %damage, "payment {id} is damaged and not indexed"),
@@ -307,7 +430,7 @@ mod tests {
         assert_eq!(Wanted::parse(&id), bare);
         assert_eq!(Wanted::parse(&format!(" POS-{} ", id.to_uppercase())), bare);
         assert_eq!(Wanted::parse(" \t"), None);
-        assert_eq!(Wanted::parse("?!"), Some(Wanted(Vec::new())));
-        assert_eq!(Wanted::parse("pay_").unwrap().0[0].text, "pay");
+        assert_eq!(Wanted::parse("?!"), Some(Vec::new()));
+        assert_eq!(Wanted::parse("pay_").unwrap()[0].text(), "pay");
     }
 }

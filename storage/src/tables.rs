@@ -62,8 +62,7 @@
 //! | by id, slug, key, transaction, nonce | one or two point reads, a few microseconds |
 //! | a further transfer of a payment, whatever their number | two point reads for the rows, and the payment's record, which lists few |
 //! | a page of payments, of any states, currency, attention and time | its records, a seek for each facet, and a day's row for each day; a page by number passes summaries of its first day, a page by cursor none |
-//! | ... with least or most amounts | the summaries passed until the page is full and 10,000 are counted, or 10,000 were looked at |
-//! | ... with words | the index entries of the longest word; if they are few, their records, else the entries of the other words; the records not indexed yet |
+//! | ... with words or amounts | of up to 64 words their entries, merged; of more, up to 2,000 entries sorted; else the list itself and its records; the records not indexed yet. At most 10,000 rows or 1,100 records: the next page goes on from there |
 //! | the sums of some days | their rows |
 //! | merchants by words | all merchants |
 

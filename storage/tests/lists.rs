@@ -30,6 +30,7 @@ fn any_payment(number: u64) -> impl Strategy<Value = Payment> {
             state: State::ALL[state],
             amount: Money::new(1_000 + units, if hive { Currency::Hive } else { Currency::Hbd }),
             is_reversed,
+            description: format!("{} mug m{number}", if hive { "Red" } else { "Blue" }),
             created_at: moment(number),
             ..payment(owner, number)
         },
@@ -49,8 +50,11 @@ fn queries() -> impl Strategy<Value = PaymentQuery> {
     let unusual = prop::option::weighted(0.3, prop::bool::ANY);
     let units = || prop::option::weighted(0.2, 999..1_005u64);
     let ids = prop_oneof![4 => Just(Vec::new()), 1 => prop::collection::vec((0..30u64).prop_map(id), 1..9)];
-    (place, 1..8usize, states, time(), time(), currency, (units(), units(), unusual), ids).prop_map(
-        |(at, limit, states, from, to, currency, (min_units, max_units, unusual), ids)| PaymentQuery {
+    const WORDS: [&str; 11] = ["mug", "blue", "m", "m1", "red m2", "mug m7", "a 17", "01", "pay_01", "x", "?"];
+    let words = prop::option::weighted(0.4, prop::sample::select(&WORDS[..]));
+    (place, 1..8usize, states, time(), time(), currency, (units(), units(), unusual, words), ids).prop_map(
+        |(at, limit, states, from, to, currency, (min_units, max_units, unusual, words), ids)| PaymentQuery {
+            query: words.map(str::to_owned),
             at,
             states,
             from,
@@ -63,6 +67,16 @@ fn queries() -> impl Strategy<Value = PaymentQuery> {
             ..PaymentQuery::all(merchant_id(1), limit)
         },
     )
+}
+
+/// Says whether every word begins a word of the payment, or its id.
+fn has_words(payment: &Payment, words: &str) -> bool {
+    let text = format!("{} A 17", payment.description).to_lowercase();
+    let id = payment.id.to_string();
+    let begins =
+        |word: &str| text.split(' ').any(|known| known.starts_with(word)) || id["pay_".len()..].starts_with(word);
+    let words = words.trim_start_matches("pay_");
+    words != "?" && words.split(' ').all(begins)
 }
 
 /// What a list should be, by its words.
@@ -78,6 +92,7 @@ fn naive(payments: &[Payment], query: &PaymentQuery) -> Page<Payment> {
         .filter(|p| query.max_units.is_none_or(|most| p.amount.units <= most))
         .filter(|p| query.unusual.is_none_or(|unusual| p.needs_attention() == unusual))
         .filter(|p| query.ids.is_empty() || query.ids.contains(&p.id))
+        .filter(|p| query.query.as_deref().is_none_or(|words| has_words(p, words)))
         .collect();
     all.sort_by_key(|p| std::cmp::Reverse(p.id));
     let (skipped, total) = match query.at {
@@ -103,12 +118,14 @@ proptest! {
     fn a_list_is_what_its_filters_say(
         mut payments in payments(),
         changes in prop::collection::vec((0..25usize, 0..6usize, prop::bool::ANY), 0..20),
+        indexed in 0..30usize,
         queries in prop::collection::vec(queries(), 30),
     ) {
         let store = in_memory();
         for payment in &payments {
             block_on(store.commit(create(payment))).unwrap();
         }
+        block_on(store.index_search(at(10_000_000), indexed)).unwrap();
         for (at, state, is_reversed) in changes {
             let Some(payment) = payments.get_mut(at) else { continue };
             let (version, state) = (payment.version + 1, State::ALL[state]);
@@ -185,7 +202,13 @@ async fn sums_of_days_hold_every_payment_of_theirs_and_no_invoice() {
 async fn what_must_be_read_to_be_counted_is_counted_up_to_ten_thousand() {
     const ALL: u64 = 10_020;
     let store = in_memory();
-    let created = |number| Write::Payment { payment: Arc::new(payment(1, number)), expected: None };
+    let dear = |number| if number == 2 { Money::new(77, Currency::Hbd) } else { payment(1, number).amount };
+    let made = |number| Payment {
+        amount: dear(number),
+        description: if number == 1 { "Rare mug r1".to_owned() } else { format!("Mug r{number}") },
+        ..payment(1, number)
+    };
+    let created = |number| Write::Payment { payment: Arc::new(made(number)), expected: None };
     for first in (1..=ALL).step_by(501) {
         let rest = (first + 1..ALL + 1).take(500).map(created);
         store.commit(rest.fold(Batch::of(created(first)), Batch::and)).await.unwrap();
@@ -212,9 +235,28 @@ async fn what_must_be_read_to_be_counted_is_counted_up_to_ten_thousand() {
     let by_amount = PaymentQuery { min_units: Some(1), ..all.clone() };
     assert_eq!(list(by_amount.clone()).await, (newest.clone(), 10_000, true, next));
     let by_time = PaymentQuery { from: Some(START + Duration::from_millis(3)), ..all.clone() };
-    assert_eq!(list(by_time).await, (newest, 10_000, true, next), "a part of a day is read");
-    let by_cursor = PaymentQuery { at: PageAt::After(payment_id(3).bits()), ..by_amount };
+    assert_eq!(list(by_time).await, (newest.clone(), 10_000, true, next), "a part of a day is read");
+    let by_cursor = PaymentQuery { at: PageAt::After(payment_id(3).bits()), ..by_amount.clone() };
     assert_eq!(list(by_cursor).await, (vec![payment_id(2), payment_id(1)], 0, false, None));
+    // What the indexer has not read is found by going on from page to page.
+    let rare = PaymentQuery { min_units: Some(77), max_units: Some(77), ..all.clone() };
+    let first = list(rare.clone()).await;
+    assert_eq!((&first.0, first.2), (&vec![], true));
+    let rest = PaymentQuery { at: PageAt::After(first.3.unwrap()), ..rare.clone() };
+    assert_eq!(list(rest).await, (vec![payment_id(2)], 0, false, None));
+    while store.index_search(at(10_000), 1_000).await.unwrap() > 0 {}
+    assert_eq!(list(rare).await, (vec![payment_id(2)], 1, false, None));
+    assert_eq!(list(by_amount).await, (newest.clone(), 10_000, true, next));
+    let words = |words: &str| PaymentQuery { query: Some(words.to_owned()), ..all.clone() };
+    assert_eq!(list(words("rare")).await, (vec![payment_id(1)], 1, false, None));
+    assert_eq!(list(words("mug rare")).await, (vec![payment_id(1)], 1, false, None));
+    assert_eq!(list(words("mug")).await, (newest.clone(), 10_000, true, next));
+    let many = list(words("r")).await;
+    assert_eq!((many.0, many.2, many.3), (newest.clone(), true, next), "10,020 words begin with it");
+    let dear = PaymentQuery { min_units: Some(77), max_units: Some(77), ..words("r mug") };
+    assert_eq!(list(dear).await.0, [payment_id(2)]);
+    let attention = PaymentQuery { unusual: Some(true), ..words("mug") };
+    assert_eq!(list(attention).await, (vec![], 0, false, None));
 }
 
 #[tokio::test]

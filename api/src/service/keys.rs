@@ -1,14 +1,12 @@
 //! API keys, the audit log, and whole lists for export.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use actors::{Gateway, GatewayError};
 use engine::{
     api_key::{MAX_OVERLAP_HOURS, key_name},
     audit::{Change, Entry},
     ids::{KeyId, MerchantId},
     merchant::{ApiKey, Merchant, Scope, Scopes},
-    payment::Payment,
 };
 use futures_util::stream::{self, BoxStream, StreamExt};
 use proto::{
@@ -18,13 +16,14 @@ use proto::{
         export_service_server::ExportService,
     },
 };
-use storage::{AuditQuery, ListedMerchant, MerchantQuery, PageAt, PaymentQuery};
+use storage::{AuditQuery, MerchantQuery, PageAt, PaymentQuery};
 use tonic::{Request, Response, Status};
 
 use super::{
     Service,
     convert::{self, error},
     payments::{ids_of, page_size, place_of},
+    whole_list,
 };
 
 /// Rows of an export that are read at once.
@@ -163,46 +162,6 @@ fn told(entry: Entry) -> v1::AuditEntry {
     }
 }
 
-/// Reads a list chunk by chunk and gives its rows one by one. Each chunk is read from a snapshot of its own, after the
-/// last row of the one before: no row comes twice, and none is held while the reader is slow.
-fn rows<T, F>(
-    gateway: Gateway,
-    read: impl Fn(Gateway, PageAt) -> F + Send + Sync + 'static,
-) -> BoxStream<'static, Result<T, Status>>
-where
-    T: Row,
-    F: Future<Output = Result<Vec<T>, GatewayError>> + Send + 'static,
-{
-    let start = (VecDeque::new(), Some(PageAt::Following(u128::MAX)));
-    let read = Arc::new(read);
-    stream::try_unfold((start, gateway, read), |((mut waiting, mut next), gateway, read)| async move {
-        if let (true, Some(at)) = (waiting.is_empty(), next) {
-            let found = read(gateway.clone(), at).await.map_err(|refused| Status::from(error(refused)))?;
-            next = found.last().filter(|_| found.len() == CHUNK).map(|last| PageAt::Following(last.place()));
-            waiting = found.into();
-        }
-        Ok(waiting.pop_front().map(|row| (row, ((waiting, next), gateway, read))))
-    })
-    .boxed()
-}
-
-/// A row of a list in order of ids.
-trait Row: Send + 'static {
-    fn place(&self) -> u128;
-}
-
-impl Row for ListedMerchant {
-    fn place(&self) -> u128 {
-        self.merchant.id.bits()
-    }
-}
-
-impl Row for Payment {
-    fn place(&self) -> u128 {
-        self.id.bits()
-    }
-}
-
 #[tonic::async_trait]
 impl ExportService for Service {
     type ExportMerchantsStream = BoxStream<'static, Result<v1::ExportMerchantsResponse, Status>>;
@@ -220,11 +179,11 @@ impl ExportService for Service {
             active: asked.active,
             on_hold: asked.flagged,
         };
-        let read = move |gateway: Gateway, at| {
-            let query = MerchantQuery { at, ..query.clone() };
-            async move { Ok(gateway.merchants(query).await?.items) }
-        };
-        let (merchants, network) = (rows(self.gateway.clone(), read), self.gateway.network());
+        let (gateway, network) = (self.gateway.clone(), self.gateway.network());
+        let merchants = whole_list::rows(move |at| {
+            let (gateway, query) = (gateway.clone(), MerchantQuery { at, ..query.clone() });
+            async move { gateway.merchants(query).await }
+        });
         let row = move |row: Result<_, Status>| Ok(Carries::of(convert::listed_merchant(&row?, network)));
         Ok(Response::new(merchants.map(row).boxed()))
     }
@@ -265,11 +224,11 @@ impl ExportService for Service {
         if names_nothing {
             return Ok(Response::new(stream::empty().boxed()));
         }
-        let read = move |gateway: Gateway, at| {
-            let query = PaymentQuery { at, ..query.clone() };
-            async move { Ok(gateway.payments(query).await?.items) }
-        };
-        let payments = rows(self.gateway.clone(), read);
+        let gateway = self.gateway.clone();
+        let payments = whole_list::rows(move |at| {
+            let (gateway, query) = (gateway.clone(), PaymentQuery { at, ..query.clone() });
+            async move { gateway.payments(query).await }
+        });
         let gateway = self.gateway.clone();
         let payments = payments.map(move |row| Ok(Carries::of(convert::payment(row?, &merchant, gateway.now()))));
         Ok(Response::new(payments.boxed()))

@@ -45,6 +45,7 @@ mod small;
 mod tokens;
 mod traced;
 mod webhooks;
+mod whole_list;
 mod x402;
 
 pub use maintenance::Maintenance;

@@ -1,0 +1,51 @@
+//! A list from its first row to its last, for exports.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use actors::GatewayError;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use storage::{Page, PageAt};
+use tonic::Status;
+
+use super::convert::error;
+
+/// Reads a list page by page and gives its rows one by one. Each page is read from a snapshot of its own, after the last row
+/// of the one before: no row comes twice, and none is held while the reader is slow. A page may be empty and not the last.
+pub(super) fn rows<T, F>(read: impl Fn(PageAt) -> F + Send + Sync + 'static) -> BoxStream<'static, Result<T, Status>>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<Page<T>, GatewayError>> + Send + 'static,
+{
+    let start = (VecDeque::new(), Some(u128::MAX));
+    let read = Arc::new(read);
+    stream::try_unfold((start, read), |((mut waiting, mut next), read)| async move {
+        while let (true, Some(last)) = (waiting.is_empty(), next) {
+            let page = read(PageAt::Following(last)).await.map_err(|refused| Status::from(error(refused)))?;
+            (waiting, next) = (VecDeque::from(page.items), page.next);
+        }
+        Ok(waiting.pop_front().map(|row| (row, ((waiting, next), read))))
+    })
+    .boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_short_or_empty_page_is_not_the_end_of_an_export() {
+        let page = |items: &[u64], next| Page { next, ..Page::of(items.to_vec(), 0) };
+        let rows = rows(move |at| {
+            let page = match at {
+                PageAt::Following(u128::MAX) => page(&[9], Some(8)),
+                PageAt::Following(8) => page(&[], Some(5)),
+                PageAt::Following(5) => page(&[], Some(3)),
+                PageAt::Following(3) => page(&[2, 1], None),
+                other => panic!("{other:?}"),
+            };
+            async move { Ok(page) }
+        });
+        let told: Vec<u64> = rows.map(|row| row.expect("a row")).collect().await;
+        assert_eq!(told, [9, 2, 1]);
+    }
+}
