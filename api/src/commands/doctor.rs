@@ -323,7 +323,7 @@ async fn webhooks(config: &Config, url: Option<&str>, findings: &mut Findings) {
             "renew the receiver's certificate; check that this machine has CA certificates",
         ),
         Outcome::ConnectionRefused => {
-            findings.fail(what, format!("{url} refuses the connection"), "start the receiver, and check its port")
+            findings.fail(what, format!("{url} refuses the connection"), "start the receiver, and check its port");
         }
         Outcome::ConnectionReset | Outcome::Connect | Outcome::Timeout => findings.fail(
             what,
