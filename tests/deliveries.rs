@@ -11,6 +11,9 @@ crate::tests!(
     the_log_is_read_in_parts_and_filtered,
     an_event_is_delivered_again_when_its_merchant_asks,
     a_test_event_comes_as_any_other_and_is_told_apart,
+    a_test_event_is_of_the_type_and_status_that_is_asked,
+    a_delivery_shows_what_was_sent_without_its_signatures,
+    a_network_error_has_its_name,
     what_is_asked_twice_under_one_key_is_sent_once,
     every_delivery_is_exported,
     an_endpoint_that_is_gone_is_disabled_and_gets_everything_when_enabled,
@@ -165,6 +168,85 @@ fn a_test_event_comes_as_any_other_and_is_told_apart() {
     assert_eq!(endpoint(&shop)["status"], "active", "and says nothing of the endpoint");
 }
 
+fn a_test_event_is_of_the_type_and_status_that_is_asked() {
+    let (shop, receiver) = shop();
+    let ask = |body: &Value| shop.post(&path(&shop, "webhook-test"), body).send();
+    let all = [
+        json!({ "type": "payment.status_changed", "status": "system_cancelled" }),
+        json!({ "type": "payment.exception", "status": "pending" }),
+        json!({ "status": "failed" }),
+        json!({ "type": "x402.settled" }),
+        json!({ "type": "merchant.account_change" }),
+    ];
+    for (number, wanted) in all.iter().enumerate() {
+        let sent = ask(wanted).ok(200);
+        until_delivery(&shop, id_of(&sent), "delivered");
+        let hook = receiver.hook(number);
+        hook.verify(&shop.secret);
+        let body = hook.json();
+        let kind = wanted["type"].as_str().unwrap_or("payment.status_changed");
+        assert_eq!((&body["type"], hook.header("x-hivetill-event")), (&json!(kind), kind), "{body}");
+        assert_eq!(body["data"].get("status"), wanted.get("status"), "{body}");
+        assert_eq!(body["data"]["merchantId"], shop.id.as_str());
+    }
+    for (body, field, near) in [
+        (json!({ "type": "payment.status_change" }), "type", "did you mean payment.status_changed?"),
+        (json!({ "status": "complete" }), "status", "did you mean completed?"),
+        (json!({ "status": "paid" }), "status", "must be one of pending, "),
+        (json!({ "status": "pending" }), "status", "never pending"),
+        (json!({ "type": "x402.settled", "status": "completed" }), "status", "must be left out"),
+        (json!({ "type": 1 }), "type", "must be a string"),
+        (json!({ "kind": "x402.settled" }), "kind", ""),
+    ] {
+        let refused = ask(&body);
+        assert!(refused.status == 400 && refused.text().contains(near), "{body}: {}", refused.text());
+        assert_eq!(refused.json()["details"][0]["field"], field, "{body}");
+    }
+    assert_eq!(receiver.hooks().len(), all.len(), "a refused test sends nothing");
+}
+
+fn a_delivery_shows_what_was_sent_without_its_signatures() {
+    let (shop, receiver) = shop();
+    shop.post(&path(&shop, "webhook-secret"), &json!({ "graceHours": 1 })).send().ok(200);
+    event(&shop);
+    let sent = settled(&shop, 1).remove(0);
+    let hook = receiver.hook(0);
+    let shown = delivery(&shop, id_of(&sent));
+    assert_eq!(shown["requestBody"].as_str().map(str::as_bytes), Some(&*hook.body));
+    let headers = shown["attemptLog"][0]["requestHeaders"].as_object().expect("headers");
+    assert!(headers.len() >= 11, "{headers:?}");
+    for (name, value) in headers {
+        let received = hook.header(&name.to_lowercase());
+        if name.to_lowercase().contains("signature") {
+            assert_eq!(value, "[redacted]", "{name}");
+            assert!(!shown.to_string().contains(received), "{name}");
+        } else {
+            assert_eq!(value, received, "{name}");
+        }
+    }
+    let list = shop.get(&path(&shop, "webhook-deliveries")).send().ok(200);
+    assert!(list["deliveries"][0].get("requestBody").is_none(), "a list stays small");
+    let id = sent["eventId"].as_str().expect("an event");
+    let one = shop.get(&format!("/api/public/events/{id}")).send();
+    assert_eq!((one.status, one.text().as_bytes()), (200, &*hook.body), "the event is what was sent");
+    let stranger = shared().shop();
+    stranger.get(&format!("/api/public/events/{id}")).send().refused(404, "not_found");
+    for none in ["evt_00000000000000000000000000", "pay_1", "x"] {
+        shop.get(&format!("/api/public/events/{none}")).send().refused(404, "not_found");
+    }
+}
+
+fn a_network_error_has_its_name() {
+    let (shop, receiver) = shop();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+    drop(receiver);
+    // The path is named like another error.
+    shop.update(&json!({ "webhookUrl": format!("http://127.0.0.1:{port}/dns/tls") })).ok(200);
+    let sent = shop.post(&path(&shop, "webhook-test"), &json!({})).send().ok(200);
+    let failed = until_delivery(&shop, id_of(&sent), "failed");
+    assert_eq!((&failed["lastOutcome"], &failed["attemptLog"][0]["outcome"]), (&json!("refused"), &json!("refused")));
+}
+
 fn what_is_asked_twice_under_one_key_is_sent_once() {
     let (shop, receiver) = shop();
     let events = [event(&shop), event(&shop)];
@@ -258,7 +340,7 @@ fn a_failing_endpoint_says_so() {
     assert_eq!((&failing["warning"], &failing["breakerOpen"]), (&Value::Null, &json!(false)));
     let log = deliveries(&shop, "").remove(0);
     let log = delivery(&shop, id_of(&log))["attemptLog"].clone();
-    assert_eq!((&log[0]["outcome"], &log[1]["httpStatus"]), (&json!("connect"), &json!(307)));
+    assert_eq!((&log[0]["outcome"], &log[1]["httpStatus"]), (&json!("reset"), &json!(307)));
 }
 
 fn what_cannot_be_asked_is_refused_by_name() {

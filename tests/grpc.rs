@@ -380,7 +380,7 @@ fn compliance_and_books_are_for_admins_and_name_what_is_wrong() {
 fn a_service_minds_a_merchants_webhooks() {
     let port = Port::open();
     let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
-    let test = || v1::SendTestWebhookRequest { merchant_id: shop.id.clone() };
+    let test = || v1::SendTestWebhookRequest { merchant_id: shop.id.clone(), ..Default::default() };
     let answer = port.run(engine.webhook_endpoints().send_test_webhook(with_key(&shop, test())));
     refused(answer, Code::FailedPrecondition, Reason::NoWebhookEndpoint, &[]);
     let receiver = crate::harness::Receiver::start();

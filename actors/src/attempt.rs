@@ -41,6 +41,7 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
     let body_sha256 = body_digest(&event.body);
     let request = request(context, &merchant, &delivery, event, url, started_at);
     let endpoint = endpoint(&request.url);
+    let request_headers = shown(&request.headers);
     context.env.probe.reach("webhook: signed, not sent");
     let WebhookResponse { outcome, snippet } = context.env.webhooks.post(request).await;
     context.env.probe.reach("webhook: sent, not recorded");
@@ -74,6 +75,7 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
         ended_at,
         duration_ms: u64::try_from(wall_end.since(started_at).as_millis()).unwrap_or(u64::MAX),
         outcome,
+        request_headers,
         response_snippet: snippet,
         next_attempt_at,
         body_sha256,
@@ -110,6 +112,15 @@ fn request(
         headers.push((format!("{prefix}-Signature-Previous{number}"), previous));
     }
     WebhookRequest { url, headers, body, timeout: context.settings.webhook_timeout }
+}
+
+/// The headers as the log keeps them: whoever sees it must not be able to repeat the request.
+fn shown(headers: &[(String, String)]) -> Vec<(String, String)> {
+    let shown = headers.iter().map(|(name, value)| {
+        let is_secret = name.to_ascii_lowercase().contains("signature");
+        (name.clone(), if is_secret { "[redacted]".to_owned() } else { value.clone() })
+    });
+    shown.collect()
 }
 
 /// Host and path: a query may hold a secret of the receiver's.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use engine::{
     fields::Violation,
-    idempotency::{IdempotencyKey, Made, Remembered, redelivery_fingerprint},
+    idempotency::{IdempotencyKey, Made, Remembered, redelivery_fingerprint, test_fingerprint},
     ids::{DeliveryId, MerchantId, PaymentId},
+    payment::State,
     time::Timestamp,
     webhook::{self, Attempt, Delivery, Endpoint, EventType, Logged, Trigger, Warning},
 };
@@ -124,18 +125,23 @@ impl Gateway {
     ///
     /// # Errors
     /// [`GatewayError::NoEndpoint`]; [`GatewayError::KeyReused`]; store errors.
-    pub async fn send_test(&self, merchant: MerchantId, key: Option<&IdempotencyKey>) -> Result<Sent, GatewayError> {
+    pub async fn send_test(
+        &self,
+        merchant: MerchantId,
+        (kind, status): (EventType, State),
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Sent, GatewayError> {
         self.with_endpoint(merchant).await?;
         let (env, at) = (&self.context().env, self.now());
         let (id, delivery) = (env.entropy.event_id(at), env.entropy.delivery_id(at));
         let payment = PaymentId::new(at, env.entropy.bytes());
-        let (kind, body) = (EventType::StatusChanged, webhook::test_event(id, merchant, payment, at));
+        let body = webhook::test_event(id, merchant, payment, (kind, status), at);
         let event =
             EventRecord { id, seq: 0, merchant, kind, payment, delivery: Some(delivery), at, body, is_test: true };
         let told = self.deed("webhook_tested", merchant, Some(delivery.to_string()), Vec::new());
         let made = Made::Delivery(delivery);
-        let remembered =
-            key.map(|key| Remembered { merchant, key: key.digest("test webhook"), fingerprint: [0; 32], made, at });
+        let fingerprint = test_fingerprint(kind, status);
+        let remembered = key.map(|key| Remembered { merchant, key: key.digest("test webhook"), fingerprint, made, at });
         let sent = self.send(Batch::of(Write::Event(event)).and(told), merchant, delivery, remembered).await?;
         self.context().event_bells.ring(merchant);
         Ok(sent)
@@ -205,6 +211,16 @@ impl Gateway {
     /// Store errors.
     pub async fn deliveries(&self, query: DeliveryQuery) -> Result<Vec<Logged>, GatewayError> {
         self.context().env.store.deliveries(query).await.map_err(|e| self.read_failed(&e))
+    }
+
+    /// Returns the body that a delivery sends, as long as its event is kept.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn delivery_body(&self, delivery: &Delivery) -> Result<Option<Vec<u8>>, GatewayError> {
+        let event = self.context().env.store.event(delivery.merchant, delivery.event_seq).await;
+        let event = event.map_err(|e| self.read_failed(&e))?.filter(|event| event.id == delivery.event);
+        Ok(event.map(|event| event.body))
     }
 
     /// Returns a delivery and every attempt that was made of it.

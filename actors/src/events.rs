@@ -148,6 +148,20 @@ impl Gateway {
         }
     }
 
+    /// Returns an event of a merchant, and the epoch of its cursor.
+    ///
+    /// # Errors
+    /// [`GatewayError::EventForgotten`], for another merchant's event too; store errors.
+    pub async fn event(&self, merchant: MerchantId, id: EventId) -> Result<(EventRecord, Epoch), GatewayError> {
+        let store = &self.context().env.store;
+        let place = store.event_place(id).await.map_err(|e| self.read_failed(&e))?;
+        let (_, place) = place.filter(|(owner, _)| *owner == merchant).ok_or(GatewayError::EventForgotten)?;
+        let event = store.event(merchant, place).await.map_err(|e| self.read_failed(&e))?;
+        let event = event.filter(|event| event.id == id).ok_or(GatewayError::EventForgotten)?;
+        let list = store.event_list(merchant).await.map_err(|e| self.read_failed(&e))?;
+        Ok((event, list.epoch()))
+    }
+
     /// Watches a merchant's events from a place in its list on, or from now on.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Webhooks over real HTTP: one request, no redirects, no proxy, no cookies, no connection shared between merchants,
 //! and only to addresses that may be dialled.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{io::ErrorKind, net::IpAddr, sync::Arc, time::Duration};
 
 use engine::webhook::Outcome;
 use futures_util::future::BoxFuture;
@@ -62,7 +62,7 @@ impl HttpWebhooks {
         }
         let mut answer = match outgoing.send().await {
             Ok(answer) => answer,
-            Err(error) => return WebhookResponse { outcome: failure(&error), snippet: String::new() },
+            Err(error) => return WebhookResponse { outcome: failure(error), snippet: String::new() },
         };
         // The resolver gave only addresses that may be dialled; what answered must be one of them.
         if answer.remote_addr().is_some_and(|address| !self.allowed.allows(address.ip())) {
@@ -103,12 +103,21 @@ impl WebhookTransport for HttpWebhooks {
     }
 }
 
-fn failure(error: &reqwest::Error) -> Outcome {
+/// Names what a request failed by.
+fn failure(error: reqwest::Error) -> Outcome {
+    // A host may be named like an error.
+    let error = error.without_url();
     let mut causes = String::new();
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    let (mut kind, mut is_tls) = (None, false);
+    let mut cause: Option<&dyn std::error::Error> = Some(&error);
     while let Some(inner) = cause {
         causes.push_str(&inner.to_string());
-        cause = inner.source();
+        is_tls |= inner.is::<rustls::Error>();
+        let io = inner.downcast_ref::<std::io::Error>();
+        kind = io.map(std::io::Error::kind).filter(|kind| *kind != ErrorKind::Other).or(kind);
+        // What an I/O error wraps is no source of it.
+        let wrapped = io.and_then(|io| io.get_ref()).map(|wrapped| wrapped as &dyn std::error::Error);
+        cause = wrapped.or_else(|| inner.source());
     }
     let causes = causes.to_lowercase();
     if error.is_timeout() {
@@ -117,10 +126,22 @@ fn failure(error: &reqwest::Error) -> Outcome {
         Outcome::Blocked
     } else if causes.contains("dns") || causes.contains("resolve") {
         Outcome::Dns
-    } else if causes.contains("certificate") || causes.contains("tls") || causes.contains("handshake") {
+    } else if is_tls || causes.contains("certificate") || causes.contains("tls") || causes.contains("handshake") {
         Outcome::Tls
     } else {
-        Outcome::Connect
+        match kind {
+            Some(ErrorKind::ConnectionRefused) => Outcome::ConnectionRefused,
+            Some(
+                ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe
+                | ErrorKind::UnexpectedEof,
+            ) => Outcome::ConnectionReset,
+            Some(ErrorKind::TimedOut) => Outcome::Timeout,
+            // It was closed in the middle of the answer, or before it.
+            _ if causes.contains("before message completed") => Outcome::ConnectionReset,
+            _ => Outcome::Connect,
+        }
     }
 }
 
@@ -174,6 +195,51 @@ mod tests {
             Outcome::Accepted { status: 204 }
         );
         assert!(receiver.await.unwrap().starts_with("POST /hook HTTP/1.1"));
+    }
+
+    #[tokio::test]
+    async fn network_errors_have_their_names() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        enum Ending {
+            Reset,
+            Closed,
+            Plain,
+        }
+        // Takes one connection, reads the beginning of what comes, and ends it in its way.
+        async fn receiver(ending: Ending) -> u16 {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut begun = [0; 16];
+                stream.read_exact(&mut begun).await.unwrap();
+                match ending {
+                    Ending::Reset => stream.set_zero_linger().unwrap(),
+                    Ending::Plain => stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap(),
+                    Ending::Closed => {}
+                }
+            });
+            port
+        }
+        let allowed = transport(&["127.0.0.0/8", "::1/128"]);
+        let (reset, closed) = (receiver(Ending::Reset).await, receiver(Ending::Closed).await);
+        let plain = receiver(Ending::Plain).await;
+        let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+        // The paths and hosts are named like other errors.
+        for (url, wanted) in [
+            (format!("http://127.0.0.1:{free}/dns/tls"), Outcome::ConnectionRefused),
+            (format!("http://127.0.0.1:{reset}/resolve"), Outcome::ConnectionReset),
+            (format!("http://127.0.0.1:{closed}/certificate"), Outcome::ConnectionReset),
+            (format!("https://127.0.0.1:{plain}/"), Outcome::Tls),
+            ("http://certificate.invalid/".to_owned(), Outcome::Dns),
+        ] {
+            assert_eq!(outcome(&allowed, &url).await, wanted, "{url}");
+        }
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://127.0.0.1:{}/", silent.local_addr().unwrap().port());
+        let timeout = Duration::from_millis(200);
+        let request = WebhookRequest { url, headers: Vec::new(), body: Vec::new(), timeout };
+        assert_eq!(allowed.post(request).await.outcome, Outcome::Timeout);
     }
 
     /// A name that is public when it is first asked for, and ours afterwards.

@@ -8,8 +8,9 @@ use crate::{
     fields::{MetadataValue, Violation},
     ids::{DeliveryId, MerchantId, PaymentId},
     ledger::TxId,
-    payment::Draft,
+    payment::{Draft, State},
     time::Timestamp,
+    webhook::EventType,
     x402::{NETWORK, Requirements, SCHEME},
 };
 
@@ -91,6 +92,15 @@ pub fn settlement_fingerprint(requirements: &Requirements) -> [u8; 32] {
 #[must_use]
 pub fn redelivery_fingerprint(delivery: DeliveryId) -> [u8; 32] {
     Sha256::digest(delivery.to_string()).into()
+}
+
+/// Returns the fingerprint of a request for a test event.
+#[must_use]
+pub fn test_fingerprint(kind: EventType, status: State) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    add(&mut hash, kind.as_str());
+    add(&mut hash, status.word());
+    hash.finalize().into()
 }
 
 fn add(hash: &mut Sha256, text: &str) {

@@ -65,7 +65,7 @@ impl Receivers {
             let (wait_ms, outcome, took_it) = match manner {
                 Manner::Status(status) => (wait_ms, refused(status, None), false),
                 Manner::Timeout => (timeout_ms, Outcome::Timeout, true),
-                Manner::Refused => (0, Outcome::Connect, false),
+                Manner::Refused => (0, Outcome::ConnectionRefused, false),
                 Manner::Dns => (0, Outcome::Dns, false),
             };
             return Fate { wait_ms, outcome, took_it, fault: Some("webhook.outage") };
@@ -76,7 +76,7 @@ impl Receivers {
         }
         if random.chance(rate(Fault::HookReset)) {
             let (took_it, fault) = (random.chance(500_000), Some(Fault::HookReset.word()));
-            let outcome = *random.pick(&[Outcome::Connect, Outcome::Tls]);
+            let outcome = *random.pick(&[Outcome::ConnectionReset, Outcome::Tls]);
             return Fate { wait_ms, outcome, took_it, fault };
         }
         if random.chance(rate(Fault::HookGone)) {

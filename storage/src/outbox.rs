@@ -249,7 +249,7 @@ pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result
             answered.extend(group.tables.attempts().pass(read)?.map(|attempt| (key, attempt)));
         }
         for (key, attempt) in answered {
-            let attempt = Attempt { response_snippet: String::new(), ..attempt };
+            let attempt = Attempt { response_snippet: String::new(), request_headers: Vec::new(), ..attempt };
             group.tables.attempts().insert(key, record::attempt_to_bytes(attempt).as_slice());
         }
     }

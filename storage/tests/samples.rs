@@ -147,6 +147,7 @@ pub(crate) fn attempt(delivery: &Delivery, next_attempt_at: Option<Timestamp>) -
         ended_at: delivery.due_at,
         duration_ms: 12,
         outcome: Outcome::Refused { status: 503, retry_after: Some(Duration::from_secs(7)) },
+        request_headers: vec![("webhook-id".to_owned(), "evt_1".to_owned())],
         response_snippet: "later".to_owned(),
         next_attempt_at,
         body_sha256: [3; 32],

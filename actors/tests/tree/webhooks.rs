@@ -191,7 +191,12 @@ async fn an_endpoint_that_is_gone_gets_no_more_and_what_happened_meanwhile_when_
     assert_eq!(held.len(), 4, "the one that was refused, too");
 
     // What the merchant tries out goes there all the same.
-    let tried = world.gateway().send_test(merchant.id, None).await.unwrap().logged;
+    let tried = world
+        .gateway()
+        .send_test(merchant.id, (EventType::StatusChanged, State::Completed), None)
+        .await
+        .unwrap()
+        .logged;
     world.until("the test is told", async || world.receiver.count() == 2).await;
     let (tried, attempts) = world.gateway().delivery(merchant.id, tried.delivery.id).await.unwrap();
     assert_eq!((tried.delivery.trigger, attempts.len()), (Trigger::Test, 1));

@@ -322,7 +322,10 @@ async fn webhooks(config: &Config, url: Option<&str>, findings: &mut Findings) {
             format!("{url}: its certificate is not accepted"),
             "renew the receiver's certificate; check that this machine has CA certificates",
         ),
-        Outcome::Connect | Outcome::Timeout => findings.fail(
+        Outcome::ConnectionRefused => {
+            findings.fail(what, format!("{url} refuses the connection"), "start the receiver, and check its port");
+        }
+        Outcome::ConnectionReset | Outcome::Connect | Outcome::Timeout => findings.fail(
             what,
             format!("{url} does not answer ({})", outcome.word()),
             "check the receiver, and that this machine may call out",

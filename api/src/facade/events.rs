@@ -46,6 +46,13 @@ pub(super) async fn list(facade: &Facade, mut call: Call) -> Result<Response, Re
     Ok(answer::json(StatusCode::OK, &body))
 }
 
+/// Answers with one event: the body of its webhook.
+pub(super) async fn get(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::GetEventRequest { event_id: id.to_owned() });
+    let found = facade.engine.events().get_event(request).await?.into_inner();
+    Ok(answer::bytes(StatusCode::OK, found.event.unwrap_or_default().body.into()))
+}
+
 /// Streams events as they happen: after `Last-Event-ID`, or after `after`, or from now on. It ends when the facade or
 /// the engine does; who comes back with the last id misses nothing.
 pub(super) async fn stream(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {

@@ -164,6 +164,7 @@ impl Facade {
             // What happened, in order.
             ["api", "public", "events"] => on!(call, GET => events::list(self, call)),
             ["api", "public", "events", "stream"] => on!(call, GET => events::stream(self, call)),
+            ["api", "public", "events", id] => on!(call, GET => events::get(self, call, id)),
 
             // What the merchant used and owes.
             ["api", "public", "billing", "me"] => on!(call, GET => billing::mine(self, call)),

@@ -1,6 +1,8 @@
 //! A merchant's webhooks: how the endpoint is, what was sent, and to send it again.
 
-use engine::time::Timestamp;
+use std::{borrow::Cow, collections::BTreeMap};
+
+use engine::{payment::State, time::Timestamp, webhook::EventType};
 use http::StatusCode;
 use proto::{
     Carried, Carries,
@@ -13,6 +15,7 @@ use warp::reply::Response;
 use super::{
     Facade, Refusal, answer,
     call::Call,
+    nearest::nearest,
     query::Query,
     reader::Body,
     record::{self, Text},
@@ -33,6 +36,9 @@ type Instant = Option<Text<Timestamp>>;
 fn instant(wire: Option<proto::time::Timestamp>) -> Instant {
     wire.map(|wire| Text(record::instant(wire)))
 }
+
+/// How much of a delivery's body is shown.
+const SHOWN_BODY_MAX: usize = 65_536;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -111,6 +117,8 @@ pub(super) struct Delivery<'a> {
     last_attempt_at: Instant,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt_log: Option<Vec<Attempt<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_body: Option<Cow<'a, str>>,
 }
 
 impl<'a> Delivery<'a> {
@@ -130,6 +138,7 @@ impl<'a> Delivery<'a> {
             last_http_status: delivery.last_http_status,
             last_attempt_at: instant(delivery.last_attempt_at),
             attempt_log: None,
+            request_body: None,
         }
     }
 }
@@ -149,6 +158,7 @@ struct Attempt<'a> {
     response_snippet: &'a str,
     next_attempt_at: Instant,
     request_bytes_sha256: &'a str,
+    request_headers: BTreeMap<&'a str, &'a str>,
 }
 
 impl<'a> Attempt<'a> {
@@ -166,6 +176,7 @@ impl<'a> Attempt<'a> {
             response_snippet: &attempt.response_snippet,
             next_attempt_at: instant(attempt.next_attempt_at),
             request_bytes_sha256: &attempt.body_sha256,
+            request_headers: attempt.request_headers.iter().map(|header| (&*header.name, &*header.value)).collect(),
         }
     }
 }
@@ -235,11 +246,34 @@ fn since(body: &mut Body, field: &str) -> Option<proto::time::Timestamp> {
     }
 }
 
+/// Says which words a field takes, and which of them was probably meant.
+fn one_of(word: &str, known: &[&'static str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => format!("must be one of {}; did you mean {near}?", known.join(", ")),
+        None => format!("must be one of {}", known.join(", ")),
+    }
+}
+
 /// Sends a test event and answers with its delivery.
 pub(super) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
-    let request = call.caller.request(v1::SendTestWebhookRequest { merchant_id: id.to_owned() });
+    let mut body = call.optional_json().await?;
+    let kind = body.optional_text("type");
+    if let Some(word) = kind.as_deref().filter(|word| EventType::parse(word).is_none()) {
+        let known = EventType::ALL.map(EventType::as_str);
+        body.wrong::<()>("type", one_of(word, &known));
+    }
+    let status = body.optional_text("status").and_then(|word| {
+        let status = record::status_of_word(&word);
+        if status.is_none() {
+            body.wrong::<()>("status", one_of(&word, &State::ALL.map(State::word)));
+        }
+        status.map(i32::from)
+    });
+    body.finish()?;
+    let request = v1::SendTestWebhookRequest { merchant_id: id.to_owned(), r#type: kind, status };
+    let request = call.caller.request(request);
     told(facade.engine.webhook_endpoints().send_test_webhook(request).await?)
 }
 
@@ -283,7 +317,13 @@ pub(super) async fn delivery(facade: &Facade, mut call: Call, id: &str, delivery
     let request = named(&mut call, id, delivery)?;
     let delivery = facade.engine.webhook_endpoints().get_webhook_delivery(request).await?.carried()?;
     let attempt_log = Some(delivery.attempt_log.iter().map(Attempt::of).collect());
-    Ok(answer::json(StatusCode::OK, &Delivery { attempt_log, ..Delivery::of(&delivery) }))
+    let request_body = delivery.request_body.as_deref().map(shown);
+    Ok(answer::json(StatusCode::OK, &Delivery { attempt_log, request_body, ..Delivery::of(&delivery) }))
+}
+
+/// Returns the body that a delivery sends as it is shown: cut where it is longer than anybody reads.
+pub(super) fn shown(body: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&body[..body.len().min(SHOWN_BODY_MAX)])
 }
 
 /// Sends the event of a delivery once more and answers with the new delivery.

@@ -63,6 +63,18 @@ impl EventService for Service {
         }))
     }
 
+    async fn get_event(&self, request: Request<v1::GetEventRequest>) -> Result<Response<v1::GetEventResponse>, Status> {
+        let merchant = self.caller(&request, Scope::PaymentsRead).await?;
+        let unknown = || ApiError::with_message(Reason::NotFound, "no such event is kept");
+        let id = request.get_ref().event_id.parse::<EventId>().map_err(|_| unknown())?;
+        let found = self.gateway.event(merchant.id, id).await;
+        let (record, epoch) = found.map_err(|refused| match refused {
+            GatewayError::EventForgotten => unknown(),
+            refused => error(refused),
+        })?;
+        Ok(Response::new(v1::GetEventResponse { event: Some(event(record, epoch)) }))
+    }
+
     type WatchEventsStream = Updates;
 
     async fn watch_events(&self, request: Request<v1::WatchEventsRequest>) -> Result<Response<Updates>, Status> {

@@ -4,7 +4,8 @@ use actors::{EndpointState, Replayed, Sent};
 use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     merchant::Scope,
-    webhook::{Attempt, DeliveryState, Logged, Outcome, Trigger},
+    payment::State,
+    webhook::{Attempt, DeliveryState, EventType, Logged, Outcome, Trigger},
 };
 use futures_util::{
     StreamExt, TryStreamExt,
@@ -78,7 +79,8 @@ impl WebhookService for Service {
     ) -> Result<Response<v1::SendTestWebhookResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let key = idempotency_key(&request)?;
-        let sent = asking.gateway.send_test(merchant.id, key.as_ref()).await.map_err(error)?;
+        let event = tested(request.get_ref())?;
+        let sent = asking.gateway.send_test(merchant.id, event, key.as_ref()).await.map_err(error)?;
         Ok(told(sent))
     }
 
@@ -116,8 +118,10 @@ impl WebhookService for Service {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let id = delivery_id(&request.get_ref().delivery_id)?;
         let (logged, attempts) = self.gateway.delivery(merchant.id, id).await.map_err(error)?;
+        let request_body = self.gateway.delivery_body(&logged.delivery).await.map_err(error)?;
+        let request_body = request_body.map(Into::into);
         let attempt_log = attempts.into_iter().map(attempt).collect();
-        Ok(carrying(v1::WebhookDelivery { attempt_log, ..delivery(logged) }))
+        Ok(carrying(v1::WebhookDelivery { attempt_log, request_body, ..delivery(logged) }))
     }
 
     async fn redeliver_webhook(
@@ -130,6 +134,30 @@ impl WebhookService for Service {
         let again = asking.gateway.redeliver(merchant.id, id, key.as_ref()).await.map_err(error)?;
         Ok(told(again))
     }
+}
+
+/// Reads which event is sent as a test. An event that tells of no payment has no status.
+fn tested(asked: &v1::SendTestWebhookRequest) -> Result<(EventType, State), ApiError> {
+    let known =
+        || ApiError::field("type", format!("must be one of {}", EventType::ALL.map(EventType::as_str).join(", ")));
+    let kind = match asked.r#type.as_deref() {
+        None => EventType::StatusChanged,
+        Some(word) => EventType::parse(word).ok_or_else(known)?,
+    };
+    let status = match asked.status {
+        None => return Ok((kind, State::Completed)),
+        Some(_) if !kind.is_of_payment() => {
+            return Err(ApiError::field("status", format!("must be left out: {} has no status", kind.as_str())));
+        }
+        Some(status) => {
+            let unknown = |_| ApiError::field("status", "must be one of the six states");
+            convert::read_state(status).map_err(unknown)?
+        }
+    };
+    if kind == EventType::StatusChanged && status == State::Pending {
+        return Err(ApiError::field("status", "must be a status that a payment changes to: never pending"));
+    }
+    Ok((kind, status))
 }
 
 /// Answers with a delivery that was asked for, and a mark where it was asked for before.
@@ -219,6 +247,7 @@ fn delivery(logged: Logged) -> v1::WebhookDelivery {
         last_http_status: last.and_then(|(outcome, _)| status(outcome)),
         last_attempt_at: last.map(|(_, at)| timestamp(at)),
         attempt_log: Vec::new(),
+        request_body: None,
     }
 }
 
@@ -236,6 +265,11 @@ fn attempt(attempt: Attempt) -> v1::WebhookAttempt {
         response_snippet: attempt.response_snippet,
         next_attempt_at: attempt.next_attempt_at.map(timestamp),
         body_sha256: hex::encode(attempt.body_sha256),
+        request_headers: attempt
+            .request_headers
+            .into_iter()
+            .map(|(name, value)| v1::WebhookHeader { name, value })
+            .collect(),
     }
 }
 

@@ -151,32 +151,69 @@ fn metadata(payment: &Payment) -> BTreeMap<&str, Value<'_>> {
     kept.map(|(key, value)| (key.as_str(), Value(value))).collect()
 }
 
-/// Writes the body of a test event: of the same type, for a payment that does not exist (`test_…`), never live.
+/// Writes the body of a test event: of any type, for a payment that does not exist (`test_…`), never live. `status` is
+/// what an event of a payment says.
 #[must_use]
-pub fn test_event(id: EventId, merchant: MerchantId, payment: PaymentId, at: Timestamp) -> Vec<u8> {
-    let at = at.to_string();
+pub fn test_event(
+    id: EventId,
+    merchant: MerchantId,
+    payment: PaymentId,
+    (kind, status): (EventType, State),
+    at: Timestamp,
+) -> Vec<u8> {
+    let merchant_id = merchant.to_string();
+    let account = "test".to_owned();
+    match kind {
+        EventType::StatusChanged | EventType::Exception => {}
+        EventType::X402Settled => {
+            let sale = SettledSale {
+                tx_id: "0".repeat(40),
+                merchant_id,
+                payer: "test",
+                pay_to: "test",
+                value: "1".to_owned(),
+                formatted: "0.001 HBD".to_owned(),
+                currency: "HBD",
+                resource: "https://example.com/test",
+                block_num: None,
+                livemode: false,
+            };
+            return settled(id, &sale, at);
+        }
+        EventType::AccountChange => {
+            let change = AccountChange {
+                merchant_id,
+                change: "cancelled",
+                hive_account: account.clone(),
+                pending_account: Some(account),
+                effective_at: None,
+            };
+            return account_change(id, &change, at);
+        }
+    }
+    let (at, is_exception) = (at.to_string(), kind == EventType::Exception);
     let payment = format!("test_{}", payment.to_string().trim_start_matches(PaymentId::PREFIX));
-    let body = Body {
-        r#type: EventType::StatusChanged.as_str(),
+    let exceptions = if is_exception { words(&[Exception::Underpaid]) } else { Vec::new() };
+    bytes_of(&Body {
+        r#type: kind.as_str(),
         id: id.to_string(),
         created_at: &at,
         timestamp: &at,
         data: Data {
             id: &payment,
             payment_id: &payment,
-            merchant_id: merchant.to_string(),
-            status: State::Completed.word(),
-            previous_status: State::Pending.word(),
+            merchant_id,
+            status: status.word(),
+            previous_status: if status == State::Failed { State::Processing } else { State::Pending }.word(),
             provider_id: "hive",
             internal_id: None,
             sequence: 1,
-            exceptions: Vec::new(),
-            new_exceptions: None,
+            new_exceptions: is_exception.then(|| exceptions.clone()),
+            exceptions,
             metadata: BTreeMap::new(),
             livemode: false,
         },
-    };
-    bytes_of(&body)
+    })
 }
 
 fn bytes_of<T: Serialize>(body: &Body<'_, T>) -> Vec<u8> {

@@ -176,7 +176,11 @@ pub enum Outcome {
     },
     /// No complete answer in time.
     Timeout,
-    /// No connection, or it broke.
+    /// Nobody listens there.
+    ConnectionRefused,
+    /// The connection broke before a complete answer.
+    ConnectionReset,
+    /// No connection for another reason, such as no route.
     Connect,
     /// The TLS handshake failed.
     Tls,
@@ -200,6 +204,8 @@ impl Outcome {
             Self::Accepted { .. } => "success",
             Self::Refused { .. } => "http_error",
             Self::Timeout => "timeout",
+            Self::ConnectionRefused => "refused",
+            Self::ConnectionReset => "reset",
             Self::Connect => "connect",
             Self::Tls => "tls",
             Self::Dns => "dns",
@@ -242,6 +248,8 @@ pub struct Attempt {
     pub duration_ms: u64,
     /// How it ended.
     pub outcome: Outcome,
+    /// The headers that were sent; signatures are left out. Empty once they are older than the retention.
+    pub request_headers: Vec<(String, String)>,
     /// The start of the answer's body, at most 1 KiB.
     pub response_snippet: String,
     /// When the next attempt is due, if there is one.

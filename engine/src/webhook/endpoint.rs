@@ -174,6 +174,7 @@ mod tests {
             ended_at: at,
             duration_ms: 0,
             outcome,
+            request_headers: Vec::new(),
             response_snippet: String::new(),
             next_attempt_at: None,
             body_sha256: [0; 32],
@@ -243,7 +244,9 @@ mod tests {
     fn the_breaker_opens_after_ten_failures_of_the_transport_and_closes_with_a_success() {
         let fail = |endpoint: &Endpoint, outcome| endpoint.after(&delivery(Trigger::Auto, 0), &attempt(outcome, 0));
         let mut endpoint = Endpoint::default();
-        for outcome in [Outcome::Timeout, Outcome::Connect, Outcome::Tls, Outcome::Dns, Outcome::Blocked].repeat(2) {
+        for outcome in
+            [Outcome::Timeout, Outcome::ConnectionRefused, Outcome::Tls, Outcome::Dns, Outcome::Blocked].repeat(2)
+        {
             assert!(!endpoint.is_breaker_open());
             endpoint = fail(&endpoint, outcome);
         }

@@ -117,6 +117,16 @@ struct StoredAttempt {
     ended_at_ms: u64,
     #[prost(bytes = "vec", tag = "13")]
     body_sha256: Vec<u8>,
+    #[prost(message, repeated, tag = "14")]
+    request_headers: Vec<StoredHeader>,
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
+struct StoredHeader {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    value: String,
 }
 
 /// Returns the stored form of the epochs of a store.
@@ -216,6 +226,11 @@ pub(crate) fn attempt_to_bytes(attempt: Attempt) -> Vec<u8> {
         scheduled_at_ms: attempt.scheduled_at.millis(),
         ended_at_ms: attempt.ended_at.millis(),
         body_sha256: attempt.body_sha256.to_vec(),
+        request_headers: attempt
+            .request_headers
+            .into_iter()
+            .map(|(name, value)| StoredHeader { name, value })
+            .collect(),
     };
     seal(ATTEMPT_VERSION, &record)
 }
@@ -238,6 +253,7 @@ pub(crate) fn attempt_from_bytes((event, delivery, number): AttemptKey, bytes: &
         response_snippet: record.response_snippet,
         next_attempt_at: record.next_attempt_at_ms.map(time),
         body_sha256: array("body_sha256", &record.body_sha256)?,
+        request_headers: record.request_headers.into_iter().map(|header| (header.name, header.value)).collect(),
     })
 }
 
@@ -250,6 +266,8 @@ fn outcome_to_stored(outcome: Outcome) -> StoredOutcome {
         Outcome::Tls => (5, 0, None),
         Outcome::Dns => (6, 0, None),
         Outcome::Blocked => (7, 0, None),
+        Outcome::ConnectionRefused => (8, 0, None),
+        Outcome::ConnectionReset => (9, 0, None),
     };
     StoredOutcome { number, status: u32::from(status), retry_after_ms }
 }
@@ -265,6 +283,8 @@ fn outcome_from_stored(stored: StoredOutcome) -> Result<Outcome, Damage> {
         5 => Ok(Outcome::Tls),
         6 => Ok(Outcome::Dns),
         7 => Ok(Outcome::Blocked),
+        8 => Ok(Outcome::ConnectionRefused),
+        9 => Ok(Outcome::ConnectionReset),
         other => Err(Damage::Value { field: "outcome", value: other.to_string() }),
     }
 }

@@ -401,6 +401,7 @@ fn attempts_have_these_bytes() {
         ended_at: at(1_012),
         duration_ms: 12,
         outcome,
+        request_headers: vec![("h".to_owned(), "v".to_owned())],
         response_snippet: "no".to_owned(),
         next_attempt_at: Some(at(2_000)),
         body_sha256: [0xbb; 32],
@@ -414,11 +415,14 @@ fn attempts_have_these_bytes() {
         (Outcome::Tls, "020805"),
         (Outcome::Dns, "020806"),
         (Outcome::Blocked, "020807"),
+        (Outcome::ConnectionRefused, "020808"),
+        (Outcome::ConnectionReset, "020809"),
     ];
     let digest = "bb".repeat(32);
     for (outcome, golden) in outcomes {
-        let golden =
-            format!("010a0911020000000000000012016518e807200c2a{golden}42026e6f48d00f500358f40360f4076a20{digest}");
+        let golden = format!(
+            "010a0911020000000000000012016518e807200c2a{golden}42026e6f48d00f500358f40360f4076a20{digest}72060a0168120176"
+        );
         let attempt = attempt(outcome);
         pinned(attempt.clone(), &attempt_to_bytes(attempt), &golden, |bytes| attempt_from_bytes((1, 4, 3), bytes));
     }

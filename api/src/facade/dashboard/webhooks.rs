@@ -149,6 +149,7 @@ struct DeliveryPage<'v> {
     frame: Frame<'v>,
     row: Row,
     attempts: Vec<Attempt>,
+    body: Option<String>,
 }
 
 struct Attempt {
@@ -157,6 +158,7 @@ struct Attempt {
     duration: String,
     outcome: String,
     url: String,
+    headers: String,
     answer: String,
 }
 
@@ -174,12 +176,14 @@ pub(super) async fn delivery(visit: &Visit<'_>, id: &str) -> Result<Response, Re
             None => attempt.outcome.clone(),
         },
         url: attempt.url.clone(),
+        headers: attempt.request_headers.iter().map(|sent| format!("{}: {}\n", sent.name, sent.value)).collect(),
         answer: attempt.response_snippet.clone(),
     };
     let page = DeliveryPage {
         frame: visit.frame("webhooks", Vec::new()),
         row: Row::of(&found),
         attempts: found.attempt_log.iter().map(attempt).collect(),
+        body: found.request_body.as_deref().map(|body| super::super::webhooks::shown(body).into_owned()),
     };
     Ok(pages::html(StatusCode::OK, page.render(), None))
 }
@@ -195,7 +199,7 @@ async fn after<T>(visit: &Visit<'_>, made: Result<T, tonic::Status>, done: &str)
 
 /// Sends a test event.
 pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
-    let request = v1::SendTestWebhookRequest { merchant_id: visit.merchant.id.clone() };
+    let request = v1::SendTestWebhookRequest { merchant_id: visit.merchant.id.clone(), ..Default::default() };
     let made = visit.facade.engine.webhook_endpoints().send_test_webhook(visit.request(request)).await;
     after(visit, made, "tested").await
 }

@@ -276,6 +276,7 @@ const EVENTS: &[Route] = &[
     route(GET, "/api/public/events", "Events after a cursor, oldest first").key(READ)
         .query(&[("after", "text", "The `nextCursor` of an answer. One that was given out before the store was restored answers 410 with the `nextCursor` to go on with."), ("limit", "limit", "Events at most, 20 when missing.")])
         .answers(&[(200, Json("EventList"))]).refuses(&[410]),
+    route(GET, "/api/public/events/{event}", "One event").id("events.get").key(READ).answers(&[(200, Json("Event"))]),
     route(GET, "/api/public/events/stream", "Events as they happen (server-sent events)").key(READ)
         .query(&[("after", "text", "Where to begin; now when missing.")]).answers(&[(200, Text("text/event-stream"))]).refuses(&[410]),
 ];
@@ -294,7 +295,7 @@ const OF_MERCHANTS: &[Route] = &[
     route(GET, "/api/public/merchants/{id}/webhook", "How the webhook endpoint is").id("webhooks.getEndpoint").key(READ).answers(&[(200, Json("WebhookEndpoint"))]),
     route(POST, "/api/public/merchants/{id}/webhook-enable", "Enable it again").id("webhooks.enable").key(MERCHANT).maybe_body("EnableWebhook").answers(&[(200, Json("EnabledWebhook"))]).refuses(&[409]),
     route(POST, "/api/public/merchants/{id}/webhook-replay", "Send again what was not taken since a time").id("webhooks.replay").key(MERCHANT).body("ReplayWebhooks").answers(&[(200, Json("Replayed"))]).refuses(&[409]),
-    route(POST, "/api/public/merchants/{id}/webhook-test", "Send a test event").id("webhooks.test").key(MERCHANT).idempotent().answers(&[(200, Json("Delivery"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/webhook-test", "Send a test event").id("webhooks.test").key(MERCHANT).maybe_body("TestWebhook").idempotent().answers(&[(200, Json("Delivery"))]).refuses(&[409]),
     route(GET, "/api/public/merchants/{id}/webhook-deliveries", "The log of deliveries, newest first").id("webhookDeliveries.list").key(READ)
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Deliveries at most, 20 when missing."), ("status", "text", "Only these states: pending, held, delivered, failed; commas between them."), ("eventId", "text", "Only of this event."), ("paymentId", "text", "Only of this payment's events.")])
         .answers(&[(200, Json("DeliveryList"))]),

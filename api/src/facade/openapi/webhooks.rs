@@ -1,5 +1,6 @@
 //! The shapes of webhook endpoints and deliveries.
 
+use engine::{payment::State, webhook::EventType};
 use serde_json::{Map, Value, json};
 
 use super::schemas::{
@@ -95,10 +96,13 @@ pub(super) fn add(add: &mut impl FnMut(&str, Value)) {
     add("EnabledWebhook", with(endpoint(), &replayed));
     add("Replayed", object(&replayed));
     add("EnableWebhook", optional(&[("replaySince", nullable(time()))]));
+    let types = EventType::ALL.map(EventType::as_str);
+    let statuses = State::ALL.map(State::word);
+    add("TestWebhook", optional(&[("type", words(&types)), ("status", words(&statuses))]));
     add("ReplayWebhooks", object(&[("since", time())]));
     add("Delivery", object(&delivery()));
     let log = [("attemptLog", array(attempt()))];
-    add("DeliveryWithAttempts", object(&[&delivery()[..], &log].concat()));
+    add("DeliveryWithAttempts", with(object(&[&delivery()[..], &log].concat()), &[("requestBody", text())]));
     add("DeliveryList", object(&[("deliveries", list("Delivery")), ("nextCursor", nullable(text()))]));
 }
 
@@ -154,5 +158,6 @@ fn attempt() -> Value {
         ("responseSnippet", text()),
         ("nextAttemptAt", nullable(time())),
         ("requestBytesSha256", text()),
+        ("requestHeaders", json!({ "type": "object", "additionalProperties": text() })),
     ])
 }
