@@ -62,7 +62,7 @@ struct Ready<'a> {
 #[serde(rename_all = "camelCase")]
 struct NodeCondition<'a> {
     name: &'a str,
-    condition: &'a str,
+    condition: &'static str,
     head_block: Option<u32>,
 }
 
@@ -87,7 +87,11 @@ pub(super) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refus
         nodes: report
             .nodes
             .iter()
-            .map(|node| NodeCondition { name: &node.name, condition: &node.condition, head_block: node.head_block })
+            .map(|node| NodeCondition {
+                name: &node.name,
+                condition: node.condition().word().unwrap_or_default(),
+                head_block: node.head_block,
+            })
             .collect(),
     };
     Ok(answer::json(code, &body))
@@ -104,7 +108,7 @@ struct Nodes<'a> {
 #[serde(rename_all = "camelCase")]
 struct Node<'a> {
     name: &'a str,
-    condition: &'a str,
+    condition: &'static str,
     head_block: Option<u32>,
     failures: u32,
     answered_at: Option<Text<Timestamp>>,
@@ -116,7 +120,7 @@ impl<'a> Node<'a> {
         let at = |time: Option<proto::time::Timestamp>| time.map(|time| Text(record::instant(time)));
         Self {
             name: &node.name,
-            condition: &node.condition,
+            condition: node.condition().word().unwrap_or_default(),
             head_block: node.head_block,
             failures: node.failures,
             answered_at: at(node.answered_at),
