@@ -13,6 +13,7 @@ mod link;
 pub mod status;
 pub mod time;
 pub mod transport;
+mod words;
 
 pub use caller::Caller;
 pub use carried::{Carried, Carries, carrying};

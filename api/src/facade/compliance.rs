@@ -36,17 +36,22 @@ impl Thresholds {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Crossing<'a> {
-    window: &'a str,
+struct Crossing {
+    window: &'static str,
     usd_cents: u64,
     limit_cents: u64,
     at: Text<Timestamp>,
 }
 
-impl<'a> Crossing<'a> {
-    fn of(wire: &'a v1::Crossing) -> Self {
+impl Crossing {
+    fn of(wire: &v1::Crossing) -> Self {
         let at = Text(instant(wire.at));
-        Self { window: &wire.window, usd_cents: wire.usd_cents, limit_cents: wire.limit_cents, at }
+        Self {
+            window: wire.window().word().unwrap_or_default(),
+            usd_cents: wire.usd_cents,
+            limit_cents: wire.limit_cents,
+            at,
+        }
     }
 }
 
@@ -62,13 +67,13 @@ struct Clearance<'a> {
 struct Standing<'a> {
     merchant_id: &'a str,
     flagged: bool,
-    flag: Option<Crossing<'a>>,
+    flag: Option<Crossing>,
     limits: Option<Thresholds>,
     own_limits: bool,
     soft_limits: Option<Thresholds>,
     completed_last24h_cents: u64,
     completed_last30d_cents: u64,
-    notices: Vec<Crossing<'a>>,
+    notices: Vec<Crossing>,
     clearances: Vec<Clearance<'a>>,
 }
 

@@ -352,7 +352,7 @@ impl Row for v1::WebhookDelivery {
             self.attempts.to_string(),
             time(self.created_at),
             self.next_attempt_at.map(time).unwrap_or_default(),
-            self.last_outcome.clone().unwrap_or_default(),
+            self.last_outcome().word().unwrap_or_default().to_owned(),
             self.last_http_status.map(|status| status.to_string()).unwrap_or_default(),
             self.last_attempt_at.map(time).unwrap_or_default(),
         ]

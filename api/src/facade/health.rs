@@ -110,7 +110,7 @@ struct Ready<'a> {
 #[serde(rename_all = "camelCase")]
 struct NodeCondition<'a> {
     name: &'a str,
-    condition: &'a str,
+    condition: &'static str,
     head_block: Option<u32>,
 }
 
@@ -135,7 +135,11 @@ pub(super) async fn ready(facade: &Facade, call: Call) -> Result<Response, Refus
         nodes: report
             .nodes
             .iter()
-            .map(|node| NodeCondition { name: &node.name, condition: &node.condition, head_block: node.head_block })
+            .map(|node| NodeCondition {
+                name: &node.name,
+                condition: node.condition().word().unwrap_or_default(),
+                head_block: node.head_block,
+            })
             .collect(),
     };
     Ok(answer::json(code, &body))
@@ -152,7 +156,7 @@ struct Nodes<'a> {
 #[serde(rename_all = "camelCase")]
 struct Node<'a> {
     name: &'a str,
-    condition: &'a str,
+    condition: &'static str,
     head_block: Option<u32>,
     failures: u32,
     answered_at: Option<Text<Timestamp>>,
@@ -164,7 +168,7 @@ impl<'a> Node<'a> {
         let at = |time: Option<proto::time::Timestamp>| time.map(|time| Text(record::instant(time)));
         Self {
             name: &node.name,
-            condition: &node.condition,
+            condition: node.condition().word().unwrap_or_default(),
             head_block: node.head_block,
             failures: node.failures,
             answered_at: at(node.answered_at),

@@ -39,7 +39,7 @@ fn told(day: Day) -> v1::Reconciliation {
         period_start: Some(convert::timestamp(day.from)),
         period_end: Some(convert::timestamp(day.to)),
         checked_at: Some(convert::timestamp(day.checked_at)),
-        outcome: day.outcome().word().to_owned(),
+        outcome: super::enums::reconciliation(day.outcome()).into(),
         accounts: day.accounts,
         unchecked: day.unchecked,
         obstacle: day.obstacle,

@@ -94,7 +94,7 @@ const fn thresholds(limits: Thresholds) -> v1::Thresholds {
 
 fn crossing(crossing: Crossing) -> v1::Crossing {
     v1::Crossing {
-        window: crossing.window.word().to_owned(),
+        window: super::enums::window(crossing.window).into(),
         usd_cents: crossing.usd_cents,
         limit_cents: crossing.limit_cents,
         at: Some(convert::timestamp(crossing.at)),

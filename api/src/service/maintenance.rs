@@ -44,7 +44,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
             commit: version::commit().to_owned(),
             sealed_secrets: secrets.sealed,
             plain_secrets: secrets.plain,
-            registration: self.registration.as_str().to_owned(),
+            registration: super::enums::registration(self.registration).into(),
         }))
     }
 

@@ -33,6 +33,7 @@ mod compliance;
 mod connection;
 mod convert;
 mod edge;
+mod enums;
 mod events;
 mod keys;
 mod maintenance;

@@ -73,7 +73,7 @@ fn ledger_node(node: NodeState) -> v1::LedgerNode {
         failures: node.failures,
         answered_at: node.answered_at.map(timestamp),
         rests_until: node.rests_until.map(timestamp),
-        condition: node.condition.as_str().to_owned(),
+        condition: super::enums::condition(node.condition).into(),
         head_block: node.head_num,
     }
 }

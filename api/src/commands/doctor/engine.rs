@@ -148,8 +148,9 @@ pub(super) async fn ask(transport: Transport, config: &Config, findings: &mut Fi
         Ok(described) => {
             findings.well(what, format!("it is version {} of commit {}", described.version, described.commit));
             sealed(described.sealed_secrets, described.plain_secrets, findings);
-            registration(&described.registration, config, findings);
-            Some(described.registration)
+            let mode = described.registration().word().unwrap_or("unknown");
+            registration(mode, config, findings);
+            Some(mode.to_owned())
         }
         Err(error) => {
             findings.fail("store", error.message(), "see the engine's log");

@@ -42,7 +42,7 @@ struct Cleared {
 }
 
 fn crossing(crossing: &v1::Crossing) -> String {
-    let what = match crossing.window.as_str() {
+    let what = match crossing.window().word().unwrap_or_default() {
         "single" => "one payment",
         "24h" => "payments of 24 hours",
         "30d" => "payments of 30 days",

@@ -33,14 +33,14 @@ struct Row {
 
 impl Row {
     fn of(node: &v1::LedgerNode) -> Self {
-        let shade = match node.condition.as_str() {
+        let shade = match node.condition().word().unwrap_or_default() {
             "ok" => "completed",
             "unknown" => "",
             _ => "bad",
         };
         Self {
             name: node.name.clone(),
-            word: node.condition.replace('_', " "),
+            word: node.condition().word().unwrap_or_default().replace('_', " "),
             shade,
             head: node.head_block.map(|num| num.to_string()).unwrap_or_default(),
             failures: node.failures,

@@ -63,7 +63,7 @@ impl Row {
             state,
             trigger: trigger(delivery.trigger()),
             attempts: delivery.attempts,
-            last: delivery.last_outcome.as_ref().map(|word| format!("{word}{code}")).unwrap_or_default(),
+            last: delivery.last_outcome().word().map(|word| format!("{word}{code}")).unwrap_or_default(),
             next: delivery.next_attempt_at.map(minute).unwrap_or_default(),
         }
     }
@@ -117,7 +117,7 @@ pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Respon
         _ => "active",
     };
     let facts = [
-        ("Disabled because", endpoint.disabled_reason.clone()),
+        ("Disabled because", endpoint.disabled_reason().word().map(str::to_owned)),
         ("Disabled at", endpoint.disabled_at.map(minute)),
         ("Failing since", endpoint.failing_since.map(minute)),
         ("Last taken", endpoint.last_success_at.map(minute)),
@@ -171,9 +171,9 @@ pub(super) async fn delivery(visit: &Visit<'_>, id: &str) -> Result<Response, Re
         number: attempt.number,
         at: minute(attempt.started_at),
         duration: format!("{} ms", attempt.duration_ms),
-        outcome: match attempt.http_status {
-            Some(code) => format!("{} {code}", attempt.outcome),
-            None => attempt.outcome.clone(),
+        outcome: match (attempt.outcome().word().unwrap_or_default(), attempt.http_status) {
+            (word, Some(code)) => format!("{word} {code}"),
+            (word, None) => word.to_owned(),
         },
         url: attempt.url.clone(),
         headers: attempt.request_headers.iter().map(|sent| format!("{}: {}\n", sent.name, sent.value)).collect(),

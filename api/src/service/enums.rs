@@ -1,0 +1,109 @@
+//! Closed sets of the engine as enums of the wire; each is matched whole, so that a new value does not compile without
+//! its number.
+
+use actors::{Condition, RegistrationMode};
+use engine::{
+    books,
+    compliance::Window,
+    webhook::{DisableReason, Outcome, Warning},
+};
+use proto::v1::{
+    self, LedgerNodeCondition, LimitWindow, ReconciliationOutcome, WebhookDisabledReason, WebhookOutcome,
+    WebhookWarning,
+};
+
+pub(super) const fn condition(condition: Condition) -> LedgerNodeCondition {
+    match condition {
+        Condition::Ok => LedgerNodeCondition::Ok,
+        Condition::Unknown => LedgerNodeCondition::Unknown,
+        Condition::Slow => LedgerNodeCondition::Slow,
+        Condition::Stale => LedgerNodeCondition::Stale,
+        Condition::Disagreeing => LedgerNodeCondition::Disagreeing,
+        Condition::Failing => LedgerNodeCondition::Failing,
+        Condition::RateLimited => LedgerNodeCondition::RateLimited,
+    }
+}
+
+pub(super) const fn window(window: Window) -> LimitWindow {
+    match window {
+        Window::Single => LimitWindow::Single,
+        Window::Daily => LimitWindow::Daily,
+        Window::Monthly => LimitWindow::Monthly,
+        Window::NearSingle => LimitWindow::NearSingle,
+    }
+}
+
+pub(super) const fn reconciliation(outcome: books::Outcome) -> ReconciliationOutcome {
+    match outcome {
+        books::Outcome::Ok => ReconciliationOutcome::Ok,
+        books::Outcome::Mismatch => ReconciliationOutcome::Mismatch,
+        books::Outcome::NotChecked => ReconciliationOutcome::NotChecked,
+    }
+}
+
+pub(super) const fn registration(mode: RegistrationMode) -> v1::RegistrationMode {
+    match mode {
+        RegistrationMode::Open => v1::RegistrationMode::Open,
+        RegistrationMode::Approval => v1::RegistrationMode::Approval,
+        RegistrationMode::Closed => v1::RegistrationMode::Closed,
+    }
+}
+
+pub(super) const fn disabled(reason: DisableReason) -> WebhookDisabledReason {
+    match reason {
+        DisableReason::Gone => WebhookDisabledReason::Gone,
+        DisableReason::Failing => WebhookDisabledReason::Failing,
+    }
+}
+
+pub(super) const fn warning(warning: Warning) -> WebhookWarning {
+    match warning {
+        Warning::Failing24Hours => WebhookWarning::Failing24h,
+        Warning::Failing72Hours => WebhookWarning::Failing72h,
+    }
+}
+
+pub(super) const fn attempt(outcome: Outcome) -> WebhookOutcome {
+    match outcome {
+        Outcome::Accepted { .. } => WebhookOutcome::Success,
+        Outcome::Refused { .. } => WebhookOutcome::HttpError,
+        Outcome::Timeout => WebhookOutcome::Timeout,
+        Outcome::ConnectionRefused => WebhookOutcome::Refused,
+        Outcome::ConnectionReset => WebhookOutcome::Reset,
+        Outcome::Connect => WebhookOutcome::Connect,
+        Outcome::Tls => WebhookOutcome::Tls,
+        Outcome::Dns => WebhookOutcome::Dns,
+        Outcome::Blocked => WebhookOutcome::Blocked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_rest_are_those_of_the_engine() {
+        for each in Condition::ALL {
+            assert_eq!(condition(each).word(), Some(each.as_str()));
+        }
+        for each in Window::ALL {
+            assert_eq!(window(each).word(), Some(each.word()));
+        }
+        for each in books::Outcome::ALL {
+            assert_eq!(reconciliation(each).word(), Some(each.word()));
+        }
+        for each in [RegistrationMode::Open, RegistrationMode::Approval, RegistrationMode::Closed] {
+            assert_eq!(registration(each).word(), Some(each.as_str()));
+        }
+        for each in [DisableReason::Gone, DisableReason::Failing] {
+            assert_eq!(disabled(each).word(), Some(each.word()));
+        }
+        for each in [Warning::Failing24Hours, Warning::Failing72Hours] {
+            assert_eq!(warning(each).word(), Some(each.word()));
+        }
+        let broken = [Outcome::ConnectionRefused, Outcome::ConnectionReset, Outcome::Connect, Outcome::Tls, Outcome::Dns];
+        for each in broken.into_iter().chain([Outcome::Timeout, Outcome::Blocked]) {
+            assert_eq!(attempt(each).word(), Some(each.word()));
+        }
+    }
+}
