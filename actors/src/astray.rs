@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
-    ids::PaymentId,
+    ids::{MerchantId, PaymentId},
     ledger::{MemoMatch, Place, match_memo},
     merchant::Merchant,
     mutant,
@@ -240,6 +240,19 @@ impl Gateway {
         let payment = self.order(id, Command::Resolve(resolution), Some(told)).await?;
         tracing::info!(payment.id = %id, "payment {id} is resolved");
         Ok(payment)
+    }
+
+    /// Deletes the metadata of a payment that has ended. Repeating it returns the payment as it is.
+    ///
+    /// # Errors
+    /// [`GatewayError::PaymentNotFound`]; [`GatewayError::Rejected`] while the payment can still change; store errors.
+    pub async fn delete_metadata(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
+        self.payment(merchant, id).await?;
+        let told = self.entry("payment_metadata_deleted", merchant, Some(id.to_string()), Vec::new());
+        match self.order(id, Command::DeleteMetadata, Some(told)).await {
+            Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, payment }) => Ok(payment),
+            answer => answer.map_err(Into::into),
+        }
     }
 }
 

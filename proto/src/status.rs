@@ -79,7 +79,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 65] = [
+pub const TABLE: [Row; 66] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -276,6 +276,7 @@ pub const TABLE: [Row; 65] = [
         409,
         "nothing about this payment is to be decided",
     ),
+    row(Reason::PaymentOpen, "payment_open", Code::FailedPrecondition, 409, "the payment can still change"),
     row(
         Reason::TransferAssigned,
         "transfer_assigned",

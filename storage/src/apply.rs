@@ -455,6 +455,9 @@ impl Group<'_> {
     fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
         let PaymentStep { id, facts, record, sale, updated_at, before, turnover, booked, refund_words, .. } = step;
         let bits = id.bits();
+        if before.is_some_and(|before| before.metadata > facts.metadata) {
+            search::forget(self, id, &record)?;
+        }
         self.tables.payments().insert(bits, record.as_slice());
         listed::write(self, facts.merchant, bits, before.map(|before| before.summary), &facts.summary)?;
         days::change(self, facts.merchant, bits, before.as_ref().map(|before| &before.summary), &facts.summary);

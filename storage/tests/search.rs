@@ -3,7 +3,7 @@
 use engine::{
     fields::{Metadata, MetadataValue},
     ledger::TxId,
-    payment::{Credit, Disposition, Finality, Payment, Route},
+    payment::{Credit, Disposition, Finality, Payment, Route, State},
     time::Timestamp,
 };
 use proptest::prelude::*;
@@ -166,6 +166,31 @@ async fn only_so_many_words_of_a_payment_count_and_only_the_beginning_of_each() 
         assert_eq!(found(&store, "w099").await, [0; 0]);
         assert_eq!(found(&store, &"x".repeat(33)).await, [1]);
         store.index_search(later(), 9).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_a_payment_no_longer_says_finds_it_no_longer_and_stays_in_no_row() {
+    let store = in_memory();
+    let before =
+        Payment { state: State::Completed, completed_at: Some(at(1)), ..described(1, "Blue mug", "lovelace blue") };
+    let paid = Payment { transfers: vec![fee_credit()], version: 2, ..before.clone() };
+    store.commit(create(&before)).await.unwrap();
+    store.commit(replace_with_rows(&paid, 1)).await.unwrap();
+    store.index_search(later(), 100).await.unwrap();
+    assert_eq!(found(&store, "lovelace").await, [1]);
+    let after = Payment { metadata: Metadata::new(), version: 3, ..paid };
+    store.commit(replace(&after, 2)).await.unwrap();
+    assert_eq!(found(&store, "lovelace").await, [0; 0]);
+    for kept in ["blue", "mug", "alice"] {
+        assert_eq!(found(&store, kept).await, [1], "{kept}");
+    }
+    let mut rows = store.rows().unwrap();
+    while let Some(rows) = rows.recv().await {
+        for row in rows.unwrap() {
+            assert!(memchr::memmem::find(&row.key, b"lovelace").is_none(), "{}", row.table);
+            assert!(memchr::memmem::find(&row.value, b"lovelace").is_none(), "{}", row.table);
+        }
     }
 }
 

@@ -176,6 +176,7 @@ fn scene(house: &LedgerHouse, api: &crate::harness::Api, grpc: &str, receiver: &
         "prover_key": prover.key, "prover_merchant": prover.id, "nonce": challenge["nonce"], "signature": signature,
         "overpaid_payment": overpaid.id, "waiting_payment": waiting.id,
         "second_unmatched": strays[0]["id"], "unmatched": strays[1]["id"],
+        "event": shop.get("/api/public/events").send().ok(200)["events"][0]["id"],
         "past": overpaid_at(&shop, &overpaid.id),
     })
 }

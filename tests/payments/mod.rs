@@ -19,11 +19,39 @@ crate::tests!(
     a_payment_keeps_the_account_it_was_made_for,
     a_session_lives_as_long_as_asked,
     paths_with_fixed_words_are_not_ids,
+    metadata_is_deleted_on_request_once_the_payment_has_ended,
 );
 
 /// Every test of this room.
 pub(crate) fn all() -> Vec<libtest_mimic::Trial> {
     [tests(), paying::tests(), flooded::tests(), lists::tests()].into_iter().flatten().collect()
+}
+
+fn metadata_is_deleted_on_request_once_the_payment_has_ended() {
+    let dev = shared();
+    let shop = dev.shop();
+    let made = shop.open_with(&json!({
+        "amount": "1500", "currency": "HBD", "description": "Mug", "metadata": { "customer": "adalovelace" },
+    }));
+    let path = format!("/api/public/payments/{}/metadata", made.id);
+    let delete = |key: &str| dev.api.ask("DELETE", &path).bearer(key).send();
+    delete(&shop.key).refused(409, "payment_open");
+    delete(&dev.shop().key).refused(404, "not_found");
+    let before = shop.cancelled(&made.id);
+    let found = || shop.get("/api/public/payments?query=adalovelace").send().ok(200)["data"].as_array().unwrap().len();
+    assert_eq!(found(), 1);
+    let after = delete(&shop.key).ok(200);
+    let mut wanted = before;
+    wanted["metadata"] = after["metadata"].clone();
+    wanted["updatedAt"] = after["updatedAt"].clone();
+    assert_eq!(after, wanted, "the rest stays");
+    assert!(!after.to_string().contains("adalovelace"), "{after}");
+    assert_eq!((found(), delete(&shop.key).ok(200)), (0, after.clone()));
+    assert_eq!(shop.payment(&made.id), after);
+    let audit = format!("/api/admin/audit?merchantId={}", shop.id);
+    let told = dev.api.get(&audit).bearer(dev.admin_key()).send().ok(200);
+    let told = told["data"].as_array().unwrap().iter().filter(|entry| entry["action"] == "payment_metadata_deleted");
+    assert_eq!(told.map(|entry| entry["subject"].as_str().unwrap()).collect::<Vec<_>>(), [made.id]);
 }
 
 fn a_payment_is_created_paid_completed_and_announced() {

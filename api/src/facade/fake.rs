@@ -244,6 +244,15 @@ impl payment_service_server::PaymentService for Fake {
         self.cancelled(self.known(&request.get_ref().payment_id)?)
     }
 
+    async fn delete_payment_metadata(
+        &self,
+        request: Request<v1::DeletePaymentMetadataRequest>,
+    ) -> Result<Response<v1::DeletePaymentMetadataResponse>, Status> {
+        self.keyed(&request)?;
+        let payment = self.known(&request.get_ref().payment_id)?;
+        Ok(Response::new(v1::DeletePaymentMetadataResponse { payment: Some(payment) }))
+    }
+
     type WatchPaymentStream = Snapshots<v1::WatchPaymentResponse>;
 
     async fn watch_payment(

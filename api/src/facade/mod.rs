@@ -158,6 +158,9 @@ impl Facade {
             ["api", "public", "payments", id, "status"] => on!(call, GET => payments::status(self, call, id)),
             ["api", "public", "payments", id, "transfers"] => on!(call, GET => payments::transfers(self, call, id)),
             ["api", "public", "payments", id, "cancel"] => on!(call, POST => payments::cancel(self, call, id)),
+            ["api", "public", "payments", id, "metadata"] => {
+                on!(call, DELETE => payments::delete_metadata(self, call, id))
+            }
             ["api", "public", "payments", id, "resolve"] => on!(call, POST => astray::resolve(self, call, id)),
             ["api", "public", "payments", id, "refund"] => on!(call, GET => astray::refund(self, call, id)),
 

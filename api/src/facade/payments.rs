@@ -175,6 +175,13 @@ pub(super) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<
     Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &payment)))
 }
 
+/// Deletes a payment's metadata and answers with what is left.
+pub(super) async fn delete_metadata(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::DeletePaymentMetadataRequest { payment_id: id.to_owned() });
+    let payment = facade.engine.payments().delete_payment_metadata(request).await?.carried()?;
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &payment)))
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FeeRate {

@@ -155,6 +155,7 @@ fn rejected(rejection: &Rejection) -> ApiError {
         Rejection::Detected { .. } => Reason::PaymentDetected,
         Rejection::InFlight { .. } => Reason::PaymentInFlight,
         Rejection::NothingToResolve { .. } => Reason::NothingToResolve,
+        Rejection::Open { .. } => Reason::PaymentOpen,
     };
     ApiError::with_message(reason, rejection.to_string())
 }

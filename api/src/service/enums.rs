@@ -101,7 +101,8 @@ mod tests {
         for each in [Warning::Failing24Hours, Warning::Failing72Hours] {
             assert_eq!(warning(each).word(), Some(each.word()));
         }
-        let broken = [Outcome::ConnectionRefused, Outcome::ConnectionReset, Outcome::Connect, Outcome::Tls, Outcome::Dns];
+        let broken =
+            [Outcome::ConnectionRefused, Outcome::ConnectionReset, Outcome::Connect, Outcome::Tls, Outcome::Dns];
         for each in broken.into_iter().chain([Outcome::Timeout, Outcome::Blocked]) {
             assert_eq!(attempt(each).word(), Some(each.word()));
         }

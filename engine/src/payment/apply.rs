@@ -89,6 +89,8 @@ pub enum Command {
     Attach(Attachment),
     /// The merchant decided what its exceptions come to.
     Resolve(Resolution),
+    /// The merchant deletes what it attached to the session.
+    DeleteMetadata,
     /// An irreversible transfer from the account that was paid names this session as what it pays back.
     Refund(Transfer),
 }
@@ -172,6 +174,14 @@ pub enum Rejection {
         /// The session.
         id: PaymentId,
     },
+    /// It can still change: what the merchant attached to it may be needed to fulfil it.
+    #[error("payment {id} is {state} and can still change")]
+    Open {
+        /// The session.
+        id: PaymentId,
+        /// Where it stands.
+        state: State,
+    },
     /// The session keeps as many refunds as it can.
     #[error("payment {id} keeps {MAX_REFUNDS} refunds already")]
     Full {
@@ -237,6 +247,7 @@ impl Payment {
                 self.credit(transfer, Finality::Irreversible, *route, *memo_normalized, now)
             }
             Command::Resolve(resolution) => self.resolve(resolution, now),
+            Command::DeleteMetadata => self.delete_metadata(now),
             Command::Refund(transfer) => self.take_refund(transfer, now),
         }
     }

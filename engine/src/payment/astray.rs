@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Credit, Disposition, Finality, Payment, Rejection, Route, State, Transition};
 use crate::{
     account::AccountName,
-    fields::Violation,
+    fields::{Metadata, Violation},
     hive::{self, Operation},
     ledger::{Transfer, TxId, refund_memo_of},
     money::{Currency, Money},
@@ -129,6 +129,18 @@ impl Payment {
             return Err(Rejection::NothingToResolve { id: self.id });
         }
         Ok(Self { resolution: Some(resolution.clone()), ..self.next(now) }.still())
+    }
+
+    /// Deletes the metadata. Amounts, states and transactions stay: they are the books.
+    pub(super) fn delete_metadata(&self, now: Timestamp) -> Result<Transition, Rejection> {
+        let id = self.id;
+        if !self.state.is_terminal() {
+            return Err(Rejection::Open { id, state: self.state });
+        }
+        if self.metadata.is_empty() {
+            return Err(Rejection::Unchanged { id });
+        }
+        Ok(Self { metadata: Metadata::new(), ..self.next(now) }.still())
     }
 
     /// Says whether a transfer that names this session in a refund's memo is kept as one.

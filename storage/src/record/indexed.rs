@@ -42,6 +42,8 @@ pub(crate) struct PaymentFacts {
     pub(crate) bytes: u64,
     /// What lists filter it by.
     pub(crate) summary: Summary,
+    /// Entries of its metadata; their number only falls, to none.
+    pub(crate) metadata: usize,
 }
 
 impl PaymentFacts {
@@ -58,6 +60,7 @@ impl PaymentFacts {
             missing_fee_millicents: Sale::of(payment).map_or(0, |sale| sale.missing_fee_millicents),
             bytes: record.len() as u64,
             summary: Summary::of(payment),
+            metadata: payment.metadata.len(),
         }
     }
 }
@@ -79,6 +82,8 @@ struct FactsRecord {
     currency: u32,
     #[prost(message, optional, tag = "9")]
     quote: Option<QuoteFacts>,
+    #[prost(message, repeated, tag = "12")]
+    metadata: Vec<Skipped>,
     #[prost(uint64, tag = "15")]
     created_at_ms: u64,
     #[prost(uint64, tag = "17")]
@@ -177,6 +182,7 @@ pub(crate) fn payment_facts(bytes: &[u8]) -> Result<PaymentFacts, Damage> {
         missing_fee_millicents: record.missing_fee_millicents(state),
         bytes: bytes.len() as u64,
         summary: record.summary(state)?,
+        metadata: record.metadata.len(),
     })
 }
 

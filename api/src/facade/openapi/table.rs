@@ -269,6 +269,7 @@ const PAYMENTS: &[Route] = &[
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Transfers at most, 20 when missing.")])
         .answers(&[(200, Json("TransferList"))]),
     route(POST, "/api/public/payments/{id}/cancel", "Request its cancellation; the first irreversible block later than `cutoff` decides").key(WRITE).answers(&[(200, Json("Payment"))]).refuses(&[409]),
+    route(DELETE, "/api/public/payments/{id}/metadata", "Delete the metadata of a payment that has ended").id("payments.deleteMetadata").key(WRITE).answers(&[(200, Json("Payment"))]).refuses(&[409]),
 ];
 
 #[rustfmt::skip]

@@ -1,7 +1,7 @@
 //! What people decide: money put in its place, exceptions settled, refunds filled in and found.
 
 use super::*;
-use crate::ledger::refund_memo_of;
+use crate::{fields::MetadataValue, ledger::refund_memo_of};
 
 fn attach(transfer: Transfer) -> Command {
     let by = "key_1".to_owned();
@@ -14,6 +14,23 @@ fn stray(n: u8, units: u64, seconds: u64) -> Transfer {
 
 fn resolve(kind: ResolutionKind) -> Command {
     Command::Resolve(Resolution { kind, by: "key_1".to_owned(), at: at(OPENED), note: String::new(), tx_id: None })
+}
+
+#[test]
+fn metadata_is_deleted_of_what_has_ended_and_of_nothing_else() {
+    let mut payment = open();
+    payment.metadata = Metadata::from([("name".to_owned(), MetadataValue::Text("Ada".to_owned()))]);
+    let (id, state) = (payment.id, payment.state);
+    assert_eq!(payment.apply(&Command::DeleteMetadata, at(OPENED + 1)), Err(Rejection::Open { id, state }));
+    for state in State::ALL.into_iter().filter(|state| state.is_terminal()) {
+        let ended = Payment { state, ..payment.clone() };
+        let left = ended.apply(&Command::DeleteMetadata, at(OPENED + 1)).expect("it has ended");
+        let wanted =
+            Payment { metadata: Metadata::new(), version: ended.version + 1, updated_at: at(OPENED + 1), ..ended };
+        assert_eq!((&left.payment, left.event.is_none(), left.effects.len()), (&wanted, true, 0), "{state}");
+        let again = left.payment.apply(&Command::DeleteMetadata, at(OPENED + 2));
+        assert_eq!(again, Err(Rejection::Unchanged { id }), "{state}");
+    }
 }
 
 fn refund(n: u8, to: &str, money: Money) -> Command {
