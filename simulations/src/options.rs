@@ -70,12 +70,12 @@ faults! {
     HookOutage = "webhook.outage", 1_500, "per block: a receiver is away for up to ten minutes";
     HookGone = "webhook.gone", 3_000, "a receiver says 410: gone for good";
     ClockStep = "clock.step", 1_000, "per block: the wall clock steps by up to 20 seconds, either way";
-    ClockJump = "clock.jump", 400, "per block: the wall clock jumps by up to six hours, either way, and in a while back";
     ProcessKill = "process.kill", 1_200, "per block: the process is killed between two instants";
     KillAtPoint = "process.kill_at_point", 300, "the process is killed at a named point of the code";
     GracefulRestart = "process.restart", 500, "per block: the process is stopped and started again";
     ActorPanic = "actor.panic", 1_500, "an actor panics at a named point of the code";
     ReplyLost = "client.reply_lost", 10_000, "the answer to a merchant's or agent's call is lost";
+    ClockJump = "clock.jump", 400, "per block: the wall clock jumps by up to six hours, either way, and in a while back";
 }
 
 impl Fault {

@@ -133,6 +133,7 @@ struct Streams {
     clients: Random,
     points: Random,
     process: Random,
+    clock: Random,
 }
 
 /// Where virtual time stands.
@@ -244,6 +245,7 @@ impl World {
                 clients: root.fork("clients"),
                 points: root.fork("points"),
                 process: root.fork("process"),
+                clock: root.fork("clock"),
             }),
             agenda: Mutex::default(),
             traps: Mutex::default(),

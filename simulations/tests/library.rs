@@ -77,10 +77,11 @@ const RACES: [(&str, &str); 13] = [
 ];
 
 /// What a scenario is about, where its end alone does not show that it happened.
-const REACHED: [(&str, &str); 12] = [
+const REACHED: [(&str, &str); 13] = [
     ("wrong-memos", "a transfer matches no session"),
     ("recurrent-transfer", "a recurrent transfer is executed"),
     ("recurrent-transfer-lagging-node", "a recurrent transfer is executed"),
+    ("recurrent-transfer-only-node-falls-back", "a recurrent transfer is executed"),
     ("a-day-ends", "a day's books are checked"),
     ("a-day-nobody-tells-of", "a day's books cannot be checked"),
     ("before-its-session", "a session appears after its money"),

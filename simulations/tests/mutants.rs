@@ -21,6 +21,7 @@ const NEW: &[&str] = &[
     "replay-takes-the-taken",
     "replay-continues",
     "redelivery-is-retried",
+    "unknown-block-is-empty",
     "listed-twice",
     "day-not-counted",
 ];

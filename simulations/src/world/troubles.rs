@@ -65,15 +65,6 @@ impl World {
                 let by = if (skew + by).abs() > MAX_STEPPED_MS { -by } else { by };
                 troubles.push(Trouble::ClockStep { by_ms: by });
             }
-            let skew = self.time.skew_ms.load(Ordering::Relaxed);
-            if skew.abs() > 2 * MAX_STEPPED_MS {
-                if random.chance(JUMPS_BACK_PPM) {
-                    troubles.push(Trouble::ClockStep { by_ms: -skew });
-                }
-            } else if random.chance(self.rate(Fault::ClockJump)) {
-                let by = i64::try_from(random.between(60_000, 6 * 3_600_000)).unwrap_or(0);
-                troubles.push(Trouble::ClockStep { by_ms: if random.chance(500_000) { by } else { -by } });
-            }
             if random.chance(self.rate(Fault::ProcessKill)) {
                 troubles.push(if random.chance(400_000) {
                     Trouble::PowerCutIn(random.between(1, 40))
@@ -83,6 +74,18 @@ impl World {
             }
             if random.chance(self.rate(Fault::GracefulRestart)) {
                 troubles.push(Trouble::Restart);
+            }
+        }
+        {
+            let random = &mut lock(&self.streams).clock;
+            let skew = self.time.skew_ms.load(Ordering::Relaxed);
+            if skew.abs() > 2 * MAX_STEPPED_MS {
+                if random.chance(JUMPS_BACK_PPM) {
+                    troubles.push(Trouble::ClockStep { by_ms: -skew });
+                }
+            } else if random.chance(self.rate(Fault::ClockJump)) {
+                let by = i64::try_from(random.between(60_000, 6 * 3_600_000)).unwrap_or(0);
+                troubles.push(Trouble::ClockStep { by_ms: if random.chance(500_000) { by } else { -by } });
             }
         }
         for trouble in troubles {
