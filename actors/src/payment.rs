@@ -20,7 +20,7 @@ use crate::{
     metrics, sessions, settlement,
     timer::{Task, Timer},
     transfer_log,
-    transfers::with_rows,
+    transfers::{with_late_rows, with_rows},
 };
 
 /// How often a command is decided anew when another writer was faster.
@@ -171,9 +171,12 @@ impl PaymentActor {
         for _ in 0..MAX_CONFLICTS {
             let now = self.context.now();
             let known = with_rows(&self.context, &awake.payment, command).await?;
-            let Transition { payment, event, exception, effects, rows } = known
-                .apply(command, now)
-                .map_err(|rejection| SessionError::Rejected { rejection, payment: Arc::clone(&awake.payment) })?;
+            let refused = |rejection| SessionError::Rejected { rejection, payment: Arc::clone(&awake.payment) };
+            let mut step = known.apply(command, now).map_err(refused)?;
+            if known.overlooks_unlisted(&step.payment) && !mutant!("unlisted-not-judged") {
+                step = with_late_rows(&self.context, &known).await?.apply(command, now).map_err(refused)?;
+            }
+            let Transition { payment, event, exception, effects, rows } = step;
             let payment = Arc::new(payment);
             let decided = transfer_log::decided(&rows);
             let mut batch = self.batch(&payment, rows, event.as_ref(), command, awake.payment.version);

@@ -41,6 +41,25 @@ pub(crate) async fn with_rows(
     Ok(known)
 }
 
+/// Returns a session with every transfer that a decision about its request to cancel is about, listed or not.
+///
+/// # Errors
+/// As [`with_rows`].
+pub(crate) async fn with_late_rows(context: &Context, payment: &Arc<Payment>) -> Result<Arc<Payment>, SessionError> {
+    let (mut known, mut before) = (Arc::clone(payment), None);
+    loop {
+        let rows = context.env.store.transfers(payment.id, before, PAGE).await;
+        let rows = rows.map_err(|error| read_failed(context, &error))?;
+        let Some(oldest) = rows.last() else { return Ok(known) };
+        before = Some(oldest.seq);
+        for row in rows {
+            if row.awaits_cancellation() && known.listed(row.tx_id, row.op_in_tx).is_none() {
+                Arc::make_mut(&mut known).load(row);
+            }
+        }
+    }
+}
+
 impl Gateway {
     /// Lists the transfers of a merchant's payment, newest first, before the place `before` in the order they became
     /// known. Memos are cut to what is shown.

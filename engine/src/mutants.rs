@@ -78,6 +78,7 @@ mutants! {
     "spares-are-not-asked": "where the chain stands is asked of the first nodes only, as many as must agree";
     "honest-agents-are-refused": "a transaction with less than two minutes left counts as about to expire";
     "event-without-metadata": "a webhook leaves out the metadata of its payment";
+    "unlisted-not-judged": "a decided request to cancel leaves transfers as they are that a payment's record does not list";
     "another-shop-is-let-in": "a merchant may read, cancel and decide about another's payment";
     "decision-told-before-stored": "a merchant's decision is acknowledged before it is committed";
     "refund-not-deducted": "what was sent back is owed all the same";

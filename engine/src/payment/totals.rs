@@ -4,7 +4,7 @@
 //! The snapshot lists at most [`LISTED_TRANSFERS_MAX`] of them and keeps the totals of the others. A command that
 //! concerns a transfer that is not listed needs its row: [`Payment::rows_wanted`] names it, [`Payment::load`] adds it.
 
-use super::{Command, Credit, Disposition, Finality, Payment, Route};
+use super::{Command, Credit, Disposition, Finality, Payment, Route, State};
 use crate::{ledger::TxId, mutant};
 
 /// Transfers that a snapshot lists at most.
@@ -98,6 +98,18 @@ impl DispositionTotals {
     }
 }
 
+impl Credit {
+    /// Says whether the decision about a request to cancel may judge it anew.
+    #[must_use]
+    pub fn awaits_cancellation(&self) -> bool {
+        match self.disposition {
+            Disposition::AfterCancel | Disposition::Late => true,
+            Disposition::Counted => self.finality == Finality::Reversible,
+            _ => false,
+        }
+    }
+}
+
 /// Returns a transfer's money, and the part of it that is irreversible: all or nothing.
 fn units(credit: &Credit) -> (u128, u128) {
     let seen = u128::from(credit.money.units);
@@ -136,6 +148,17 @@ impl Payment {
         };
         wanted.retain(|(tx_id, op_in_tx)| self.listed(*tx_id, *op_in_tx).is_none());
         wanted
+    }
+
+    /// Says whether a step from this to `next` decided a request to cancel and left out transfers that the decision is
+    /// about, because they are not listed: each that [waits for it](Credit::awaits_cancellation) must be
+    /// [loaded](Self::load) and the step taken again.
+    #[must_use]
+    pub fn overlooks_unlisted(&self, next: &Self) -> bool {
+        let Some(unlisted) = &self.unlisted else { return false };
+        let is_decided = next.state == State::UserCancelled || next.standing_cancellation().is_none();
+        let missed = [Disposition::AfterCancel, Disposition::Late].map(|missed| unlisted.with(missed).transfers);
+        self.undecided_cancellation().is_some() && is_decided && (missed != [0, 0] || unlisted.reversible > 0)
     }
 
     /// Lists a transfer that the totals of the unlisted ones hold, in the order of the others. The next step decides

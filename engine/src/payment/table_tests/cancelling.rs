@@ -56,6 +56,39 @@ fn what_missed_only_the_cutoff_of_a_dropped_request_counts() {
     assert_eq!((case.payment.paid_by, case.events.len()), (Some(tx(2)), 1));
 }
 
+/// So many transfers that most of them are not listed.
+const FLOOD: u8 = 30;
+
+#[test]
+fn what_missed_only_the_cutoff_counts_where_it_is_not_listed() {
+    let mut case = asked().then(paid(1, 400, CUTOFF), CUTOFF + 3);
+    for n in 0..FLOOD {
+        case = case.then(paid(2 + n, 20, CUTOFF + 3), CUTOFF + 6);
+    }
+    let case = case.then(expire(CUTOFF + 3), CUTOFF + 6).is(State::Completed, &[]).sums(1_000, 0, 0, 0);
+    assert_eq!(case.payment.totals().with(Disposition::AfterCancel).transfers, 0);
+}
+
+#[test]
+fn a_request_that_is_dropped_by_a_payment_leaves_nothing_after_cancel() {
+    let mut case = asked();
+    for n in 0..FLOOD {
+        case = case.then(paid(2 + n, 20, CUTOFF + 3), CUTOFF + 6);
+    }
+    let case = case.then(paid(1, 1_000, CUTOFF), CUTOFF + 6).is(State::Completed, &["paid_again"]);
+    assert_eq!(case.payment.totals().with(Disposition::AfterCancel).transfers, 0);
+    case.sums(1_000, 0, 600, 0);
+}
+
+#[test]
+fn all_that_missed_the_deadline_of_a_cancelled_session_came_after_its_end() {
+    let mut case = asked();
+    for n in 0..FLOOD {
+        case = case.then(paid(2 + n, 20, EXPIRES + 3), EXPIRES + 6);
+    }
+    case.then(expire(EXPIRES + 3), EXPIRES + 6).is(State::UserCancelled, &["paid_after_cancel"]).sums(0, 1_000, 0, 600);
+}
+
 #[test]
 fn a_part_payment_whose_time_is_over_when_the_request_is_decided_expires() {
     let case = asked()
