@@ -140,7 +140,7 @@ invariants! {
     "one-key-one-session", "G7", Check::World, "One idempotency key opens one session, however often and whenever it is asked.";
     "usage-counts-once", "S2", Check::World, "What a merchant is billed for is the sum of its completed payments, each counted once, with the fees that are missing.";
     "shops-are-apart", "G7", Check::World, "No call lets a merchant see or change what is another's, and an order number in two shops is two orders.";
-    "decision-is-kept", "G4", Check::Payment(resolution_is_kept), "What a merchant decided about a session's exceptions stays on its record.";
+    "decision-is-kept", "G4", Check::Payment(resolution_is_kept), "What a merchant decided about a session's exceptions stays on its record until unusual money comes that it was not decided about.";
     "acknowledged-decision-sticks", "S1", Check::Answer(acknowledged_decision_sticks), "A decision that was answered is durable at that moment.";
     "refund-is-owed", "G4", Check::Answer(refund_is_owed), "A planned refund goes back to who paid, and to nobody more than was sent and is not back yet.";
     "refunds-are-noted", "G4", Check::End(refunds_are_noted), "Every irreversible refund is noted at its session, once.";

@@ -5,8 +5,14 @@ use engine::payment::RefundPlan;
 use super::*;
 
 pub(super) fn resolution_is_kept(write: &PaymentWrite<'_>) -> Verdict {
-    let Some(before) = write.before.and_then(|before| before.resolution.as_ref()) else { return Ok(()) };
-    hold(write.after.resolution.is_some(), || format!("the decision of {} is gone", before.by))
+    let Some((before, decision)) = write.before.and_then(|before| Some((before, before.resolution.as_ref()?))) else {
+        return Ok(());
+    };
+    // What is unusual and came later was not decided about.
+    let is_usual = |credit: &Credit| matches!(credit.disposition, Disposition::Counted | Disposition::Fee);
+    let is_reopened = write.written.iter().any(|credit| credit.seq > before.transfer_count() && !is_usual(credit));
+    let is_kept = write.after.resolution.is_some() || is_reopened;
+    hold(is_kept, || format!("the decision of {} is gone", decision.by))
 }
 
 pub(super) fn acknowledged_decision_sticks(observer: &Observer, answer: &Answer<'_>) -> Verdict {
