@@ -99,6 +99,8 @@ pub struct Observer {
     pub refused: IndexSet<TxId>,
     /// Transactions whose claim was let go of without money: the engine calls them refused or expired for good.
     pub let_go: IndexSet<TxId>,
+    /// The transfers of a session that its merchant accepted as they came.
+    pub accepted: BTreeMap<PaymentId, BTreeSet<(TxId, u32)>>,
     /// When blocks became irreversible, virtual milliseconds, by number.
     pub finalized_ms: BTreeMap<u32, u64>,
     /// How soon a wallet's payment completes once its money is irreversible, milliseconds, where nothing excuses more.

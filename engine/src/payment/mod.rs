@@ -14,7 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 pub use announce::{Event, ExceptionEvent};
 pub use apply::{Command, Effect, Rejection, Transition};
-pub use astray::{Attachment, NOTE_MAX_CHARS, Owed, Owing, Refund, RefundPlan, Resolution, ResolutionKind};
+pub use astray::{Accepted, Attachment, NOTE_MAX_CHARS, Owed, Owing, Refund, RefundPlan, Resolution, ResolutionKind};
 pub use cancellation::{Cancellation, Canceller};
 pub use totals::{DispositionTotals, LISTED_TRANSFERS_MAX, SHOWN_MEMO_MAX_CHARS, Totals, shown_memo};
 pub use view::Exception;
@@ -143,6 +143,10 @@ pub struct Payment {
     pub is_reversed: bool,
     /// What the merchant decided about its exceptions.
     pub resolution: Option<Resolution>,
+    /// How many transfers it had when its exceptions were last decided about.
+    pub decided_transfers: u64,
+    /// What the merchant accepted as it came; it stays accepted when something new has to be decided about.
+    pub accepted: Option<Accepted>,
     /// What was sent back to its payers, in the order we learnt of it.
     pub refunds: Vec<Refund>,
     /// Whether it collects a merchant's fees for the operator: such a session is no sale.
@@ -474,6 +478,8 @@ impl Payment {
             wallet_opened_at: None,
             is_reversed: false,
             resolution: None,
+            decided_transfers: 0,
+            accepted: None,
             refunds: Vec::new(),
             is_invoice: false,
         })

@@ -1,6 +1,8 @@
 //! What is seen of the world: irreversible blocks, webhooks, broadcasts, answers, the end.
 
 use super::*;
+use engine::payment::Disposition;
+
 use crate::world::EPOCH_SECONDS;
 
 impl Observer {
@@ -120,7 +122,16 @@ impl Observer {
             Answer::Facilitated { tx_id } => {
                 self.told.insert(*tx_id);
             }
-            Answer::Settled { .. } | Answer::Read(_) | Answer::Resolved(_) | Answer::Planned { .. } => {}
+            // Merchants at their desks accept what they decide about.
+            Answer::Resolved(payment) => {
+                let is_kept = |credit: &&Credit| {
+                    credit.finality == Finality::Irreversible
+                        && (payment.state.is_terminal() || credit.disposition != Disposition::Counted)
+                };
+                let kept = payment.transfers.iter().filter(is_kept).map(|credit| (credit.tx_id, credit.op_in_tx));
+                self.accepted.entry(payment.id).or_default().extend(kept);
+            }
+            Answer::Settled { .. } | Answer::Read(_) | Answer::Planned { .. } => {}
         }
     }
 

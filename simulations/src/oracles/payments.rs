@@ -251,7 +251,16 @@ fn whole_body(payment: &Payment, previous: State, sequence: u32, event: &EventRe
 pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
     let (after, before) = (write.after, write.before);
     let words = |payment: &Payment| payment.exceptions().into_iter().map(Exception::word).collect::<Vec<_>>();
-    let Some(event) = write.exception else { return Ok(()) };
+    let Some(event) = write.exception else {
+        let Some(before) = before else { return Ok(()) };
+        let was_known = |credit: &Credit| match before.listed(credit.tx_id, credit.op_in_tx) {
+            Some(known) => is_final_and_unusual(known),
+            None => credit.seq <= before.transfer_count(),
+        };
+        let is_notable = |credit: &&Credit| credit.money.units.saturating_mul(10) >= after.amount.units;
+        let silent = write.written.iter().filter(is_notable).find(|c| is_final_and_unusual(c) && !was_known(c));
+        return hold(silent.is_none(), || format!("{:?} came and nobody is told", silent.map(|credit| credit.money)));
+    };
     let told: serde_json::Value = serde_json::from_slice(&event.body).map_err(|error| error.to_string())?;
     let new = told["data"]["newExceptions"].as_array().cloned().unwrap_or_default();
     let has = words(after);

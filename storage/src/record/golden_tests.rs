@@ -15,8 +15,8 @@ use engine::{
     money::{Currency, HivePrice, Money},
     ownership::{Means, Ownership, Proof},
     payment::{
-        Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition, FeeMode,
-        Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State, Totals,
+        Accepted, Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition,
+        FeeMode, Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State, Totals,
     },
     time::Timestamp,
     webhook::{
@@ -88,6 +88,8 @@ fn bare_payment() -> Payment {
         wallet_opened_at: None,
         is_reversed: false,
         resolution: None,
+        decided_transfers: 0,
+        accepted: None,
         refunds: Vec::new(),
         is_invoice: false,
         unlisted: None,
@@ -165,6 +167,8 @@ fn full_payment() -> Payment {
             note: "sorry".to_owned(),
             tx_id: Some(TxId([0xbb; 20])),
         }),
+        decided_transfers: 9,
+        accepted: Some(Accepted { transfers: 8, refunds: 1, had_ended: true }),
         refunds: vec![Refund { tx_id: TxId([0xbb; 20]), op_in_tx: 2, to: name("alice"), money, at: at(6_000) }],
         is_invoice: true,
         ..bare_payment()

@@ -265,7 +265,7 @@ fn payment_event_data() -> Value {
         ("metadata", reference("Metadata")),
         ("livemode", boolean()),
     ]);
-    let new = described(exceptions(), "In `payment.exception`: those the payment did not have before.");
+    let new = described(exceptions(), "In `payment.exception`: those that are new, or that notable money came for.");
     with(data, &[("internalId", text()), ("newExceptions", new)])
 }
 
