@@ -91,6 +91,7 @@ mutants! {
     "attention-not-listed": "the list does not know which payments need attention";
     "listed-twice": "a payment stays in the list of the state that it left";
     "day-not-counted": "the sums of a day miss what became of its payments";
+    "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
 }
 
 /// Returns the number of a mutant. Evaluated by the compiler: a mark with an unknown name does not compile.
