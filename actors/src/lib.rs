@@ -70,6 +70,6 @@ pub use nodes::{Condition, NodeState, nodes_needed};
 pub use ownership::{Answered, Issued};
 pub use sales::{Part, Sale};
 pub use sessions::Watch;
-pub use settings::{BillingSettings, Compliance, RegistrationMode, Settings, X402Settings};
+pub use settings::{BillingSettings, Compliance, HbdPeg, RegistrationMode, Settings, X402Settings};
 pub use supervisor::{StartError, Tree};
 pub use x402::{Caller, Settled, Target, X402Error, X402Request};

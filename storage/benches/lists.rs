@@ -196,7 +196,7 @@ fn payment(number: u64, count: u64) -> Payment {
         pay_to: AccountName::parse("blue.mugs").expect("a name"),
         fee_percent: FeePercent::parse("1.5").expect("a percentage"),
         fee_mode: FeeMode::Invoice,
-        rate: HivePrice::new(258, 1_000).map(|price| Rate { price, at: now }),
+        rate: HivePrice::new(258, 1_000).map(|price| Rate { price, hbd: None, at: now }),
         default_lifetime: Duration::from_secs(1_800),
         grace: Duration::ZERO,
         livemode: false,

@@ -568,7 +568,7 @@ async fn the_newest_price_and_notes_are_kept() {
     let store = in_memory();
     assert_eq!((store.rate().await.unwrap(), store.note("a").await.unwrap()), (None, None));
     for base in [258, 260] {
-        let rate = Rate { price: HivePrice::new(base, 1_000).unwrap(), at: at(1) };
+        let rate = Rate { price: HivePrice::new(base, 1_000).unwrap(), hbd: None, at: at(1) };
         store.commit(Batch::of(Write::Rate(rate))).await.unwrap();
         assert_eq!(store.rate().await.unwrap(), Some(rate));
     }

@@ -348,6 +348,10 @@ impl Config {
             poll_interval: self.millis("ledger.poll_interval_ms"),
             min_agreeing_nodes: self.count("ledger.min_agreeing_nodes"),
             rate_interval: self.seconds("ledger.rate_interval_seconds"),
+            hbd_peg: actors::HbdPeg {
+                percent: self.integer("ledger.hbd_peg_percent"),
+                refuses: self.text("ledger.hbd_off_peg") == "refuse",
+            },
             webhook_header_prefix: self.text("webhooks.header_prefix").to_owned(),
             webhook_timeout: self.millis("webhooks.timeout_ms"),
             event_retention: self.days("events.retention_days"),

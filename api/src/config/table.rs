@@ -172,7 +172,19 @@ pub static TABLE: &[Key] = &[
         "ledger.rate_interval_seconds",
         Kind::Integer(1, 86_400),
         "600",
-        "How often the witnesses' price of HIVE is read.",
+        "How often the witnesses' price of HIVE and the internal market's price of HBD are read.",
+    ),
+    key(
+        "ledger.hbd_peg_percent",
+        Kind::Integer(1, 50),
+        "5",
+        "How far the price of HBD may be off its peg of one US dollar, in percent. Within these bounds HBD counts as one dollar. The price is the witnesses' newest hourly price of HIVE in dollars, divided by the middle of the internal market's best bid and ask.",
+    ),
+    key(
+        "ledger.hbd_off_peg",
+        Kind::Word(&["market", "refuse"]),
+        "market",
+        "What happens outside these bounds: `market` values new payments in HBD by the price of the market; `refuse` refuses them (503 `hbd_off_peg`) until the price is back. Payments in HIVE and payments that exist do not change.",
     ),
     key(
         "session.lifetime_seconds",

@@ -88,6 +88,7 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::IdentifierReused => Reason::PaymentIdentifierReused.into(),
         GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
         GatewayError::NoRate => Reason::RateUnavailable.into(),
+        GatewayError::HbdOffPeg => Reason::HbdOffPeg.into(),
         GatewayError::TooManyStreams => Reason::RateLimited.into(),
         GatewayError::Overloaded => Reason::Overloaded.into(),
         GatewayError::Contended => Reason::Conflict.into(),

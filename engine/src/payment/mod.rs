@@ -24,7 +24,7 @@ use crate::{
     fields::{self, Metadata, UrlRule, Violation},
     ids::{MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
-    money::{Currency, FeePercent, HivePrice, Money, usd_cents},
+    money::{Currency, FeePercent, HbdPrice, HivePrice, Money, usd_cents},
     time::Timestamp,
     x402::Proof,
 };
@@ -162,16 +162,18 @@ pub struct Quote {
     pub fee_mode: FeeMode,
     /// The amount's worth in US cents.
     pub usd_cents: u64,
-    /// The price `usd_cents` was made with, and when it was read; none for HBD.
+    /// The prices `usd_cents` was made with, and when they were read; none for HBD at its peg.
     pub rate: Option<Rate>,
 }
 
-/// A witness price and when it was read.
+/// Prices in US dollars and when they were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// The price.
+    /// The witnesses' price of HIVE.
     pub price: HivePrice,
-    /// When it was read from the ledger.
+    /// The price of HBD on the internal market, where there is one; without it HBD counts as one dollar.
+    pub hbd: Option<HbdPrice>,
+    /// When they were read from the ledger.
     pub at: Timestamp,
 }
 
@@ -439,8 +441,11 @@ impl Payment {
     /// [`NoRate`] for a HIVE amount before any price was read.
     pub fn open(draft: Draft, terms: Terms, id: PaymentId, slug: SlugToken, now: Timestamp) -> Result<Self, NoRate> {
         let amount = draft.amount;
-        let rate = terms.rate.filter(|_| amount.currency == Currency::Hive);
-        let usd_cents = usd_cents(amount, rate.map(|rate| rate.price)).ok_or(NoRate)?;
+        let rate = match amount.currency {
+            Currency::Hive => terms.rate.map(|rate| Rate { hbd: None, ..rate }),
+            Currency::Hbd => terms.rate.filter(|rate| rate.hbd.is_some()),
+        };
+        let usd_cents = usd_cents(amount, rate.map(|rate| rate.price), rate.and_then(|rate| rate.hbd)).ok_or(NoRate)?;
         let fee_units = terms.fee_percent.fee_of(amount.units);
         let fee_mode = match terms.fee_mode {
             FeeMode::Split { account } if fee_units > 0 && fee_units < amount.units && account != terms.pay_to => {

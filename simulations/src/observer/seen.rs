@@ -1,5 +1,7 @@
 //! What is seen of the world: irreversible blocks, webhooks, broadcasts, answers, the end.
 
+use engine::{money::HbdPrice, payment::Rate};
+
 use super::*;
 use engine::payment::Disposition;
 
@@ -37,6 +39,24 @@ impl Observer {
     /// Notes that the wall clock jumped: times before and after do not compare.
     pub const fn clock_jumps(&mut self) {
         self.jumped_ms = Some(self.now_ms);
+    }
+
+    /// Notes what the market pays for HBD, in percent of a dollar.
+    pub fn market_pays(&mut self, percent: u64) {
+        self.hbd_prices.insert(percent * 10_000);
+    }
+
+    /// Notes a price of HBD that is durable: the market must have paid it.
+    pub(super) fn rate_written(&mut self, rate: &Rate) {
+        let micro_usd = rate.hbd.unwrap_or(HbdPrice::PEG).micro_usd();
+        if micro_usd != self.hbd_read[0] {
+            self.marks.push("HBD is read at another price");
+        }
+        if !self.hbd_prices.contains(&micro_usd) {
+            let text = format!("HBD was read as {micro_usd} millionths of a dollar, which the market never paid");
+            self.violate("worth-is-the-markets", text, None);
+        }
+        self.hbd_read = [micro_usd, self.hbd_read[0]];
     }
 
     /// Returns what a clock that is right shows.

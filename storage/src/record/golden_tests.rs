@@ -12,7 +12,7 @@ use engine::{
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
-    money::{Currency, HivePrice, Money},
+    money::{Currency, HbdPrice, HivePrice, Money},
     ownership::{Means, Ownership, Proof},
     payment::{
         Accepted, Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition,
@@ -97,7 +97,7 @@ fn bare_payment() -> Payment {
 }
 
 fn full_payment() -> Payment {
-    let rate = Rate { price: HivePrice { base_hbd_units: 258, quote_hive_units: 1_000 }, at: at(900) };
+    let rate = Rate { price: HivePrice { base_hbd_units: 258, quote_hive_units: 1_000 }, hbd: None, at: at(900) };
     let money = Money::new(1_000, Currency::Hive);
     Payment {
         version: 300,
@@ -515,8 +515,10 @@ fn a_handled_transfer_reads_back() {
 
 #[test]
 fn the_price_has_these_bytes() {
-    let rate = Rate { price: HivePrice { base_hbd_units: 258, quote_hive_units: 1_000 }, at: at(900) };
+    let rate = Rate { price: HivePrice { base_hbd_units: 258, quote_hive_units: 1_000 }, hbd: None, at: at(900) };
     pinned(rate, &rate_to_bytes(rate), "0108820210e807188407", rate_from_bytes);
+    let off_peg = Rate { hbd: HbdPrice::of_micro_usd(800_000), ..rate };
+    pinned(off_peg, &rate_to_bytes(off_peg), "0108820210e8071884072080ea30", rate_from_bytes);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use engine::{
     fields::MetadataValue,
     ids::{MerchantId, PaymentId, SlugToken},
     ledger::TxId,
-    money::{HivePrice, Money},
+    money::{HbdPrice, HivePrice, Money},
     payment::{
         Accepted, Cancellation, Claim, ClaimedTransfer, Credit, FeeMode, Payment, Quote, Rate, Refund, Resolution,
         Totals,
@@ -170,6 +170,8 @@ pub(super) struct RateRecord {
     quote_hive_units: u64,
     #[prost(uint64, tag = "3")]
     at_ms: u64,
+    #[prost(uint64, tag = "4")]
+    hbd_micro_usd: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -382,6 +384,7 @@ impl From<Rate> for RateRecord {
             base_hbd_units: rate.price.base_hbd_units,
             quote_hive_units: rate.price.quote_hive_units,
             at_ms: rate.at.millis(),
+            hbd_micro_usd: rate.hbd.map_or(0, HbdPrice::micro_usd),
         }
     }
 }
@@ -393,7 +396,7 @@ impl TryFrom<RateRecord> for Rate {
             field: "price",
             value: format!("{}/{}", record.base_hbd_units, record.quote_hive_units),
         })?;
-        Ok(Self { price, at: time(record.at_ms) })
+        Ok(Self { price, hbd: HbdPrice::of_micro_usd(record.hbd_micro_usd), at: time(record.at_ms) })
     }
 }
 
