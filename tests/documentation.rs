@@ -120,8 +120,7 @@ fn the_page_on_testing_a_shop_does_what_it_says() {
     }
     let program = Path::new(env!("CARGO_BIN_EXE_hivetill")).parent().expect("its folder").display();
     let output = Command::new("bash")
-        .args(["-euo", "pipefail", "-c", &commands.join("\n")])
-        .env("PATH", format!("{program}:{}", std::env::var("PATH").unwrap_or_default()))
+        .args(["-euo", "pipefail", "-c", &format!("PATH={program}:$PATH\n{}", commands.join("\n"))])
         .env("HIVETILL_LEDGER_NODES", &dev.ledger.rpc.base)
         .env("HIVETILL_API", &dev.api.base)
         .env("HIVETILL_CONTROL", &dev.ledger.control.base)

@@ -43,7 +43,7 @@ impl Key {
             id: key.id.clone(),
             name: key.name.clone(),
             shape: format!("{}…{}", key.prefix, key.last4),
-            scopes: key.scopes.join(", "),
+            scopes: key.scopes().filter_map(v1::ApiKeyScope::word).collect::<Vec<_>>().join(", "),
             created: minute(key.created_at),
             used: key.last_used_at.map(minute).unwrap_or_default(),
             expires: key.expires_at.map(minute).unwrap_or_default(),
