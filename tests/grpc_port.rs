@@ -25,6 +25,7 @@ crate::tests!(
     a_request_id_is_echoed_and_calls_are_counted,
     a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing,
     an_idempotency_key_is_honoured_or_refused,
+    a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing,
 );
 
 fn a_refusal_is_a_google_rpc_status() {
@@ -253,7 +254,8 @@ fn an_idempotency_key_is_honoured_or_refused() {
     };
     let first = create();
     assert_eq!(create(), first, "done once");
-    let (merchant_id, name, scopes) = (shop.id.clone(), "second".to_owned(), vec!["payments:read".to_owned()]);
+    let (merchant_id, name, scopes) =
+        (shop.id.clone(), "second".to_owned(), vec![v1::ApiKeyScope::PaymentsRead.into()]);
     let request = v1::CreateApiKeyRequest { merchant_id: merchant_id.clone(), name, scopes };
     lacks(port.run(engine.api_keys().create_api_key(caller.request(request))), &["idempotency-key"]);
     let request = v1::RotateWebhookSecretRequest { merchant_id: merchant_id.clone(), grace_hours: Some(1) };
@@ -270,4 +272,35 @@ fn an_idempotency_key_is_honoured_or_refused() {
     let again = port.run(engine.payments().create_payment(caller.request(mug()))).expect("repeated");
     assert_eq!(again.metadata().get("idempotent-replayed").map(|value| value.as_bytes()), Some(b"true".as_slice()));
     assert_eq!(again.carried().expect("a payment").status(), v1::PaymentStatus::UserCancelled, "as it is now");
+}
+
+fn a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let merchant_id = || shop.id.clone();
+    let known = i32::from(v1::ApiKeyScope::PaymentsRead);
+    // The number that a later version might define, beside one that is known, must not be left out in silence.
+    for scopes in [vec![known, 99], vec![0], vec![known, -1], vec![]] {
+        let request = v1::CreateApiKeyRequest { merchant_id: merchant_id(), name: "till".to_owned(), scopes };
+        lacks(port.run(engine.api_keys().create_api_key(with_key(&shop, request))), &["scopes"]);
+    }
+    let known = i32::from(v1::EventType::PaymentStatusChanged);
+    for types in [vec![known, 99], vec![known, 0], vec![]] {
+        let request = v1::UpdateMerchantRequest {
+            merchant_id: merchant_id(),
+            webhook_events: Some(v1::WebhookEvents { types }),
+            ..v1::UpdateMerchantRequest::default()
+        };
+        lacks(port.run(engine.merchants().update_merchant(with_key(&shop, request))), &["webhook_events"]);
+    }
+    for kind in [0, 99] {
+        let request = v1::SendTestWebhookRequest { merchant_id: merchant_id(), r#type: Some(kind), status: None };
+        lacks(port.run(engine.webhook_endpoints().send_test_webhook(with_key(&shop, request))), &["type"]);
+    }
+    let request = v1::ListApiKeysRequest { merchant_id: merchant_id() };
+    let keys = port.run(engine.api_keys().list_api_keys(with_key(&shop, request))).expect("listed").into_inner().keys;
+    assert_eq!(keys.len(), 1, "no key was made");
+    let read = port.run(engine.merchants().get_current_merchant(with_key(&shop, v1::GetCurrentMerchantRequest {})));
+    let merchant = read.expect("read").carried().expect("a merchant");
+    assert_eq!(merchant.webhook_events, [known], "as it was");
 }

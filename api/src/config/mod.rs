@@ -136,8 +136,17 @@ pub struct Layers {
     pub flags: Vec<(&'static str, String)>,
 }
 
-/// Variables that commands read themselves, and that are no settings.
-const NO_SETTINGS: [&str; 2] = ["HIVETILL_KEY", "HIVETILL_API_KEY"];
+/// Environment variables that are no settings: commands read the first two, the documentation has shops and sellers set the
+/// others. They may be set in the shell that starts us.
+const NO_SETTINGS: [&str; 7] = [
+    "HIVETILL_KEY",
+    "HIVETILL_API_KEY",
+    "HIVETILL_API",
+    "HIVETILL_WEBHOOK_SECRET",
+    "HIVETILL_MODE",
+    "HIVETILL_CONTROL",
+    "HIVETILL_ACCOUNT",
+];
 
 /// Returns the process's variables. This is the only place that reads them.
 #[must_use]

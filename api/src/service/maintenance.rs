@@ -75,8 +75,8 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         tracing::info!(findings = report.finding_count, "the store is verified: {} findings", report.finding_count);
         let tables = report.tables.iter().map(|(table, rows)| v1::TableLength { table: (*table).into(), rows: *rows });
         let books = report.books.lines.iter().map(|((currency, status), line)| v1::BookLine {
-            currency: (*currency).into(),
-            status: (*status).into(),
+            currency: super::convert::currency(*currency).into(),
+            status: super::convert::state(*status).into(),
             payments: line.payments,
             asked_units: line.asked_units.to_string(),
             paid_units: line.paid_units.to_string(),
@@ -84,7 +84,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
             refunded_units: line.refunded_units.to_string(),
         });
         let unmatched = report.books.unmatched.iter().map(|(currency, (transfers, units))| v1::UnmatchedLine {
-            currency: (*currency).into(),
+            currency: super::convert::currency(*currency).into(),
             transfers: *transfers,
             units: units.to_string(),
         });

@@ -141,9 +141,9 @@ impl WebhookService for Service {
 fn tested(asked: &v1::SendTestWebhookRequest) -> Result<(EventType, State), ApiError> {
     let known =
         || ApiError::field("type", format!("must be one of {}", EventType::ALL.map(EventType::as_str).join(", ")));
-    let kind = match asked.r#type.as_deref() {
+    let kind = match asked.r#type {
         None => EventType::StatusChanged,
-        Some(word) => EventType::parse(word).ok_or_else(known)?,
+        Some(_) => asked.r#type().word().and_then(EventType::parse).ok_or_else(known)?,
     };
     let status = match asked.status {
         None => return Ok((kind, State::Completed)),
