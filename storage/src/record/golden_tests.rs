@@ -204,7 +204,7 @@ fn a_payment_with_everything_has_these_bytes() {
          02020202020202020202020202020202ba0114aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac2010c080210b81718 \
          d08c01208827c80101d20129080212056b65795f3118d8362205736f7272792a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb \
          bbbbbbbbbbda01270a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb10021a05616c69636520e807280130f02ee0 \
-         0101e801d00f",
+         0101e801d00f8002098a0206080810011801",
         |bytes| payment_from_bytes(PaymentId::from_bits(1), bytes),
     );
 }

@@ -102,7 +102,7 @@ fn what_was_accepted_is_not_owed_again_when_more_comes() {
     assert_eq!(owed(&case), lines(&[("alice", "0.005 HBD")]));
     // A refund of before the acceptance was for what was owed then.
     let case = late()
-        .then(refund(9, "alice", Money::new(400, Currency::Hbd)), EXPIRES + 40)
+        .then(refund(9, "alice", Money::new(400, Hbd)), EXPIRES + 40)
         .then(resolve(ResolutionKind::Accepted), EXPIRES + 60)
         .then(paid(2, 5, EXPIRES + 90), EXPIRES + 93);
     assert_eq!(owed(&case), lines(&[("alice", "0.005 HBD")]));
@@ -111,7 +111,7 @@ fn what_was_accepted_is_not_owed_again_when_more_comes() {
     let case = case.then(resolve(ResolutionKind::Ignored), EXPIRES + 61);
     assert_eq!(owed(&case), lines(&[("alice", "1.000 HBD")]));
     // What counted and was accepted before the end is owed all the same if it bought nothing.
-    let wrong = Transfer { money: Money::new(1, Currency::Hive), ..transfer(1, 1, OPENED + 9) };
+    let wrong = Transfer { money: Money::new(1, Hive), ..transfer(1, 1, OPENED + 9) };
     let case = Case::of(open())
         .then(credit(wrong, Finality::Irreversible), OPENED + 12)
         .then(paid(2, 400, OPENED + 15), OPENED + 18)
