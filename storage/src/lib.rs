@@ -16,6 +16,7 @@ mod counts;
 mod damage;
 mod days;
 mod deliveries;
+mod delivery_list;
 mod directory;
 mod draft;
 mod export;
@@ -31,6 +32,7 @@ mod migration;
 mod outbox;
 mod ownership;
 mod payment_list;
+mod postings;
 mod prepared;
 mod queries;
 mod query;
@@ -214,8 +216,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a merchant's delivery.
     fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Read<'_, Option<Logged>>;
 
-    /// Lists a merchant's deliveries, newest first.
-    fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Vec<Logged>>;
+    /// Lists a merchant's deliveries, newest first; they are not counted.
+    fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Page<Logged>>;
 
     /// Returns a merchant's deliveries after `after` that may be replayed, oldest first, at most `limit`.
     fn replayable(&self, merchant: MerchantId, after: DeliveryId, limit: usize) -> Read<'_, Vec<Delivery>>;
