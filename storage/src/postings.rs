@@ -85,7 +85,7 @@ impl<'s> WordRows<'s> {
 /// One of the lists that are merged.
 pub(crate) enum List<'s> {
     /// A word's.
-    Word(WordRows<'s>),
+    Word(Box<WordRows<'s>>),
     /// Those whose ids are found.
     Ids(Newest<'s>),
 }

@@ -276,7 +276,7 @@ pub(crate) fn find<'s>(
         }
         word.clone_into(&mut next);
         let rows = WordRows::of(snapshot, merchant, next.clone(), (*among.start(), *among.end()))?;
-        merged.add(List::Word(rows))?;
+        merged.add(List::Word(Box::new(rows)))?;
     }
     if let Some(ids) = ids {
         merged.add(List::Ids(listed::newest(snapshot, merchant, Facets::ALL, ids)?))?;
