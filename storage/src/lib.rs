@@ -77,7 +77,7 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
-pub use export::record as export_record;
+pub use export::{record as export_record, record_naming as export_record_naming};
 pub use figures::{CommitMetrics, Figures};
 pub use query::{
     AuditQuery, DayVolume, DeliveryQuery, Due, DueWork, ListedMerchant, MerchantQuery, Page, PageAt, Passed,
@@ -312,6 +312,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns a small named value that was stored with [`Write::Note`].
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>>;
+
+    /// Returns payments of all merchants after `after`, oldest first, of at most `limit` records; the next page starts after
+    /// the last of them. Damaged ones are passed over.
+    fn payments_after(&self, after: PaymentId, limit: usize) -> Read<'_, Page<Payment>>;
 
     /// Returns how many damaged rows were met since the store was opened. They are served to nobody; a verification names
     /// them all.

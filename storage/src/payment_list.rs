@@ -1,6 +1,6 @@
 //! The list of a merchant's payments: a page, and how many there are, for a bounded number of rows.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Bound};
 
 use engine::{
     ids::PaymentId,
@@ -58,6 +58,20 @@ pub(crate) fn payments(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Page
     // The others are shown without one that cannot be read.
     let items = found.into_iter().filter_map(|id| records.pass(load(id)).transpose()).collect::<Result<_, Fault>>()?;
     Ok(Page { items, total, total_is_lower_bound, next })
+}
+
+/// Returns payments of all merchants after `after`, oldest first, of at most `limit` records.
+pub(crate) fn after(snapshot: &Snapshot, after: PaymentId, limit: usize) -> Result<Page<Payment>, Fault> {
+    let records = snapshot.payments();
+    let mut page = Page::of(Vec::new(), 0);
+    for row in records.range::<u128>((Bound::Excluded(after.bits()), Bound::Unbounded))?.take(limit) {
+        let (key, bytes) = row?;
+        let id = PaymentId::from_bits(key.value());
+        let read = record::payment_from_bytes(id, bytes.value()).map_err(Fault::damaged("payments", id));
+        page.items.extend(records.pass(read)?);
+        page.next = Some(key.value());
+    }
+    Ok(page)
 }
 
 /// A page being cut out of a list that is offered newest first.

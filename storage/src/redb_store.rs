@@ -322,6 +322,10 @@ impl Store for RedbStore {
         self.read(move |snapshot| payment_list::payments(snapshot, &query))
     }
 
+    fn payments_after(&self, after: PaymentId, limit: usize) -> Read<'_, Page<Payment>> {
+        self.read(move |snapshot| payment_list::after(snapshot, after, limit))
+    }
+
     fn volume(&self, query: VolumeQuery) -> Read<'_, Volume> {
         self.read(move |snapshot| days::volume(snapshot, &query))
     }

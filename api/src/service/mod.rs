@@ -87,7 +87,16 @@ impl Service {
     /// Returns a transport that calls this service in place.
     #[must_use]
     pub fn in_process(&self) -> Transport {
-        Transport::local(
+        Transport::local(self.local())
+    }
+
+    /// Returns the same with what only an operator may ask.
+    #[must_use]
+    pub fn in_process_for_operator(&self, maintenance: Maintenance) -> Transport {
+        Transport::local(self.local().with(Traced(MaintenanceServiceServer::new(maintenance))))
+    }
+
+    fn local(&self) -> Local {
             Local::default()
                 .direct(self.clone())
                 .with(Traced(PaymentServiceServer::new(self.clone())))
@@ -105,8 +114,7 @@ impl Service {
                 .with(Traced(FeeServiceServer::new(self.clone())))
                 .with(Traced(SystemServiceServer::new(self.clone())))
                 .with(Traced(WebhookServiceServer::new(self.clone())))
-                .with(Traced(X402ServiceServer::new(self.clone()))),
-        )
+                .with(Traced(X402ServiceServer::new(self.clone())))
     }
 
     /// Returns the merchant whose key came with a request, and the key, if it has the scope.
