@@ -153,8 +153,8 @@ fn what_is_kept_about_an_account_is_exported_with_the_engine_running_or_not() {
     let (alice, bob) = (ledger.demo_account("alice"), ledger.demo_account("bob"));
     let (paid, named, other) = (
         shop.open_payment(),
-        shop.open_with(&json!({ "amount": "1500", "currency": "HBD", "metadata": { "customer": "@alice, Ada" } })),
-        shop.open_with(&json!({ "amount": "1500", "currency": "HBD", "metadata": { "customer": "xalice" } })),
+        shop.open_with(&json!({ "amount": "1500", "currency": "HBD", "description": "Mug", "metadata": { "customer": "@alice, Ada" } })),
+        shop.open_with(&json!({ "amount": "1500", "currency": "HBD", "description": "Mug", "metadata": { "customer": "xalice" } })),
     );
     ledger.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", &paid.memo);
     ledger.ledger.transfer(&alice, &shop.account.name, "0.001 HBD", "hello");

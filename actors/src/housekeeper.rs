@@ -10,9 +10,7 @@ use engine::{audit, billing::Month, idempotency::KEY_LIFETIME, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, StrayKey, Write};
 
-use crate::{
-    GatewayError, astray, billing, context::Context, merchants, retention::Pass, sessions, timer::Timer,
-};
+use crate::{GatewayError, astray, billing, context::Context, merchants, retention::Pass, sessions, timer::Timer};
 
 /// Payments opened in a second above which the moment is not quiet.
 const BUSY_PER_SECOND: u128 = 500;

@@ -34,7 +34,8 @@ impl Pass {
     /// Deletes what is over, of the next payments.
     pub(crate) async fn go_on(&mut self, context: &Context, sessions: &ActorRef<sessions::Msg>) {
         let settings = &context.settings;
-        if (settings.metadata_retention.is_none() && settings.note_retention.is_none()) || context.now() < self.next_at {
+        if (settings.metadata_retention.is_none() && settings.note_retention.is_none()) || context.now() < self.next_at
+        {
             return;
         }
         for _ in 0..READS {

@@ -29,7 +29,10 @@ async fn metadata_of_payments_that_ended_goes_after_its_retention_and_the_audit_
     let told = world.gateway().audit(query).await.unwrap();
     let told: Vec<_> = told.iter().filter(|entry| entry.action == "payment_metadata_deleted").collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].subject.as_deref(), &told[0].actor), (Some(&*payment.id.to_string()), &engine::audit::Actor::default()));
+    assert_eq!(
+        (told[0].subject.as_deref(), &told[0].actor),
+        (Some(&*payment.id.to_string()), &engine::audit::Actor::default())
+    );
 }
 
 #[tokio::test(start_paused = true)]

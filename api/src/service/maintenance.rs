@@ -16,8 +16,8 @@ use tonic::{Request, Response, Status};
 use super::convert::error;
 use crate::version;
 
-/// The service, at the engine's own ports only: a facade in the same process has no use for it.
-#[derive(Debug, Clone)]
+/// The service, at the engine's own ports and for the commands of an operator: a facade in the same process has no use for it.
+#[derive(Clone)]
 pub struct Maintenance {
     store: Arc<RedbStore>,
     gateway: Gateway,
@@ -63,8 +63,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         Ok(Response::new(Box::pin(messages)))
     }
 
-    type ExportAccountStream =
-        std::pin::Pin<Box<dyn Stream<Item = Result<v1::ExportAccountResponse, Status>> + Send>>;
+    type ExportAccountStream = std::pin::Pin<Box<dyn Stream<Item = Result<v1::ExportAccountResponse, Status>> + Send>>;
 
     async fn export_account(
         &self,

@@ -181,12 +181,7 @@ pub(super) async fn delete_note(visit: &Visit<'_>, id: &str) -> Result<Response,
     done(visit, id, deleted.map(drop).map_err(ApiError::from), "note-deleted").await
 }
 
-async fn done(
-    visit: &Visit<'_>,
-    id: &str,
-    outcome: Result<(), ApiError>,
-    done: &str,
-) -> Result<Response, Refusal> {
+async fn done(visit: &Visit<'_>, id: &str, outcome: Result<(), ApiError>, done: &str) -> Result<Response, Refusal> {
     match outcome {
         Ok(()) => Ok(pages::see_other(&format!("/dashboard/payments/{id}?done={done}"))),
         Err(refused) if refused.http() == 409 => page(visit, id, problems(&refused)).await,
