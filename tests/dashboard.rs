@@ -24,6 +24,7 @@ crate::tests!(
     money_that_paid_nothing_is_assigned_or_ignored,
     a_merchant_proves_its_account_and_reviews_a_change_of_it,
     an_exception_is_resolved_and_its_refund_filled_in,
+    metadata_is_deleted_once_the_payment_has_ended,
     webhooks_are_looked_at_tested_and_sent_again,
     guessing_keys_at_the_login_locks_the_address_out,
 );
@@ -461,6 +462,26 @@ fn an_exception_is_resolved_and_its_refund_filled_in() {
     let record = shop.payment(&payment.id);
     assert_eq!((&record["resolution"]["kind"], &record["needsAttention"]), (&json!("accepted"), &json!(false)));
     assert!(visitor.page(&path).contains("It was a &#60;tip&#62;"));
+    visitor.done(&format!("{path}/delete-note"), &[]);
+    let page = visitor.page(&path);
+    assert!(!page.contains("&#60;tip&#62;") && !page.contains("delete-note") && page.contains("accepted"), "{page}");
+}
+
+fn metadata_is_deleted_once_the_payment_has_ended() {
+    let shop = shared().shop();
+    let visitor = Visitor::of(&shop);
+    let payment = shop.open_with(&json!({
+        "amount": "1500", "currency": "HBD", "description": "Mug", "metadata": { "customer": "adalovelace" },
+    }));
+    let path = format!("/dashboard/payments/{}", payment.id);
+    assert!(!visitor.page(&path).contains("delete-metadata"), "it can still change");
+    let early = visitor.send(&format!("{path}/delete-metadata"), &[]);
+    assert_eq!(early.status, 409, "{}", early.text());
+    shop.cancelled(&payment.id);
+    assert!(visitor.page(&path).contains("delete-metadata"));
+    visitor.done(&format!("{path}/delete-metadata"), &[]);
+    let page = visitor.page(&path);
+    assert!(!page.contains("adalovelace") && !page.contains("delete-metadata"), "{page}");
 }
 
 fn webhooks_are_looked_at_tested_and_sent_again() {

@@ -1,5 +1,5 @@
 //! Work that waits for a quiet moment: words of new payments go into the search index, old idempotency keys and events
-//! go, transfers that came before their session find it, and a month that is over is billed.
+//! go, personal data whose time is over is deleted, transfers that came before their session find it, and a month that is over is billed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use engine::{
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, StrayKey, Write};
 
-use crate::{GatewayError, astray, billing, context::Context, merchants, sessions, timer::Timer};
+use crate::{GatewayError, astray, billing, context::Context, merchants, retention::Pass, sessions, timer::Timer};
 
 /// Payments opened in a second above which the moment is not quiet.
 const BUSY_PER_SECOND: u128 = 500;
@@ -61,6 +61,7 @@ pub(crate) struct Round {
     billed: Option<Month>,
     /// Where the next look at waiting transfers begins.
     strays_after: Option<StrayKey>,
+    personal: Pass,
     next: Option<Timer>,
 }
 
@@ -197,6 +198,7 @@ impl Actor for Housekeeper {
             bill_at: now + FORGET_INTERVAL,
             billed: None,
             strays_after: None,
+            personal: Pass::starting(now + FORGET_INTERVAL),
             next,
         })
     }
@@ -218,6 +220,7 @@ impl Actor for Housekeeper {
             self.forget_keys(round).await;
             self.bill(round).await;
             self.settle_accounts().await;
+            round.personal.go_on(&self.context, &self.sessions).await;
             let after = round.strays_after.take();
             round.strays_after = astray::attach_waiting(&self.context, &self.sessions, after).await;
         }

@@ -42,6 +42,7 @@ mod ownership;
 mod payment;
 mod rates;
 mod registration;
+mod retention;
 mod sales;
 mod scanner;
 mod sessions;

@@ -44,6 +44,10 @@ pub struct Settings {
     pub webhook_timeout: Duration,
     /// How long events and what receivers answered are kept.
     pub event_retention: Duration,
+    /// How long the metadata of a payment is kept after its last change, once it has ended; none until somebody deletes it.
+    pub metadata_retention: Option<Duration>,
+    /// How long the note of a decision is kept; none until somebody deletes it.
+    pub note_retention: Option<Duration>,
     /// Whether webhooks may go to plain http.
     pub allow_insecure_webhooks: bool,
     /// How agents' payments are taken.
@@ -105,6 +109,8 @@ impl Settings {
             webhook_header_prefix: "X-Hivetill".to_owned(),
             webhook_timeout: Duration::from_secs(10),
             event_retention: Duration::from_secs(60 * 86_400),
+            metadata_retention: None,
+            note_retention: None,
             allow_insecure_webhooks: false,
             x402: X402Settings::default(),
             key_roll: false,

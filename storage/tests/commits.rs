@@ -389,7 +389,7 @@ async fn old_events_go_and_their_deliveries_keep_all_but_the_answers() {
         event: None,
         payment: None,
     };
-    assert_eq!(store.deliveries(query).await.unwrap().len(), 3);
+    assert_eq!(store.deliveries(query).await.unwrap().items.len(), 3);
     store.commit(Batch::of(Write::Event(event(1, 400)))).await.unwrap();
     assert_eq!(store.event_list(merchant_id(1)).await.unwrap().tail.last, 4);
 }

@@ -301,6 +301,11 @@ impl Config {
         Duration::from_secs(self.integer(name) * 86_400)
     }
 
+    /// Returns how long something is kept; none where it is 0, which means until somebody deletes it.
+    fn retention(&self, name: &str) -> Option<Duration> {
+        Some(self.days(name)).filter(|days| !days.is_zero())
+    }
+
     /// Returns a truth value.
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
@@ -364,6 +369,8 @@ impl Config {
             webhook_header_prefix: self.text("webhooks.header_prefix").to_owned(),
             webhook_timeout: self.millis("webhooks.timeout_ms"),
             event_retention: self.days("events.retention_days"),
+            metadata_retention: self.retention("retention.metadata_days"),
+            note_retention: self.retention("retention.notes_days"),
             allow_insecure_webhooks: self.flag("webhooks.allow_insecure"),
             x402: self.x402(),
             key_roll: self.flag("keys.roll"),

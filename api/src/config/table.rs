@@ -278,6 +278,18 @@ pub static TABLE: &[Key] = &[
         "60",
         "How long events, the bodies of webhooks and what receivers answered to them are kept, in days. The log of deliveries keeps the rest.",
     ),
+    key(
+        "retention.metadata_days",
+        Kind::Integer(0, 3_650),
+        "0",
+        "Days after its last change that the metadata of a payment is kept, once it has ended. The engine looks once a day; the audit log records each deletion. 0 keeps it until the merchant deletes it.",
+    ),
+    key(
+        "retention.notes_days",
+        Kind::Integer(0, 3_650),
+        "0",
+        "Days that the note of a decision about a payment is kept. 0 keeps it until the merchant deletes it.",
+    ),
     key("limits.connections", Kind::Integer(1, 1_000_000), "10000", "HTTP connections at once; more wait."),
     key(
         "limits.connections_per_address",

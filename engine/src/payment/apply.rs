@@ -91,6 +91,8 @@ pub enum Command {
     Resolve(Resolution),
     /// The merchant deletes what it attached to the session.
     DeleteMetadata,
+    /// The merchant deletes the note of its decision.
+    DeleteNote,
     /// An irreversible transfer from the account that was paid names this session as what it pays back.
     Refund(Transfer),
 }
@@ -248,6 +250,7 @@ impl Payment {
             }
             Command::Resolve(resolution) => self.resolve(resolution, now),
             Command::DeleteMetadata => self.delete_metadata(now),
+            Command::DeleteNote => self.delete_note(now),
             Command::Refund(transfer) => self.take_refund(transfer, now),
         }
     }

@@ -165,6 +165,17 @@ impl Payment {
         Ok(Self { metadata: Metadata::new(), ..self.next(now) }.still())
     }
 
+    /// Deletes the note of the decision about its exceptions; the decision stays.
+    pub(super) fn delete_note(&self, now: Timestamp) -> Result<Transition, Rejection> {
+        match &self.resolution {
+            Some(resolution) if !resolution.note.is_empty() => {
+                let resolution = Resolution { note: String::new(), ..resolution.clone() };
+                Ok(Self { resolution: Some(resolution), ..self.next(now) }.still())
+            }
+            _ => Err(Rejection::Unchanged { id: self.id }),
+        }
+    }
+
     /// Says whether a transfer that names this session in a refund's memo is kept as one.
     #[must_use]
     pub fn takes_refund(&self, transfer: &Transfer) -> bool {

@@ -33,6 +33,23 @@ fn metadata_is_deleted_of_what_has_ended_and_of_nothing_else() {
     }
 }
 
+#[test]
+fn the_note_of_a_decision_is_deleted_and_the_decision_stays() {
+    let resolution = Resolution {
+        kind: ResolutionKind::Ignored,
+        by: "key_1".to_owned(),
+        at: at(OPENED),
+        note: "Ada called".to_owned(),
+        tx_id: None,
+    };
+    let decided = Payment { resolution: Some(resolution.clone()), ..open() };
+    let left = decided.apply(&Command::DeleteNote, at(OPENED + 1)).expect("it has a note").payment;
+    assert_eq!(left.resolution, Some(Resolution { note: String::new(), ..resolution }));
+    let unchanged = Err(Rejection::Unchanged { id: left.id });
+    assert_eq!(left.apply(&Command::DeleteNote, at(OPENED + 2)), unchanged);
+    assert_eq!(open().apply(&Command::DeleteNote, at(OPENED + 2)), unchanged);
+}
+
 fn refund(n: u8, to: &str, money: Money) -> Command {
     let sent = transfer(n, money.units, EXPIRES + 90);
     let memo = refund_memo_of(ID);
