@@ -26,6 +26,8 @@ crate::tests!(
     a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing,
     an_idempotency_key_is_honoured_or_refused,
     a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing,
+    a_watch_ends_when_its_key_is_revoked,
+    two_keys_that_differ_are_refused,
 );
 
 fn a_refusal_is_a_google_rpc_status() {
@@ -44,10 +46,17 @@ fn a_refusal_is_a_google_rpc_status() {
     let fields: Vec<_> = details.bad_request().expect("BadRequest").field_violations.iter().collect();
     let paths: Vec<_> = fields.iter().map(|field| field.field.as_str()).collect();
     assert_eq!(paths, ["amount_units", "redirect_url", "expires_in_seconds"], "protobuf names");
+    assert!(status.message().starts_with("amount_units: "), "{}", status.message());
     assert!(fields.iter().all(|field| !field.description.is_empty()));
     assert!(details.retry_info().is_none(), "a repeat would not help");
     let json: Vec<_> = ApiError::from(status).fields.into_iter().map(|field| field.field).collect();
     assert_eq!(json, ["amount", "redirectUrl", "expiresInSeconds"], "REST keeps its own names");
+    let list = v1::ListPaymentsRequest { page_size: 101, ..v1::ListPaymentsRequest::default() };
+    let status = port.run(engine.payments().list_payments(with_key(&shop, list))).expect_err("refused");
+    assert!(status.message().starts_with("page_size: "), "{}", status.message());
+    assert!(ApiError::from(status).message.starts_with("limit: "), "REST keeps its own names");
+    let spaced = Caller { idempotency_key: Some(http::HeaderValue::from_static("a b")), ..Caller::with_key(&shop.key) };
+    lacks(port.run(engine.payments().create_payment(spaced.request(mug()))), &["idempotency-key"]);
 }
 
 fn a_watch_that_is_cut_off_is_unavailable_and_a_finished_one_ends_well() {
@@ -303,4 +312,52 @@ fn a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing() {
     let read = port.run(engine.merchants().get_current_merchant(with_key(&shop, v1::GetCurrentMerchantRequest {})));
     let merchant = read.expect("read").carried().expect("a merchant");
     assert_eq!(merchant.webhook_events, [known], "as it was");
+}
+
+fn a_watch_ends_when_its_key_is_revoked() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let (merchant_id, payment) = (|| shop.id.clone(), shop.open_payment());
+    port.run(async {
+        let scopes = vec![v1::ApiKeyScope::PaymentsRead.into()];
+        let request = v1::CreateApiKeyRequest { merchant_id: merchant_id(), name: "till".to_owned(), scopes };
+        let made = engine.api_keys().create_api_key(with_key(&shop, request)).await.expect("made").into_inner();
+        let request = v1::WatchPaymentRequest { payment_id: payment.id.clone() };
+        let watch = engine.payments().watch_payment(Caller::with_key(&made.api_key).request(request)).await;
+        let mut watch = watch.expect("a stream").into_inner();
+        watch.message().await.expect("the payment now");
+        let key_id = made.key.expect("a record").id;
+        let request = v1::RevokeApiKeyRequest { merchant_id: merchant_id(), key_id };
+        engine.api_keys().revoke_api_key(with_key(&shop, request)).await.expect("revoked");
+        let request = v1::CancelPaymentRequest { payment_id: payment.id.clone() };
+        engine.payments().cancel_payment(with_key(&shop, request)).await.expect("asked");
+        let refused = watch.message().await.expect_err("the key opens nothing any more");
+        assert_eq!((refused.code(), ApiError::from(refused).reason), (Code::Unauthenticated, Reason::InvalidApiKey));
+    });
+}
+
+fn two_keys_that_differ_are_refused() {
+    let port = Port::open();
+    let (engine, shop, other) = (port.engine(), port.dev.shop(), port.dev.shop());
+    let mut request = with_key(&shop, v1::GetCurrentMerchantRequest {});
+    request.metadata_mut().append("x-api-key", other.key.parse().expect("a value"));
+    let refused = port.run(engine.merchants().get_current_merchant(request)).expect_err("whose call is it?");
+    assert_eq!(ApiError::from(refused).reason, Reason::ConflictingCredentials);
+    let mut request = with_key(&shop, v1::GetCurrentMerchantRequest {});
+    request.metadata_mut().append("x-api-key", shop.key.parse().expect("a value"));
+    port.run(engine.merchants().get_current_merchant(request)).expect("the same twice is one");
+
+    let create = |keys: &[&'static str]| {
+        let mut request = with_key(&shop, mug());
+        for key in keys {
+            request.metadata_mut().append("idempotency-key", key.parse().expect("a value"));
+        }
+        port.run(engine.payments().create_payment(request))
+    };
+    lacks(create(&["order-1", "order-2"]), &["idempotency-key"]);
+    create(&["order-3", "order-3"]).expect("the same twice is one");
+    let body = crate::harness::order();
+    let post = || shop.post("/api/public/payments", &body);
+    post().header("idempotency-key", "order-4").header("idempotency-key", "order-5").send().wrong(&["Idempotency-Key"]);
+    assert_eq!(shop.get("/api/public/payments").send().ok(200)["data"].as_array().map(Vec::len), Some(1));
 }

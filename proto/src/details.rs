@@ -15,7 +15,7 @@ pub const DOMAIN: &str = "hivetill";
 const ERROR_DETAILS: &str = "hivetill.engine.v1.ErrorDetails";
 
 /// Fields whose protobuf path differs from the snake_case form of their JSON name.
-const PROTO_PATHS: [(&str, &str); 7] = [
+const PROTO_PATHS: [(&str, &str); 8] = [
     ("amount", "amount_units"),
     ("to", "to_account"),
     ("limit", "page_size"),
@@ -23,6 +23,8 @@ const PROTO_PATHS: [(&str, &str); 7] = [
     ("after", "page_token"),
     ("page", "skip"),
     ("percentFee", "percent_ten_thousandths"),
+    // A header of REST, metadata of gRPC.
+    ("Idempotency-Key", "idempotency-key"),
 ];
 
 /// Encodes the details for `grpc-status-details-bin`: `ErrorInfo`, `BadRequest` with protobuf field paths, `RetryInfo`,
@@ -56,6 +58,20 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<ErrorDetails> {
     let url = type_url(ERROR_DETAILS);
     let own = status.details.iter().find(|any| any.type_url == url)?;
     ErrorDetails::decode(own.value.as_slice()).ok()
+}
+
+/// Returns a message with its field by the protobuf path, where it begins with the first wrong field.
+pub(crate) fn with_proto_path(message: &str, fields: &[FieldViolation]) -> Option<String> {
+    let field = &fields.first()?.field;
+    let rest = message.strip_prefix(field.as_str()).filter(|rest| rest.starts_with(": "))?;
+    Some(proto_path(field) + rest)
+}
+
+/// Returns a message with its field by the JSON name again.
+pub(crate) fn with_json_name(message: &str, fields: &[FieldViolation]) -> Option<String> {
+    let field = &fields.first()?.field;
+    let rest = message.strip_prefix(&proto_path(field)).filter(|rest| rest.starts_with(": "))?;
+    Some(field.clone() + rest)
 }
 
 /// Returns the path of a field in the request's protobuf message, from its JSON name.

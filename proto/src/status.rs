@@ -478,8 +478,10 @@ impl From<ApiError> for Status {
             next_cursor: error.next_cursor,
         };
         let code = row_of(error.reason).grpc;
-        let bytes = details::encode(code, &error.message, &details);
-        Self::with_details(code, error.message, bytes)
+        let message = details::with_proto_path(&error.message, &details.fields);
+        let message = message.map_or(error.message, Cow::Owned);
+        let bytes = details::encode(code, &message, &details);
+        Self::with_details(code, message, bytes)
     }
 }
 
@@ -497,7 +499,9 @@ impl From<Status> for ApiError {
         match Reason::try_from(details.reason) {
             Ok(reason) if reason != Reason::Unspecified => Self {
                 reason,
-                message: Cow::Owned(status.message().to_owned()),
+                message: details::with_json_name(status.message(), &details.fields)
+                    .unwrap_or_else(|| status.message().to_owned())
+                    .into(),
                 fields: details.fields,
                 retry_after_seconds: details.retry_after_seconds,
                 next_cursor: details.next_cursor,

@@ -32,6 +32,7 @@ pub(super) fn tests() -> Vec<Trial> {
         Trial::ignorable_test(title("node_calls_every_method"), || with(&node(), || consume(in_node))),
         Trial::ignorable_test(title("the_python_example_runs_as_printed"), || with(&python(), example_in_python)),
         Trial::ignorable_test(title("the_node_example_runs_as_printed"), || with(&node(), example_in_node)),
+        Trial::ignorable_test(title("the_go_example_runs"), || with(&go(), example_in_go)),
     ]
 }
 
@@ -225,4 +226,51 @@ fn example_in_node() {
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines.len() == 2 && lines[0].starts_with("pay_"), "{said}");
     assert_eq!(lines[1], "PAYMENT_STATUS_PENDING", "{said}");
+}
+
+/// Where Debian's packages put the sources of Go.
+const GO_PATH: &str = "/usr/share/gocode";
+
+/// Says what is missing for Go: its compiler, the plugins of protoc, and grpc-go.
+fn go() -> Option<String> {
+    let has = |name: &str| run_quietly(Command::new("sh").args(["-c", &format!("command -v {name}")]));
+    let missing = ["go", "protoc", "protoc-gen-go", "protoc-gen-go-grpc"].into_iter().find(|name| !has(name));
+    // Generated code needs this version of the library, which the older one that grpc-go also accepts cannot read.
+    let libraries = ["google.golang.org/grpc/call.go", "github.com/golang/protobuf/proto/registry.go"];
+    let has_libraries = libraries.iter().all(|file| Path::new(GO_PATH).join("src").join(file).is_file());
+    let packages = "golang-google-grpc-dev and golang-github-golang-protobuf-1-5-dev are not installed";
+    missing.map(|name| format!("{name} is not installed")).or_else(|| (!has_libraries).then(|| packages.to_owned()))
+}
+
+fn run_quietly(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+fn example_in_go() {
+    let work = crate::harness::folder("example");
+    let out = work.join("src");
+    std::fs::create_dir_all(&out).expect("a folder");
+    let commands = only_block("sh");
+    run(Command::new("bash")
+        .args(["-eu", "-c", &format!("PACKAGES=\n{commands}")])
+        .env("OUT", &out)
+        .current_dir(interface().parent().expect("the workspace")));
+    let modern = "grpc.NewClient(os.Getenv(\"GRPC_TARGET\"), grpc.WithTransportCredentials(insecure.NewCredentials()))";
+    let program = only_block("go");
+    assert!(program.contains(modern), "{program}");
+    let program = program
+        .replace(modern, "grpc.Dial(os.Getenv(\"GRPC_TARGET\"), grpc.WithInsecure())")
+        .replace("\t\"google.golang.org/grpc/credentials/insecure\"\n", "");
+    std::fs::write(work.join("example.go"), program).expect("written");
+    run(Command::new("go")
+        .args(["build", "-o", "example", "example.go"])
+        .env("GO111MODULE", "off")
+        .env("GOFLAGS", "-p=1")
+        .env("GOPATH", format!("{}:{GO_PATH}", work.display()))
+        .env("GOCACHE", concat!(env!("CARGO_MANIFEST_DIR"), "/../target/go"))
+        .current_dir(&work));
+    let said = example(&mut Command::new(work.join("example")));
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.len() == 5 && lines[0].starts_with("pay_"), "{said}");
+    assert_eq!(lines[1..], ["InvalidArgument", "VALIDATION_FAILED", "amount_units", "description"], "{said}");
 }

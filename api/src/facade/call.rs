@@ -15,7 +15,7 @@ use http::{
     HeaderMap, HeaderValue, Method, Uri,
     header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE},
 };
-use proto::{ApiError, Caller, Reason};
+use proto::{ApiError, Caller, Reason, caller::IDEMPOTENCY_KEY};
 
 use super::{
     auth,
@@ -114,6 +114,16 @@ impl Call {
     /// Returns the headers.
     pub(super) fn headers(&self) -> &HeaderMap {
         &self.head.headers
+    }
+
+    /// Returns the `Idempotency-Key`. Two that differ are refused: a proxy and we might each take another.
+    pub(super) fn idempotency_key(&self) -> Result<Option<HeaderValue>, ApiError> {
+        let mut keys = self.headers().get_all(IDEMPOTENCY_KEY).iter();
+        let first = keys.next();
+        if keys.any(|key| Some(key) != first) {
+            return Err(ApiError::field("Idempotency-Key", "is given more than once"));
+        }
+        Ok(first.cloned())
     }
 
     /// Checks the sizes of what came before the body.

@@ -1,11 +1,7 @@
 //! Payments: create, read, list, cancel, and the fee rate.
 
 use http::{HeaderValue, StatusCode, header::LOCATION};
-use proto::{
-    Carried,
-    caller::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
-    v1,
-};
+use proto::{Carried, caller::IDEMPOTENT_REPLAYED, v1};
 use serde::Serialize;
 use warp::reply::Response;
 
@@ -35,7 +31,7 @@ pub(super) async fn create_short(facade: &Facade, mut call: Call) -> Result<Resp
 /// Opens a session. Under an idempotency key it may have been opened before; then the mark comes along.
 async fn open(facade: &Facade, call: &mut Call) -> Result<(v1::Payment, Option<HeaderValue>), Refusal> {
     call.with_key()?;
-    call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
+    call.caller.idempotency_key = call.idempotency_key()?;
     let mut body = call.json().await?;
     let money = body.money();
     let request = v1::CreatePaymentRequest {

@@ -6,7 +6,7 @@ use engine::{payment::State, time::Timestamp, webhook::EventType};
 use http::StatusCode;
 use proto::{
     Carried, Carries,
-    caller::{IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
+    caller::IDEMPOTENT_REPLAYED,
     v1::{self, WebhookDeliveryState, WebhookTrigger},
 };
 use serde::Serialize;
@@ -257,7 +257,7 @@ fn one_of(word: &str, known: &[&'static str]) -> String {
 /// Sends a test event and answers with its delivery.
 pub(super) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
-    call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
+    call.caller.idempotency_key = call.idempotency_key()?;
     let mut body = call.optional_json().await?;
     let kind = body.optional_text("type");
     let kind = kind.and_then(|word| {
@@ -331,7 +331,7 @@ pub(super) fn shown(body: &[u8]) -> Cow<'_, str> {
 
 /// Sends the event of a delivery once more and answers with the new delivery.
 pub(super) async fn redeliver(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
-    call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
+    call.caller.idempotency_key = call.idempotency_key()?;
     let request = v1::RedeliverWebhookRequest { merchant_id: id.to_owned(), delivery_id: delivery.to_owned() };
     let request = call.with_key()?.request(request);
     told(facade.engine.webhook_endpoints().redeliver_webhook(request).await?)

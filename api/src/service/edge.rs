@@ -83,7 +83,8 @@ where
         if !is_open && let Some(reason) = self.shared.refusal(path, request.headers()) {
             return finished(ApiError::new(reason).into(), call, request_id);
         }
-        if let Some(status) = refused_key(path, request.headers()) {
+        let refused = if is_open { None } else { ambiguous(request.headers()) };
+        if let Some(status) = refused.or_else(|| refused_key(path, request.headers())) {
             return finished(status, call, request_id);
         }
         let is_watch = path.rsplit('/').next().is_some_and(|method| method.starts_with("Watch")) && !is_open;
@@ -115,6 +116,19 @@ const HONOUR_KEYS: [&str; 4] = ["CreatePayment", "SendTestWebhook", "RedeliverWe
 const READS: [&str; 6] = ["Describe", "Get", "List", "Watch", "Export", "Prepare"];
 /// Calls that change nothing, of other names.
 const OTHER_READS: [&str; 3] = ["VerifyPayment", "VerifyStore", "CopyStore"];
+
+/// Refuses keys that are given twice and differ: a proxy and we might each take another.
+fn ambiguous(headers: &HeaderMap) -> Option<Status> {
+    let differ = |name| {
+        let mut values = headers.get_all(name).iter();
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    if differ(API_KEY) {
+        return Some(ApiError::new(Reason::ConflictingCredentials).into());
+    }
+    differ(IDEMPOTENCY_KEY).then(|| ApiError::field(IDEMPOTENCY_KEY, "is given more than once").into())
+}
 
 /// Refuses an idempotency key where it would be ignored: its caller would repeat the call and believe that it was done
 /// once.

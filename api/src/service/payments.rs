@@ -78,8 +78,13 @@ impl Service {
     }
 
     /// Returns the snapshots of a payment. The stream ends with `OK` after a final state only: a watcher that is cut off
-    /// earlier gets `UNAVAILABLE` and may watch again.
-    async fn snapshots<R>(&self, id: PaymentId, merchant: Arc<Merchant>) -> Result<Response<Snapshots<R>>, ApiError>
+    /// earlier gets `UNAVAILABLE` and may watch again. An API key that opened it must still be valid at each snapshot.
+    async fn snapshots<R>(
+        &self,
+        id: PaymentId,
+        merchant: Arc<Merchant>,
+        key: Option<String>,
+    ) -> Result<Response<Snapshots<R>>, ApiError>
     where
         R: Carries<Record = v1::Payment> + Send + 'static,
     {
@@ -87,7 +92,7 @@ impl Service {
         let gateway = self.gateway.clone();
         let closed = Box::pin(self.closed());
         let stream = stream::unfold(Some((watch, closed)), move |open| {
-            let (gateway, merchant) = (gateway.clone(), Arc::clone(&merchant));
+            let (gateway, merchant, key) = (gateway.clone(), Arc::clone(&merchant), key.clone());
             async move {
                 let (mut watch, mut closed) = open?;
                 let payment = tokio::select! {
@@ -98,6 +103,11 @@ impl Service {
                 let Some(payment) = payment else {
                     return Some((Err(cut_off()), None));
                 };
+                if let Some(key) = key
+                    && let Err(refused) = gateway.authenticate(&key).await
+                {
+                    return Some((Err(error(refused).into()), None));
+                }
                 let open = (!payment.state.is_terminal()).then_some((watch, closed));
                 let record = convert::payment(Arc::unwrap_or_clone(payment), &merchant, gateway.now());
                 Some((Ok(R::of(record)), open))
@@ -288,7 +298,8 @@ impl PaymentService for Service {
         request: Request<v1::WatchPaymentRequest>,
     ) -> Result<Response<Self::WatchPaymentStream>, Status> {
         let (payment, merchant) = self.own(&request, &request.get_ref().payment_id).await?;
-        Ok(self.snapshots(payment.id, merchant).await?)
+        let key = proto::caller::api_key(&request).map(str::to_owned);
+        Ok(self.snapshots(payment.id, merchant, key).await?)
     }
 }
 
@@ -327,7 +338,7 @@ impl CheckoutService for Service {
         request: Request<v1::WatchCheckoutRequest>,
     ) -> Result<Response<Self::WatchCheckoutStream>, Status> {
         let (payment, merchant) = self.session(request.get_ref().session.as_ref()).await?;
-        Ok(self.snapshots(payment.id, merchant).await?)
+        Ok(self.snapshots(payment.id, merchant, None).await?)
     }
 }
 

@@ -6,7 +6,7 @@ use engine::x402::{Asked, AskedFor, BodyError, NETWORK, NETWORK_CAIP2, Reason, S
 use http::{HeaderValue, StatusCode, header::AUTHORIZATION};
 use proto::{
     ApiError,
-    caller::{API_KEY, IDEMPOTENCY_KEY, IDEMPOTENT_REPLAYED},
+    caller::{API_KEY, IDEMPOTENT_REPLAYED},
     v1::{self, Health, x402_payment::Target},
 };
 use serde::Serialize;
@@ -185,7 +185,7 @@ async fn read(call: &mut Call) -> Result<Result<v1::X402Payment, Denial>, Unjudg
 fn identify(call: &mut Call) -> Result<(), ApiError> {
     if call.headers().contains_key(API_KEY) || call.headers().contains_key(AUTHORIZATION) {
         call.with_key()?;
-        call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
+        call.caller.idempotency_key = call.idempotency_key()?;
     }
     Ok(())
 }
