@@ -409,7 +409,7 @@ def document(arguments):
     for profile, more in [("production limits", ["--limits", "production", "--set=limits.api_writes=100000/s burst 100000"]),
                           ("limits off", [])]:
         dev = Dev(*more)
-        creations = lambda: dev.load("create", "--connections", "1", "--rate", "100", "--duration", "8s", "--warmup", "1s")["waitsUs"]
+        creations = lambda: dev.load("create", "--connections", "1", "--rate", "100", "--duration", "4s", "--warmup", "500ms")["waitsUs"]
         creations()
         quiet, beside = [], []
         for _ in range(3):

@@ -107,7 +107,7 @@ struct Health {
     /// When the head was asked for that is not answered yet.
     head_asked_at: Option<Instant>,
     is_slow: bool,
-    /// How long answers about the head take, smoothed over some four of them; none before the first.
+    /// How long answers about the head take, smoothed over some two of them; none before the first.
     latency: Option<Duration>,
     disagreed_at: Option<Instant>,
     /// APIs that it does not serve, and since when that is known.
@@ -259,7 +259,7 @@ impl Slot {
             let took = health.head_asked_at.take().map_or(Duration::ZERO, |at| at.elapsed());
             if let Ok(head) = answer {
                 health.head = Some(*head);
-                health.latency = Some(health.latency.map_or(took, |before| (before * 3 + took) / 4));
+                health.latency = Some(health.latency.map_or(took, |before| (before + took) / 2));
                 health.is_slow = took > if health.is_slow { SLOW / 2 } else { SLOW };
             }
         });

@@ -272,7 +272,7 @@ impl Shared {
         let usual = sorted.get(self.needed - 1).copied().unwrap_or(Duration::MAX);
         let is_well = |place: usize| self.slots[place].condition(&self.expected) <= Condition::Unknown;
         let places = order.iter().zip(latencies);
-        places.map(|(place, latency)| is_well(*place) && latency < usual.saturating_add(GRACE)).collect()
+        places.map(|(place, latency)| is_well(*place) && latency < usual.saturating_add(GRACE / 2)).collect()
     }
 
     /// Notes that the nodes at these places contradict a majority.
