@@ -90,7 +90,7 @@ impl Nodes {
         let decided = drive(
             &mut round,
             &mut heads.answers,
-            GRACE,
+            |_| GRACE,
             |_| {},
             judge,
             |place, answer| answer.inspect_err(|error| last = Some(self.shared.says(place, error))).ok(),

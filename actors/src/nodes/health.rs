@@ -21,6 +21,8 @@ use crate::{
 
 /// A node is slow when an answer takes longer, and no longer slow when one takes less than half of it.
 const SLOW: Duration = Duration::from_secs(1);
+/// Latencies that differ by less than this make no difference.
+const LATENCY_STEP: Duration = Duration::from_millis(100);
 /// How long a node counts as disagreeing after an answer that a majority contradicts.
 const DISAGREES_FOR: Duration = Duration::from_secs(600);
 /// How long a request for the head may take at most, whatever the node does.
@@ -105,6 +107,8 @@ struct Health {
     /// When the head was asked for that is not answered yet.
     head_asked_at: Option<Instant>,
     is_slow: bool,
+    /// How long answers about the head take, smoothed over some two of them; none before the first.
+    latency: Option<Duration>,
     disagreed_at: Option<Instant>,
     /// APIs that it does not serve, and since when that is known.
     lacks: BTreeMap<&'static str, Instant>,
@@ -164,6 +168,15 @@ impl Slot {
 
     pub(crate) fn condition(&self, expected: &Expected) -> Condition {
         self.health(|health| health.condition(Instant::now(), expected))
+    }
+
+    /// Returns how long an answer of it takes, by the last ones and the one under way, in steps.
+    pub(crate) fn latency(&self) -> Duration {
+        self.health(|health| {
+            let under_way = health.head_asked_at.map_or(Duration::ZERO, |at| at.elapsed());
+            let latency = under_way.max(health.latency.unwrap_or_default());
+            LATENCY_STEP * u32::try_from(latency.as_millis() / LATENCY_STEP.as_millis()).unwrap_or(u32::MAX)
+        })
     }
 
     /// Notes an answer, or what the request failed with.
@@ -246,6 +259,7 @@ impl Slot {
             let took = health.head_asked_at.take().map_or(Duration::ZERO, |at| at.elapsed());
             if let Ok(head) = answer {
                 health.head = Some(*head);
+                health.latency = Some(health.latency.map_or(took, |before| (before + took) / 2));
                 health.is_slow = took > if health.is_slow { SLOW / 2 } else { SLOW };
             }
         });

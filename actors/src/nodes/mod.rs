@@ -227,6 +227,7 @@ impl Shared {
         judge: impl Fn(&[(usize, U)], Progress) -> Option<R>,
     ) -> Asked<U, R> {
         let order = self.in_order(plan.request);
+        let worth_waiting = self.worth_waiting(&order);
         let (sender, mut answers) = mpsc::unbounded_channel();
         let question = Arc::new(question);
         let ask = |at: usize| {
@@ -239,7 +240,8 @@ impl Shared {
         };
         let mut round = Round::new(order.len(), plan.first, plan.needed);
         let mut last = "no node can be asked".to_owned();
-        let decided = drive(&mut round, &mut answers, plan.patience, ask, judge, |at, answer| {
+        let patience = |at: usize| if worth_waiting[at] { plan.patience } else { Duration::ZERO };
+        let decided = drive(&mut round, &mut answers, patience, ask, judge, |at, answer| {
             if let Err(error) = &answer {
                 last = self.says(order[at], error);
             }
@@ -254,8 +256,23 @@ impl Shared {
     fn in_order(&self, request: &'static str) -> Vec<usize> {
         let can = |place: &usize| !self.slots[*place].rests() && !self.slots[*place].lacks(request);
         let mut places: Vec<usize> = (0..self.slots.len()).filter(can).collect();
-        places.sort_by_key(|place| self.slots[*place].condition(&self.expected));
+        places.sort_by_key(|place| {
+            let slot = &self.slots[*place];
+            (slot.condition(&self.expected), slot.latency())
+        });
         places
+    }
+
+    /// Says of each of these nodes whether it is worth waiting for after a majority: it is well, and about as fast as the
+    /// slowest that a majority needs.
+    fn worth_waiting(&self, order: &[usize]) -> Vec<bool> {
+        let latencies: Vec<Duration> = order.iter().map(|place| self.slots[*place].latency()).collect();
+        let mut sorted = latencies.clone();
+        sorted.sort_unstable();
+        let usual = sorted.get(self.needed - 1).copied().unwrap_or(Duration::MAX);
+        let is_well = |place: usize| self.slots[place].condition(&self.expected) <= Condition::Unknown;
+        let places = order.iter().zip(latencies);
+        places.map(|(place, latency)| is_well(*place) && latency < usual.saturating_add(GRACE / 2)).collect()
     }
 
     /// Notes that the nodes at these places contradict a majority.
@@ -283,20 +300,23 @@ async fn uncrashed<T>(request: impl Future<Output = Result<T, NodeError>>) -> Re
     AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(crashed)
 }
 
-/// Runs a round: asks, waits and listens until it is decided. None where it cannot be.
+/// Runs a round: asks, waits and listens until it is decided. None where it cannot be. `patience` says how long each node
+/// is waited for.
 async fn drive<T, U, R>(
     round: &mut Round<U>,
     answers: &mut UnboundedReceiver<(usize, Result<T, NodeError>)>,
-    patience: Duration,
+    patience: impl Fn(usize) -> Duration,
     ask: impl Fn(usize),
     judge: impl Fn(&[(usize, U)], Progress) -> Option<R>,
     mut read: impl FnMut(usize, Result<T, NodeError>) -> Option<U>,
 ) -> Option<R> {
-    let (mut asked, mut late_at) = (0, None);
+    let (mut asked, mut patient_since) = (0, None);
+    let mut open = Vec::new();
     loop {
         let step = round.step(&judge);
         while asked < round.asked() {
             ask(asked);
+            open.push(asked);
             asked += 1;
         }
         match step {
@@ -305,16 +325,22 @@ async fn drive<T, U, R>(
             Step::AskOthers => continue,
             Step::Wait => {}
         }
-        let deadline = round.can_be_late().then(|| *late_at.get_or_insert_with(|| Instant::now() + patience));
+        let deadline = round.can_be_late().then(|| {
+            let longest = open.iter().map(|at| patience(*at)).max().unwrap_or_default();
+            *patient_since.get_or_insert_with(Instant::now) + longest
+        });
         tokio::select! {
             biased;
             answer = answers.recv() => match answer {
-                Some((place, answer)) => round.answered(place, read(place, answer)),
+                Some((place, answer)) => {
+                    open.retain(|at| *at != place);
+                    round.answered(place, read(place, answer));
+                }
                 None => return None,
             },
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                 round.late();
-                late_at = None;
+                patient_since = None;
             }
         }
     }

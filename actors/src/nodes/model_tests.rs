@@ -3,7 +3,7 @@
 //! Each test lets every node behave in every way and walks through every interleaving of their answers with the end of
 //! the patience. Lies of the same kind are alike, as if the liars had agreed on them.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, time::Duration};
 
 use engine::{
     account::AccountName,
@@ -422,4 +422,29 @@ fn a_majority_of_the_configured_nodes_decides_and_the_setting_only_raises_it() {
     let of_history = |configured, lacking| majority::needed_of_history(configured, lacking, 0);
     assert_eq!([of_history(1, 0), of_history(2, 0), of_history(2, 1), of_history(3, 2)], [1, 2, 2, 2]);
     assert_eq!([of_history(3, 0), of_history(5, 3), of_history(5, 1), of_history(5, 0)], [2, 2, 3, 3]);
+}
+
+/// Asks three nodes, of which the last never answers, something that takes a majority and the end of the patience; returns how
+/// long it took.
+async fn waited_for(patience: [Duration; 3]) -> Duration {
+    let (sender, mut answers) = tokio::sync::mpsc::unbounded_channel();
+    let begun = tokio::time::Instant::now();
+    let ask = |at: usize| {
+        if at < 2 {
+            sender.send((at, Ok(()))).unwrap();
+        }
+    };
+    let judge = |_: &[(usize, ())], progress: Progress| progress.may_end().then_some(());
+    let mut round = Round::new(3, 3, 2);
+    super::drive(&mut round, &mut answers, |at| patience[at], ask, judge, |_, answer| answer.ok()).await.unwrap();
+    begun.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_known_to_be_slow_is_not_waited_for_after_a_majority() {
+    let (long, none) = (Duration::from_millis(300), Duration::ZERO);
+    let slow = waited_for([long, long, none]).await;
+    assert!(slow < Duration::from_millis(5), "{slow:?}");
+    let well = waited_for([none, none, long]).await;
+    assert!((long..long + Duration::from_millis(5)).contains(&well), "{well:?}");
 }

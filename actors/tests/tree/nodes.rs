@@ -1,9 +1,25 @@
 //! Nodes that lie, disagree, or are not there.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use actors::{GatewayError, Tree, environment::Node};
-use engine::{merchant::Registration, payment::State};
+use actors::{
+    GatewayError, Tree,
+    environment::{Account, Answer, Identity, Node, TxStatus},
+};
+use engine::{
+    account::AccountName,
+    ledger::{Block, Head, Transfer, TxId},
+    merchant::Registration,
+    money::{HbdPrice, HivePrice},
+    payment::State,
+    time::Timestamp,
+};
 
 use crate::{
     store,
@@ -29,6 +45,94 @@ async fn a_node_that_hides_a_transfer_is_outvoted() {
     let payment = world.open(&merchant).await;
     world.pay(payment.id);
     world.until_state(payment.id, State::Completed).await;
+}
+
+/// A node whose answers take a while, which counts how often it is asked for blocks.
+struct Delayed {
+    node: ScriptedNode,
+    delay: Duration,
+    asked_for_blocks: AtomicUsize,
+}
+
+impl Delayed {
+    fn later<'a, T: Send + 'a>(&self, answer: Answer<'a, T>) -> Answer<'a, T> {
+        let delay = self.delay;
+        Box::pin(async move {
+            tokio::time::sleep(delay).await;
+            answer.await
+        })
+    }
+}
+
+impl Node for Delayed {
+    fn name(&self) -> &str {
+        self.node.name
+    }
+
+    fn identity(&self) -> Answer<'_, Identity> {
+        self.node.identity()
+    }
+
+    fn head(&self) -> Answer<'_, Head> {
+        self.later(self.node.head())
+    }
+
+    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
+        self.asked_for_blocks.fetch_add(1, Ordering::Relaxed);
+        self.later(self.node.blocks(from, count))
+    }
+
+    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
+        self.later(self.node.virtual_transfers(block_num))
+    }
+
+    fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
+        self.later(self.node.history(account, span))
+    }
+
+    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
+        self.later(self.node.accounts(names))
+    }
+
+    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
+        self.later(self.node.find_transaction(tx_id, expiration))
+    }
+
+    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
+        self.later(self.node.broadcast(signed_json))
+    }
+
+    fn price(&self) -> Answer<'_, Option<HivePrice>> {
+        self.later(self.node.price())
+    }
+
+    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+        self.later(self.node.hbd_price())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn blocks_are_read_from_the_fastest_nodes_wherever_the_slow_one_stands() {
+    for slow in 0..3 {
+        let mut world = World::prepared(store());
+        let delayed = |place: usize| {
+            let node = ScriptedNode { name: "one", ledger: Arc::clone(&world.ledger), omits_transfers: false };
+            let delay = Duration::from_millis(if place == slow { 400 } else { 20 });
+            Arc::new(Delayed { node, delay, asked_for_blocks: AtomicUsize::new(0) })
+        };
+        let nodes = [0, 1, 2].map(delayed);
+        world.env.nodes = nodes.iter().map(|node| Arc::clone(node) as Arc<dyn Node>).collect();
+        world.start().await;
+        let merchant = world.merchant().await;
+        let asked = || nodes.each_ref().map(|node| node.asked_for_blocks.load(Ordering::Relaxed));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let before = asked();
+        let payment = world.open(&merchant).await;
+        world.pay(payment.id);
+        world.until_state(payment.id, State::Completed).await;
+        let more = [0, 1, 2].map(|place| asked()[place] - before[place]);
+        assert!((0..3).all(|place| (more[place] > 0) == (place != slow)), "slow at place {slow}: asked {more:?} times");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,5 +201,5 @@ fn engine_merchant() -> engine::merchant::Merchant {
         api_key: "sk_live_x",
         secret: engine::webhook::Secret::from_random([1; 32]),
     };
-    engine::merchant::Merchant::register(registration, credentials, false, engine::time::Timestamp::EPOCH)
+    engine::merchant::Merchant::register(registration, credentials, false, Timestamp::EPOCH)
 }
