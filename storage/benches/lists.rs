@@ -237,6 +237,7 @@ impl Took {
 }
 
 /// Returns the processor time of this thread so far, where the system tells.
+#[expect(clippy::disallowed_methods, reason = "the thread of a benchmark, which has no runtime")]
 fn processor_time() -> Option<Duration> {
     // The system adds a thread's time up when it stops.
     std::thread::sleep(Duration::from_micros(1));

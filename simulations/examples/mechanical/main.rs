@@ -10,7 +10,6 @@
 //! library and 300 seeds. `report` writes docs/results/mechanical.md; what it says of a survivor is in verdicts.toml.
 
 #![expect(clippy::print_stdout, reason = "a command line tool")]
-#![expect(clippy::disallowed_methods, reason = "the switch is in the environment, which is where a process has one")]
 
 mod hunt;
 mod report;

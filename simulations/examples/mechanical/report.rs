@@ -29,7 +29,7 @@ struct Score {
 impl Score {
     fn row(&self, part: &str) -> String {
         let real = self.killed + self.survive + self.unreached;
-        let share = if real == 0 { "".to_owned() } else { format!("{} %", self.killed * 100 / real) };
+        let share = (self.killed * 100).checked_div(real).map_or(String::new(), |share| format!("{share} %"));
         let Self { killed, equivalent, survive, unreached } = self;
         format!("| {part} | {} | {killed} | {survive} | {unreached} | {equivalent} | {share} |\n", real + equivalent)
     }

@@ -48,7 +48,6 @@ pub mod mechanical {
     const COUNT: usize = @COUNT@;
     const RECORD: usize = usize::MAX;
     static REACHED: [AtomicBool; COUNT] = [const { AtomicBool::new(false) }; COUNT];
-    #[allow(clippy::disallowed_methods)]
     static CHOSEN: LazyLock<usize> = LazyLock::new(|| match std::env::var("HIVETILL_MECHANICAL").as_deref() {
         Ok("record") => RECORD,
         Ok(number) => number.parse().unwrap_or(COUNT),
@@ -163,8 +162,11 @@ fn write_changed(path: &PathBuf, content: &[u8]) -> Result<()> {
     Ok(fs::write(path, content)?)
 }
 
+/// Where the compiler found one error: the file and the bytes it shows, then those that its notes point at.
+type Spans = Vec<(String, Range<usize>)>;
+
 /// Compiles, and returns where the errors are.
-fn check(tree: &Path) -> Result<Vec<Vec<(String, Range<usize>)>>> {
+fn check(tree: &Path) -> Result<Vec<Spans>> {
     let arguments =
         ["check", "--quiet", "-p", "simulations", "--example", "mechanical", "--message-format=json", "--keep-going"];
     let output = Command::new("cargo").args(arguments).env("RUSTFLAGS", "-A warnings").current_dir(tree).output()?;
