@@ -350,9 +350,14 @@ pub static TABLE: &[Key] = &[
         "limits.x402",
         Kind::Rate,
         "60/min",
-        "Payments shown from one address, at checkout addresses or the facilitator.",
+        "Payments shown from one address, at checkout addresses or the facilitator. Sellers that send their API key count as merchants instead.",
     ),
-    key("limits.x402_session", Kind::Rate, "10/min", "Payments that one address shows for one session."),
+    key(
+        "limits.x402_session",
+        Kind::Rate,
+        "10/min",
+        "Payments that one address shows for one session. A payment that is refused for its form, amount, recipient or memo, or has no signature, does not count.",
+    ),
     key(
         "limits.bad_keys",
         Kind::Rate,
