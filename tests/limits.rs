@@ -23,6 +23,7 @@ crate::tests!(
     web_pages_may_send_api_keys_only_from_origins_that_the_operator_names,
     sockets_that_never_read_keep_nobody_else_out,
     health_answers_at_its_own_address_while_every_connection_is_taken,
+    one_address_does_not_take_every_connection_of_health_checks,
     what_needs_no_key_has_a_rate_by_address,
     strangers_do_not_use_up_the_attempts_of_a_payer,
     payments_that_cannot_pay_use_up_no_attempt_of_their_address,
@@ -248,8 +249,9 @@ fn web_pages_may_send_api_keys_only_from_origins_that_the_operator_names() {
 }
 
 /// Connects from another address of this machine.
-fn connect_from(from: Ipv4Addr, api: &Api) -> TcpStream {
-    let to: SocketAddr = api.base.trim_start_matches("http://").parse().expect("an address");
+pub(crate) fn connect_from(from: Ipv4Addr, url: &str) -> TcpStream {
+    let address = url.split_once("://").map_or(url, |(_, address)| address);
+    let to: SocketAddr = address.parse().expect("an address");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
     let connected = runtime.block_on(async {
         let socket = tokio::net::TcpSocket::new_v4()?;
@@ -264,7 +266,7 @@ fn connect_from(from: Ipv4Addr, api: &Api) -> TcpStream {
 /// Asks how the gateway is, from another address.
 fn livez_from(from: Ipv4Addr, api: &Api) -> (bool, Duration) {
     let watch = Stopwatch::start();
-    let mut stream = connect_from(from, api);
+    let mut stream = connect_from(from, &api.base);
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
     stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("sent");
     let mut said = Vec::new();
@@ -276,7 +278,7 @@ fn livez_from(from: Ipv4Addr, api: &Api) -> (bool, Duration) {
 fn deaf(from: Ipv4Addr, api: &Api, count: usize) -> Vec<TcpStream> {
     let request = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
     let open = |_| {
-        let mut stream = connect_from(from, api);
+        let mut stream = connect_from(from, &api.base);
         stream.set_nonblocking(true).expect("a setting");
         let _ = stream.write(&request);
         stream
@@ -314,6 +316,19 @@ fn health_answers_at_its_own_address_while_every_connection_is_taken() {
     }
     health.get("/api/public/payments").send().refused(404, "unknown_route");
     drop(deaf);
+}
+
+fn one_address_does_not_take_every_connection_of_health_checks() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
+    let health = format!("--set=health.listen={port}");
+    // Nothing but the number of connections ends what keeps silent.
+    let dev = Dev::with(&["--set=limits.head_timeout_ms=120000", &health]);
+    let health = Api::new(&format!("http://{port}"));
+    let silent: Vec<TcpStream> = (0..150).map(|_| connect_from(Ipv4Addr::new(127, 0, 0, 2), &health.base)).collect();
+    for path in ["/livez", "/readyz", "/api/health"] {
+        health.get(path).send().ok(200);
+    }
+    drop((silent, dev));
 }
 
 fn what_needs_no_key_has_a_rate_by_address() {

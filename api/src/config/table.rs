@@ -86,6 +86,12 @@ pub static TABLE: &[Key] = &[
         "",
         "A second token of services, valid beside `grpc.service_token`.",
     ),
+    key(
+        "grpc.connections",
+        Kind::Integer(2, 1_000_000),
+        "1000",
+        "Connections of the gRPC port at once; more wait. One IP address or one IPv6 /64 has at most half of them; more are closed.",
+    ),
     key("grpc.tls_cert", Kind::Path, "", "A certificate chain in PEM for the gRPC port. Empty: no TLS."),
     key("grpc.tls_key", Kind::Path, "", "The certificate's private key in PEM."),
     key(

@@ -43,6 +43,7 @@ mod ownership;
 mod payments;
 pub mod server;
 mod small;
+mod tls;
 mod tokens;
 mod traced;
 mod webhooks;

@@ -288,11 +288,6 @@ impl Limits {
     }
 }
 
-/// Returns what an address is counted under: itself, or its IPv6 /64.
-pub(super) fn address_key(client: IpAddr) -> u128 {
-    client::key_of(client)
-}
-
 fn too_many(wait: Duration) -> ApiError {
     let mut error = ApiError::new(Reason::RateLimited);
     error.retry_after_seconds = Some(whole_seconds(wait).max(1));
