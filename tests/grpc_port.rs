@@ -27,6 +27,7 @@ crate::tests!(
     an_idempotency_key_is_honoured_or_refused,
     a_settlement_honours_a_key_for_a_seller_only,
     a_violation_is_named_by_its_place_in_the_request,
+    a_status_that_nobody_knows_is_refused,
 );
 
 fn a_refusal_is_a_google_rpc_status() {
@@ -307,4 +308,19 @@ fn a_violation_is_named_by_its_place_in_the_request() {
         ..Default::default()
     };
     lacks(port.run(engine.merchants().update_merchant(with_key(&shop, request))), &["webhook_events.types"]);
+}
+
+fn a_status_that_nobody_knows_is_refused() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop().prove());
+    let list = |statuses| {
+        let request = v1::ListUnmatchedRequest { statuses, ..Default::default() };
+        port.run(engine.unmatched_transfers().list_unmatched(with_key(&shop, request)))
+    };
+    for unknown in [vec![77], vec![0], vec![1, -1]] {
+        lacks(list(unknown), &["statuses"]);
+    }
+    for known in [vec![], vec![1], vec![1, 2, 3]] {
+        list(known).expect("a list");
+    }
 }

@@ -339,6 +339,9 @@ fn what_needs_no_key_has_a_rate_by_address() {
     }
     too_many(&read());
     too_many(&dev.api.get("/api/public/payments").send());
+    for page in ["/dashboard/login", "/dashboard", "/dashboard/payments"] {
+        assert_eq!(dev.api.get(page).send().status, 429, "{page}");
+    }
     dev.api.get("/livez").send().ok(200);
 }
 

@@ -208,6 +208,11 @@ impl Limits {
         self.check(What::Anonymous, who).map(drop)
     }
 
+    /// Counts a visit of the dashboard by somebody who is not logged in.
+    pub(super) fn admit_stranger(&self, client: IpAddr) -> Result<(), ApiError> {
+        self.check(What::Anonymous, client::key_of(client)).map(drop).map_err(|limited| limited.error)
+    }
+
     /// Counts a visit of the dashboard as a request of the visitor's merchant.
     pub(super) fn admit_visit(&self, merchant_id: &str, is_read: bool, path: &[&str]) -> Result<(), ApiError> {
         let who = digest(merchant_id.as_bytes());
