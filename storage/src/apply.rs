@@ -21,6 +21,7 @@ use crate::{
     fault::Fault,
     listed, outbox, ownership,
     prepared::{MerchantStep, PaymentStep, Prepared, Step},
+    queries::Audited,
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
     single, standings, stray,
@@ -410,7 +411,7 @@ impl Group<'_> {
             }
             Step::Invoice(invoicing) => billing::invoice(self, *invoicing),
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
-            Step::Audit(record) => self.append_audit(&record),
+            Step::Audit(audited) => self.append_audit(&audited),
             Step::Comply { check, noted } => standings::note(self, &check, noted),
             Step::Admit { .. } => Ok(()),
             Step::Standing { merchant, change } => standings::change(self, merchant, change),
@@ -436,14 +437,18 @@ impl Group<'_> {
         }
     }
 
-    pub(crate) fn append_audit(&mut self, record: &[u8]) -> Result<(), Fault> {
+    /// Appends a line to the audit log and lists it for whom it concerns.
+    pub(crate) fn append_audit(&mut self, audited: &Audited) -> Result<(), Fault> {
         let log = self.tables.audit();
         let mut next = log.last()?.map_or(0, |(seq, _)| seq.value()) + 1;
         // What is damaged stays where it is.
         while log.has(next)? {
             next += 1;
         }
-        log.insert(next, record);
+        log.insert(next, audited.record.as_slice());
+        for merchant in audited.merchants() {
+            self.tables.audit_by_merchant().insert((merchant, next), ());
+        }
         Ok(())
     }
 
