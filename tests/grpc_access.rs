@@ -1,6 +1,13 @@
 //! Who may call the gRPC port: tokens with scopes, their rotation, and certificates of clients.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    io::{ErrorKind, Read, Write},
+    net::{Ipv4Addr, TcpStream},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use http::uri::PathAndQuery;
 use prost::Message as _;
@@ -10,6 +17,7 @@ use proto::{
     access::{REQUIREMENTS, Requirement},
     v1,
 };
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio_stream::StreamExt;
 use tonic::{
     Code, Request, Status,
@@ -24,7 +32,8 @@ use tonic_types::StatusExt;
 
 use crate::{
     grpc::{Port, mug, with_key},
-    harness::{Api, LedgerHouse, Process, Shop, Split, folder, order, until_ready},
+    harness::{Api, LedgerHouse, Process, Shop, Split, folder, order, until, until_ready},
+    limits::connect_from,
 };
 
 crate::tests!(
@@ -35,6 +44,8 @@ crate::tests!(
     tokens_that_protect_nothing_are_refused_at_the_start,
     a_port_with_a_client_authority_admits_its_clients_only,
     certificates_that_cannot_be_used_are_refused_at_the_start,
+    a_client_that_is_silent_after_the_tls_handshake_is_closed,
+    one_address_has_half_of_the_connections,
 );
 
 const OPERATOR: &str = "operator-0123456789-0123456789-0123456789";
@@ -315,4 +326,70 @@ fn certificates_that_cannot_be_used_are_refused_at_the_start() {
         let ended = Process::start(&args).finish();
         assert!(ended.code == Some(3) && ended.stderr.contains(words), "{words}: {ended:?}");
     }
+}
+
+/// How long a test waits for the server to close: far beyond the deadline.
+const READ_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// Says whether the server closes a connection of which nothing more comes.
+fn is_closed(read: std::io::Result<usize>) -> bool {
+    match read {
+        Ok(count) => count == 0,
+        Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+    }
+}
+
+fn a_client_that_is_silent_after_the_tls_handshake_is_closed() {
+    let port = Port::with(&[&setting("tls_cert", "server.pem"), &setting("tls_key", "server.key")]);
+    let address = port.dev.said["grpc"].as_str().expect("the port").trim_start_matches("https://").to_owned();
+    let mut roots = rustls::RootCertStore::empty();
+    let authority = CertificateDer::pem_slice_iter(&pem("authority.pem")).collect::<Result<Vec<_>, _>>();
+    roots.add_parsable_certificates(authority.expect("PEM"));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let mut config = config.expect("versions").with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let config = Arc::new(config);
+    // Nothing, and all but the last byte of what opens HTTP/2.
+    for sent in [&b""[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r"] {
+        let name = "127.0.0.1".try_into().expect("a name");
+        let mut tls = rustls::ClientConnection::new(Arc::clone(&config), name).expect("a client");
+        let mut stream = TcpStream::connect(&address).expect("listening");
+        stream.set_read_timeout(Some(READ_TIMEOUT)).expect("a timeout");
+        while tls.is_handshaking() {
+            tls.complete_io(&mut stream).expect("the handshake");
+        }
+        let mut stream = rustls::Stream::new(&mut tls, &mut stream);
+        stream.write_all(sent).and_then(|()| stream.flush()).expect("sent");
+        let read = loop {
+            match stream.read(&mut [0; 1_024]) {
+                // The server may speak first.
+                Ok(1..) => {}
+                read => break read,
+            }
+        };
+        assert!(is_closed(read), "{sent:?}");
+    }
+}
+
+fn one_address_has_half_of_the_connections() {
+    const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    let port = Port::with(&["--set=grpc.connections=8"]);
+    let url = port.dev.said["grpc"].as_str().expect("the port").to_owned();
+    let open = || {
+        let mut stream = connect_from(Ipv4Addr::new(127, 0, 0, 2), &url);
+        stream.set_read_timeout(Some(READ_TIMEOUT)).expect("a timeout");
+        // What is closed already may refuse the bytes.
+        let _ = stream.write_all(OPENING);
+        let is_open = !is_closed(stream.read(&mut [0; 64]));
+        (stream, is_open)
+    };
+    let mut streams: Vec<_> = (0..12).map(|_| open()).collect();
+    assert_eq!(streams.iter().filter(|(_, is_open)| *is_open).count(), 4);
+    // Others have theirs.
+    let health = port.run(port.engine().system().get_health(Caller::default().request(v1::GetHealthRequest {})));
+    health.expect("a call from another address");
+    streams.retain(|(_, is_open)| *is_open);
+    streams.pop();
+    until("a connection to be free again", || open().1.then_some(()));
 }

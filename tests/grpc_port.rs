@@ -25,6 +25,9 @@ crate::tests!(
     a_request_id_is_echoed_and_calls_are_counted,
     a_mutation_without_the_field_that_decides_is_refused_and_changes_nothing,
     an_idempotency_key_is_honoured_or_refused,
+    a_settlement_honours_a_key_for_a_seller_only,
+    a_violation_is_named_by_its_place_in_the_request,
+    a_status_that_nobody_knows_is_refused,
     a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing,
     a_watch_ends_when_its_key_is_revoked,
     two_keys_that_differ_are_refused,
@@ -283,6 +286,56 @@ fn an_idempotency_key_is_honoured_or_refused() {
     assert_eq!(again.carried().expect("a payment").status(), v1::PaymentStatus::UserCancelled, "as it is now");
 }
 
+fn a_settlement_honours_a_key_for_a_seller_only() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let named = Caller { idempotency_key: Some(http::HeaderValue::from_static("order-1")), ..Caller::default() };
+    let of_seller = Caller { api_key: Caller::with_key(&shop.key).api_key, ..named.clone() };
+    let settle = |caller: &Caller, target: v1::x402_payment::Target| {
+        let payment = Some(v1::X402Payment { target: Some(target), x402_version: 1, ..Default::default() });
+        port.run(engine.x402().settle_payment(caller.request(v1::SettlePaymentRequest { payment })))
+    };
+    let session = || v1::x402_payment::Target::SessionId(shop.open_payment().id);
+    let requirements = || v1::x402_payment::Target::Requirements(v1::X402Requirements::default());
+    lacks(settle(&named, session()), &["idempotency-key"]);
+    lacks(settle(&of_seller, session()), &["idempotency-key"]);
+    lacks(settle(&named, requirements()), &["idempotency-key"]);
+    settle(&of_seller, requirements()).expect("a verdict");
+    settle(&Caller::default(), session()).expect("a verdict");
+}
+
+fn a_violation_is_named_by_its_place_in_the_request() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let unnamed = Caller { idempotency_key: Some(http::HeaderValue::from_static("")), ..Caller::with_key(&shop.key) };
+    lacks(port.run(engine.payments().create_payment(unnamed.request(mug()))), &["idempotency-key"]);
+    let request = v1::SendTestWebhookRequest { merchant_id: shop.id.clone(), ..Default::default() };
+    lacks(port.run(engine.webhook_endpoints().send_test_webhook(unnamed.request(request))), &["idempotency-key"]);
+    let request = v1::SettlePaymentRequest { payment: Some(v1::X402Payment::default()) };
+    lacks(port.run(engine.x402().settle_payment(Caller::default().request(request))), &["payment.session_id"]);
+    let request = v1::UpdateMerchantRequest {
+        merchant_id: shop.id.clone(),
+        webhook_events: Some(v1::WebhookEvents { types: vec![99] }),
+        ..Default::default()
+    };
+    lacks(port.run(engine.merchants().update_merchant(with_key(&shop, request))), &["webhook_events.types"]);
+}
+
+fn a_status_that_nobody_knows_is_refused() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop().prove());
+    let list = |statuses| {
+        let request = v1::ListUnmatchedRequest { statuses, ..Default::default() };
+        port.run(engine.unmatched_transfers().list_unmatched(with_key(&shop, request)))
+    };
+    for unknown in [vec![77], vec![0], vec![1, -1]] {
+        lacks(list(unknown), &["statuses"]);
+    }
+    for known in [vec![], vec![1], vec![1, 2, 3]] {
+        list(known).expect("a list");
+    }
+}
+
 fn a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing() {
     let port = Port::open();
     let (engine, shop) = (port.engine(), port.dev.shop());
@@ -300,7 +353,7 @@ fn a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing() {
             webhook_events: Some(v1::WebhookEvents { types }),
             ..v1::UpdateMerchantRequest::default()
         };
-        lacks(port.run(engine.merchants().update_merchant(with_key(&shop, request))), &["webhook_events"]);
+        lacks(port.run(engine.merchants().update_merchant(with_key(&shop, request))), &["webhook_events.types"]);
     }
     for kind in [0, 99] {
         let request = v1::SendTestWebhookRequest { merchant_id: merchant_id(), r#type: Some(kind), status: None };

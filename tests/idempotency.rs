@@ -21,6 +21,7 @@ crate::tests!(
     a_key_that_is_none_is_named,
     a_key_belongs_to_its_merchant,
     a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc,
+    a_change_that_honours_no_key_refuses_it_and_changes_nothing,
 );
 
 const CREATE: &str = "/api/public/payments";
@@ -166,4 +167,55 @@ fn a_merchant_has_as_many_keys_as_the_setting_says_over_rest_and_grpc() {
     assert_eq!(by_grpc("order-2").expect("replayed").carried().expect("a payment").id, second);
     shop.post(CREATE, &order()).send().ok(201);
     create(&other, CREATE, "order-4", &order()).ok(201);
+}
+
+/// Mutations that are not done once under a key: whoever repeated one would believe that it was.
+fn a_change_that_honours_no_key_refuses_it_and_changes_nothing() {
+    let dev = shared();
+    let shop = dev.shop();
+    let payment = shop.open_payment();
+    let of = |rest: &str| format!("/api/public/merchants/{}{rest}", shop.id);
+    let pay = |rest: &str| format!("/api/public/payments/{}{rest}", payment.id);
+    let admin = |rest: &str| format!("/api/admin/merchants/{}{rest}", shop.id);
+    let unmatched = "/api/public/unmatched/blue.mugs-1-0-0";
+    let changes = [
+        ("POST", "/api/public/merchants/register".to_owned()),
+        ("POST", of("")),
+        ("PUT", of("")),
+        ("POST", of("/webhook-secret")),
+        ("POST", of("/account-proof")),
+        ("PUT", of("/account-proof")),
+        ("DELETE", of("/pending-account")),
+        ("POST", of("/webhook-enable")),
+        ("POST", of("/webhook-replay")),
+        ("POST", of("/api-keys")),
+        ("DELETE", of("/api-keys/key_00000000000000000000000000")),
+        ("POST", of("/api-keys/key_00000000000000000000000000/roll")),
+        ("POST", pay("/cancel")),
+        ("POST", pay("/resolve")),
+        ("DELETE", pay("/metadata")),
+        ("POST", format!("{unmatched}/assign")),
+        ("POST", format!("{unmatched}/ignore")),
+        ("POST", format!("/api/admin/merchants/change-status?merchantId={}", shop.id)),
+        ("POST", admin("/active")),
+        ("POST", admin("/api-key")),
+        ("POST", admin("/compliance/clear")),
+        ("PUT", admin("/compliance/limits")),
+        ("PUT", "/api/admin/billing/tiers".to_owned()),
+        ("POST", "/api/admin/billing/generate-invoices".to_owned()),
+    ];
+    for (method, path) in &changes {
+        let key = if path.starts_with("/api/admin/") { dev.admin_key() } else { &shop.key };
+        let ask = dev.api.ask(method, path).bearer(key).header("idempotency-key", "order-1");
+        let refused = ask.json(&json!({})).send().refused(400, "validation_failed");
+        assert_eq!(refused["details"][0]["field"], "Idempotency-Key", "{method} {path}: {refused}");
+    }
+    shop.get("/api/public/merchants/me").header("idempotency-key", "order-1").send().ok(200);
+    assert_eq!(shop.payment(&payment.id)["status"], "pending");
+    let keys = shop.get(&of("/api-keys")).send().ok(200);
+    assert_eq!(keys.as_array().or(keys["data"].as_array()).map(Vec::len), Some(1), "{keys}");
+    // An unknown route and an unknown method stay what they are.
+    let ask = |method: &str, path: &str| dev.api.ask(method, path).header("idempotency-key", "order-1").send();
+    ask("POST", "/api/public/nothing").refused(404, "unknown_route");
+    ask("DELETE", "/api/public/payments").refused(405, "method_not_allowed");
 }

@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::harness::{Answer, Api, Dev, Stopwatch, background, order, until};
+use crate::harness::{Answer, Api, Dev, Opened, Payer, Stopwatch, background, order, until};
 
 crate::tests!(
     dev_is_unlimited_unless_it_is_told_otherwise,
@@ -23,8 +23,12 @@ crate::tests!(
     web_pages_may_send_api_keys_only_from_origins_that_the_operator_names,
     sockets_that_never_read_keep_nobody_else_out,
     health_answers_at_its_own_address_while_every_connection_is_taken,
+    one_address_does_not_take_every_connection_of_health_checks,
     what_needs_no_key_has_a_rate_by_address,
     strangers_do_not_use_up_the_attempts_of_a_payer,
+    payments_that_cannot_pay_use_up_no_attempt_of_their_address,
+    keys_are_guessed_at_the_facilitator_no_more_often_than_elsewhere,
+    a_seller_is_counted_by_merchant_at_the_facilitator,
 );
 
 /// Limits that are reached soon.
@@ -245,8 +249,9 @@ fn web_pages_may_send_api_keys_only_from_origins_that_the_operator_names() {
 }
 
 /// Connects from another address of this machine.
-fn connect_from(from: Ipv4Addr, api: &Api) -> TcpStream {
-    let to: SocketAddr = api.base.trim_start_matches("http://").parse().expect("an address");
+pub(crate) fn connect_from(from: Ipv4Addr, url: &str) -> TcpStream {
+    let address = url.split_once("://").map_or(url, |(_, address)| address);
+    let to: SocketAddr = address.parse().expect("an address");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
     let connected = runtime.block_on(async {
         let socket = tokio::net::TcpSocket::new_v4()?;
@@ -261,7 +266,7 @@ fn connect_from(from: Ipv4Addr, api: &Api) -> TcpStream {
 /// Asks how the gateway is, from another address.
 fn livez_from(from: Ipv4Addr, api: &Api) -> (bool, Duration) {
     let watch = Stopwatch::start();
-    let mut stream = connect_from(from, api);
+    let mut stream = connect_from(from, &api.base);
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
     stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").expect("sent");
     let mut said = Vec::new();
@@ -273,7 +278,7 @@ fn livez_from(from: Ipv4Addr, api: &Api) -> (bool, Duration) {
 fn deaf(from: Ipv4Addr, api: &Api, count: usize) -> Vec<TcpStream> {
     let request = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
     let open = |_| {
-        let mut stream = connect_from(from, api);
+        let mut stream = connect_from(from, &api.base);
         stream.set_nonblocking(true).expect("a setting");
         let _ = stream.write(&request);
         stream
@@ -313,6 +318,19 @@ fn health_answers_at_its_own_address_while_every_connection_is_taken() {
     drop(deaf);
 }
 
+fn one_address_does_not_take_every_connection_of_health_checks() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port");
+    let health = format!("--set=health.listen={port}");
+    // Nothing but the number of connections ends what keeps silent.
+    let dev = Dev::with(&["--set=limits.head_timeout_ms=120000", &health]);
+    let health = Api::new(&format!("http://{port}"));
+    let silent: Vec<TcpStream> = (0..150).map(|_| connect_from(Ipv4Addr::new(127, 0, 0, 2), &health.base)).collect();
+    for path in ["/livez", "/readyz", "/api/health"] {
+        health.get(path).send().ok(200);
+    }
+    drop((silent, dev));
+}
+
 fn what_needs_no_key_has_a_rate_by_address() {
     let dev = Dev::with(&["--limits", "production", "--set=limits.anonymous=1/min burst 3"]);
     let read = || dev.api.get("/openapi.json").send();
@@ -321,30 +339,190 @@ fn what_needs_no_key_has_a_rate_by_address() {
     }
     too_many(&read());
     too_many(&dev.api.get("/api/public/payments").send());
+    for page in ["/dashboard/login", "/dashboard", "/dashboard/payments"] {
+        assert_eq!(dev.api.get(page).send().status, 429, "{page}");
+    }
     dev.api.get("/livez").send().ok(200);
 }
 
+/// A session of a shop, and payments of an agent for it.
+struct Session {
+    dev: Dev,
+    agent: Payer,
+    payment: Opened,
+    to: String,
+}
+
+impl Session {
+    fn open(dev: Dev) -> Self {
+        let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
+        Self { agent, payment: shop.open_payment(), to: shop.account.name.clone(), dev }
+    }
+
+    /// Returns a signed transaction with these transfers.
+    fn signed(&self, transfers: &[(&str, &str, &str)]) -> Value {
+        let signed = self.dev.ledger.signed(&self.agent, transfers);
+        serde_json::from_str(&signed.to_condenser_json()).expect("JSON")
+    }
+
+    /// Returns the transaction that pays.
+    fn good(&self) -> Value {
+        self.signed(&[(&self.to, "1.500 HBD", &self.payment.memo)])
+    }
+
+    /// Returns the same under the signature of somebody else: only its payer's authority shows that it is none.
+    fn forged(&self) -> Value {
+        let stranger = self.dev.ledger.account("stranger");
+        let foreign = self.dev.ledger.signed(&stranger, &[(&self.to, "1.500 HBD", &self.payment.memo)]);
+        let foreign: Value = serde_json::from_str(&foreign.to_condenser_json()).expect("JSON");
+        let mut forged = self.good();
+        forged["signatures"] = foreign["signatures"].clone();
+        forged
+    }
+
+    fn payload(transaction: &Value) -> Value {
+        json!({ "x402Version": 1, "scheme": "exact", "network": "hive:mainnet",
+            "payload": { "signedTransaction": transaction, "nonce": "n" } })
+    }
+
+    fn settle(&self, transaction: &Value, from: &str) -> Answer {
+        let body = json!({ "sessionId": self.payment.id, "paymentPayload": Self::payload(transaction) });
+        self.dev.api.post("/api/public/x402/settle", &body).header("x-forwarded-for", from).send()
+    }
+}
+
 fn strangers_do_not_use_up_the_attempts_of_a_payer() {
-    let dev = Dev::with(&["--limits", "production", "--set=trusted_proxies=127.0.0.1/32"]);
-    let (shop, agent) = (dev.shop(), dev.ledger.account("agent"));
-    let payment = shop.open_payment();
-    let signed = dev.ledger.signed(&agent, &[(&shop.account.name, "1.500 HBD", &payment.memo)]);
-    let whole: serde_json::Value = serde_json::from_str(&signed.to_condenser_json()).expect("JSON");
-    let ask = |signatures: Option<serde_json::Value>, from: &str| {
-        let mut transaction = whole.clone();
-        transaction["signatures"] = signatures.unwrap_or_else(|| transaction["signatures"].clone());
-        let payload = json!({ "x402Version": 1, "scheme": "exact", "network": "hive:mainnet",
-            "payload": { "signedTransaction": transaction, "nonce": "n" } });
-        let body = json!({ "sessionId": payment.id, "paymentPayload": payload });
-        dev.api.post("/api/public/x402/settle", &body).header("x-forwarded-for", from).send()
-    };
+    let session = Session::open(Dev::with(&["--limits", "production", "--set=trusted_proxies=127.0.0.1/32"]));
     // What cannot even be read costs no attempt.
+    let mut unreadable = session.good();
+    unreadable["signatures"] = json!(["00"]);
     for _ in 0..12 {
-        ask(Some(json!(["00"])), "203.0.113.8").ok(200);
+        session.settle(&unreadable, "203.0.113.8").ok(200);
     }
+    let forged = session.forged();
     for _ in 0..12 {
-        ask(Some(json!([])), "203.0.113.7");
+        session.settle(&forged, "203.0.113.7");
     }
-    assert_eq!(ask(Some(json!([])), "203.0.113.7").ok(429)["errorReason"], "rate_limited");
-    assert_eq!(ask(None, "203.0.113.8").ok(200)["success"], true);
+    assert_eq!(session.settle(&forged, "203.0.113.7").ok(429)["errorReason"], "rate_limited");
+    assert_eq!(session.settle(&session.good(), "203.0.113.8").ok(200)["success"], true);
+}
+
+fn payments_that_cannot_pay_use_up_no_attempt_of_their_address() {
+    let session = Session::open(Dev::with(&[
+        "--limits",
+        "production",
+        "--set=trusted_proxies=127.0.0.1/32",
+        "--set=limits.x402=6000/min burst 1000",
+        "--set=limits.checkout=6000/min burst 1000",
+    ]));
+    let (to, memo, home) = (session.to.as_str(), session.payment.memo.as_str(), "203.0.113.9");
+    let mut unsigned = session.good();
+    unsigned["signatures"] = json!([]);
+    let bad = [
+        (unsigned, "invalid_exact_hive_payload_authority"),
+        (session.signed(&[("alice", "1.500 HBD", memo)]), "invalid_exact_hive_payload_recipient_mismatch"),
+        (session.signed(&[(to, "1.499 HBD", memo)]), "invalid_exact_hive_payload_amount"),
+        (session.signed(&[(to, "1.500 HIVE", memo)]), "invalid_exact_hive_payload_asset_mismatch"),
+        (session.signed(&[(to, "1.500 HBD", "a mug")]), "invalid_exact_hive_payload_memo_mismatch"),
+        (session.signed(&[(to, "1.500 HBD", memo), (to, "1.500 HBD", memo)]), "invalid_exact_hive_payload_operations"),
+    ];
+    for (transaction, reason) in &bad {
+        for _ in 0..4 {
+            assert_eq!(session.settle(transaction, home).ok(200)["errorReason"], *reason);
+        }
+    }
+    let path = format!("/for/{}", session.payment.slug);
+    let show = |transaction: &Value| {
+        let header = engine::x402::encode_header(&Session::payload(transaction).to_string());
+        session.dev.api.get(&path).header("x-payment", &header).header("x-forwarded-for", home).send()
+    };
+    for (transaction, _) in &bad {
+        for _ in 0..4 {
+            assert_eq!(show(transaction).status, 402);
+        }
+    }
+    // Ten whose signatures had to be checked are enough, wherever they are shown.
+    let forged = session.forged();
+    for n in 0..10 {
+        let answer = if n % 2 == 0 { show(&forged) } else { session.settle(&forged, home) };
+        assert!([402, 200].contains(&answer.status), "{n}: {answer:?}");
+    }
+    assert_eq!(session.settle(&session.good(), home).ok(429)["errorReason"], "rate_limited");
+    too_many(&show(&session.good()));
+    assert_eq!(session.settle(&session.good(), "203.0.113.10").ok(200)["success"], true);
+}
+
+/// A payment of nobody for nothing, which is judged all the same.
+fn nothing() -> Value {
+    json!({ "sessionId": "pay_00000000000000000000000000",
+        "paymentPayload": { "x402Version": 1, "scheme": "exact", "network": "hive:mainnet", "payload": {} } })
+}
+
+/// Checks that an answer has the members that clients of the facilitator read.
+#[track_caller]
+fn judged(path: &str, body: &Value, reason: &str) {
+    match path {
+        "verify" => assert_eq!((&body["isValid"], &body["invalidReason"]), (&json!(false), &json!(reason))),
+        "settle" => assert_eq!((&body["success"], &body["errorReason"]), (&json!(false), &json!(reason))),
+        _ => assert!(body["reason"].is_string()),
+    }
+}
+
+fn keys_are_guessed_at_the_facilitator_no_more_often_than_elsewhere() {
+    let dev = limited();
+    let ask = |path: &str, key: &str, from: &str| {
+        let path = format!("/api/public/x402/{path}");
+        let ask = match path.contains("sales") {
+            true => dev.api.get(&path),
+            false => dev.api.post(&path, &nothing()),
+        };
+        ask.bearer(key).header("x-forwarded-for", from).send()
+    };
+    for (place, path) in ["sales", "sales/export", "verify", "settle"].into_iter().enumerate() {
+        let from = format!("203.0.113.{place}");
+        for n in 0..10 {
+            let refused = ask(path, &format!("sk_live_{n:048}"), &from).ok(401);
+            assert_eq!(refused["reason"], "invalid_api_key");
+            judged(path, &refused, "invalid_payload");
+        }
+        let locked = ask(path, &format!("sk_live_{:048}", 99), &from);
+        assert!(locked.header("retry-after").is_some_and(|seconds| seconds.len() == 3), "{path}: {locked:?}");
+        judged(path, &locked.ok(429), "rate_limited");
+        // The lock is one for all: nothing is tried elsewhere either.
+        let me = dev.api.get("/api/public/merchants/me").bearer("sk_live_x").header("x-forwarded-for", &from);
+        too_many(&me.send());
+    }
+}
+
+fn a_seller_is_counted_by_merchant_at_the_facilitator() {
+    let dev = Dev::with(&[
+        "--limits",
+        "production",
+        "--set=trusted_proxies=127.0.0.1/32",
+        "--set=limits.x402=1/min",
+        "--set=limits.api_writes=1/min burst 4",
+        "--set=limits.api_reads=1/min burst 3",
+        "--set=limits.export=1/min",
+    ]);
+    let (shop, other) = (dev.shop(), dev.shop());
+    let judge = |path: &str, key: Option<&str>, from: &str| {
+        let ask = dev.api.post(&format!("/api/public/x402/{path}"), &nothing()).header("x-forwarded-for", from);
+        key.into_iter().fold(ask, |ask, key| ask.bearer(key)).send()
+    };
+    judge("verify", None, "203.0.113.1").ok(200);
+    judged("settle", &judge("settle", None, "203.0.113.1").ok(429), "rate_limited");
+    // Behind the same address, and behind many, it is the seller's own quota.
+    for (n, path) in ["settle", "verify", "settle", "verify"].into_iter().enumerate() {
+        judge(path, Some(&shop.key), &format!("203.0.113.{}", n + 1)).ok(200);
+    }
+    for (path, from) in [("settle", "203.0.113.5"), ("verify", "203.0.113.6")] {
+        judged(path, &judge(path, Some(&shop.key), from).ok(429), "rate_limited");
+    }
+    judge("settle", Some(&other.key), "203.0.113.1").ok(200);
+    let sales = |rest: &str| shop.get(&format!("/api/public/x402/sales{rest}")).send();
+    sales("/export?format=json").ok(200);
+    too_many(&sales("/export?format=json"));
+    let policy = sales("").header("ratelimit-policy").map(str::to_owned);
+    assert_eq!(policy.as_deref(), Some("\"reads\";q=3;w=180"));
+    too_many(&sales(""));
 }

@@ -25,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) accounts: Accounts,
     pub(crate) ledger: LedgerView,
     pub(crate) watched: Watched,
+    /// Log lines about transfers between accounts of nobody here.
+    pub(crate) elsewhere: crate::transfer_log::Elsewhere,
     pub(crate) rate: Mutex<Option<Rate>>,
     /// Rung when the outbox has something new.
     pub(crate) outbox_bell: Notify,
@@ -50,6 +52,7 @@ impl Context {
             accounts: Accounts::default(),
             ledger: LedgerView::default(),
             watched: Watched::default(),
+            elsewhere: crate::transfer_log::Elsewhere::default(),
             rate: Mutex::new(None),
             outbox_bell: Notify::new(),
             event_bells: EventBells::default(),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use engine::{
-    account::AccountName, audit, billing::Month, idempotency::KEY_LIFETIME, ids::MerchantId,
+    account::AccountName, audit, billing::Month, idempotency::KEY_LIFETIME, ids::MerchantId, ledger::TxId,
     ownership::AuthorityDigest, time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -34,6 +34,10 @@ const BILL_RETRY: Duration = Duration::from_secs(60);
 /// Commits that forget old keys, and as many that forget old events, one after the other; what is left waits for the next
 /// time.
 const PRUNINGS: usize = 50;
+/// Claims that are looked at in one read, and forgotten in one commit.
+const CLAIMS: usize = 1_000;
+/// How long claims of no merchant are kept after their transactions expired.
+const CLAIM_RETENTION: Duration = Duration::from_secs(7 * 86_400);
 /// Accounts that are seen to at once.
 const ACCOUNTS: usize = 1_000;
 
@@ -59,6 +63,8 @@ pub(crate) struct Round {
     /// When it looks for what is to be billed, and up to which month it has.
     bill_at: Timestamp,
     billed: Option<Month>,
+    /// Where the walk over claims goes on.
+    claims_after: Option<TxId>,
     /// Where the next look at waiting transfers begins.
     strays_after: Option<StrayKey>,
     personal: Pass,
@@ -93,6 +99,31 @@ impl Housekeeper {
         self.forget_dead_keys(now).await;
         self.forget_events(now).await;
         self.unwatch_accounts(now).await;
+        self.forget_claims(round).await;
+    }
+
+    /// Claims for servers of nobody here go some days after the chain can no longer take their transactions: shown again,
+    /// such a payment is refused as expired. Those to an account that is watched are its merchant's sales, and stay.
+    async fn forget_claims(&self, round: &mut Round) {
+        let (store, watched) = (&self.context.env.store, &self.context.watched);
+        let expired_before = self.context.ledger.irreversible_time().minus(CLAIM_RETENTION);
+        for _ in 0..PRUNINGS {
+            let (found, next) = match store.forgettable_claims(expired_before, round.claims_after, CLAIMS).await {
+                Ok(walked) => walked,
+                Err(error) => return self.context.read_failed(&error),
+            };
+            round.claims_after = next;
+            let forgotten = found.into_iter().filter(|claimed| !watched.contains(&claimed.pay_to));
+            let forgotten: Vec<_> = forgotten.map(|claimed| claimed.tx_id).collect();
+            if !forgotten.is_empty()
+                && let Err(error) = store.commit(Batch::of(Write::ForgetClaims(forgotten))).await
+            {
+                return self.context.give_up_on(&error);
+            }
+            if next.is_none() {
+                return;
+            }
+        }
     }
 
     /// As many dead keys go as came since the last time: those that stay count against their merchants.
@@ -197,6 +228,7 @@ impl Actor for Housekeeper {
             forget_at: now + FORGET_INTERVAL,
             bill_at: now + FORGET_INTERVAL,
             billed: None,
+            claims_after: None,
             strays_after: None,
             personal: Pass::starting(now + FORGET_INTERVAL),
             next,

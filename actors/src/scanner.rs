@@ -551,7 +551,7 @@ impl Scanner {
             if self.context.watched.contains(&transfer.to) {
                 unmatched.push(Unmatched::open(transfer.clone(), reason));
             } else if finality == Finality::Irreversible {
-                transfer_log::elsewhere(transfer, reason);
+                self.context.elsewhere.log(transfer, reason);
             }
         }
         Ok(unmatched)

@@ -1,6 +1,8 @@
 //! Log lines that answer "why did this payment not complete?": one for each transfer that can no longer change and
 //! concerns somebody, with payment, merchant, transaction, amount and reason. Memos stay out: anybody writes them.
 
+use std::sync::{Mutex, PoisonError};
+
 use engine::{
     ledger::{MemoMatch, Transfer, match_memo},
     payment::{Credit, Disposition, Finality, Payment},
@@ -43,9 +45,53 @@ pub(crate) fn sale(transfer: &Transfer) {
     uncredited(transfer, "x402", "sale by x402");
 }
 
-/// Logs a transfer that names a session, and went to an account that is nobody's here.
-pub(crate) fn elsewhere(transfer: &Transfer, reason: UnmatchedReason) {
-    uncredited(transfer, reason.word(), "transfer to another account");
+/// Lines about transfers between accounts that are nobody's here, in [`WINDOW`] blocks and of one reason. Such a
+/// transfer costs its sender nothing.
+const MAX_LINES: u32 = 100;
+/// An hour of blocks.
+const WINDOW: u32 = 1_200;
+
+/// Logs transfers that name a session, and went to an account that is nobody's here; so many an hour.
+#[derive(Debug, Default)]
+pub(crate) struct Elsewhere {
+    to_known_sessions: Lines,
+    to_unknown_sessions: Lines,
+}
+
+impl Elsewhere {
+    /// Logs a transfer, while there are lines left for its reason.
+    pub(crate) fn log(&self, transfer: &Transfer, reason: UnmatchedReason) {
+        let lines = match reason {
+            UnmatchedReason::UnknownSession => &self.to_unknown_sessions,
+            _ => &self.to_known_sessions,
+        };
+        match lines.take(transfer.place.block_num) {
+            ..MAX_LINES => uncredited(transfer, reason.word(), "transfer to another account"),
+            MAX_LINES => tracing::warn!(
+                reason = reason.word(),
+                "more transfers to other accounts name payments; for an hour of blocks they are not logged"
+            ),
+            _ => {}
+        }
+    }
+}
+
+/// The window of blocks, and how many lines it has.
+#[derive(Debug, Default)]
+struct Lines(Mutex<(u32, u32)>);
+
+impl Lines {
+    /// Returns how many lines the window of a block had before this one.
+    fn take(&self, block_num: u32) -> u32 {
+        let window = block_num / WINDOW;
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.0 != window {
+            *lines = (window, 0);
+        }
+        let taken = lines.1;
+        lines.1 = taken.saturating_add(1);
+        taken
+    }
 }
 
 fn uncredited(transfer: &Transfer, reason: &str, what: &str) {
@@ -98,5 +144,18 @@ const fn reason(disposition: Disposition) -> &'static str {
         Disposition::WrongCurrency => "wrong_currency",
         Disposition::SelfTransfer => "self_transfer",
         Disposition::Fee => "fee",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_of_blocks_has_so_many_lines_and_the_next_begins_anew() {
+        let lines = Lines::default();
+        let taken: Vec<u32> = (0..MAX_LINES + 2).map(|n| lines.take(WINDOW + n)).collect();
+        assert_eq!(taken, (0..MAX_LINES + 2).collect::<Vec<_>>());
+        assert_eq!((lines.take(2 * WINDOW), lines.take(3 * WINDOW - 1), lines.take(3 * WINDOW)), (0, 1, 0));
     }
 }

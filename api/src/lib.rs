@@ -1,5 +1,6 @@
 //! The binary's rooms: the REST facade and checkout page, the gRPC service, settings, commands.
 
+mod addresses;
 pub mod commands;
 pub mod config;
 pub mod facade;

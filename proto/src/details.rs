@@ -14,8 +14,11 @@ pub const DOMAIN: &str = "hivetill";
 /// The full name of our own message.
 const ERROR_DETAILS: &str = "hivetill.engine.v1.ErrorDetails";
 
-/// Fields whose protobuf path differs from the snake_case form of their JSON name.
-const PROTO_PATHS: [(&str, &str); 8] = [
+/// Fields whose protobuf path differs from the snake_case form of their JSON name. The idempotency key is metadata.
+const PROTO_PATHS: [(&str, &str); 10] = [
+    ("Idempotency-Key", "idempotency-key"),
+    ("sessionId", "payment.session_id"),
+    ("webhookEvents", "webhook_events.types"),
     ("amount", "amount_units"),
     ("to", "to_account"),
     ("limit", "page_size"),
@@ -23,8 +26,6 @@ const PROTO_PATHS: [(&str, &str); 8] = [
     ("after", "page_token"),
     ("page", "skip"),
     ("percentFee", "percent_ten_thousandths"),
-    // A header of REST, metadata of gRPC.
-    ("Idempotency-Key", "idempotency-key"),
 ];
 
 /// Encodes the details for `grpc-status-details-bin`: `ErrorInfo`, `BadRequest` with protobuf field paths, `RetryInfo`,
@@ -106,4 +107,80 @@ fn any(name: &str, message: &impl Message) -> Any {
 
 fn type_url(name: &str) -> String {
     format!("type.googleapis.com/{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_types::{DescriptorProto, FileDescriptorSet};
+
+    use super::*;
+
+    /// Calls of every method with good and bad input, and the paths that the bad input is refused with.
+    const METHODS: &str = include_str!("../../tests/interop/grpc/methods.json");
+    /// Where a key stands that names no field: among the metadata.
+    const METADATA: [&str; 1] = ["idempotency-key"];
+
+    fn messages() -> Vec<(String, DescriptorProto)> {
+        let files = FileDescriptorSet::decode(crate::DESCRIPTOR).expect("our own description");
+        let of_file = |file: prost_types::FileDescriptorProto| {
+            let package = file.package().to_owned();
+            file.message_type.into_iter().map(move |message| (format!(".{package}.{}", message.name()), message))
+        };
+        files.file.into_iter().flat_map(of_file).collect()
+    }
+
+    /// Says whether a path such as `limits.daily_cents` or `tiers[0].from` leads to a field of a message.
+    fn leads_somewhere(messages: &[(String, DescriptorProto)], message: &str, path: &str) -> bool {
+        let mut at = message.to_owned();
+        path.split('.').all(|step| {
+            let name = step.split('[').next().unwrap_or_default();
+            let within = messages.iter().find(|(known, _)| *known == at);
+            let field = within.and_then(|(_, message)| message.field.iter().find(|field| field.name() == name));
+            field.is_some_and(|field| {
+                at = field.type_name().to_owned();
+                true
+            })
+        })
+    }
+
+    #[test]
+    fn every_violation_of_every_method_is_a_path_of_its_request() {
+        let messages = messages();
+        let mut paths = 0;
+        for line in METHODS.lines().filter(|line| line.contains("\"method\"")) {
+            let quoted = |rest: &str| rest.split('"').nth(1).map(str::to_owned).expect("a text");
+            let method = quoted(line.split_once("\"method\":").expect("a method").1);
+            let request = format!(".hivetill.engine.v1.{}Request", method.rsplit('/').next().expect("a name"));
+            assert!(messages.iter().any(|(name, _)| *name == request), "{request} is not described");
+            let rest = line.rsplit_once("\"fields\": [").expect("fields").1;
+            let fields = rest.split("]}").next().expect("their end");
+            for path in fields.split(',').map(|field| field.trim().trim_matches('"')).filter(|path| !path.is_empty()) {
+                let is_known = METADATA.contains(&path) || leads_somewhere(&messages, &request, path);
+                assert!(is_known, "{method}: {path} is no field of {request}");
+                paths += 1;
+            }
+        }
+        assert!(paths > 30, "{paths}");
+        assert!(!leads_somewhere(&messages, ".hivetill.engine.v1.SettlePaymentRequest", "session_id"));
+    }
+
+    #[test]
+    fn names_that_are_no_members_of_the_request_have_rows_of_their_own() {
+        let messages = messages();
+        for (json, request) in [
+            ("sessionId", "SettlePayment"),
+            ("sessionId", "VerifyPayment"),
+            ("webhookEvents", "UpdateMerchant"),
+            ("hiveAccount", "UpdateMerchant"),
+            ("amount", "CreatePayment"),
+            ("limits.dailyCents", "ClearHold"),
+            ("tiers[0].percentFee", "SetFeeTiers"),
+            ("overlapHours", "RollApiKey"),
+        ] {
+            let (path, request) = (proto_path(json), format!(".hivetill.engine.v1.{request}Request"));
+            assert!(leads_somewhere(&messages, &request, &path), "{json}: {path} is no field of {request}");
+        }
+        assert_eq!(proto_path("Idempotency-Key"), "idempotency-key", "the name of the metadata");
+        assert_eq!(proto_path("metadata.orderId"), "metadata.orderId", "the caller's own");
+    }
 }

@@ -236,7 +236,7 @@ impl Observer {
                         self.violate("one-key-one-session", text, Some(earlier));
                     }
                 }
-                Write::Unwatch(_) | Write::EnableEndpoint { .. } | Write::Prune { .. } => {}
+                Write::Unwatch(_) | Write::EnableEndpoint { .. } | Write::Prune { .. } | Write::ForgetClaims(_) => {}
                 Write::Invoice(_) | Write::FeeTiers { .. } => {}
                 Write::Audit(_)
                 | Write::Handle { .. }

@@ -148,6 +148,7 @@ impl Store for SimStore {
         pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
         proven_merchants(account: AccountName, limit: usize) -> Vec<MerchantId>;
         retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;
+        forgettable_claims(expired_before: Timestamp, after: Option<TxId>, limit: usize) -> (Vec<Claimed>, Option<TxId>);
         payment(id: PaymentId) -> Option<Payment>;
         transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;
         transfers(payment: PaymentId, before: Option<u64>, limit: usize) -> Vec<Credit>;
@@ -255,6 +256,7 @@ pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool,
             }
             Write::EnableEndpoint { .. }
             | Write::Unwatch(_)
+            | Write::ForgetClaims(_)
             | Write::Prune { .. }
             | Write::Comply(_)
             | Write::Admit { .. }

@@ -16,7 +16,7 @@ use engine::{
 
 use crate::{
     batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
-    billing, booked, days, deliveries,
+    billing, booked, claims, days, deliveries,
     draft::Draft,
     fault::Fault,
     listed, outbox, ownership,
@@ -126,7 +126,9 @@ pub(crate) struct Ahead {
     pub(crate) forgotten_before: Timestamp,
     /// Keys of earlier steps that were forgotten after them.
     pub(crate) forgotten: BTreeSet<(u128, [u8; 32])>,
-    claims: BTreeMap<[u8; 20], Claimed>,
+    pub(crate) claims: BTreeMap<[u8; 20], Claimed>,
+    /// Claims that an earlier step forgets.
+    pub(crate) forgotten_claims: BTreeSet<[u8; 20]>,
     nonces: BTreeMap<[u8; 32], [u8; 20]>,
     assigned: BTreeMap<[u8; 20], PaymentId>,
     cursor: Option<Cursor>,
@@ -159,6 +161,7 @@ impl Group<'_> {
                     Some(claimed) => Some(claimed.clone()),
                     None => self.stored_claim(tx_id.0)?,
                 };
+                let stored = stored.filter(|_| !ahead.forgotten_claims.contains(&tx_id.0));
                 let Some(claimed) = stored.filter(|claimed| claimed.fate == *expected) else {
                     return conflict(format_args!("the fate of {tx_id}"));
                 };
@@ -168,6 +171,7 @@ impl Group<'_> {
                 ahead.claims.insert(tx_id.0, claimed);
                 Ok(Ok(()))
             }
+            Step::ForgetClaims { tx_ids, names } => claims::check(self, tx_ids, names, ahead),
             Step::Remember { remembered, most, before } => self.check_remember(remembered, *most, before, ahead),
             Step::Move(step) => outbox::check_move(self, step, ahead),
             Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, ahead),
@@ -319,7 +323,7 @@ impl Group<'_> {
         Ok(Ok(()))
     }
 
-    fn stored_claim(&mut self, tx_id: [u8; 20]) -> Result<Option<Claimed>, Fault> {
+    pub(crate) fn stored_claim(&mut self, tx_id: [u8; 20]) -> Result<Option<Claimed>, Fault> {
         let tx_id = engine::ledger::TxId(tx_id);
         match self.tables.claims().get(&tx_id.0)? {
             Some(bytes) => {
@@ -392,6 +396,7 @@ impl Group<'_> {
             Step::Move(step) => outbox::carry_out(self, &step),
             Step::EnableEndpoint(merchant) => outbox::enable(self, merchant),
             Step::Unwatch(account) => ownership::unwatch(self, &account),
+            Step::ForgetClaims { tx_ids, names } => claims::forget(self, &tx_ids, &names),
             Step::Prune { happened_before } => outbox::prune(self, happened_before),
             Step::Cursor { cursor, .. } => self.set(meta::CURSOR, &record::cursor_to_bytes(&cursor)),
             Step::Unmatched { account, place, record, names, booked } => {

@@ -130,6 +130,8 @@ pub enum Write {
         /// Earlier ones go.
         happened_before: Timestamp,
     },
+    /// Claims for other servers that are decided and belong to no merchant are forgotten; refused where one is none of these.
+    ForgetClaims(Vec<TxId>),
     /// The scanner's cursor moves on; refused unless the stored one is `expected`.
     Cursor {
         /// The new one.
@@ -229,7 +231,7 @@ pub struct EventRecord {
     pub is_test: bool,
 }
 
-/// A transaction that was claimed. Claims are kept for ever.
+/// A transaction that was claimed. Claims are kept for ever, but for those that [`Claimed::is_forgettable`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
     /// The transaction.
@@ -426,6 +428,14 @@ pub enum CommitError {
 }
 
 impl Claimed {
+    /// Says whether the claim may be forgotten once its transaction has expired for good: it is decided, and no merchant
+    /// asked for it.
+    #[must_use]
+    pub fn is_forgettable(&self) -> bool {
+        let is_nobodys = matches!(&self.purpose, Purpose::Facilitated(facilitation) if facilitation.seller.is_none());
+        is_nobodys && self.fate != Fate::Open
+    }
+
     /// Returns what the transaction pays for somebody else's server, unless it is certain that it never did.
     #[must_use]
     pub fn sale(&self) -> Option<&Facilitation> {

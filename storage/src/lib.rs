@@ -10,6 +10,7 @@ mod booked;
 mod books;
 mod checked;
 mod checkpoint;
+mod claims;
 mod committer;
 mod copying;
 mod counts;
@@ -179,6 +180,15 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns the claims of no session of ours whose fate is open.
     fn open_facilitations(&self) -> Read<'_, Vec<Claimed>>;
+
+    /// Returns claims that may be forgotten and whose transactions expired before `expired_before`, among the `limit` claims
+    /// after `after`, and where the walk goes on; none at its end.
+    fn forgettable_claims(
+        &self,
+        expired_before: Timestamp,
+        after: Option<TxId>,
+        limit: usize,
+    ) -> Read<'_, (Vec<Claimed>, Option<TxId>)>;
 
     /// Returns who claimed a transaction, ever.
     fn claim(&self, tx_id: TxId) -> Read<'_, Option<Claimed>>;

@@ -65,6 +65,11 @@ pub(crate) enum Step {
     Move(Move),
     EnableEndpoint(MerchantId),
     Unwatch(AccountName),
+    ForgetClaims {
+        tx_ids: Vec<TxId>,
+        /// The keys of their nonces and identifiers; filled in by the writer's check.
+        names: Vec<[u8; 32]>,
+    },
     Prune {
         happened_before: Timestamp,
     },
@@ -286,6 +291,7 @@ impl Step {
             Write::Replay { delivery, at } => Self::Move(Move::Replay { delivery, at }),
             Write::EnableEndpoint { merchant } => Self::EnableEndpoint(merchant),
             Write::Unwatch(account) => Self::Unwatch(account),
+            Write::ForgetClaims(tx_ids) => Self::ForgetClaims { tx_ids, names: Vec::new() },
             Write::Prune { happened_before } => Self::Prune { happened_before },
             Write::Cursor { cursor, expected } => Self::Cursor { cursor, expected },
             Write::Unmatched(unmatched) => Self::Unmatched {

@@ -23,7 +23,7 @@ use redb::{Database, StorageBackend};
 use crate::{
     AuditQuery, Batch, BookedPlace, Claimed, CommitError, CommitMetrics, Cursor, DeliveryQuery, DueWork, EventRecord,
     Figures, ListedMerchant, MerchantQuery, Page, Passed, PaymentQuery, PeriodQuery, Read, ReadError, Store, StrayKey,
-    Unmatched, Vicinity, Volume, VolumeQuery, billing, booked,
+    Unmatched, Vicinity, Volume, VolumeQuery, billing, booked, claims,
     committer::{CommitMode, Committer},
     copying::{self, Rows},
     damage::Damages,
@@ -351,22 +351,31 @@ impl Store for RedbStore {
             let mut open = Vec::new();
             for entry in snapshot.facilitations().iter()? {
                 let claims = snapshot.claims();
-                open.extend(claims.pass(claim(snapshot, TxId(*entry?.0.value())))?.flatten());
+                open.extend(claims.pass(claims::find(snapshot, TxId(*entry?.0.value())))?.flatten());
             }
             Ok(open)
         })
     }
 
+    fn forgettable_claims(
+        &self,
+        expired_before: Timestamp,
+        after: Option<TxId>,
+        limit: usize,
+    ) -> Read<'_, (Vec<Claimed>, Option<TxId>)> {
+        self.read(move |snapshot| claims::forgettable(snapshot, expired_before, after, limit))
+    }
+
     fn claim(&self, tx_id: TxId) -> Read<'_, Option<Claimed>> {
-        self.read(move |snapshot| claim(snapshot, tx_id))
+        self.read(move |snapshot| claims::find(snapshot, tx_id))
     }
 
     fn claim_by_nonce(&self, pay_to: AccountName, nonce: String) -> Read<'_, Option<Claimed>> {
-        self.read(move |snapshot| named_claim(snapshot, &prepared::nonce_digest(&pay_to, &nonce)))
+        self.read(move |snapshot| claims::named(snapshot, &prepared::nonce_digest(&pay_to, &nonce)))
     }
 
     fn claim_by_identifier(&self, pay_to: AccountName, identifier: String) -> Read<'_, Option<Claimed>> {
-        self.read(move |snapshot| named_claim(snapshot, &prepared::identifier_digest(&pay_to, &identifier)))
+        self.read(move |snapshot| claims::named(snapshot, &prepared::identifier_digest(&pay_to, &identifier)))
     }
 
     fn remembered(&self, merchant: MerchantId, key: [u8; 32]) -> Read<'_, Option<Remembered>> {
@@ -563,22 +572,6 @@ fn merchant(snapshot: &Snapshot, id: MerchantId, vault: &Vault) -> Result<Option
     match snapshot.merchants().get(id.bits())? {
         Some(bytes) => {
             record::merchant_from_bytes(id, bytes.value(), vault).map(Some).map_err(Fault::damaged("merchants", id))
-        }
-        None => Ok(None),
-    }
-}
-
-fn named_claim(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<Claimed>, Fault> {
-    match snapshot.nonces().get(name)? {
-        Some(tx_id) => claim(snapshot, TxId(*tx_id.value())),
-        None => Ok(None),
-    }
-}
-
-fn claim(snapshot: &Snapshot, tx_id: TxId) -> Result<Option<Claimed>, Fault> {
-    match snapshot.claims().get(&tx_id.0)? {
-        Some(bytes) => {
-            record::claimed_from_bytes(tx_id, bytes.value()).map(Some).map_err(Fault::damaged("claims", tx_id))
         }
         None => Ok(None),
     }

@@ -34,9 +34,9 @@
 //! | [`UNTOLD`] | payment id: time, place of the event, delivery id | - | an announced change | deliveries | delivered, held or given up |
 //! | [`ATTEMPTS`] | event id, delivery id, number: time | record, up to 1.5 kB | an attempt | nothing: this is the truth | what the receiver answered, with its event |
 //! | [`ENDPOINTS`] | merchant id | how the endpoint is, 40 B | an attempt | attempts | when its merchant enables or moves it |
-//! | [`CLAIMS`] | transaction id: **random** | who claimed it | an x402 claim | nothing: this is the truth | never: a replay may come years later |
+//! | [`CLAIMS`] | transaction id: **random** | who claimed it | an x402 claim | nothing: this is the truth | days after the transaction expired, where no merchant asked for it; else never: a replay may come years later |
 //! | [`FACILITATIONS`] | transaction id: **random** | - | an x402 claim for somebody else's server, its decision | claims | when the chain has decided |
-//! | [`NONCES`] | SHA-256 of payee and nonce, or payee and payment identifier: **random** | transaction id | an x402 claim | claims | never |
+//! | [`NONCES`] | SHA-256 of payee and nonce, or payee and payment identifier: **random** | transaction id | an x402 claim | claims | with its claim |
 //! | [`UNMATCHED`] | account, block, transaction, operation: time | record, 100 B | a stray transfer, its handling | the chain, but for what was decided | never, so far |
 //! | [`ASSIGNED`] | transaction id: **random** | payment id | the assignment of a stray transfer | unmatched | never |
 //! | [`STRAYS`] | payment id, account, block, transaction, operation | - | a stray transfer that names an unknown session, its handling | unmatched | when something is done about it |

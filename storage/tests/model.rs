@@ -161,7 +161,7 @@ impl Model {
                 }
             }
             Write::EnableEndpoint { merchant } => drop(self.endpoints.remove(merchant)),
-            Write::Prune { .. } => unreachable!("pruning has tests of its own"),
+            Write::Prune { .. } | Write::ForgetClaims(_) => unreachable!("pruning has tests of its own"),
             Write::Claim(claimed) => {
                 let by_tx = self.claims.iter().find(|c| c.tx_id == claimed.tx_id);
                 let by_nonce = self.claims.iter().find(|c| c.nonce == claimed.nonce);

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use storage::{Batch, CommitError, Fate, Handling, Store, Write};
+use engine::{ids::MerchantId, ledger::TxId, time::Timestamp};
+use storage::{Batch, Claimed, CommitError, Facilitation, Fate, Handling, Purpose, Store, Write};
 
 use crate::samples::*;
 
@@ -41,4 +42,64 @@ async fn a_sale_is_never_assigned_and_what_is_assigned_is_never_sold() {
     assert!(matches!(store.commit(assign(1)).await, Err(CommitError::Claimed(_))));
     store.commit(fate(settled, Fate::Buried)).await.unwrap();
     store.commit(assign(1)).await.unwrap();
+}
+
+/// A claim for somebody else's server that is decided.
+fn decided(number: u8, nonce: &str, seller: Option<MerchantId>) -> Claimed {
+    let claimed = facilitated(number, nonce);
+    let Purpose::Facilitated(facilitation) = claimed.purpose else { panic!() };
+    let purpose = Purpose::Facilitated(Box::new(Facilitation { seller, ..*facilitation }));
+    Claimed { purpose, fate: Fate::Settled { told: true, block_num: Some(1) }, ..claimed }
+}
+
+#[tokio::test]
+async fn claims_of_no_merchant_are_forgotten_with_their_names_and_no_others() {
+    let store = in_memory();
+    let kept = [
+        facilitated(1, "open"),
+        Claimed { fate: Fate::Buried, ..claimed(2, "session") },
+        decided(3, "seller", Some(merchant_id(1))),
+    ];
+    let named = Claimed { identifier: Some("0123456789abcdef".to_owned()), ..decided(5, "named", None) };
+    let gone = [decided(4, "gone", None), named, Claimed { fate: Fate::Buried, ..decided(6, "buried", None) }];
+    for claimed in kept.iter().chain(&gone) {
+        store.commit(Batch::of(Write::Claim(claimed.clone()))).await.unwrap();
+    }
+    // The walk passes over so many at once, and goes on where it stopped.
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let (more, next) = store.forgettable_claims(Timestamp::MAX, after, 2).await.unwrap();
+        found.extend(more);
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, gone);
+    assert_eq!(store.forgettable_claims(START, None, 99).await.unwrap(), (Vec::new(), None), "none has expired");
+    for claimed in &kept {
+        let both = vec![gone[0].tx_id, claimed.tx_id];
+        let refused = store.commit(Batch::of(Write::ForgetClaims(both))).await;
+        assert!(matches!(refused, Err(CommitError::Conflict { .. })), "{refused:?}");
+    }
+    let ids: Vec<TxId> = gone.iter().map(|claimed| claimed.tx_id).collect();
+    // A claim is not decided anew after it was forgotten, in the same commit neither.
+    let fate = Write::Fate { tx_id: ids[0], expected: gone[0].fate.clone(), fate: Fate::Buried };
+    let both = store.commit(Batch::of(Write::ForgetClaims(ids.clone())).and(fate)).await;
+    assert!(matches!(both, Err(CommitError::Conflict { .. })), "{both:?}");
+    store.commit(Batch::of(Write::ForgetClaims(ids.clone()))).await.unwrap();
+    let twice = store.commit(Batch::of(Write::ForgetClaims(ids))).await;
+    assert!(matches!(twice, Err(CommitError::Conflict { .. })), "{twice:?}");
+    for claimed in &gone {
+        assert_eq!(store.claim(claimed.tx_id).await.unwrap(), None);
+        assert_eq!(store.claim_by_nonce(claimed.pay_to, claimed.nonce.clone()).await.unwrap(), None);
+    }
+    let by_identifier = store.claim_by_identifier(gone[1].pay_to, "0123456789abcdef".to_owned()).await;
+    assert_eq!(by_identifier.unwrap(), None);
+    for claimed in &kept {
+        assert_eq!(store.claim(claimed.tx_id).await.unwrap().as_ref(), Some(claimed));
+        let by_nonce = store.claim_by_nonce(claimed.pay_to, claimed.nonce.clone()).await;
+        assert_eq!(by_nonce.unwrap().as_ref(), Some(claimed));
+    }
+    assert_eq!(store.verify().await.unwrap().findings, [""; 0]);
 }

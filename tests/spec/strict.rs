@@ -8,6 +8,8 @@ crate::tests!(
     an_unknown_member_is_refused_and_creates_nothing,
     a_member_that_is_given_twice_is_refused,
     an_unknown_parameter_of_a_list_is_refused,
+    a_list_without_parameters_refuses_every_one,
+    a_body_where_none_is_taken_is_refused_and_changes_nothing,
     pages_and_single_records_ignore_unknown_parameters,
     payments_by_programs_may_have_more_members,
 );
@@ -104,6 +106,38 @@ fn an_unknown_parameter_of_a_list_is_refused() {
         ask.send().refused(400, "unknown_field");
     }
     shop.api.get("/api/public/payments?unusal=true").send().refused(401, "invalid_api_key");
+}
+
+fn a_list_without_parameters_refuses_every_one() {
+    let dev = shared();
+    let shop = dev.shop().prove();
+    let admin = dev.admin_key();
+    let own = format!("/api/public/merchants/{}/api-keys", shop.id);
+    for (path, key) in [
+        (own.as_str(), shop.key.as_str()),
+        ("/api/public/unmatched/1-2-3/candidates", &shop.key),
+        ("/api/admin/nodes", admin),
+        ("/api/admin/billing/overview", admin),
+    ] {
+        let refused = dev.api.get(&format!("{path}?state=open")).bearer(key).send().refused(400, "unknown_field");
+        assert_eq!(refused["details"][0]["field"], "state", "{path}: {refused}");
+    }
+}
+
+fn a_body_where_none_is_taken_is_refused_and_changes_nothing() {
+    let dev = shared();
+    let shop = dev.shop();
+    let payment = shop.open_payment();
+    let cancel = format!("/api/public/payments/{}/cancel", payment.id);
+    let redeliver = format!("/api/public/merchants/{}/webhook-deliveries/whd_x/redeliver", shop.id);
+    let reissue = format!("/api/admin/merchants/{}/api-key", shop.id);
+    for (path, key) in [(&cancel, shop.key.as_str()), (&redeliver, &shop.key), (&reissue, dev.admin_key())] {
+        let refused = dev.api.post(path, &json!({ "reason": "x" })).bearer(key).send().refused(400, "unknown_field");
+        assert_eq!(refused["details"][0]["field"], "reason", "{path}: {refused}");
+    }
+    assert_eq!(shop.payment(&payment.id)["status"], "pending");
+    shop.get("/api/public/merchants/me").send().ok(200);
+    shop.post(&cancel, &json!({})).send().ok(200);
 }
 
 fn pages_and_single_records_ignore_unknown_parameters() {

@@ -18,6 +18,8 @@ crate::tests!(
     a_sale_is_listed_with_its_resource_and_pays_no_session,
     only_registered_accounts_are_paid_where_a_setting_says_so,
     bodies_that_ask_for_nothing_are_refused_and_say_no,
+    a_resource_is_short_and_hides_nothing,
+    an_idempotency_key_without_a_seller_or_for_a_session_is_refused,
 );
 
 /// Requirements of a server that is no merchant here.
@@ -151,7 +153,9 @@ fn a_known_caller_is_told_again_under_its_key() {
         assert_eq!(refused["transaction"], "");
     }
     // Who is not known is not told, whatever key it brings along.
-    for (key, name) in [(None, name), (Some(dev.shop().key.as_str()), name), (key, Some("order-8"))] {
+    let refused = ask(&first, None, name).ok(400);
+    assert_eq!((&refused["details"][0]["field"], &refused["success"]), (&json!("Idempotency-Key"), &json!(false)));
+    for (key, name) in [(None, None), (Some(dev.shop().key.as_str()), name), (key, Some("order-8"))] {
         let refused = ask(&first, key, name).ok(200);
         assert_eq!(refused["errorReason"], "duplicate_settlement", "{refused}");
     }
@@ -246,4 +250,58 @@ fn bodies_that_ask_for_nothing_are_refused_and_say_no() {
             }
         }
     }
+}
+
+fn a_resource_is_short_and_hides_nothing() {
+    let dev = shared();
+    let (server, agent) = (dev.ledger.account("server"), dev.ledger.account("agent"));
+    let nonce = nonce();
+    let memo = format!("x402:{nonce}");
+    let shown = v1(&json_of(&dev.ledger.signed(&agent, &[(&server.name, PRICE, &memo)])), &nonce);
+    let long = "é".repeat(2_049);
+    for resource in [long.as_str(), "/a\u{202e}gpj.b", "/a\u{7}", "/a\nb", "/\u{200b}", "/\u{e0041}"] {
+        for target in [
+            v1_requirements(&server.name, resource),
+            json!({ "x402Version": 2, "paymentRequirements": {
+                "scheme": "exact", "network": "hive:mainnet", "amount": "1500", "asset": "HBD",
+                "payTo": server.name, "resource": { "url": resource } } }),
+        ] {
+            let verdict = verify(&dev.api, &target, &shown);
+            assert_eq!(verdict["invalidReason"], "invalid_payment_requirements", "{resource:?}");
+            assert!(verdict["invalidMessage"].as_str().is_some_and(|said| said.starts_with("resource ")), "{verdict}");
+            let refused = settle(&dev.api, &target, &shown);
+            assert_eq!(refused["errorReason"], "invalid_payment_requirements", "{resource:?}");
+        }
+    }
+    assert_eq!(transfers_with_memo(&dev.ledger, &memo), 0);
+    for fine in ["", "https://größe.example/a b/🐝?x=%00", &"é".repeat(2_048)] {
+        assert_eq!(verify(&dev.api, &v1_requirements(&server.name, fine), &shown)["isValid"], true, "{fine:?}");
+    }
+}
+
+fn an_idempotency_key_without_a_seller_or_for_a_session_is_refused() {
+    let dev = shared();
+    let (shop, agent, server) = (dev.shop(), dev.ledger.account("agent"), dev.ledger.account("server"));
+    let payment = shop.open_payment();
+    let signed = dev.ledger.signed(&agent, &[(&shop.account.name, PRICE, &payment.memo)]);
+    let mut of_session = session(&payment.id);
+    of_session["paymentPayload"] = v1(&json_of(&signed), &nonce());
+    let nonce = nonce();
+    let memo = format!("x402:{nonce}");
+    let mut of_server = v1_requirements(&server.name, "/a");
+    of_server["paymentPayload"] = v1(&json_of(&dev.ledger.signed(&agent, &[(&server.name, PRICE, &memo)])), &nonce);
+    for (path, body, key) in
+        [(SETTLE, &of_session, Some(&shop.key)), (SETTLE, &of_session, None), (SETTLE, &of_server, None)]
+    {
+        let ask = dev.api.post(path, body).header("idempotency-key", "order-1");
+        let refused = key.into_iter().fold(ask, |ask, key| ask.x_api_key(key)).send().ok(400);
+        assert_eq!(refused["details"][0]["field"], "Idempotency-Key", "{refused}");
+        assert_eq!((&refused["success"], &refused["transaction"]), (&json!(false), &json!("")));
+    }
+    assert_eq!(transfers_with_memo(&dev.ledger, &memo), 0);
+    assert_eq!(shop.payment(&payment.id)["status"], "pending");
+    // Verifying changes nothing: a key means nothing there.
+    let verdict = dev.api.post(VERIFY, &of_session).header("idempotency-key", "order-1").send().ok(200);
+    assert_eq!(verdict["isValid"], true, "{verdict}");
+    assert_eq!(dev.api.post(SETTLE, &of_session).send().ok(200)["success"], true);
 }

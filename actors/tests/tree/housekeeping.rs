@@ -1,9 +1,17 @@
 //! What the engine removes by itself when nobody needs it any more.
 
 use super::*;
+use actors::{Caller, Target, X402Error, X402Request};
 use engine::{
     idempotency::{Made, Remembered},
     ids::{MerchantId, PaymentId},
+    x402::{Reason, Requirements},
+};
+
+use crate::{
+    facilitated::requirements,
+    world::name,
+    x402::{id_of, op, request, signed, until_handed_in},
 };
 
 #[tokio::test(start_paused = true)]
@@ -54,4 +62,39 @@ async fn all_dead_idempotency_keys_go_at_once() {
     // A day, and at most two rounds.
     tokio::time::sleep(Duration::from_secs(24 * 3_600 + 600)).await;
     assert_eq!(world.env.store.oldest_key().await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_for_servers_of_nobody_go_a_week_after_their_transactions_expired() {
+    const WEEK: u64 = 7 * 86_400;
+    let world = World::started(store()).await;
+    let shop = world.merchant().await;
+    let soon = world.gateway().now() + Duration::from_secs(60);
+    let paid = async |nonce: &str, to: &str, seller: Option<MerchantId>| {
+        let transaction = signed(vec![op("agent", to, 1_000, &format!("x402:{nonce}"))], soon, "agent");
+        let target = Target::Requirements(Requirements { pay_to: name(to), ..requirements("/a") });
+        let asked = X402Request { target, ..request(PaymentId::from_bits(0), &transaction, nonce) };
+        let (gateway, again) = (world.gateway(), asked.clone());
+        let answer = tokio::spawn(async move { gateway.x402_settle_for(&asked, &Caller { seller, key: None }).await });
+        until_handed_in(&world, &transaction).await;
+        world.ledger.produce_mempool();
+        answer.await.unwrap().unwrap();
+        (id_of(&transaction), again)
+    };
+    let (gone, again) = paid("n-1", "somebody", None).await;
+    let (sold, _) = paid("n-2", "blue.mugs", None).await;
+    let (of_seller, _) = paid("n-3", "somebody", Some(shop.id)).await;
+    let is_kept = async |tx_id| world.env.store.claim(tx_id).await.unwrap().is_some();
+    let until_seen_to = async |seconds: u64| {
+        world.ledger.produce_at(seconds, Vec::new());
+        world.ledger.settle();
+        // The housekeeper looks every five minutes.
+        tokio::time::sleep(Duration::from_secs(900)).await;
+    };
+    until_seen_to(soon.seconds() + WEEK).await;
+    assert!(is_kept(gone).await, "not yet");
+    until_seen_to(soon.seconds() + WEEK + 3).await;
+    assert_eq!((is_kept(gone).await, is_kept(sold).await, is_kept(of_seller).await), (false, true, true));
+    let Err(X402Error::Refused(refused)) = world.gateway().x402_settle(&again).await else { panic!("told again") };
+    assert_eq!(refused.reason, Reason::PaymentExpired);
 }

@@ -450,6 +450,7 @@ async fn a_failed_write_ends_the_engine() {
             pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
             proven_merchants(account: AccountName, limit: usize) -> Vec<MerchantId>;
             retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;
+            forgettable_claims(expired_before: Timestamp, after: Option<TxId>, limit: usize) -> (Vec<Claimed>, Option<TxId>);
             payment(id: PaymentId) -> Option<Payment>;
             transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;
             transfers(payment: PaymentId, before: Option<u64>, limit: usize) -> Vec<Credit>;

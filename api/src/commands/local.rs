@@ -44,7 +44,7 @@ pub(super) fn serve(
             return Ok(None);
         }
     };
-    let access = Access { tokens: tokens(config, data)?, tls: None, metrics: running.grpc.clone() };
+    let access = Access { tokens: tokens(config, data)?, tls: None, connections: 0, metrics: running.grpc.clone() };
     let incoming = UnixListenerStream::new(listener);
     let served = grpc_server::serve_on(incoming, running.service(), running.maintenance(), access, stop.heard());
     Ok(Some(tokio::spawn(async move {

@@ -35,7 +35,7 @@ use crate::{
     metrics::Metrics,
     service::{
         self, Maintenance, Service,
-        server::{self as grpc_server, Access, Tls},
+        server::{self as grpc_server, Access, Tls, TlsError},
     },
     version,
 };
@@ -260,7 +260,8 @@ pub(super) fn serve_grpc(
              read on the way; set grpc.tls_cert and grpc.tls_key, or listen on 127.0.0.1"
         );
     }
-    let access = Access { tokens, tls, metrics: running.grpc.clone() };
+    let connections = config.count("grpc.connections");
+    let access = Access { tokens, tls, connections, metrics: running.grpc.clone() };
     info!("the engine's gRPC port is {address}");
     let served = grpc_server::serve(listener, running.service(), running.maintenance(), access, stop.heard());
     Ok(tokio::spawn(async move {
@@ -277,7 +278,7 @@ fn tls(config: &Config) -> Result<Option<Tls>, Failure> {
     };
     let (certificate, key) = (pem(certificate)?, pem(key)?);
     let client_ca = config.optional("grpc.tls_client_ca").map(pem).transpose()?;
-    let unfit = |setting, error: &tonic::transport::Error| Failure::Setting { setting, why: causes(error) };
+    let unfit = |setting, error: &TlsError| Failure::Setting { setting, why: causes(error) };
     Tls::new(&certificate, &key, None).map_err(|error| unfit("grpc.tls_cert", &error))?;
     let tls = Tls::new(&certificate, &key, client_ca.as_deref());
     Ok(Some(tls.map_err(|error| unfit("grpc.tls_client_ca", &error))?))

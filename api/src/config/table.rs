@@ -86,6 +86,12 @@ pub static TABLE: &[Key] = &[
         "",
         "A second token of services, valid beside `grpc.service_token`.",
     ),
+    key(
+        "grpc.connections",
+        Kind::Integer(2, 1_000_000),
+        "1000",
+        "Connections of the gRPC port at once; more wait. One IP address or one IPv6 /64 has at most half of them; more are closed.",
+    ),
     key("grpc.tls_cert", Kind::Path, "", "A certificate chain in PEM for the gRPC port. Empty: no TLS."),
     key("grpc.tls_key", Kind::Path, "", "The certificate's private key in PEM."),
     key(
@@ -374,9 +380,14 @@ pub static TABLE: &[Key] = &[
         "limits.x402",
         Kind::Rate,
         "60/min",
-        "Payments shown from one address, at checkout addresses or the facilitator.",
+        "Payments shown from one address, at checkout addresses or the facilitator. Sellers that send their API key count as merchants instead.",
     ),
-    key("limits.x402_session", Kind::Rate, "10/min", "Payments that one address shows for one session."),
+    key(
+        "limits.x402_session",
+        Kind::Rate,
+        "10/min",
+        "Payments that one address shows for one session. A payment that is refused for its form, amount, recipient or memo, or has no signature, does not count.",
+    ),
     key(
         "limits.bad_keys",
         Kind::Rate,

@@ -89,7 +89,9 @@ struct Reissued<'a> {
 
 /// Issues a new API key and shows it for the only time; the old one stops at once.
 pub(super) async fn reissue_key(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
-    let request = call.with_key()?.request(v1::ReissueApiKeyRequest { merchant_id: id.to_owned() });
+    call.with_key()?;
+    call.no_body().await?;
+    let request = call.caller.request(v1::ReissueApiKeyRequest { merchant_id: id.to_owned() });
     let made = facade.engine.merchants().reissue_api_key(request).await?.into_inner();
     let merchant = made.merchant.unwrap_or_default();
     let body = Reissued { api_key: &made.api_key, merchant: record::Merchant::of(&merchant) };

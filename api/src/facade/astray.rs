@@ -130,6 +130,7 @@ struct Candidate<'a> {
 /// Answers with the payments a transfer may have been meant for, the likeliest first.
 pub(super) async fn candidates(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::ListCandidatesRequest { id: id.to_owned() });
+    call.no_parameters()?;
     let found = facade.engine.unmatched_transfers().list_candidates(request).await?.into_inner();
     let mut data = Vec::new();
     for candidate in &found.candidates {

@@ -262,6 +262,7 @@ struct Overview<'a> {
 /// Answers with what everybody used and owes.
 pub(super) async fn overview(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::GetBillingOverviewRequest {});
+    call.no_parameters()?;
     let overview = facade.engine.billing().get_billing_overview(request).await?.into_inner();
     let merchants = overview.accounts.iter().map(Account::of).collect();
     Ok(answer::json(StatusCode::OK, &Overview { totals: Totals::of(&overview.accounts), merchants }))

@@ -154,6 +154,16 @@ impl Call {
         Query::of_route(self.head.uri.query().unwrap_or_default(), known)
     }
 
+    /// Refuses every query parameter: the list has none.
+    pub(super) fn no_parameters(&self) -> Result<(), ApiError> {
+        Query::of_route(self.head.uri.query().unwrap_or_default(), Some(&[])).finish()
+    }
+
+    /// Refuses every member of a body that need not be there.
+    pub(super) async fn no_body(&mut self) -> Result<(), ApiError> {
+        self.optional_json().await?.finish()
+    }
+
     /// Says whether the caller takes an answer of this type.
     pub(super) fn accepts(&self, media_type: &str) -> bool {
         let accept = self.headers().get_all(ACCEPT);

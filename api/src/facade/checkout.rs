@@ -206,11 +206,12 @@ async fn events(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
     let snapshots = snapshots.take_until(Box::pin(facade.closed()));
     let events = snapshots.filter_map(move |snapshot| async move {
         let payment = snapshot.ok()?.payment?;
+        let whole = whole || is_open(&payment);
         let event = warp::sse::Event::default()
             .event("status")
-            .id(payment.sequence.to_string())
+            .id(if whole { payment.sequence } else { 0 }.to_string())
             .retry(Duration::from_secs(3))
-            .json_data(pages::Live::of(&payment, words, whole || is_open(&payment)));
+            .json_data(pages::Live::of(&payment, words, whole));
         event.ok().map(Ok::<_, std::convert::Infallible>)
     });
     let events = Shared::new(events, permit);

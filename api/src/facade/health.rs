@@ -180,6 +180,7 @@ impl<'a> Node<'a> {
 /// Answers with how the ledger's nodes are, to admins.
 pub(super) async fn nodes(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::ListNodesRequest {});
+    call.no_parameters()?;
     let found = facade.engine.system().list_nodes(request).await?.into_inner();
     let body = Nodes { data: found.nodes.iter().map(Node::of).collect(), needed: found.needed };
     Ok(answer::json(StatusCode::OK, &body))

@@ -55,6 +55,7 @@ fn listed(keys: &[v1::ApiKey]) -> Response {
 /// Answers with what is known of a merchant's keys.
 pub(super) async fn list(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let request = call.with_key()?.request(v1::ListApiKeysRequest { merchant_id: id.to_owned() });
+    call.no_parameters()?;
     let keys = facade.engine.api_keys().list_api_keys(request).await?.into_inner();
     Ok(listed(&keys.keys))
 }

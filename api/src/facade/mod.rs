@@ -307,7 +307,8 @@ impl Facade {
             true => (Err(Reason::UnknownRoute.into()), Vec::new()),
             false => self.admit(&call, path, pays).await,
         };
-        let result = match admitted.and_then(|()| call.check_head()) {
+        let checked = admitted.and_then(|()| call.check_head()).and_then(|()| refuse_ignored_key(&head));
+        let result = match checked {
             Ok(()) => self.dispatch(path, call).await,
             Err(error) => Err(error.into()),
         };
@@ -326,8 +327,8 @@ impl Facade {
                 let is_test = health::is_test_for(&self, &refusal.error).await;
                 pages::refusal(&refusal.error, lang, is_test, name)
             }
-            Err(refusal) if x402::is_judged(path) && refusal.error.reason == Reason::RateLimited => {
-                x402::limited(path, &refusal.error, name)
+            Err(refusal) if x402::is_judged(path) && refusal.allow.is_none() => {
+                x402::refused(path, &refusal.error, name)
             }
             Err(refusal) => refusal.into_response(name),
         };
@@ -359,6 +360,18 @@ impl Facade {
         let status = response.status().as_u16();
         tracing::debug!(request.id = %request_id, method = %head.method, path = shown, status, ?took, "{status} {shown}");
         response
+    }
+}
+
+/// Refuses an idempotency key where it would be ignored: its caller would repeat the request and believe that it was
+/// done once.
+fn refuse_ignored_key(head: &Head) -> Result<(), ApiError> {
+    if !head.headers.contains_key(proto::caller::IDEMPOTENCY_KEY) {
+        return Ok(());
+    }
+    match openapi::ignores_keys(&head.method, head.uri.path()) {
+        true => Err(ApiError::field("Idempotency-Key", "is not honoured here: leave it out")),
+        false => Ok(()),
     }
 }
 

@@ -166,7 +166,9 @@ pub(super) async fn volume(facade: &Facade, mut call: Call) -> Result<Response, 
 
 /// Cancels for the merchant.
 pub(super) async fn cancel(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
-    let request = call.with_key()?.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
+    call.with_key()?;
+    call.no_body().await?;
+    let request = call.caller.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
     let payment = facade.engine.payments().cancel_payment(request).await?.carried()?;
     Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &payment)))
 }

@@ -1,11 +1,10 @@
 //! The accept loop of the facade: limits, timeouts, the caller's address, graceful shutdown.
 
 use std::{
-    collections::BTreeMap,
     future::Future,
     net::{IpAddr, SocketAddr},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -22,9 +21,10 @@ use super::{
     Facade,
     call::Head,
     deadlines::{Timeouts, Tracked, Watch, Watched, drive},
-    error, limits, routes,
+    error, routes,
     wire::PlainErrors,
 };
+use crate::addresses::{Addresses, Full};
 
 /// What the loop allows.
 #[derive(Debug, Clone, Copy)]
@@ -64,11 +64,12 @@ impl Limits {
     /// Returns the same for the health checks of orchestrators.
     #[must_use]
     pub const fn for_health(self) -> Self {
-        Self { connections: HEALTH_CONNECTIONS, connections_per_address: None, ..self }
+        let per_address = Some(HEALTH_CONNECTIONS / 2);
+        Self { connections: HEALTH_CONNECTIONS, connections_per_address: per_address, ..self }
     }
 }
 
-/// Connections of health checks at once.
+/// Connections of health checks at once, of which one address has at most half.
 const HEALTH_CONNECTIONS: usize = 100;
 
 /// Bytes of a head that hyper reads at most. Above our own limit, so that the usual oversize head gets our answer.
@@ -93,7 +94,7 @@ async fn run(
 ) {
     let service = warp::service(routes(&facade));
     let connections = Arc::new(Semaphore::new(limits.connections));
-    let addresses = Arc::new(Addresses::new(&limits));
+    let addresses = Arc::new(Addresses::new(limits.connections, limits.connections_per_address));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     // A watch keeps the deadlines, of heads too.
@@ -109,7 +110,11 @@ async fn run(
         let Some((stream, address, permit)) = accepted else { continue };
         let client = address.ip().to_canonical();
         let is_proxy = facade.edge.trusted_proxies.iter().any(|network| network.contains(&client));
-        let place = match addresses.enter(client, is_proxy) {
+        let place = match is_proxy {
+            true => Ok(None),
+            false => addresses.enter(client),
+        };
+        let place = match place {
             Ok(place) => place,
             Err(Full) => {
                 facade.metrics.connections_refused.inc();
@@ -164,53 +169,6 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.metrics.connections.dec();
-    }
-}
-
-/// Open connections by IP address; at most as many entries as connections.
-struct Addresses {
-    most: usize,
-    open: Mutex<BTreeMap<u128, usize>>,
-}
-
-/// One address has as many connections as it may have.
-struct Full;
-
-impl Addresses {
-    /// Nobody may have more than half of all connections, whatever the setting says.
-    fn new(limits: &Limits) -> Self {
-        let most = limits.connections_per_address.map_or(usize::MAX, |most| most.min((limits.connections / 2).max(1)));
-        Self { most, open: Mutex::default() }
-    }
-
-    fn enter(self: &Arc<Self>, client: IpAddr, is_proxy: bool) -> Result<Option<Place>, Full> {
-        if self.most == usize::MAX || is_proxy {
-            return Ok(None);
-        }
-        let client = limits::address_key(client);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = open.entry(client).or_default();
-        if *own >= self.most {
-            return Err(Full);
-        }
-        *own += 1;
-        Ok(Some(Place { addresses: Arc::clone(self), client }))
-    }
-}
-
-/// A connection among those of its address.
-struct Place {
-    addresses: Arc<Addresses>,
-    client: u128,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut open = self.addresses.open.lock().unwrap_or_else(PoisonError::into_inner);
-        match open.get_mut(&self.client) {
-            Some(own) if *own > 1 => *own -= 1,
-            _ => drop(open.remove(&self.client)),
-        }
     }
 }
 

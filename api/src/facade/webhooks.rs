@@ -332,8 +332,10 @@ pub(super) fn shown(body: &[u8]) -> Cow<'_, str> {
 /// Sends the event of a delivery once more and answers with the new delivery.
 pub(super) async fn redeliver(facade: &Facade, mut call: Call, id: &str, delivery: &str) -> Result<Response, Refusal> {
     call.caller.idempotency_key = call.idempotency_key()?;
+    call.with_key()?;
+    call.no_body().await?;
     let request = v1::RedeliverWebhookRequest { merchant_id: id.to_owned(), delivery_id: delivery.to_owned() };
-    let request = call.with_key()?.request(request);
+    let request = call.caller.request(request);
     told(facade.engine.webhook_endpoints().redeliver_webhook(request).await?)
 }
 

@@ -47,6 +47,12 @@ impl UnmatchedTransferService for Service {
         let token = Some(asked.page_token.as_str()).filter(|token| !token.is_empty());
         let before = token.map(|token| place(token).ok_or_else(wrong_token)).transpose()?;
         let statuses = asked.statuses;
+        let known = |status: &i32| {
+            UnmatchedStatus::try_from(*status).is_ok_and(|status| status != UnmatchedStatus::Unspecified)
+        };
+        if !statuses.iter().all(known) {
+            return Err(ApiError::field("statuses", "must be open, ignored or assigned").into());
+        }
         let is_wanted = |found: &Unmatched| {
             let status: i32 = status(&found.handling).into();
             statuses.is_empty() || statuses.contains(&status)

@@ -1,25 +1,34 @@
-//! One connection of the gRPC port: a deadline for its handshake, and how many streams without an end it may hold.
+//! The connections of the gRPC port: how many there may be, a deadline for the handshake of each, and how many streams
+//! without an end it may hold.
 
 use std::{
     io,
+    net::IpAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
+use futures_util::{Stream, stream};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::Semaphore,
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Sleep, sleep},
 };
 use tonic::transport::server::Connected;
+use tracing::{debug, warn};
+
+use crate::addresses::{Addresses, Place};
 
 /// A connection that has not sent this many bytes within [`HANDSHAKE_TIMEOUT`] is closed: the length of the HTTP/2
-/// connection preface.
+/// connection preface. With TLS they are decrypted bytes.
 const HANDSHAKE_BYTES: usize = 24;
-/// Time to complete the handshake.
+/// Time to complete the handshake of HTTP/2, and before it that of TLS.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How soon a listener that could not accept tries again.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// Watches (streams without an end) one connection may hold: half of the streams it may open, so that unary calls
 /// always find a stream.
 pub(super) const MAX_WATCHES: usize = super::server::MAX_STREAMS as usize / 2;
@@ -31,18 +40,57 @@ pub(super) struct Info {
     pub(super) watches: Arc<Semaphore>,
 }
 
+/// A connection among those that are open; others may open one when it goes.
+pub(super) struct Held {
+    _permit: OwnedSemaphorePermit,
+    _place: Option<Place>,
+}
+
+/// Accepts connections: `most` at once, more wait in the kernel's queue. One IP address may have half of them; what it
+/// opens beyond that is closed.
+pub(super) fn accept(listener: TcpListener, most: usize) -> impl Stream<Item = (TcpStream, Held)> + Send {
+    let connections = Arc::new(Semaphore::new(most));
+    let addresses = Arc::new(Addresses::new(most, Some(most)));
+    stream::unfold((listener, connections, addresses), |open| async move {
+        loop {
+            let permit = Arc::clone(&open.1).acquire_owned().await.ok()?;
+            match open.0.accept().await {
+                Ok((stream, peer)) => match open.2.enter(peer.ip()) {
+                    Ok(place) => {
+                        // Messages are small and whole: waiting to fill a packet only delays them.
+                        let _ = stream.set_nodelay(true);
+                        return Some(((stream, Held { _permit: permit, _place: place }), open));
+                    }
+                    Err(_) => refused(peer.ip()),
+                },
+                Err(error) => {
+                    // Out of file handles, most likely: others must close before we can go on.
+                    warn!("cannot accept a gRPC connection: {error}");
+                    sleep(ACCEPT_AGAIN).await;
+                }
+            }
+        }
+    })
+}
+
+fn refused(client: IpAddr) {
+    debug!(client.ip = %client, "refused a gRPC connection from {client}: it has too many");
+}
+
 /// A connection with its limits.
 pub(super) struct Connection<C> {
     inner: C,
+    _held: Option<Held>,
     received: usize,
     deadline: Pin<Box<Sleep>>,
     watches: Arc<Semaphore>,
 }
 
 impl<C> Connection<C> {
-    pub(super) fn new(inner: C) -> Self {
+    pub(super) fn new(inner: C, held: Option<Held>) -> Self {
         Self {
             inner,
+            _held: held,
             received: 0,
             deadline: Box::pin(sleep(HANDSHAKE_TIMEOUT)),
             watches: Arc::new(Semaphore::new(MAX_WATCHES)),
@@ -107,18 +155,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_silent_connection_is_closed_and_one_that_has_begun_is_not() {
         let (_client, server) = duplex(64);
-        let refused = Connection::new(server).read_u8().await.expect_err("silent");
+        let refused = Connection::new(server, None).read_u8().await.expect_err("silent");
         assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
 
         let (mut client, server) = duplex(64);
-        let mut connection = Connection::new(server);
+        let mut connection = Connection::new(server, None);
         client.write_all(&[0; HANDSHAKE_BYTES - 1]).await.expect("written");
         let mut preface = [0; HANDSHAKE_BYTES];
         let refused = connection.read_exact(&mut preface).await.expect_err("one byte is missing");
         assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
 
         let (mut client, server) = duplex(64);
-        let mut connection = Connection::new(server);
+        let mut connection = Connection::new(server, None);
         client.write_all(&preface).await.expect("written");
         connection.read_exact(&mut preface).await.expect("the preface");
         tokio::time::advance(2 * HANDSHAKE_TIMEOUT).await;

@@ -44,6 +44,7 @@ mod ownership;
 mod payments;
 pub mod server;
 mod small;
+mod tls;
 mod tokens;
 mod traced;
 mod webhooks;

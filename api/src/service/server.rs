@@ -2,7 +2,7 @@
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use proto::{
     DESCRIPTOR,
     v1::{
@@ -22,19 +22,14 @@ use tokio::{
     net::TcpListener,
 };
 use tokio_stream::Stream;
-use tonic::{
-    codec::CompressionEncoding,
-    service::Routes,
-    transport::{
-        Certificate, Identity, Server, ServerTlsConfig,
-        server::{Connected, TcpIncoming},
-    },
-};
+use tonic::{codec::CompressionEncoding, service::Routes, transport::Server};
 use tonic_health::ServingStatus;
+use tracing::debug;
 
+pub use super::tls::{Tls, TlsError};
 use super::{
     Maintenance, Metrics, Service, Tokens,
-    connection::{Connection, HANDSHAKE_TIMEOUT},
+    connection::{self, Connection},
     edge::Shared,
     traced::Traced,
 };
@@ -56,30 +51,10 @@ pub struct Access {
     pub tokens: Tokens,
     /// Encryption; without it the wire is plain.
     pub tls: Option<Tls>,
+    /// Connections at once; one IP address may have half of them.
+    pub connections: usize,
     /// Where calls are counted.
     pub metrics: Metrics,
-}
-
-/// TLS of the port.
-#[derive(Clone)]
-pub struct Tls(ServerTlsConfig);
-
-impl Tls {
-    /// Takes the port's certificate and private key, and the authority that must have signed the certificates of clients,
-    /// if they need one; all in PEM.
-    ///
-    /// # Errors
-    /// When they do not fit each other or hold nothing that can be used.
-    pub fn new(certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<Self, tonic::transport::Error> {
-        let mut config =
-            ServerTlsConfig::new().identity(Identity::from_pem(certificate, key)).timeout(HANDSHAKE_TIMEOUT);
-        if let Some(authority) = client_ca {
-            config = config.client_ca_root(Certificate::from_pem(authority));
-        }
-        // Tried here, where the process can still refuse to start.
-        Server::builder().tls_config(config.clone())?;
-        Ok(Self(config))
-    }
 }
 
 /// Serves the engine on `listener` until `stop` is done.
@@ -93,10 +68,30 @@ pub async fn serve(
     access: Access,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), tonic::transport::Error> {
-    serve_on(TcpIncoming::from(listener).with_nodelay(Some(true)), service, maintenance, access, stop).await
+    let accepted = connection::accept(listener, access.connections);
+    let Some(tls) = access.tls.clone() else {
+        let incoming = accepted.map(|(stream, held)| Ok(Connection::new(stream, Some(held))));
+        return serve_connections(incoming, service, maintenance, access, stop).await;
+    };
+    let handshakes = accepted.map(move |(stream, held)| {
+        let tls = tls.clone();
+        tokio::spawn(async move { tls.accept(stream).await.map(|stream| Connection::new(stream, Some(held))) })
+    });
+    // As many at once as there may be connections: no slow one keeps another waiting.
+    let incoming = handshakes.buffer_unordered(access.connections).filter_map(|done| async {
+        match done {
+            Ok(Ok(connection)) => Some(Ok(connection)),
+            Ok(Err(error)) => {
+                debug!("a TLS handshake of the gRPC port failed: {error}");
+                None
+            }
+            Err(_) => None,
+        }
+    });
+    serve_connections(incoming.boxed(), service, maintenance, access, stop).await
 }
 
-/// The same for connections from anywhere.
+/// The same in clear for connections from anywhere, however many they are.
 ///
 /// # Errors
 /// As [`serve`].
@@ -108,14 +103,27 @@ pub async fn serve_on<C>(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), tonic::transport::Error>
 where
-    C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+    C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let incoming = incoming.map_ok(|stream| Connection::new(stream, None));
+    serve_connections(incoming, service, maintenance, access, stop).await
+}
+
+async fn serve_connections<C>(
+    incoming: impl Stream<Item = io::Result<Connection<C>>> + Send + 'static,
+    service: Service,
+    maintenance: Maintenance,
+    access: Access,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), tonic::transport::Error>
+where
+    C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (health, health_service) = tonic_health::server::health_reporter();
     for name in proto::SERVICES {
         health.set_service_status(*name, ServingStatus::Serving).await;
     }
     let closing = service.clone();
-    let incoming = incoming.map_ok(Connection::new);
     let descriptions = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(DESCRIPTOR)
@@ -148,9 +156,6 @@ where
         .http2_max_header_list_size(MAX_HEADER_BYTES)
         .layer(shared.layer())
         .layer(tower::layer::layer_fn(Traced));
-    if let Some(Tls(config)) = access.tls {
-        server = server.tls_config(config)?;
-    }
     let (stopping, mut stopped) = tokio::sync::watch::channel(());
     let mut last = stopped.clone();
     let signal = async move {

@@ -85,12 +85,21 @@ impl X402Service for Service {
 }
 
 impl Service {
-    /// Reads who asks: nobody needs a key, and an idempotency key without one is nobody's.
-    async fn x402_caller<T>(&self, request: &Request<T>) -> Result<Caller, ApiError> {
-        if proto::caller::api_key(request).is_none() {
-            return Ok(Caller::default());
-        }
+    /// Reads who asks: nobody needs an API key. An idempotency key is refused where it would be ignored: without an API
+    /// key it is nobody's, and a session's receipt belongs to its payer.
+    async fn x402_caller(&self, request: &Request<v1::SettlePaymentRequest>) -> Result<Caller, ApiError> {
         let key = idempotency_key(request)?;
+        let refuse = |why: &str| Err(ApiError::field("Idempotency-Key", why));
+        let target = request.get_ref().payment.as_ref().and_then(|payment| payment.target.as_ref());
+        if key.is_some() && matches!(target, Some(x402_payment::Target::SessionId(_))) {
+            return refuse("is not honoured for a session: leave it out; the same payment gets the same receipt");
+        }
+        if proto::caller::api_key(request).is_none() {
+            return match key {
+                Some(_) => refuse("is honoured only with the seller's API key: add it, or leave the key out"),
+                None => Ok(Caller::default()),
+            };
+        }
         let seller = Some(self.caller(request, Scope::PaymentsRead).await?.id);
         Ok(Caller { seller, key })
     }
@@ -183,7 +192,7 @@ fn read_target(target: x402_payment::Target) -> Result<Target, Refused> {
             Ok(Target::Requirements(Requirements {
                 amount: amount.ok_or_else(|| invalid("an amount of HIVE or HBD must be given".to_owned()))?,
                 pay_to: AccountName::parse(&asked.pay_to).map_err(|error| invalid(format!("payTo {error}")))?,
-                resource: asked.resource,
+                resource: Requirements::resource(&asked.resource)?,
                 valid_before: asked.valid_before.map(valid_before).transpose()?,
             }))
         }
@@ -257,6 +266,12 @@ mod tests {
         assert!(read(requirements(1, "blue.mugs")).unwrap().is_ok());
         for (units, pay_to) in [(0, "blue.mugs"), (1, "No")] {
             assert_eq!(refused(requirements(units, pay_to)), Reason::InvalidPaymentRequirements, "{units} {pay_to}");
+        }
+        for resource in ["x".repeat(2_049), "\u{202e}".to_owned()] {
+            let Some(x402_payment::Target::Requirements(asked)) = requirements(1, "blue.mugs").target else { panic!() };
+            let target = x402_payment::Target::Requirements(v1::X402Requirements { resource, ..asked });
+            let asked = v1::X402Payment { target: Some(target), ..good() };
+            assert_eq!(refused(asked), Reason::InvalidPaymentRequirements);
         }
         assert_eq!(read(v1::X402Payment { target: None, ..good() }).expect_err("no target").http(), 400);
     }

@@ -11,11 +11,14 @@ use crate::{
     account::AccountName,
     hive::{DecodeError, Fault, Transaction, json::Json},
     money::{Currency, Money},
+    text,
     time::Timestamp,
 };
 
 /// Bytes of a payment header at most.
 pub const MAX_HEADER_BYTES: usize = 16 * 1024;
+/// Characters of a resource.
+const MAX_RESOURCE_CHARS: usize = 2_048;
 /// Bytes of a nonce.
 const MAX_NONCE_BYTES: usize = 256;
 
@@ -223,7 +226,7 @@ impl Requirements {
             )
         })?;
         let pay_to = AccountName::parse(needed("payTo")?).map_err(|error| invalid(format!("payTo {error}")))?;
-        let resource = match json.get("resource") {
+        let given = match json.get("resource") {
             Ok(Some(object @ Json::Map(_))) => object.get("url").ok().flatten().and_then(|url| url.text().ok()),
             _ => optional("resource")?,
         };
@@ -232,7 +235,24 @@ impl Requirements {
                 Timestamp::parse(text).ok_or_else(|| invalid("validBefore must be an ISO 8601 time".to_owned()))
             })
             .transpose()?;
-        Ok(Self { amount, pay_to, resource: resource.unwrap_or_default().to_owned(), valid_before })
+        let resource = Self::resource(given.unwrap_or_default())?;
+        Ok(Self { amount, pay_to, resource, valid_before })
+    }
+
+    /// Takes the name of a resource as it is: merchants read it in lists, events and exports.
+    ///
+    /// # Errors
+    /// [`Reason::InvalidPaymentRequirements`] where it is long, or has characters that hide or reorder others.
+    pub fn resource(given: &str) -> Result<String, Refused> {
+        let chars = given.chars().count();
+        if chars > MAX_RESOURCE_CHARS {
+            let message = format!("resource must have at most {MAX_RESOURCE_CHARS} characters, not {chars}");
+            return Err(invalid_requirements(message));
+        }
+        if !given.is_empty() {
+            text::visible(given).map_err(|unfit| invalid_requirements(format!("resource {unfit}")))?;
+        }
+        Ok(given.to_owned())
     }
 
     /// Checks what a version 2 payer says it accepted against what is required.

@@ -88,9 +88,16 @@ pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Res
         return Err(Reason::InvalidFormToken.into());
     }
     if path == ["login"] {
-        return if is_post { log_in(facade, desk, call).await } else { Ok(login_page(facade, &call, None).await) };
+        if is_post {
+            return log_in(facade, desk, call).await;
+        }
+        admit_stranger(facade, &call)?;
+        return Ok(login_page(facade, &call, None).await);
     }
-    let Some((token, session)) = visitor(desk, &call) else { return Ok(pages::see_other(LOGIN)) };
+    let Some((token, session)) = visitor(desk, &call) else {
+        admit_stranger(facade, &call)?;
+        return Ok(pages::see_other(LOGIN));
+    };
     call.caller.api_key = Some(session.key.clone());
     if let Some(limits) = &facade.edge.limits {
         limits.admit_visit(&session.merchant_id, !is_post, path)?;
@@ -324,6 +331,11 @@ async fn login_page(facade: &Facade, call: &Call, refused: Option<&ApiError>) ->
     let page =
         LoginPage { is_test: health::is_test(facade, &call.caller).await, problem, is_safe: is_safe(&facade.base_url) };
     pages::html(status, page.render(), None)
+}
+
+/// Counts a visit of nobody who is logged in, by its address.
+fn admit_stranger(facade: &Facade, call: &Call) -> Result<(), ApiError> {
+    facade.edge.limits.as_ref().map_or(Ok(()), |limits| limits.admit_stranger(call.client()))
 }
 
 async fn log_in(facade: &Facade, desk: &Desk, mut call: Call) -> Result<Response, Refusal> {

@@ -1,9 +1,11 @@
 //! Who stands behind a connection: the peer itself, or the one its proxies name.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use http::HeaderMap;
 use ipnet::IpNet;
+
+pub(super) use crate::addresses::key_of;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
@@ -33,14 +35,6 @@ fn parse(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let address = bare.parse::<IpAddr>().or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()));
     address.ok().map(|address| address.to_canonical())
-}
-
-/// Returns what an address is limited under: itself, or its /64, which is what one customer is given.
-pub(super) fn key_of(address: IpAddr) -> u128 {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(address) => Ipv6Addr::to_bits(address) & (u128::MAX << 64),
-    }
 }
 
 #[cfg(test)]

@@ -57,12 +57,24 @@ impl Edge {
         self.limits.as_ref().map(|limits| limits.streams.enter(client::key_of(client))).transpose()
     }
 
-    /// Counts an attempt of one address to pay one session: nobody uses up the attempts of others.
-    pub(super) fn pay_session(&self, session: &str, client: IpAddr) -> Result<(), ApiError> {
+    /// Refuses an address that has used up its attempts to pay one session. Counts nothing.
+    pub(super) fn look_at_session(&self, session: &str, client: IpAddr) -> Result<(), ApiError> {
         let Some(limits) = &self.limits else { return Ok(()) };
-        let who = [&client::key_of(client).to_be_bytes()[..], session.as_bytes()].concat();
-        limits.check(What::X402Session, digest(&who)).map(drop).map_err(|limited| limited.error)
+        limits.check_session(session_key(session, client)).map_err(|limited| limited.error)
     }
+
+    /// Counts an attempt of one address to pay one session: nobody uses up the attempts of others. Requests that run at
+    /// once may exceed the limit; the rate of all payments of the address bounds them.
+    pub(super) fn count_attempt(&self, session: &str, client: IpAddr) {
+        if let Some(limits) = &self.limits {
+            limits.count_attempt(session_key(session, client));
+        }
+    }
+}
+
+/// Returns what the attempts of one address to pay one session are counted under.
+fn session_key(session: &str, client: IpAddr) -> u128 {
+    digest(&[&client::key_of(client).to_be_bytes()[..], session.as_bytes()].concat())
 }
 
 /// What is limited.
@@ -105,6 +117,8 @@ pub struct Limits {
     policies: BTreeMap<What, Policy>,
     locked_out: LockedOut,
     lockout: Duration,
+    /// Addresses without attempts left for a session, until they have one again.
+    exhausted: LockedOut,
     streams: Arc<Streams>,
 }
 
@@ -166,7 +180,8 @@ impl Limits {
         };
         let policies = POLICIES.into_iter().filter_map(policy).collect();
         let streams = Arc::new(Streams { limits: streams, open: Mutex::default() });
-        Self { policies, clock, locked_out: LockedOut::default(), lockout, streams }
+        let (locked_out, exhausted) = (LockedOut::default(), LockedOut::default());
+        Self { policies, clock, locked_out, lockout, exhausted, streams }
     }
 
     /// Counts a request against every policy that is meant for it, or refuses it.
@@ -191,6 +206,11 @@ impl Limits {
         let who = client::key_of(client);
         self.check_lock(who)?;
         self.check(What::Anonymous, who).map(drop)
+    }
+
+    /// Counts a visit of the dashboard by somebody who is not logged in.
+    pub(super) fn admit_stranger(&self, client: IpAddr) -> Result<(), ApiError> {
+        self.check(What::Anonymous, client::key_of(client)).map(drop).map_err(|limited| limited.error)
     }
 
     /// Counts a visit of the dashboard as a request of the visitor's merchant.
@@ -246,6 +266,24 @@ impl Limits {
         }
     }
 
+    fn check_session(&self, who: u128) -> Result<(), Limited> {
+        let now = self.clock.nanos();
+        let Some(until) = self.exhausted.until(who, now) else { return Ok(()) };
+        Err(Limited { error: too_many(Duration::from_nanos(until.saturating_sub(now))), standings: Vec::new() })
+    }
+
+    fn count_attempt(&self, who: u128) {
+        let wait = match self.check(What::X402Session, who) {
+            Ok(None) => return,
+            Ok(Some(standing)) if standing.remaining > 0 => return,
+            // The last one: the next is there when the quota has regained one of its burst.
+            Ok(Some(standing)) => standing.window / standing.burst,
+            Err(limited) => limited.standings.first().map_or(Duration::ZERO, |standing| standing.reset),
+        };
+        let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        self.exhausted.insert(who, self.clock.nanos().saturating_add(wait));
+    }
+
     fn check_lock(&self, client: u128) -> Result<(), Limited> {
         let now = self.clock.nanos();
         let Some(until) = self.locked_out.until(client, now) else { return Ok(()) };
@@ -253,11 +291,6 @@ impl Limits {
         error.message = "too many wrong API keys came from your address".into();
         Err(Limited { error, standings: Vec::new() })
     }
-}
-
-/// Returns what an address is counted under: itself, or its IPv6 /64.
-pub(super) fn address_key(client: IpAddr) -> u128 {
-    client::key_of(client)
 }
 
 fn too_many(wait: Duration) -> ApiError {
@@ -273,8 +306,15 @@ fn whole_seconds(duration: Duration) -> u32 {
 
 /// Says whether a key that is shown at this address is looked at before anything else.
 pub(super) fn is_keyed(path: &str) -> bool {
-    const OPEN: [&str; 3] = ["/api/health", "/api/public/merchants/register", "/api/public/payments/fee-rate"];
-    path.starts_with("/api/") && !path.starts_with("/api/public/x402/") && !OPEN.contains(&path)
+    const OPEN: [&str; 6] = [
+        "/api/health",
+        "/api/public/merchants/register",
+        "/api/public/payments/fee-rate",
+        "/api/public/x402/health",
+        "/api/public/x402/supported",
+        "/api/public/x402/supported-networks",
+    ];
+    path.starts_with("/api/") && !OPEN.contains(&path)
 }
 
 /// Where orchestrators and load balancers ask how we are.
@@ -290,9 +330,9 @@ fn policies_of(asked: &Asked<'_>, client: u128) -> Vec<(What, u128)> {
     if path == "/api/public/merchants/register" {
         return vec![(What::Register, client), (What::RegisterDaily, client)];
     }
-    if let Some(word) = path.strip_prefix("/api/public/x402/") {
-        let what = if matches!(word, "verify" | "settle") { What::X402 } else { What::Anonymous };
-        return vec![(what, client)];
+    // A seller that shows its key is counted as a merchant.
+    if asked.merchant.is_none() && super::x402::is_judged(path) {
+        return vec![(What::X402, client)];
     }
     if path.starts_with("/for/") || path.starts_with("/checkout/") {
         let mut policies = vec![(What::Checkout, client)];

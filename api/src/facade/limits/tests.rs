@@ -184,16 +184,34 @@ fn a_visit_of_the_dashboard_counts_as_the_request_it_stands_for() {
 #[test]
 fn one_address_shows_one_session_ten_payments_a_minute() {
     let rate = |setting: &str| (setting == "limits.x402_session").then(|| "10/min".parse().expect("a rate"));
-    let now: Now = Arc::new(|| Timestamp::from_millis(1_000_000));
+    let clock = Arc::new(AtomicU64::new(1_000_000));
+    let read = Arc::clone(&clock);
+    let now: Now = Arc::new(move || Timestamp::from_millis(read.load(Ordering::Relaxed)));
     let limits = Limits::new(now, rate, Duration::from_secs(600), StreamLimits { per_address: 2, total: 3 });
     let edge = Edge { limits: Some(limits), ..Edge::default() };
-    let show = |session: &str, client: &str| edge.pay_session(session, client.parse().expect("an address"));
+    let show = |session: &str, client: &str| {
+        let client = client.parse().expect("an address");
+        edge.look_at_session(session, client)?;
+        edge.count_attempt(session, client);
+        Ok::<_, ApiError>(())
+    };
     for _ in 0..10 {
         show("pay_1", "203.0.113.9").expect("ten");
     }
     assert_eq!(show("pay_1", "203.0.113.9").expect_err("the eleventh").reason, Reason::RateLimited);
     show("pay_2", "203.0.113.9").expect("another session");
     show("pay_1", "203.0.113.99").expect("nobody uses up the attempts of others");
+    clock.fetch_add(6_000, Ordering::Relaxed);
+    let client = "203.0.113.9".parse().expect("an address");
+    for _ in 0..20 {
+        edge.look_at_session("pay_1", client).expect("to look costs nothing");
+    }
+    show("pay_1", "203.0.113.9").expect("one is there again");
+    let error = show("pay_1", "203.0.113.9").expect_err("and no more");
+    assert_eq!((error.reason, error.retry_after_seconds), (Reason::RateLimited, Some(6)));
+    // Requests that ran at once are counted all the same.
+    edge.count_attempt("pay_1", client);
+    show("pay_1", "203.0.113.9").expect_err("used up");
 }
 
 #[test]

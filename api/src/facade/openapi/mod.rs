@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use warp::reply::Response;
 
 use self::table::{Access, Answer, Route};
-pub(super) use self::table::{Parameter, parameters, routes};
+pub(super) use self::table::{Parameter, ignores_keys, parameters, routes};
 use super::{Facade, Refusal, call::Call, health, pages};
 
 /// Scripts are not needed, and nothing comes from elsewhere.

@@ -42,6 +42,7 @@ pub(in crate::facade) struct Route {
     pub(super) body: Option<&'static str>,
     pub(super) is_body_optional: bool,
     pub(super) is_idempotent: bool,
+    is_read: bool,
     pub(super) is_page: bool,
     pub(super) is_unlisted: bool,
     pub(super) answers: &'static [(u16, Answer)],
@@ -61,6 +62,7 @@ impl Route {
             body: None,
             is_body_optional: false,
             is_idempotent: false,
+            is_read: false,
             is_page: false,
             is_unlisted: false,
             answers: &[],
@@ -91,6 +93,11 @@ impl Route {
 
     const fn idempotent(self) -> Self {
         Self { is_idempotent: true, ..self }
+    }
+
+    /// Marks a POST that changes nothing.
+    const fn reads(self) -> Self {
+        Self { is_read: true, ..self }
     }
 
     const fn page(self) -> Self {
@@ -386,7 +393,7 @@ const X402: &[Route] = &[
     route(GET, "/api/public/x402/health", "Whether payments can be verified and settled").answers(&[(200, Json("X402Health"))]),
     route(GET, "/api/public/x402/supported-networks", "The networks payments are taken on").answers(&[(200, Json("Networks"))]),
     route(GET, "/api/public/x402/supported", "Every kind of payment that is taken").answers(&[(200, Json("Supported"))]),
-    route(POST, "/api/public/x402/verify", "Check a payment; nothing is sent").body("X402Request").answers(&[(200, Json("Verified"))]),
+    route(POST, "/api/public/x402/verify", "Check a payment; nothing is sent").body("X402Request").reads().answers(&[(200, Json("Verified"))]).refuses(&[401]),
     route(POST, "/api/public/x402/settle", "Check a payment, and bring it onto the ledger").body("X402Request").idempotent().answers(&[(200, Json("Settled"))]).refuses(&[401, 409]),
 ];
 
@@ -401,11 +408,8 @@ const ABOUT: &[Route] = &[
     route(GET, "/assets/{file}", "What the pages are made of").answers(&[(200, Text("*/*"))]).unlisted(),
 ];
 
-/// Returns the query parameters of a list or an export, by its method and path; `None` where parameters are ignored.
-pub(in crate::facade) fn parameters(method: &http::Method, path: &str) -> Option<&'static [Parameter]> {
-    if !path.starts_with("/api/") {
-        return None;
-    }
+/// Finds the route of a method and a path.
+fn find(method: &http::Method, path: &str) -> Option<Route> {
     let fits = |route: &Route| {
         let (parts, asked) = (route.path.split('/'), path.split('/'));
         let is_same = |(part, asked): (&str, &str)| part == asked || part.starts_with('{');
@@ -414,8 +418,19 @@ pub(in crate::facade) fn parameters(method: &http::Method, path: &str) -> Option
             && parts.zip(asked).all(is_same)
     };
     // A route that is named goes before one with a placeholder.
-    let found = routes().filter(fits).min_by_key(|route| route.path.matches('{').count())?;
+    routes().filter(fits).min_by_key(|route| route.path.matches('{').count())
+}
+
+/// Returns the query parameters of a list or an export, by its method and path; `None` where parameters are ignored.
+pub(in crate::facade) fn parameters(method: &http::Method, path: &str) -> Option<&'static [Parameter]> {
+    let found = find(method, path).filter(|_| path.starts_with("/api/"))?;
     Some(found.query).filter(|query| !query.is_empty())
+}
+
+/// Says whether a route changes something without honouring an `Idempotency-Key`.
+pub(in crate::facade) fn ignores_keys(method: &http::Method, path: &str) -> bool {
+    let changes = |route: &Route| !matches!(route.method, GET) && !route.is_read;
+    find(method, path).filter(changes).is_some_and(|route| !route.is_idempotent)
 }
 
 /// Returns every route.

@@ -234,7 +234,7 @@ pub(in crate::facade) fn checkout(status: StatusCode, view: &View<'_>, notice: O
         w,
         id: &payment.id,
         phase: phase.word(),
-        version: version(payment),
+        version: version(payment, view.whole),
         said: Said::of(payment, w, view.whole),
         steps: steps(phase, w),
         notice,

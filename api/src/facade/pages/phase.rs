@@ -153,9 +153,12 @@ impl Said {
     }
 }
 
-/// Changes whenever the page would show something else.
-pub(super) fn version(payment: &Payment) -> String {
+/// Changes whenever the page would show something else. Who may not see everything learns nothing of sums from it.
+pub(super) fn version(payment: &Payment, whole: bool) -> String {
     let phase = Phase::of(payment).word();
+    if !whole {
+        return phase.to_owned();
+    }
     let Payment { amount_paid_units: paid, amount_late_units: late, amount_overpaid_units: over, .. } = payment;
     format!("{phase}-{paid}-{late}-{over}-{}", payment.exceptions.len())
 }
@@ -185,9 +188,10 @@ impl<'a> Live<'a> {
             status: record::status_word(payment.status),
             completed_at: payment.completed_at.map(|at| record::Text(record::instant(at))),
             expired: payment.expired,
-            sequence: payment.sequence,
+            // Every exception raises it.
+            sequence: if whole { payment.sequence } else { 0 },
             phase: Phase::of(payment),
-            version: version(payment),
+            version: version(payment, whole),
             headline,
             message,
             amount_remaining: record::Text(payment.amount_remaining_units),
@@ -275,7 +279,7 @@ mod tests {
         assert_eq!(Phase::of(&claimed), Phase::Processing);
         assert!(Said::of(&cases[3].0, Words(Lang::English), true).message.contains("block 91"));
         assert_eq!(
-            cases.iter().map(|(payment, _)| version(payment)).collect::<std::collections::BTreeSet<_>>().len(),
+            cases.iter().map(|(payment, _)| version(payment, true)).collect::<std::collections::BTreeSet<_>>().len(),
             14
         );
     }

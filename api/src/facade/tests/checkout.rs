@@ -155,7 +155,16 @@ async fn a_strangers_id_shows_of_a_finished_session_state_and_amount_only() {
     site.fake.set(|payment| payment.status = v1::PaymentStatus::Completed.into());
     let finished = site.browse(&format!("/checkout/{PAYMENT}")).await.body;
     assert!(finished.contains("Paid") && finished.contains("10.500"));
-    site.fake.set(|payment| payment.amount_overpaid_units = 5);
+    let exact = site.send("GET", &format!("/checkout/{PAYMENT}/status"), "", "").await.json();
+    site.fake.set(|payment| {
+        payment.amount_overpaid_units = 5;
+        payment.amount_late_units = 7;
+        payment.sequence += 2;
+        payment.exceptions = vec![v1::PaymentException::Overpaid.into(), v1::PaymentException::PaidLate.into()];
+    });
+    let over = site.send("GET", &format!("/checkout/{PAYMENT}/status"), "", "").await.json();
+    assert_eq!(over, exact, "a stranger does not learn that more was paid, or later");
+    assert_eq!(site.browse(&format!("/checkout/{PAYMENT}")).await.body, finished);
     let live = site.send("GET", &format!("/checkout/{PAYMENT}/status"), "", "").await.body;
     let events = site.send("GET", &format!("/checkout/{PAYMENT}/events"), "", "").await.body;
     for hidden in ["Two mugs", "shop.example", "Blue Mugs", SLUG] {

@@ -12,11 +12,10 @@ use proto::{
 use warp::reply::Response;
 
 use super::{
-    Denial,
+    Attempt, Denial,
     answer::{self, Closed},
     ask_settle,
     header::{self, Shown},
-    request,
 };
 use crate::facade::{Facade, Refusal, answer::to_json, call::Call, cancellation, record};
 
@@ -95,9 +94,8 @@ impl Visit<'_> {
     }
 
     async fn pay(&self, payment: &v1::Payment, payload: PaymentPayload) -> Result<Response, Refusal> {
-        self.facade.edge.pay_session(&payment.id, self.call.client())?;
-        let request = request(Target::SessionId(payment.id.clone()), payload);
-        match ask_settle(self.facade, self.call, request).await {
+        let shown = Attempt::new(Target::SessionId(payment.id.clone()), payload);
+        match ask_settle(self.facade, self.call, shown).await {
             Ok(Ok(settled)) => Ok(answer::paid(payment, &settled)),
             Ok(Err(denial)) if denial.reason == Reason::SettlementPending => {
                 Ok(answer::pending(payment, &denial, self.request_id))
@@ -112,6 +110,7 @@ impl Visit<'_> {
                 answer::insert_denial(response.headers_mut(), &denial);
                 Ok(response)
             }
+            Err(error) if error.reason == proto::Reason::RateLimited => Err(error.into()),
             Err(error) => Ok(self.unknown(&error)),
         }
     }

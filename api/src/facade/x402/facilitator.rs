@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 use warp::reply::Response;
 
-use super::{Denial, answer as x402_answer, ask_settle, ask_verify, request};
+use super::{Attempt, Denial, answer as x402_answer, ask_settle, ask_verify};
 use crate::facade::{Facade, Refusal, answer, call::Call, record};
 
 /// A verdict about a payment that was not sent.
@@ -104,9 +104,9 @@ impl<'a> Outcome<'a> {
 /// Checks a payment and sends nothing.
 pub(in crate::facade) async fn verify(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let verdict = match read(&mut call).await {
-        Ok(Ok(asked)) => match count(facade, &call, &asked) {
-            Ok(()) => ask_verify(facade, &call, asked).await,
-            Err(error) => return Ok(limited(VERIFY, &error, call.request_id())),
+        Ok(Ok(shown)) => match identify(&mut call) {
+            Ok(()) => ask_verify(facade, &call, shown).await,
+            Err(error) => Err(error),
         },
         Ok(Err(denial)) => Ok(Err(denial)),
         Err(refused) => return Ok(refused_body(&call, &refused, |denial| answer::to_json(&Verified::denied(denial)))),
@@ -123,20 +123,17 @@ pub(in crate::facade) async fn verify(facade: &Facade, mut call: Call) -> Result
             Ok(answer::json(StatusCode::OK, &verified))
         }
         Ok(Err(denial)) => Ok(answer::json(StatusCode::OK, &Verified::denied(&denial))),
-        Err(error) => {
-            let denial = unavailable(Reason::UnexpectedVerifyError, &error);
-            Ok(x402_answer::failure(&error, call.request_id(), &Verified::denied(&denial)))
-        }
+        Err(error) => Ok(refused(VERIFY, &error, call.request_id())),
     }
 }
 
 /// Checks a payment, brings it onto the ledger, and waits for the outcome.
 pub(in crate::facade) async fn settle(facade: &Facade, mut call: Call) -> Result<Response, Refusal> {
     let outcome = match read(&mut call).await {
-        Ok(Ok(asked)) => match count(facade, &call, &asked).and_then(|()| identify(&mut call)) {
-            Ok(()) => ask_settle(facade, &call, asked).await,
-            Err(error) if error.reason == proto::Reason::RateLimited => {
-                return Ok(limited(SETTLE, &error, call.request_id()));
+        Ok(Ok(shown)) => match identify(&mut call).and_then(|()| call.idempotency_key()) {
+            Ok(key) => {
+                call.caller.idempotency_key = key;
+                ask_settle(facade, &call, shown).await
             }
             Err(error) => Err(error),
         },
@@ -159,10 +156,7 @@ pub(in crate::facade) async fn settle(facade: &Facade, mut call: Call) -> Result
             }
             Ok(response)
         }
-        Err(error) => {
-            let denial = unavailable(Reason::UnexpectedSettleError, &error);
-            Ok(x402_answer::failure(&error, call.request_id(), &Outcome::denied(&denial)))
-        }
+        Err(error) => Ok(refused(SETTLE, &error, call.request_id())),
     }
 }
 
@@ -175,17 +169,16 @@ enum Unjudged {
 }
 
 /// Reads a whole body. What is wrong inside it is a verdict.
-async fn read(call: &mut Call) -> Result<Result<v1::X402Payment, Denial>, Unjudged> {
+async fn read(call: &mut Call) -> Result<Result<Attempt, Denial>, Unjudged> {
     let body = call.json_bytes().await.map_err(Unjudged::Transport)?;
     let asked = Asked::parse(&body).map_err(Unjudged::Body)?;
     Ok(asked.map(wire).map_err(Denial::from))
 }
 
-/// Says who asks, where the request carries an API key, and under which key of its own.
+/// Says who asks, where the request carries an API key.
 fn identify(call: &mut Call) -> Result<(), ApiError> {
     if call.headers().contains_key(API_KEY) || call.headers().contains_key(AUTHORIZATION) {
         call.with_key()?;
-        call.caller.idempotency_key = call.idempotency_key()?;
     }
     Ok(())
 }
@@ -202,7 +195,7 @@ fn reused(call: &Call, error: &ApiError) -> Response {
     x402_answer::failure(error, call.request_id(), &Outcome::denied(&denial))
 }
 
-fn wire(asked: Asked) -> v1::X402Payment {
+fn wire(asked: Asked) -> Attempt {
     let target = match asked.target {
         AskedFor::Session(id) => Target::SessionId(id.to_string()),
         AskedFor::Requirements(requirements) => Target::Requirements(v1::X402Requirements {
@@ -215,7 +208,7 @@ fn wire(asked: Asked) -> v1::X402Payment {
             valid_before: requirements.valid_before.map(record::instant_to_wire),
         }),
     };
-    request(target, asked.payload)
+    Attempt::new(target, asked.payload)
 }
 
 fn refused_body(call: &Call, unjudged: &Unjudged, own: impl FnOnce(&Denial) -> Vec<u8>) -> Response {
@@ -242,29 +235,29 @@ pub(in crate::facade) fn is_judged(path: &str) -> bool {
     [VERIFY, SETTLE].contains(&path)
 }
 
-/// Answers one who asks too often, with the members its client reads.
-pub(in crate::facade) fn limited(path: &str, error: &ApiError, request_id: &str) -> Response {
-    let message = error.message.to_string();
-    let denial = Denial { reason: Reason::RateLimited, message, payer: None, tx_id: None };
+/// Answers a request that gets no verdict, with the members its client reads.
+pub(in crate::facade) fn refused(path: &str, error: &ApiError, request_id: &str) -> Response {
     match path {
-        VERIFY => x402_answer::failure(error, request_id, &Verified::denied(&denial)),
-        _ => x402_answer::failure(error, request_id, &Outcome::denied(&denial)),
-    }
-}
-
-/// Counts an attempt of one address to pay a session of ours, once it is known to be well-formed.
-fn count(facade: &Facade, call: &Call, asked: &v1::X402Payment) -> Result<(), ApiError> {
-    match &asked.target {
-        Some(Target::SessionId(id)) => facade.edge.pay_session(id, call.client()),
-        _ => Ok(()),
+        VERIFY => {
+            let denial = unavailable(Reason::UnexpectedVerifyError, error);
+            x402_answer::failure(error, request_id, &Verified::denied(&denial))
+        }
+        _ => {
+            let denial = unavailable(Reason::UnexpectedSettleError, error);
+            x402_answer::failure(error, request_id, &Outcome::denied(&denial))
+        }
     }
 }
 
 fn unavailable(reason: Reason, error: &ApiError) -> Denial {
     if error.http() < 500 {
         // The request's own fault, such as a key that is none.
+        let reason = match error.reason {
+            proto::Reason::RateLimited => Reason::RateLimited,
+            _ => Reason::InvalidPayload,
+        };
         let message = error.message.to_string();
-        return Denial { reason: Reason::InvalidPayload, message, payer: None, tx_id: None };
+        return Denial { reason, message, payer: None, tx_id: None };
     }
     let message = format!("no verdict was reached: {}; ask again with the same payment", error.message);
     Denial { reason, message, payer: None, tx_id: None }

@@ -19,7 +19,7 @@ use proto::{
 
 pub(super) use address::visit;
 pub(super) use answer::{cors, preflight};
-pub(super) use facilitator::{health, is_judged, limited, settle, supported, supported_networks, verify};
+pub(super) use facilitator::{health, is_judged, refused, settle, supported, supported_networks, verify};
 pub(super) use header::is_shown;
 
 use super::{Facade, call::Call};
@@ -81,8 +81,96 @@ pub(crate) fn request(target: Target, payload: PaymentPayload) -> v1::X402Paymen
     }
 }
 
+/// A payment, and what decides whether it is an attempt.
+struct Attempt {
+    payment: v1::X402Payment,
+    is_signed: bool,
+}
+
+impl Attempt {
+    fn new(target: Target, payload: PaymentPayload) -> Self {
+        let is_signed = !payload.transaction.signatures.is_empty();
+        Self { payment: request(target, payload), is_signed }
+    }
+
+    /// Returns the session of ours that it is for.
+    fn session(&self) -> Option<String> {
+        match &self.payment.target {
+            Some(Target::SessionId(id)) => Some(id.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Judges a payment. Refuses where the address has no attempt left for its session, and counts an attempt unless the
+/// payment was refused for what everybody can see of it: those who share an address with a payer do not use up its
+/// attempts by nonsense.
+async fn judge<T>(
+    facade: &Facade,
+    call: &Call,
+    shown: Attempt,
+    ask: impl AsyncFnOnce(v1::X402Payment) -> Result<Result<T, Denial>, ApiError>,
+) -> Result<Result<T, Denial>, ApiError> {
+    let Some(session) = shown.session() else { return ask(shown.payment).await };
+    facade.edge.look_at_session(&session, call.client())?;
+    let verdict = ask(shown.payment).await;
+    let is_attempt = match &verdict {
+        Ok(Err(denial)) => shown.is_signed && is_about_signatures(denial.reason),
+        Ok(Ok(_)) => true,
+        // Without a verdict the same payment may be shown again.
+        Err(_) => false,
+    };
+    if is_attempt {
+        facade.edge.count_attempt(&session, call.client());
+    }
+    verdict
+}
+
+/// Says whether a payment was refused after its signatures were looked at, or for what was claimed before.
+const fn is_about_signatures(reason: Reason) -> bool {
+    match reason {
+        Reason::InvalidNetwork
+        | Reason::InvalidPayload
+        | Reason::InvalidPaymentRequirements
+        | Reason::InvalidScheme
+        | Reason::UnsupportedScheme
+        | Reason::InvalidX402Version
+        | Reason::PaymentExpired
+        | Reason::AcceptedRequirementsMismatch
+        | Reason::SessionNotFound
+        | Reason::SessionNotPending
+        | Reason::SessionExpired
+        | Reason::SessionCancelling
+        | Reason::X402Disabled
+        | Reason::MerchantInactive
+        | Reason::RateLimited
+        | Reason::Operations
+        | Reason::RecipientMismatch
+        | Reason::SenderMismatch
+        | Reason::SelfPayment
+        | Reason::AssetMismatch
+        | Reason::AmountMismatch
+        | Reason::Amount
+        | Reason::MemoMismatch
+        | Reason::ExpirationTooFar => false,
+        Reason::InsufficientFunds
+        | Reason::InvalidTransactionState
+        | Reason::UnexpectedVerifyError
+        | Reason::UnexpectedSettleError
+        | Reason::DuplicateSettlement
+        | Reason::SettlementPending
+        | Reason::Signature
+        | Reason::Authority
+        | Reason::AccountNotFound => true,
+    }
+}
+
 /// Asks the engine for a verdict; returns who would pay.
-async fn ask_verify(
+async fn ask_verify(facade: &Facade, call: &Call, shown: Attempt) -> Result<Result<String, Denial>, ApiError> {
+    judge(facade, call, shown, async |payment| verify_payment(facade, call, payment).await).await
+}
+
+async fn verify_payment(
     facade: &Facade,
     call: &Call,
     payment: v1::X402Payment,
@@ -97,7 +185,11 @@ async fn ask_verify(
 }
 
 /// Asks the engine to settle, and waits as long as it does.
-async fn ask_settle(
+async fn ask_settle(facade: &Facade, call: &Call, shown: Attempt) -> Result<Result<v1::X402Settled, Denial>, ApiError> {
+    judge(facade, call, shown, async |payment| settle_payment(facade, call, payment).await).await
+}
+
+async fn settle_payment(
     facade: &Facade,
     call: &Call,
     payment: v1::X402Payment,

@@ -1,0 +1,75 @@
+//! TLS of the gRPC port. It is terminated here, so that a connection's deadline sees decrypted bytes.
+
+use std::{io, sync::Arc};
+
+use rustls::{
+    RootCertStore, ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{VerifierBuilderError, WebPkiClientVerifier},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::timeout,
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use super::connection::HANDSHAKE_TIMEOUT;
+
+/// HTTP/2, the only protocol of the port.
+const ALPN: &[u8] = b"h2";
+
+/// The certificate that the port shows, and those that it asks for.
+#[derive(Clone)]
+pub struct Tls(TlsAcceptor);
+
+/// Why a certificate, a key or an authority cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file is not PEM, or lacks what it should hold.
+    #[error("no PEM of a certificate or private key: {0}")]
+    Pem(#[from] rustls::pki_types::pem::Error),
+    /// Certificate and key do not fit each other, or cannot be used.
+    #[error(transparent)]
+    Unusable(#[from] rustls::Error),
+    /// The authority holds no certificate.
+    #[error("no certificate of an authority: {0}")]
+    Authority(#[from] VerifierBuilderError),
+}
+
+impl Tls {
+    /// Takes the port's certificate and private key, and the authority that must have signed the certificates of clients,
+    /// if they need one; all in PEM.
+    ///
+    /// # Errors
+    /// When they do not fit each other or hold nothing that can be used.
+    pub fn new(certificate: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> Result<Self, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let builder =
+            ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+        let builder = match client_ca {
+            None => builder.with_no_client_auth(),
+            Some(authority) => {
+                let mut roots = RootCertStore::empty();
+                roots.add_parsable_certificates(certificates(authority)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?;
+                builder.with_client_cert_verifier(verifier)
+            }
+        };
+        let mut config = builder.with_single_cert(certificates(certificate)?, PrivateKeyDer::from_pem_slice(key)?)?;
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        Ok(Self(Arc::new(config).into()))
+    }
+
+    /// Completes a client's handshake in time.
+    pub(super) async fn accept<C>(&self, stream: C) -> io::Result<TlsStream<C>>
+    where
+        C: AsyncRead + AsyncWrite + Unpin,
+    {
+        timeout(HANDSHAKE_TIMEOUT, self.0.accept(stream)).await.map_err(|_| io::ErrorKind::TimedOut)?
+    }
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error> {
+    CertificateDer::pem_slice_iter(pem).collect()
+}
