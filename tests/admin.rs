@@ -9,6 +9,7 @@ crate::tests!(
     the_audit_log_is_for_admins_and_holds_no_secret,
     an_admin_reads_any_payment_with_its_timeline_and_the_audit_log_says_so,
     the_operator_reads_a_payment_with_the_engine_running_or_not,
+    what_is_kept_about_an_account_is_exported_with_the_engine_running_or_not,
     an_export_has_every_row_of_its_filter,
     no_cell_of_an_export_is_a_formula,
     merchants_are_exported_by_their_filter,
@@ -141,6 +142,51 @@ fn the_operator_reads_a_payment_with_the_engine_running_or_not() {
     let export = Process::start(&["export", &flags[0]]).finish();
     let reads = export.stdout.lines().filter(|line| line.contains("payment_read") && line.contains(&payment.id));
     assert_eq!(reads.count(), 3, "{}", export.stdout);
+}
+
+fn what_is_kept_about_an_account_is_exported_with_the_engine_running_or_not() {
+    let folder = folder("export-account");
+    let ledger = LedgerHouse::start(&folder.join("chain"), "127.0.0.1:0");
+    let data = folder.join("data");
+    let mut serve = Serve::start(&data, &ledger.ledger);
+    let shop = Shop::open(&serve.api, &ledger.ledger);
+    let (alice, bob) = (ledger.demo_account("alice"), ledger.demo_account("bob"));
+    let (paid, named, other) = (
+        shop.open_payment(),
+        shop.open_with(&json!({ "amount": "1500", "currency": "HBD", "description": "Mug", "metadata": { "customer": "@alice, Ada" } })),
+        shop.open_with(&json!({ "amount": "1500", "currency": "HBD", "description": "Mug", "metadata": { "customer": "xalice" } })),
+    );
+    ledger.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", &paid.memo);
+    ledger.ledger.transfer(&alice, &shop.account.name, "0.001 HBD", "hello");
+    ledger.ledger.transfer(&bob, &shop.account.name, "1.500 HBD", &other.memo);
+    shop.until_status(&paid.id, "completed");
+    shop.until_status(&other.id, "completed");
+    let flags = [format!("--data={}", data.display()), format!("--node={}", ledger.ledger.rpc.base)];
+    let run = |account: &str| {
+        Process::start(&["admin", "export-account", account, &flags[0], &flags[1], "--set=network=dev"]).finish()
+    };
+    let export = || -> Vec<Value> {
+        let ended = run("alice");
+        assert!(ended.success, "{ended:?}");
+        ended.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    };
+    let of = |records: &[Value], kind: &str, member: &str| -> Vec<String> {
+        let records = records.iter().filter(|record| record["record"] == kind);
+        records.map(|record| record[member].as_str().expect("a text").to_owned()).collect()
+    };
+    let records = export();
+    let mut payments = of(&records, "payment", "id");
+    payments.sort();
+    let mut wanted = [paid.id.clone(), named.id.clone()];
+    wanted.sort();
+    assert_eq!(payments, wanted, "it paid one, and another names it: {records:?}");
+    assert_eq!(of(&records, "transfer", "payment"), [paid.id.as_str()]);
+    assert_eq!(of(&records, "unmatched", "memo"), ["hello"]);
+    let refused = run("No");
+    assert!(!refused.success && refused.stderr.contains("hiveAccount"), "{refused:?}");
+    assert!(serve.process.stop().success());
+    let told = of(&export(), "audit", "action");
+    assert_eq!(told, ["account_exported", "account_exported"], "the first export and this one, with no engine running");
 }
 
 fn lines(text: &str) -> Vec<&str> {

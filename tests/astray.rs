@@ -122,6 +122,21 @@ fn a_late_payment_is_resolved_and_needs_no_attention() {
     assert_eq!((&resolved["resolution"]["note"], &resolved["resolution"]["txId"]), (&body["note"], &body["txId"]));
     assert_eq!(unusual(&shop), json!([]));
     assert_eq!(shop.payment(&payment.id), resolved);
+    // The note may name a person: it is deleted on request, and the decision stays.
+    let note = format!("/api/public/payments/{}/note", payment.id);
+    let delete = |key: &str| dev.api.ask("DELETE", &note).bearer(key).send();
+    delete(&dev.shop().key).refused(404, "not_found");
+    let left = delete(&shop.key).ok(200);
+    let mut wanted = resolved.clone();
+    wanted["resolution"]["note"] = left["resolution"]["note"].clone();
+    wanted["updatedAt"] = left["updatedAt"].clone();
+    assert_eq!(left, wanted);
+    assert!(!left.to_string().contains("it is all right"), "{left}");
+    assert_eq!((delete(&shop.key).ok(200), shop.payment(&payment.id)), (left.clone(), left));
+    let audit = format!("/api/admin/audit?merchantId={}", shop.id);
+    let told = dev.api.get(&audit).bearer(dev.admin_key()).send().ok(200);
+    let told = told["data"].as_array().unwrap().iter().filter(|entry| entry["action"] == "payment_note_deleted");
+    assert_eq!(told.map(|entry| entry["subject"].as_str().unwrap()).collect::<Vec<_>>(), [payment.id.as_str()]);
     let waiting = shop.open_payment();
     let path = format!("/api/public/payments/{}/resolve", waiting.id);
     shop.post(&path, &json!({ "kind": "ignored" })).send().refused(409, "nothing_to_resolve");

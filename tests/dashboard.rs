@@ -24,6 +24,7 @@ crate::tests!(
     money_that_paid_nothing_is_assigned_or_ignored,
     a_merchant_proves_its_account_and_reviews_a_change_of_it,
     an_exception_is_resolved_and_its_refund_filled_in,
+    metadata_is_deleted_once_the_payment_has_ended,
     webhooks_are_looked_at_tested_and_sent_again,
     guessing_keys_at_the_login_locks_the_address_out,
 );
@@ -350,8 +351,30 @@ fn settings_are_saved_and_refused_by_field() {
     for field in ["name", "hiveAccount", "iconUrl"] {
         assert!(page.contains(&format!("<li>{field} ")), "{field}: {page}");
     }
-    visitor.done("/dashboard/settings", &[("name", "Mugs"), ("hiveAccount", account), ("x402", "1")]);
-    let record = shop.get("/api/public/merchants/me").send().ok(200);
+    assert_eq!(record["webhookEvents"], json!(["payment.status_changed"]));
+    let more = [("event.payment.exception", "1"), ("event.x402.settled", "1")];
+    let with = |rest: &[(&'static str, &'static str)]| {
+        let own = [("name", "Mugs"), ("hiveAccount", account), ("x402", "1")];
+        visitor.done("/dashboard/settings", &[&own, rest].concat());
+        shop.get("/api/public/merchants/me").send().ok(200)
+    };
+    let record = with(&more);
+    assert_eq!(record["webhookEvents"], json!(["payment.status_changed", "payment.exception", "x402.settled"]));
+    let page = visitor.page("/dashboard/settings");
+    let is_ticked = |word: &str| {
+        let (_, rest) = page.split_once(&format!("name=\"event.{word}\"")).expect(word);
+        rest.split('>').next().is_some_and(|rest| rest.contains("checked"))
+    };
+    for (word, wanted) in [
+        ("payment.status_changed", true),
+        ("payment.exception", true),
+        ("x402.settled", true),
+        ("merchant.account_change", false),
+    ] {
+        assert_eq!(is_ticked(word), wanted, "{word}");
+    }
+    let record = with(&[]);
+    assert_eq!(record["webhookEvents"], json!(["payment.status_changed"]), "every endpoint is sent it");
     assert_eq!(
         (&record["iconUrl"], &record["x402Enabled"]),
         (&Value::Null, &json!(true)),
@@ -439,6 +462,26 @@ fn an_exception_is_resolved_and_its_refund_filled_in() {
     let record = shop.payment(&payment.id);
     assert_eq!((&record["resolution"]["kind"], &record["needsAttention"]), (&json!("accepted"), &json!(false)));
     assert!(visitor.page(&path).contains("It was a &#60;tip&#62;"));
+    visitor.done(&format!("{path}/delete-note"), &[]);
+    let page = visitor.page(&path);
+    assert!(!page.contains("&#60;tip&#62;") && !page.contains("delete-note") && page.contains("accepted"), "{page}");
+}
+
+fn metadata_is_deleted_once_the_payment_has_ended() {
+    let shop = shared().shop();
+    let visitor = Visitor::of(&shop);
+    let payment = shop.open_with(&json!({
+        "amount": "1500", "currency": "HBD", "description": "Mug", "metadata": { "customer": "adalovelace" },
+    }));
+    let path = format!("/dashboard/payments/{}", payment.id);
+    assert!(!visitor.page(&path).contains("delete-metadata"), "it can still change");
+    let early = visitor.send(&format!("{path}/delete-metadata"), &[]);
+    assert_eq!(early.status, 409, "{}", early.text());
+    shop.cancelled(&payment.id);
+    assert!(visitor.page(&path).contains("delete-metadata"));
+    visitor.done(&format!("{path}/delete-metadata"), &[]);
+    let page = visitor.page(&path);
+    assert!(!page.contains("adalovelace") && !page.contains("delete-metadata"), "{page}");
 }
 
 fn webhooks_are_looked_at_tested_and_sent_again() {
@@ -465,6 +508,30 @@ fn webhooks_are_looked_at_tested_and_sent_again() {
         let page = visitor.page("/dashboard/webhooks?state=delivered");
         (page.matches(">Send again<").count() == 3).then_some(())
     });
+    // A test event of a type and a status that were chosen.
+    for (kind, status, event) in [
+        ("payment.status_changed", "failed", json!({ "status": "failed" })),
+        ("payment.exception", "pending", json!({ "status": "pending" })),
+        ("merchant.account_change", "", json!({})),
+    ] {
+        let before = receiver.hooks().len();
+        visitor.done("/dashboard/webhooks/test", &[("type", kind), ("status", status)]);
+        let sent = until("the test event", || receiver.hooks().get(before).map(crate::harness::Hook::json));
+        assert_eq!(sent["type"], kind);
+        assert_eq!(sent["data"]["status"], event["status"], "{sent}");
+    }
+    for (kind, status, field) in [
+        ("payment.status_changed", "pending", "status"),
+        ("x402.settled", "completed", "status"),
+        ("payment.created", "", "type"),
+        ("payment.exception", "paid", "status"),
+    ] {
+        let refused = visitor.send("/dashboard/webhooks/test", &[("type", kind), ("status", status)]);
+        assert_eq!(refused.status, 400, "{kind} {status}");
+        let page = refused.text();
+        assert!(page.contains(&format!("<li>{field} ")), "{field}: {page}");
+        assert!(page.contains(&format!("<option selected>{kind}</option>")) || field == "type", "kept: {page}");
+    }
     visitor.done("/dashboard/webhooks/replay", &[("hours", "24")]);
     for hours in ["0", "721", "x"] {
         assert_eq!(visitor.send("/dashboard/webhooks/replay", &[("hours", hours)]).status, 400, "{hours}");

@@ -1,11 +1,13 @@
 //! The documentation is held to the truth: links lead somewhere, and commands do what their page says.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use engine::payment::Exception;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -18,6 +20,7 @@ use crate::{
 crate::tests!(
     every_link_of_the_documentation_leads_somewhere,
     the_page_on_testing_a_shop_does_what_it_says,
+    what_a_page_has_readers_export_does_not_stop_the_gateway,
     the_webhook_page_shows_whole_requests_as_they_are_sent,
 );
 
@@ -92,12 +95,33 @@ pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     blocks.filter_map(|block| block.strip_prefix(&opening).map(str::to_owned)).collect()
 }
 
+fn what_a_page_has_readers_export_does_not_stop_the_gateway() {
+    let mut exported = BTreeSet::new();
+    for page in pages().iter().filter(|page| page.parent().is_some_and(|folder| folder.ends_with("how-to"))) {
+        let text = std::fs::read_to_string(page).expect("a page");
+        let is_part = |c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+        exported.extend(text.split(is_part).filter(|word| word.starts_with("HIVETILL_")).map(str::to_owned));
+    }
+    // A setting has a value of its own kind.
+    assert!(exported.remove("HIVETILL_LEDGER_NODES") && exported.len() > 4, "{exported:?}");
+    let mut config = Command::new(env!("CARGO_BIN_EXE_hivetill"));
+    config.arg("config").env_clear().envs(exported.iter().map(|name| (name, "x")));
+    let output = config.output().expect("the binary starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 fn the_page_on_testing_a_shop_does_what_it_says() {
     let dev = Dev::start();
     let commands = blocks("docs/how-to/test-your-shop.md", "sh");
     assert!(commands.len() > 9, "the page is read wrongly");
+    for exception in Exception::ALL {
+        let waited_for = format!("\"exceptions\":\\[\"{}\"\\]", exception.word());
+        assert!(commands.iter().any(|block| block.contains(&waited_for)), "{} is not produced", exception.word());
+    }
+    let program = Path::new(env!("CARGO_BIN_EXE_hivetill")).parent().expect("its folder").display();
     let output = Command::new("bash")
-        .args(["-euo", "pipefail", "-c", &commands.join("\n")])
+        .args(["-euo", "pipefail", "-c", &format!("PATH={program}:$PATH\n{}", commands.join("\n"))])
+        .env("HIVETILL_LEDGER_NODES", &dev.ledger.rpc.base)
         .env("HIVETILL_API", &dev.api.base)
         .env("HIVETILL_CONTROL", &dev.ledger.control.base)
         .env("HIVETILL_API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))

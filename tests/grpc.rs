@@ -431,7 +431,7 @@ fn a_service_minds_a_merchants_webhooks() {
 }
 
 fn a_service_proves_accounts_and_exchanges_them() {
-    use v1::{AccountProofMeans, AccountVerification};
+    use v1::{AccountChallengeAction, AccountProofMeans, AccountVerification};
     let port = Port::open();
     let engine = port.engine();
     let shop = port.dev.shop();
@@ -452,7 +452,7 @@ fn a_service_proves_accounts_and_exchanges_them() {
         port.run(engine.account_proofs().submit_account_proof(with_key(&shop, request)))
     };
     let issued = challenge(None, false);
-    assert_eq!((issued.action.as_str(), &issued.hive_account), ("verify", &shop.account.name));
+    assert_eq!((issued.action(), &issued.hive_account), (AccountChallengeAction::Verify, &shop.account.name));
     let wrong = submit(&issued, &port.dev.demo_account("alice")).expect_err("another account's key");
     assert_eq!(ApiError::from(wrong).fields[0].field, "signatures[0]");
     let proven = submit(&issued, &shop.account).expect("proven").into_inner();
@@ -475,8 +475,10 @@ fn a_service_proves_accounts_and_exchanges_them() {
         .carried()
         .expect("a record");
     assert_eq!(asked.pending_account.map(|pending| pending.hive_account), Some(new.name.clone()));
+    let change = challenge(None, false);
+    assert_eq!((change.action(), change.new_hive_account()), (AccountChallengeAction::Change, new.name.as_str()));
     let cancel = challenge(None, true);
-    assert_eq!(cancel.action, "cancel change");
+    assert_eq!((cancel.action(), cancel.new_hive_account()), (AccountChallengeAction::CancelChange, ""));
     let kept = submit(&cancel, &shop.account).expect("cancelled").into_inner().merchant.expect("the merchant");
     assert_eq!((kept.pending_account, kept.hive_account), (None, shop.account.name.clone()));
     let nothing = v1::CancelAccountChangeRequest { merchant_id: id() };

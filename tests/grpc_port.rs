@@ -28,6 +28,7 @@ crate::tests!(
     a_settlement_honours_a_key_for_a_seller_only,
     a_violation_is_named_by_its_place_in_the_request,
     a_status_that_nobody_knows_is_refused,
+    a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing,
 );
 
 fn a_refusal_is_a_google_rpc_status() {
@@ -256,7 +257,8 @@ fn an_idempotency_key_is_honoured_or_refused() {
     };
     let first = create();
     assert_eq!(create(), first, "done once");
-    let (merchant_id, name, scopes) = (shop.id.clone(), "second".to_owned(), vec!["payments:read".to_owned()]);
+    let (merchant_id, name, scopes) =
+        (shop.id.clone(), "second".to_owned(), vec![v1::ApiKeyScope::PaymentsRead.into()]);
     let request = v1::CreateApiKeyRequest { merchant_id: merchant_id.clone(), name, scopes };
     lacks(port.run(engine.api_keys().create_api_key(caller.request(request))), &["idempotency-key"]);
     let request = v1::RotateWebhookSecretRequest { merchant_id: merchant_id.clone(), grace_hours: Some(1) };
@@ -304,7 +306,7 @@ fn a_violation_is_named_by_its_place_in_the_request() {
     lacks(port.run(engine.x402().settle_payment(Caller::default().request(request))), &["payment.session_id"]);
     let request = v1::UpdateMerchantRequest {
         merchant_id: shop.id.clone(),
-        webhook_events: Some(v1::WebhookEvents { types: vec!["payment.lost".to_owned()] }),
+        webhook_events: Some(v1::WebhookEvents { types: vec![99] }),
         ..Default::default()
     };
     lacks(port.run(engine.merchants().update_merchant(with_key(&shop, request))), &["webhook_events.types"]);
@@ -323,4 +325,35 @@ fn a_status_that_nobody_knows_is_refused() {
     for known in [vec![], vec![1], vec![1, 2, 3]] {
         list(known).expect("a list");
     }
+}
+
+fn a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing() {
+    let port = Port::open();
+    let (engine, shop) = (port.engine(), port.dev.shop());
+    let merchant_id = || shop.id.clone();
+    let known = i32::from(v1::ApiKeyScope::PaymentsRead);
+    // The number that a later version might define, beside one that is known, must not be left out in silence.
+    for scopes in [vec![known, 99], vec![0], vec![known, -1], vec![]] {
+        let request = v1::CreateApiKeyRequest { merchant_id: merchant_id(), name: "till".to_owned(), scopes };
+        lacks(port.run(engine.api_keys().create_api_key(with_key(&shop, request))), &["scopes"]);
+    }
+    let known = i32::from(v1::EventType::PaymentStatusChanged);
+    for types in [vec![known, 99], vec![known, 0], vec![]] {
+        let request = v1::UpdateMerchantRequest {
+            merchant_id: merchant_id(),
+            webhook_events: Some(v1::WebhookEvents { types }),
+            ..v1::UpdateMerchantRequest::default()
+        };
+        lacks(port.run(engine.merchants().update_merchant(with_key(&shop, request))), &["webhook_events.types"]);
+    }
+    for kind in [0, 99] {
+        let request = v1::SendTestWebhookRequest { merchant_id: merchant_id(), r#type: Some(kind), status: None };
+        lacks(port.run(engine.webhook_endpoints().send_test_webhook(with_key(&shop, request))), &["type"]);
+    }
+    let request = v1::ListApiKeysRequest { merchant_id: merchant_id() };
+    let keys = port.run(engine.api_keys().list_api_keys(with_key(&shop, request))).expect("listed").into_inner().keys;
+    assert_eq!(keys.len(), 1, "no key was made");
+    let read = port.run(engine.merchants().get_current_merchant(with_key(&shop, v1::GetCurrentMerchantRequest {})));
+    let merchant = read.expect("read").carried().expect("a merchant");
+    assert_eq!(merchant.webhook_events, [known], "as it was");
 }

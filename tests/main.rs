@@ -34,6 +34,7 @@ mod operations;
 mod operator;
 mod ownership;
 mod payments;
+mod peg;
 mod recovery;
 mod reliability;
 mod shopkeeper;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         operations::all(),
         admin::tests(),
         payments::all(),
+        peg::tests(),
         astray::tests(),
         books::tests(),
         ownership::tests(),

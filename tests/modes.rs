@@ -57,6 +57,7 @@ fn every_page_of_a_development_network_says_that_no_real_money_moves() {
         "/for/nothing".to_owned(),
         "/checkout/pay_nothing".to_owned(),
         "/dashboard/login".to_owned(),
+        "/docs".to_owned(),
     ];
     for path in own.iter().chain(&none) {
         says(path, &dev.api.get(path).header("accept", "text/html").send());

@@ -209,20 +209,27 @@ fn a_new_exception_is_an_event_and_a_webhook_where_it_is_asked_for() {
     assert_eq!(first["data"]["newExceptions"], json!(["paid_after_cancel"]));
     assert_eq!((&first["data"]["id"], &first["data"]["status"]), (&json!(ended.id), &json!("user_cancelled")));
     assert_eq!((&first["data"]["sequence"], &shop.payment(&ended.id)["sequence"]), (&json!(3), &json!(3)));
-    // The same exception again is no news.
+    // Dust of the same kind is no news; a notable part of the amount is, and whatever comes after a decision.
     dev.ledger.transfer(&alice, &shop.account.name, "0.001 HBD", &ended.memo);
     shop.until(&ended.id, "paid twice", |payment| payment["transferCount"] == 2);
+    dev.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", &ended.memo);
+    assert_eq!(exceptions(2).remove(1)["data"]["newExceptions"], json!(["paid_after_cancel"]));
+    shop.post(&format!("/api/public/payments/{}/resolve", ended.id), &json!({ "kind": "accepted" })).send().ok(200);
+    dev.ledger.transfer(&alice, &shop.account.name, "0.001 HBD", &ended.memo);
+    assert_eq!(exceptions(3).remove(2)["data"]["newExceptions"], json!(["paid_after_cancel"]));
+    let plan = shop.get(&format!("/api/public/payments/{}/refund", ended.id)).send().ok(200);
+    assert_eq!(plan["amount"]["formatted"], "0.001 HBD", "what was accepted is not owed again");
     // From now on they are sent, too.
     let events = json!(["payment.status_changed", "payment.exception"]);
     assert_eq!(shop.update(&json!({ "webhookEvents": events })).ok(200)["webhookEvents"], events);
     let paid = shop.open_payment();
     dev.ledger.transfer(&alice, &shop.account.name, "0.001 HIVE", &paid.memo);
-    let second = exceptions(2).remove(1);
+    let second = exceptions(4).remove(3);
     assert_eq!(second["data"]["newExceptions"], json!(["wrong_currency"]));
     assert_eq!((&second["data"]["status"], &second["data"]["sequence"]), (&json!("pending"), &json!(2)));
     // More than is asked for: the status, and what is unusual about it.
     dev.ledger.transfer(&alice, &shop.account.name, "2.000 HBD", &paid.memo);
-    let third = exceptions(3).remove(2);
+    let third = exceptions(5).remove(4);
     assert_eq!(third["data"]["newExceptions"], json!(["overpaid"]));
     assert_eq!((&third["data"]["status"], &third["data"]["sequence"]), (&json!("completed"), &json!(4)));
     until("all webhooks to arrive", || (receiver.hooks().len() == 4).then_some(()));

@@ -25,7 +25,7 @@ use engine::{
     hive::{Authority, ChainId},
     ledger::{Block, BlockId, Head, Transfer, TxId},
     merchant::{Merchant, Registration},
-    money::{Currency, HivePrice, Money},
+    money::{Currency, HbdPrice, HivePrice, Money},
     payment::Draft,
     time::Timestamp,
     webhook::Outcome,
@@ -104,6 +104,9 @@ impl Node for Still {
         Box::pin(async { Err(NodeError::Timeout) })
     }
     fn price(&self) -> Answer<'_, Option<HivePrice>> {
+        Box::pin(async { Ok(None) })
+    }
+    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
         Box::pin(async { Ok(None) })
     }
 }

@@ -11,11 +11,11 @@ use storage::{Claimed, EventRecord, ReadError, Write};
 use crate::context::Context;
 
 /// Merchants on one account that are told of a sale that was settled without an API key.
-const MAX_OWNERS: usize = 20;
+pub(crate) const MAX_OWNERS: usize = 20;
 
 impl Context {
-    /// Returns the events of a settled sale, and whose they are: the merchant's that settled it with its API key, or of
-    /// those that have proven the account.
+    /// Returns the events of a settled sale, and whose they are: the merchant's that settled it with its API key, and
+    /// unless it has proven the account those of the merchants that have.
     pub(crate) async fn sale_events(
         &self,
         claimed: &Claimed,
@@ -23,10 +23,13 @@ impl Context {
         at: Timestamp,
     ) -> Result<Vec<(MerchantId, Write)>, ReadError> {
         let Some(sale) = claimed.sale() else { return Ok(Vec::new()) };
-        let owners = match sale.seller {
-            Some(seller) => vec![seller],
-            None => self.env.store.proven_merchants(claimed.pay_to, MAX_OWNERS).await?,
-        };
+        let mut owners = self.env.store.proven_merchants(claimed.pay_to, MAX_OWNERS).await?;
+        if let Some(seller) = sale.seller {
+            if owners.contains(&seller) {
+                owners.clear();
+            }
+            owners.push(seller);
+        }
         let mut events = Vec::new();
         for owner in owners {
             let Some(merchant) = self.sound(self.env.store.merchant(owner).await)?.flatten() else { continue };

@@ -247,9 +247,27 @@ impl Gateway {
     /// # Errors
     /// [`GatewayError::PaymentNotFound`]; [`GatewayError::Rejected`] while the payment can still change; store errors.
     pub async fn delete_metadata(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
+        self.delete(merchant, id, Command::DeleteMetadata, "payment_metadata_deleted").await
+    }
+
+    /// Deletes the note of the decision about a payment. Repeating it returns the payment as it is.
+    ///
+    /// # Errors
+    /// [`GatewayError::PaymentNotFound`]; store errors.
+    pub async fn delete_note(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
+        self.delete(merchant, id, Command::DeleteNote, "payment_note_deleted").await
+    }
+
+    async fn delete(
+        &self,
+        merchant: MerchantId,
+        id: PaymentId,
+        command: Command,
+        action: &str,
+    ) -> Result<Arc<Payment>, GatewayError> {
         self.payment(merchant, id).await?;
-        let told = self.entry("payment_metadata_deleted", merchant, Some(id.to_string()), Vec::new());
-        match self.order(id, Command::DeleteMetadata, Some(told)).await {
+        let told = self.entry(action, merchant, Some(id.to_string()), Vec::new());
+        match self.order(id, command, Some(told)).await {
             Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, payment }) => Ok(payment),
             answer => answer.map_err(Into::into),
         }

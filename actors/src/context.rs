@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use engine::{account::AccountName, payment::Rate, time::Timestamp};
+use engine::{account::AccountName, money::HbdPrice, mutant, payment::Rate, time::Timestamp};
 use storage::{CommitError, ReadError};
 use tokio::sync::Notify;
 
@@ -71,6 +71,13 @@ impl Context {
 
     pub(crate) fn rate(&self) -> Option<Rate> {
         *self.rate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what new payments are valued with. HBD counts as one dollar within the bounds of its peg: the price is left out.
+    pub(crate) fn quoting_rate(&self) -> Option<Rate> {
+        let is_off = |price: &HbdPrice| !price.is_within(self.settings.hbd_peg.percent);
+        let rate = self.rate()?;
+        Some(Rate { hbd: rate.hbd.filter(is_off).filter(|_| !mutant!("hbd-is-always-a-dollar")), ..rate })
     }
 
     pub(crate) fn set_rate(&self, rate: Rate) {

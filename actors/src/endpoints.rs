@@ -10,7 +10,7 @@ use engine::{
     time::Timestamp,
     webhook::{self, Attempt, Delivery, Endpoint, EventType, Logged, Trigger, Warning},
 };
-use storage::{Batch, CommitError, DeliveryQuery, EventRecord, Write};
+use storage::{Batch, CommitError, DeliveryQuery, EventRecord, Page, Write};
 
 use crate::gateway::{Gateway, GatewayError};
 
@@ -205,11 +205,12 @@ impl Gateway {
         Ok(Sent { logged: self.logged(merchant, id).await?, is_replay })
     }
 
-    /// Lists a merchant's deliveries, newest first.
+    /// Lists a merchant's deliveries, newest first; they are not counted, and a page may be shorter than asked for and have a
+    /// next one.
     ///
     /// # Errors
     /// Store errors.
-    pub async fn deliveries(&self, query: DeliveryQuery) -> Result<Vec<Logged>, GatewayError> {
+    pub async fn deliveries(&self, query: DeliveryQuery) -> Result<Page<Logged>, GatewayError> {
         self.context().env.store.deliveries(query).await.map_err(|e| self.read_failed(&e))
     }
 

@@ -9,7 +9,7 @@ use engine::{
     hive::{Authority, ChainId},
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{Block, Head, Transfer, TxId},
-    money::{HivePrice, Money},
+    money::{HbdPrice, HivePrice, Money},
     time::Timestamp,
     webhook::Outcome,
 };
@@ -147,6 +147,9 @@ pub trait Node: Send + Sync + 'static {
 
     /// Returns the witnesses' price of HIVE; none on a chain without feeds.
     fn price(&self) -> Answer<'_, Option<HivePrice>>;
+
+    /// Returns the price of HBD on the internal market; none where the market makes none.
+    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>>;
 }
 
 /// Which chain a node serves.

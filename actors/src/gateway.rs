@@ -138,6 +138,9 @@ pub enum GatewayError {
     /// No price of HIVE was ever read.
     #[error("no price of HIVE is known yet")]
     NoRate,
+    /// HBD is off its peg, and the settings refuse payments in it until it is back.
+    #[error("HBD is off its peg")]
+    HbdOffPeg,
     /// The merchant watches its events as often as it may.
     #[error("too many streams of events are open")]
     TooManyStreams,
@@ -331,7 +334,7 @@ impl Gateway {
     /// however often and from however many callers at once it comes.
     ///
     /// # Errors
-    /// [`GatewayError::InactiveMerchant`], [`GatewayError::OnHold`], [`GatewayError::Quota`], [`GatewayError::KeyReused`], [`GatewayError::NoRate`], [`GatewayError::LedgerUnavailable`] before the
+    /// [`GatewayError::InactiveMerchant`], [`GatewayError::OnHold`], [`GatewayError::Quota`], [`GatewayError::KeyReused`], [`GatewayError::NoRate`], [`GatewayError::HbdOffPeg`], [`GatewayError::LedgerUnavailable`] before the
     /// chain was ever reached, [`GatewayError::Overloaded`], store errors.
     pub async fn open_payment(
         &self,
@@ -353,16 +356,18 @@ impl Gateway {
             pay_to: merchant.hive_account,
             fee_percent: settings.fee_percent,
             fee_mode: settings.fee_mode.clone(),
-            rate: self.context.rate(),
+            rate: self.context.quoting_rate(),
             default_lifetime: settings.session_lifetime,
             grace: settings.session_grace,
             livemode: settings.network().is_live(),
         };
         let env = &self.context.env;
+        let key = key.map(|key| key.digest("create payment"));
+        self.check_peg(draft.amount, merchant.id, key).await?;
         let id = env.entropy.payment_id(now);
         let remembered = key.map(|key| Remembered {
             merchant: merchant.id,
-            key: key.digest("create payment"),
+            key,
             fingerprint: idempotency::fingerprint(&draft),
             made: Made::Payment(id),
             at: now,

@@ -10,7 +10,7 @@ use engine::{
     account::AccountName,
     hive::{Authority, ChainId, block},
     ledger::{Block, Head, Transfer, TxId},
-    money::{Currency, HivePrice, Money},
+    money::{Currency, HbdPrice, HivePrice, Money},
     time::Timestamp,
 };
 use reqwest::{
@@ -231,17 +231,30 @@ impl Node for HiveRpc {
             // The market's median: the other one is raised by the chain when there is too much HBD.
             let result = self.call("condenser_api.get_feed_history", json!([])).await?;
             let feed: Feed = read(result.get().as_bytes())?;
-            let units = |text: &str, currency: Currency| {
-                Money::parse_ledger(text).ok().filter(|money| money.currency == currency).map(|money| money.units)
-            };
-            let base = units(&feed.market_median_history.base, Currency::Hbd);
-            let quote = units(&feed.market_median_history.quote, Currency::Hive);
-            match (base, quote) {
-                (Some(base), Some(quote)) => Ok(HivePrice::new(base, quote)),
-                _ => Err(NodeError::Unreadable("a price that is not HBD for HIVE".to_owned())),
-            }
+            feed.market_median_history.read()
         })
     }
+
+    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+        Box::pin(async {
+            let feed = self.call("condenser_api.get_feed_history", json!([])).await?;
+            let book = self.call("condenser_api.get_order_book", json!([1])).await?;
+            read_hbd_price(feed.get(), book.get())
+        })
+    }
+}
+
+/// Reads the price of HBD off the witnesses' feed and the order book. The feed's last entry is the median of the last hour:
+/// the median of all its entries follows the price of HIVE days later.
+fn read_hbd_price(feed: &str, book: &str) -> Result<Option<HbdPrice>, NodeError> {
+    let feed: Feed = read(feed.as_bytes())?;
+    let book: OrderBook = read(book.as_bytes())?;
+    let newest = feed.price_history.last().unwrap_or(&feed.market_median_history);
+    let (Some(bid), Some(ask)) = (book.bids.first(), book.asks.first()) else { return Ok(None) };
+    Ok(match (newest.read()?, bid.order_price.read()?, ask.order_price.read()?) {
+        (Some(usd), Some(bid), Some(ask)) => HbdPrice::of_market(usd, bid, ask),
+        _ => None,
+    })
 }
 
 /// Returns why an HTTP response is no answer, if it is none.
@@ -351,12 +364,42 @@ struct Found {
 #[derive(Deserialize)]
 struct Feed {
     market_median_history: Price,
+    /// Hourly medians, the newest last.
+    #[serde(default)]
+    price_history: Vec<Price>,
+}
+
+/// The internal market's best offers.
+#[derive(Deserialize)]
+struct OrderBook {
+    bids: Vec<Order>,
+    asks: Vec<Order>,
+}
+
+#[derive(Deserialize)]
+struct Order {
+    order_price: Price,
 }
 
 #[derive(Deserialize)]
 struct Price {
     base: String,
     quote: String,
+}
+
+impl Price {
+    /// Returns HBD for HIVE, whichever side is which: the base of an ask is HIVE. None if a side is 0.
+    fn read(&self) -> Result<Option<HivePrice>, NodeError> {
+        let money = |text: &str| Money::parse_ledger(text).ok();
+        match (money(&self.base), money(&self.quote)) {
+            (Some(hbd), Some(hive)) | (Some(hive), Some(hbd))
+                if (hbd.currency, hive.currency) == (Currency::Hbd, Currency::Hive) =>
+            {
+                Ok(HivePrice::new(hbd.units, hive.units))
+            }
+            _ => Err(NodeError::Unreadable("a price that is not HBD for HIVE".to_owned())),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -384,6 +427,34 @@ mod tests {
         let told = HiveRpc::new(&url, Duration::from_secs(5)).unwrap().broadcast("{}".to_owned()).await;
         node.await.unwrap();
         told
+    }
+
+    #[test]
+    fn the_price_of_hbd_is_read_off_the_newest_feed_and_the_order_book() {
+        let feed = |last: &str| {
+            format!(
+                r#"{{"id":0,"current_median_history":{{"base":"0.300 HBD","quote":"1.000 HIVE"}},
+                "market_median_history":{{"base":"0.300 HBD","quote":"1.000 HIVE"}},
+                "price_history":[{{"base":"0.310 HBD","quote":"1.000 HIVE"}},{{"base":"{last}","quote":"1.000 HIVE"}}]}}"#
+            )
+        };
+        let order = |base: &str, quote: &str| {
+            format!(
+                r#"{{"order_price":{{"base":"{base}","quote":"{quote}"}},"real_price":"0.25","hive":1,"hbd":1,
+                "created":"2026-11-20T14:00:00"}}"#
+            )
+        };
+        let (bid, ask) = (order("2.480 HBD", "10.000 HIVE"), order("5.000 HIVE", "1.260 HBD"));
+        let book = format!(r#"{{"bids":[{bid}],"asks":[{ask}]}}"#);
+        let read = |feed: String, book: &str| read_hbd_price(&feed, book).map(|price| price.map(HbdPrice::micro_usd));
+        assert_eq!(read(feed("0.250 HBD"), &book), Ok(Some(1_000_000)), "0.250 USD is 0.250 HBD");
+        assert_eq!(read(feed("0.200 HBD"), &book), Ok(Some(800_000)), "0.200 USD is 0.250 HBD");
+        for thin in [r#"{"bids":[],"asks":[]}"#.to_owned(), format!(r#"{{"bids":[{bid}],"asks":[]}}"#)] {
+            assert_eq!(read(feed("0.250 HBD"), &thin), Ok(None), "no market, no price");
+        }
+        assert_eq!(read(feed("0.000 HBD"), &book), Ok(None), "no feed, no price");
+        let foreign = format!(r#"{{"bids":[{}],"asks":[{ask}]}}"#, order("2.480 HBD", "10.000 HBD"));
+        assert!(matches!(read(feed("0.250 HBD"), &foreign), Err(NodeError::Unreadable(_))));
     }
 
     #[tokio::test]

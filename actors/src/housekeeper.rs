@@ -1,16 +1,20 @@
 //! Work that waits for a quiet moment: words of new payments go into the search index, old idempotency keys and events
-//! go, transfers that came before their session find it, and a month that is over is billed.
+//! go, personal data whose time is over is deleted, transfers that came before their session find it, and a month that is over is billed.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use engine::{audit, billing::Month, idempotency::KEY_LIFETIME, ledger::TxId, time::Timestamp};
+use engine::{
+    account::AccountName, audit, billing::Month, idempotency::KEY_LIFETIME, ids::MerchantId, ledger::TxId,
+    ownership::AuthorityDigest, time::Timestamp,
+};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, StrayKey, Write};
 
-use crate::{GatewayError, astray, billing, context::Context, merchants, sessions, timer::Timer};
+use crate::{GatewayError, astray, billing, context::Context, merchants, retention::Pass, sessions, timer::Timer};
 
 /// Payments opened in a second above which the moment is not quiet.
 const BUSY_PER_SECOND: u128 = 500;
@@ -27,7 +31,8 @@ const FORGET_INTERVAL: Duration = Duration::from_secs(300);
 /// How often it looks for invoices whose session ended without its money, and how soon after a failure it tries again.
 const BILL_INTERVAL: Duration = Duration::from_secs(3_600);
 const BILL_RETRY: Duration = Duration::from_secs(60);
-/// Commits that forget old keys, and as many that forget old events, one after the other; what is left waits for the next time.
+/// Commits that forget old keys, and as many that forget old events, one after the other; what is left waits for the next
+/// time.
 const PRUNINGS: usize = 50;
 /// Claims that are looked at in one read, and forgotten in one commit.
 const CLAIMS: usize = 1_000;
@@ -62,6 +67,7 @@ pub(crate) struct Round {
     claims_after: Option<TxId>,
     /// Where the next look at waiting transfers begins.
     strays_after: Option<StrayKey>,
+    personal: Pass,
     next: Option<Timer>,
 }
 
@@ -154,11 +160,30 @@ impl Housekeeper {
         match self.context.env.store.pending_accounts(self.context.now(), ACCOUNTS).await {
             Ok(due) => {
                 for id in due {
-                    let (change, by) = (merchants::Change::Settle, audit::Actor::default());
+                    let Some(active) = self.authorities_of(id).await else { continue };
+                    let (change, by) = (merchants::Change::Settle(active), audit::Actor::default());
                     let _ = self.merchants.cast(merchants::Msg::Change { id, change, by, reply: None });
                 }
             }
             Err(error) => self.context.read_failed(&error),
+        }
+    }
+
+    /// Returns the active authorities that a merchant's pending change depends on; none where it has to be looked at again
+    /// later.
+    async fn authorities_of(&self, id: MerchantId) -> Option<BTreeMap<AccountName, AuthorityDigest>> {
+        let read = self.context.sound(self.context.env.store.merchant(id).await);
+        let merchant = read.map_err(|error| self.context.read_failed(&error)).ok()?.flatten()?;
+        let pending = merchant.ownership.pending.as_ref()?;
+        if !pending.is_proven() {
+            return Some(BTreeMap::new());
+        }
+        match self.context.authorities(&BTreeSet::from([merchant.hive_account, pending.account])).await {
+            Ok(found) => Some(found.iter().map(|(account, active)| (*account, AuthorityDigest::of(active))).collect()),
+            Err(error) => {
+                tracing::info!(merchant.id = %id, "the change of account of merchant {id} waits for the nodes: {error}");
+                None
+            }
         }
     }
 
@@ -205,6 +230,7 @@ impl Actor for Housekeeper {
             billed: None,
             claims_after: None,
             strays_after: None,
+            personal: Pass::starting(now + FORGET_INTERVAL),
             next,
         })
     }
@@ -226,6 +252,7 @@ impl Actor for Housekeeper {
             self.forget_keys(round).await;
             self.bill(round).await;
             self.settle_accounts().await;
+            round.personal.go_on(&self.context, &self.sessions).await;
             let after = round.strays_after.take();
             round.strays_after = astray::attach_waiting(&self.context, &self.sessions, after).await;
         }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use engine::{
+    account::AccountName,
     audit::{self, Entry},
     ids::{KeyId, MerchantId},
     merchant::{ApiKey, Merchant, Scopes, api_key_text},
     time::Timestamp,
 };
-use storage::{AuditQuery, Write};
+use storage::{AuditQuery, Batch, Write};
 
 use crate::{
     gateway::{Gateway, GatewayError},
@@ -87,6 +88,17 @@ impl Gateway {
     /// Store errors.
     pub async fn audit(&self, query: AuditQuery) -> Result<Vec<Entry>, GatewayError> {
         self.context().env.store.audit(query).await.map_err(|e| self.read_failed(&e))
+    }
+
+    /// Notes in the audit log that the records of a Hive account are exported.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn note_account_export(&self, account: AccountName) -> Result<(), GatewayError> {
+        // It concerns no single merchant.
+        let merchant = self.doer().merchant.unwrap_or(MerchantId::from_bits(0));
+        let deed = self.deed("account_exported", merchant, Some(account.to_string()), Vec::new());
+        self.context().env.store.commit(Batch::of(deed)).await.map_err(|e| self.commit_failed(e))
     }
 
     /// Returns the audit log's line of a deed, to be stored with the deed.

@@ -1,6 +1,9 @@
 //! Writes to merchants, one after the other: registration, updates, secrets, keys.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use engine::{
     account::AccountName,
@@ -111,8 +114,8 @@ pub(crate) enum Change {
         proof: Proof,
     },
     CancelPending,
-    /// A pending change takes effect, or lapses, if it is time.
-    Settle,
+    /// A pending change takes effect, or lapses, if it is time. Consent counts where the authority that gave it is active.
+    Settle(BTreeMap<AccountName, AuthorityDigest>),
     /// What an account's active authority is now.
     Authority {
         account: AccountName,
@@ -135,7 +138,7 @@ impl Change {
             Self::Proven { .. } => ("account_proven", None),
             Self::Vouched { .. } => ("account_vouched_for", None),
             Self::CancelPending => ("account_change_cancelled", None),
-            Self::Settle => ("account_change_settled", None),
+            Self::Settle(_) => ("account_change_settled", None),
             Self::Authority { .. } => ("account_authority_read", None),
             Self::KeyUsed(_) | Self::Challenge { .. } | Self::SignedKeys { .. } => return None,
         })
@@ -174,7 +177,7 @@ fn own(merchant: &Merchant, change: &Change, now: Timestamp) -> Result<Merchant,
         Change::Proven { nonce, proof } => merchant.proven(*nonce, *proof, now),
         Change::Vouched { account, proof } => merchant.vouched(*account, *proof, now),
         Change::CancelPending => merchant.without_pending(now),
-        Change::Settle => Ok(merchant.settled(now).unwrap_or_else(|| merchant.clone())),
+        Change::Settle(active) => Ok(merchant.settled(active, now).unwrap_or_else(|| merchant.clone())),
         Change::Authority { account, digest } => {
             Ok(merchant.with_authority(account, *digest, now).unwrap_or_else(|| merchant.clone()))
         }
@@ -278,7 +281,7 @@ impl Merchants {
                 | Change::Proven { .. }
                 | Change::Vouched { .. }
                 | Change::CancelPending
-                | Change::Settle
+                | Change::Settle(_)
                 | Change::Authority { .. } => Ok(own(&merchant, change, now).map_err(MerchantError::Ownership)?),
             };
             let changed = changed.map_err(MerchantError::Key)?;

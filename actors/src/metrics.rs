@@ -27,7 +27,7 @@ use prometheus_client::{
 };
 use tokio::sync::Semaphore;
 
-use crate::{context::Context, nodes::Condition, supervisor::Child};
+use crate::{context::Context, nodes::Condition, rates, supervisor::Child};
 
 type Label = [(&'static str, &'static str); 1];
 type TwoLabels = [(&'static str, &'static str); 2];
@@ -289,6 +289,23 @@ impl Collector for LedgerCollector {
         ] {
             let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
             gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
+        if let Some(hbd) = context.rate().and_then(|rate| rate.hbd) {
+            let is_off = i64::from(!hbd.is_within(context.settings.hbd_peg.percent));
+            let help = "The price of 1 HBD on the internal market, in US dollars";
+            ConstGauge::new(rates::usd(hbd)).encode(encoder.encode_descriptor(
+                "hbd_usd",
+                help,
+                None,
+                MetricType::Gauge,
+            )?)?;
+            let help = "Whether the price of HBD is outside the bounds of its peg";
+            ConstGauge::new(is_off).encode(encoder.encode_descriptor(
+                "hbd_off_peg",
+                help,
+                None,
+                MetricType::Gauge,
+            )?)?;
         }
         Ok(())
     }

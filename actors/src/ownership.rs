@@ -198,11 +198,12 @@ pub(crate) async fn take_transfer(
     let Some(id) = proof_of(transfer) else { return Ok(false) };
     let account = transfer.from;
     let server = &context.settings.server;
-    let found = context.env.store.merchant(id).await.map_err(|error| {
+    let found = context.sound(context.env.store.merchant(id).await).map_err(|error| {
         context.read_failed(&error);
         MerchantError::Unknown
     })?;
-    let nonce = found.and_then(|merchant| merchant.challenge_answered_by(transfer, server).map(|found| found.nonce));
+    let nonce =
+        found.flatten().and_then(|merchant| merchant.challenge_answered_by(transfer, server).map(|found| found.nonce));
     let Some(nonce) = nonce else {
         tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "a transfer of @{account} to itself answers no challenge of merchant {id}");
         return Ok(true);
@@ -220,8 +221,9 @@ pub(crate) async fn take_transfer(
             tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "merchant {id} has proven @{account} by a transfer");
             Ok(true)
         }
-        // What the challenge was about is over, or a crash came between the proof and the cursor.
-        Err(MerchantError::Ownership(_) | MerchantError::NotFound(_)) => Ok(true),
+        // What the challenge was about is over, or a crash came between the proof and the cursor. A damaged record is set
+        // aside: the ledger is read on for everybody else.
+        Err(MerchantError::Ownership(_) | MerchantError::NotFound(_) | MerchantError::Damaged { .. }) => Ok(true),
         Err(error) => Err(error),
     }
 }

@@ -1,19 +1,27 @@
-//! Reads the witnesses' price of HIVE now and then, and keeps the last one.
+//! Reads the prices of HIVE and HBD now and then, keeps the last ones, and reports HBD that is off its peg.
 
 use std::{sync::Arc, time::Duration};
 
-use engine::payment::Rate;
+use engine::{
+    ids::MerchantId,
+    money::{Currency, HbdPrice, Money},
+    payment::Rate,
+};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, Write};
 
-use crate::{context::Context, timer::Timer};
+use crate::{
+    context::Context,
+    gateway::{Gateway, GatewayError},
+    timer::Timer,
+};
 
 /// How soon a failed reading is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) enum Msg {
-    /// Read the price.
+    /// Read the prices.
     Read,
 }
 
@@ -21,32 +29,35 @@ pub(crate) struct Rates {
     pub(crate) context: Arc<Context>,
 }
 
+pub(crate) struct State {
+    next: Option<Timer>,
+    /// Whether HBD was off its peg when last read.
+    is_off_peg: bool,
+}
+
 impl Actor for Rates {
     type Msg = Msg;
-    type State = Option<Timer>;
+    type State = State;
     type Arguments = ();
 
-    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Option<Timer>, ActorProcessingErr> {
+    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<State, ActorProcessingErr> {
         if let Some(rate) = self.context.sound(self.context.env.store.rate().await)?.flatten() {
             self.context.set_rate(rate);
         }
         myself.cast(Msg::Read)?;
-        Ok(None)
+        Ok(State { next: None, is_off_peg: false })
     }
 
-    async fn handle(
-        &self,
-        myself: ActorRef<Msg>,
-        _read: Msg,
-        next: &mut Option<Timer>,
-    ) -> Result<(), ActorProcessingErr> {
+    async fn handle(&self, myself: ActorRef<Msg>, _read: Msg, state: &mut State) -> Result<(), ActorProcessingErr> {
         let wait = match self.context.nodes.price().await {
             Ok(Some(price)) => {
-                let rate = Rate { price, at: self.context.env.clock.now() };
+                let hbd = self.hbd_price().await;
+                let rate = Rate { price, hbd, at: self.context.env.clock.now() };
                 match self.context.env.store.commit(Batch::of(Write::Rate(rate))).await {
                     Ok(()) => self.context.set_rate(rate),
                     Err(error) => self.context.give_up_on(&error),
                 }
+                self.compare_with_peg(hbd, state);
                 self.context.settings.rate_interval
             }
             Ok(None) => self.context.settings.rate_interval,
@@ -55,7 +66,64 @@ impl Actor for Rates {
                 RETRY
             }
         };
-        *next = Some(Timer::send(&myself, wait, Msg::Read));
+        state.next = Some(Timer::send(&myself, wait, Msg::Read));
         Ok(())
+    }
+}
+
+/// Returns a price in US dollars, for people and metrics.
+#[expect(clippy::float_arithmetic, reason = "shown, and never counted with")]
+pub(crate) fn usd(price: HbdPrice) -> f64 {
+    f64::from(u32::try_from(price.micro_usd()).unwrap_or(u32::MAX)) / 1_000_000.0
+}
+
+impl Gateway {
+    /// Refuses a new payment in HBD while it is off its peg, where the settings say so. A request whose key stands for a
+    /// payment already is repeated, not made.
+    pub(crate) async fn check_peg(
+        &self,
+        amount: Money,
+        merchant: MerchantId,
+        key: Option<[u8; 32]>,
+    ) -> Result<(), GatewayError> {
+        let context = self.context();
+        let is_off_peg = context.quoting_rate().is_some_and(|rate| rate.hbd.is_some());
+        if amount.currency != Currency::Hbd || !is_off_peg || !context.settings.hbd_peg.refuses {
+            return Ok(());
+        }
+        if let Some(key) = key
+            && context.env.store.remembered(merchant, key).await.map_err(|e| self.read_failed(&e))?.is_some()
+        {
+            return Ok(());
+        }
+        Err(GatewayError::HbdOffPeg)
+    }
+}
+
+impl Rates {
+    /// Returns the price of HBD as a majority of the nodes gives it now, or the last one.
+    async fn hbd_price(&self) -> Option<HbdPrice> {
+        match self.context.nodes.hbd_price().await {
+            Ok(price) => price,
+            Err(error) => {
+                tracing::debug!(%error, "the price of HBD cannot be read: {error}");
+                self.context.rate().and_then(|rate| rate.hbd)
+            }
+        }
+    }
+
+    /// Logs when HBD leaves the bounds of its peg, and when it is back.
+    fn compare_with_peg(&self, hbd: Option<HbdPrice>, state: &mut State) {
+        let peg = self.context.settings.hbd_peg;
+        let usd = usd(hbd.unwrap_or(HbdPrice::PEG));
+        let is_off_peg = hbd.is_some_and(|hbd| !hbd.is_within(peg.percent));
+        if is_off_peg && !state.is_off_peg {
+            let percent = peg.percent;
+            let what = if peg.refuses { "payments in HBD are refused" } else { "it counts for what the market pays" };
+            tracing::warn!(usd, percent, "1 HBD costs {usd} USD, more than {percent} % off its peg: {what}");
+        } else if state.is_off_peg && !is_off_peg {
+            tracing::info!(usd, "1 HBD costs {usd} USD: it is at its peg again and counts as one dollar");
+        }
+        state.is_off_peg = is_off_peg;
     }
 }

@@ -3,7 +3,7 @@
 use engine::{ids::MerchantId, ledger::Place, merchant::Merchant, payment::ClaimFinality, time::Timestamp};
 use storage::{Facilitation, Unmatched};
 
-use crate::{Gateway, GatewayError, context::Context};
+use crate::{Gateway, GatewayError, announcements::MAX_OWNERS, context::Context};
 
 /// Transfers read at once.
 const PAGE: usize = 100;
@@ -54,7 +54,7 @@ impl Context {
 
 impl Gateway {
     /// Lists the sales to a merchant's account, newest first, older than `before`: those it settled with its own API key,
-    /// and once it has proven the account those that were settled without one.
+    /// and once it has proven the account those that were settled without one, or by somebody who has not proven it.
     ///
     /// # Errors
     /// Store errors.
@@ -65,11 +65,13 @@ impl Gateway {
         limit: usize,
     ) -> Result<Part<Sale>, GatewayError> {
         let has_proven = merchant.proof_for(&merchant.hive_account).is_some();
+        let owners = self.context().env.store.proven_merchants(merchant.hive_account, MAX_OWNERS).await;
+        let owners = owners.map_err(|error| self.read_failed(&error))?;
         self.list_incoming(merchant, before, limit, |incoming| {
             let (facilitation, claimed_at) = incoming.sale?;
             let is_own = match facilitation.seller {
-                Some(seller) => seller == merchant.id,
-                None => has_proven,
+                Some(seller) if seller == merchant.id || owners.contains(&seller) => seller == merchant.id,
+                _ => has_proven,
             };
             let Facilitation { resource, seller, finality, .. } = *facilitation;
             is_own.then_some(Sale { transfer: incoming.unmatched.transfer, resource, seller, claimed_at, finality })

@@ -34,14 +34,20 @@ pub struct Settings {
     pub poll_interval: Duration,
     /// How many nodes must agree at least; a majority of the configured ones always must.
     pub min_agreeing_nodes: usize,
-    /// How often the price of HIVE is read.
+    /// How often the prices of HIVE and HBD are read.
     pub rate_interval: Duration,
+    /// How far HBD may be off its peg, and what happens beyond.
+    pub hbd_peg: HbdPeg,
     /// What the webhook headers start with, such as `X-Hivetill`.
     pub webhook_header_prefix: String,
     /// How long one attempt may take.
     pub webhook_timeout: Duration,
     /// How long events and what receivers answered are kept.
     pub event_retention: Duration,
+    /// How long the metadata of a payment is kept after its last change, once it has ended; none until somebody deletes it.
+    pub metadata_retention: Option<Duration>,
+    /// How long the note of a decision is kept; none until somebody deletes it.
+    pub note_retention: Option<Duration>,
     /// Whether webhooks may go to plain http.
     pub allow_insecure_webhooks: bool,
     /// How agents' payments are taken.
@@ -99,9 +105,12 @@ impl Settings {
             poll_interval: Duration::from_secs(1),
             min_agreeing_nodes: 0,
             rate_interval: Duration::from_secs(600),
+            hbd_peg: HbdPeg::default(),
             webhook_header_prefix: "X-Hivetill".to_owned(),
             webhook_timeout: Duration::from_secs(10),
             event_retention: Duration::from_secs(60 * 86_400),
+            metadata_retention: None,
+            note_retention: None,
             allow_insecure_webhooks: false,
             x402: X402Settings::default(),
             key_roll: false,
@@ -114,6 +123,21 @@ impl Settings {
             billing: BillingSettings::default(),
             max_waiting_calls: 4_096,
         }
+    }
+}
+
+/// How far HBD may be off its peg of one US dollar, and what happens beyond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HbdPeg {
+    /// How far its price on the internal market may be off, in percent.
+    pub percent: u64,
+    /// Whether payments in HBD are refused beyond that; otherwise the market values them.
+    pub refuses: bool,
+}
+
+impl Default for HbdPeg {
+    fn default() -> Self {
+        Self { percent: 5, refuses: false }
     }
 }
 

@@ -204,11 +204,57 @@ impl HivePrice {
     }
 }
 
-/// Returns the value in US cents, rounded down: HBD counts as one dollar, HIVE needs the witness price.
+/// The price of 1.000 HBD, in millionths of a US dollar; never 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HbdPrice(u64);
+
+impl HbdPrice {
+    /// What HBD is worth at its peg: one US dollar.
+    pub const PEG: Self = Self(1_000_000);
+    /// How far apart the best bid and the best ask may be to make a price, in percent of the bid.
+    const SPREAD_MAX_PERCENT: u128 = 10;
+
+    /// Returns the price of so many millionths of a US dollar, unless it is 0.
+    #[must_use]
+    pub const fn of_micro_usd(micro_usd: u64) -> Option<Self> {
+        if micro_usd == 0 { None } else { Some(Self(micro_usd)) }
+    }
+
+    /// Returns the price by the witnesses' price of HIVE in US dollars, and the middle of the internal market's best bid and
+    /// best ask in HBD; none if these two are too far apart.
+    #[must_use]
+    pub fn of_market(usd: HivePrice, bid: HivePrice, ask: HivePrice) -> Option<Self> {
+        const NANO: u128 = 1_000_000_000;
+        let nano = |price: HivePrice| u128::from(price.base_hbd_units) * NANO / u128::from(price.quote_hive_units);
+        let (usd, bid, ask) = (nano(usd), nano(bid), nano(ask));
+        if bid == 0 || ask > bid.saturating_mul(100 + Self::SPREAD_MAX_PERCENT) / 100 {
+            return None;
+        }
+        let micro_usd = usd.checked_mul(2_000_000)? / (bid + ask);
+        u64::try_from(micro_usd).ok().and_then(Self::of_micro_usd)
+    }
+
+    /// Returns it in millionths of a US dollar.
+    #[must_use]
+    pub const fn micro_usd(self) -> u64 {
+        self.0
+    }
+
+    /// Says whether it differs from the peg by at most this many percent.
+    #[must_use]
+    pub const fn is_within(self, percent: u64) -> bool {
+        self.0.abs_diff(Self::PEG.0) <= Self::PEG.0 / 100 * percent
+    }
+}
+
+/// Returns the value in US cents, rounded down. HIVE needs the witness price; HBD counts as one dollar where no price is given.
 #[must_use]
-pub fn usd_cents(money: Money, hive_price: Option<HivePrice>) -> Option<u64> {
+pub fn usd_cents(money: Money, hive_price: Option<HivePrice>, hbd_price: Option<HbdPrice>) -> Option<u64> {
     match money.currency {
-        Currency::Hbd => Some(money.units / 10),
+        Currency::Hbd => {
+            let micro_usd = u128::from(hbd_price.unwrap_or(HbdPrice::PEG).0);
+            u64::try_from(u128::from(money.units) * micro_usd / 10_000_000).ok()
+        }
         Currency::Hive => {
             let price = hive_price?;
             let cents =
@@ -284,9 +330,26 @@ mod tests {
 
     #[test]
     fn hbd_is_a_dollar_and_hive_needs_a_price() {
-        assert_eq!(usd_cents(Money::new(10_500, Currency::Hbd), None), Some(1_050));
-        assert_eq!(usd_cents(Money::new(10_500, Currency::Hive), None), None);
-        assert_eq!(usd_cents(Money::new(10_500, Currency::Hive), HivePrice::new(258, 1_000)), Some(270));
+        assert_eq!(usd_cents(Money::new(10_500, Currency::Hbd), None, None), Some(1_050));
+        assert_eq!(usd_cents(Money::new(10_500, Currency::Hive), None, None), None);
+        assert_eq!(usd_cents(Money::new(10_500, Currency::Hive), HivePrice::new(258, 1_000), None), Some(270));
         assert_eq!(HivePrice::new(0, 0), None);
+    }
+
+    #[test]
+    fn hbd_off_its_peg_is_worth_what_the_market_pays() {
+        let price = |base, quote| HivePrice::new(base, quote).unwrap();
+        let usd = price(258, 1_000);
+        let hbd = |bid, ask| HbdPrice::of_market(usd, price(bid, 1_000), price(ask, 1_000)).map(HbdPrice::micro_usd);
+        assert_eq!(hbd(258, 258), Some(1_000_000));
+        assert_eq!(hbd(516, 516), Some(500_000), "HIVE costs twice as many HBD as dollars");
+        assert_eq!(hbd(129, 129), Some(2_000_000));
+        assert_eq!(hbd(250, 266), Some(1_000_000), "the middle of bid and ask");
+        assert_eq!(hbd(200, 221), None, "a market too thin to make a price");
+        let half = HbdPrice::of_micro_usd(500_000);
+        assert_eq!(usd_cents(Money::new(10_500, Currency::Hbd), None, half), Some(525));
+        assert_eq!(usd_cents(Money::new(u64::MAX, Currency::Hbd), None, HbdPrice::of_micro_usd(u64::MAX)), None);
+        let is_within = |micro_usd| HbdPrice::of_micro_usd(micro_usd).unwrap().is_within(5);
+        assert_eq!([949_999, 950_000, 1_050_000, 1_050_001].map(is_within), [false, true, true, false]);
     }
 }

@@ -91,6 +91,9 @@ mutants! {
     "attention-not-listed": "the list does not know which payments need attention";
     "listed-twice": "a payment stays in the list of the state that it left";
     "day-not-counted": "the sums of a day miss what became of its payments";
+    "exceptions-told-once": "an exception is announced once, whatever comes for it later";
+    "accepted-is-owed-again": "what was accepted is owed again once something new has to be decided about";
+    "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
 }
 
 /// Returns the number of a mutant. Evaluated by the compiler: a mark with an unknown name does not compile.

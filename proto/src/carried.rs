@@ -57,7 +57,7 @@ macro_rules! carries {
 
 carries! {
     Payment as payment: CreatePaymentResponse GetPaymentResponse CancelPaymentResponse WatchPaymentResponse
-        DeletePaymentMetadataResponse
+        DeletePaymentMetadataResponse DeletePaymentNoteResponse
         GetCheckoutResponse CancelCheckoutResponse ReportWalletResponse WatchCheckoutResponse
         AssignUnmatchedResponse ResolvePaymentResponse ExportPaymentsResponse;
     Merchant as merchant: GetCurrentMerchantResponse GetMerchantResponse UpdateMerchantResponse

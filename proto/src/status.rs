@@ -79,7 +79,7 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
 }
 
 /// Every reason there is.
-pub const TABLE: [Row; 66] = [
+pub const TABLE: [Row; 67] = [
     row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
@@ -310,6 +310,7 @@ pub const TABLE: [Row; 66] = [
     row(Reason::Overloaded, "overloaded", Code::Unavailable, 503, "the engine is busy; try again"),
     row(Reason::NodeUnavailable, "node_unavailable", Code::Unavailable, 503, "no ledger node answers"),
     row(Reason::RateUnavailable, "rate_unavailable", Code::Unavailable, 503, "the price of HIVE is not known yet"),
+    row(Reason::HbdOffPeg, "hbd_off_peg", Code::Unavailable, 503, "HBD is off its peg: no payments are opened in it"),
     row(Reason::StoreUnavailable, "store_unavailable", Code::Unavailable, 503, "the store is not available"),
     row(Reason::RecordDamaged, "record_damaged", Code::DataLoss, 500, "a stored record is damaged"),
     row(Reason::EngineUnavailable, "engine_unavailable", Code::Unavailable, 503, "the engine cannot be reached"),
@@ -538,7 +539,7 @@ const fn default_retry(reason: Reason) -> Option<u32> {
         | Reason::EngineUnavailable
         | Reason::Timeout => Some(1),
         Reason::NodeUnavailable | Reason::RateUnavailable | Reason::StoreUnavailable => Some(5),
-        Reason::TooManyOpenPayments => Some(60),
+        Reason::TooManyOpenPayments | Reason::HbdOffPeg => Some(60),
         Reason::TooManyIdempotencyKeys => Some(300),
         _ => None,
     }

@@ -131,7 +131,7 @@ impl Engine {
         FeeServiceClient::new(self.transport.clone())
     }
 
-    /// Returns the client of the service for operators. Engines have it at their own ports, not in process.
+    /// Returns the client of the service for operators. Engines have it at their own ports; in process only the commands of an operator do.
     #[must_use]
     pub fn maintenance(&self) -> MaintenanceServiceClient<Transport> {
         MaintenanceServiceClient::new(self.transport.clone())

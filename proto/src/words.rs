@@ -1,13 +1,22 @@
 //! The words of the REST interface for values that are enums over gRPC: one table.
 
 use crate::v1::{
-    LedgerNodeCondition, LimitWindow, ReconciliationOutcome, RegistrationMode, WebhookDisabledReason, WebhookOutcome,
-    WebhookWarning,
+    ApiKeyScope, EventType, LedgerNodeCondition, LimitWindow, PaymentStatusReason, ReconciliationOutcome,
+    RegistrationMode, WebhookDisabledReason, WebhookOutcome, WebhookWarning,
 };
 
 macro_rules! words {
     ($($kind:ident { $($value:ident = $word:literal),+ $(,)? })+) => {$(
         impl $kind {
+            /// Every value that is set.
+            pub const ALL: &[Self] = &[$(Self::$value),+];
+
+            /// Finds the value of a word of the REST interface.
+            #[must_use]
+            pub fn of_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().find(|value| value.word() == Some(word)).copied()
+            }
+
             /// Returns the word of the REST interface; none where nothing is set.
             #[must_use]
             pub const fn word(self) -> Option<&'static str> {
@@ -21,6 +30,27 @@ macro_rules! words {
 }
 
 words! {
+    ApiKeyScope {
+        PaymentsRead = "payments:read",
+        PaymentsWrite = "payments:write",
+        MerchantWrite = "merchant:write",
+        MerchantPayout = "merchant:payout",
+        Admin = "admin",
+    }
+    EventType {
+        PaymentStatusChanged = "payment.status_changed",
+        PaymentException = "payment.exception",
+        X402Settled = "x402.settled",
+        MerchantAccountChange = "merchant.account_change",
+    }
+    PaymentStatusReason {
+        SettlementPending = "settlement_pending",
+        Paid = "paid",
+        TransactionExpired = "transaction_expired",
+        CancelledByCustomer = "cancelled_by_customer",
+        CancelledByMerchant = "cancelled_by_merchant",
+        Expired = "expired",
+    }
     LedgerNodeCondition {
         Ok = "ok",
         Unknown = "unknown",
@@ -45,5 +75,64 @@ words! {
         Blocked = "blocked",
         Refused = "refused",
         Reset = "reset",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+    use prost_types::{FileDescriptorSet, field_descriptor_proto::Type};
+
+    use super::*;
+
+    /// Names of fields whose values are one of a few.
+    const CLOSED: [&str; 13] = [
+        "action",
+        "asset",
+        "condition",
+        "currency",
+        "kind",
+        "mode",
+        "network",
+        "outcome",
+        "scopes",
+        "state",
+        "status",
+        "type",
+        "types",
+    ];
+    /// Fields of such names that are text, and why their comment says so.
+    const OPEN: [&str; 2] = ["AuditEntry.action", "X402Accepted.asset"];
+
+    #[test]
+    fn a_field_that_holds_one_of_a_few_words_is_an_enum() {
+        let set = FileDescriptorSet::decode(crate::DESCRIPTOR).expect("our own description");
+        let (mut texts, mut seen) = (Vec::new(), 0);
+        for message in
+            set.file.iter().filter(|file| file.package() == "hivetill.engine.v1").flat_map(|f| &f.message_type)
+        {
+            for field in &message.field {
+                let name = field.name();
+                let last = name.rsplit('_').next().unwrap_or(name);
+                if !CLOSED.contains(&last) && name != "status_reason" {
+                    continue;
+                }
+                seen += 1;
+                if field.r#type() == Type::String {
+                    texts.push(format!("{}.{name}", message.name()));
+                }
+            }
+        }
+        assert!(seen > 20, "{seen}");
+        texts.sort();
+        assert_eq!(texts, OPEN, "make it an enum, or say in its comment why the set is open");
+    }
+
+    #[test]
+    fn a_word_reads_back() {
+        for kind in EventType::ALL {
+            assert_eq!(kind.word().and_then(EventType::of_word), Some(*kind));
+        }
+        assert_eq!((EventType::of_word("payment.created"), EventType::of_word("")), (None, None));
     }
 }

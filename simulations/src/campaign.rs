@@ -78,7 +78,7 @@ pub struct Summary {
 }
 
 /// Places that a campaign of [`ENOUGH`] lifecycles must reach, or its oracles have seen too little.
-pub const REQUIRED_MARKS: [&str; 32] = [
+pub const REQUIRED_MARKS: [&str; 33] = [
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
     "a cancel loses the race",
@@ -111,6 +111,7 @@ pub const REQUIRED_MARKS: [&str; 32] = [
     "events that were not taken are sent again",
     "the engine gives up on its store",
     "the power goes inside a disk operation",
+    "HBD is read at another price",
 ];
 
 /// Lifecycles from which on every required place must have been reached.

@@ -10,7 +10,7 @@ use engine::{
         Transfer as TransferOp, tapos_of,
     },
     ledger::{Block, Head, Transfer, TxId},
-    money::{Currency, HivePrice, Money},
+    money::{Currency, HbdPrice, HivePrice, Money},
     time::Timestamp,
 };
 
@@ -45,6 +45,8 @@ pub(crate) struct Hive {
     blocks_held_until: u64,
     fork: Option<(u32, bool)>,
     salt: u64,
+    /// How much of a dollar the market pays for HBD, in percent, and until when.
+    market: Option<(u64, u64)>,
 }
 
 #[derive(Default)]
@@ -118,6 +120,7 @@ impl Hive {
             blocks_held_until: 0,
             fork: None,
             salt: 0,
+            market: None,
         };
         for back in (0..4 + u64::from(setup.finality_lag)).rev() {
             hive.chain.produce(Timestamp::from_seconds(EPOCH_SECONDS - 1 - back));
@@ -179,6 +182,9 @@ impl Hive {
             if now_ms >= node.lie_until {
                 node.view.lie = None;
             }
+        }
+        if self.market.is_some_and(|(_, until)| now_ms >= until) {
+            self.set_market(None);
         }
         if now_ms < self.blocks_held_until {
             // Finality that was let go catches up without a new block.
@@ -316,6 +322,7 @@ impl Hive {
             Trouble::HoldBlocks { for_ms } => self.blocks_held_until = now_ms + for_ms,
             Trouble::HoldFinality { for_ms } => self.finality_held_until = now_ms + for_ms,
             Trouble::HoldTransactions { for_ms } => self.transactions_held_until = now_ms + for_ms,
+            Trouble::HbdOffPeg { percent, for_ms } => self.set_market(Some((*percent, now_ms + for_ms))),
             Trouble::ForgetMempool => return self.chain.forget_mempool() > 0,
             _ => return false,
         }
@@ -329,6 +336,19 @@ impl Hive {
         }
         (self.finality_held_until, self.transactions_held_until, self.blocks_held_until) = (0, 0, 0);
         self.fork = None;
+        self.set_market(None);
+    }
+
+    fn set_market(&mut self, market: Option<(u64, u64)>) {
+        self.market = market;
+        let usd = self.chain.price();
+        let price = |percent| HivePrice::new(usd.base_hbd_units * 100, usd.quote_hive_units * percent);
+        self.chain.set_market(market.and_then(|(percent, _)| price(percent)));
+    }
+
+    /// Returns how much of a dollar the market pays for HBD, in percent.
+    pub(crate) fn hbd_percent(&self) -> u64 {
+        self.market.map_or(100, |(percent, _)| percent)
     }
 
     fn fate(&mut self, node: usize, now_ms: u64, acts: bool, rpc_ms: u64, rate: impl Fn(Fault) -> u32) -> Fate {
@@ -552,6 +572,19 @@ impl Node for SimNode {
                 Ok(Some(hive.nodes[index].view.view(&hive.chain).price()))
             }),
         )
+    }
+
+    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+        let now_ms = self.world.now_ms();
+        let hive = self.world.hive();
+        let (node, market) = (&hive.nodes[self.index], hive.chain.market());
+        let told = if now_ms < node.down_until {
+            Err(NodeError::Unreachable("connection refused".to_owned()))
+        } else {
+            Ok(HbdPrice::of_market(node.view.view(&hive.chain).price(), market, market))
+        };
+        // Nothing waits for it.
+        Box::pin(std::future::ready(told))
     }
 }
 

@@ -99,10 +99,18 @@ pub struct Observer {
     pub refused: IndexSet<TxId>,
     /// Transactions whose claim was let go of without money: the engine calls them refused or expired for good.
     pub let_go: IndexSet<TxId>,
+    /// The transfers of a session that its merchant accepted as they came.
+    pub accepted: BTreeMap<PaymentId, BTreeSet<(TxId, u32)>>,
     /// When blocks became irreversible, virtual milliseconds, by number.
     pub finalized_ms: BTreeMap<u32, u64>,
     /// How soon a wallet's payment completes once its money is irreversible, milliseconds, where nothing excuses more.
     pub prompt_ms: Option<u64>,
+    /// Sessions that another engine opened, by what it knew of prices.
+    pub elsewhere: BTreeSet<PaymentId>,
+    /// What the market has ever paid for HBD, in millionths of a dollar.
+    pub hbd_prices: BTreeSet<u64>,
+    /// The price of HBD that is durable, and the one before, in millionths of a dollar.
+    pub hbd_read: [u64; 2],
     /// Payments for other servers whose payer was told of success.
     pub told: IndexSet<TxId>,
     /// The account that collects fees.
@@ -135,7 +143,14 @@ impl Observer {
     /// Returns an observer that has seen nothing.
     #[must_use]
     pub fn new(fee_account: Option<AccountName>) -> Self {
-        Self { fee_account, passes: vec![0; INVARIANTS.len()], ..Self::default() }
+        let at_peg = 1_000_000;
+        Self {
+            fee_account,
+            passes: vec![0; INVARIANTS.len()],
+            hbd_prices: BTreeSet::from([at_peg]),
+            hbd_read: [at_peg; 2],
+            ..Self::default()
+        }
     }
 
     /// Takes the first violation out.
@@ -187,6 +202,7 @@ impl Observer {
                     self.accounts.entry(merchant.hive_account).or_insert(merchant.updated_at);
                     self.merchants.insert(merchant.id, (**merchant).clone());
                 }
+                Write::Rate(rate) => self.rate_written(rate),
                 Write::Event(record) => self.event_written(record),
                 Write::Claim(claimed) => {
                     let (earlier, by_nonce) = (self.claims.get(&claimed.tx_id), self.nonces.get(&claimed.nonce));
@@ -224,7 +240,6 @@ impl Observer {
                 Write::Invoice(_) | Write::FeeTiers { .. } => {}
                 Write::Audit(_)
                 | Write::Handle { .. }
-                | Write::Rate(_)
                 | Write::BeginEpoch(_)
                 | Write::Note { .. }
                 | Write::Forget { .. } => {}

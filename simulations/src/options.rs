@@ -76,6 +76,7 @@ faults! {
     ActorPanic = "actor.panic", 1_500, "an actor panics at a named point of the code";
     ReplyLost = "client.reply_lost", 10_000, "the answer to a merchant's or agent's call is lost";
     ClockJump = "clock.jump", 400, "per block: the wall clock jumps by up to six hours, either way, and in a while back";
+    HbdOffPeg = "market.hbd_off_peg", 400, "per block: the market pays up to twice or half of a dollar for HBD, for up to an hour";
 }
 
 impl Fault {

@@ -103,6 +103,7 @@ struct RawStep {
     forget: Option<bool>,
     lie: Option<String>,
     manner: Option<String>,
+    percent: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -424,6 +425,11 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         ("ledger", "hold transactions") => trouble(Trouble::HoldTransactions { for_ms: for_ms()? }),
         ("ledger", "hold blocks") => trouble(Trouble::HoldBlocks { for_ms: for_ms()? }),
         ("ledger", "forget what waits") => trouble(Trouble::ForgetMempool),
+        ("market", "price HBD") => {
+            let percent = raw.percent.filter(|percent| (10..=1_000).contains(percent));
+            let percent = percent.ok_or("`percent` of a dollar must be from 10 to 1000")?;
+            trouble(Trouble::HbdOffPeg { percent, for_ms: for_ms()? })
+        }
         ("receiver", "fail") => {
             let manner = match raw.manner.as_deref().unwrap_or("500") {
                 "timeout" => Manner::Timeout,
@@ -470,7 +476,7 @@ const TRICKS: [(Trick, &str); 7] = [
 ];
 
 /// Who there is, and what each can do.
-const WHO_DOES: [(&str, &[&str]); 13] = [
+const WHO_DOES: [(&str, &[&str]); 14] = [
     (
         "merchant",
         &[
@@ -503,6 +509,7 @@ const WHO_DOES: [(&str, &[&str]); 13] = [
     ("disk", &["power-cut", "fail", "fill up"]),
     ("process", &["be killed", "restart"]),
     ("actor", &["panic"]),
+    ("market", &["price HBD"]),
     ("receiver", &["fail"]),
     ("clock", &["step"]),
     ("client", &["lose a reply"]),

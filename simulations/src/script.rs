@@ -379,6 +379,13 @@ pub enum Trouble {
         /// By how much.
         by_ms: i64,
     },
+    /// The internal market pays another price for HBD.
+    HbdOffPeg {
+        /// How much of a dollar.
+        percent: u64,
+        /// For how long.
+        for_ms: u64,
+    },
 }
 
 impl Trouble {
@@ -395,6 +402,7 @@ impl Trouble {
             | Self::HoldFinality { for_ms }
             | Self::HoldTransactions { for_ms }
             | Self::HoldBlocks { for_ms }
+            | Self::HbdOffPeg { for_ms, .. }
             | Self::Outage { for_ms, .. } => *for_ms,
             _ => 0,
         }

@@ -168,7 +168,8 @@ impl Store for SimStore {
         due_work(now: Timestamp, merchants: usize, per_merchant: usize, passed: Passed) -> Vec<DueWork>;
         endpoint(merchant: MerchantId) -> Endpoint;
         delivery(merchant: MerchantId, id: DeliveryId) -> Option<Logged>;
-        deliveries(query: DeliveryQuery) -> Vec<Logged>;
+        deliveries(query: DeliveryQuery) -> Page<Logged>;
+        payments_after(after: PaymentId, limit: usize) -> Page<Payment>;
         replayable(merchant: MerchantId, after: DeliveryId, limit: usize) -> Vec<Delivery>;
         event_place(event: EventId) -> Option<(MerchantId, u64)>;
         oldest_event() -> Option<Timestamp>;

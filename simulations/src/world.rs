@@ -134,6 +134,7 @@ struct Streams {
     points: Random,
     process: Random,
     clock: Random,
+    market: Random,
 }
 
 /// Where virtual time stands.
@@ -246,6 +247,7 @@ impl World {
                 points: root.fork("points"),
                 process: root.fork("process"),
                 clock: root.fork("clock"),
+                market: root.fork("market"),
             }),
             agenda: Mutex::default(),
             traps: Mutex::default(),

@@ -108,6 +108,7 @@ async fn the_main_answers_are_these() {
         ("status", "transaction_status_api.find_transaction", json!({"transaction_id": id})),
         ("median price", "condenser_api.get_current_median_history_price", json!([])),
         ("price feed", "database_api.get_current_price_feed", json!({})),
+        ("order book", "condenser_api.get_order_book", json!([1])),
         ("feed history", "condenser_api.get_feed_history", json!([])),
         ("version", "database_api.get_version", json!({})),
         ("hardforks", "database_api.get_hardfork_properties", json!({})),
@@ -386,6 +387,7 @@ async fn control_answers_at_its_own_address_too() {
         ("control.node", json!({"lie": {"kind": "unheardOf"}})),
         ("control.create_account", json!({"name": "bob"})),
         ("control.set_price", json!({"base": "1.000 HIVE", "quote": "1.000 HBD"})),
+        ("control.set_market", json!({"base": "0.258 HBD"})),
         ("control.grant", json!({"name": "bob", "amount": "1 HBD"})),
         ("control.fork", json!({"depth": 1, "transactions": "lose"})),
     ] {

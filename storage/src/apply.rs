@@ -21,6 +21,7 @@ use crate::{
     fault::Fault,
     listed, outbox, ownership,
     prepared::{MerchantStep, PaymentStep, Prepared, Step},
+    queries::Audited,
     record::{self, Code, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
     single, standings, stray,
@@ -158,7 +159,7 @@ impl Group<'_> {
             Step::Fate { tx_id, expected, fate, record, is_facilitation } => {
                 let stored = match ahead.claims.get(&tx_id.0) {
                     Some(claimed) => Some(claimed.clone()),
-                    None => self.stored_claim(tx_id.0)?,
+                    None => claims::stored(self, tx_id.0)?,
                 };
                 let stored = stored.filter(|_| !ahead.forgotten_claims.contains(&tx_id.0));
                 let Some(claimed) = stored.filter(|claimed| claimed.fate == *expected) else {
@@ -193,7 +194,7 @@ impl Group<'_> {
                 // A sale of somebody's server is paid for; it cannot pay a session, too.
                 let claimed = match ahead.claims.get(&tx_id.0) {
                     Some(claimed) => Some(claimed.clone()),
-                    None => self.stored_claim(tx_id.0)?,
+                    None => claims::stored(self, tx_id.0)?,
                 };
                 match claimed.filter(|claimed| claimed.sale().is_some()) {
                     Some(claimed) => Ok(Err(CommitError::Claimed(Box::new(claimed)))),
@@ -303,7 +304,7 @@ impl Group<'_> {
         for tx_id in claimed_by {
             let earlier = match ahead.claims.get(&tx_id) {
                 Some(earlier) => Some(earlier.clone()),
-                None => self.stored_claim(tx_id)?,
+                None => claims::stored(self, tx_id)?,
             };
             if let Some(earlier) = earlier {
                 return Ok(Err(CommitError::Claimed(Box::new(earlier))));
@@ -320,16 +321,6 @@ impl Group<'_> {
         ahead.nonces.extend(names.iter().map(|name| (*name, tx_id)));
         ahead.claims.insert(tx_id, claimed.clone());
         Ok(Ok(()))
-    }
-
-    pub(crate) fn stored_claim(&mut self, tx_id: [u8; 20]) -> Result<Option<Claimed>, Fault> {
-        let tx_id = engine::ledger::TxId(tx_id);
-        match self.tables.claims().get(&tx_id.0)? {
-            Some(bytes) => {
-                record::claimed_from_bytes(tx_id, bytes.value()).map(Some).map_err(Fault::damaged("claims", tx_id))
-            }
-            None => Ok(None),
-        }
     }
 
     fn check_cursor(&mut self, cursor: Cursor, expected: Option<Cursor>, ahead: &mut Ahead) -> Checked {
@@ -410,7 +401,7 @@ impl Group<'_> {
             }
             Step::Invoice(invoicing) => billing::invoice(self, *invoicing),
             Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
-            Step::Audit(record) => self.append_audit(&record),
+            Step::Audit(audited) => self.append_audit(&audited),
             Step::Comply { check, noted } => standings::note(self, &check, noted),
             Step::Admit { .. } => Ok(()),
             Step::Standing { merchant, change } => standings::change(self, merchant, change),
@@ -436,14 +427,18 @@ impl Group<'_> {
         }
     }
 
-    pub(crate) fn append_audit(&mut self, record: &[u8]) -> Result<(), Fault> {
+    /// Appends a line to the audit log and lists it for whom it concerns.
+    pub(crate) fn append_audit(&mut self, audited: &Audited) -> Result<(), Fault> {
         let log = self.tables.audit();
         let mut next = log.last()?.map_or(0, |(seq, _)| seq.value()) + 1;
         // What is damaged stays where it is.
         while log.has(next)? {
             next += 1;
         }
-        log.insert(next, record);
+        log.insert(next, audited.record.as_slice());
+        for merchant in audited.merchants() {
+            self.tables.audit_by_merchant().insert((merchant, next), ());
+        }
         Ok(())
     }
 

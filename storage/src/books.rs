@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::{
-    money::Money,
+    money::{Currency, Money},
     payment::{Payment, State},
 };
 
@@ -11,9 +11,9 @@ use engine::{
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Books {
     /// By currency and state.
-    pub lines: BTreeMap<(&'static str, &'static str), Line>,
+    pub lines: BTreeMap<(Currency, State), Line>,
     /// Transfers that paid no session, by currency: how many, and their smallest units.
-    pub unmatched: BTreeMap<&'static str, (u64, u128)>,
+    pub unmatched: BTreeMap<Currency, (u64, u128)>,
 }
 
 /// What payments in one currency and state add up to, in smallest units.
@@ -34,7 +34,7 @@ pub struct Line {
 impl Books {
     /// Enters a payment; says what in it contradicts itself.
     pub(crate) fn enter(&mut self, payment: &Payment) -> Option<&'static str> {
-        let line = self.lines.entry((payment.amount.currency.code(), payment.state.word())).or_default();
+        let line = self.lines.entry((payment.amount.currency, payment.state)).or_default();
         line.payments += 1;
         line.asked_units += u128::from(payment.amount.units);
         line.paid_units += u128::from(payment.paid_units());
@@ -50,7 +50,7 @@ impl Books {
 
     /// Enters a transfer that paid no session.
     pub(crate) fn enter_unmatched(&mut self, money: Money) {
-        let (count, units) = self.unmatched.entry(money.currency.code()).or_default();
+        let (count, units) = self.unmatched.entry(money.currency).or_default();
         *count += 1;
         *units += u128::from(money.units);
     }

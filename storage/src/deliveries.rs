@@ -1,10 +1,10 @@
 //! What is asked of events and deliveries: what is due, whose turn it is, and the log.
 
-use std::{collections::BTreeSet, ops::Bound};
+use std::collections::BTreeSet;
 
 use engine::{
     event_list::{Epoch, EventList, Tail},
-    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ids::{DeliveryId, EventId, MerchantId},
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged, Trigger},
 };
@@ -13,7 +13,7 @@ use crate::{
     batch::EventRecord,
     checked::Text,
     fault::Fault,
-    query::{DeliveryQuery, Due, DueWork, Passed},
+    query::{Due, DueWork, Passed},
     record, single,
     snapshot::Snapshot,
     tables::{DeliveryKey, OutboxKey, meta},
@@ -178,69 +178,6 @@ pub(crate) fn delivery(snapshot: &Snapshot, merchant: MerchantId, id: DeliveryId
         Some(bytes) => read(key, bytes.value()).map(Some),
         None => Ok(None),
     }
-}
-
-/// Lists a merchant's deliveries, newest first.
-pub(crate) fn deliveries(snapshot: &Snapshot, query: &DeliveryQuery) -> Result<Vec<Logged>, Fault> {
-    if let Some(payment) = query.payment {
-        return of_payment(snapshot, query, payment);
-    }
-    let merchant = query.merchant.bits();
-    let end = query.before.map_or(Bound::Included((merchant, u128::MAX)), |id| Bound::Excluded((merchant, id.bits())));
-    let log = snapshot.deliveries();
-    let mut found = Vec::new();
-    for entry in log.range::<DeliveryKey>((Bound::Included((merchant, 0)), end))?.rev() {
-        if found.len() == query.limit {
-            break;
-        }
-        let (key, bytes) = entry?;
-        let logged = log.pass(read(key.value(), bytes.value()))?;
-        found.extend(logged.filter(|logged| is_wanted(query, logged)));
-    }
-    Ok(found)
-}
-
-fn is_wanted(query: &DeliveryQuery, logged: &Logged) -> bool {
-    (query.states.is_empty() || query.states.contains(&logged.state))
-        && query.event.is_none_or(|event| logged.delivery.event == event)
-}
-
-/// Lists the deliveries of one payment's events, newest first; another merchant's payment has none.
-fn of_payment(snapshot: &Snapshot, query: &DeliveryQuery, payment: PaymentId) -> Result<Vec<Logged>, Fault> {
-    let payment = payment.bits();
-    let end = query.before.map_or(Bound::Included((payment, u128::MAX)), |id| Bound::Excluded((payment, id.bits())));
-    let mut found = Vec::new();
-    for entry in snapshot.payment_deliveries().range((Bound::Included((payment, 0)), end))?.rev() {
-        if found.len() == query.limit {
-            break;
-        }
-        let (_, id) = entry?.0.value();
-        let logged = snapshot.deliveries().pass(delivery(snapshot, query.merchant, DeliveryId::from_bits(id)))?;
-        found.extend(logged.flatten().filter(|logged| is_wanted(query, logged)));
-    }
-    Ok(found)
-}
-
-/// Returns a merchant's deliveries after `after` that may be replayed, oldest first, at most `limit`.
-pub(crate) fn replayable(
-    snapshot: &Snapshot,
-    merchant: MerchantId,
-    after: DeliveryId,
-    limit: usize,
-) -> Result<Vec<Delivery>, Fault> {
-    let merchant = merchant.bits();
-    let range = (Bound::Excluded((merchant, after.bits())), Bound::Included((merchant, u128::MAX)));
-    let mut found = Vec::new();
-    let log = snapshot.deliveries();
-    for entry in log.range::<DeliveryKey>(range)? {
-        if found.len() == limit {
-            break;
-        }
-        let (key, bytes) = entry?;
-        let logged = log.pass(read(key.value(), bytes.value()))?;
-        found.extend(logged.filter(Logged::is_replayable).map(|logged| logged.delivery));
-    }
-    Ok(found)
 }
 
 /// Returns a merchant's events after `after`, in order, at most `limit`.

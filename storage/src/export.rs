@@ -91,6 +91,36 @@ pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
     Ok(Some(read.map_err(|damage| Fault::damaged(table, hex(key))(damage))?))
 }
 
+/// Returns a row's record as JSON where a text of it has an account's name as a word.
+///
+/// # Errors
+/// [`ReadError::Damaged`] for a record that does not decode.
+pub fn record_naming(row: &Row, account: &str) -> Result<Option<Value>, ReadError> {
+    let finder = memchr::memmem::Finder::new(account.as_bytes());
+    // Names are stored as text: of most rows no more than that is read.
+    if finder.find(&row.value).is_none() && finder.find(&row.key).is_none() {
+        return Ok(None);
+    }
+    Ok(record(row)?.filter(|record| names(record, account)))
+}
+
+/// Says whether a text has an account's name as a word.
+fn names(json: &Value, account: &str) -> bool {
+    match json {
+        Value::String(text) => text.match_indices(account).any(|(at, _)| {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+            let (before, after) = (&text[..at], &text[at + account.len()..]);
+            // A full stop may end a sentence as well as go on with a name.
+            let goes_on = after.starts_with(is_part)
+                || after.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
+            !before.ends_with(|c: char| is_part(c) || c == '.') && !goes_on
+        }),
+        Value::Array(items) => items.iter().any(|item| names(item, account)),
+        Value::Object(members) => members.iter().any(|(key, value)| key == account || names(value, account)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 /// The tables whose rows are records.
 const TABLES: [&str; 12] = [
     "payments",
@@ -150,6 +180,12 @@ fn payment_json(payment: &Payment) -> Value {
             "money": money(refund.money), "at": refund.at.to_string(),
         })
     });
+    let resolution = payment.resolution.as_ref().map(|resolution| {
+        json!({
+            "kind": resolution.kind.word(), "by": resolution.by, "at": resolution.at.to_string(), "note": resolution.note,
+            "txId": resolution.tx_id.map(|id| id.to_string()),
+        })
+    });
     json!({
         "record": "payment", "id": payment.id.to_string(), "merchant": payment.merchant.to_string(),
         "version": payment.version, "status": payment.state.word(),
@@ -162,6 +198,7 @@ fn payment_json(payment: &Payment) -> Value {
         "completedAt": when(payment.completed_at), "livemode": payment.livemode,
         "paidUnits": payment.paid_units().to_string(), "paidBy": payment.paid_by.map(|id| id.to_string()),
         "claimed": payment.claim.as_ref().map(|claim| claim.tx_id.to_string()),
+        "payer": payment.claim.as_ref().map(|claim| claim.payer.to_string()), "resolution": resolution,
         "isReversed": payment.is_reversed, "transfers": payment.transfers.iter().map(credit_json).collect::<Vec<_>>(),
         "transferCount": payment.transfer_count(), "refunds": refunds.collect::<Vec<_>>(),
     })

@@ -17,6 +17,7 @@ mod counts;
 mod damage;
 mod days;
 mod deliveries;
+mod delivery_list;
 mod directory;
 mod draft;
 mod export;
@@ -32,6 +33,7 @@ mod migration;
 mod outbox;
 mod ownership;
 mod payment_list;
+mod postings;
 mod prepared;
 mod queries;
 mod query;
@@ -76,7 +78,7 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
-pub use export::record as export_record;
+pub use export::{record as export_record, record_naming as export_record_naming};
 pub use figures::{CommitMetrics, Figures};
 pub use query::{
     AuditQuery, DayVolume, DeliveryQuery, Due, DueWork, ListedMerchant, MerchantQuery, Page, PageAt, Passed,
@@ -224,8 +226,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a merchant's delivery.
     fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Read<'_, Option<Logged>>;
 
-    /// Lists a merchant's deliveries, newest first.
-    fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Vec<Logged>>;
+    /// Lists a merchant's deliveries, newest first; they are not counted.
+    fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Page<Logged>>;
 
     /// Returns a merchant's deliveries after `after` that may be replayed, oldest first, at most `limit`.
     fn replayable(&self, merchant: MerchantId, after: DeliveryId, limit: usize) -> Read<'_, Vec<Delivery>>;
@@ -320,6 +322,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns a small named value that was stored with [`Write::Note`].
     fn note(&self, name: &'static str) -> Read<'_, Option<Vec<u8>>>;
+
+    /// Returns payments of all merchants after `after`, oldest first, of at most `limit` records; the next page starts after
+    /// the last of them. Damaged ones are passed over.
+    fn payments_after(&self, after: PaymentId, limit: usize) -> Read<'_, Page<Payment>>;
 
     /// Returns how many damaged rows were met since the store was opened. They are served to nobody; a verification names
     /// them all.

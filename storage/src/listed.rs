@@ -16,6 +16,7 @@ use engine::{
 use crate::{
     apply::Group,
     fault::Fault,
+    postings::Budget,
     query::PaymentQuery,
     record::{self, Code, SUMMARY_LEN, Summary},
     snapshot::Snapshot,
@@ -120,18 +121,34 @@ pub(crate) fn write(
 pub(crate) struct Newest<'s> {
     merchant: u128,
     snapshot: &'s Snapshot,
+    /// No payment before this one is asked for.
+    first: u128,
     lists: Vec<List<'s>>,
+    /// The payment that was sought last.
+    current: Option<(u128, Summary)>,
 }
 
 /// What is left of one facet's range.
 struct List<'s> {
+    facet: u8,
     rest: Range<'s, ListKey, &'static [u8; SUMMARY_LEN]>,
     next: Option<(u128, Row)>,
 }
 
 type Row = (FoundKey<ListKey>, Found<&'static [u8; SUMMARY_LEN]>);
 
-impl List<'_> {
+impl<'s> List<'s> {
+    fn of(snapshot: &'s Snapshot, merchant: u128, facet: u8, ids: &Ids) -> Result<Self, Fault> {
+        let range = (merchant, facet, *ids.start())..=(merchant, facet, *ids.end());
+        let mut list = Self { facet, rest: snapshot.payments_by_merchant().range::<ListKey>(range)?, next: None };
+        list.advance()?;
+        Ok(list)
+    }
+
+    fn is_past(&self, bound: u128) -> bool {
+        self.next.as_ref().is_none_or(|(id, _)| *id <= bound)
+    }
+
     fn advance(&mut self) -> Result<(), Fault> {
         self.next = self.rest.next_back().transpose()?.map(|row| (row.0.value().2, row));
         Ok(())
@@ -140,20 +157,50 @@ impl List<'_> {
 
 /// Returns a merchant's payments of some facets and ids, newest first.
 pub(crate) fn newest(snapshot: &Snapshot, merchant: u128, facets: Facets, ids: Ids) -> Result<Newest<'_>, Fault> {
-    let table = snapshot.payments_by_merchant();
     let mut lists = Vec::new();
     for facet in facets.iter().filter(|_| !ids.is_empty()) {
-        let range = (merchant, facet, *ids.start())..=(merchant, facet, *ids.end());
-        let mut list = List { rest: table.range::<ListKey>(range)?, next: None };
-        list.advance()?;
+        let list = List::of(snapshot, merchant, facet, &ids)?;
         if list.next.is_some() {
             lists.push(list);
         }
     }
-    Ok(Newest { merchant, snapshot, lists })
+    Ok(Newest { merchant, snapshot, first: *ids.start(), lists, current: None })
 }
 
+/// Rows of a facet that are stepped over before its range is sought anew.
+const STEPS: usize = 4;
+
 impl Newest<'_> {
+    /// Returns the newest payment at or before `bound`, the same again for the same bound; bounds only go down.
+    pub(crate) fn seek(&mut self, bound: u128, budget: &mut Budget) -> Result<Option<(u128, Summary)>, Fault> {
+        if self.current.is_none_or(|(id, _)| id > bound) {
+            self.skip(bound, budget)?;
+            budget.spend(1);
+            self.current = self.take_next()?;
+        }
+        Ok(self.current)
+    }
+
+    fn skip(&mut self, bound: u128, budget: &mut Budget) -> Result<(), Fault> {
+        for list in &mut self.lists {
+            for _ in 0..STEPS {
+                if list.is_past(bound) {
+                    break;
+                }
+                budget.spend(1);
+                list.advance()?;
+            }
+            if bound < self.first {
+                list.next = None;
+            } else if !list.is_past(bound) {
+                budget.spend_seek();
+                *list = List::of(self.snapshot, self.merchant, list.facet, &(self.first..=bound))?;
+            }
+        }
+        self.lists.retain(|list| list.next.is_some());
+        Ok(())
+    }
+
     fn take_next(&mut self) -> Result<Option<(u128, Summary)>, Fault> {
         loop {
             let newest = self.lists.iter().enumerate().filter_map(|(at, list)| Some((list.next.as_ref()?.0, at))).max();

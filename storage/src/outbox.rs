@@ -15,7 +15,7 @@ use engine::{
 
 use crate::{
     apply::{Ahead, Checked, Group, conflict},
-    deliveries,
+    deliveries, delivery_list,
     fault::Fault,
     prepared::{EventStep, Move},
     record,
@@ -113,14 +113,7 @@ pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), F
     group.tables.event_ids().insert(event.id.bits(), (merchant, seq));
     group.tables.event_times().insert((event.at.millis(), event.id.bits()), ());
     let Some(delivery) = event.delivery(seq) else { return Ok(()) };
-    list_of_payment(group, &delivery)?;
-    put(group, &Logged::new(delivery))
-}
-
-/// Lists a new delivery beside its payment's others.
-fn list_of_payment(group: &mut Group<'_>, delivery: &Delivery) -> Result<(), Fault> {
-    group.tables.payment_deliveries().insert((delivery.payment.bits(), delivery.id.bits()), ());
-    Ok(())
+    put(group, None, &Logged::new(delivery))
 }
 
 /// Carries out a move.
@@ -131,23 +124,22 @@ pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault>
         group.tables.outbox().remove(place_of(&before.delivery))?;
         group.queues.insert(before.delivery.merchant.bits());
     }
-    if matches!(step, Move::Redeliver(_)) {
-        list_of_payment(group, delivery)?;
-    }
     if let Move::Attempt { attempt, key, record, .. } = step {
         group.tables.attempts().insert(*key, record.as_slice());
         note_attempt(group, delivery, attempt)?;
     }
+    let state_before = before.as_ref().map(|before| before.state);
     let mut after = moved(step, before);
     if mutant!("delivered-stays") && after.state == DeliveryState::Delivered {
         after.state = DeliveryState::Pending;
         after.delivery.due_at = after.delivery.due_at + std::time::Duration::from_secs(60);
     }
-    put(group, &after)
+    put(group, state_before, &after)
 }
 
-/// Writes a delivery's record and, if it waits, its place in the outbox.
-fn put(group: &mut Group<'_>, logged: &Logged) -> Result<(), Fault> {
+/// Writes a delivery's record, what lists say of it and, if it waits, its place in the outbox; `before` is its state until now.
+fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &Logged) -> Result<(), Fault> {
+    delivery_list::write(group, before, logged)?;
     let delivery = &logged.delivery;
     group.tables.deliveries().insert(key_of(delivery), record::delivery_to_bytes(logged).as_slice());
     let untold = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());

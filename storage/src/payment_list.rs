@@ -1,6 +1,6 @@
 //! The list of a merchant's payments: a page, and how many there are, for a bounded number of rows.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Bound};
 
 use engine::{
     ids::PaymentId,
@@ -11,6 +11,7 @@ use crate::{
     days::{self, Tally},
     fault::Fault,
     listed::{self, Facets, Ids, common},
+    postings::{Budget, Intersection, Step},
     query::{Page, PageAt, PaymentQuery},
     record::{self, Code, Summary},
     search::{self, Wanted},
@@ -20,14 +21,12 @@ use crate::{
 /// Where a list must be read to be counted, it is counted up to so many.
 const COUNTED_MAX: u64 = 10_000;
 /// What a page may cost beside what it shows, in rows of an index.
-const BUDGET: u64 = 10_000;
-/// What it costs more to find one payment in the list.
-const POINTS: u64 = 3;
+const BUDGET: Budget = Budget::of(10_000);
 /// What it costs to find that the rows of a word are too many.
 const SOUGHT: u64 = (search::MERGED_MAX + search::SORTED_MAX) as u64;
 /// What it costs more to read one payment's record.
 const RECORD: u64 = 8;
-/// Words of a query that are tried for one that few payments have.
+/// Words and amounts of a query that are looked up in the index; of the others the records are read.
 const TRIED: usize = 3;
 /// A list of so many is read rather than searched.
 const SHORT: usize = 500;
@@ -59,6 +58,20 @@ pub(crate) fn payments(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Page
     // The others are shown without one that cannot be read.
     let items = found.into_iter().filter_map(|id| records.pass(load(id)).transpose()).collect::<Result<_, Fault>>()?;
     Ok(Page { items, total, total_is_lower_bound, next })
+}
+
+/// Returns payments of all merchants after `after`, oldest first, of at most `limit` records.
+pub(crate) fn after(snapshot: &Snapshot, after: PaymentId, limit: usize) -> Result<Page<Payment>, Fault> {
+    let records = snapshot.payments();
+    let mut page = Page::of(Vec::new(), 0);
+    for row in records.range::<u128>((Bound::Excluded(after.bits()), Bound::Unbounded))?.take(limit) {
+        let (key, bytes) = row?;
+        let id = PaymentId::from_bits(key.value());
+        let read = record::payment_from_bytes(id, bytes.value()).map_err(Fault::damaged("payments", id));
+        page.items.extend(records.pass(read)?);
+        page.next = Some(key.value());
+    }
+    Ok(page)
 }
 
 /// A page being cut out of a list that is offered newest first.
@@ -174,25 +187,16 @@ struct Check<'q> {
     merchant: u128,
     facets: Facets,
     wanted: Vec<&'q Wanted>,
-    budget: u64,
+    budget: Budget,
 }
 
 impl Check<'_> {
-    /// Says whether a payment is one of the list, for what that costs.
+    /// Says whether a payment of the list's facets is one of the list, for what that costs.
     fn keeps(&mut self, id: u128, listed: Option<Summary>) -> Result<bool, Fault> {
-        self.budget = self.budget.saturating_sub(1);
-        let summary = match listed {
-            Some(summary) => Some(summary),
-            None if self.facets == Facets::ALL && self.wanted.is_empty() => return Ok(true),
-            None => {
-                self.budget = self.budget.saturating_sub(POINTS);
-                listed::one(self.snapshot, self.merchant, self.facets, id)?
-            }
-        };
-        let Some(summary) = summary else { return Ok(false) };
-        let is_of_amount = |wanted: &&Wanted| match wanted {
-            Wanted::Amount(units) => Some(units.contains(&summary.amount.units)),
-            Wanted::Word { .. } => None,
+        // The list tells the amount; where it was not read the record does.
+        let is_of_amount = |wanted: &&Wanted| match (wanted, &listed) {
+            (Wanted::Amount(units), Some(summary)) => Some(units.contains(&summary.amount.units)),
+            _ => None,
         };
         if self.wanted.iter().any(|wanted| is_of_amount(wanted) == Some(false)) {
             return Ok(false);
@@ -201,7 +205,7 @@ impl Check<'_> {
         if words.is_empty() {
             return Ok(true);
         }
-        self.budget = self.budget.saturating_sub(RECORD);
+        self.budget.spend(RECORD);
         search::finds(self.snapshot, &words, id, &mut self.budget)
     }
 
@@ -210,7 +214,7 @@ impl Check<'_> {
         if self.keeps(id, listed)? {
             slice.offer(id);
         }
-        let is_over = slice.is_settled() || self.budget == 0;
+        let is_over = slice.is_settled() || self.budget.is_spent();
         if is_over {
             slice.stop(id);
         }
@@ -244,32 +248,41 @@ fn searched(
     let is_short = (facets != Facets::ALL || *ids != listed::ANY_ID)
         && listed::newest(snapshot, merchant, facets, ids.clone())?.take(SHORT + 1).count() <= SHORT;
     // A short list is read; so is one where everything that is wanted is found too often.
-    let mut index = None;
-    if !is_short {
-        let indexed = common(ids, &(0..=cursor));
-        for (at, wanted) in wanted.iter().enumerate().take(TRIED) {
-            index = search::find(snapshot, merchant, wanted, &indexed)?;
-            if index.is_some() {
-                check.wanted.remove(at);
-                break;
-            }
-            check.budget = check.budget.saturating_sub(SOUGHT);
+    let (mut found, mut others) = (Vec::new(), Vec::new());
+    let indexed = common(ids, &(0..=cursor));
+    for (at, wanted) in wanted.iter().enumerate() {
+        if is_short || at >= TRIED {
+            others.push(wanted);
+        } else if let Some(postings) = search::find(snapshot, merchant, wanted, &indexed)? {
+            found.push(postings);
+        } else {
+            check.budget.spend(SOUGHT);
+            others.push(wanted);
         }
     }
-    let Some(index) = index else {
+    if found.is_empty() {
         return walk(snapshot, &mut check, slice, ids.clone());
-    };
-    let found_by_index = std::mem::take(&mut check.wanted);
-    check.wanted = wanted.iter().collect();
+    }
     let unread = common(ids, &(cursor.saturating_add(1)..=u128::MAX));
     let mut slice = if cursor == u128::MAX { slice } else { walk(snapshot, &mut check, slice, unread)? };
     if slice.is_over {
         return Ok(slice);
     }
-    check.wanted = found_by_index;
-    for id in index {
-        if check.offer(&mut slice, id?, None)? {
-            break;
+    check.wanted = others;
+    let listed = match facets == Facets::ALL {
+        true => None,
+        false => Some(listed::newest(snapshot, merchant, facets, indexed.clone())?),
+    };
+    let mut common = Intersection::of(found, listed, *indexed.end());
+    loop {
+        match common.step(&mut check.budget)? {
+            Step::Found(id, listed) if check.offer(&mut slice, id, listed)? => break,
+            Step::Found(..) => {}
+            Step::Spent(last) => {
+                slice.stop(last);
+                break;
+            }
+            Step::End => break,
         }
     }
     Ok(slice)
@@ -279,6 +292,7 @@ fn searched(
 fn walk(snapshot: &Snapshot, check: &mut Check<'_>, mut slice: Slice, ids: Ids) -> Result<Slice, Fault> {
     for listed in listed::newest(snapshot, check.merchant, check.facets, ids)? {
         let (id, summary) = listed?;
+        check.budget.spend(1);
         if check.offer(&mut slice, id, Some(summary))? {
             break;
         }

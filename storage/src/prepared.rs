@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     batch::{Batch, Claimed, Cursor, Fate, Handling, Invoicing, Write},
     booked,
+    queries::Audited,
     record::{self, AttemptKey, MerchantFacts, PaymentFacts},
     search::{self, Indexed},
     stray,
@@ -100,7 +101,7 @@ pub(crate) enum Step {
         schedule: Schedule,
         expected: u64,
     },
-    Audit(Vec<u8>),
+    Audit(Audited),
     Rate(Vec<u8>),
     BeginEpoch(Epoch),
     Note {
@@ -308,7 +309,7 @@ impl Step {
                 assert!(schedule.version > expected, "a version grows with every write");
                 Self::FeeTiers { schedule, expected }
             }
-            Write::Audit(entry) => Self::Audit(record::audit_to_bytes(*entry)),
+            Write::Audit(entry) => Self::Audit(Audited::of(*entry)),
             Write::Comply(check) => Self::Comply { check, noted: None },
             Write::Books(day) => Self::Books { from: day.from, record: record::day_to_bytes(*day) },
             Write::Admit { payment, merchant, quota } => Self::Admit { payment, merchant, quota },

@@ -97,22 +97,54 @@ pub(crate) fn merchants(
     Ok(Page { next, ..Page::of(items, known_total.unwrap_or(page.seen)) })
 }
 
+/// A line of the audit log as it is stored, and whom it concerns.
+#[derive(Debug)]
+pub(crate) struct Audited {
+    pub(crate) record: Vec<u8>,
+    merchant: u128,
+    actor: Option<u128>,
+}
+
+impl Audited {
+    /// Encodes a line.
+    pub(crate) fn of(entry: Entry) -> Self {
+        let (merchant, actor) = (entry.merchant.bits(), entry.actor.merchant.map(MerchantId::bits));
+        Self { record: record::audit_to_bytes(entry), merchant, actor }
+    }
+
+    /// Returns the merchants it concerns, each once.
+    pub(crate) fn merchants(&self) -> impl Iterator<Item = u128> {
+        std::iter::once(self.merchant).chain(self.actor.filter(|actor| *actor != self.merchant))
+    }
+}
+
 /// Returns entries of the audit log, newest first.
 pub(crate) fn audit(snapshot: &Snapshot, query: &AuditQuery) -> Result<Vec<Entry>, Fault> {
-    let mut found = Vec::new();
-    let end = query.before.map_or(Bound::Unbounded, Bound::Excluded);
     let log = snapshot.audit();
-    for entry in log.range::<u64>((Bound::Unbounded, end))?.rev() {
+    let last = match query.before {
+        Some(0) => return Ok(Vec::new()),
+        before => before.map_or(u64::MAX, |before| before - 1),
+    };
+    let read =
+        |seq: u64, bytes: &[u8]| log.pass(record::audit_from_bytes(seq, bytes).map_err(Fault::damaged("audit", seq)));
+    let mut found = Vec::new();
+    if let Some(merchant) = query.merchant.map(MerchantId::bits) {
+        for row in snapshot.audit_by_merchant().range((merchant, 0)..=(merchant, last))?.rev() {
+            if found.len() >= query.limit {
+                break;
+            }
+            let (_, seq) = row?.0.value();
+            let Some(bytes) = log.get_sound(seq)? else { continue };
+            found.extend(read(seq, bytes.value())?);
+        }
+        return Ok(found);
+    }
+    for row in log.range::<u64>(..=last)?.rev() {
         if found.len() >= query.limit {
             break;
         }
-        let (seq, bytes) = entry?;
-        let read = record::audit_from_bytes(seq.value(), bytes.value()).map_err(Fault::damaged("audit", seq.value()));
-        let Some(entry) = log.pass(read)? else { continue };
-        let concerns = |merchant| entry.merchant == merchant || entry.actor.merchant == Some(merchant);
-        if query.merchant.is_none_or(concerns) {
-            found.push(entry);
-        }
+        let (seq, bytes) = row?;
+        found.extend(read(seq.value(), bytes.value())?);
     }
     Ok(found)
 }

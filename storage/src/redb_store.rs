@@ -27,7 +27,7 @@ use crate::{
     committer::{CommitMode, Committer},
     copying::{self, Rows},
     damage::Damages,
-    days, deliveries,
+    days, deliveries, delivery_list,
     directory::{self, DirectoryLock, OpenError},
     fault::Fault,
     kept_keys,
@@ -322,6 +322,10 @@ impl Store for RedbStore {
         self.read(move |snapshot| payment_list::payments(snapshot, &query))
     }
 
+    fn payments_after(&self, after: PaymentId, limit: usize) -> Read<'_, Page<Payment>> {
+        self.read(move |snapshot| payment_list::after(snapshot, after, limit))
+    }
+
     fn volume(&self, query: VolumeQuery) -> Read<'_, Volume> {
         self.read(move |snapshot| days::volume(snapshot, &query))
     }
@@ -412,12 +416,12 @@ impl Store for RedbStore {
         self.read(move |snapshot| deliveries::delivery(snapshot, merchant, id))
     }
 
-    fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Vec<Logged>> {
-        self.read(move |snapshot| deliveries::deliveries(snapshot, &query))
+    fn deliveries(&self, query: DeliveryQuery) -> Read<'_, Page<Logged>> {
+        self.read(move |snapshot| delivery_list::deliveries(snapshot, &query))
     }
 
     fn replayable(&self, merchant: MerchantId, after: DeliveryId, limit: usize) -> Read<'_, Vec<Delivery>> {
-        self.read(move |snapshot| deliveries::replayable(snapshot, merchant, after, limit))
+        self.read(move |snapshot| delivery_list::replayable(snapshot, merchant, after, limit))
     }
 
     fn event_place(&self, event: EventId) -> Read<'_, Option<(MerchantId, u64)>> {

@@ -7,7 +7,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeSet, BinaryHeap},
+    collections::BTreeSet,
     ops::{Bound, RangeInclusive},
 };
 
@@ -22,6 +22,7 @@ use crate::{
     apply::Group,
     fault::Fault,
     listed::{self, Facets, Ids, common},
+    postings::{Budget, List, Merged, Postings, WordRows},
     record, single,
     snapshot::Snapshot,
     tables::meta,
@@ -186,7 +187,7 @@ pub(crate) fn forget(group: &mut Group<'_>, id: PaymentId, left: &[u8]) -> Resul
 
 /// Says whether a payment is found by everything that is wanted. Transfers that its record does not list are read, as many as
 /// `budget` has; what remains of it is left there.
-pub(crate) fn finds(snapshot: &Snapshot, wanted: &[&Wanted], id: u128, budget: &mut u64) -> Result<bool, Fault> {
+pub(crate) fn finds(snapshot: &Snapshot, wanted: &[&Wanted], id: u128, budget: &mut Budget) -> Result<bool, Fault> {
     let (payments, key) = (snapshot.payments(), PaymentId::from_bits(id));
     let read = || {
         let bytes = payments.get(id)?;
@@ -212,8 +213,8 @@ pub(crate) fn finds(snapshot: &Snapshot, wanted: &[&Wanted], id: u128, budget: &
         };
         let words: BTreeSet<String> = transfer_words_of(&credit).into_iter().collect();
         missing.retain(|wanted| !wanted.finds(&payment, &words));
-        *budget = budget.saturating_sub(1);
-        if missing.is_empty() || *budget == 0 {
+        budget.spend(1);
+        if missing.is_empty() || budget.is_spent() {
             break;
         }
     }
@@ -242,58 +243,6 @@ fn id_range(word: &str) -> Option<RangeInclusive<u128>> {
     Some(bound('0')?..=bound('z')?)
 }
 
-/// Payments of an index, newest first, each once.
-pub(crate) enum Found<'s> {
-    /// All of them, oldest first.
-    Few(Vec<u128>),
-    /// What is left of the rows of a few words, and of the list.
-    Merged(Merged<'s>),
-}
-
-/// What is left of several lists. Of each the next payment is known.
-#[derive(Default)]
-pub(crate) struct Merged<'s> {
-    next: BinaryHeap<(u128, usize)>,
-    lists: Vec<BoxIds<'s>>,
-}
-
-/// Payments, newest first.
-type BoxIds<'s> = Box<dyn Iterator<Item = Result<u128, Fault>> + Send + 's>;
-
-impl<'s> Merged<'s> {
-    fn add(&mut self, list: impl Iterator<Item = Result<u128, Fault>> + Send + 's) -> Result<(), Fault> {
-        self.lists.push(Box::new(list));
-        self.advance(self.lists.len() - 1)
-    }
-
-    fn advance(&mut self, at: usize) -> Result<(), Fault> {
-        let next = self.lists[at].next().transpose()?;
-        self.next.extend(next.map(|id| (id, at)));
-        Ok(())
-    }
-
-    fn take_next(&mut self) -> Result<Option<u128>, Fault> {
-        let Some((newest, at)) = self.next.pop() else { return Ok(None) };
-        self.advance(at)?;
-        while let Some((_, at)) = self.next.peek().copied().filter(|(id, _)| *id == newest) {
-            self.next.pop();
-            self.advance(at)?;
-        }
-        Ok(Some(newest))
-    }
-}
-
-impl Iterator for Found<'_> {
-    type Item = Result<u128, Fault>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Self::Few(ids) => ids.pop().map(Ok),
-            Self::Merged(lists) => lists.take_next().transpose(),
-        }
-    }
-}
-
 /// Returns the indexed payments that are found by one thing; none where its words are too many to be merged, and their rows
 /// too many to be sorted.
 pub(crate) fn find<'s>(
@@ -301,9 +250,9 @@ pub(crate) fn find<'s>(
     merchant: u128,
     wanted: &Wanted,
     among: &Ids,
-) -> Result<Option<Found<'s>>, Fault> {
+) -> Result<Option<Postings<'s>>, Fault> {
     if among.is_empty() {
-        return Ok(Some(Found::Few(Vec::new())));
+        return Ok(Some(Postings::Few(Vec::new())));
     }
     let index = snapshot.search();
     let ids = match wanted {
@@ -313,26 +262,26 @@ pub(crate) fn find<'s>(
     let (mut merged, mut next) = (Merged::default(), wanted.first());
     loop {
         let start = (Bound::Excluded((merchant, &*next, u128::MAX)), Bound::Unbounded);
-        let found = match merged.lists.is_empty() {
-            true => index.range::<(u128, &str, u128)>((merchant, &*next, 0)..)?.next(),
-            false => index.range::<(u128, &str, u128)>(start)?.next(),
+        let found = match merged.len() {
+            0 => index.range::<(u128, &str, u128)>((merchant, &*next, 0)..)?.next(),
+            _ => index.range::<(u128, &str, u128)>(start)?.next(),
         };
         let Some(row) = found.transpose()? else { break };
         let (owner, word, _) = row.0.value();
         if owner != merchant || !wanted.is_word(word) {
             break;
         }
-        if merged.lists.len() == MERGED_MAX {
+        if merged.len() == MERGED_MAX {
             return sorted(snapshot, merchant, wanted, among, ids);
         }
-        let rows = (merchant, word, *among.start())..=(merchant, word, *among.end());
-        merged.add(index.range::<(u128, &str, u128)>(rows)?.rev().map(|row| Ok(row?.0.value().2)))?;
-        next = word.to_owned();
+        word.clone_into(&mut next);
+        let rows = WordRows::of(snapshot, merchant, next.clone(), (*among.start(), *among.end()))?;
+        merged.add(List::Word(Box::new(rows)))?;
     }
     if let Some(ids) = ids {
-        merged.add(listed::newest(snapshot, merchant, Facets::ALL, ids)?.map(|listed| Ok(listed?.0)))?;
+        merged.add(List::Ids(listed::newest(snapshot, merchant, Facets::ALL, ids)?))?;
     }
-    Ok(Some(Found::Merged(merged)))
+    Ok(Some(Postings::Merged(merged)))
 }
 
 fn sorted<'s>(
@@ -341,7 +290,7 @@ fn sorted<'s>(
     wanted: &Wanted,
     among: &Ids,
     ids: Option<Ids>,
-) -> Result<Option<Found<'s>>, Fault> {
+) -> Result<Option<Postings<'s>>, Fault> {
     let mut found = BTreeSet::new();
     let first = wanted.first();
     for (count, row) in snapshot.search().range((merchant, &*first, 0)..)?.enumerate() {
@@ -363,7 +312,7 @@ fn sorted<'s>(
             found.insert(listed?.0);
         }
     }
-    Ok(Some(Found::Few(found.into_iter().collect())))
+    Ok(Some(Postings::Few(found.into_iter().collect())))
 }
 
 /// Returns the last payment the indexer has read.

@@ -12,7 +12,9 @@ use crate::{
     apply::{Checked, Group, conflict},
     batch::CommitError,
     fault::Fault,
-    ownership, record,
+    ownership,
+    queries::Audited,
+    record,
     snapshot::Snapshot,
 };
 
@@ -111,7 +113,7 @@ pub(crate) fn note(group: &mut Group<'_>, check: &Check, noted: Option<Box<Noted
                 after: Some(crossing.usd_cents.to_string()),
             }],
         };
-        group.append_audit(&record::audit_to_bytes(entry))?;
+        group.append_audit(&Audited::of(entry))?;
     }
     let held = held(group, check.merchant.bits())?;
     (held.standing, held.is_changed) = (noted.standing, true);

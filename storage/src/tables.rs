@@ -26,6 +26,8 @@
 //! | [`EVENT_SEQS`] | merchant id | the last place given, its epoch, the last place before that epoch | an announced change; once per group | events, but for the epoch | never |
 //! | [`DELIVERIES`] | merchant id, delivery id: time | record, 100 B | an announced change, an attempt | nothing: this is the truth | never |
 //! | [`PAYMENT_DELIVERIES`] | payment id, delivery id: time | - | an announced change, a repeat that was asked for | deliveries | never |
+//! | [`EVENT_DELIVERIES`] | event id: time, delivery id: time | - | an announced change, a repeat that was asked for | deliveries | never |
+//! | [`UNDELIVERED`] | merchant id, state, delivery id: time | - | an announced change, a change of its state | deliveries | delivered |
 //! | [`OUTBOX`] | merchant id, due ms, place of the event, delivery id: time | - | an announced change, an attempt | deliveries | delivered, held or given up |
 //! | [`OUTBOX_HEADS`] | merchant id | due ms of its first delivery | a change of its queue; once per group | outbox | when its queue is empty |
 //! | [`OUTBOX_DUE`] | due ms, merchant id: time | - | a change of a queue's head; once per group | outbox | when its queue is empty |
@@ -47,13 +49,14 @@
 //! | [`BOOKED`] | account, time of the block, transaction, operation, kind, payment | units, currency | a transfer or refund that is final, a stray transfer | payments, transfers and unmatched | never |
 //! | [`BOOKS`] | beginning of a day | what its check said | the check of a day's books | nothing: this is the truth | never: one a day |
 //! | [`AUDIT`] | place in the log | record, 300 B | what admins and merchants do, beside creating payments | nothing: this is the truth | never: append only |
+//! | [`AUDIT_BY_MERCHANT`] | merchant id, place in the log | - | what an admin or merchant does that concerns it, or that it does | audit | never: append only |
 //! | [`META`] | name | schema, cursor, rate, epochs, search cursor, fee tiers, notes, where the log begins | each by its own write | - | never |
 //!
 //! Creating a payment touches six: payments, slugs, payments by merchant, counts, days, deadlines; the counts and the day once
 //! per group (with an idempotency key two
 //! more; with compliance limits it reads the merchant's standing, once per group); only the slug's place is
 //! random, and random places are what makes a checkpoint slow. Announcing a change touches payments, payments by merchant,
-//! counts, deadlines, events, event ids, times and places, deliveries and those of the payment, and the outbox with its heads. Words for search are written later, many payments at once
+//! counts, deadlines, events, event ids, times and places, deliveries, those of the payment, of the event and those that wait, and the outbox with its heads. Words for search are written later, many payments at once
 //! ([`crate::Store::index_search`]); a payment whose id is at or before the search cursor (a clock went back) is
 //! indexed by its own commit instead.
 //!
@@ -62,8 +65,11 @@
 //! | by id, slug, key, transaction, nonce | one or two point reads, a few microseconds |
 //! | a further transfer of a payment, whatever their number | two point reads for the rows, and the payment's record, which lists few |
 //! | a page of payments, of any states, currency, attention and time | its records, a seek for each facet, and a day's row for each day; a page by number passes summaries of its first day, a page by cursor none |
-//! | ... with words or amounts | of up to 64 words their entries, merged; of more, up to 2,000 entries sorted; else the list itself and its records; the records not indexed yet. At most 10,000 rows or 1,100 records: the next page goes on from there |
+//! | ... with words or amounts | the entries of each, up to 64 words merged or up to 2,000 entries sorted, intersected with one another and with the list of the states and currency, each skipping what another does not have; where words have more entries, the list and its records; the records not indexed yet. At most 10,000 rows or 1,100 records: the next page goes on from there |
 //! | the sums of some days | their rows |
+//! | a page of deliveries by event, by payment, or by states other than delivered | the index's entries and their records |
+//! | ... of all, or with delivered ones among the states | the log, at most 2,000 records beside those shown: the next page goes on from there |
+//! | a page of the audit log, of all or of one merchant | its records |
 //! | merchants by words | all merchants |
 
 use std::collections::BTreeMap;
@@ -427,6 +433,10 @@ tables! {
     DELIVERIES, deliveries: DeliveryKey => &'static [u8];
     /// Deliveries of a payment's events.
     PAYMENT_DELIVERIES, payment_deliveries: (u128, u128) => ();
+    /// Deliveries of an event.
+    EVENT_DELIVERIES, event_deliveries: (u128, u128) => ();
+    /// Deliveries that wait, are held or have failed: merchant, state, delivery.
+    UNDELIVERED, undelivered: (u128, u32, u128) => ();
     /// Deliveries still to make.
     OUTBOX, outbox: OutboxKey => ();
     /// When a merchant's first delivery is due.
@@ -470,6 +480,8 @@ tables! {
     SEARCH, search: (u128, Text, u128) => ();
     /// The audit log.
     AUDIT, audit: u64 => &'static [u8];
+    /// Lines of the audit log by the merchants they concern.
+    AUDIT_BY_MERCHANT, audit_by_merchant: (u128, u64) => ();
     /// Single values.
     META, meta: Text => &'static [u8];
 }

@@ -21,7 +21,9 @@ use crate::{
     days::{self, DayKey, DaySums},
     directory::{self, OpenError},
     fault::Fault,
-    listed, prepared, record,
+    listed, prepared,
+    queries::Audited,
+    record,
     record::{Code, PaymentFacts},
     single,
     snapshot::Snapshot,
@@ -426,7 +428,8 @@ fn events(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
 fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     let (outbox, untold) = (snapshot.outbox(), snapshot.untold());
     let listed = snapshot.payment_deliveries();
-    let (mut rows, mut waiting, mut waiting_auto) = (0, 0, 0);
+    let (of_events, undelivered) = (snapshot.event_deliveries(), snapshot.undelivered());
+    let (mut rows, mut unfinished, mut waiting, mut waiting_auto) = (0, 0, 0, 0);
     let mut heads = BTreeMap::new();
     for entry in snapshot.deliveries().iter()? {
         let (key, bytes) = entry?;
@@ -436,6 +439,15 @@ fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         let of_payment = (logged.delivery.payment.bits(), logged.delivery.id.bits());
         let is_listed = listed.get_sound(of_payment)?.is_some();
         report.hold(is_listed, "payment_deliveries", logged.delivery.id, "its payment does not list it");
+        let of_event = (logged.delivery.event.bits(), logged.delivery.id.bits());
+        let is_listed = of_events.get_sound(of_event)?.is_some();
+        report.hold(is_listed, "event_deliveries", logged.delivery.id, "its event does not list it");
+        if logged.state != DeliveryState::Delivered {
+            unfinished += 1;
+            let place = (key.value().0, logged.state.number(), key.value().1);
+            let is_listed = undelivered.get_sound(place)?.is_some();
+            report.hold(is_listed, "undelivered", logged.delivery.id, "the list of its state does not have it");
+        }
         if logged.state != DeliveryState::Pending {
             continue;
         }
@@ -460,6 +472,8 @@ fn deliveries(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
         report.hold(is_head && is_due, "outbox_heads", id, "its queue would not be looked at in time");
     }
     same_length(report, "payment_deliveries", &listed, rows)?;
+    same_length(report, "event_deliveries", &of_events, rows)?;
+    same_length(report, "undelivered", &undelivered, unfinished)?;
     same_length(report, "outbox", &outbox, waiting)?;
     same_length(report, "untold", &untold, waiting_auto)?;
     same_length(report, "outbox_heads", &stored_heads, heads.len() as u64)?;
@@ -515,12 +529,25 @@ fn strays(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
     same_length(report, "strays", &waiting, rows)
 }
 
-fn singles(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
+fn audit(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
+    let listed = snapshot.audit_by_merchant();
+    let mut rows = 0;
     for (wanted, entry) in (1..).zip(snapshot.audit().iter()?) {
-        let (seq, bytes) = entry?;
-        report.hold(seq.value() == wanted, "audit", seq.value(), "the log has a gap before it");
-        report.read("audit", seq.value(), record::audit_from_bytes(seq.value(), bytes.value()));
+        let (key, bytes) = entry?;
+        let seq = key.value();
+        report.hold(seq == wanted, "audit", seq, "the log has a gap before it");
+        let Some(entry) = report.read("audit", seq, record::audit_from_bytes(seq, bytes.value())) else { continue };
+        for merchant in Audited::of(entry).merchants() {
+            rows += 1;
+            let is_listed = listed.get_sound((merchant, seq))?.is_some();
+            report.hold(is_listed, "audit_by_merchant", seq, "a merchant it concerns would not see it");
+        }
     }
+    same_length(report, "audit_by_merchant", &listed, rows)
+}
+
+fn singles(snapshot: &Snapshot, report: &mut Report) -> Result<(), Fault> {
+    audit(snapshot, report)?;
     let names = snapshot.meta();
     let single = |name| Ok::<_, Fault>(names.pass(single::read(&names, name))?.flatten());
     if let Some(bytes) = single(meta::CURSOR)? {

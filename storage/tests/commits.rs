@@ -389,7 +389,7 @@ async fn old_events_go_and_their_deliveries_keep_all_but_the_answers() {
         event: None,
         payment: None,
     };
-    assert_eq!(store.deliveries(query).await.unwrap().len(), 3);
+    assert_eq!(store.deliveries(query).await.unwrap().items.len(), 3);
     store.commit(Batch::of(Write::Event(event(1, 400)))).await.unwrap();
     assert_eq!(store.event_list(merchant_id(1)).await.unwrap().tail.last, 4);
 }
@@ -568,7 +568,7 @@ async fn the_newest_price_and_notes_are_kept() {
     let store = in_memory();
     assert_eq!((store.rate().await.unwrap(), store.note("a").await.unwrap()), (None, None));
     for base in [258, 260] {
-        let rate = Rate { price: HivePrice::new(base, 1_000).unwrap(), at: at(1) };
+        let rate = Rate { price: HivePrice::new(base, 1_000).unwrap(), hbd: None, at: at(1) };
         store.commit(Batch::of(Write::Rate(rate))).await.unwrap();
         assert_eq!(store.rate().await.unwrap(), Some(rate));
     }

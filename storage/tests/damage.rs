@@ -106,7 +106,7 @@ async fn fill(data: &Path) {
     let place = unmatched("shop.example", 10, 0).transfer.place;
     commit(Batch::of(Write::Handle { account: account("shop.example"), place, handling })).await;
     commit(Batch::of(Write::Cursor { cursor: cursor(5), expected: None }).and(entry()).and(entry())).await;
-    let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), at: at(1) };
+    let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), hbd: None, at: at(1) };
     let day = Day { from: START, to: at(86_400), checked_at: at(90_000), ..Day::default() };
     let note = Write::Note { name: "a", value: vec![1, 2] };
     commit(Batch::of(Write::Rate(rate)).and(Write::Books(Box::new(day))).and(note)).await;

@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use engine::{
-    ids::{PaymentId, SlugToken},
+    ids::{DeliveryId, PaymentId, SlugToken},
     money::{Currency, Money},
     payment::{Payment, Quote, State},
     time::Timestamp,
+    webhook::{Attempt, DeliveryState, Outcome},
 };
 use proptest::prelude::*;
-use storage::{Batch, DayVolume, MerchantQuery, Page, PageAt, PaymentQuery, Store, VolumeQuery, Write};
+use storage::{Batch, DayVolume, DeliveryQuery, MerchantQuery, Page, PageAt, PaymentQuery, Store, VolumeQuery, Write};
 
 use crate::samples::*;
 
@@ -257,6 +258,39 @@ async fn what_must_be_read_to_be_counted_is_counted_up_to_ten_thousand() {
     assert_eq!(list(dear).await.0, [payment_id(2)]);
     let attention = PaymentQuery { unusual: Some(true), ..words("mug") };
     assert_eq!(list(attention).await, (vec![], 0, false, None));
+}
+
+#[tokio::test]
+async fn a_rare_state_is_found_at_once_and_a_common_one_in_bounded_steps() {
+    const ALL: u64 = 2_010;
+    let store = in_memory();
+    store.commit(Batch::of(Write::Event(event(1, 1)))).await.unwrap();
+    let delivery = store.due_deliveries(at(1_000), 1).await.unwrap().remove(0);
+    let delivered = delivery.id;
+    let attempt = Attempt { outcome: Outcome::Accepted { status: 200 }, ..attempt(&delivery, None) };
+    store.commit(Batch::of(Write::Attempt { delivery, attempt })).await.unwrap();
+    for number in 2..=ALL {
+        store.commit(Batch::of(Write::Event(event(1, number)))).await.unwrap();
+    }
+    for delivery in store.due_deliveries(Timestamp::MAX, 3).await.unwrap() {
+        store.commit(Batch::of(Write::Hold(delivery))).await.unwrap();
+    }
+    let list = async |states: &[DeliveryState], before: Option<u128>| {
+        let before = before.map(DeliveryId::from_bits);
+        let (merchant, states) = (merchant_id(1), states.to_vec());
+        let query = DeliveryQuery { merchant, before, limit: 2, states, event: None, payment: None };
+        let Page { items, next, total, .. } = store.deliveries(query).await.unwrap();
+        assert_eq!(total, 0, "deliveries are not counted");
+        (items.into_iter().map(|logged| logged.delivery.id).collect::<Vec<_>>(), next)
+    };
+    let (held, next) = list(&[DeliveryState::Held], None).await;
+    assert_eq!((held.len(), next.is_some()), (2, true));
+    let rest = list(&[DeliveryState::Held], next).await;
+    assert_eq!((rest.0.len(), rest.1), (1, None));
+    // The index does not have what is delivered: the log is read, and a page ends where it read enough.
+    let first = list(&[DeliveryState::Delivered], None).await;
+    assert_eq!((&first.0, first.1.is_some()), (&vec![], true));
+    assert_eq!(list(&[DeliveryState::Delivered], first.1).await, (vec![delivered], None));
 }
 
 #[tokio::test]

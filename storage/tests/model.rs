@@ -383,12 +383,33 @@ async fn compare(store: &RedbStore, model: &Model) {
         newest_first.reverse();
         let query =
             DeliveryQuery { merchant, before: None, limit: 1_000, states: Vec::new(), event: None, payment: None };
-        assert_eq!(store.deliveries(query.clone()).await.unwrap(), newest_first);
+        let list = async |query| store.deliveries(query).await.unwrap().items;
+        assert_eq!(list(query.clone()).await, newest_first);
         for payment in newest_first.iter().map(|logged| logged.delivery.payment).collect::<BTreeSet<_>>() {
             let of_payment = |logged: &&Logged| logged.delivery.payment == payment;
             let wanted: Vec<Logged> = newest_first.iter().filter(of_payment).cloned().collect();
             let query = DeliveryQuery { payment: Some(payment), ..query.clone() };
-            assert_eq!(store.deliveries(query).await.unwrap(), wanted);
+            assert_eq!(list(query).await, wanted);
+        }
+        for event in newest_first.iter().map(|logged| logged.delivery.event).collect::<BTreeSet<_>>() {
+            let wanted = newest_first.iter().filter(|logged| logged.delivery.event == event).cloned();
+            let query = DeliveryQuery { event: Some(event), ..query.clone() };
+            assert_eq!(list(query).await, wanted.collect::<Vec<_>>());
+        }
+        for states in 1..16_u8 {
+            let is_wanted = |(at, _): &(usize, DeliveryState)| states >> at & 1 == 1;
+            let states: Vec<_> = DeliveryState::ALL.into_iter().enumerate().filter(is_wanted).map(|(_, s)| s).collect();
+            let wanted =
+                newest_first.iter().filter(|logged| states.contains(&logged.state)).cloned().collect::<Vec<_>>();
+            let mut query = DeliveryQuery { states, limit: 2, ..query.clone() };
+            let mut found = Vec::new();
+            loop {
+                let page = store.deliveries(query.clone()).await.unwrap();
+                found.extend(page.items);
+                let Some(next) = page.next else { break };
+                query.before = Some(DeliveryId::from_bits(next));
+            }
+            assert_eq!(found, wanted, "page by page");
         }
         let replayable = newest_first.iter().rev().filter(|logged| logged.is_replayable());
         let replayable: Vec<Delivery> = replayable.map(|logged| logged.delivery.clone()).collect();

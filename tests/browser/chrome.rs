@@ -258,6 +258,16 @@ impl Tab {
         self.eval::<bool>(&script).await;
     }
 
+    /// Chooses an option.
+    pub(super) async fn choose(&self, selector: &str, option: &str) {
+        let script = format!(
+            "(e => {{ e.value = {0}; e.dispatchEvent(new Event('change', {{bubbles: true}})); return e.value === {0} }})(document.querySelector({1}))",
+            json!(option),
+            json!(selector)
+        );
+        assert!(self.eval::<bool>(&script).await, "{selector} has no option {option}");
+    }
+
     /// Presses a key.
     pub(super) async fn press(&self, key: &str) {
         let body = self.page.find_element("html").await.expect("a page");

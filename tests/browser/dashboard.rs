@@ -100,8 +100,11 @@ async fn a_merchant_finds_and_changes_what_it_may() {
     tab.look("desk-settings-refused").await;
     tab.forgive();
     tab.fill("#webhookUrl", "https://a.example/hook").await;
+    tab.click("label[for='event-payment.exception']").await;
     tab.click("#save").await;
     tab.shows("Saved.").await;
+    let record = shop.get("/api/public/merchants/me").send().ok(200);
+    assert_eq!(record["webhookEvents"], json!(["payment.status_changed", "payment.exception"]));
     tab.shows("Mugs & <i>more</i>").await;
     tab.click("#rotate").await;
     tab.shows("whsec_").await;
@@ -201,6 +204,18 @@ async fn a_silent_endpoint_is_seen_and_what_it_missed_is_sent_again() {
         all.iter().all(|one| one["status"] == "delivered").then_some(all)
     });
     assert_eq!(sent.len(), 2, "{sent:?}");
+    tab.goto(&format!("{}/dashboard/webhooks", shop.api.base)).await;
+    tab.choose("#test-type", "payment.exception").await;
+    tab.choose("#test-status", "system_cancelled").await;
+    tab.click("#test").await;
+    tab.shows("A test event is sent.").await;
+    let is_test = |hook: &crate::harness::Hook| hook.json()["type"] == "payment.exception";
+    let test = crate::harness::until("the test event", || receiver.hooks().into_iter().find(is_test));
+    assert_eq!(test.json()["data"]["status"], "system_cancelled");
+    tab.look("desk-webhooks-tested").await;
+    tab.goto(&format!("{}/docs", shop.api.base)).await;
+    tab.shows("No real money moves.").await;
+    tab.look("docs").await;
     tab.goto(&format!("{}/dashboard/payments/{}", shop.api.base, second.id)).await;
     tab.shows("Webhook deliveries").await;
     tab.look("desk-payment-deliveries").await;

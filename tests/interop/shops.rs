@@ -2,11 +2,12 @@
 //! webhooks, to the shop and to the gateway, each order ships exactly once.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     process::{Command, Stdio},
 };
 
+use engine::payment::Exception;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ use super::with;
 use crate::{
     documentation::blocks,
     harness::{Answer, Api, Hook, LedgerHouse, Process, Receiver, Serve, Shop, folder, until},
+    x402::{json_of, nonce, v1},
 };
 
 /// One of the programs.
@@ -142,6 +144,13 @@ impl Street {
         (order, payment)
     }
 
+    /// Orders a mug while the gateway runs, and returns the order and its payment.
+    #[track_caller]
+    fn new_order(&self) -> (String, String) {
+        let (order, payment) = self.order();
+        (order, payment.expect("the gateway runs"))
+    }
+
     #[track_caller]
     fn look(&self, order: &str) -> Value {
         self.shop.get(&format!("/orders/{order}")).send().ok(200)
@@ -195,26 +204,24 @@ fn journey(program: Program) {
     street.stops_in_the_wrong_mode();
     let mut shipped = webhooks_alone(&mut street);
     shipped.extend(outages(&mut street));
-    let (sold, unsold) = exceptions(&street);
-    shipped.extend(sold);
+    let mut end = Exceptional::default();
+    agents(&street, &mut end);
+    customers(&street, &mut end);
+    assert_eq!(end.seen, Exception::ALL.into_iter().collect(), "every exception is played");
+    shipped.extend(end.sold);
     // What is known at the end is known from the beginning, too: all events once more, and all webhooks, backwards.
     for hook in street.receiver.hooks().iter().rev() {
         assert_eq!(street.hand_on(hook, &hook.body).status, 200);
     }
     street.stop();
     let wanted: BTreeMap<String, usize> = shipped.into_iter().map(|order| (order, 1)).collect();
-    assert_eq!(street.shipped, wanted, "each paid order once, and no other; not sold: {unsold:?}");
+    assert_eq!(street.shipped, wanted, "each paid order once, and no other; not sold: {:?}", end.unsold);
 }
 
 /// Webhooks that are forged, repeated, late, out of order and lost, to a shop that hears of nothing else.
 fn webhooks_alone(street: &mut Street) -> Vec<String> {
     street.start("3600");
-    let orders: Vec<(String, String)> = (0..3)
-        .map(|_| {
-            let (order, payment) = street.order();
-            (order, payment.expect("the gateway runs"))
-        })
-        .collect();
+    let orders: Vec<(String, String)> = (0..3).map(|_| street.new_order()).collect();
     for (_, payment) in &orders {
         street.pay(payment, "1.500 HBD");
     }
@@ -255,15 +262,71 @@ fn outages(street: &mut Street) -> Vec<String> {
     vec![before, during]
 }
 
-/// Every way in which a customer pays otherwise than planned: the orders that ship, and those that do not.
-fn exceptions(street: &Street) -> (Vec<String>, Vec<String>) {
-    let new = || {
-        let (order, payment) = street.order();
-        (order, payment.expect("the gateway runs"))
+/// Orders that ended otherwise than planned: those that ship, those that do not, and the exceptions that the shop saw.
+#[derive(Debug, Default)]
+struct Exceptional {
+    sold: Vec<String>,
+    unsold: Vec<String>,
+    seen: BTreeSet<Exception>,
+}
+
+impl Exceptional {
+    /// Waits until the program knows the outcome of an order and its exception.
+    #[track_caller]
+    fn ends(&mut self, street: &Street, order: &str, exception: Exception, status: &str) {
+        let is_sold = status == "completed";
+        let what = format!("{status} with {}", exception.word());
+        street.until(order, &what, |order| {
+            let all = order["exceptions"].as_array();
+            order["status"] == status
+                && (order["shipped"] == true) == is_sold
+                && all.is_some_and(|all| all.contains(&exception.word().into()))
+        });
+        if is_sold { &mut self.sold } else { &mut self.unsold }.push(order.to_owned());
+        self.seen.insert(exception);
+    }
+}
+
+/// Agents' payments: one fails and is paid all the same, one completes and leaves the chain for good.
+fn agents(street: &Street, end: &mut Exceptional) {
+    let (ledger, agent) = (&street.house.ledger, street.house.ledger.account("agent"));
+    let (failing, reversed) = (street.new_order(), street.new_order());
+    let settle = |payment: &str| {
+        let memo = format!("pos-{payment}");
+        let signed = ledger.signed(&agent, &[(&street.merchant.account.name, "1.500 HBD", &memo)]);
+        let body = json!({ "sessionId": payment, "paymentPayload": v1(&json_of(&signed), &nonce()) });
+        let api = street.serve.api.clone();
+        move || api.post("/api/public/x402/settle", &body).send().ok(200)
     };
-    let shows = |payment: &str, exception: &str| {
-        let found = |record: &Value| record["exceptions"].as_array().is_some_and(|all| all.contains(&exception.into()));
-        street.merchant.until(payment, exception, found);
+    ledger.hold_irreversibility(true);
+    assert_eq!(settle(&reversed.1)()["success"], true);
+    street.until(&reversed.0, "shipped", is_shipped);
+    ledger.order("hold_transactions", &json!({ "held": true }));
+    assert_eq!(settle(&failing.1)()["errorReason"], "settlement_pending");
+    street.until(&failing.0, "processing", |order| order["status"] == "processing");
+    // No block takes either transaction before it has expired.
+    ledger.auto_produce(false);
+    let status = ledger.order("status", &json!({}));
+    let depth = status["head"]["number"].as_u64().expect("a head") - status["irreversible"].as_u64().expect("a number");
+    ledger.order("fork", &json!({ "depth": depth, "transactions": "drop" }));
+    ledger.advance(600);
+    ledger.order("forget_mempool", &json!({}));
+    ledger.order("hold_transactions", &json!({ "held": false }));
+    ledger.hold_irreversibility(false);
+    ledger.auto_produce(true);
+    end.ends(street, &reversed.0, Exception::SettlementReversed, "completed");
+    street.merchant.until_status(&failing.1, "failed");
+    street.pay(&failing.1, "1.500 HBD");
+    end.ends(street, &failing.0, Exception::PaidAfterFailure, "failed");
+}
+
+/// Every way in which a customer pays otherwise than planned.
+fn customers(street: &Street, end: &mut Exceptional) {
+    let new = || street.new_order();
+    let shows = |payment: &str, exception: Exception| {
+        let word = Value::from(exception.word());
+        let found = |record: &Value| record["exceptions"].as_array().is_some_and(|all| all.contains(&word));
+        street.merchant.until(payment, exception.word(), found);
     };
     let (over, again, parts, wrong) = (new(), new(), new(), new());
     street.pay(&over.1, "2.000 HBD");
@@ -271,46 +334,44 @@ fn exceptions(street: &Street) -> (Vec<String>, Vec<String>) {
     street.merchant.until_status(&again.1, "completed");
     street.pay(&again.1, "1.500 HBD");
     street.pay(&parts.1, "1.000 HBD");
-    shows(&parts.1, "underpaid");
+    shows(&parts.1, Exception::Underpaid);
     street.pay(&parts.1, "0.500 HBD");
+    street.until(&parts.0, "shipped", is_shipped);
+    end.sold.push(parts.0);
     street.pay(&wrong.1, "1.500 HIVE");
-    shows(&over.1, "overpaid");
-    shows(&again.1, "paid_again");
-    shows(&wrong.1, "wrong_currency");
+    shows(&wrong.1, Exception::WrongCurrency);
+    end.ends(street, &over.0, Exception::Overpaid, "completed");
+    end.ends(street, &again.0, Exception::PaidAgain, "completed");
     // A transfer without a memo, assigned by hand.
     let by_hand = new();
     let params = json!({ "from": "bob", "to": street.merchant.account.name, "amount": "1.500 HBD", "memo": "mug" });
     street.house.ledger.order("transfer", &params);
-    let stray = until("the unmatched transfer", || {
+    let unmatched = until("the unmatched transfer", || {
         let list = street.merchant.get("/api/public/unmatched").send().ok(200);
         list["data"].as_array()?.iter().find(|each| each["memo"] == "mug")?["id"].as_str().map(str::to_owned)
     });
-    let assign = format!("/api/public/unmatched/{stray}/assign");
+    let assign = format!("/api/public/unmatched/{unmatched}/assign");
     street.merchant.post(&assign, &json!({ "paymentId": by_hand.1 })).send().ok(200);
+    end.ends(street, &by_hand.0, Exception::Manual, "completed");
     // Those who cancel, pay too little, pay themselves, and pay too late.
     let (cancelled, under, own, late) = (new(), new(), new(), new());
     street.merchant.cancelled(&cancelled.1);
     street.pay(&cancelled.1, "1.500 HBD");
-    shows(&cancelled.1, "paid_after_cancel");
+    end.ends(street, &cancelled.0, Exception::PaidAfterCancel, "user_cancelled");
     street.pay(&under.1, "1.000 HBD");
-    shows(&under.1, "underpaid");
+    shows(&under.1, Exception::Underpaid);
     let account = &street.merchant.account;
     street.house.ledger.transfer(account, &account.name, "1.500 HBD", &format!("pos-{}", own.1));
-    shows(&own.1, "self_transfer");
+    shows(&own.1, Exception::SelfTransfer);
     street.house.ledger.advance(1_900);
-    for (_, payment) in [&under, &own, &late, &wrong] {
-        street.merchant.until_status(payment, "system_cancelled");
-    }
+    street.merchant.until_status(&late.1, "system_cancelled");
     street.pay(&late.1, "1.500 HBD");
-    shows(&late.1, "paid_late");
-    let (sold, unsold) = ([over, again, parts, by_hand], [wrong, cancelled, under, own, late]);
-    for (order, _) in &sold {
-        street.until(order, "shipped", is_shipped);
+    for (order, exception) in [
+        (under.0, Exception::Underpaid),
+        (own.0, Exception::SelfTransfer),
+        (wrong.0, Exception::WrongCurrency),
+        (late.0, Exception::PaidLate),
+    ] {
+        end.ends(street, &order, exception, "system_cancelled");
     }
-    for (order, _) in &unsold {
-        street.until(order, "over", |order| {
-            order["shipped"] != true && order["status"].as_str().is_some_and(|status| status.ends_with("cancelled"))
-        });
-    }
-    (sold.map(|(order, _)| order).into(), unsold.map(|(order, _)| order).into())
 }

@@ -67,7 +67,7 @@ impl Watch {
         Page::of(answer.map(|answer| answer.text()).as_deref())
     }
 
-    fn fires(&self, alarm: &str) -> bool {
+    pub(crate) fn fires(&self, alarm: &str) -> bool {
         let seconds = self.begun.elapsed().as_secs_f64().max(0.001);
         promql::fires(alarm, &self.first, &self.scrape(), seconds)
     }
@@ -255,6 +255,7 @@ fn every_alarm_is_fired_by_a_test() {
     let files = [
         "tests/operations/alarms.rs",
         "tests/hardfork.rs",
+        "tests/peg.rs",
         "actors/tests/tree/alarms.rs",
         "actors/tests/tree/books.rs",
         "api/src/metrics.rs",

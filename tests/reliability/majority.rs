@@ -134,10 +134,12 @@ fn a_node_that_comes_back_is_well_again_at_every_place() {
 fn a_price_that_one_node_invents_is_not_used_at_any_place() {
     let net = Net::start(3, &["--set=ledger.rate_interval_seconds=1"]);
     let cents = |net: &Net| {
-        let mut wanted = order();
-        wanted["currency"] = json!("HIVE");
-        let opened = net.shop.open_with(&wanted);
-        net.shop.payment(&opened.id)["usdCents"].clone()
+        ["HIVE", "HBD"].map(|currency| {
+            let mut wanted = order();
+            wanted["currency"] = json!(currency);
+            let opened = net.shop.open_with(&wanted);
+            net.shop.payment(&opened.id)["usdEquivalentCents"].clone()
+        })
     };
     let fair = until("a price to be read", || {
         let mut wanted = order();
@@ -145,6 +147,7 @@ fn a_price_that_one_node_invents_is_not_used_at_any_place() {
         let answer = net.shop.post("/api/public/payments", &wanted).send();
         (answer.status == 201).then(|| cents(&net))
     });
+    assert_eq!(fair, [json!(38), json!(150)], "1.500 HIVE and 1.500 HBD");
     for place in 0..3 {
         net.fault(place, &json!({ "lie": { "kind": "price", "base": "9.000 HBD", "quote": "1.000 HIVE" } }));
         net.until_condition(place, "disagreeing");

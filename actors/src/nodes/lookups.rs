@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use engine::{
     account::AccountName,
     ledger::{Transfer, TxId},
-    money::{Currency, HivePrice},
+    money::{Currency, HbdPrice, HivePrice},
     time::Timestamp,
 };
 use futures_util::future::BoxFuture;
@@ -106,6 +106,19 @@ impl Nodes {
             self.shared.contradicted(places, "the price of HIVE");
         }
         asked.decided(|| "the price of HIVE".to_owned(), plan.needed)
+    }
+
+    /// Returns the price of HBD on the internal market as a majority gives it within two percent; none where there is none.
+    pub(crate) async fn hbd_price(&self) -> Result<Option<HbdPrice>, NodesError> {
+        let question =
+            |node: Arc<dyn Node>| -> BoxFuture<'static, _> { Box::pin(async move { node.hbd_price().await }) };
+        let plan = self.to_all("hbd_price");
+        let judge = |answers: &[(usize, Option<HbdPrice>)], progress: Progress| {
+            let given: Vec<_> = answers.iter().map(|(_, price)| *price).collect();
+            majority::hbd_price(&given, progress.needed)
+        };
+        let asked = self.shared.ask(plan, question, Result::ok, judge).await;
+        asked.decided(|| "the price of HBD".to_owned(), plan.needed)
     }
 
     /// Returns how a question about account history is put: the nodes that do not keep it are absent.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use engine::{
     account::AccountName,
     ledger::{Block, BlockId, Head},
-    money::{HivePrice, Money},
+    money::{HbdPrice, HivePrice, Money},
     mutant,
 };
 
@@ -227,13 +227,27 @@ pub(crate) fn price(answers: &[Option<HivePrice>], needed: usize) -> Option<Opti
     if answers.iter().filter(|price| price.is_none()).count() >= needed {
         return Some(None);
     }
-    let mut prices: Vec<HivePrice> = answers.iter().flatten().copied().collect();
     let cross = |a: &HivePrice, b: &HivePrice| u128::from(a.base_hbd_units) * u128::from(b.quote_hive_units);
-    prices.sort_by(|a, b| cross(a, b).cmp(&cross(b, a)));
-    let is_close = |window: &&[HivePrice]| {
+    close(answers.iter().flatten().copied().collect(), needed, cross).map(Some)
+}
+
+/// Returns the price of HBD that at least `needed` answers give within two percent of each other; none where as many know
+/// of none.
+pub(crate) fn hbd_price(answers: &[Option<HbdPrice>], needed: usize) -> Option<Option<HbdPrice>> {
+    if answers.iter().filter(|price| price.is_none()).count() >= needed {
+        return Some(None);
+    }
+    let micro_usd = |price: &HbdPrice, _: &HbdPrice| u128::from(price.micro_usd());
+    close(answers.iter().flatten().copied().collect(), needed, micro_usd).map(Some)
+}
+
+/// Returns the middle one of the lowest `needed` prices within two percent of each other. `size` compares one with another.
+fn close<P: Copy>(mut prices: Vec<P>, needed: usize, size: impl Fn(&P, &P) -> u128) -> Option<P> {
+    prices.sort_by(|a, b| size(a, b).cmp(&size(b, a)));
+    let is_close = |window: &&[P]| {
         let (low, high) = (&window[0], &window[window.len() - 1]);
-        cross(high, low) * 100 <= cross(low, high) * (100 + PRICE_SPREAD_PERCENT)
+        size(high, low) * 100 <= size(low, high) * (100 + PRICE_SPREAD_PERCENT)
     };
     let window = prices.windows(needed.max(1)).find(is_close)?;
-    Some(Some(window[(window.len() - 1) / 2]))
+    Some(window[(window.len() - 1) / 2])
 }

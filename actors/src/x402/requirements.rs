@@ -71,8 +71,9 @@ impl Gateway {
             },
         };
         let payer = checked.presented.payer;
-        let price = self.context().rate().map(|rate| rate.price);
-        let worth_cents = usd_cents(requirements.amount, price).unwrap_or(0);
+        let rate = self.context().quoting_rate();
+        let (hive, hbd) = (rate.map(|rate| rate.price), rate.and_then(|rate| rate.hbd));
+        let worth_cents = usd_cents(requirements.amount, hive, hbd).unwrap_or(0);
         let facilitation = Facilitation {
             payer,
             seller: caller.seller,

@@ -18,7 +18,7 @@ use engine::{
     ids::PaymentId,
     ledger::{Block, Head, Transfer, TxId, memo_of},
     merchant::{RawUpdate, Update},
-    money::HivePrice,
+    money::{HbdPrice, HivePrice},
     payment::{ClaimFinality, Draft, State},
     x402::Reason,
 };
@@ -103,6 +103,10 @@ impl Node for Noting {
 
     fn price(&self) -> Answer<'_, Option<HivePrice>> {
         self.node.price()
+    }
+
+    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+        self.node.hbd_price()
     }
 }
 

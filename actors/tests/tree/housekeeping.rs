@@ -15,6 +15,35 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
+async fn metadata_of_payments_that_ended_goes_after_its_retention_and_the_audit_log_says_so() {
+    let mut world = World::prepared(store());
+    world.settings.poll_interval = Duration::from_secs(600);
+    world.settings.metadata_retention = Some(Duration::from_secs(10 * 86_400));
+    world.start().await;
+    let merchant = world.merchant().await;
+    let text = engine::fields::MetadataValue::Text("Ada".to_owned());
+    let metadata = engine::fields::Metadata::from([("customer".to_owned(), text)]);
+    let draft = Draft { metadata, ..draft() };
+    let payment = world.gateway().open_payment(&merchant, draft, None).await.unwrap().payment;
+    world.pay(payment.id);
+    world.until_state(payment.id, State::Completed).await;
+    let read = async || world.gateway().payment(merchant.id, payment.id).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(9 * 86_400)).await;
+    assert!(!read().await.metadata.is_empty());
+    tokio::time::sleep(Duration::from_secs(2 * 86_400 + 3_600)).await;
+    let left = read().await;
+    assert!(left.metadata.is_empty() && left.description == "Blue mug");
+    let query = storage::AuditQuery { before: None, limit: 9, merchant: Some(merchant.id) };
+    let told = world.gateway().audit(query).await.unwrap();
+    let told: Vec<_> = told.iter().filter(|entry| entry.action == "payment_metadata_deleted").collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(
+        (told[0].subject.as_deref(), &told[0].actor),
+        (Some(&*payment.id.to_string()), &engine::audit::Actor::default())
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn all_dead_idempotency_keys_go_at_once() {
     let world = World::started(store()).await;
     let at = world.gateway().now();
@@ -59,12 +88,12 @@ async fn claims_for_servers_of_nobody_go_a_week_after_their_transactions_expired
     let until_seen_to = async |seconds: u64| {
         world.ledger.produce_at(seconds, Vec::new());
         world.ledger.settle();
-        // The housekeeper looks every five minutes.
+        // The housekeeper looks every five minutes of the later of both clocks.
         tokio::time::sleep(Duration::from_secs(900)).await;
     };
-    until_seen_to(soon.seconds() + WEEK).await;
+    until_seen_to(soon.seconds() + WEEK - 3_600).await;
     assert!(is_kept(gone).await, "not yet");
-    until_seen_to(soon.seconds() + WEEK + 3).await;
+    until_seen_to(soon.seconds() + WEEK + 3_600).await;
     assert_eq!((is_kept(gone).await, is_kept(sold).await, is_kept(of_seller).await), (false, true, true));
     let Err(X402Error::Refused(refused)) = world.gateway().x402_settle(&again).await else { panic!("told again") };
     assert_eq!(refused.reason, Reason::PaymentExpired);

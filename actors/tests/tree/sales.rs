@@ -10,6 +10,7 @@ use engine::{
     ledger::TxId,
     merchant::Merchant,
     payment::State,
+    webhook::EventType,
     x402::{Reason, Requirements},
 };
 use storage::{Batch, Fate, Purpose, Write};
@@ -74,6 +75,21 @@ async fn what_was_settled_for_a_server_is_a_sale_and_cannot_be_assigned() {
     // Others on the same account see nothing of what one of them sold with its key.
     let other = world.owner().await;
     assert_eq!(sold(&world, &other).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_stranger_settled_with_its_key_is_shown_to_who_has_proven_the_account() {
+    let world = World::started(store()).await;
+    let (owner, stranger) = (world.owner().await, world.merchant().await);
+    let (transaction, asked) = sale(&world, "n-1", "/a");
+    let caller = Caller { seller: Some(stranger.id), key: Some(IdempotencyKey::parse("k-1").unwrap()) };
+    settled(&world, asked, caller, &transaction).await;
+    world.ledger.produce(transfers_of(&transaction));
+    world.ledger.settle();
+    world.until("it is sold", async || sold(&world, &owner).await.len() == 1).await;
+    assert_eq!(sold(&world, &stranger).await, sold(&world, &owner).await);
+    let told = world.env.store.events(owner.id, 0, 9).await.unwrap();
+    assert!(told.iter().any(|event| event.kind == EventType::X402Settled), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]

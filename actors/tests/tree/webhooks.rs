@@ -266,9 +266,9 @@ async fn a_redelivery_is_a_new_delivery_of_the_same_event_and_is_sent_once() {
         payment: None,
     };
     world
-        .until("it is written down", async || world.gateway().deliveries(query.clone()).await.unwrap().len() == 1)
+        .until("it is written down", async || world.gateway().deliveries(query.clone()).await.unwrap().items.len() == 1)
         .await;
-    let first = world.gateway().deliveries(query).await.unwrap().remove(0).delivery;
+    let first = world.gateway().deliveries(query).await.unwrap().items.remove(0).delivery;
     world.receiver.answers.lock().unwrap().push_back(FAILED);
     let again = world.gateway().redeliver(merchant.id, first.id, None).await.unwrap().logged.delivery;
     assert!(again.id != first.id && again.event == first.event);

@@ -19,7 +19,7 @@ use engine::{
     ids::PaymentId,
     ledger::{Block, BlockId, Head, Place, Transfer, TxId, memo_of},
     merchant::{Merchant, RawUpdate, Registration, Update},
-    money::{Currency, HivePrice, Money},
+    money::{Currency, HbdPrice, HivePrice, Money},
     payment::{Draft, Payment, State},
     time::Timestamp,
     webhook::Outcome,
@@ -390,6 +390,10 @@ impl Node for ScriptedNode {
 
     fn price(&self) -> Answer<'_, Option<HivePrice>> {
         Box::pin(async { self.ledger.read().map(|_| HivePrice::new(258, 1_000)) })
+    }
+
+    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
+        Box::pin(async { self.ledger.read().map(|_| None) })
     }
 }
 

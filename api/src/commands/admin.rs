@@ -7,7 +7,7 @@ use serde_json::json;
 use storage::{Idle, OpenError};
 
 use super::{
-    Failure,
+    Failure, export_account,
     facade::remote,
     inspect, local, logs,
     running::Running,
@@ -32,6 +32,8 @@ enum Command {
     VerifyMerchant(verify_merchant::Args),
     /// Shows any merchant's payment with its timeline; the audit log records it
     Payment(inspect::Args),
+    /// Writes every record that names a Hive account as a line of JSON; the audit log records it
+    ExportAccount(export_account::Args),
 }
 
 /// Which engine a command of the operator is for.
@@ -70,7 +72,8 @@ pub(super) async fn ask<T>(
         return call(Engine::new(transport)).await;
     }
     let running = Running::start(config, &data, makes_store).await.map_err(explain)?;
-    let answered = call(Engine::new(running.service().in_process())).await;
+    let transport = running.service().in_process_for_operator(running.maintenance());
+    let answered = call(Engine::new(transport)).await;
     running.end(Vec::new()).await;
     answered
 }
@@ -95,6 +98,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     match args.command {
         Some(Command::VerifyMerchant(args)) => verify_merchant::run(args).await,
         Some(Command::Payment(args)) => inspect::run(args).await,
+        Some(Command::ExportAccount(args)) => export_account::run(args).await,
         None => make(args.admin).await,
     }
 }

@@ -9,6 +9,7 @@ mod clock;
 mod dev;
 mod doctor;
 mod duration;
+mod export_account;
 mod facade;
 mod failure;
 mod files;

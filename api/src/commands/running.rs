@@ -101,7 +101,7 @@ impl Running {
 
     /// Returns what an operator may ask of it.
     pub(super) fn maintenance(&self) -> Maintenance {
-        Maintenance::new(Arc::clone(&self.store), self.registration)
+        Maintenance::new(Arc::clone(&self.store), self.gateway(), self.registration)
     }
 
     /// Adds what the engine counts to the metrics.

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use engine::payment::State;
+use engine::{money::Currency, payment::State};
 use proto::{Engine, Transport, v1};
 use serde_json::{Value, json};
 use storage::{Books, Idle, Line, NewStore, OpenError, Report, Row};
@@ -242,8 +242,22 @@ fn of_this_machine(config: &Config, data: &Path) -> Result<Transport, Failure> {
 async fn ask_for_report(transport: Transport) -> Result<Report, Failure> {
     let answer = Engine::new(transport).maintenance().verify_store(v1::VerifyStoreRequest {}).await?.into_inner();
     let table = |name: &str| storage::TABLE_NAMES.into_iter().find(|known| *known == name);
-    let currency = |code: &str| ["HIVE", "HBD"].into_iter().find(|known| *known == code);
-    let status = |word: &str| State::ALL.iter().map(|state| state.word()).find(|known| *known == word);
+    let currency = |wire: i32| match v1::Currency::try_from(wire) {
+        Ok(v1::Currency::Hive) => Some(Currency::Hive),
+        Ok(v1::Currency::Hbd) => Some(Currency::Hbd),
+        Ok(v1::Currency::Unspecified) | Err(_) => None,
+    };
+    let state = |wire: i32| {
+        Some(match v1::PaymentStatus::try_from(wire).ok()? {
+            v1::PaymentStatus::Pending => State::Pending,
+            v1::PaymentStatus::Processing => State::Processing,
+            v1::PaymentStatus::Completed => State::Completed,
+            v1::PaymentStatus::Failed => State::Failed,
+            v1::PaymentStatus::UserCancelled => State::UserCancelled,
+            v1::PaymentStatus::SystemCancelled => State::SystemCancelled,
+            v1::PaymentStatus::Unspecified => return None,
+        })
+    };
     let units = |text: &str| text.parse().unwrap_or_default();
     let lines = answer.books.iter().filter_map(|line| {
         let sums = Line {
@@ -253,10 +267,10 @@ async fn ask_for_report(transport: Transport) -> Result<Report, Failure> {
             received_units: units(&line.received_units),
             refunded_units: units(&line.refunded_units),
         };
-        Some(((currency(&line.currency)?, status(&line.status)?), sums))
+        Some(((currency(line.currency)?, state(line.status)?), sums))
     });
     let unmatched = answer.unmatched.iter();
-    let unmatched = unmatched.filter_map(|l| Some((currency(&l.currency)?, (l.transfers, units(&l.units)))));
+    let unmatched = unmatched.filter_map(|l| Some((currency(l.currency)?, (l.transfers, units(&l.units)))));
     Ok(Report {
         schema: answer.schema,
         tables: answer.tables.iter().filter_map(|length| Some((table(&length.table)?, length.rows))).collect(),
@@ -299,8 +313,10 @@ fn tell(report: &Report, as_json: bool, done: &str) -> Result<(), Failure> {
         }
         for ((currency, status), line) in &report.books.lines {
             text.push_str(&format!(
-                "  {:>9} {currency:<4} {status:<16} asked {:>20}  paid {:>20}\n",
+                "  {:>9} {:<4} {:<16} asked {:>20}  paid {:>20}\n",
                 line.payments,
+                currency.code(),
+                status.word(),
                 decimal(line.asked_units),
                 decimal(line.paid_units)
             ));
@@ -324,13 +340,13 @@ fn decimal(units: u128) -> String {
 fn report_json(report: &Report) -> Value {
     let lines = report.books.lines.iter().map(|((currency, status), line)| {
         json!({
-            "currency": currency, "status": status, "payments": line.payments,
+            "currency": currency.code(), "status": status.word(), "payments": line.payments,
             "askedUnits": line.asked_units.to_string(), "paidUnits": line.paid_units.to_string(),
             "receivedUnits": line.received_units.to_string(), "refundedUnits": line.refunded_units.to_string(),
         })
     });
     let unmatched = report.books.unmatched.iter().map(
-        |(currency, (count, units))| json!({"currency": currency, "transfers": count, "units": units.to_string()}),
+        |(currency, (count, units))| json!({"currency": currency.code(), "transfers": count, "units": units.to_string()}),
     );
     let tables: serde_json::Map<_, _> =
         report.tables.iter().map(|(name, rows)| ((*name).to_owned(), json!(rows))).collect();

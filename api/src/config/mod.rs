@@ -136,8 +136,17 @@ pub struct Layers {
     pub flags: Vec<(&'static str, String)>,
 }
 
-/// Variables that commands read themselves, and that are no settings.
-const NO_SETTINGS: [&str; 2] = ["HIVETILL_KEY", "HIVETILL_API_KEY"];
+/// Environment variables that are no settings: commands read the first two, the documentation has shops and sellers set the
+/// others. They may be set in the shell that starts us.
+const NO_SETTINGS: [&str; 7] = [
+    "HIVETILL_KEY",
+    "HIVETILL_API_KEY",
+    "HIVETILL_API",
+    "HIVETILL_WEBHOOK_SECRET",
+    "HIVETILL_MODE",
+    "HIVETILL_CONTROL",
+    "HIVETILL_ACCOUNT",
+];
 
 /// Returns the process's variables. This is the only place that reads them.
 #[must_use]
@@ -292,6 +301,11 @@ impl Config {
         Duration::from_secs(self.integer(name) * 86_400)
     }
 
+    /// Returns how long something is kept; none where it is 0, which means until somebody deletes it.
+    fn retention(&self, name: &str) -> Option<Duration> {
+        Some(self.days(name)).filter(|days| !days.is_zero())
+    }
+
     /// Returns a truth value.
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
@@ -348,9 +362,15 @@ impl Config {
             poll_interval: self.millis("ledger.poll_interval_ms"),
             min_agreeing_nodes: self.count("ledger.min_agreeing_nodes"),
             rate_interval: self.seconds("ledger.rate_interval_seconds"),
+            hbd_peg: actors::HbdPeg {
+                percent: self.integer("ledger.hbd_peg_percent"),
+                refuses: self.text("ledger.hbd_off_peg") == "refuse",
+            },
             webhook_header_prefix: self.text("webhooks.header_prefix").to_owned(),
             webhook_timeout: self.millis("webhooks.timeout_ms"),
             event_retention: self.days("events.retention_days"),
+            metadata_retention: self.retention("retention.metadata_days"),
+            note_retention: self.retention("retention.notes_days"),
             allow_insecure_webhooks: self.flag("webhooks.allow_insecure"),
             x402: self.x402(),
             key_roll: self.flag("keys.roll"),

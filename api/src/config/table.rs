@@ -178,7 +178,19 @@ pub static TABLE: &[Key] = &[
         "ledger.rate_interval_seconds",
         Kind::Integer(1, 86_400),
         "600",
-        "How often the witnesses' price of HIVE is read.",
+        "How often the witnesses' price of HIVE and the internal market's price of HBD are read.",
+    ),
+    key(
+        "ledger.hbd_peg_percent",
+        Kind::Integer(1, 50),
+        "5",
+        "How far the price of HBD may be off its peg of one US dollar, in percent. Within these bounds HBD counts as one dollar. The price is the witnesses' newest hourly price of HIVE in dollars, divided by the middle of the internal market's best bid and ask.",
+    ),
+    key(
+        "ledger.hbd_off_peg",
+        Kind::Word(&["market", "refuse"]),
+        "market",
+        "What happens outside these bounds: `market` values new payments in HBD by the price of the market; `refuse` refuses them (503 `hbd_off_peg`) until the price is back. Payments in HIVE and payments that exist do not change.",
     ),
     key(
         "session.lifetime_seconds",
@@ -271,6 +283,18 @@ pub static TABLE: &[Key] = &[
         Kind::Integer(30, 3_650),
         "60",
         "How long events, the bodies of webhooks and what receivers answered to them are kept, in days. The log of deliveries keeps the rest.",
+    ),
+    key(
+        "retention.metadata_days",
+        Kind::Integer(0, 3_650),
+        "0",
+        "Days after its last change that the metadata of a payment is kept, once it has ended. The engine looks once a day; the audit log records each deletion. 0 keeps it until the merchant deletes it.",
+    ),
+    key(
+        "retention.notes_days",
+        Kind::Integer(0, 3_650),
+        "0",
+        "Days that the note of a decision about a payment is kept. 0 keeps it until the merchant deletes it.",
     ),
     key("limits.connections", Kind::Integer(1, 1_000_000), "10000", "HTTP connections at once; more wait."),
     key(

@@ -253,6 +253,15 @@ impl payment_service_server::PaymentService for Fake {
         Ok(Response::new(v1::DeletePaymentMetadataResponse { payment: Some(payment) }))
     }
 
+    async fn delete_payment_note(
+        &self,
+        request: Request<v1::DeletePaymentNoteRequest>,
+    ) -> Result<Response<v1::DeletePaymentNoteResponse>, Status> {
+        self.keyed(&request)?;
+        let payment = self.known(&request.get_ref().payment_id)?;
+        Ok(Response::new(v1::DeletePaymentNoteResponse { payment: Some(payment) }))
+    }
+
     type WatchPaymentStream = Snapshots<v1::WatchPaymentResponse>;
 
     async fn watch_payment(

@@ -22,7 +22,7 @@ struct Key<'a> {
     name: &'a str,
     prefix: &'a str,
     last4: &'a str,
-    scopes: &'a [String],
+    scopes: Vec<&'static str>,
     created_at: Text<Timestamp>,
     last_used_at: Option<Text<Timestamp>>,
     expires_at: Option<Text<Timestamp>>,
@@ -35,7 +35,7 @@ impl<'a> Key<'a> {
             name: &key.name,
             prefix: &key.prefix,
             last4: &key.last4,
-            scopes: &key.scopes,
+            scopes: key.scopes().filter_map(v1::ApiKeyScope::word).collect(),
             created_at: Text(record::instant(key.created_at)),
             last_used_at: key.last_used_at.map(|at| Text(record::instant(at))),
             expires_at: key.expires_at.map(|at| Text(record::instant(at))),
@@ -76,7 +76,13 @@ pub(super) async fn create(facade: &Facade, mut call: Call, id: &str) -> Result<
     let request = v1::CreateApiKeyRequest {
         merchant_id: id.to_owned(),
         name: body.optional_text("name").unwrap_or_default(),
-        scopes: body.texts("scopes"),
+        // A word that is none of ours is the engine's to refuse, together with the other fields.
+        scopes: body
+            .texts("scopes")
+            .iter()
+            .map(|word| v1::ApiKeyScope::of_word(word).unwrap_or_default())
+            .map(i32::from)
+            .collect(),
     };
     body.finish()?;
     let made = facade.engine.api_keys().create_api_key(call.caller.request(request)).await?.into_inner();

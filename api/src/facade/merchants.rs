@@ -73,7 +73,9 @@ pub(super) async fn update(facade: &Facade, mut call: Call, id: &str) -> Result<
         webhook_url: change(body.change("webhookUrl")),
         support_url: change(body.change("supportUrl")),
         x402_enabled: body.maybe_bool("x402Enabled"),
-        webhook_events: body.maybe_texts("webhookEvents").map(|types| v1::WebhookEvents { types }),
+        webhook_events: body.maybe_texts("webhookEvents").map(|words| v1::WebhookEvents {
+            types: words.iter().map(|word| v1::EventType::of_word(word).unwrap_or_default().into()).collect(),
+        }),
     };
     body.finish()?;
     let merchant = facade.engine.merchants().update_merchant(call.caller.request(request)).await?.carried()?;

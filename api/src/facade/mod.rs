@@ -161,6 +161,7 @@ impl Facade {
             ["api", "public", "payments", id, "metadata"] => {
                 on!(call, DELETE => payments::delete_metadata(self, call, id))
             }
+            ["api", "public", "payments", id, "note"] => on!(call, DELETE => payments::delete_note(self, call, id)),
             ["api", "public", "payments", id, "resolve"] => on!(call, POST => astray::resolve(self, call, id)),
             ["api", "public", "payments", id, "refund"] => on!(call, GET => astray::refund(self, call, id)),
 

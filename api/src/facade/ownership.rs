@@ -17,7 +17,7 @@ use super::{
 #[serde(rename_all = "camelCase")]
 struct Challenge<'a> {
     hive_account: &'a str,
-    action: &'a str,
+    action: String,
     text: &'a str,
     digest: &'a str,
     nonce: &'a str,
@@ -37,6 +37,14 @@ struct Transfer<'a> {
     hivesigner_url: &'a str,
 }
 
+fn action(issued: &v1::IssueAccountChallengeResponse) -> String {
+    match issued.action() {
+        v1::AccountChallengeAction::Change => format!("change to {}", issued.new_hive_account()),
+        v1::AccountChallengeAction::CancelChange => "cancel change".to_owned(),
+        v1::AccountChallengeAction::Verify | v1::AccountChallengeAction::Unspecified => "verify".to_owned(),
+    }
+}
+
 /// Issues a challenge, or answers with the present one.
 pub(super) async fn challenge(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
@@ -49,7 +57,7 @@ pub(super) async fn challenge(facade: &Facade, mut call: Call, id: &str) -> Resu
     let issued = issued.into_inner();
     let body = Challenge {
         hive_account: &issued.hive_account,
-        action: &issued.action,
+        action: action(&issued),
         text: &issued.text,
         digest: &issued.digest,
         nonce: &issued.nonce,

@@ -184,6 +184,13 @@ pub(super) async fn delete_metadata(facade: &Facade, mut call: Call, id: &str) -
     Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &payment)))
 }
 
+/// Deletes the note of the decision about a payment and answers with what is left.
+pub(super) async fn delete_note(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
+    let request = call.with_key()?.request(v1::DeletePaymentNoteRequest { payment_id: id.to_owned() });
+    let payment = facade.engine.payments().delete_payment_note(request).await?.carried()?;
+    Ok(answer::json(StatusCode::OK, &record::Payment::of(facade, &payment)))
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FeeRate {

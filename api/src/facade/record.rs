@@ -296,7 +296,7 @@ pub(super) struct Payment<'a> {
 
     // How it came here.
     previous_status: Option<&'static str>,
-    status_reason: Option<&'a str>,
+    status_reason: Option<&'static str>,
     cancel_requested: bool,
     cancel_requested_at: Option<Text<Timestamp>>,
     cancelled_by: Option<&'static str>,
@@ -360,7 +360,7 @@ impl<'a> Payment<'a> {
             tx_id,
             tx_hint: payment.tx_hint.as_deref(),
             previous_status: (payment.previous_status != 0).then(|| status_word(payment.previous_status)),
-            status_reason: payment.status_reason.as_deref(),
+            status_reason: payment.status_reason().word(),
             cancel_requested: request.is_some(),
             cancel_requested_at: request.map(|request| Text(instant(request.requested_at))),
             cancelled_by: request.map(|request| {

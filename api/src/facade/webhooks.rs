@@ -260,10 +260,13 @@ pub(super) async fn test(facade: &Facade, mut call: Call, id: &str) -> Result<Re
     call.caller.idempotency_key = call.headers().get(IDEMPOTENCY_KEY).cloned();
     let mut body = call.optional_json().await?;
     let kind = body.optional_text("type");
-    if let Some(word) = kind.as_deref().filter(|word| EventType::parse(word).is_none()) {
-        let known = EventType::ALL.map(EventType::as_str);
-        body.wrong::<()>("type", one_of(word, &known));
-    }
+    let kind = kind.and_then(|word| {
+        let kind = v1::EventType::of_word(&word);
+        if kind.is_none() {
+            body.wrong::<()>("type", one_of(&word, &EventType::ALL.map(EventType::as_str)));
+        }
+        kind.map(i32::from)
+    });
     let status = body.optional_text("status").and_then(|word| {
         let status = record::status_of_word(&word);
         if status.is_none() {

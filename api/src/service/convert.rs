@@ -19,7 +19,7 @@ use engine::{
 };
 use proto::{
     ApiError, Reason,
-    v1::{self, metadata_value::Value},
+    v1::{self, PaymentStatusReason, metadata_value::Value},
 };
 use storage::{DayVolume, ListedMerchant, Volume};
 
@@ -88,6 +88,7 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::IdentifierReused => Reason::PaymentIdentifierReused.into(),
         GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
         GatewayError::NoRate => Reason::RateUnavailable.into(),
+        GatewayError::HbdOffPeg => Reason::HbdOffPeg.into(),
         GatewayError::TooManyStreams => Reason::RateLimited.into(),
         GatewayError::Overloaded => Reason::Overloaded.into(),
         GatewayError::Contended => Reason::Conflict.into(),
@@ -335,20 +336,20 @@ fn cancellation(request: Cancellation) -> v1::Cancellation {
     }
 }
 
-/// Why a session is in its state, in one word; nothing for one that waits.
-const fn status_reason(payment: &Payment) -> Option<&'static str> {
+/// Why a session is in its state; nothing for one that waits.
+const fn status_reason(payment: &Payment) -> PaymentStatusReason {
     let by = match &payment.cancellation {
         Some(request) => Some(request.by),
         None => None,
     };
     match (payment.state, by) {
-        (State::Pending, _) => None,
-        (State::Processing, _) => Some("settlement_pending"),
-        (State::Completed, _) => Some("paid"),
-        (State::Failed, _) => Some("transaction_expired"),
-        (State::UserCancelled, Some(Canceller::Merchant)) => Some("cancelled_by_merchant"),
-        (State::UserCancelled, _) => Some("cancelled_by_customer"),
-        (State::SystemCancelled, _) => Some("expired"),
+        (State::Pending, _) => PaymentStatusReason::Unspecified,
+        (State::Processing, _) => PaymentStatusReason::SettlementPending,
+        (State::Completed, _) => PaymentStatusReason::Paid,
+        (State::Failed, _) => PaymentStatusReason::TransactionExpired,
+        (State::UserCancelled, Some(Canceller::Merchant)) => PaymentStatusReason::CancelledByMerchant,
+        (State::UserCancelled, _) => PaymentStatusReason::CancelledByCustomer,
+        (State::SystemCancelled, _) => PaymentStatusReason::Expired,
     }
 }
 
@@ -391,7 +392,7 @@ pub(super) fn payment(payment: Payment, merchant: &Merchant, now: Timestamp) -> 
         needs_attention: payment.needs_attention(),
         sequence: u64::from(payment.sequence),
         previous_status: payment.previous_state.map_or(0, |previous| state(previous).into()),
-        status_reason: status_reason(&payment).map(str::to_owned),
+        status_reason: status_reason(&payment).into(),
         expired: payment.is_expired(now),
         tx_id: tx_id.map(|id| id.to_string()),
         livemode: payment.livemode,
@@ -451,7 +452,7 @@ pub(super) fn merchant(merchant: &Merchant, network: Network) -> v1::Merchant {
         pending_account: merchant.ownership.pending.as_ref().map(pending_account),
         livemode: network.is_live(),
         network: ledger_network(network).into(),
-        webhook_events: merchant.webhook_events.types().map(|kind| kind.as_str().to_owned()).collect(),
+        webhook_events: merchant.webhook_events.types().map(|kind| super::enums::event_type(kind).into()).collect(),
     }
 }
 

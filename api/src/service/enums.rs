@@ -5,12 +5,47 @@ use actors::{Condition, RegistrationMode};
 use engine::{
     books,
     compliance::Window,
-    webhook::{DisableReason, Outcome, Warning},
+    merchant::Scope,
+    ownership::Action,
+    webhook::{DisableReason, EventType, Outcome, Warning},
 };
 use proto::v1::{
-    self, LedgerNodeCondition, LimitWindow, ReconciliationOutcome, WebhookDisabledReason, WebhookOutcome,
-    WebhookWarning,
+    self, AccountChallengeAction, ApiKeyScope, LedgerNodeCondition, LimitWindow, ReconciliationOutcome,
+    WebhookDisabledReason, WebhookOutcome, WebhookWarning,
 };
+
+/// Returns the words of what a request lists; the empty one, which nothing has, for a number that is not defined.
+pub(super) fn words_of<T: TryFrom<i32>>(wire: &[i32], word: impl Fn(T) -> Option<&'static str>) -> Vec<String> {
+    let word = |number: &i32| T::try_from(*number).ok().and_then(&word).unwrap_or_default().to_owned();
+    wire.iter().map(word).collect()
+}
+
+pub(super) const fn scope(scope: Scope) -> ApiKeyScope {
+    match scope {
+        Scope::PaymentsRead => ApiKeyScope::PaymentsRead,
+        Scope::PaymentsWrite => ApiKeyScope::PaymentsWrite,
+        Scope::MerchantWrite => ApiKeyScope::MerchantWrite,
+        Scope::MerchantPayout => ApiKeyScope::MerchantPayout,
+        Scope::Admin => ApiKeyScope::Admin,
+    }
+}
+
+pub(super) const fn event_type(kind: EventType) -> v1::EventType {
+    match kind {
+        EventType::StatusChanged => v1::EventType::PaymentStatusChanged,
+        EventType::Exception => v1::EventType::PaymentException,
+        EventType::X402Settled => v1::EventType::X402Settled,
+        EventType::AccountChange => v1::EventType::MerchantAccountChange,
+    }
+}
+
+pub(super) const fn action(action: Action) -> AccountChallengeAction {
+    match action {
+        Action::Verify => AccountChallengeAction::Verify,
+        Action::ChangeTo(_) => AccountChallengeAction::Change,
+        Action::Cancel => AccountChallengeAction::CancelChange,
+    }
+}
 
 pub(super) const fn condition(condition: Condition) -> LedgerNodeCondition {
     match condition {
@@ -83,6 +118,12 @@ mod tests {
 
     #[test]
     fn the_words_of_rest_are_those_of_the_engine() {
+        for each in Scope::ALL {
+            assert_eq!(scope(each).word(), Some(each.word()));
+        }
+        for each in EventType::ALL {
+            assert_eq!(event_type(each).word(), Some(each.as_str()));
+        }
         for each in Condition::ALL {
             assert_eq!(condition(each).word(), Some(each.as_str()));
         }

@@ -17,6 +17,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
+    enums,
     payments::page_size,
 };
 
@@ -126,7 +127,7 @@ fn update(record: EventRecord, epoch: Epoch) -> v1::WatchEventsResponse {
 fn event(record: EventRecord, epoch: Epoch) -> v1::Event {
     v1::Event {
         id: record.id.to_string(),
-        r#type: record.kind.as_str().to_owned(),
+        r#type: enums::event_type(record.kind).into(),
         cursor: Cursor { epoch, place: record.seq }.to_string(),
         payment_id: if record.kind.is_of_payment() { record.payment.to_string() } else { String::new() },
         created_at: Some(convert::timestamp(record.at)),

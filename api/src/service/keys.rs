@@ -22,6 +22,7 @@ use tonic::{Request, Response, Status};
 use super::{
     Service,
     convert::{self, error},
+    enums,
     payments::{ids_of, page_size, place_of},
     whole_list,
 };
@@ -35,7 +36,7 @@ fn record(key: &ApiKey) -> v1::ApiKey {
         name: key.name.clone(),
         prefix: key.prefix.clone(),
         last4: key.last4.clone(),
-        scopes: key.scopes.iter().map(|scope| scope.word().to_owned()).collect(),
+        scopes: key.scopes.iter().map(|scope| enums::scope(scope).into()).collect(),
         created_at: Some(convert::timestamp(key.created_at)),
         last_used_at: key.last_used_at.map(convert::timestamp),
         expires_at: key.expires_at.map(convert::timestamp),
@@ -70,13 +71,14 @@ impl ApiKeyService for Service {
     ) -> Result<Response<v1::CreateApiKeyResponse>, Status> {
         let asked = request.get_ref();
         let (merchant, asking) = self.named(&request, &asked.merchant_id, Scope::MerchantWrite).await?;
-        let (name, scopes) = match (key_name(&asked.name), Scopes::parse(&asked.scopes)) {
-            (Ok(name), Ok(scopes)) => (name, scopes),
-            (name, scopes) => {
-                let wrong = [name.err(), scopes.err()].into_iter().flatten().collect();
-                return Err(convert::invalid(wrong).into());
-            }
-        };
+        let (name, scopes) =
+            match (key_name(&asked.name), Scopes::parse(&enums::words_of(&asked.scopes, v1::ApiKeyScope::word))) {
+                (Ok(name), Ok(scopes)) => (name, scopes),
+                (name, scopes) => {
+                    let wrong = [name.err(), scopes.err()].into_iter().flatten().collect();
+                    return Err(convert::invalid(wrong).into());
+                }
+            };
         if !scopes.is_within(asking.scopes) {
             let message = "must be among the scopes of the key that asks";
             return Err(ApiError::new(Reason::InsufficientScope).and_field("scopes", message).into());

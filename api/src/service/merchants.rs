@@ -119,7 +119,9 @@ impl MerchantService for Service {
             hive_account: asked.hive_account,
             icon_url: asked.icon_url.map(|change| text_change("iconUrl", change)).transpose()?,
             webhook_url: asked.webhook_url.map(|change| text_change("webhookUrl", change)).transpose()?,
-            webhook_events: asked.webhook_events.map(|events| events.types),
+            webhook_events: asked
+                .webhook_events
+                .map(|events| super::enums::words_of(&events.types, v1::EventType::word)),
             support_url: asked.support_url.map(|change| text_change("supportUrl", change)).transpose()?,
             x402_enabled: asked.x402_enabled,
         };

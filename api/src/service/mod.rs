@@ -17,9 +17,10 @@ use proto::{
         audit_log_service_server::AuditLogServiceServer, billing_service_server::BillingServiceServer,
         checkout_service_server::CheckoutServiceServer, compliance_service_server::ComplianceServiceServer,
         event_service_server::EventServiceServer, export_service_server::ExportServiceServer,
-        fee_service_server::FeeServiceServer, merchant_service_server::MerchantServiceServer,
-        payment_service_server::PaymentServiceServer, reconciliation_service_server::ReconciliationServiceServer,
-        system_service_server::SystemServiceServer, unmatched_transfer_service_server::UnmatchedTransferServiceServer,
+        fee_service_server::FeeServiceServer, maintenance_service_server::MaintenanceServiceServer,
+        merchant_service_server::MerchantServiceServer, payment_service_server::PaymentServiceServer,
+        reconciliation_service_server::ReconciliationServiceServer, system_service_server::SystemServiceServer,
+        unmatched_transfer_service_server::UnmatchedTransferServiceServer,
         webhook_service_server::WebhookServiceServer, x402_service_server::X402ServiceServer,
     },
 };
@@ -88,26 +89,34 @@ impl Service {
     /// Returns a transport that calls this service in place.
     #[must_use]
     pub fn in_process(&self) -> Transport {
-        Transport::local(
-            Local::default()
-                .direct(self.clone())
-                .with(Traced(PaymentServiceServer::new(self.clone())))
-                .with(Traced(CheckoutServiceServer::new(self.clone())))
-                .with(Traced(MerchantServiceServer::new(self.clone())))
-                .with(Traced(AccountProofServiceServer::new(self.clone())))
-                .with(Traced(ApiKeyServiceServer::new(self.clone())))
-                .with(Traced(AuditLogServiceServer::new(self.clone())))
-                .with(Traced(ExportServiceServer::new(self.clone())))
-                .with(Traced(EventServiceServer::new(self.clone())))
-                .with(Traced(UnmatchedTransferServiceServer::new(self.clone())))
-                .with(Traced(ReconciliationServiceServer::new(self.clone())))
-                .with(Traced(ComplianceServiceServer::new(self.clone())))
-                .with(Traced(BillingServiceServer::new(self.clone())))
-                .with(Traced(FeeServiceServer::new(self.clone())))
-                .with(Traced(SystemServiceServer::new(self.clone())))
-                .with(Traced(WebhookServiceServer::new(self.clone())))
-                .with(Traced(X402ServiceServer::new(self.clone()))),
-        )
+        Transport::local(self.local())
+    }
+
+    /// Returns the same with what only an operator may ask.
+    #[must_use]
+    pub fn in_process_for_operator(&self, maintenance: Maintenance) -> Transport {
+        Transport::local(self.local().with(Traced(MaintenanceServiceServer::new(maintenance))))
+    }
+
+    fn local(&self) -> Local {
+        Local::default()
+            .direct(self.clone())
+            .with(Traced(PaymentServiceServer::new(self.clone())))
+            .with(Traced(CheckoutServiceServer::new(self.clone())))
+            .with(Traced(MerchantServiceServer::new(self.clone())))
+            .with(Traced(AccountProofServiceServer::new(self.clone())))
+            .with(Traced(ApiKeyServiceServer::new(self.clone())))
+            .with(Traced(AuditLogServiceServer::new(self.clone())))
+            .with(Traced(ExportServiceServer::new(self.clone())))
+            .with(Traced(EventServiceServer::new(self.clone())))
+            .with(Traced(UnmatchedTransferServiceServer::new(self.clone())))
+            .with(Traced(ReconciliationServiceServer::new(self.clone())))
+            .with(Traced(ComplianceServiceServer::new(self.clone())))
+            .with(Traced(BillingServiceServer::new(self.clone())))
+            .with(Traced(FeeServiceServer::new(self.clone())))
+            .with(Traced(SystemServiceServer::new(self.clone())))
+            .with(Traced(WebhookServiceServer::new(self.clone())))
+            .with(Traced(X402ServiceServer::new(self.clone())))
     }
 
     /// Returns the merchant whose key came with a request, and the key, if it has the scope.

@@ -42,7 +42,11 @@ impl AccountProofService for Service {
         let uri = uri::sign_op(&operation, &uri::Params::default());
         Ok(Response::new(v1::IssueAccountChallengeResponse {
             hive_account: challenge.account.to_string(),
-            action: challenge.action.to_string(),
+            action: super::enums::action(challenge.action).into(),
+            new_hive_account: match challenge.action {
+                Action::ChangeTo(account) => Some(account.to_string()),
+                Action::Verify | Action::Cancel => None,
+            },
             text: issued.text,
             digest: hex(&issued.digest),
             nonce: challenge.nonce.to_string(),

@@ -270,6 +270,17 @@ impl PaymentService for Service {
         Ok(self.record(payment, merchant))
     }
 
+    async fn delete_payment_note(
+        &self,
+        request: Request<v1::DeletePaymentNoteRequest>,
+    ) -> Result<Response<v1::DeletePaymentNoteResponse>, Status> {
+        let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
+        let merchant = &asking.merchant;
+        let id = convert::payment_id(&request.get_ref().payment_id)?;
+        let payment = asking.gateway.delete_note(merchant.id, id).await.map_err(error)?;
+        Ok(self.record(payment, merchant))
+    }
+
     type WatchPaymentStream = Snapshots<v1::WatchPaymentResponse>;
 
     async fn watch_payment(

@@ -102,13 +102,10 @@ impl WebhookService for Service {
             "" => None,
             token => Some(token.parse::<DeliveryId>().map_err(|_| wrong_token())?),
         };
-        let query = DeliveryQuery { before, ..delivery_query(merchant.id, filter, limit as usize + 1)? };
-        let mut found = self.gateway.deliveries(query).await.map_err(error)?;
-        let has_more = found.len() > limit as usize;
-        found.truncate(limit as usize);
-        let last = found.last().filter(|_| has_more);
-        let next_page_token = last.map(|logged| logged.delivery.id.to_string()).unwrap_or_default();
-        let deliveries = found.into_iter().map(delivery).collect();
+        let query = DeliveryQuery { before, ..delivery_query(merchant.id, filter, limit as usize)? };
+        let page = self.gateway.deliveries(query).await.map_err(error)?;
+        let next_page_token = page.next.map(|last| DeliveryId::from_bits(last).to_string()).unwrap_or_default();
+        let deliveries = page.items.into_iter().map(delivery).collect();
         Ok(Response::new(v1::ListWebhookDeliveriesResponse { deliveries, next_page_token }))
     }
 
@@ -141,9 +138,9 @@ impl WebhookService for Service {
 fn tested(asked: &v1::SendTestWebhookRequest) -> Result<(EventType, State), ApiError> {
     let known =
         || ApiError::field("type", format!("must be one of {}", EventType::ALL.map(EventType::as_str).join(", ")));
-    let kind = match asked.r#type.as_deref() {
+    let kind = match asked.r#type {
         None => EventType::StatusChanged,
-        Some(word) => EventType::parse(word).ok_or_else(known)?,
+        Some(_) => asked.r#type().word().and_then(EventType::parse).ok_or_else(known)?,
     };
     let status = match asked.status {
         None => return Ok((kind, State::Completed)),
@@ -200,10 +197,9 @@ impl Service {
             let gateway = gateway.clone();
             async move {
                 let Some(query) = query else { return Ok::<_, Status>(None) };
-                let found = gateway.deliveries(query.clone()).await.map_err(error)?;
-                let last = found.last().filter(|_| found.len() == query.limit).map(|logged| logged.delivery.id);
-                let next = last.map(|last| DeliveryQuery { before: Some(last), ..query });
-                Ok(Some((stream::iter(found.into_iter().map(|logged| Ok(Carries::of(delivery(logged))))), next)))
+                let page = gateway.deliveries(query.clone()).await.map_err(error)?;
+                let next = page.next.map(|last| DeliveryQuery { before: Some(DeliveryId::from_bits(last)), ..query });
+                Ok(Some((stream::iter(page.items.into_iter().map(|logged| Ok(Carries::of(delivery(logged))))), next)))
             }
         });
         Ok(chunks.try_flatten().boxed())

@@ -8,7 +8,7 @@ mod challenge;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 pub use challenge::{Action, CHALLENGE_LIFETIME, Challenge, MAX_SIGNATURES, Nonce, Signed, proof_of};
 use sha2::{Digest, Sha256};
@@ -87,6 +87,15 @@ impl Proof {
     #[must_use]
     pub const fn new(means: Means, authority: Option<AuthorityDigest>, at: Timestamp) -> Self {
         Self { means, at, authority, stale_since: None }
+    }
+
+    /// Says whether the account's active authority is still the one that gave it; none where that is not known. The
+    /// operator's word does not rest on keys.
+    fn is_fresh(&self, found: Option<&AuthorityDigest>) -> Option<bool> {
+        match self.authority {
+            Some(given) if self.means != Means::Operator => found.map(|found| *found == given),
+            _ => Some(true),
+        }
     }
 }
 
@@ -379,10 +388,22 @@ impl Merchant {
     }
 
     /// Returns the merchant after what its pending change has come to by now: it takes effect, or lapses; none if neither.
+    /// `active` are the active authorities of the accounts: consent that was given by another one, such as stolen keys
+    /// that the owner has replaced since, is none, and where they are not known the change waits.
     #[must_use]
-    pub fn settled(&self, now: Timestamp) -> Option<Self> {
+    pub fn settled(&self, active: &BTreeMap<AccountName, AuthorityDigest>, now: Timestamp) -> Option<Self> {
         let pending = self.ownership.pending.as_ref().filter(|pending| now >= pending.due_at())?;
         let mut next = self.next(now);
+        if let (Some(current), Some(new)) = (pending.current, pending.new) {
+            let current = current.is_fresh(active.get(&self.hive_account))?;
+            let new = new.is_fresh(active.get(&pending.account))?;
+            if !(current && new) {
+                let kept = next.ownership.pending.as_mut()?;
+                kept.current = kept.current.filter(|_| current);
+                kept.new = kept.new.filter(|_| new);
+                return Some(next);
+            }
+        }
         next.ownership.pending = None;
         if let (Some(_), Some(new)) = (pending.current, pending.new) {
             if let Some(proof) = self.ownership.proof {

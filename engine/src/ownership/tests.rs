@@ -58,6 +58,11 @@ fn proof(now: Timestamp) -> Proof {
     Proof::new(Means::Signature, Some(AuthorityDigest([1; 32])), now)
 }
 
+/// The authorities that give every proof here.
+fn same_keys() -> BTreeMap<AccountName, AuthorityDigest> {
+    ["blue.mugs", "red.mugs"].map(|account| (name(account), AuthorityDigest([1; 32]))).into()
+}
+
 fn proven(merchant: &Merchant, account: Option<&str>, n: u8, now: Timestamp) -> Merchant {
     let (merchant, challenge) = challenged(merchant, account, n, now);
     merchant.proven(challenge.nonce, proof(now), now).unwrap()
@@ -223,21 +228,43 @@ fn a_proven_account_changes_when_both_have_agreed_and_a_day_has_passed() {
     let asked = verified.with_account(name("red.mugs"), DAY, START).unwrap();
     assert_eq!(asked.hive_account, name("blue.mugs"));
     assert_eq!(asked.with_account(name("red.mugs"), DAY, after(5)), Ok(asked.clone()), "asked twice is asked once");
-    assert_eq!(asked.settled(after(86_400)), None, "nobody has agreed");
+    assert_eq!(asked.settled(&same_keys(), after(86_400)), None, "nobody has agreed");
     assert_eq!(asked.question(None, false), Ok((name("blue.mugs"), Action::ChangeTo(name("red.mugs")))));
     let consented = proven(&asked, None, 2, after(60));
     let agreed = proven(&consented, None, 3, after(120));
     assert!(agreed.ownership.pending.as_ref().unwrap().is_proven());
-    assert_eq!(agreed.settled(after(86_399)), None, "the day has not passed");
-    let changed = agreed.settled(after(86_400)).unwrap();
+    assert_eq!(agreed.settled(&same_keys(), after(86_399)), None, "the day has not passed");
+    let changed = agreed.settled(&same_keys(), after(86_400)).unwrap();
     assert_eq!((changed.hive_account, changed.ownership.standing()), (name("red.mugs"), Standing::Verified));
     assert!(changed.proof_for(&name("blue.mugs")).is_some(), "money of its own past stays its own");
     assert_eq!(changed.proof_for(&name("alice")), None);
 
     let only_new = proven(&asked, Some("red.mugs"), 4, after(60));
-    assert_eq!(only_new.settled(after(86_400)), None, "the current account has not agreed");
-    let lapsed = only_new.settled(after(8 * 86_400)).unwrap();
+    assert_eq!(only_new.settled(&same_keys(), after(86_400)), None, "the current account has not agreed");
+    let lapsed = only_new.settled(&same_keys(), after(8 * 86_400)).unwrap();
     assert_eq!((lapsed.hive_account, &lapsed.ownership.pending), (name("blue.mugs"), &None));
+}
+
+#[test]
+fn consent_by_keys_that_were_replaced_changes_nothing() {
+    let verified = proven(&merchant(), None, 1, START);
+    let asked = verified.with_account(name("red.mugs"), DAY, START).unwrap();
+    let agreed = proven(&proven(&asked, None, 2, after(60)), None, 3, after(120));
+    assert!(agreed.ownership.pending.as_ref().unwrap().is_proven());
+    assert_eq!(agreed.settled(&BTreeMap::new(), after(86_400)), None, "no majority names the keys");
+    for replaced in ["blue.mugs", "red.mugs"] {
+        let mut keys = same_keys();
+        keys.insert(name(replaced), AuthorityDigest([9; 32]));
+        let left = agreed.settled(&keys, after(86_400)).unwrap();
+        let pending = left.ownership.pending.as_ref().unwrap();
+        let consents = (pending.current.is_some(), pending.new.is_some());
+        assert_eq!(
+            (left.hive_account, consents),
+            (name("blue.mugs"), (replaced != "blue.mugs", replaced != "red.mugs"))
+        );
+        assert_eq!(left.settled(&keys, after(86_401)), None, "it waits for a new consent");
+        assert_eq!(left.settled(&keys, after(8 * 86_400)).unwrap().ownership.pending, None, "it lapses");
+    }
 }
 
 #[test]
@@ -265,8 +292,8 @@ fn the_operators_word_stands_for_both() {
     assert_eq!(verified.vouched(name("alice"), word, START), Err(Rejection::OtherAccount(name("alice"))));
     let asked = verified.with_account(name("red.mugs"), DAY, START).unwrap();
     let vouched = asked.vouched(name("red.mugs"), word, START).unwrap();
-    assert_eq!(vouched.settled(after(86_399)), None);
-    assert_eq!(vouched.settled(after(86_400)).unwrap().hive_account, name("red.mugs"));
+    assert_eq!(vouched.settled(&same_keys(), after(86_399)), None);
+    assert_eq!(vouched.settled(&same_keys(), after(86_400)).unwrap().hive_account, name("red.mugs"));
 }
 
 #[test]

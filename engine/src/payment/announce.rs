@@ -1,10 +1,11 @@
-//! What a session announces: a new status, and exceptions that it did not have before.
+//! What a session announces: a new status, exceptions that it did not have before, and more money of those it has.
 
 use sha2::{Digest, Sha256};
 
-use super::{Disposition, Effect, Exception, Payment, State, Transition};
+use super::{Disposition, Effect, Exception, Payment, State, Totals, Transition};
 use crate::{
     ids::{EventId, PaymentId},
+    mutant,
     time::Timestamp,
 };
 
@@ -15,7 +16,7 @@ pub struct Event {
     pub id: EventId,
     /// The state left.
     pub from: State,
-    /// The state reached; the same where only an exception is new.
+    /// The state reached; the same where only an exception is announced.
     pub to: State,
     /// The payment's sequence with this event.
     pub sequence: u32,
@@ -29,21 +30,41 @@ impl Event {
     }
 }
 
-/// Exceptions that a session has from now on.
+/// What an unusual transfer must be of the amount to be announced where others of its kind came before: a tenth.
+const NOTABLE: u128 = 10;
+
+/// Exceptions that a session has from now on, or that more money came for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExceptionEvent {
     /// The event.
     pub event: Event,
-    /// The exceptions that are new, in their order.
+    /// The exceptions it is about, in their order.
     pub new: Vec<Exception>,
 }
 
 impl Transition {
-    /// Announces the exceptions that `before` did not have. They rest on money that is final: a fork takes none back.
+    /// Announces the exceptions that `before` did not have, and those that notable money came for. They rest on money that
+    /// is final: a fork takes none back.
     pub(super) fn announce_exceptions(&mut self, before: &Payment, now: Timestamp) {
-        let known = before.final_exceptions();
-        let mut new = self.payment.final_exceptions();
-        new.retain(|exception| !known.contains(exception));
+        let (was, is) = (before.totals(), self.payment.totals());
+        let known = before.final_exceptions(&was);
+        let mut new = self.payment.final_exceptions(&is);
+        if new.iter().any(|exception| *exception != Exception::Manual && !known.contains(exception)) {
+            // What was decided before was not decided about it.
+            self.payment.resolution = None;
+        }
+        let is_reopened = before.resolution.is_some() && self.payment.resolution.is_none();
+        let amount = u128::from(before.amount.units);
+        let is_notable = |exception: Exception| {
+            let Some(disposition) = exception.disposition().filter(|_| !mutant!("exceptions-told-once")) else {
+                return false;
+            };
+            let [was, is] = [&was, &is].map(|totals| totals.with(disposition).irreversible_units);
+            // Each doubling of the sum at most: any number of small transfers makes few events.
+            let has_doubled = || is.checked_ilog2() > was.checked_ilog2();
+            is > was && (is_reopened || (is - was) * NOTABLE >= amount || has_doubled())
+        };
+        new.retain(|exception| !known.contains(exception) || is_notable(*exception));
         if new.is_empty() {
             return;
         }
@@ -57,23 +78,28 @@ impl Transition {
 
 impl Payment {
     /// Returns the exceptions that rest on final money.
-    fn final_exceptions(&self) -> Vec<Exception> {
-        let totals = self.totals();
+    fn final_exceptions(&self, totals: &Totals) -> Vec<Exception> {
         let mut found = self.exceptions();
-        found.retain(|exception| {
-            let disposition = match exception {
-                Exception::PaidAgain => Disposition::Surplus,
-                Exception::PaidLate => Disposition::Late,
-                Exception::PaidAfterCancel => Disposition::AfterCancel,
-                Exception::PaidAfterFailure => Disposition::AfterFailure,
-                Exception::WrongCurrency => Disposition::WrongCurrency,
-                Exception::SelfTransfer => Disposition::SelfTransfer,
-                Exception::Overpaid => return self.paid_units() > self.amount.units,
-                Exception::Underpaid | Exception::Manual | Exception::SettlementReversed => return true,
-            };
-            totals.with(disposition).irreversible_units > 0
+        found.retain(|exception| match exception.disposition() {
+            Some(disposition) => totals.with(disposition).irreversible_units > 0,
+            None => *exception != Exception::Overpaid || self.paid_units() > self.amount.units,
         });
         found
+    }
+}
+
+impl Exception {
+    /// Returns what the transfers are that it rests on; none where it is about more than transfers of one kind.
+    const fn disposition(self) -> Option<Disposition> {
+        match self {
+            Self::PaidAgain => Some(Disposition::Surplus),
+            Self::PaidLate => Some(Disposition::Late),
+            Self::PaidAfterCancel => Some(Disposition::AfterCancel),
+            Self::PaidAfterFailure => Some(Disposition::AfterFailure),
+            Self::WrongCurrency => Some(Disposition::WrongCurrency),
+            Self::SelfTransfer => Some(Disposition::SelfTransfer),
+            Self::Underpaid | Self::Overpaid | Self::Manual | Self::SettlementReversed => None,
+        }
     }
 }
 

@@ -91,6 +91,8 @@ pub enum Command {
     Resolve(Resolution),
     /// The merchant deletes what it attached to the session.
     DeleteMetadata,
+    /// The merchant deletes the note of its decision.
+    DeleteNote,
     /// An irreversible transfer from the account that was paid names this session as what it pays back.
     Refund(Transfer),
 }
@@ -248,6 +250,7 @@ impl Payment {
             }
             Command::Resolve(resolution) => self.resolve(resolution, now),
             Command::DeleteMetadata => self.delete_metadata(now),
+            Command::DeleteNote => self.delete_note(now),
             Command::Refund(transfer) => self.take_refund(transfer, now),
         }
     }
@@ -299,6 +302,14 @@ impl Payment {
         }
         let disposition = self.judge(transfer)?;
         let mut next = self.next(now);
+        let is_unusual = |disposition| !matches!(disposition, Disposition::Counted | Disposition::Fee);
+        if finality == Finality::Irreversible && is_unusual(disposition) {
+            let decided = |c: &Credit| c.seq <= self.decided_transfers && is_unusual(c.disposition);
+            if !known.is_some_and(|at| decided(&self.transfers[at])) {
+                // What was decided before it came was not decided about it.
+                next.resolution = None;
+            }
+        }
         match known {
             Some(at) => {
                 let known = &mut next.transfers[at];
@@ -309,10 +320,6 @@ impl Payment {
             }
             None => {
                 let route = if self.is_claimed(transfer.tx_id) { Route::X402 } else { route };
-                if !matches!(disposition, Disposition::Counted | Disposition::Fee) {
-                    // What was decided before it came was not decided about it.
-                    next.resolution = None;
-                }
                 next.transfers.push(Credit {
                     seq: self.transfer_count() + 1,
                     tx_id: transfer.tx_id,

@@ -59,6 +59,17 @@ impl ResolutionKind {
     }
 }
 
+/// How far a decision to accept money reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accepted {
+    /// The transfers the payment had: nothing of them is owed.
+    pub transfers: u64,
+    /// The refunds it had: they were for what was owed before.
+    pub refunds: u64,
+    /// Whether the payment had ended: only then what counted could be owed, and be accepted.
+    pub had_ended: bool,
+}
+
 /// A transfer back to a payer, as the chain holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refund {
@@ -128,7 +139,18 @@ impl Payment {
         if !self.state.is_terminal() && self.exceptions().is_empty() {
             return Err(Rejection::NothingToResolve { id: self.id });
         }
-        Ok(Self { resolution: Some(resolution.clone()), ..self.next(now) }.still())
+        let transfers = self.transfer_count();
+        let accepted = match resolution.kind {
+            ResolutionKind::Accepted => {
+                Some(Accepted { transfers, refunds: self.refunds.len() as u64, had_ended: self.state.is_terminal() })
+            }
+            // Who decides otherwise about the same takes the acceptance back.
+            ResolutionKind::Refunded | ResolutionKind::Ignored => {
+                self.accepted.filter(|accepted| accepted.transfers < transfers)
+            }
+        };
+        let resolution = Some(resolution.clone());
+        Ok(Self { resolution, decided_transfers: transfers, accepted, ..self.next(now) }.still())
     }
 
     /// Deletes the metadata. Amounts, states and transactions stay: they are the books.
@@ -141,6 +163,17 @@ impl Payment {
             return Err(Rejection::Unchanged { id });
         }
         Ok(Self { metadata: Metadata::new(), ..self.next(now) }.still())
+    }
+
+    /// Deletes the note of the decision about its exceptions; the decision stays.
+    pub(super) fn delete_note(&self, now: Timestamp) -> Result<Transition, Rejection> {
+        match &self.resolution {
+            Some(resolution) if !resolution.note.is_empty() => {
+                let resolution = Resolution { note: String::new(), ..resolution.clone() };
+                Ok(Self { resolution: Some(resolution), ..self.next(now) }.still())
+            }
+            _ => Err(Rejection::Unchanged { id: self.id }),
+        }
     }
 
     /// Says whether a transfer that names this session in a refund's memo is kept as one.
@@ -227,7 +260,7 @@ pub struct Owing {
     by_payer: BTreeMap<(AccountName, Currency), u64>,
     /// What counted and is owed all the same: where it bought nothing, and from the end where it was too much.
     excess: u64,
-    is_accepted: bool,
+    accepted: Option<Accepted>,
 }
 
 impl Owing {
@@ -239,14 +272,17 @@ impl Owing {
             state if state.is_terminal() => u64::MAX,
             _ => 0,
         };
-        let is_accepted =
-            payment.resolution.as_ref().is_some_and(|resolution| resolution.kind == ResolutionKind::Accepted);
-        Self { by_payer: BTreeMap::new(), excess, is_accepted }
+        let accepted = payment.accepted.filter(|_| !mutant!("accepted-is-owed-again") || payment.resolution.is_some());
+        Self { by_payer: BTreeMap::new(), excess, accepted }
     }
 
     /// Adds a transfer of the payment. Every transfer must be added once, the newest first.
     pub fn add(&mut self, credit: &Credit) {
-        if self.is_accepted || credit.finality != Finality::Irreversible {
+        if credit.finality != Finality::Irreversible {
+            return;
+        }
+        let is_counted = credit.disposition == Disposition::Counted;
+        if self.accepted.is_some_and(|a| credit.seq <= a.transfers && (a.had_ended || !is_counted)) {
             return;
         }
         let back = match credit.disposition {
@@ -258,7 +294,7 @@ impl Owing {
             | Disposition::WrongCurrency => credit.money.units,
             Disposition::SelfTransfer | Disposition::Fee => 0,
         };
-        if credit.disposition == Disposition::Counted {
+        if is_counted {
             self.excess -= back;
         }
         if back > 0 {
@@ -271,7 +307,9 @@ impl Owing {
     #[must_use]
     pub fn finish(self, payment: &Payment) -> Vec<Owed> {
         let mut owed = self.by_payer;
-        for refund in payment.refunds.iter().filter(|_| !mutant!("refund-not-deducted")) {
+        // Refunds of before an acceptance were for what was owed then.
+        let earlier = self.accepted.map_or(0, |accepted| usize::try_from(accepted.refunds).unwrap_or(usize::MAX));
+        for refund in payment.refunds.iter().skip(earlier).filter(|_| !mutant!("refund-not-deducted")) {
             let mut left = refund.money.units;
             // First what that account is owed; a refund to another account of the payer's settles the rest.
             let own = (refund.to, refund.money.currency);

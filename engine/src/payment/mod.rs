@@ -14,7 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 pub use announce::{Event, ExceptionEvent};
 pub use apply::{Command, Effect, Rejection, Transition};
-pub use astray::{Attachment, NOTE_MAX_CHARS, Owed, Owing, Refund, RefundPlan, Resolution, ResolutionKind};
+pub use astray::{Accepted, Attachment, NOTE_MAX_CHARS, Owed, Owing, Refund, RefundPlan, Resolution, ResolutionKind};
 pub use cancellation::{Cancellation, Canceller};
 pub use totals::{DispositionTotals, LISTED_TRANSFERS_MAX, SHOWN_MEMO_MAX_CHARS, Totals, shown_memo};
 pub use view::Exception;
@@ -24,7 +24,7 @@ use crate::{
     fields::{self, Metadata, UrlRule, Violation},
     ids::{MerchantId, PaymentId, SlugToken},
     ledger::{Place, TxId},
-    money::{Currency, FeePercent, HivePrice, Money, usd_cents},
+    money::{Currency, FeePercent, HbdPrice, HivePrice, Money, usd_cents},
     time::Timestamp,
     x402::Proof,
 };
@@ -143,6 +143,10 @@ pub struct Payment {
     pub is_reversed: bool,
     /// What the merchant decided about its exceptions.
     pub resolution: Option<Resolution>,
+    /// How many transfers it had when its exceptions were last decided about.
+    pub decided_transfers: u64,
+    /// What the merchant accepted as it came; it stays accepted when something new has to be decided about.
+    pub accepted: Option<Accepted>,
     /// What was sent back to its payers, in the order we learnt of it.
     pub refunds: Vec<Refund>,
     /// Whether it collects a merchant's fees for the operator: such a session is no sale.
@@ -158,16 +162,18 @@ pub struct Quote {
     pub fee_mode: FeeMode,
     /// The amount's worth in US cents.
     pub usd_cents: u64,
-    /// The price `usd_cents` was made with, and when it was read; none for HBD.
+    /// The prices `usd_cents` was made with, and when they were read; none for HBD at its peg.
     pub rate: Option<Rate>,
 }
 
-/// A witness price and when it was read.
+/// Prices in US dollars and when they were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// The price.
+    /// The witnesses' price of HIVE.
     pub price: HivePrice,
-    /// When it was read from the ledger.
+    /// The price of HBD on the internal market, where there is one; without it HBD counts as one dollar.
+    pub hbd: Option<HbdPrice>,
+    /// When they were read from the ledger.
     pub at: Timestamp,
 }
 
@@ -435,8 +441,11 @@ impl Payment {
     /// [`NoRate`] for a HIVE amount before any price was read.
     pub fn open(draft: Draft, terms: Terms, id: PaymentId, slug: SlugToken, now: Timestamp) -> Result<Self, NoRate> {
         let amount = draft.amount;
-        let rate = terms.rate.filter(|_| amount.currency == Currency::Hive);
-        let usd_cents = usd_cents(amount, rate.map(|rate| rate.price)).ok_or(NoRate)?;
+        let rate = match amount.currency {
+            Currency::Hive => terms.rate.map(|rate| Rate { hbd: None, ..rate }),
+            Currency::Hbd => terms.rate.filter(|rate| rate.hbd.is_some()),
+        };
+        let usd_cents = usd_cents(amount, rate.map(|rate| rate.price), rate.and_then(|rate| rate.hbd)).ok_or(NoRate)?;
         let fee_units = terms.fee_percent.fee_of(amount.units);
         let fee_mode = match terms.fee_mode {
             FeeMode::Split { account } if fee_units > 0 && fee_units < amount.units && account != terms.pay_to => {
@@ -474,6 +483,8 @@ impl Payment {
             wallet_opened_at: None,
             is_reversed: false,
             resolution: None,
+            decided_transfers: 0,
+            accepted: None,
             refunds: Vec::new(),
             is_invoice: false,
         })

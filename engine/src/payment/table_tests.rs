@@ -535,7 +535,7 @@ fn where_nothing_can_be_split_one_transfer_is_asked_for() {
 
 #[test]
 fn a_hive_session_needs_a_price_and_freezes_it() {
-    let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), at: at(OPENED - 60) };
+    let rate = Rate { price: HivePrice::new(258, 1_000).unwrap(), hbd: None, at: at(OPENED - 60) };
     let open = |rate| {
         let terms = Terms { rate, ..terms(FeeMode::Invoice) };
         Payment::open(draft(10_500, Hive), terms, ID, SlugToken::from_bits(8), at(OPENED))

@@ -75,7 +75,7 @@ async fn refund(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Ses
 async fn deliveries_of(gateway: &Gateway, merchant: MerchantId, payment: PaymentId) -> Option<Vec<Logged>> {
     let query =
         DeliveryQuery { merchant, before: None, limit: 20, states: Vec::new(), event: None, payment: Some(payment) };
-    gateway.deliveries(query).await.ok()
+    gateway.deliveries(query).await.ok().map(|page| page.items)
 }
 
 async fn redeliver(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {

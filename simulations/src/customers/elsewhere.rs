@@ -55,6 +55,7 @@ pub(super) async fn hand_over(world: &Arc<World>, session: u32) -> Again {
     let Some(payment) = world.people().elsewhere.get(&session).cloned() else { return Again::In(1_000) };
     let Some(store) = world.store() else { return Again::In(1_000) };
     let id = payment.id;
+    world.observe(|observer| observer.elsewhere.insert(id));
     let write = Write::Payment { payment: Arc::new(payment), expected: None };
     match store.commit(Batch::of(write)).await {
         // It got here before, and nobody heard of it.

@@ -6,7 +6,7 @@
 //! The methods stand in `help.rs`; `control.help` lists them.
 //!
 //! The changes of `create_account`, `set_authority`, `grant`, `set_rc` and `set_price` need no block, and no fork takes
-//! them back. Faults of nodes and held things are forgotten at a restart; the chain is not.
+//! them back. Faults of nodes, held things and the market's price are forgotten at a restart; the chain is not.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -64,6 +64,7 @@ pub(super) fn call(host: &mut Host, method: &str, params: &Value) -> Result<Valu
         "control.foreign_operations" => foreign::order(host, params),
         "control.set_rc" => set_rc(host, &read(params)?),
         "control.set_price" => set_price(host, &read(params)?),
+        "control.set_market" => set_market(host, &read(params)?),
         "control.transfer" => transfer(host, &read(params)?),
         _ => Err(help::unknown(method)),
     }
@@ -357,6 +358,22 @@ struct SetPrice {
 
 fn set_price(host: &mut Host, params: &SetPrice) -> Result<Value, Failure> {
     host.chain.set_price(price(&params.base, &params.quote)?);
+    Ok(json!({ "base": params.base, "quote": params.quote }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetMarket {
+    base: Option<String>,
+    quote: Option<String>,
+}
+
+fn set_market(host: &mut Host, params: &SetMarket) -> Result<Value, Failure> {
+    host.chain.set_market(match (&params.base, &params.quote) {
+        (Some(base), Some(quote)) => Some(price(base, quote)?),
+        (None, None) => None,
+        _ => return Err(wrong("base and quote are given together, or neither")),
+    });
     Ok(json!({ "base": params.base, "quote": params.quote }))
 }
 

@@ -114,6 +114,28 @@ impl Desk<'_> {
         })
     }
 
+    /// The internal market: one bid and one ask at its price.
+    pub(super) fn order_book(&self) -> Value {
+        let (view, shape) = (self.view(), Shape::Condenser);
+        let (price, created) = (view.chain().market(), view.head().1.to_ledger());
+        let amount =
+            |units: u64, symbol| shape.amount(Asset { units: i64::try_from(units).unwrap_or(i64::MAX), symbol });
+        let hbd = amount(price.base_hbd_units, Symbol::Hbd);
+        let hive = amount(price.quote_hive_units, Symbol::Hive);
+        let micro = u128::from(price.base_hbd_units) * 1_000_000 / u128::from(price.quote_hive_units);
+        let real_price = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
+        let order = |base: &Value, quote: &Value| {
+            json!({
+                "order_price": { "base": base, "quote": quote },
+                "real_price": real_price,
+                "hive": price.quote_hive_units,
+                "hbd": price.base_hbd_units,
+                "created": created,
+            })
+        };
+        json!({ "bids": [order(&hbd, &hive)], "asks": [order(&hive, &hbd)] })
+    }
+
     pub(super) fn witnesses(&self) -> Value {
         (0..WITNESSES).map(|each| format!("witness-{each:02}")).collect()
     }

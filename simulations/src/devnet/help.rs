@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 
 /// The methods: their name, their parameters (a default stands in parentheses, `?` may be left out), and what they do.
-pub(super) const METHODS: [(&str, &str, &str); 20] = [
+pub(super) const METHODS: [(&str, &str, &str); 21] = [
     ("control.help", "", "Lists the methods."),
     (
         "control.status",
@@ -65,6 +65,11 @@ pub(super) const METHODS: [(&str, &str, &str); 20] = [
         "Shows the next blocks with operations and extensions of a later hard fork: in every transaction before or after its own, or in a transaction of their own.",
     ),
     ("control.set_price", "base (\"0.258 HBD\"), quote (\"1.000 HIVE\")", "Sets the witnesses' price."),
+    (
+        "control.set_market",
+        "base (\"0.322 HBD\"), quote (\"1.000 HIVE\"); neither: as the witnesses' price",
+        "Sets the internal market's best bid and ask. HBD is off its peg where this differs from the witnesses' price.",
+    ),
     (
         "control.transfer",
         "from, to, amount, memo (\"\"), pack (\"legacy\"; \"hf26\")",

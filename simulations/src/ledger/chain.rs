@@ -57,6 +57,8 @@ pub struct Chain {
     /// How often the chain has forked: it changes the witness, and so the ids of blocks that would be equal.
     pub(super) generation: u32,
     pub(super) price: HivePrice,
+    /// What the internal market pays; none where it follows the witnesses.
+    pub(super) market: Option<HivePrice>,
     pub(super) records: Option<Vec<Record>>,
     recovered: Recovered,
 }
@@ -133,6 +135,7 @@ impl Chain {
             step: Duration::from_secs(3),
             generation: 0,
             price: genesis.price,
+            market: None,
             records: None,
             recovered: Recovered::default(),
         };
@@ -209,6 +212,12 @@ impl Chain {
     #[must_use]
     pub const fn price(&self) -> HivePrice {
         self.price
+    }
+
+    /// Returns HBD for HIVE, as the best bid and the best ask of the internal market have it.
+    #[must_use]
+    pub fn market(&self) -> HivePrice {
+        self.market.unwrap_or(self.price)
     }
 
     /// Returns when the chain began.

@@ -151,6 +151,11 @@ impl Chain {
         self.record(Record::Price { base_hbd_units: price.base_hbd_units, quote_hive_units: price.quote_hive_units });
     }
 
+    /// Sets the internal market's price; with none it follows the witnesses'.
+    pub const fn set_market(&mut self, price: Option<HivePrice>) {
+        self.market = price;
+    }
+
     /// Makes an account, or gives an existing one these authorities. It takes no block and no fork takes it back.
     pub fn set_account(&mut self, name: &AccountName, authorities: AccountAuthorities, memo_key: PublicKey) {
         let (id, now) = (u32::try_from(self.state.accounts.len()).unwrap_or(u32::MAX), self.head_time());

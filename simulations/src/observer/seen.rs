@@ -1,6 +1,10 @@
 //! What is seen of the world: irreversible blocks, webhooks, broadcasts, answers, the end.
 
+use engine::{money::HbdPrice, payment::Rate};
+
 use super::*;
+use engine::payment::Disposition;
+
 use crate::world::EPOCH_SECONDS;
 
 impl Observer {
@@ -35,6 +39,24 @@ impl Observer {
     /// Notes that the wall clock jumped: times before and after do not compare.
     pub const fn clock_jumps(&mut self) {
         self.jumped_ms = Some(self.now_ms);
+    }
+
+    /// Notes what the market pays for HBD, in percent of a dollar.
+    pub fn market_pays(&mut self, percent: u64) {
+        self.hbd_prices.insert(percent * 10_000);
+    }
+
+    /// Notes a price of HBD that is durable: the market must have paid it.
+    pub(super) fn rate_written(&mut self, rate: &Rate) {
+        let micro_usd = rate.hbd.unwrap_or(HbdPrice::PEG).micro_usd();
+        if micro_usd != self.hbd_read[0] {
+            self.marks.push("HBD is read at another price");
+        }
+        if !self.hbd_prices.contains(&micro_usd) {
+            let text = format!("HBD was read as {micro_usd} millionths of a dollar, which the market never paid");
+            self.violate("worth-is-the-markets", text, None);
+        }
+        self.hbd_read = [micro_usd, self.hbd_read[0]];
     }
 
     /// Returns what a clock that is right shows.
@@ -120,7 +142,16 @@ impl Observer {
             Answer::Facilitated { tx_id } => {
                 self.told.insert(*tx_id);
             }
-            Answer::Settled { .. } | Answer::Read(_) | Answer::Resolved(_) | Answer::Planned { .. } => {}
+            // Merchants at their desks accept what they decide about.
+            Answer::Resolved(payment) => {
+                let is_kept = |credit: &&Credit| {
+                    credit.finality == Finality::Irreversible
+                        && (payment.state.is_terminal() || credit.disposition != Disposition::Counted)
+                };
+                let kept = payment.transfers.iter().filter(is_kept).map(|credit| (credit.tx_id, credit.op_in_tx));
+                self.accepted.entry(payment.id).or_default().extend(kept);
+            }
+            Answer::Settled { .. } | Answer::Read(_) | Answer::Planned { .. } => {}
         }
     }
 

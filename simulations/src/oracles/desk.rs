@@ -8,10 +8,15 @@ pub(super) fn resolution_is_kept(write: &PaymentWrite<'_>) -> Verdict {
     let Some((before, decision)) = write.before.and_then(|before| Some((before, before.resolution.as_ref()?))) else {
         return Ok(());
     };
-    // What is unusual and came later was not decided about.
-    let is_usual = |credit: &Credit| matches!(credit.disposition, Disposition::Counted | Disposition::Fee);
-    let is_reopened = write.written.iter().any(|credit| credit.seq > before.transfer_count() && !is_usual(credit));
-    let is_kept = write.after.resolution.is_some() || is_reopened;
+    // What is unusual and came later, or was not unusual then, was not decided about.
+    let was_decided = |credit: &Credit| {
+        let known = before.listed(credit.tx_id, credit.op_in_tx);
+        credit.seq <= before.decided_transfers && known.is_none_or(is_unusual)
+    };
+    let is_reopened = write.written.iter().any(|credit| is_final_and_unusual(credit) && !was_decided(credit));
+    let known = before.exceptions();
+    let has_new = write.after.exceptions().iter().any(|exception| !known.contains(exception));
+    let is_kept = write.after.resolution.is_some() || is_reopened || has_new;
     hold(is_kept, || format!("the decision of {} is gone", decision.by))
 }
 
@@ -31,6 +36,13 @@ pub(super) fn refund_is_owed(observer: &Observer, answer: &Answer<'_>) -> Verdic
     let back: u64 = back.map(|refund| refund.money.units).sum();
     hold(back + money.units <= sent, || {
         format!("@{to} sent {sent} units, was sent {back} back, and is to be sent {} more", money.units)
+    })?;
+    let Some(accepted) = observer.accepted.get(&payment.id) else { return Ok(()) };
+    let kept = accepted.iter().filter_map(|key| observer.truth.get(key));
+    let kept = kept.filter(|transfer| transfer.from == *to && transfer.money.currency == money.currency);
+    let kept: u64 = kept.map(|transfer| transfer.money.units).sum();
+    hold(money.units <= sent.saturating_sub(kept), || {
+        format!("@{to} sent {sent} units, of which the merchant keeps {kept}, and is to be sent {}", money.units)
     })
 }
 
@@ -59,4 +71,12 @@ pub(super) fn refunds_are_noted(end: &End<'_>) -> FinalVerdict {
         }
     }
     Ok(())
+}
+
+pub(super) fn is_unusual(credit: &Credit) -> bool {
+    !matches!(credit.disposition, Disposition::Counted | Disposition::Fee)
+}
+
+pub(super) fn is_final_and_unusual(credit: &Credit) -> bool {
+    credit.finality == Finality::Irreversible && is_unusual(credit)
 }

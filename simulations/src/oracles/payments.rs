@@ -1,6 +1,6 @@
 //! What must hold of every payment that is written.
 
-use engine::{fields::MetadataValue, payment::Exception};
+use engine::{fields::MetadataValue, money::Currency, payment::Exception};
 use storage::EventRecord;
 
 use super::*;
@@ -251,7 +251,16 @@ fn whole_body(payment: &Payment, previous: State, sequence: u32, event: &EventRe
 pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
     let (after, before) = (write.after, write.before);
     let words = |payment: &Payment| payment.exceptions().into_iter().map(Exception::word).collect::<Vec<_>>();
-    let Some(event) = write.exception else { return Ok(()) };
+    let Some(event) = write.exception else {
+        let Some(before) = before else { return Ok(()) };
+        let was_known = |credit: &Credit| match before.listed(credit.tx_id, credit.op_in_tx) {
+            Some(known) => is_final_and_unusual(known),
+            None => credit.seq <= before.transfer_count(),
+        };
+        let is_notable = |credit: &&Credit| credit.money.units.saturating_mul(10) >= after.amount.units;
+        let silent = write.written.iter().filter(is_notable).find(|c| is_final_and_unusual(c) && !was_known(c));
+        return hold(silent.is_none(), || format!("{:?} came and nobody is told", silent.map(|credit| credit.money)));
+    };
     let told: serde_json::Value = serde_json::from_slice(&event.body).map_err(|error| error.to_string())?;
     let new = told["data"]["newExceptions"].as_array().cloned().unwrap_or_default();
     let has = words(after);
@@ -367,4 +376,25 @@ pub(super) fn paid_promptly_completes(write: &PaymentWrite<'_>) -> Verdict {
     let Some(last_ms) = last_ms.filter(|last_ms| **last_ms > stored_ms) else { return Ok(()) };
     let took_ms = observer.now_ms.saturating_sub(*last_ms);
     hold(took_ms <= prompt_ms, || format!("it completed {took_ms} ms after its money was irreversible"))
+}
+
+/// How far HBD may be off its peg and count as one dollar, in millionths of a dollar.
+const PEG_BOUNDS_MICRO_USD: u64 = 50_000;
+
+pub(super) fn worth_is_the_markets(write: &PaymentWrite<'_>) -> Verdict {
+    let (payment, usd_cents) = (write.after, write.after.quote.usd_cents);
+    let is_elsewhere = write.observer.elsewhere.contains(&payment.id);
+    let is_opened = write.before.is_none() && !payment.is_invoice && !is_elsewhere;
+    if !is_opened || payment.amount.currency != Currency::Hbd {
+        return Ok(());
+    }
+    let worth = |micro_usd: u64| {
+        let is_at_peg = micro_usd.abs_diff(1_000_000) <= PEG_BOUNDS_MICRO_USD;
+        payment.amount.units * if is_at_peg { 1_000_000 } else { micro_usd } / 10_000_000
+    };
+    // A price that becomes durable while a payment is opened may come too late for it.
+    let readings = write.observer.hbd_read;
+    hold(readings.iter().any(|micro_usd| worth(*micro_usd) == usd_cents), || {
+        format!("{} is worth {usd_cents} cents, and HBD was read last as {readings:?} millionths", payment.amount)
+    })
 }

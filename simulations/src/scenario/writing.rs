@@ -172,6 +172,9 @@ fn write_trouble(trouble: &Trouble) -> String {
         Trouble::HoldTransactions { for_ms } => {
             format!("who = \"ledger\", does = \"hold transactions\", {}", lasting(for_ms))
         }
+        Trouble::HbdOffPeg { percent, for_ms } => {
+            format!("who = \"market\", does = \"price HBD\", percent = {percent}, {}", lasting(for_ms))
+        }
         Trouble::HoldBlocks { for_ms } => format!("who = \"ledger\", does = \"hold blocks\", {}", lasting(for_ms)),
         Trouble::ForgetMempool => "who = \"ledger\", does = \"forget what waits\"".to_owned(),
         Trouble::Outage { merchant, manner, for_ms } => {

@@ -106,6 +106,7 @@ impl World {
     pub(super) fn heal(self: &Arc<Self>) {
         self.faults_on.store(false, Ordering::Relaxed);
         self.hive().heal();
+        self.observe_market();
         self.receivers().heal();
         self.set_disk_faults();
         self.disk.disarm();

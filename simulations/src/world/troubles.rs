@@ -27,6 +27,7 @@ impl World {
             self.disk.set_spare(None);
         }
         let produced = self.hive().produce(at_ms, now);
+        self.observe_market();
         if let Some(depth) = produced.forked {
             self.fault(Lane::Ledger, Fault::Fork.word(), u64::from(depth), || {
                 format!("a fork replaces {}", counted(u64::from(depth), "block"))
@@ -86,6 +87,13 @@ impl World {
             } else if random.chance(self.rate(Fault::ClockJump)) {
                 let by = i64::try_from(random.between(60_000, 6 * 3_600_000)).unwrap_or(0);
                 troubles.push(Trouble::ClockStep { by_ms: if random.chance(500_000) { by } else { -by } });
+            }
+        }
+        {
+            let random = &mut lock(&self.streams).market;
+            if random.chance(self.rate(Fault::HbdOffPeg)) {
+                let percent = *random.pick(&[50, 80, 94, 96, 104, 106, 120, 200]);
+                troubles.push(Trouble::HbdOffPeg { percent, for_ms: random.between(60_000, 3_600_000) });
             }
         }
         for trouble in troubles {
@@ -161,9 +169,16 @@ impl World {
                 self.hive().suffer(of_the_ledger, now_ms, payee)
             }
         };
+        self.observe_market();
         if happened {
             self.fault(lane, kind, 0, || said(trouble));
         }
+    }
+
+    /// Notes what the market pays for HBD.
+    pub(super) fn observe_market(&self) {
+        let percent = self.hive().hbd_percent();
+        self.observe(|observer| observer.market_pays(percent));
     }
 
     pub(super) fn disk_tells(&self, incident: Incident) {
@@ -269,6 +284,9 @@ fn said(trouble: &Trouble) -> String {
         }
         Trouble::LoseReplyIn(n) => format!("the answer to a caller will be lost, {n} from now"),
         Trouble::ClockStep { by_ms } => format!("the wall clock steps by {by_ms} ms"),
+        Trouble::HbdOffPeg { percent, for_ms } => {
+            format!("the market pays {percent} % of a dollar for HBD, for {}", time(*for_ms))
+        }
     }
 }
 
@@ -295,5 +313,6 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::LoseReplyIn(_) => (Lane::Process, "client.reply_lost_at"),
         Trouble::ClockStep { by_ms } if by_ms.abs() > 2 * MAX_STEPPED_MS => (Lane::Process, Fault::ClockJump.word()),
         Trouble::ClockStep { .. } => (Lane::Process, Fault::ClockStep.word()),
+        Trouble::HbdOffPeg { .. } => (Lane::Ledger, Fault::HbdOffPeg.word()),
     }
 }

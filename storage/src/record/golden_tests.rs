@@ -12,11 +12,11 @@ use engine::{
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
     ledger::{BlockId, Place, Transfer, TxId},
     merchant::{ApiKey, KeyDigest, Merchant, Scopes},
-    money::{Currency, HivePrice, Money},
+    money::{Currency, HbdPrice, HivePrice, Money},
     ownership::{Means, Ownership, Proof},
     payment::{
-        Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition, FeeMode,
-        Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State, Totals,
+        Accepted, Cancellation, Canceller, Claim, ClaimFinality, ClaimedTransfer, Credit, CreditBlock, Disposition,
+        FeeMode, Finality, Payment, Quote, Rate, Refund, Resolution, ResolutionKind, Route, State, Totals,
     },
     time::Timestamp,
     webhook::{
@@ -88,6 +88,8 @@ fn bare_payment() -> Payment {
         wallet_opened_at: None,
         is_reversed: false,
         resolution: None,
+        decided_transfers: 0,
+        accepted: None,
         refunds: Vec::new(),
         is_invoice: false,
         unlisted: None,
@@ -95,7 +97,7 @@ fn bare_payment() -> Payment {
 }
 
 fn full_payment() -> Payment {
-    let rate = Rate { price: HivePrice { base_hbd_units: 258, quote_hive_units: 1_000 }, at: at(900) };
+    let rate = Rate { price: HivePrice { base_hbd_units: 258, quote_hive_units: 1_000 }, hbd: None, at: at(900) };
     let money = Money::new(1_000, Currency::Hive);
     Payment {
         version: 300,
@@ -165,6 +167,8 @@ fn full_payment() -> Payment {
             note: "sorry".to_owned(),
             tx_id: Some(TxId([0xbb; 20])),
         }),
+        decided_transfers: 9,
+        accepted: Some(Accepted { transfers: 8, refunds: 1, had_ended: true }),
         refunds: vec![Refund { tx_id: TxId([0xbb; 20]), op_in_tx: 2, to: name("alice"), money, at: at(6_000) }],
         is_invoice: true,
         ..bare_payment()
@@ -200,7 +204,7 @@ fn a_payment_with_everything_has_these_bytes() {
          02020202020202020202020202020202ba0114aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac2010c080210b81718 \
          d08c01208827c80101d20129080212056b65795f3118d8362205736f7272792a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb \
          bbbbbbbbbbda01270a14bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb10021a05616c69636520e807280130f02ee0 \
-         0101e801d00f",
+         0101e801d00f8002098a0206080810011801",
         |bytes| payment_from_bytes(PaymentId::from_bits(1), bytes),
     );
 }
@@ -511,8 +515,10 @@ fn a_handled_transfer_reads_back() {
 
 #[test]
 fn the_price_has_these_bytes() {
-    let rate = Rate { price: HivePrice { base_hbd_units: 258, quote_hive_units: 1_000 }, at: at(900) };
+    let rate = Rate { price: HivePrice { base_hbd_units: 258, quote_hive_units: 1_000 }, hbd: None, at: at(900) };
     pinned(rate, &rate_to_bytes(rate), "0108820210e807188407", rate_from_bytes);
+    let off_peg = Rate { hbd: HbdPrice::of_micro_usd(800_000), ..rate };
+    pinned(off_peg, &rate_to_bytes(off_peg), "0108820210e8071884072080ea30", rate_from_bytes);
 }
 
 #[test]

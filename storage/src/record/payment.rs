@@ -6,9 +6,10 @@ use engine::{
     fields::MetadataValue,
     ids::{MerchantId, PaymentId, SlugToken},
     ledger::TxId,
-    money::{HivePrice, Money},
+    money::{HbdPrice, HivePrice, Money},
     payment::{
-        Cancellation, Claim, ClaimedTransfer, Credit, FeeMode, Payment, Quote, Rate, Refund, Resolution, Totals,
+        Accepted, Cancellation, Claim, ClaimedTransfer, Credit, FeeMode, Payment, Quote, Rate, Refund, Resolution,
+        Totals,
     },
     time::Timestamp,
 };
@@ -90,6 +91,20 @@ struct PaymentRecord {
     /// What its list says of it; written for whoever replaces the record, and read by nobody else.
     #[prost(bool, tag = "31")]
     is_unusual: bool,
+    #[prost(uint64, tag = "32")]
+    decided_transfers: u64,
+    #[prost(message, optional, tag = "33")]
+    accepted: Option<AcceptedRecord>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+struct AcceptedRecord {
+    #[prost(uint64, tag = "1")]
+    transfers: u64,
+    #[prost(uint64, tag = "2")]
+    refunds: u64,
+    #[prost(bool, tag = "3")]
+    had_ended: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
@@ -155,6 +170,8 @@ pub(super) struct RateRecord {
     quote_hive_units: u64,
     #[prost(uint64, tag = "3")]
     at_ms: u64,
+    #[prost(uint64, tag = "4")]
+    hbd_micro_usd: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -249,6 +266,8 @@ impl From<&Payment> for PaymentRecord {
             wallet_opened_at_ms: payment.wallet_opened_at.map(Timestamp::millis),
             unlisted: payment.unlisted.as_deref().map(TotalsRecord::from),
             is_unusual: Summary::of(payment).is_unusual,
+            decided_transfers: payment.decided_transfers,
+            accepted: payment.accepted.map(AcceptedRecord::from),
         }
     }
 }
@@ -287,7 +306,21 @@ impl PaymentRecord {
             refunds: self.refunds.into_iter().map(Refund::try_from).collect::<Result<_, _>>()?,
             is_invoice: self.is_invoice,
             unlisted: self.unlisted.map(Totals::try_from).transpose()?.map(Box::new),
+            decided_transfers: self.decided_transfers,
+            accepted: self.accepted.map(Accepted::from),
         })
+    }
+}
+
+impl From<Accepted> for AcceptedRecord {
+    fn from(Accepted { transfers, refunds, had_ended }: Accepted) -> Self {
+        Self { transfers, refunds, had_ended }
+    }
+}
+
+impl From<AcceptedRecord> for Accepted {
+    fn from(AcceptedRecord { transfers, refunds, had_ended }: AcceptedRecord) -> Self {
+        Self { transfers, refunds, had_ended }
     }
 }
 
@@ -351,6 +384,7 @@ impl From<Rate> for RateRecord {
             base_hbd_units: rate.price.base_hbd_units,
             quote_hive_units: rate.price.quote_hive_units,
             at_ms: rate.at.millis(),
+            hbd_micro_usd: rate.hbd.map_or(0, HbdPrice::micro_usd),
         }
     }
 }
@@ -362,7 +396,7 @@ impl TryFrom<RateRecord> for Rate {
             field: "price",
             value: format!("{}/{}", record.base_hbd_units, record.quote_hive_units),
         })?;
-        Ok(Self { price, at: time(record.at_ms) })
+        Ok(Self { price, hbd: HbdPrice::of_micro_usd(record.hbd_micro_usd), at: time(record.at_ms) })
     }
 }
 

@@ -202,9 +202,11 @@ impl Try {
                 };
                 Write::Handle { account: *kept.account(), place: kept.transfer.place, handling }
             }
-            Self::Rate { base } => {
-                Write::Rate(Rate { price: HivePrice { base_hbd_units: base, quote_hive_units: 9 }, at: START })
-            }
+            Self::Rate { base } => Write::Rate(Rate {
+                price: HivePrice { base_hbd_units: base, quote_hive_units: 9 },
+                hbd: None,
+                at: START,
+            }),
             Self::Invoice { which, session, cents, carried, wrong } => {
                 let mut period = model.periods.values().nth(which % model.periods.len().max(1))?.clone();
                 let now = at(100 * 86_400);

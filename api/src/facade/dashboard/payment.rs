@@ -29,6 +29,7 @@ struct PaymentPage<'v> {
     slug_url: String,
     raw: String,
     can_cancel: bool,
+    can_delete_metadata: bool,
     is_cancelling: bool,
     can_refund: bool,
     resolution: Option<Resolved>,
@@ -77,6 +78,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
     let raw =
         serde_json::from_slice::<serde_json::Value>(&answer::to_json(&record::Payment::of(visit.facade, &payment)));
     let is_pending = record::status_word(payment.status) == "pending";
+    let has_ended = !is_pending && record::status_word(payment.status) != "processing";
     let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::CONFLICT };
     let page = PaymentPage {
         frame: visit.frame("payments", wrong),
@@ -107,6 +109,7 @@ pub(super) async fn page(visit: &Visit<'_>, id: &str, wrong: Vec<String>) -> Res
             && !payment.expired
             && payment.claim_tx_id.is_none()
             && cancellation::undecided(&payment).is_none(),
+        can_delete_metadata: has_ended && !payment.metadata.is_empty(),
         is_cancelling: cancellation::undecided(&payment).is_some(),
         tests: tests(visit, &payment, is_pending),
         deliveries,
@@ -160,8 +163,27 @@ fn tests(visit: &Visit<'_>, payment: &v1::Payment, is_pending: bool) -> Vec<(&'s
 /// Cancels for the merchant.
 pub(super) async fn cancel(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
     let request = visit.request(v1::CancelPaymentRequest { payment_id: id.to_owned() });
-    match visit.facade.engine.payments().cancel_payment(request).await.map_err(ApiError::from) {
-        Ok(_) => Ok(pages::see_other(&format!("/dashboard/payments/{id}?done=cancelled"))),
+    let cancelled = visit.facade.engine.payments().cancel_payment(request).await;
+    done(visit, id, cancelled.map(drop).map_err(ApiError::from), "cancelled").await
+}
+
+/// Deletes the metadata.
+pub(super) async fn delete_metadata(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
+    let request = visit.request(v1::DeletePaymentMetadataRequest { payment_id: id.to_owned() });
+    let deleted = visit.facade.engine.payments().delete_payment_metadata(request).await;
+    done(visit, id, deleted.map(drop).map_err(ApiError::from), "metadata-deleted").await
+}
+
+/// Deletes the note of the decision.
+pub(super) async fn delete_note(visit: &Visit<'_>, id: &str) -> Result<Response, Refusal> {
+    let request = visit.request(v1::DeletePaymentNoteRequest { payment_id: id.to_owned() });
+    let deleted = visit.facade.engine.payments().delete_payment_note(request).await;
+    done(visit, id, deleted.map(drop).map_err(ApiError::from), "note-deleted").await
+}
+
+async fn done(visit: &Visit<'_>, id: &str, outcome: Result<(), ApiError>, done: &str) -> Result<Response, Refusal> {
+    match outcome {
+        Ok(()) => Ok(pages::see_other(&format!("/dashboard/payments/{id}?done={done}"))),
         Err(refused) if refused.http() == 409 => page(visit, id, problems(&refused)).await,
         Err(refused) => Err(refused.into()),
     }

@@ -1,6 +1,7 @@
 //! The merchant's own settings, its webhook secret, its key and its sessions.
 
 use askama::Template;
+use engine::webhook::EventType;
 use http::{HeaderValue, StatusCode};
 use proto::{ApiError, Reason, v1};
 use warp::reply::Response;
@@ -20,9 +21,37 @@ struct SettingsPage<'v> {
     webhook_url: String,
     support_url: String,
     x402: bool,
+    events: Vec<Event>,
     keys: Vec<Key>,
     may_roll: bool,
     sessions: usize,
+}
+
+/// A type of events, and whether the endpoint is sent it.
+struct Event {
+    word: &'static str,
+    what: &'static str,
+    is_sent: bool,
+    /// Every endpoint is sent it.
+    is_fixed: bool,
+}
+
+impl Event {
+    fn of(kind: EventType, is_sent: bool) -> Self {
+        let is_fixed = kind == EventType::StatusChanged;
+        let what = match kind {
+            EventType::StatusChanged => "A payment has another status. Always sent.",
+            EventType::Exception => "A payment was paid too little, twice, too late, or otherwise than planned.",
+            EventType::X402Settled => "An x402 payment for a resource of your server was settled.",
+            EventType::AccountChange => "A change of your Hive account was requested, cancelled, or took effect.",
+        };
+        Self { word: kind.as_str(), what, is_sent: is_sent || is_fixed, is_fixed }
+    }
+}
+
+/// Says whether the form asks for a type of events.
+fn is_ticked(visit: &Visit<'_>, kind: EventType) -> bool {
+    kind == EventType::StatusChanged || visit.form.get(&format!("event.{}", kind.as_str())).is_some()
 }
 
 /// An API key as the page shows it.
@@ -43,7 +72,7 @@ impl Key {
             id: key.id.clone(),
             name: key.name.clone(),
             shape: format!("{}…{}", key.prefix, key.last4),
-            scopes: key.scopes.join(", "),
+            scopes: key.scopes().filter_map(v1::ApiKeyScope::word).collect::<Vec<_>>().join(", "),
             created: minute(key.created_at),
             used: key.last_used_at.map(minute).unwrap_or_default(),
             expires: key.expires_at.map(minute).unwrap_or_default(),
@@ -92,6 +121,8 @@ pub(super) async fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<Strin
         _ if is_sent => String::new(),
         _ => stored.to_owned(),
     };
+    let is_stored = |kind: EventType| merchant.webhook_events().any(|stored| stored.word() == Some(kind.as_str()));
+    let is_chosen = |kind| if is_sent { is_ticked(visit, kind) } else { is_stored(kind) };
     let page = SettingsPage {
         name: field("name", &merchant.name),
         account: field("hiveAccount", &merchant.hive_account),
@@ -99,6 +130,7 @@ pub(super) async fn page(visit: &Visit<'_>, status: StatusCode, wrong: Vec<Strin
         webhook_url: field("webhookUrl", merchant.webhook_url.as_deref().unwrap_or_default()),
         support_url: field("supportUrl", merchant.support_url.as_deref().unwrap_or_default()),
         x402: if is_sent { visit.form.get("x402").is_some() } else { merchant.x402_enabled },
+        events: EventType::ALL.map(|kind| Event::of(kind, is_chosen(kind))).into(),
         keys: found.keys.iter().map(|key| Key::of(key, visit.key())).collect(),
         may_roll: found.may_roll,
         sessions: visit.desk.sessions.count(&merchant.id),
@@ -144,6 +176,8 @@ pub(super) async fn roll_key(visit: &Visit<'_>, id: &str) -> Result<Response, Re
 pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let text = |name: &str| visit.form.get(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let change = |name: &str| Some(v1::TextChange::from(text(name)));
+    let events = EventType::ALL.into_iter().filter(|kind| is_ticked(visit, *kind));
+    let events = events.map(|kind| v1::EventType::of_word(kind.as_str()).unwrap_or_default().into());
     let request = v1::UpdateMerchantRequest {
         merchant_id: visit.merchant.id.clone(),
         name: Some(text("name").unwrap_or_default()),
@@ -153,7 +187,7 @@ pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
         webhook_url: change("webhookUrl"),
         support_url: change("supportUrl"),
         x402_enabled: Some(visit.form.get("x402").is_some()),
-        webhook_events: None,
+        webhook_events: Some(v1::WebhookEvents { types: events.collect() }),
     };
     let saved = visit.facade.engine.merchants().update_merchant(visit.request(request)).await;
     match saved.map_err(ApiError::from) {

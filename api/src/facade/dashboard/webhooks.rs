@@ -1,7 +1,7 @@
 //! Webhooks: how the endpoint is, what was sent there and answered, and to send it again.
 
 use askama::Template;
-use engine::time::Timestamp;
+use engine::{payment::State, time::Timestamp, webhook::EventType};
 use http::StatusCode;
 use proto::{
     ApiError, Carried,
@@ -34,10 +34,31 @@ struct WebhooksPage<'v> {
     shade: &'static str,
     facts: Vec<(&'static str, String)>,
     is_disabled: bool,
+    test: TestForm,
     filter: String,
     states: [&'static str; 4],
     rows: Vec<Row>,
     next: Option<String>,
+}
+
+/// The choice of a test event, with what was sent where that was refused.
+struct TestForm {
+    types: [&'static str; EventType::ALL.len()],
+    statuses: [&'static str; State::ALL.len()],
+    kind: String,
+    status: String,
+}
+
+impl TestForm {
+    fn of(visit: &Visit<'_>) -> Self {
+        let sent = |name| visit.form.get(name).unwrap_or_default().to_owned();
+        Self {
+            types: EventType::ALL.map(EventType::as_str),
+            statuses: State::ALL.map(State::word),
+            kind: sent("type"),
+            status: sent("status"),
+        }
+    }
 }
 
 /// A delivery as the pages show it.
@@ -127,6 +148,7 @@ pub(super) async fn page(visit: &Visit<'_>, wrong: Vec<String>) -> Result<Respon
     let page = WebhooksPage {
         frame: visit.frame("webhooks", wrong),
         is_disabled: endpoint.disabled_at.is_some(),
+        test: TestForm::of(visit),
         url: endpoint.url,
         status,
         shade: match status {
@@ -197,9 +219,15 @@ async fn after<T>(visit: &Visit<'_>, made: Result<T, tonic::Status>, done: &str)
     }
 }
 
-/// Sends a test event.
+/// Sends a test event of the type and the status that were chosen.
 pub(super) async fn test(visit: &Visit<'_>) -> Result<Response, Refusal> {
-    let request = v1::SendTestWebhookRequest { merchant_id: visit.merchant.id.clone(), ..Default::default() };
+    let chosen = |name| visit.form.get(name).filter(|word| !word.is_empty());
+    // A word that is none of ours is refused by the engine, by its field.
+    let request = v1::SendTestWebhookRequest {
+        merchant_id: visit.merchant.id.clone(),
+        r#type: chosen("type").map(|word| v1::EventType::of_word(word).unwrap_or_default().into()),
+        status: chosen("status").map(|word| record::status_of_word(word).unwrap_or_default().into()),
+    };
     let made = visit.facade.engine.webhook_endpoints().send_test_webhook(visit.request(request)).await;
     after(visit, made, "tested").await
 }

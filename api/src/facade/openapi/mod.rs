@@ -22,7 +22,7 @@ use warp::reply::Response;
 
 use self::table::{Access, Answer, Route};
 pub(super) use self::table::{Parameter, ignores_keys, parameters, routes};
-use super::{Facade, Refusal, call::Call};
+use super::{Facade, Refusal, call::Call, health, pages};
 
 /// Scripts are not needed, and nothing comes from elsewhere.
 const CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
@@ -33,6 +33,8 @@ const CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-ur
 pub(super) struct Described {
     document: OnceLock<File>,
     docs: OnceLock<File>,
+    /// The same page with the banner of a test network.
+    test_docs: OnceLock<File>,
 }
 
 /// Bytes, and the entity tag that changes with them.
@@ -221,6 +223,8 @@ fn reason_phrase(status: u16) -> &'static str {
 #[derive(Template)]
 #[template(path = "docs.html")]
 struct Docs {
+    w: pages::Words,
+    is_test: bool,
     base_url: String,
     groups: Vec<Group>,
 }
@@ -266,19 +270,22 @@ impl Operation {
 
 /// Answers with a page over the description, drawn here: it needs no script.
 pub(super) async fn docs(facade: &Facade, call: Call) -> Result<Response, Refusal> {
-    let file = facade.described.docs.get_or_init(|| File::of(page(&facade.base_url).into_bytes()));
+    let is_test = health::is_test(facade, &call.caller).await;
+    let kept = if is_test { &facade.described.test_docs } else { &facade.described.docs };
+    let file = kept.get_or_init(|| File::of(page(&facade.base_url, is_test).into_bytes()));
     let mut response = file.response(&call, "text/html; charset=utf-8");
     response.headers_mut().insert("content-security-policy", HeaderValue::from_static(CSP));
     response.headers_mut().insert("referrer-policy", HeaderValue::from_static("no-referrer"));
     Ok(response)
 }
 
-fn page(base_url: &str) -> String {
+fn page(base_url: &str, is_test: bool) -> String {
     let groups = table::TAGS.map(|(name, description)| {
         let operations = routes().filter(|route| route.tag == name).map(|route| Operation::of(&route)).collect();
         Group { name, description, operations }
     });
-    let page = Docs { base_url: base_url.to_owned(), groups: groups.into() };
+    let w = pages::Words(pages::Lang::English);
+    let page = Docs { w, is_test, base_url: base_url.to_owned(), groups: groups.into() };
     page.render().unwrap_or_else(|error| unreachable!("memory takes every page: {error}"))
 }
 

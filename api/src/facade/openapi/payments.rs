@@ -1,5 +1,6 @@
 //! The shapes of payments, of what happened to them, and of money that went astray.
 
+use proto::v1;
 use serde_json::{Value, json};
 
 use super::schemas::{
@@ -111,6 +112,11 @@ fn exceptions() -> Value {
     array(words(record::EXCEPTION_WORDS.words))
 }
 
+fn status_reason() -> Value {
+    let every: Vec<&str> = v1::PaymentStatusReason::ALL.iter().filter_map(|reason| reason.word()).collect();
+    words(&every)
+}
+
 fn transfer() -> Value {
     object(&[
         ("txId", text()),
@@ -176,7 +182,7 @@ fn payment() -> Value {
         ("txId", nullable(text())),
         ("txHint", nullable(text())),
         ("previousStatus", nullable(status())),
-        ("statusReason", nullable(text())),
+        ("statusReason", nullable(status_reason())),
         ("cancelRequested", described(boolean(), "Whether a request to cancel is undecided or in force.")),
         ("cancelRequestedAt", nullable(time())),
         ("cutoff", described(nullable(time()), "The last block time at which a transfer still counts.")),
@@ -265,7 +271,7 @@ fn payment_event_data() -> Value {
         ("metadata", reference("Metadata")),
         ("livemode", boolean()),
     ]);
-    let new = described(exceptions(), "In `payment.exception`: those the payment did not have before.");
+    let new = described(exceptions(), "In `payment.exception`: those that are new, or that notable money came for.");
     with(data, &[("internalId", text()), ("newExceptions", new)])
 }
 

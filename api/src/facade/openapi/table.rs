@@ -277,6 +277,7 @@ const PAYMENTS: &[Route] = &[
         .answers(&[(200, Json("TransferList"))]),
     route(POST, "/api/public/payments/{id}/cancel", "Request its cancellation; the first irreversible block later than `cutoff` decides").key(WRITE).answers(&[(200, Json("Payment"))]).refuses(&[409]),
     route(DELETE, "/api/public/payments/{id}/metadata", "Delete the metadata of a payment that has ended").id("payments.deleteMetadata").key(WRITE).answers(&[(200, Json("Payment"))]).refuses(&[409]),
+    route(DELETE, "/api/public/payments/{id}/note", "Delete the note of the decision about a payment").id("payments.deleteNote").key(WRITE).answers(&[(200, Json("Payment"))]),
 ];
 
 #[rustfmt::skip]

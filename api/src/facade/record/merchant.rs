@@ -17,7 +17,7 @@ pub(in crate::facade) struct Merchant<'a> {
     icon_url: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     webhook_url: Option<&'a str>,
-    webhook_events: &'a [String],
+    webhook_events: Vec<&'static str>,
     support_url: Option<&'a str>,
     is_active: bool,
     created_at: Text<Timestamp>,
@@ -53,7 +53,7 @@ impl<'a> Merchant<'a> {
             hive_account: &merchant.hive_account,
             icon_url: merchant.icon_url.as_deref(),
             webhook_url: merchant.webhook_url.as_deref(),
-            webhook_events: &merchant.webhook_events,
+            webhook_events: merchant.webhook_events().filter_map(v1::EventType::word).collect(),
             support_url: merchant.support_url.as_deref(),
             is_active: merchant.active,
             created_at: Text(instant(merchant.created_at)),

@@ -33,6 +33,23 @@ fn metadata_is_deleted_of_what_has_ended_and_of_nothing_else() {
     }
 }
 
+#[test]
+fn the_note_of_a_decision_is_deleted_and_the_decision_stays() {
+    let resolution = Resolution {
+        kind: ResolutionKind::Ignored,
+        by: "key_1".to_owned(),
+        at: at(OPENED),
+        note: "Ada called".to_owned(),
+        tx_id: None,
+    };
+    let decided = Payment { resolution: Some(resolution.clone()), ..open() };
+    let left = decided.apply(&Command::DeleteNote, at(OPENED + 1)).expect("it has a note").payment;
+    assert_eq!(left.resolution, Some(Resolution { note: String::new(), ..resolution }));
+    let unchanged = Err(Rejection::Unchanged { id: left.id });
+    assert_eq!(left.apply(&Command::DeleteNote, at(OPENED + 2)), unchanged);
+    assert_eq!(open().apply(&Command::DeleteNote, at(OPENED + 2)), unchanged);
+}
+
 fn refund(n: u8, to: &str, money: Money) -> Command {
     let sent = transfer(n, money.units, EXPIRES + 90);
     let memo = refund_memo_of(ID);
@@ -91,6 +108,70 @@ fn a_resolution_ends_the_attention_and_changes_no_state() {
         .then(paid(1, 1_000, OPENED + 9), OPENED + 12)
         .then(resolve(ResolutionKind::Refunded), OPENED + 60)
         .is(State::Completed, &[]);
+}
+
+#[test]
+fn what_was_accepted_is_not_owed_again_when_more_comes() {
+    let case = late().then(resolve(ResolutionKind::Accepted), EXPIRES + 60);
+    assert_eq!(owed(&case), lines(&[]));
+    let case = case.then(paid(2, 5, EXPIRES + 90), EXPIRES + 93);
+    assert!(case.payment.needs_attention() && case.payment.resolution.is_none());
+    assert_eq!(owed(&case), lines(&[("alice", "0.005 HBD")]));
+    // A refund of before the acceptance was for what was owed then.
+    let case = late()
+        .then(refund(9, "alice", Money::new(400, Hbd)), EXPIRES + 40)
+        .then(resolve(ResolutionKind::Accepted), EXPIRES + 60)
+        .then(paid(2, 5, EXPIRES + 90), EXPIRES + 93);
+    assert_eq!(owed(&case), lines(&[("alice", "0.005 HBD")]));
+    // Who decides otherwise about the same takes the acceptance back.
+    let case = late().then(resolve(ResolutionKind::Accepted), EXPIRES + 60);
+    let case = case.then(resolve(ResolutionKind::Ignored), EXPIRES + 61);
+    assert_eq!(owed(&case), lines(&[("alice", "1.000 HBD")]));
+    // What counted and was accepted before the end is owed all the same if it bought nothing.
+    let wrong = Transfer { money: Money::new(1, Hive), ..transfer(1, 1, OPENED + 9) };
+    let case = Case::of(open())
+        .then(credit(wrong, Finality::Irreversible), OPENED + 12)
+        .then(paid(2, 400, OPENED + 15), OPENED + 18)
+        .then(resolve(ResolutionKind::Accepted), OPENED + 20)
+        .then(expire(EXPIRES + 1), EXPIRES + 4);
+    assert_eq!(owed(&case), lines(&[("alice", "0.400 HBD")]));
+}
+
+#[test]
+fn more_money_of_a_known_kind_is_announced_where_it_is_notable() {
+    // Of 1.000 HBD: dust, then all of it.
+    let events = |case: &Case| case.payment.sequence;
+    let dust = Case::of(open()).then(expire(EXPIRES + 1), EXPIRES + 1).then(paid(1, 1, EXPIRES + 30), EXPIRES + 33);
+    assert_eq!(events(&dust), 3, "created, expired, paid late");
+    let whole = dust.then(paid(2, 1_000, EXPIRES + 40), EXPIRES + 43);
+    assert_eq!(events(&whole), 4, "the customer's money is not hidden by dust");
+    let more = whole.then(paid(3, 20, EXPIRES + 50), EXPIRES + 53);
+    assert_eq!(events(&more), 4, "less than a tenth, and the sum has not doubled");
+    let more = more.then(paid(4, 100, EXPIRES + 60), EXPIRES + 63);
+    assert_eq!(events(&more), 5, "a tenth of the amount");
+    // After a decision anything is new.
+    let decided = more.then(resolve(ResolutionKind::Ignored), EXPIRES + 70);
+    let again = decided.then(paid(5, 1, EXPIRES + 80), EXPIRES + 83);
+    assert_eq!(events(&again), 6);
+    // Any number of small transfers makes an event for each doubling.
+    let flood = (6..206).fold(again, |case, n| case.then(paid(n, 1, EXPIRES + 90), EXPIRES + 93));
+    assert_eq!(events(&flood), 6);
+}
+
+#[test]
+fn a_decision_ends_with_what_is_final_and_not_with_what_a_fork_can_take() {
+    let case = late().then(resolve(ResolutionKind::Ignored), EXPIRES + 60);
+    let case = case.then(credit(transfer(2, 500, EXPIRES + 90), Finality::Reversible), EXPIRES + 93);
+    assert!(!case.payment.needs_attention());
+    // What was seen when it was decided was decided about.
+    let decided = case.then(resolve(ResolutionKind::Ignored), EXPIRES + 94);
+    let decided = decided.then(paid(2, 500, EXPIRES + 90), EXPIRES + 150);
+    assert!(!decided.payment.needs_attention());
+    let case = late().then(resolve(ResolutionKind::Ignored), EXPIRES + 60);
+    let case = case
+        .then(credit(transfer(2, 500, EXPIRES + 90), Finality::Reversible), EXPIRES + 93)
+        .then(paid(2, 500, EXPIRES + 90), EXPIRES + 150);
+    assert!(case.payment.needs_attention());
 }
 
 #[test]

@@ -1,0 +1,102 @@
+//! Personal data of payments is deleted when the retention that the operator set has passed: metadata and notes.
+
+use std::time::Duration;
+
+use engine::{
+    audit::{Actor, Entry},
+    ids::PaymentId,
+    payment::{Command, Payment},
+    time::Timestamp,
+};
+use ractor::ActorRef;
+
+use crate::{context::Context, payment::Order, sessions};
+
+/// How often all payments are looked through.
+const INTERVAL: Duration = Duration::from_secs(86_400);
+/// Payments read at once, and reads of one look; the next look goes on from there.
+const AT_ONCE: usize = 500;
+const READS: usize = 20;
+
+/// Where the present pass over all payments is.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    after: PaymentId,
+    next_at: Timestamp,
+}
+
+impl Pass {
+    /// Begins at a time.
+    pub(crate) const fn starting(next_at: Timestamp) -> Self {
+        Self { after: PaymentId::from_bits(0), next_at }
+    }
+
+    /// Deletes what is over, of the next payments.
+    pub(crate) async fn go_on(&mut self, context: &Context, sessions: &ActorRef<sessions::Msg>) {
+        let settings = &context.settings;
+        if (settings.metadata_retention.is_none() && settings.note_retention.is_none()) || context.now() < self.next_at
+        {
+            return;
+        }
+        for _ in 0..READS {
+            let page = match context.env.store.payments_after(self.after, AT_ONCE).await {
+                Ok(page) => page,
+                Err(error) => return context.read_failed(&error),
+            };
+            for payment in &page.items {
+                for (command, action) in over(context, payment) {
+                    delete(context, sessions, payment, command, action).await;
+                }
+            }
+            let Some(last) = page.next else {
+                *self = Self::starting(context.now() + INTERVAL);
+                return;
+            };
+            self.after = PaymentId::from_bits(last);
+        }
+    }
+}
+
+/// Returns what is to be deleted of a payment, and the words of the audit log for it.
+fn over(context: &Context, payment: &Payment) -> impl Iterator<Item = (Command, &'static str)> {
+    let (now, settings) = (context.now(), &context.settings);
+    let is_over = |since: Timestamp, kept: Option<Duration>| kept.is_some_and(|kept| since + kept <= now);
+    let metadata = !payment.metadata.is_empty()
+        && payment.state.is_terminal()
+        && is_over(payment.updated_at, settings.metadata_retention);
+    let note = payment
+        .resolution
+        .as_ref()
+        .is_some_and(|resolution| !resolution.note.is_empty() && is_over(resolution.at, settings.note_retention));
+    let metadata = metadata.then_some((Command::DeleteMetadata, "payment_metadata_deleted"));
+    metadata.into_iter().chain(note.then_some((Command::DeleteNote, "payment_note_deleted")))
+}
+
+async fn delete(
+    context: &Context,
+    sessions: &ActorRef<sessions::Msg>,
+    payment: &Payment,
+    command: Command,
+    action: &str,
+) {
+    let id = payment.id;
+    let (mut order, answer) = Order::awaited(command);
+    order.told = Some(Box::new(Entry {
+        seq: 0,
+        at: context.now(),
+        actor: Actor::default(),
+        action: action.to_owned(),
+        merchant: payment.merchant,
+        subject: Some(id.to_string()),
+        changes: Vec::new(),
+    }));
+    if sessions.cast(sessions::Msg::Order(id, order)).is_err() {
+        return;
+    }
+    match answer.await {
+        Ok(Ok(_)) => tracing::info!(payment.id = %id, action, "the retention of payment {id} is over: {action}"),
+        // The next pass tries again.
+        Ok(Err(error)) => tracing::debug!(payment.id = %id, %error, "nothing is deleted of payment {id}: {error}"),
+        Err(_) => {}
+    }
+}
