@@ -159,7 +159,7 @@ impl Group<'_> {
             Step::Fate { tx_id, expected, fate, record, is_facilitation } => {
                 let stored = match ahead.claims.get(&tx_id.0) {
                     Some(claimed) => Some(claimed.clone()),
-                    None => self.stored_claim(tx_id.0)?,
+                    None => claims::stored(self, tx_id.0)?,
                 };
                 let stored = stored.filter(|_| !ahead.forgotten_claims.contains(&tx_id.0));
                 let Some(claimed) = stored.filter(|claimed| claimed.fate == *expected) else {
@@ -194,7 +194,7 @@ impl Group<'_> {
                 // A sale of somebody's server is paid for; it cannot pay a session, too.
                 let claimed = match ahead.claims.get(&tx_id.0) {
                     Some(claimed) => Some(claimed.clone()),
-                    None => self.stored_claim(tx_id.0)?,
+                    None => claims::stored(self, tx_id.0)?,
                 };
                 match claimed.filter(|claimed| claimed.sale().is_some()) {
                     Some(claimed) => Ok(Err(CommitError::Claimed(Box::new(claimed)))),
@@ -304,7 +304,7 @@ impl Group<'_> {
         for tx_id in claimed_by {
             let earlier = match ahead.claims.get(&tx_id) {
                 Some(earlier) => Some(earlier.clone()),
-                None => self.stored_claim(tx_id)?,
+                None => claims::stored(self, tx_id)?,
             };
             if let Some(earlier) = earlier {
                 return Ok(Err(CommitError::Claimed(Box::new(earlier))));
@@ -321,16 +321,6 @@ impl Group<'_> {
         ahead.nonces.extend(names.iter().map(|name| (*name, tx_id)));
         ahead.claims.insert(tx_id, claimed.clone());
         Ok(Ok(()))
-    }
-
-    pub(crate) fn stored_claim(&mut self, tx_id: [u8; 20]) -> Result<Option<Claimed>, Fault> {
-        let tx_id = engine::ledger::TxId(tx_id);
-        match self.tables.claims().get(&tx_id.0)? {
-            Some(bytes) => {
-                record::claimed_from_bytes(tx_id, bytes.value()).map(Some).map_err(Fault::damaged("claims", tx_id))
-            }
-            None => Ok(None),
-        }
     }
 
     fn check_cursor(&mut self, cursor: Cursor, expected: Option<Cursor>, ahead: &mut Ahead) -> Checked {

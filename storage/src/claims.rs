@@ -17,7 +17,7 @@ use crate::{
 pub(crate) fn check(group: &mut Group<'_>, tx_ids: &[TxId], names: &mut Vec<[u8; 32]>, ahead: &mut Ahead) -> Checked {
     for tx_id in tx_ids {
         let is_changed = ahead.claims.contains_key(&tx_id.0) || ahead.forgotten_claims.contains(&tx_id.0);
-        let stored = group.stored_claim(tx_id.0)?.filter(|claimed| !is_changed && claimed.is_forgettable());
+        let stored = stored(group, tx_id.0)?.filter(|claimed| !is_changed && claimed.is_forgettable());
         let Some(claimed) = stored else { return conflict(format_args!("the claim of {tx_id}")) };
         names.extend(prepared::names_of(&claimed));
     }
@@ -80,6 +80,17 @@ pub(crate) fn named(snapshot: &Snapshot, name: &[u8; 32]) -> Result<Option<Claim
 pub(crate) fn find(snapshot: &Snapshot, tx_id: TxId) -> Result<Option<Claimed>, Fault> {
     match snapshot.claims().get(&tx_id.0)? {
         Some(bytes) => {
+            record::claimed_from_bytes(tx_id, bytes.value()).map(Some).map_err(Fault::damaged("claims", tx_id))
+        }
+        None => Ok(None),
+    }
+}
+
+/// Returns a claim as the writer's tables have it.
+pub(crate) fn stored(group: &Group<'_>, tx_id: [u8; 20]) -> Result<Option<Claimed>, Fault> {
+    match group.tables.claims().get(&tx_id)? {
+        Some(bytes) => {
+            let tx_id = TxId(tx_id);
             record::claimed_from_bytes(tx_id, bytes.value()).map(Some).map_err(Fault::damaged("claims", tx_id))
         }
         None => Ok(None),
