@@ -60,8 +60,8 @@ impl Transition {
                 return false;
             };
             let [was, is] = [&was, &is].map(|totals| totals.with(disposition).irreversible_units);
-            // Each doubling of the sum at most: any number of small transfers makes few events.
-            let has_doubled = || is.checked_ilog2() > was.checked_ilog2();
+            // Any number of small transfers makes few events: one for each doubling of their sum, once it is notable.
+            let has_doubled = || is * NOTABLE >= amount && is.checked_ilog2() > was.checked_ilog2();
             is > was && (is_reopened || (is - was) * NOTABLE >= amount || has_doubled())
         };
         new.retain(|exception| !known.contains(exception) || is_notable(*exception));
