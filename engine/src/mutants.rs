@@ -93,6 +93,7 @@ mutants! {
     "day-not-counted": "the sums of a day miss what became of its payments";
     "exceptions-told-once": "an exception is announced once, whatever comes for it later";
     "accepted-is-owed-again": "what was accepted is owed again once something new has to be decided about";
+    "anybody-shows-a-payment": "who shows a claimed transaction is taken for its payer";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
 }
 

@@ -78,7 +78,7 @@ pub struct Summary {
 }
 
 /// Places that a campaign of [`ENOUGH`] lifecycles must reach, or its oracles have seen too little.
-pub const REQUIRED_MARKS: [&str; 33] = [
+pub const REQUIRED_MARKS: [&str; 34] = [
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
     "a cancel loses the race",
@@ -101,6 +101,7 @@ pub const REQUIRED_MARKS: [&str; 33] = [
     "a session fails",
     "a session is cancelled",
     "a session is processing",
+    "a stranger shows a public transaction",
     "a transfer matches no session",
     "a webhook is processed and its answer lost",
     "an agent's payment settles",

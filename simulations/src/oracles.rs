@@ -139,6 +139,7 @@ invariants! {
     "reversal-is-noticed", "S10", Check::End(reversal_is_noticed), "A completed session whose transaction is not on the chain says so.";
     "one-key-one-session", "G7", Check::World, "One idempotency key opens one session, however often and whenever it is asked.";
     "usage-counts-once", "S2", Check::World, "What a merchant is billed for is the sum of its completed payments, each counted once, with the fees that are missing.";
+    "public-buys-nothing", "S10", Check::World, "A transaction that anybody can read on the chain, shown without its signatures, is no payment.";
     "shops-are-apart", "G7", Check::World, "No call lets a merchant see or change what is another's, and an order number in two shops is two orders.";
     "decision-is-kept", "G4", Check::Payment(resolution_is_kept), "What a merchant decided about a session's exceptions stays on its record until unusual money comes that it was not decided about.";
     "acknowledged-decision-sticks", "S1", Check::Answer(acknowledged_decision_sticks), "A decision that was answered is durable at that moment.";

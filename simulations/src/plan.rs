@@ -107,6 +107,7 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
     }
     plan.merchants(span_ms, &mut root.fork("merchants"));
     plan.desks(&mut root.fork("desks"));
+    plan.strangers(&mut root.fork("strangers"));
     let mut steps = plan.steps;
     steps.sort_by_key(|step| step.at_ms);
     Script {
@@ -389,6 +390,20 @@ impl Plan<'_> {
             if random.chance(100_000) {
                 let at = start + lives_ms + random.below(1_800_000);
                 self.push(at, Action::Desk { session, deed: Deed::Reconnect });
+            }
+        }
+    }
+
+    /// Agents who try to buy with what others paid.
+    fn strangers(&mut self, random: &mut Random) {
+        let opened = self.steps.iter().filter_map(|step| match step.action {
+            Action::Create { session, .. } => Some((session, step.at_ms)),
+            _ => None,
+        });
+        for (session, start) in opened.collect::<Vec<_>>() {
+            if random.chance(60_000) {
+                let (agent, at) = (random.index(AGENTS), start + 60_000 + random.below(1_800_000));
+                self.settle(at, session, agent, Trick::Public);
             }
         }
     }

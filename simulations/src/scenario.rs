@@ -465,7 +465,7 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
     }
 }
 
-const TRICKS: [(Trick, &str); 7] = [
+const TRICKS: [(Trick, &str); 8] = [
     (Trick::Twice, "twice"),
     (Trick::OwnBroadcast, "own broadcast"),
     (Trick::TooLittle, "too little"),
@@ -473,6 +473,7 @@ const TRICKS: [(Trick, &str); 7] = [
     (Trick::Expiring, "expiring"),
     (Trick::Poor, "poor"),
     (Trick::NonceMemo, "nonce memo"),
+    (Trick::Public, "what is public"),
 ];
 
 /// Who there is, and what each can do.

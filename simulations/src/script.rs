@@ -250,6 +250,9 @@ pub enum Trick {
     Poor,
     /// Its memo is `x402:<nonce>` and names no session.
     NonceMemo,
+    /// It pays nothing: it takes what paid the session from the chain, where everybody can read it, and shows it without
+    /// its signatures, at this session and at another one.
+    Public,
 }
 
 /// What happens to a merchant's record.

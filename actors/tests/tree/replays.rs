@@ -309,7 +309,8 @@ impl Run {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+    // 128 unless PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 2, ..ProptestConfig::default() })]
 
     #[test]
     fn one_transaction_is_one_success_however_it_is_shown(steps in prop::collection::vec(steps(), 1..20)) {

@@ -74,6 +74,7 @@ pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
         page,
         "\n## Survivors\n\n| mutant | outcome |\n|---|---|\n{open}\n## Equivalent\n\n| mutant | why nothing can notice it |\n|---|---|\n{equivalents}"
     )?;
+    fs::create_dir_all(root.join("docs/results"))?;
     fs::write(root.join("docs/results/mechanical.md"), page)?;
     println!("written to docs/results/mechanical.md");
     Ok(())

@@ -44,6 +44,9 @@ fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Opt
 }
 
 pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, number: usize, trick: Trick) -> Again {
+    if trick == Trick::Public {
+        return show_public(world, gateway, session, number).await;
+    }
     let for_session = match trick {
         Trick::Replay { of } => of,
         _ => session,
@@ -122,6 +125,34 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
         }
         world.sleep(2_000).await;
     }
+    Again::No
+}
+
+/// Takes a transaction that paid a session from the chain, and shows it without its signatures and beside another nonce: at
+/// the session, and at another one.
+async fn show_public(world: &Arc<World>, gateway: &Gateway, session: u32, number: usize) -> Again {
+    let Some(target) = world.people().sessions.get(&session).map(|known| known.id) else { return Again::In(5_000) };
+    let paid_by = world.observe(|observer| observer.truth_by_session.get(&target)?.first().map(|(tx_id, _)| *tx_id));
+    let Some(mut transaction) = paid_by.and_then(|tx_id| world.hive().included(tx_id)) else { return Again::No };
+    transaction.signatures.clear();
+    let nonce = format!("public-{session}-{number}");
+    let payload = PaymentPayload { version: Version::V1, transaction, nonce, identifier: None, accepted: None };
+    let other = world.people().sessions.values().map(|known| known.id).find(|id| *id != target);
+    for shown_at in [Some(target), other].into_iter().flatten() {
+        let request = X402Request { target: Target::Session(shown_at), payload: payload.clone() };
+        let verdict = gateway.x402_settle(&request).await.map(drop);
+        world.event(Lane::Payer, "shows_public", Some(session), u64::from(verdict.is_ok()), || {
+            format!("agent {number} shows at {shown_at} what paid session {session}: {}", shown(&verdict))
+        });
+        world.observe(|observer| match verdict {
+            Ok(()) => {
+                let seen = "a transaction from the chain, without its signatures, was taken for a payment".to_owned();
+                observer.violate("public-buys-nothing", seen, Some(shown_at));
+            }
+            Err(_) => observer.passes("public-buys-nothing"),
+        });
+    }
+    world.mark("a stranger shows a public transaction");
     Again::No
 }
 
