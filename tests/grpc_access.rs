@@ -126,7 +126,15 @@ fn the_service_token_opens_every_call_but_those_of_the_operator() {
             other => assert_ne!(other, "ENGINE_ACCESS_DENIED", "{method}"),
         }
     }
-    let wanted = ["CopyStore", "DescribeEngine", "ExportAccount", "InspectPayment", "RegisterAdmin", "VerifyMerchant", "VerifyStore"];
+    let wanted = [
+        "CopyStore",
+        "DescribeEngine",
+        "ExportAccount",
+        "InspectPayment",
+        "RegisterAdmin",
+        "VerifyMerchant",
+        "VerifyStore",
+    ];
     assert_eq!(refused, wanted.map(str::to_owned).into());
     let by_table = REQUIREMENTS.iter().filter(|(_, requirement)| *requirement != Requirement::Service).count();
     assert_eq!(by_table, wanted.len());
