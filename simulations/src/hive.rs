@@ -156,13 +156,6 @@ impl Hive {
         transaction
     }
 
-    /// Returns a transaction that a block holds.
-    pub(crate) fn included(&self, tx_id: TxId) -> Option<Transaction> {
-        let (number, at) = self.chain.find(tx_id)?;
-        let found = self.chain.block(number)?.transactions.get(usize::try_from(at).ok()?)?;
-        Some(found.transaction.clone())
-    }
-
     /// Returns the id a transaction has on the chain.
     pub(crate) fn id_of(&self, transaction: &Transaction) -> TxId {
         // An unsigned transaction holds in both packings, and hived tries this one first.

@@ -133,7 +133,7 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
 async fn show_public(world: &Arc<World>, gateway: &Gateway, session: u32, number: usize) -> Again {
     let Some(target) = world.people().sessions.get(&session).map(|known| known.id) else { return Again::In(5_000) };
     let paid_by = world.observe(|observer| observer.truth_by_session.get(&target)?.first().map(|(tx_id, _)| *tx_id));
-    let Some(mut transaction) = paid_by.and_then(|tx_id| world.hive().included(tx_id)) else { return Again::No };
+    let Some(mut transaction) = paid_by.and_then(|tx_id| included(world, tx_id)) else { return Again::No };
     transaction.signatures.clear();
     let nonce = format!("public-{session}-{number}");
     let payload = PaymentPayload { version: Version::V1, transaction, nonce, identifier: None, accepted: None };
@@ -154,6 +154,14 @@ async fn show_public(world: &Arc<World>, gateway: &Gateway, session: u32, number
     }
     world.mark("a stranger shows a public transaction");
     Again::No
+}
+
+/// Returns a transaction that a block holds.
+fn included(world: &World, tx_id: TxId) -> Option<Transaction> {
+    let hive = world.hive();
+    let (number, at) = hive.chain.find(tx_id)?;
+    let found = hive.chain.block(number)?.transactions.get(usize::try_from(at).ok()?)?;
+    Some(found.transaction.clone())
 }
 
 fn broadcast_oneself(world: &Arc<World>, session: u32, transaction: &Transaction, tx_id: TxId) {
