@@ -49,7 +49,8 @@ impl Transition {
         let (was, is) = (before.totals(), self.payment.totals());
         let known = before.final_exceptions(&was);
         let mut new = self.payment.final_exceptions(&is);
-        if new.iter().any(|exception| *exception != Exception::Manual && !known.contains(exception)) {
+        let seen = before.exceptions();
+        if new.iter().any(|exception| *exception != Exception::Manual && !seen.contains(exception)) {
             // What was decided before was not decided about it.
             self.payment.resolution = None;
         }

@@ -167,6 +167,12 @@ fn a_decision_ends_with_what_is_final_and_not_with_what_a_fork_can_take() {
     let decided = case.then(resolve(ResolutionKind::Ignored), EXPIRES + 94);
     let decided = decided.then(paid(2, 500, EXPIRES + 90), EXPIRES + 150);
     assert!(!decided.payment.needs_attention());
+    let first = Case::of(open())
+        .then(expire(EXPIRES + 1), EXPIRES + 1)
+        .then(credit(transfer(1, 500, EXPIRES + 30), Finality::Reversible), EXPIRES + 33)
+        .then(resolve(ResolutionKind::Ignored), EXPIRES + 40)
+        .then(paid(1, 500, EXPIRES + 30), EXPIRES + 90);
+    assert!(!first.payment.needs_attention(), "the first of its kind, too");
     let case = late().then(resolve(ResolutionKind::Ignored), EXPIRES + 60);
     let case = case
         .then(credit(transfer(2, 500, EXPIRES + 90), Finality::Reversible), EXPIRES + 93)
