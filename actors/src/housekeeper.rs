@@ -1,5 +1,6 @@
 //! Work that waits for a quiet moment: words of new payments go into the search index, old idempotency keys and events
-//! go, personal data whose time is over is deleted, transfers that came before their session find it, and a month that is over is billed.
+//! go, personal data whose time is over is deleted, transfers that came before their session find it, and a month that is
+//! over is billed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
