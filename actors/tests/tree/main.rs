@@ -10,6 +10,7 @@ mod cancelling;
 mod clock;
 mod compliance;
 mod facilitated;
+mod faulty_store;
 mod housekeeping;
 mod nodes;
 mod ownership;
@@ -32,6 +33,7 @@ use engine::{
     merchant::Registration,
     payment::{Canceller, Draft, Finality, Rejection, State},
 };
+use faulty_store::FaultyStore;
 use redb::backends::InMemoryBackend;
 use storage::{Batch, CommitMode, Options, PaymentQuery, RedbStore, Store, UnmatchedReason, Write};
 use world::{BEGIN, World, draft, name, transfer};
@@ -415,93 +417,7 @@ async fn a_key_is_good_until_it_is_replaced_and_its_use_is_noted_to_the_minute()
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_write_ends_the_engine() {
-    /// Fails every commit from the n-th on.
-    struct Failing(Arc<dyn Store>, std::sync::atomic::AtomicBool);
-    macro_rules! forward {
-        ($($name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)*) => {$(
-            fn $name(&self, $($arg: $type),*) -> storage::Read<'_, $answer> { self.0.$name($($arg),*) }
-        )*};
-    }
-
-    use engine::{
-        account::AccountName,
-        billing::{Month, Period},
-        ids::*,
-        ledger::TxId,
-        merchant::*,
-        payment::*,
-        time::Timestamp,
-        webhook::*,
-    };
-    use futures_util::future::BoxFuture;
-    use storage::*;
-    impl Store for Failing {
-        fn commit(&self, batch: Batch) -> BoxFuture<'_, Result<(), CommitError>> {
-            if self.1.load(Ordering::SeqCst) {
-                return Box::pin(async { Err(CommitError::Unknown("the disk is gone".to_owned())) });
-            }
-            self.0.commit(batch)
-        }
-        forward! {
-            merchant(id: MerchantId) -> Option<Arc<Merchant>>;
-            merchant_by_key(digest: KeyDigest) -> Option<Arc<Merchant>>;
-            merchants(query: MerchantQuery) -> Page<ListedMerchant>;
-            watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
-            pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
-            proven_merchants(account: AccountName, limit: usize) -> Vec<MerchantId>;
-            retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;
-            forgettable_claims(expired_before: Timestamp, after: Option<TxId>, limit: usize) -> (Vec<Claimed>, Option<TxId>);
-            payment(id: PaymentId) -> Option<Payment>;
-            transfer(payment: PaymentId, tx_id: TxId, op_in_tx: u32) -> Option<Credit>;
-            transfers(payment: PaymentId, before: Option<u64>, limit: usize) -> Vec<Credit>;
-            payment_by_slug(slug: SlugToken) -> Option<Payment>;
-            payments(query: PaymentQuery) -> Page<Payment>;
-            volume(query: VolumeQuery) -> Volume;
-            due(before: Timestamp, after: Option<(Timestamp, PaymentId)>, limit: usize) -> Vec<(Timestamp, PaymentId)>;
-            in_flight() -> Vec<PaymentId>;
-            open_facilitations() -> Vec<Claimed>;
-            claim(tx_id: TxId) -> Option<Claimed>;
-            claim_by_nonce(pay_to: AccountName, nonce: String) -> Option<Claimed>;
-            claim_by_identifier(pay_to: AccountName, identifier: String) -> Option<Claimed>;
-            remembered(merchant: MerchantId, key: [u8; 32]) -> Option<engine::idempotency::Remembered>;
-            cursor() -> Option<Cursor>;
-            rate() -> Option<Rate>;
-            due_deliveries(now: Timestamp, limit: usize) -> Vec<Delivery>;
-            due_work(now: Timestamp, merchants: usize, per_merchant: usize, passed: Passed) -> Vec<DueWork>;
-            endpoint(merchant: MerchantId) -> Endpoint;
-            delivery(merchant: MerchantId, id: DeliveryId) -> Option<Logged>;
-            deliveries(query: DeliveryQuery) -> Page<Logged>;
-            payments_after(after: PaymentId, limit: usize) -> Page<Payment>;
-            replayable(merchant: MerchantId, after: DeliveryId, limit: usize) -> Vec<Delivery>;
-            event_place(event: EventId) -> Option<(MerchantId, u64)>;
-            oldest_event() -> Option<Timestamp>;
-        oldest_key() -> Option<Timestamp>;
-            next_delivery_after(now: Timestamp) -> Option<Timestamp>;
-            event(merchant: MerchantId, seq: u64) -> Option<EventRecord>;
-            events(merchant: MerchantId, after: u64, limit: usize) -> Vec<EventRecord>;
-            event_list(merchant: MerchantId) -> engine::event_list::EventList;
-            epoch() -> engine::event_list::Epoch;
-            attempts(event: EventId) -> Vec<Attempt>;
-            standing(merchant: MerchantId) -> engine::compliance::Standing;
-            unmatched(account: AccountName, limit: usize) -> Vec<Unmatched>;
-            unmatched_at(account: AccountName, place: engine::ledger::Place) -> Option<Unmatched>;
-            unmatched_before(account: AccountName, before: engine::ledger::Place, limit: usize) -> Vec<Unmatched>;
-            waiting_for_sessions(after: Option<StrayKey>, limit: usize) -> Vec<StrayKey>;
-            payments_near(vicinity: Vicinity) -> Vec<Payment>;
-            accounts_since(after: Option<AccountName>, limit: usize) -> Vec<(AccountName, Timestamp)>;
-            booked(account: AccountName, span: (Timestamp, Timestamp), after: Option<BookedPlace>, limit: usize) -> (Vec<engine::books::Booked>, Option<BookedPlace>);
-            books(before: Option<Timestamp>, limit: usize) -> Vec<engine::books::Day>;
-            audit(query: AuditQuery) -> Vec<engine::audit::Entry>;
-            period(merchant: MerchantId, month: Month) -> Option<Period>;
-            periods_of(merchant: MerchantId) -> Vec<Period>;
-            periods(query: PeriodQuery) -> Page<Period>;
-            unsettled_periods(before: Month, after: Option<(Month, MerchantId)>, limit: usize) -> Vec<Period>;
-            billing_accounts(now: Timestamp) -> Vec<engine::billing::Account>;
-            fee_schedule() -> Option<engine::billing::Schedule>;
-            note(name: &'static str) -> Option<Vec<u8>>;
-        }
-    }
-    let failing = Arc::new(Failing(store(), std::sync::atomic::AtomicBool::new(false)));
+    let failing = FaultyStore::over(store());
     let world = World::started(Arc::clone(&failing) as Arc<dyn Store>).await;
     let merchant = world.merchant().await;
     let (payment, agents) = (world.open(&merchant).await, world.open(&merchant).await);
@@ -510,7 +426,7 @@ async fn a_failed_write_ends_the_engine() {
     let transaction = x402::payment_of(&world, &agents, "agent");
     let waiting = x402::settling(&world, x402::request(agents.id, &transaction, "n-1"));
     x402::until_handed_in(&world, &transaction).await;
-    failing.1.store(true, Ordering::SeqCst);
+    failing.fail();
     world.pay(payment.id);
     let why = world.tree.as_ref().unwrap().failed().await;
     assert!(why.contains("the disk is gone"), "{why}");

@@ -68,6 +68,21 @@ async fn an_irreversible_transfer_to_oneself_proves_an_account_and_is_no_unmatch
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_transfer_that_names_a_merchant_whose_record_is_damaged_holds_up_nobody() {
+    let faulty = FaultyStore::over(store());
+    let world = World::started(Arc::clone(&faulty) as Arc<dyn Store>).await;
+    let (shop, damaged) = (world.merchant().await, world.merchant_of("red.mugs").await);
+    let payment = world.open(&shop).await;
+    let issued = world.gateway().issue_challenge(damaged.id, None, false).await.unwrap();
+    faulty.damage(damaged.id);
+    // Anybody can send such a transfer, and the customer's money comes after it.
+    world.ledger.produce(vec![proof("red.mugs", "red.mugs", &issued.memo)]);
+    world.pay(payment.id);
+    world.ledger.settle();
+    world.until_state(payment.id, State::Completed).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_transfer_after_the_challenge_has_expired_proves_nothing_and_is_not_listed() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
