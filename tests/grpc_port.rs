@@ -12,7 +12,7 @@ use tonic_types::StatusExt;
 
 use crate::{
     grpc::{Port, mug, with_key},
-    harness::Shop,
+    harness::{Shop, until},
 };
 
 crate::tests!(
@@ -31,6 +31,7 @@ crate::tests!(
     a_number_that_an_enum_does_not_define_is_refused_and_changes_nothing,
     a_watch_ends_when_its_key_is_revoked,
     two_keys_that_differ_are_refused,
+    a_call_that_is_cancelled_before_its_message_is_no_failure_of_the_engine,
 );
 
 fn a_refusal_is_a_google_rpc_status() {
@@ -164,7 +165,7 @@ fn watches_leave_room_for_unary_calls() {
     assert_eq!((refused.code(), streams.len()), (Code::ResourceExhausted, 512), "{refused:?}");
     assert!(port.run(engine.payments().get_payment(with_key(&shop, get))).is_ok(), "unary calls go on");
     streams.truncate(500);
-    let again = crate::harness::until("an ended watch frees its place", || {
+    let again = until("an ended watch frees its place", || {
         port.run(engine.payments().watch_payment(with_key(&shop, asked()))).ok()
     });
     drop(again);
@@ -413,4 +414,33 @@ fn two_keys_that_differ_are_refused() {
     let post = || shop.post("/api/public/payments", &body);
     post().header("idempotency-key", "order-4").header("idempotency-key", "order-5").send().wrong(&["Idempotency-Key"]);
     assert_eq!(shop.get("/api/public/payments").send().ok(200)["data"].as_array().map(Vec::len), Some(1));
+}
+
+fn a_call_that_is_cancelled_before_its_message_is_no_failure_of_the_engine() {
+    let mut port = Port::with(&["--set=metrics.listen=127.0.0.1:0", "--set=log.level=info"]);
+    let metrics = crate::operations::metrics::metrics_of(&mut port.dev.process);
+    let shop = port.dev.shop();
+    let mut client: Grpc<Channel> = Grpc::new(port.channel());
+    let mut request = with_key(&shop, tokio_stream::pending::<v1::GetPaymentRequest>());
+    request.metadata_mut().insert("authorization", port.bearer());
+    let path = PathAndQuery::from_static("/hivetill.engine.v1.PaymentService/GetPayment");
+    let codec = tonic_prost::ProstCodec::<v1::GetPaymentRequest, v1::GetPaymentResponse>::default();
+    let mut call = Box::pin(async move {
+        client.ready().await.expect("ready");
+        client.client_streaming(request, path, codec).await
+    });
+    // The call and its connection go on only while their runtime does.
+    let a_moment = std::time::Duration::from_millis(5);
+    let shows = |line: &str| metrics.get("/metrics").send().text().contains(line).then_some(());
+    until("the call to be open", || {
+        let answer = port.run(async { tokio::time::timeout(a_moment, &mut call).await });
+        assert!(answer.is_err(), "it waits for its message: {answer:?}");
+        shows("hivetill_grpc_server_open_calls 1\n")
+    });
+    drop(call);
+    until("the call to be cancelled", || {
+        let _ = port.run(async { tokio::time::timeout(a_moment, std::future::pending::<()>()).await });
+        shows("{method=\"hivetill.engine.v1.PaymentService/GetPayment\",code=\"CANCELLED\"} 1")
+    });
+    assert!(!metrics.get("/metrics").send().text().contains("code=\"INTERNAL\""));
 }

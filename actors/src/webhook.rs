@@ -274,7 +274,9 @@ impl Webhooks {
         };
         let has_url = found.is_some_and(|merchant| merchant.webhook_url.is_some());
         let lane = outbox.lanes.entry(merchant).or_default();
-        let (is_enabled, is_whole) = (work.endpoint.is_enabled(), work.deliveries.len() < DELIVERIES_AT_ONCE);
+        let is_planted = mutant!("breaker-holds") && work.endpoint.is_breaker_open();
+        let is_enabled = work.endpoint.is_enabled() && !is_planted;
+        let is_whole = work.deliveries.len() < DELIVERIES_AT_ONCE;
         lane.endpoint = work.endpoint;
         lane.knows_all = is_whole;
         lane.ready.clear();

@@ -10,6 +10,7 @@ use std::{
 };
 
 use crate::{
+    coverage::{self, Places},
     observer::Violation,
     oracles::INVARIANTS,
     plan::{self, Mix},
@@ -67,6 +68,8 @@ pub struct Summary {
     pub faults: BTreeMap<&'static str, u64>,
     /// Rare places reached.
     pub marks: BTreeMap<&'static str, u64>,
+    /// Faults of nodes, by what they are and the node's place in the list.
+    pub places: Places,
     /// How often each invariant was asked and held, in the order of the list.
     pub passes: Vec<u64>,
     /// What failed, in order of seed.
@@ -76,44 +79,6 @@ pub struct Summary {
     /// Whether it ended before its last run.
     pub was_stopped: bool,
 }
-
-/// Places that a campaign of [`ENOUGH`] lifecycles must reach, or its oracles have seen too little.
-pub const REQUIRED_MARKS: [&str; 34] = [
-    "a broadcast is taken and its answer lost",
-    "a caller is left without an answer",
-    "a cancel loses the race",
-    "a cancellation is requested",
-    "a day's books are checked",
-    "a delivery is given up",
-    "a lost payment is found",
-    "a merchant assigns a transfer",
-    "a merchant decides about an exception",
-    "a merchant sends money back",
-    "a merchant tries what is another's",
-    "a payment for another server settles",
-    "a payment that came in time drops a request to cancel",
-    "a reorg removes a sighted transfer",
-    "a second settlement is refused",
-    "a secret is rotated between two attempts",
-    "a sector is torn",
-    "a session completes",
-    "a session expires",
-    "a session fails",
-    "a session is cancelled",
-    "a session is processing",
-    "a stranger shows a public transaction",
-    "a transfer matches no session",
-    "a webhook is processed and its answer lost",
-    "an agent's payment settles",
-    "an event is sent again by hand",
-    "an idempotency key is used again",
-    "an unknown commit was committed",
-    "an unknown commit was not",
-    "events that were not taken are sent again",
-    "the engine gives up on its store",
-    "the power goes inside a disk operation",
-    "HBD is read at another price",
-];
 
 /// Lifecycles from which on every required place must have been reached.
 pub const ENOUGH: u64 = 20_000;
@@ -135,6 +100,9 @@ impl Summary {
                 *into.entry(name).or_default() += count;
             }
         }
+        for (place, count) in &outcome.places {
+            *self.places.entry(*place).or_default() += count;
+        }
         self.passes.resize(INVARIANTS.len(), 0);
         for (sum, passes) in self.passes.iter_mut().zip(&outcome.passes) {
             *sum += passes;
@@ -148,11 +116,11 @@ impl Summary {
 
     /// Returns the required places that were never reached, where enough happened to expect them.
     #[must_use]
-    pub fn missed_marks(&self) -> Vec<&'static str> {
+    pub fn missed(&self) -> Vec<String> {
         if self.lifecycles < ENOUGH || self.faults.is_empty() {
             return Vec::new();
         }
-        REQUIRED_MARKS.into_iter().filter(|mark| !self.marks.contains_key(mark)).collect()
+        coverage::missed(&self.marks, &self.places)
     }
 
     /// Returns how the process should end: the first failure's code, 14 for a place never reached, 0 otherwise.
@@ -160,7 +128,7 @@ impl Summary {
     pub fn exit_code(&self) -> u8 {
         match self.failures.first() {
             Some(failure) => failure.exit_code,
-            None if !self.missed_marks().is_empty() => 14,
+            None if !self.missed().is_empty() => 14,
             None => 0,
         }
     }

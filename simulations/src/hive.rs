@@ -1,27 +1,30 @@
 //! The Hive side of a world: one chain, several nodes that are late, away, or lying, and what goes wrong with blocks.
 
-use std::{sync::Arc, time::Duration};
+mod nodes;
 
-use actors::environment::{Account, Answer, Identity, Node, NodeError, TxStatus};
+use std::{collections::BTreeMap, time::Duration};
+
+use actors::environment::NodeError;
 use engine::{
     account::AccountName,
     hive::{
         AccountAuthorities, Asset, Authority, ChainId, Operation, Pack, PublicKey, Role, Transaction,
         Transfer as TransferOp, tapos_of,
     },
-    ledger::{Block, Head, Transfer, TxId},
-    money::{Currency, HbdPrice, HivePrice, Money},
+    ledger::{Block, Transfer, TxId},
+    money::{Currency, HivePrice, Money},
     time::Timestamp,
 };
 
 use crate::{
-    ledger::{Chain, Genesis, Lie, Node as View, Orphans, Pot, Refused, Status},
+    ledger::{Chain, Genesis, Lie, Node as View, Orphans},
     options::{Fault, Setup},
     random::Random,
     script::{Lying, Trouble},
-    trace::Lane,
-    world::{EPOCH_SECONDS, World},
+    world::EPOCH_SECONDS,
 };
+
+pub(crate) use self::nodes::SimNode;
 
 /// How long a node that does not answer is waited for.
 const RPC_TIMEOUT_MS: u64 = 5_000;
@@ -36,6 +39,8 @@ pub(crate) struct Hive {
     faulty: Vec<usize>,
     calls: Random,
     blocks: Random,
+    /// What sets a node apart from the others.
+    apart: Random,
     /// The head when the world begins. The blocks up to it are a second apart: made anew at the chain's own step, they
     /// would run ahead of time.
     first_head: u32,
@@ -47,6 +52,8 @@ pub(crate) struct Hive {
     salt: u64,
     /// How much of a dollar the market pays for HBD, in percent, and until when.
     market: Option<(u64, u64)>,
+    /// Which node took a transaction that the engine sent, and when: the others hear of it a little later.
+    heard: BTreeMap<TxId, (usize, u64)>,
 }
 
 #[derive(Default)]
@@ -59,6 +66,10 @@ struct NodeState {
     slow_ms: u64,
     slow_until: u64,
     frozen_until: u64,
+    branch_until: u64,
+    keeps_until: u64,
+    /// What it took and has told no other node.
+    kept: Vec<Transaction>,
 }
 
 /// What the newest block brought.
@@ -113,6 +124,7 @@ impl Hive {
             },
             calls: random.fork("node calls"),
             blocks: random.fork("blocks"),
+            apart: random.fork("apart"),
             finalized: 0,
             first_head: 0,
             finality_held_until: 0,
@@ -121,6 +133,7 @@ impl Hive {
             fork: None,
             salt: 0,
             market: None,
+            heard: BTreeMap::new(),
         };
         for back in (0..4 + u64::from(setup.finality_lag)).rev() {
             hive.chain.produce(Timestamp::from_seconds(EPOCH_SECONDS - 1 - back));
@@ -182,7 +195,11 @@ impl Hive {
             if now_ms >= node.lie_until {
                 node.view.lie = None;
             }
+            if now_ms >= node.branch_until {
+                node.view.branch_from = None;
+            }
         }
+        self.release(now_ms);
         if self.market.is_some_and(|(_, until)| now_ms >= until) {
             self.set_market(None);
         }
@@ -214,6 +231,18 @@ impl Hive {
             .collect();
         let (finalized, by_itself) = self.take_finalized();
         Produced { included, finalized, by_itself, number: head, forked }
+    }
+
+    /// Lets nodes tell the others what they have kept to themselves.
+    fn release(&mut self, now_ms: u64) {
+        for node in &mut self.nodes {
+            if now_ms >= node.keeps_until {
+                for transaction in node.kept.drain(..) {
+                    // It may have come another way meanwhile, or be too late.
+                    let _ = self.chain.broadcast(transaction);
+                }
+            }
+        }
     }
 
     fn take_finalized(&mut self) -> (Vec<Block>, Vec<Transfer>) {
@@ -269,6 +298,15 @@ impl Hive {
         if random.chance(rate(Fault::MempoolLost)) {
             troubles.push(Trouble::ForgetMempool);
         }
+        let random = &mut self.apart;
+        let node = *random.pick(&self.faulty);
+        if random.chance(rate(Fault::NodeBranch)) {
+            let depth = u32::try_from(random.below(4)).unwrap_or(0);
+            troubles.push(Trouble::NodeBranch { node, depth, for_ms: minutes(random, 2) });
+        }
+        if random.chance(rate(Fault::NodeKeeps)) {
+            troubles.push(Trouble::NodeKeeps { node, for_ms: minutes(random, 2) });
+        }
         troubles
     }
 
@@ -292,6 +330,15 @@ impl Hive {
                 let head = self.chain.head().number();
                 let Some(node) = self.nodes.get_mut(*node) else { return false };
                 (node.view.frozen_at, node.frozen_until) = (Some(head), now_ms + for_ms);
+            }
+            Trouble::NodeBranch { node, depth, for_ms } => {
+                let head = self.chain.head().number();
+                let Some(node) = self.nodes.get_mut(*node) else { return false };
+                (node.view.branch_from, node.branch_until) = (Some(head.saturating_sub(*depth)), now_ms + for_ms);
+            }
+            Trouble::NodeKeeps { node, for_ms } => {
+                let Some(node) = self.nodes.get_mut(*node) else { return false };
+                node.keeps_until = now_ms + for_ms;
             }
             Trouble::NodeLie { node, lie, for_ms } => {
                 let head = self.chain.head().number();
@@ -331,6 +378,10 @@ impl Hive {
 
     /// Ends everything that is wrong.
     pub(crate) fn heal(&mut self) {
+        for node in &mut self.nodes {
+            node.keeps_until = 0;
+        }
+        self.release(0);
         for node in &mut self.nodes {
             *node = NodeState::default();
         }
@@ -386,215 +437,5 @@ impl Hive {
         let loses_reply = error.is_none() && acts && random.chance(rate(Fault::RpcLostReply));
         let wait_ms = if error == Some(NodeError::Timeout) { RPC_TIMEOUT_MS } else { before_ms };
         Fate { before_ms: wait_ms, after_ms, error, loses_reply }
-    }
-}
-
-/// One node of the chain, as the engine calls it.
-pub(crate) struct SimNode {
-    pub(crate) world: Arc<World>,
-    pub(crate) index: usize,
-    pub(crate) name: String,
-}
-
-impl SimNode {
-    async fn call<T>(
-        &self,
-        kind: &'static str,
-        acts: bool,
-        answer: impl FnOnce(&mut Hive) -> Result<T, NodeError> + Send,
-    ) -> Result<T, NodeError> {
-        let world = &self.world;
-        world.alive().await;
-        let fate = {
-            let now_ms = world.now_ms();
-            let rate = |fault| world.rate(fault);
-            let rpc_ms = world.calmed(world.script.setup.rpc_ms);
-            world.hive().fate(self.index, now_ms, acts, rpc_ms, rate)
-        };
-        world.sleep(fate.before_ms).await;
-        if let Some(error) = fate.error {
-            world.fault(Lane::Ledger, "node.call_fails", self.index as u64, || {
-                format!("node {} fails {kind}: {error}", self.index)
-            });
-            return Err(error);
-        }
-        let answer = answer(&mut world.hive());
-        world.sleep(fate.after_ms).await;
-        if fate.loses_reply {
-            world.fault(Lane::Ledger, "node.reply_lost", self.index as u64, || {
-                format!("node {} does {kind} and its answer is lost", self.index)
-            });
-            if answer.is_ok() {
-                world.mark("a broadcast is taken and its answer lost");
-            }
-            return Err(NodeError::Timeout);
-        }
-        answer
-    }
-}
-
-impl Node for SimNode {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn identity(&self) -> Answer<'_, Identity> {
-        Box::pin(self.call("get_version", false, |_| {
-            Ok(Identity { chain_id: ChainId::MAINNET, version: "1.28.6".to_owned(), is_development: false })
-        }))
-    }
-
-    fn head(&self) -> Answer<'_, Head> {
-        let index = self.index;
-        Box::pin(self.call("head", false, move |hive| {
-            let view = hive.nodes[index].view.view(&hive.chain);
-            let (block_id, time) = view.head();
-            Ok(Head { block_id, time, irreversible_num: view.irreversible_num() })
-        }))
-    }
-
-    fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>> {
-        let index = self.index;
-        Box::pin(self.call("get_block_range", false, move |hive| {
-            let view = hive.nodes[index].view.view(&hive.chain);
-            let blocks = (from..from.saturating_add(count)).map_while(|number| view.block(number));
-            Ok(blocks.map(|block| block.neutral()).collect())
-        }))
-    }
-
-    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
-        let now_ms = self.world.now_ms();
-        let told = |hive: &Hive| {
-            let node = &hive.nodes[self.index];
-            if now_ms < node.down_until {
-                return Err(NodeError::Unreachable("connection refused".to_owned()));
-            }
-            let view = node.view.view(&hive.chain);
-            let block = (block_num <= view.irreversible_num()).then(|| view.block(block_num)).flatten();
-            Ok(block.map(|block| block.virtual_transfers()))
-        };
-        // Nothing waits for these: each block is asked for once, and they are rare.
-        Box::pin(std::future::ready(told(&self.world.hive())))
-    }
-
-    fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
-        let now_ms = self.world.now_ms();
-        let told = |hive: &Hive| {
-            let node = &hive.nodes[self.index];
-            if now_ms < node.down_until {
-                return Err(NodeError::Unreachable("connection refused".to_owned()));
-            }
-            let view = node.view.view(&hive.chain);
-            let blocks = (1..=view.irreversible_num()).filter_map(|number| view.block(number));
-            let within = blocks.filter(|block| from <= block.time() && block.time() < to);
-            let all = within.filter(|block| !block.transactions.is_empty()).map(|block| block.neutral());
-            let all = all.flat_map(|block| block.transfers.into_iter().chain(block.escrow_releases));
-            Ok(all.filter(|transfer| transfer.to == account || transfer.from == account).collect())
-        };
-        // Nothing waits for it either.
-        Box::pin(std::future::ready(told(&self.world.hive())))
-    }
-
-    fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {
-        let index = self.index;
-        Box::pin(self.call("get_accounts", false, move |hive| {
-            let view = hive.nodes[index].view.view(&hive.chain);
-            let found = names.into_iter().filter_map(|name| view.account(name.as_str()).map(|account| (name, account)));
-            let units = |units: i64| u64::try_from(units).unwrap_or(0);
-            Ok(found
-                .map(|(name, account)| Account {
-                    name,
-                    active: account.authorities.active.clone(),
-                    balances: [
-                        Money::new(units(account.balance(Pot::Hive).units), Currency::Hive),
-                        Money::new(units(account.balance(Pot::Hbd).units), Currency::Hbd),
-                    ],
-                })
-                .collect())
-        }))
-    }
-
-    fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
-        let index = self.index;
-        Box::pin(self.call("find_transaction", false, move |hive| {
-            let state = &hive.nodes[index];
-            let shows = state.view.view(&hive.chain).last();
-            Ok(match hive.chain.status(tx_id, Some(expiration)) {
-                Status::Unknown => TxStatus::Unknown,
-                Status::WithinMempool => TxStatus::InMempool,
-                Status::WithinReversibleBlock(number) | Status::WithinIrreversibleBlock(number) if number > shows => {
-                    TxStatus::InMempool
-                }
-                Status::WithinReversibleBlock(number) => TxStatus::InReversibleBlock(number),
-                Status::WithinIrreversibleBlock(number) => TxStatus::InIrreversibleBlock(number),
-                Status::ExpiredReversible => TxStatus::ExpiredReversible,
-                Status::ExpiredIrreversible => TxStatus::ExpiredIrreversible,
-                Status::TooOld => TxStatus::TooOld,
-            })
-        }))
-    }
-
-    fn broadcast(&self, signed_json: String) -> Answer<'_, ()> {
-        Box::pin(async move {
-            let transaction = Transaction::parse(signed_json.as_bytes());
-            let transaction = transaction.map_err(|error| NodeError::Unreadable(error.to_string()))?;
-            let tx_id = self.world.hive().id_of(&transaction);
-            self.world.alive().await;
-            self.world.observe(|observer| observer.broadcasts(tx_id));
-            self.world.event(Lane::Ledger, "broadcast", self.world.session_of_tx(tx_id), self.index as u64, || {
-                format!("the engine hands {tx_id} to node {}", self.index)
-            });
-            let index = self.index;
-            let world = Arc::clone(&self.world);
-            self.call("broadcast_transaction", true, move |hive| {
-                // Whoever asks for no more than a node's word gets a liar's, too.
-                let view = hive.nodes[index].view.view(&hive.chain);
-                let (swallows, refuses) = (view.swallows_broadcasts(), view.refuses_broadcasts());
-                if refuses {
-                    return Err(refusal(&Refused::Expired));
-                }
-                if !swallows {
-                    hive.chain.broadcast(transaction).map_err(|refused| refusal(&refused))?;
-                }
-                world.observe(|observer| {
-                    observer.ever_accepted.insert(tx_id);
-                });
-                Ok(())
-            })
-            .await
-        })
-    }
-
-    fn price(&self) -> Answer<'_, Option<HivePrice>> {
-        let index = self.index;
-        Box::pin(
-            self.call("get_feed_history", false, move |hive| {
-                Ok(Some(hive.nodes[index].view.view(&hive.chain).price()))
-            }),
-        )
-    }
-
-    fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
-        let now_ms = self.world.now_ms();
-        let hive = self.world.hive();
-        let (node, market) = (&hive.nodes[self.index], hive.chain.market());
-        let told = if now_ms < node.down_until {
-            Err(NodeError::Unreachable("connection refused".to_owned()))
-        } else {
-            Ok(HbdPrice::of_market(node.view.view(&hive.chain).price(), market, market))
-        };
-        // Nothing waits for it.
-        Box::pin(std::future::ready(told))
-    }
-}
-
-/// Puts a refusal into hived's words.
-fn refusal(refused: &Refused) -> NodeError {
-    let rendered = refused.render();
-    NodeError::Rpc {
-        code: i64::from(rendered.rpc_code),
-        data_code: Some(i64::from(rendered.code)),
-        name: rendered.name.to_owned(),
-        message: rendered.message(),
     }
 }

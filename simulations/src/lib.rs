@@ -8,6 +8,7 @@ pub mod devnet;
 pub mod ledger;
 
 pub mod campaign;
+pub mod coverage;
 pub mod disk;
 pub mod index;
 pub mod mutants;

@@ -119,6 +119,8 @@ pub struct Observer {
     pub maybe: Vec<Batch>,
     /// What each receiver said to the attempt under way.
     pub answered: BTreeMap<(DeliveryId, u32), Outcome>,
+    /// What the attempts say of merchants' endpoints, since each was set or enabled.
+    pub endpoints: BTreeMap<MerchantId, EndpointSeen>,
     /// Events heard by receivers, by payment.
     pub heard: Index<PaymentId, BTreeSet<EventId>>,
     /// Posts under way.
@@ -214,6 +216,12 @@ impl Observer {
                     self.nonces.insert(claimed.nonce.clone(), claimed.tx_id);
                 }
                 Write::Fate { tx_id, fate, .. } => {
+                    self.marks.push(match fate {
+                        Fate::Open => "a claim is open again",
+                        Fate::Settled { .. } => "a claim is settled",
+                        Fate::Refused { .. } => "a claim is refused",
+                        Fate::Buried => "a claim is buried",
+                    });
                     if let Some(claimed) = self.claims.get_mut(tx_id) {
                         claimed.fate = fate.clone();
                     }
@@ -222,6 +230,9 @@ impl Observer {
                 Write::Redeliver(delivery) => self.redelivery_written(delivery),
                 Write::Replay { delivery, at } => self.replay_written(delivery.id, *at),
                 Write::Undeliverable(delivery) | Write::Hold(delivery) => {
+                    if matches!(write, Write::Hold(_)) {
+                        self.held(delivery);
+                    }
                     if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
                         carried.due_at = None;
                     }
@@ -236,8 +247,10 @@ impl Observer {
                         self.violate("one-key-one-session", text, Some(earlier));
                     }
                 }
-                Write::Unwatch(_) | Write::EnableEndpoint { .. } | Write::Prune { .. } | Write::ForgetClaims(_) => {}
-                Write::Invoice(_) | Write::FeeTiers { .. } => {}
+                Write::EnableEndpoint { merchant } => drop(self.endpoints.remove(merchant)),
+                Write::Unwatch(_) | Write::Prune { .. } | Write::ForgetClaims(_) => {}
+                Write::Invoice(_) => self.marks.push("a month is invoiced"),
+                Write::FeeTiers { .. } => {}
                 Write::Audit(_)
                 | Write::Handle { .. }
                 | Write::BeginEpoch(_)
@@ -414,6 +427,7 @@ impl Observer {
             _ => None,
         });
         self.answered.remove(&(delivery.id, attempt.number));
+        self.endpoints.entry(delivery.merchant).or_default().note(attempt);
         if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
             carried.attempts += 1;
             carried.due_at = attempt.next_attempt_at;
@@ -422,6 +436,19 @@ impl Observer {
             if carried.due_at.is_none() && !carried.is_delivered {
                 self.marks.push("a delivery is given up");
             }
+        }
+    }
+
+    /// Notes that a delivery leaves the outbox because nobody is there for it.
+    fn held(&mut self, delivery: &Delivery) {
+        let has_url = self.merchants.get(&delivery.merchant).is_some_and(|merchant| merchant.webhook_url.is_some());
+        let seen = self.endpoints.get(&delivery.merchant).copied().unwrap_or_default();
+        if has_url && !seen.may_be_disabled {
+            let text = format!("{} is held, and its merchant has an endpoint: {seen:?}", delivery.id);
+            self.violate("held-only-while-disabled", text, Some(delivery.payment));
+        } else {
+            self.passes("held-only-while-disabled");
+            self.marks.push(if has_url { "a delivery to a disabled endpoint is held" } else { "a delivery is held" });
         }
     }
 

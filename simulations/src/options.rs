@@ -11,7 +11,7 @@ use engine::{
     payment::{ClaimFinality, FeeMode},
 };
 
-use crate::random::Random;
+use crate::{random::Random, script::Changeable};
 
 macro_rules! faults {
     ($($name:ident = $word:literal, $default:literal, $says:literal;)*) => {
@@ -77,11 +77,16 @@ faults! {
     ReplyLost = "client.reply_lost", 10_000, "the answer to a merchant's or agent's call is lost";
     ClockJump = "clock.jump", 400, "per block: the wall clock jumps by up to six hours, either way, and in a while back";
     HbdOffPeg = "market.hbd_off_peg", 400, "per block: the market pays up to twice or half of a dollar for HBD, for up to an hour";
+    ProcessFreeze = "process.freeze", 800, "per block: the process stands still for up to two minutes, as after SIGSTOP, and goes on";
+    DiskSlow = "disk.slow", 600, "per block: for up to a minute a commit takes up to 20 seconds";
+    OtherSettings = "process.other_settings", 300, "per block: the process is stopped and started with other settings";
+    NodeBranch = "node.branch", 2_000, "per block: for up to two minutes a node has reversible blocks of its own, as many as the others";
+    NodeKeeps = "node.keeps", 2_000, "per block: for up to two minutes a node passes on no transaction that it takes";
 }
 
 impl Fault {
     /// What strikes one node and leaves the others alone.
-    pub const OF_NODES: [Self; 8] = [
+    pub const OF_NODES: [Self; 10] = [
         Self::RpcError,
         Self::RpcTimeout,
         Self::RpcLostReply,
@@ -90,6 +95,8 @@ impl Fault {
         Self::NodeSlow,
         Self::NodeFreeze,
         Self::NodeLie,
+        Self::NodeBranch,
+        Self::NodeKeeps,
     ];
 }
 
@@ -209,6 +216,26 @@ pub struct Setup {
     pub heal_without_restart: bool,
     /// The nodes that faults strike; empty for any of them.
     pub faulty_nodes: Vec<usize>,
+    /// Over how many days drawn customers come, and for how many a receiver may be away; 0 for an hour or two, and for ten
+    /// minutes.
+    pub days: u64,
+}
+
+impl Changeable {
+    /// Draws settings.
+    #[must_use]
+    pub fn draw(random: &mut Random) -> Self {
+        let Setup { lifetime_seconds, grace_seconds, x402_finality, max_awake, .. } = Setup::swarm(random);
+        Self { lifetime_seconds, grace_seconds, x402_finality, max_awake }
+    }
+}
+
+impl fmt::Display for Changeable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lifetime_seconds, grace_seconds, x402_finality, max_awake } = self;
+        write!(f, "sessions of {lifetime_seconds} s with {grace_seconds} s of grace, at most {max_awake} awake, ")?;
+        write!(f, "and payments of agents that complete {x402_finality:?}")
+    }
 }
 
 /// The account that collects fees.
@@ -235,6 +262,7 @@ impl Default for Setup {
             signatures: false,
             heal_without_restart: true,
             faulty_nodes: Vec::new(),
+            days: 0,
         }
     }
 }
@@ -267,7 +295,24 @@ impl Setup {
             heal_without_restart: random.chance(700_000),
             log_bytes: *random.pick(&[4 * 1024, 64 * 1024, 256 * 1024, 256 * 1024]),
             faulty_nodes: Vec::new(),
+            days: 0,
         }
+    }
+
+    /// Makes it last for days, with a block a minute.
+    pub fn last_days(&mut self, random: &mut Random) {
+        self.days = *random.pick(&[6, 6, 8, 10, 18, 40]);
+        (self.block_seconds, self.poll_ms) = (60, 60_000);
+        self.finality_lag = self.finality_lag.min(4);
+        self.rpc_ms = self.rpc_ms.min(1_000);
+        self.lifetime_seconds = *random.pick(&[600, 1_800, 7_200, 86_400]);
+    }
+
+    /// Changes what an operator may change from one start to the next.
+    pub const fn change(&mut self, settings: &Changeable) {
+        let Changeable { lifetime_seconds, grace_seconds, x402_finality, max_awake } = *settings;
+        (self.lifetime_seconds, self.grace_seconds) = (lifetime_seconds, grace_seconds);
+        (self.x402_finality, self.max_awake) = (x402_finality, max_awake);
     }
 
     /// Leaves a majority of the nodes, the disk and the network without a fault: only a minority of nodes, at drawn

@@ -146,6 +146,7 @@ invariants! {
     "refund-is-owed", "G4", Check::Answer(refund_is_owed), "A planned refund goes back to who paid, and to nobody more than was sent and is not back yet.";
     "refunds-are-noted", "G4", Check::End(refunds_are_noted), "Every irreversible refund is noted at its session, once.";
     "worth-is-the-markets", "G1", Check::Payment(worth_is_the_markets), "A payment in HBD is worth as many dollars while the market is within the bounds of the peg, and what the market pays beyond.";
+    "held-only-while-disabled", "L2", Check::World, "A delivery is held only while its merchant has no endpoint, or one that said that it is gone or has failed for five days.";
     "boot-ends", "L5", Check::World, "The engine starts within a minute when nothing is wrong with disk and nodes.";
     "stop-ends", "L5", Check::World, "A stop in order ends, whatever goes wrong meanwhile.";
     "time-moves", "L6", Check::World, "Nothing spins while virtual time stands still.";

@@ -15,10 +15,13 @@ pub enum Mix {
     Swarm,
     /// Everything at once, at its default rate.
     AllOn,
-    /// Every third run has everything on, every eighth strikes a minority of nodes only; the others draw.
+    /// Every third run has everything on, every eighth strikes a minority of nodes only, every 24th lasts for days; the
+    /// others draw.
     Both,
     /// Each run draws what goes wrong with a minority of nodes; nothing else does.
     Nodes,
+    /// Each run draws its own, and lasts 6 to 40 days.
+    Days,
     /// Nothing goes wrong.
     None,
 }
@@ -81,6 +84,7 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
     let mut random = root.fork("setup");
     let mix = match mix {
         Mix::Both if seed % 8 == 5 => Mix::Nodes,
+        Mix::Both if seed % 24 == 11 => Mix::Days,
         mix => mix,
     };
     let faults = match mix {
@@ -88,11 +92,14 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         Mix::Nodes => Faults::of_nodes(&mut root.fork("faults")),
         Mix::AllOn => Faults::all_on(),
         Mix::Both if seed.is_multiple_of(3) => Faults::all_on(),
-        Mix::Swarm | Mix::Both => Faults::swarm(&mut root.fork("faults")),
+        Mix::Swarm | Mix::Both | Mix::Days => Faults::swarm(&mut root.fork("faults")),
     };
     let mut setup = Setup::swarm(&mut random);
     if mix == Mix::Nodes {
         setup.spare_a_majority(&mut random);
+    }
+    if mix == Mix::Days {
+        setup.last_days(&mut random);
     }
     if payments > 500 {
         // Thousands of sessions through one awake actor only measure the parking.
@@ -100,15 +107,7 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         setup.cache_bytes = 16 * 1024 * 1024;
         setup.log_bytes = setup.log_bytes.max(1024 * 1024);
     }
-    let span_ms = span_ms(payments);
-    let mut plan = Plan { setup: &setup, steps: Vec::new(), random: root.fork("customers") };
-    for session in 0..payments {
-        plan.customer(session, span_ms);
-    }
-    plan.merchants(span_ms, &mut root.fork("merchants"));
-    plan.desks(&mut root.fork("desks"));
-    plan.strangers(&mut root.fork("strangers"));
-    let mut steps = plan.steps;
+    let mut steps = steps(&setup, &root, payments);
     steps.sort_by_key(|step| step.at_ms);
     Script {
         name: format!("seed {seed}"),
@@ -119,7 +118,21 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         steps,
         heal_at_ms: None,
         expect: Vec::new(),
+        names: Vec::new(),
     }
+}
+
+/// Draws what customers and merchants do in a world.
+pub(crate) fn steps(setup: &Setup, root: &Random, payments: u32) -> Vec<Step> {
+    let span_ms = span_ms(setup, payments);
+    let mut plan = Plan { setup, steps: Vec::new(), random: root.fork("customers") };
+    for session in 0..payments {
+        plan.customer(session, span_ms);
+    }
+    plan.merchants(span_ms, &mut root.fork("merchants"));
+    plan.desks(&mut root.fork("desks"));
+    plan.strangers(&mut root.fork("strangers"));
+    plan.steps
 }
 
 /// Says whether a memo leaves no doubt about the session, so that its money counts.
@@ -127,9 +140,12 @@ pub(crate) const fn is_plain_memo(memo: Memo) -> bool {
     matches!(memo, Memo::Exact | Memo::Noisy | Memo::TwoTransfers)
 }
 
-/// How long customers keep coming: an hour and a half, and longer for more than ten thousand.
-const fn span_ms(payments: u32) -> u64 {
+/// How long customers keep coming: an hour and a half, and longer for more than ten thousand; or the days of the setup.
+const fn span_ms(setup: &Setup, payments: u32) -> u64 {
     let hour = 3_600_000u64;
+    if setup.days > 0 {
+        return setup.days * 24 * hour;
+    }
     let by_rate = payments as u64 * hour / 10_000;
     let least = hour * 3 / 2;
     if by_rate > least { by_rate } else { least }

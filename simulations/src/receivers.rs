@@ -6,12 +6,20 @@ use actors::environment::{WebhookRequest, WebhookResponse, WebhookTransport};
 use engine::webhook::Outcome;
 use futures_util::future::BoxFuture;
 
-use crate::{options::Fault, random::Random, script::Manner, trace::Lane, world::World};
+use crate::{
+    options::{Fault, Setup},
+    random::Random,
+    script::Manner,
+    trace::Lane,
+    world::World,
+};
 
 /// What the receivers are up to.
 pub(crate) struct Receivers {
     random: Random,
     outages: Vec<(u64, Manner)>,
+    /// Whether outages last for hours and days.
+    is_long: bool,
 }
 
 /// What a receiver makes of a post.
@@ -23,8 +31,9 @@ struct Fate {
 }
 
 impl Receivers {
-    pub(crate) fn new(random: &Random, merchants: usize) -> Self {
-        Self { random: random.fork("receivers"), outages: vec![(0, Manner::Refused); merchants] }
+    pub(crate) fn new(random: &Random, setup: &Setup) -> Self {
+        let outages = vec![(0, Manner::Refused); setup.merchants];
+        Self { random: random.fork("receivers"), outages, is_long: setup.days > 0 }
     }
 
     /// Takes a receiver away for a while.
@@ -46,7 +55,9 @@ impl Receivers {
         }
         let manners = [Manner::Status(500), Manner::Status(404), Manner::Timeout, Manner::Refused, Manner::Dns];
         let merchant = self.random.index(self.outages.len());
-        Some((merchant, *self.random.pick(&manners), self.random.between(5_000, 600_000)))
+        let (manner, for_ms) = (*self.random.pick(&manners), self.random.between(5_000, 600_000));
+        let times = if self.is_long { *self.random.pick(&[20, 100, 600]) } else { 1 };
+        Some((merchant, manner, for_ms * times))
     }
 
     fn fate(

@@ -5,11 +5,13 @@ mod page;
 use std::fmt::Write as _;
 
 use crate::{
-    campaign::{REQUIRED_MARKS, Summary},
+    campaign::Summary,
+    coverage::REQUIRED_MARKS,
     observer::Violation,
+    options::Fault,
     oracles::INVARIANTS,
     plan::Mix,
-    script::Script,
+    script::{Action, Script},
     trace::{Line, show_ms},
     world::Outcome,
 };
@@ -32,15 +34,15 @@ pub fn failure(script: &Script, outcome: &Outcome, violation: &Violation, build:
     let _ = writeln!(out, "where   {}, at {}", script.name, show_ms(violation.at_ms));
     let _ = writeln!(out, "seed    {} of {build}, scenario {:016x}", script.seed, script.fingerprint());
     let _ = writeln!(out, "replay  {replay}");
-    let story = story(&outcome.lines, violation);
-    let _ =
-        writeln!(out, "\nstory of {}", violation.session.map_or("everybody".to_owned(), |s| format!("session {s}")));
+    let story = story(script, &outcome.lines, violation);
+    let whose = violation.session.map_or("everybody".to_owned(), |session| format!("session {session}"));
+    let _ = writeln!(out, "\nstory of {}", named(script, &whose));
     if story.len() > STORY_LINES {
         let _ = writeln!(out, "  ({} earlier lines left out)", story.len() - STORY_LINES);
     }
     for told in &story[story.len().saturating_sub(STORY_LINES)..] {
         let again = if told.times > 1 { format!(" ({} times)", told.times) } else { String::new() };
-        let _ = writeln!(out, "{}{again}", told.line);
+        let _ = writeln!(out, "{}{again}", named(script, &told.line.to_string()));
     }
     let _ = writeln!(out, "{:>12} ! BROKEN   {}", show_ms(violation.at_ms), violation.invariant);
     let faults = faults_around(&outcome.lines, violation);
@@ -59,22 +61,61 @@ struct Told<'a> {
     times: u32,
 }
 
-/// Returns what is told of the broken session: its own lines and, from its first on, the deaths and starts of the process.
-fn story<'a>(lines: &'a [Line], violation: &Violation) -> Vec<Told<'a>> {
+/// Returns what is told of the broken session: its own lines, and those of others that may be why.
+fn story<'a>(script: &Script, lines: &'a [Line], violation: &Violation) -> Vec<Told<'a>> {
     let begins = first_of(lines, violation);
-    let boots = |line: &Line| matches!(line.kind, "boot" | "dead" | "heal") && line.at_ms >= begins;
     let is_told = |line: &&Line| match violation.session {
-        Some(_) => line.session == violation.session || boots(line),
+        Some(session) => line.session == violation.session || is_cause(script, line, session, begins),
         None => !line.is_fault,
     };
+    folded(lines.iter().filter(is_told))
+}
+
+/// Makes one of the lines that say the same one after the other.
+fn folded<'a>(lines: impl Iterator<Item = &'a Line>) -> Vec<Told<'a>> {
     let mut told: Vec<Told<'a>> = Vec::new();
-    for line in lines.iter().filter(is_told) {
+    for line in lines {
         match told.last_mut() {
-            Some(last) if last.line.text == line.text => last.times += 1,
+            Some(last) if (last.line.kind, &last.line.text) == (line.kind, &line.text) => last.times += 1,
             _ => told.push(Told { line, times: 1 }),
         }
     }
     told
+}
+
+/// Says whether a line that is about no session may be why something happened to one that is first told of at `begins`:
+/// the process ended or started, a fork removed blocks, the fate of a commit was unknown, its shop was changed before.
+fn is_cause(script: &Script, line: &Line, session: u32, begins: u64) -> bool {
+    match line.kind {
+        "boot" | "dead" | "heal" | "commit.unknown" | "commit.refused" => line.at_ms >= begins,
+        "changed" | "change_fails" => {
+            let shop = script.steps.iter().find_map(|step| match step.action {
+                Action::Create { session: of, merchant, .. } | Action::OpenElsewhere { session: of, merchant, .. }
+                    if of == session =>
+                {
+                    Some(format!("shop {merchant}:"))
+                }
+                _ => None,
+            });
+            shop.is_some_and(|shop| line.text.starts_with(&shop))
+        }
+        kind => kind == Fault::Fork.word() && line.at_ms >= begins,
+    }
+}
+
+/// Names sessions as the scenario's file does.
+fn named(script: &Script, text: &str) -> String {
+    const SESSION: &str = "session ";
+    let mut parts = text.split(SESSION);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let name = part[..digits].parse::<usize>().ok().and_then(|number| script.names.get(number));
+        out.push_str(SESSION);
+        out.push_str(name.map_or(&part[..digits], String::as_str));
+        out.push_str(&part[digits..]);
+    }
+    out
 }
 
 /// Returns when the broken session is first told of; the beginning where there is none.
@@ -135,7 +176,7 @@ pub fn summary(summary: &Summary, mix: Mix, payments: u32, build: &str) -> Strin
     let _ = writeln!(out, "reached: {}", list(&summary.marks));
     let asked: u64 = summary.passes.iter().sum();
     let _ = writeln!(out, "{} invariants held {asked} times", INVARIANTS.len());
-    for mark in summary.missed_marks() {
+    for mark in summary.missed() {
         let _ = writeln!(out, "NEVER REACHED: {mark}");
     }
     for failure in summary.failures.iter().take(10) {

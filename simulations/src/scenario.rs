@@ -2,13 +2,14 @@
 //! file that reads back as the same script.
 
 mod values;
+mod words;
 mod writing;
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use engine::{
     money::{Currency, Money},
-    payment::Exception,
+    payment::{ClaimFinality, Exception},
 };
 use serde::Deserialize;
 use toml::Spanned;
@@ -16,10 +17,13 @@ use toml::Spanned;
 use crate::{
     options::{Fault, Faults, Setup},
     plan::{self, Mix},
-    script::{Action, Change, Deed, Expect, Lying, Manner, Memo, Script, Step, Trick, Trouble},
+    script::{Action, Change, Changeable, Deed, Expect, Lying, Manner, Memo, Script, Step, Trick, Trouble},
 };
 
-use self::values::{amount, credited, duration, one_of, point, read_percent, required};
+use self::{
+    values::{amount, credited, duration, one_of, point, read_percent, required},
+    words::{CHANGES, FINALITIES, TRICKS, WHO_DOES},
+};
 
 /// Why a file is no scenario.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +35,7 @@ pub struct ScenarioError {
     pub why: String,
 }
 
-pub use writing::write;
+pub use self::{words::POINTS, writing::write};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,6 +80,7 @@ struct World {
     signatures: Option<bool>,
     heal_without_restart: Option<bool>,
     faulty_nodes: Option<Vec<usize>>,
+    days: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -104,6 +109,9 @@ struct RawStep {
     lie: Option<String>,
     manner: Option<String>,
     percent: Option<u64>,
+    ttl: Option<String>,
+    x402_finality: Option<String>,
+    max_awake: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -118,19 +126,6 @@ struct RawExpect {
 
 /// What a problem is before its line is known.
 type Problem = String;
-
-/// Points of the code that can be named.
-pub const POINTS: [&str; 9] = [
-    "payment: applied, not committed",
-    "payment: committed, effects not run",
-    "gateway: created, not adopted",
-    "scanner: credited, cursor not moved",
-    "settlement: claimed, not broadcast",
-    "settlement: broadcast, not recorded",
-    "webhook: signed, not sent",
-    "webhook: sent, not recorded",
-    "books: checked, not stored",
-];
 
 /// Reads a scenario.
 ///
@@ -195,6 +190,7 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
         steps,
         heal_at_ms,
         expect: Vec::new(),
+        names: names.list(),
     };
     for (name, raw) in &file.expect {
         let expect = read_expect(name.get_ref(), raw, &names).map_err(wrong(name.span().start))?;
@@ -205,10 +201,11 @@ pub fn read(text: &str) -> Result<Script, ScenarioError> {
         if !script.steps.is_empty() {
             return Err(wrong(payments.span().start)("`payments` and `steps` exclude each other".to_owned()));
         }
-        let drawn = plan::of_seed(script.seed, count, if is_swarm { Mix::Swarm } else { Mix::None });
-        script.steps = drawn.steps;
         if is_swarm {
-            (script.setup, script.faults) = (drawn.setup, drawn.faults);
+            let drawn = plan::of_seed(script.seed, count, Mix::Swarm);
+            (script.setup, script.faults, script.steps) = (drawn.setup, drawn.faults, drawn.steps);
+        } else {
+            script.steps = plan::steps(&script.setup, &crate::random::Random::new(script.seed), count);
         }
     } else if is_swarm {
         script.faults = Faults::swarm(&mut crate::random::Random::new(script.seed).fork("faults"));
@@ -260,6 +257,10 @@ fn read_world(world: &World, setup: &mut Setup) -> Result<(), Problem> {
     setup.log_bytes = world.log_bytes.unwrap_or(setup.log_bytes);
     setup.signatures = world.signatures.unwrap_or(setup.signatures);
     setup.heal_without_restart = world.heal_without_restart.unwrap_or(setup.heal_without_restart);
+    setup.days = world.days.unwrap_or(setup.days);
+    if setup.days > 60 {
+        return Err("`days` must be at most 60".to_owned());
+    }
     if let Some(faulty) = &world.faulty_nodes {
         if faulty.iter().any(|node| *node >= setup.nodes) {
             return Err(format!("`faulty_nodes`: there are {} nodes, numbered from 0", setup.nodes));
@@ -267,20 +268,35 @@ fn read_world(world: &World, setup: &mut Setup) -> Result<(), Problem> {
         setup.faulty_nodes.clone_from(faulty);
     }
     if let Some(word) = &world.x402_finality {
-        let found = FINALITIES.iter().find(|(_, known)| known == word);
-        setup.x402_finality = found.ok_or_else(|| one_of("x402_finality", word, FINALITIES.iter().map(|(_, w)| *w)))?.0;
+        setup.x402_finality = finality(word)?;
     }
     Ok(())
 }
 
+fn finality(word: &str) -> Result<ClaimFinality, Problem> {
+    let found = FINALITIES.iter().find(|(_, known)| *known == word);
+    Ok(found.ok_or_else(|| one_of("x402_finality", word, FINALITIES.iter().map(|(_, word)| *word)))?.0)
+}
+
+/// Reads the settings of a restart; what is not named is as the world has it at its beginning.
+fn settings(raw: &RawStep, setup: &Setup) -> Result<Changeable, Problem> {
+    let seconds = |name: &str, text: &Option<String>, usual: u64| -> Result<u64, Problem> {
+        text.as_deref().map_or(Ok(usual), |text| Ok(duration(name, text)? / 1_000))
+    };
+    let lifetime_seconds = seconds("ttl", &raw.ttl, setup.lifetime_seconds)?;
+    if !(60..=86_400).contains(&lifetime_seconds) {
+        return Err("`ttl` must be from 60s to 24h".to_owned());
+    }
+    Ok(Changeable {
+        lifetime_seconds,
+        grace_seconds: seconds("grace", &raw.grace, setup.grace_seconds)?,
+        x402_finality: raw.x402_finality.as_deref().map_or(Ok(setup.x402_finality), finality)?,
+        max_awake: raw.max_awake.unwrap_or(setup.max_awake),
+    })
+}
+
 /// How far a scenario may set the wall clock, milliseconds.
 const MAX_CLOCK_STEP_MS: i64 = 86_400_000;
-
-const FINALITIES: [(engine::payment::ClaimFinality, &str); 3] = [
-    (engine::payment::ClaimFinality::Accepted, "accepted"),
-    (engine::payment::ClaimFinality::InBlock, "in_block"),
-    (engine::payment::ClaimFinality::Irreversible, "irreversible"),
-];
 
 #[derive(Default)]
 struct Names(BTreeMap<String, u32>);
@@ -289,6 +305,13 @@ impl Names {
     fn create(&mut self, name: &str) -> u32 {
         let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         *self.0.entry(name.to_owned()).or_insert(next)
+    }
+
+    /// Returns the names by their number.
+    fn list(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.0.iter().collect();
+        names.sort_unstable_by_key(|(_, number)| **number);
+        names.into_iter().map(|(name, _)| name.clone()).collect()
     }
 
     fn find(&self, name: &str) -> Result<u32, Problem> {
@@ -392,6 +415,12 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
             Some(at) => Trouble::KillAt(point(at)?),
         }),
         ("process", "restart") => trouble(Trouble::Restart),
+        ("process", "freeze") => trouble(Trouble::Freeze { for_ms: for_ms()? }),
+        ("process", "restart with other settings") => trouble(Trouble::OtherSettings(settings(raw, setup)?)),
+        ("disk", "be slow") => {
+            let commit_ms = duration("by", required("by", &raw.by)?)?;
+            trouble(Trouble::DiskSlow { commit_ms, for_ms: for_ms()? })
+        }
         ("actor", "panic") => trouble(Trouble::PanicAt(point(required("point", &raw.point)?)?)),
         ("node", "go away") => trouble(Trouble::NodeDown { node: limit(setup.nodes)?, for_ms: for_ms()? }),
         ("node", "lag") => {
@@ -403,6 +432,11 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
             trouble(Trouble::NodeSlow { node: limit(setup.nodes)?, delay_ms, for_ms: for_ms()? })
         }
         ("node", "freeze") => trouble(Trouble::NodeFreeze { node: limit(setup.nodes)?, for_ms: for_ms()? }),
+        ("node", "fork alone") => {
+            let (node, depth) = (limit(setup.nodes)?, raw.depth.unwrap_or(0));
+            trouble(Trouble::NodeBranch { node, depth, for_ms: for_ms()? })
+        }
+        ("node", "keep what it takes") => trouble(Trouble::NodeKeeps { node: limit(setup.nodes)?, for_ms: for_ms()? }),
         ("node", "lie") => {
             if setup.nodes < 3 {
                 return Err(
@@ -464,67 +498,6 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         },
     }
 }
-
-const TRICKS: [(Trick, &str); 8] = [
-    (Trick::Twice, "twice"),
-    (Trick::OwnBroadcast, "own broadcast"),
-    (Trick::TooLittle, "too little"),
-    (Trick::OtherCurrency, "other currency"),
-    (Trick::Expiring, "expiring"),
-    (Trick::Poor, "poor"),
-    (Trick::NonceMemo, "nonce memo"),
-    (Trick::Public, "what is public"),
-];
-
-/// Who there is, and what each can do.
-const WHO_DOES: [(&str, &[&str]); 14] = [
-    (
-        "merchant",
-        &[
-            "create",
-            "create elsewhere",
-            "pay",
-            "cancel",
-            "assign",
-            "resolve",
-            "refund",
-            "redeliver",
-            "replay",
-            "meddle",
-            "rotate secret",
-            "be switched off",
-            "be switched on",
-            "use its other account",
-            "remove its endpoint",
-            "set its endpoint",
-            "refuse agents",
-            "roll its key",
-        ],
-    ),
-    ("other engine", &["hand over"]),
-    ("payer", &["pay", "pay again and again"]),
-    ("customer", &["cancel"]),
-    ("agent", &["settle", "pay elsewhere"]),
-    ("node", &["go away", "lag", "freeze", "answer late", "lie"]),
-    ("ledger", &["fork", "hold finality", "hold transactions", "hold blocks", "forget what waits"]),
-    ("disk", &["power-cut", "fail", "fill up"]),
-    ("process", &["be killed", "restart"]),
-    ("actor", &["panic"]),
-    ("market", &["price HBD"]),
-    ("receiver", &["fail"]),
-    ("clock", &["step"]),
-    ("client", &["lose a reply"]),
-];
-
-const CHANGES: [(Change, &str); 7] = [
-    (Change::SwitchOff, "be switched off"),
-    (Change::SwitchOn, "be switched on"),
-    (Change::OtherAccount, "use its other account"),
-    (Change::NoEndpoint, "remove its endpoint"),
-    (Change::Endpoint, "set its endpoint"),
-    (Change::NoX402, "refuse agents"),
-    (Change::NewKey, "roll its key"),
-];
 
 fn lifetime(raw: &RawStep) -> Result<Option<u64>, Problem> {
     let lifetime = raw.lifetime.as_deref().map(|text| duration("lifetime", text)).transpose()?;

@@ -1,7 +1,7 @@
 //! What is to happen in a world: the setup, the faults, and who does what when. A seed writes one; so does a scenario
 //! file; the shrinker takes things out of one.
 
-use engine::money::Currency;
+use engine::{money::Currency, payment::ClaimFinality};
 
 use crate::options::{Faults, Setup};
 
@@ -24,6 +24,8 @@ pub struct Script {
     pub heal_at_ms: Option<u64>,
     /// What must be so at the end, beside the invariants.
     pub expect: Vec<Expect>,
+    /// What its file calls the sessions, by their number; nothing for a drawn script.
+    pub names: Vec<String>,
 }
 
 /// Something that happens.
@@ -333,6 +335,22 @@ pub enum Trouble {
         /// For how long.
         for_ms: u64,
     },
+    /// A node has reversible blocks of its own.
+    NodeBranch {
+        /// Which.
+        node: usize,
+        /// How many of the newest blocks it has otherwise at once.
+        depth: u32,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A node passes on no transaction that it takes.
+    NodeKeeps {
+        /// Which.
+        node: usize,
+        /// For how long.
+        for_ms: u64,
+    },
     /// A node lies.
     NodeLie {
         /// Which.
@@ -389,6 +407,33 @@ pub enum Trouble {
         /// For how long.
         for_ms: u64,
     },
+    /// The process stands still, and goes on where it was.
+    Freeze {
+        /// For how long.
+        for_ms: u64,
+    },
+    /// Commits take their time.
+    DiskSlow {
+        /// How long at most.
+        commit_ms: u64,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// The process is stopped in order and started with other settings.
+    OtherSettings(Changeable),
+}
+
+/// The settings that an operator may change from one start to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changeable {
+    /// How long a new session lives, seconds.
+    pub lifetime_seconds: u64,
+    /// How much later than a new session's expiry a block may be, seconds.
+    pub grace_seconds: u64,
+    /// What an agent's payment completes on.
+    pub x402_finality: ClaimFinality,
+    /// Sessions kept awake.
+    pub max_awake: usize,
 }
 
 impl Trouble {
@@ -402,10 +447,14 @@ impl Trouble {
             | Self::NodeSlow { for_ms, .. }
             | Self::NodeFreeze { for_ms, .. }
             | Self::NodeLie { for_ms, .. }
+            | Self::NodeBranch { for_ms, .. }
+            | Self::NodeKeeps { for_ms, .. }
             | Self::HoldFinality { for_ms }
             | Self::HoldTransactions { for_ms }
             | Self::HoldBlocks { for_ms }
             | Self::HbdOffPeg { for_ms, .. }
+            | Self::Freeze { for_ms }
+            | Self::DiskSlow { for_ms, .. }
             | Self::Outage { for_ms, .. } => *for_ms,
             _ => 0,
         }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::index::Index;
+use crate::{coverage::Places, index::Index};
 
 /// Who did it; a lane of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +97,7 @@ pub struct Trace {
     lines: Option<Vec<Line>>,
     faults: BTreeMap<&'static str, u64>,
     marks: Index<&'static str, u64>,
+    places: Places,
 }
 
 impl Trace {
@@ -128,6 +129,11 @@ impl Trace {
     /// Counts that a rare place was reached.
     pub fn mark(&mut self, name: &'static str) {
         *self.marks.entry(name).or_default() += 1;
+    }
+
+    /// Counts that a fault struck a node.
+    pub fn strike(&mut self, fault: &'static str, node: usize) {
+        *self.places.entry((fault, node)).or_default() += 1;
     }
 
     #[expect(clippy::too_many_arguments, reason = "the one place where both kinds of event meet")]
@@ -188,6 +194,12 @@ impl Trace {
     #[must_use]
     pub fn marks(&self) -> BTreeMap<&'static str, u64> {
         self.marks.iter().map(|(name, count)| (*name, *count)).collect()
+    }
+
+    /// Returns the faults of nodes, by what they are and the node's place.
+    #[must_use]
+    pub const fn places(&self) -> &Places {
+        &self.places
     }
 
     /// Takes the lines out.

@@ -28,10 +28,12 @@ use engine::{
     payment::State,
     time::Timestamp,
 };
+use futures_util::FutureExt as _;
 use storage::{Batch, CommitMode, Options, RedbStore, Store, Write};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
+    coverage::Places,
     customers::{self, People},
     disk::{DiskFaults, Incident, SimDisk},
     hive::{Hive, SimNode},
@@ -39,7 +41,7 @@ use crate::{
     options::{FEE_ACCOUNT, Fault, Setup},
     random::Random,
     receivers::{Receivers, SimWebhooks, name_of},
-    script::{Action, Lying, Script, Trouble},
+    script::{Action, Changeable, Lying, Script, Trouble},
     store::{SimStore, is_applied},
     trace::{Lane, Line, Trace},
 };
@@ -71,6 +73,8 @@ pub struct Outcome {
     pub faults: BTreeMap<&'static str, u64>,
     /// Rare places reached, by name.
     pub marks: BTreeMap<&'static str, u64>,
+    /// Faults of nodes, by what they are and the node's place in the list.
+    pub places: Places,
     /// How often each invariant was asked and held, in the order of the list.
     pub passes: Vec<u64>,
     /// Sessions that ended and whose webhooks are settled.
@@ -111,6 +115,8 @@ pub struct World {
     trace: Mutex<Trace>,
     people: Mutex<People>,
     receivers: Mutex<Receivers>,
+    /// How the engine is set up when it starts next.
+    setup: Mutex<Setup>,
     /// The running process's.
     store: Mutex<Option<Arc<SimStore>>>,
     entropy: Mutex<Random>,
@@ -135,6 +141,7 @@ struct Streams {
     process: Random,
     clock: Random,
     market: Random,
+    host: Random,
 }
 
 /// Where virtual time stands.
@@ -166,6 +173,10 @@ struct Traps {
     disk_full_until: Option<u64>,
     /// Calls until one is left without an answer.
     lose_reply_in: Option<u64>,
+    /// How long the process is about to stand still.
+    freeze_ms: Option<u64>,
+    /// How long a commit may take, and until when.
+    disk_slow: Option<(u64, u64)>,
 }
 
 enum Event {
@@ -237,7 +248,8 @@ impl World {
             observer: Mutex::new(Observer::new(fee_account)),
             trace: Mutex::new(Trace::new(keeps_lines)),
             people: Mutex::default(),
-            receivers: Mutex::new(Receivers::new(&root, setup.merchants)),
+            setup: Mutex::new(script.setup.clone()),
+            receivers: Mutex::new(Receivers::new(&root, setup)),
             store: Mutex::default(),
             entropy: Mutex::new(root.fork("entropy")),
             streams: Mutex::new(Streams {
@@ -248,6 +260,7 @@ impl World {
                 process: root.fork("process"),
                 clock: root.fork("clock"),
                 market: root.fork("market"),
+                host: root.fork("host"),
             }),
             agenda: Mutex::default(),
             traps: Mutex::default(),
@@ -340,7 +353,8 @@ impl World {
             };
             Arc::new(told) as Arc<dyn Fn(Incident) + Send + Sync>
         };
-        let Setup { cache_bytes, log_bytes, .. } = self.script.setup;
+        let setup = lock(&self.setup).clone();
+        let Setup { cache_bytes, log_bytes, .. } = setup;
         let options = Options { cache_bytes, log_bytes, mode: CommitMode::Inline, may_create: true };
         let [database, logs @ ..] = self.disk.attach(&told);
         let store = RedbStore::open_backends(database, logs, options).map_err(|error| error.to_string())?;
@@ -361,7 +375,7 @@ impl World {
             webhooks: Arc::new(SimWebhooks(Arc::clone(self))) as Arc<dyn WebhookTransport>,
             probe: Arc::new(SimProbe(Arc::clone(self))),
         };
-        let tree = Tree::start(env, self.script.setup.settings()).await.map_err(|error| error.to_string())?;
+        let tree = Tree::start(env, setup.settings()).await.map_err(|error| error.to_string())?;
         if !self.are_faults_on() && begins.elapsed() > BOOT_LIMIT {
             let took = begins.elapsed().as_secs();
             self.observe(|observer| observer.violate("boot-ends", format!("starting took {took} s"), None));
@@ -386,6 +400,10 @@ impl World {
         loop {
             if self.is_dead() {
                 return self.take_death();
+            }
+            let freeze_ms = lock(&self.traps).freeze_ms.take();
+            if let Some(freeze_ms) = freeze_ms {
+                self.freeze(freeze_ms);
             }
             let due = {
                 let mut agenda = lock(&self.agenda);
@@ -421,6 +439,16 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Lets time pass while the process stands still: the others live on, and afterwards all that it waited for is there
+    /// at once.
+    fn freeze(self: &Arc<Self>, for_ms: u64) {
+        // The clock moves at the first poll; what would then let the tasks run is not waited for.
+        let _ = tokio::time::advance(Duration::from_millis(for_ms)).now_or_never();
+        self.time.moved();
+        self.catch_up();
+        self.mark("a process stands still and goes on");
     }
 
     /// Does what came due while no process was there.

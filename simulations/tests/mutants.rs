@@ -11,8 +11,7 @@ use simulations::{
 };
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
-const NEW: &[&str] =
-    &["exceptions-told-once", "accepted-is-owed-again", "hbd-is-always-a-dollar", "anybody-shows-a-payment"];
+const NEW: &[&str] = &["breaker-holds", "disabled-early"];
 /// How many of the others are drawn.
 const SAMPLED: usize = 30;
 /// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.

@@ -31,9 +31,9 @@ fn a_failure_fits_on_one_screen_and_says_rule_sight_seed_and_how_to_see_it_again
         "where   A scenario that expects <too much>",
         "seed    0 of a build",
         "replay  a command",
-        "story of session 0",
+        "story of session A",
         "the process is killed",
-        "session 0 is completed",
+        "session A is completed",
         "last faults while it happened",
     ] {
         assert!(screen.contains(part), "{part:?} is not in\n{screen}");
@@ -57,4 +57,35 @@ fn a_page_is_one_file_with_every_lane_and_the_broken_rule() {
     }
     assert!(page.contains("A scenario that expects &lt;too much&gt;"), "names are escaped");
     assert!(!page.contains("src=") && !page.contains("url(") && !page.contains("href=\"http"), "it loads nothing");
+}
+
+#[test]
+fn a_story_keeps_what_happened_to_others_and_may_be_why() {
+    let text = r#"
+name = "The account changes before, and a fork takes the transfer back"
+steps = [
+  { at = "30s", who = "merchant 0", does = "use its other account" },
+  { at = "30s", who = "merchant 1", does = "use its other account" },
+  { at = "1m", who = "merchant 0", does = "create", session = "blue mug", amount = "10.000 HBD" },
+  { at = "90s", who = "payer 0", does = "pay", session = "blue mug", amount = "10.000 HBD" },
+  { at = "98s", who = "ledger", does = "fork", depth = 4, forget = true },
+]
+
+[world]
+finality_lag = 20
+
+[expect]
+"blue mug" = { state = ["completed"] }
+"#;
+    let script = scenario::read(text).unwrap();
+    let outcome = world::run(&script, true);
+    let violation = outcome.violation.clone().expect("the transfer is gone");
+    let screen = report::failure(&script, &outcome, &violation, "a build", "a command");
+    let page = report::html(&script, &outcome, "a build", "a command");
+    for told in [&screen, &page] {
+        for part in ["session blue mug", "shop 0: OtherAccount", "a fork replaces 4 blocks"] {
+            assert!(told.contains(part), "{part:?} is not in\n{told}");
+        }
+        assert!(!told.contains("shop 1: OtherAccount"), "another shop has nothing to do with it");
+    }
 }

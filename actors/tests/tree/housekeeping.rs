@@ -5,6 +5,7 @@ use actors::{Caller, Target, X402Error, X402Request};
 use engine::{
     idempotency::{Made, Remembered},
     ids::{MerchantId, PaymentId},
+    payment::{Resolution, ResolutionKind},
     x402::{Reason, Requirements},
 };
 
@@ -41,6 +42,36 @@ async fn metadata_of_payments_that_ended_goes_after_its_retention_and_the_audit_
         (told[0].subject.as_deref(), &told[0].actor),
         (Some(&*payment.id.to_string()), &engine::audit::Actor::default())
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn notes_of_decisions_go_after_their_retention_and_the_decisions_stay() {
+    let mut world = World::prepared(store());
+    world.settings.poll_interval = Duration::from_secs(600);
+    world.settings.note_retention = Some(Duration::from_secs(10 * 86_400));
+    world.start().await;
+    let merchant = world.merchant().await;
+    let payment = world.open(&merchant).await;
+    world.pay(payment.id);
+    world.pay(payment.id);
+    world.until_state(payment.id, State::Completed).await;
+    let read = async || world.gateway().payment(merchant.id, payment.id).await.unwrap();
+    world.until("both are seen", async || read().await.needs_attention()).await;
+    let decision = Resolution {
+        kind: ResolutionKind::Accepted,
+        by: "key_1".to_owned(),
+        at: world.gateway().now(),
+        note: "Ada calls back on Monday".to_owned(),
+        tx_id: None,
+    };
+    world.gateway().resolve(&merchant, payment.id, decision.clone()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(9 * 86_400)).await;
+    assert_eq!(read().await.resolution, Some(decision.clone()));
+    tokio::time::sleep(Duration::from_secs(2 * 86_400 + 3_600)).await;
+    assert_eq!(read().await.resolution, Some(Resolution { note: String::new(), ..decision }));
+    let query = storage::AuditQuery { before: None, limit: 9, merchant: Some(merchant.id) };
+    let told = world.gateway().audit(query).await.unwrap();
+    assert_eq!(told.iter().filter(|entry| entry.action == "payment_note_deleted").count(), 1, "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -91,6 +91,9 @@ struct Seeded {
     /// Only a minority of the nodes fails, at drawn places: nothing valid may be refused or late
     #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm"])]
     minority: bool,
+    /// Each run lasts 6 to 40 days, with a block a minute
+    #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm", "minority"])]
+    days: bool,
 }
 
 impl Seeded {
@@ -100,6 +103,7 @@ impl Seeded {
             Self { all_on: true, .. } => Mix::AllOn,
             Self { calm: true, .. } => Mix::None,
             Self { minority: true, .. } => Mix::Nodes,
+            Self { days: true, .. } => Mix::Days,
             _ => Mix::Both,
         }
     }
@@ -110,6 +114,7 @@ impl Seeded {
             Mix::AllOn => " --all-on",
             Mix::None => " --calm",
             Mix::Nodes => " --minority",
+            Mix::Days => " --days",
             Mix::Both => "",
         };
         format!("--payments {}{mix}", self.payments)

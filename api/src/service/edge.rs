@@ -161,6 +161,10 @@ fn standard(response: Response<Body>) -> Response<Body> {
         }
         // The connection broke before the request was there: the caller has gone, and no call of ours has failed.
         Code::Unknown if text.starts_with("h2 protocol error") => Status::cancelled("the connection broke").into_http(),
+        // A call that its caller cancels this early looks like one without a message.
+        Code::Internal if text.starts_with("Missing request message") => {
+            Status::cancelled("the call ended before its message came").into_http()
+        }
         _ => response,
     }
 }
@@ -256,6 +260,7 @@ mod tests {
         };
         let broken = "h2 protocol error: error reading a body from connection";
         assert_eq!(code(Status::unknown(broken)), Some(Code::Cancelled));
+        assert_eq!(code(Status::internal("Missing request message.")), Some(Code::Cancelled));
         assert_eq!(code(Status::unknown("something else")), Some(Code::Unknown));
         assert_eq!(code(Status::internal(broken)), Some(Code::Internal));
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Attempt, Delivery, Outcome, Trigger};
-use crate::time::Timestamp;
+use crate::{mutant, time::Timestamp};
 
 /// Transport failures in a row after which one attempt at a time is enough to see whether the endpoint is back.
 const BREAKER_OPENS_AFTER: u32 = 10;
@@ -103,7 +103,8 @@ impl Endpoint {
             let (first, last) = next.failed_events.unwrap_or((event_at, event_at));
             let (first, last) = (first.min(event_at), last.max(event_at));
             next.failed_events = Some((first, last));
-            let is_hopeless = at.since(since) >= DISABLE_AFTER
+            let disable_after = if mutant!("disabled-early") { Duration::from_secs(3_600) } else { DISABLE_AFTER };
+            let is_hopeless = at.since(since) >= disable_after
                 && next.failed_attempts >= DISABLE_MIN_ATTEMPTS
                 && last.since(first) >= DISABLE_MIN_SPREAD;
             if is_hopeless {

@@ -42,7 +42,7 @@ pub(crate) fn run(root: &Path, seeds: u64) -> Result<ExitCode> {
     if let Some(failure) = summary.failures.first() {
         return Ok(told(&format!("seed {}", failure.seed), failure.violation.invariant));
     }
-    match summary.missed_marks().first() {
+    match summary.missed().first() {
         Some(mark) => Ok(told(&format!("{seeds} seeds"), mark)),
         None => Ok(ExitCode::SUCCESS),
     }

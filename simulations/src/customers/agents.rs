@@ -94,6 +94,9 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
                 ),
             )),
         };
+        if let Some((reason, _)) = refusal {
+            world.mark(reason.word());
+        }
         let told = refusal.map_or(0, |(reason, _)| reason as u64 + 1);
         let verdict = answer.map(drop);
         world.event(Lane::Payer, "settles", Some(session), told, || {

@@ -240,6 +240,15 @@ impl Chain {
         Ok(tx_id)
     }
 
+    /// Says whether a transaction would be taken, without taking it.
+    ///
+    /// # Errors
+    /// [`Refused`], as it would be.
+    pub fn would_take(&mut self, transaction: &Transaction) -> Result<(), Refused> {
+        let size = transaction.signed_bytes(Pack::Legacy).len();
+        self.check(transaction.clone(), size).map(|_| ())
+    }
+
     /// Lets a transaction wait again that was in a block already.
     pub(super) fn push_pending(&mut self, included: Included) {
         let size = included.transaction.signed_bytes(included.pack).len();

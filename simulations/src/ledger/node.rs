@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use engine::{
     account::AccountName,
-    hive::{Asset, Authority, Operation, Pack, PrivateKey, Transaction, Transfer},
+    hive::{Asset, Authority, Operation, Pack, PrivateKey, Transaction, Transfer, tapos_of},
     ledger::BlockId,
     money::{HivePrice, Money},
     time::Timestamp,
@@ -23,6 +23,9 @@ pub struct Node {
     pub lag_blocks: u32,
     /// The block at which it has stopped.
     pub frozen_at: Option<u32>,
+    /// The newest block that it shares with the others: of what comes after, it has as many blocks, and others, without
+    /// a transaction, until the chain's are irreversible.
+    pub branch_from: Option<u32>,
     /// What it says that is not so.
     pub lie: Option<Lie>,
 }
@@ -95,10 +98,11 @@ impl<'a> View<'a> {
     /// Returns the id and time of the newest block it shows; zero and the genesis time before the first.
     #[must_use]
     pub fn head(&self) -> (BlockId, Timestamp) {
-        let (mut id, time) = self
-            .chain
-            .block(self.last())
-            .map_or_else(|| (BlockId::default(), self.chain.genesis_time()), |block| (block.id, block.time()));
+        let genesis = || (BlockId::default(), self.chain.genesis_time());
+        let (mut id, time) = self.chain.block(self.last()).map_or_else(genesis, |block| {
+            let is_apart = self.is_apart(block.number());
+            (if is_apart { of_the_branch(block.id) } else { block.id }, block.time())
+        });
         if let Some(Lie::HeadAhead { blocks }) = self.node.lie {
             let number = id.number().saturating_add(blocks);
             id.0[..4].copy_from_slice(&number.to_be_bytes());
@@ -119,6 +123,16 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn block(&self, number: u32) -> Option<Cow<'a, Block>> {
         let block = self.chain.block(number).filter(|_| number <= self.last())?;
+        if self.is_apart(number) {
+            let mut block = block.clone();
+            block.id = of_the_branch(block.id);
+            if self.is_apart(number - 1) {
+                block.header.previous = of_the_branch(block.header.previous);
+            }
+            block.transactions.clear();
+            block.virtual_operations.clear();
+            return Some(Cow::Owned(block));
+        }
         Some(match &self.node.lie {
             Some(Lie::InventTransfer { block: at, from, to, money, memo }) if *at == number => {
                 let operation = Transfer {
@@ -190,12 +204,40 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Says whether it has another block there than the chain.
+    fn is_apart(&self, number: u32) -> bool {
+        self.node.branch_from.is_some_and(|from| number > from.max(self.chain.irreversible_num()))
+    }
+
+    /// Says whether it shows a block as the chain has it.
+    #[must_use]
+    pub fn shows_as_it_is(&self, number: u32) -> bool {
+        number <= self.last() && !self.is_apart(number)
+    }
+
+    /// Says whether it has the block that a transaction refers to, if the chain has it.
+    #[must_use]
+    pub fn has_referred(&self, transaction: &Transaction) -> bool {
+        let numbers = (self.last() + 1..=self.chain.head().number())
+            .chain(self.node.branch_from.map_or(u32::MAX, |from| from + 1)..=self.last());
+        let unseen = numbers.filter(|number| !self.shows_as_it_is(*number));
+        let refers = |block: &Block| tapos_of(block.id) == (transaction.ref_block_num, transaction.ref_block_prefix);
+        !unseen.filter_map(|number| self.chain.block(number)).any(refers)
+    }
+
     /// Returns the newest block it has.
     #[must_use]
     pub fn last(&self) -> u32 {
         let newest = self.chain.head().number().saturating_sub(self.node.lag_blocks);
         self.node.frozen_at.map_or(newest, |frozen| newest.min(frozen))
     }
+}
+
+/// Returns the id of the block that another branch has in the place of this one.
+const fn of_the_branch(mut id: BlockId) -> BlockId {
+    let last = id.0.len() - 1;
+    id.0[last] ^= 0xff;
+    id
 }
 
 const fn inflate(amount: &mut Asset) {

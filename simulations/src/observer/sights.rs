@@ -1,5 +1,7 @@
 //! What is shown to the invariants: a write, a webhook, a broadcast, an answer, the end.
 
+use std::time::Duration;
+
 use engine::payment::RefundPlan;
 
 use super::*;
@@ -182,4 +184,29 @@ pub(super) fn has_proven(merchant: &Merchant, account: &AccountName) -> bool {
     let ownership = &merchant.ownership;
     (merchant.hive_account == *account && ownership.proof.is_some())
         || ownership.former.iter().any(|former| former.account == *account)
+}
+
+/// What the attempts say of an endpoint since it was set or enabled.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EndpointSeen {
+    /// Whether it said that it is gone, or failed for so long that it may be disabled.
+    pub may_be_disabled: bool,
+    /// The first failure since the last success.
+    failing_since: Option<Timestamp>,
+}
+
+impl EndpointSeen {
+    /// How long an endpoint must fail before it is disabled.
+    const DISABLED_AFTER: Duration = Duration::from_secs(5 * 86_400);
+
+    /// Notes an attempt.
+    pub fn note(&mut self, attempt: &Attempt) {
+        if attempt.outcome.is_success() {
+            self.failing_since = None;
+            return;
+        }
+        let since = *self.failing_since.get_or_insert(attempt.ended_at);
+        let is_gone = matches!(attempt.outcome, Outcome::Refused { status: 410, .. });
+        self.may_be_disabled |= is_gone || attempt.ended_at.since(since) >= Self::DISABLED_AFTER;
+    }
 }

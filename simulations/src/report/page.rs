@@ -8,6 +8,7 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;ma
     .bad{background:#fde8e8;border-left:6px solid #b3261e}.good{background:#e6f4ea;border-left:6px solid #1e7e34}.small{color:#555;font-size:.87rem}\
     dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:0}dt{font-weight:600}dd{margin:0}\
     table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.2rem .6rem;border-bottom:1px solid #e4e4e4;vertical-align:top}\
+    .scroll{display:flex}.scroll svg{flex:none}.names{position:sticky;left:0;background:#fff;border-right:1px solid #ddd}\
     td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}tr.fault td{color:#b3261e}tr.never td{color:#8a5a00;font-weight:600}\
     tr.broken td{background:#fde8e8;font-weight:600}tr:target td{background:#fff3c4}.scroll{overflow-x:auto;border:1px solid #ddd}\
     svg text{font:12px system-ui,sans-serif;fill:#333}svg text.t{font-size:10px;fill:#666}svg text.b{fill:#b3261e;font-weight:600}svg text.no{font-size:9px;fill:#fff;text-anchor:middle;pointer-events:none}\
@@ -37,6 +38,7 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
             let rule = INVARIANTS.iter().find(|one| one.name == violation.invariant).map_or("", |one| one.says);
             let whose =
                 violation.session.map_or("no single session".to_owned(), |session| format!("session {session}"));
+            let whose = escape(&named(script, &whose));
             let _ = write!(
                 out,
                 "<dl class=bad><dt>The rule<dd>{}<dt>What was seen instead<dd>{}<dt>About<dd>{whose}, {} after the start \
@@ -56,9 +58,9 @@ pub fn html(script: &Script, outcome: &Outcome, build: &str, replay: &str) -> St
         script.fingerprint(),
         escape(replay)
     );
-    let shown = shown(outcome);
-    lanes(&mut out, &shown, outcome);
-    story_table(&mut out, &shown, outcome);
+    let shown = shown(script, outcome);
+    lanes(&mut out, script, &shown, outcome);
+    story_table(&mut out, script, &shown, outcome);
     faults_and_marks(&mut out, &outcome.faults, &outcome.marks);
     invariants(&mut out, &outcome.passes, outcome.violation.as_ref().map(|violation| violation.invariant));
     out.push_str("</html>\n");
@@ -74,7 +76,7 @@ pub fn campaign_html(summary: &Summary, mix: Mix, payments: u32, build: &str) ->
         "A campaign of simulated payments",
         "Payment lifecycles from seeds, with everything going wrong that can.",
     );
-    let missed = summary.missed_marks().len();
+    let missed = summary.missed().len();
     let _ = match (summary.failures.len(), missed) {
         (0, 0) => write!(out, "<p class=good>Every invariant held in every run.</p>"),
         (failed, missed) => write!(out, "<p class=bad>{failed} runs failed, {missed} places were never reached.</p>"),
@@ -104,34 +106,37 @@ fn begin(out: &mut String, title: &str, why: &str) {
 /// Moments on the picture and lines in the table at most.
 const MOST: usize = 160;
 
-/// Returns the lines worth a place: those of the broken session, of the process since then, and the faults around them.
-fn shown(outcome: &Outcome) -> Vec<&Line> {
+/// Returns the lines worth a place, those that say the same one after the other as one: of the broken session, of what may
+/// be why, and the faults around it; without a broken session, of every session and of the process.
+fn shown<'a>(script: &Script, outcome: &'a Outcome) -> Vec<Told<'a>> {
+    // A call of a node fails every few seconds: it matters when something happened to the session.
+    let is_usual = |line: &Line| matches!(line.kind, "node.call_fails" | "cursor" | "block");
     let Some(violation) = &outcome.violation else {
-        return outcome.lines.iter().take(MOST).collect();
+        let mut all = folded(outcome.lines.iter().filter(|line| !is_usual(line)));
+        all.truncate(MOST);
+        return all;
     };
     let own = |line: &Line| violation.session.is_some() && line.session == violation.session;
     let begins = first_of(&outcome.lines, violation);
     let near = |line: &Line| outcome.lines.iter().any(|other| own(other) && other.at_ms.abs_diff(line.at_ms) <= 3_000);
     let window = window(&outcome.lines, violation);
     let is_wanted = |line: &&Line| {
-        let is_process = matches!(line.kind, "boot" | "dead" | "heal") && line.at_ms >= begins;
-        // A call of a node fails every few seconds: it matters when something happened to the session.
-        let matters = line.kind != "node.call_fails" || near(line);
-        let is_fault = line.is_fault && window.contains(&line.at_ms) && matters;
-        let is_everybodys = violation.session.is_none() && (!line.is_fault || line.kind != "node.call_fails");
-        own(line) || is_process || is_fault || is_everybodys
+        let is_why = violation.session.is_some_and(|session| is_cause(script, line, session, begins));
+        let is_fault = line.is_fault && window.contains(&line.at_ms) && (!is_usual(line) || near(line));
+        own(line) || is_why || is_fault || (violation.session.is_none() && !is_usual(line))
     };
-    let mut shown: Vec<&Line> = Vec::new();
-    for line in outcome.lines.iter().filter(is_wanted) {
-        // The same again and again is one line.
-        if shown.last().is_none_or(|last| (last.kind, &last.text) != (line.kind, &line.text)) {
-            shown.push(line);
-        }
-    }
+    let mut shown = folded(outcome.lines.iter().filter(is_wanted));
     shown.split_off(shown.len().saturating_sub(MOST))
 }
 
-const LEFT: u64 = 80;
+/// Says what a line says, with how often it did.
+fn said(script: &Script, told: &Told<'_>) -> String {
+    let again = if told.times > 1 { format!(" ({} times)", told.times) } else { String::new() };
+    format!("{}{again}", named(script, &told.line.text))
+}
+
+/// How wide the names of the lanes are; they stay while the picture is scrolled.
+const NAMES: u64 = 80;
 const WIDTH: u64 = 1_200;
 const LANE_HEIGHT: u64 = 48;
 const TOP: u64 = 24;
@@ -144,7 +149,7 @@ impl Axis {
         let mut at: Vec<(u64, u64)> = Vec::new();
         for moment in moments {
             let x = match at.last() {
-                None => LEFT + 20,
+                None => 20,
                 Some((before, x)) if *before >= moment => *x + 17,
                 Some((before, x)) => x + 17 + u64::from((moment - before).ilog2()) * 3,
             };
@@ -152,7 +157,7 @@ impl Axis {
         }
         // A short story fills the page.
         let end = at.last().map_or(0, |(_, x)| *x);
-        let (from, room) = (LEFT + 20, WIDTH - LEFT - 80);
+        let (from, room) = (20, WIDTH - NAMES - 80);
         if end > from && end - from < room {
             for (_, x) in &mut at {
                 *x = from + (*x - from) * room / (end - from);
@@ -162,36 +167,40 @@ impl Axis {
     }
 
     fn end(&self) -> u64 {
-        self.0.last().map_or(LEFT, |(_, x)| *x) + 60
+        self.0.last().map_or(0, |(_, x)| *x) + 60
     }
 }
 
-fn lanes(out: &mut String, shown: &[&Line], outcome: &Outcome) {
+fn lanes(out: &mut String, script: &Script, shown: &[Told<'_>], outcome: &Outcome) {
     let last_ms = outcome.violation.as_ref().map(|violation| violation.at_ms);
-    let axis = Axis::of(shown.iter().map(|line| line.at_ms).chain(last_ms));
+    let axis = Axis::of(shown.iter().map(|told| told.line.at_ms).chain(last_ms));
     let lanes = Lane::ALL.len() as u64;
-    let (width, bottom) = (axis.end().max(WIDTH), TOP + lanes * LANE_HEIGHT);
+    let (width, bottom) = (axis.end().max(WIDTH - NAMES), TOP + lanes * LANE_HEIGHT);
     let _ = write!(
         out,
         "<h2>What happened</h2><p class=small>Time goes to the right; the numbers are the lines of the story below (click). Blue is an \
          event, red a fault that was injected. Dashed red: the process dies; dotted green: it starts again. The coloured band is the \
-         session's state. {LANES}</p><div class=scroll><svg width={width} height={} role=img aria-label=\"Swim lanes on virtual time\">",
+         session's state. {LANES}</p><div class=scroll><svg class=names width={NAMES} height={} aria-hidden=true>",
         bottom + 46
     );
     for (number, lane) in (0u64..).zip(Lane::ALL) {
+        let _ = write!(out, "<text x=8 y={}>{}</text>", TOP + number * LANE_HEIGHT + 28, lane.word());
+    }
+    let _ = write!(
+        out,
+        "</svg><svg width={width} height={} role=img aria-label=\"Swim lanes on virtual time\">",
+        bottom + 46
+    );
+    for number in 0..lanes {
         let y = TOP + number * LANE_HEIGHT;
         let fill = if number % 2 == 0 { "#fafafa" } else { "#eef2f6" };
-        let _ = write!(
-            out,
-            "<rect x=0 y={y} width={width} height={LANE_HEIGHT} fill=\"{fill}\"/><text x=8 y={}>{}</text>",
-            y + 28,
-            lane.word()
-        );
+        let _ = write!(out, "<rect x=0 y={y} width={width} height={LANE_HEIGHT} fill=\"{fill}\"/>");
     }
-    bands(out, shown, &axis, outcome);
+    bands(out, script, shown, &axis, outcome);
     let mut labelled = 0;
-    for (number, (line, (at_ms, x))) in shown.iter().zip(&axis.0).enumerate() {
-        let hover = escape(&format!("{} {}", show_ms(*at_ms), line.text));
+    for (number, (told, (at_ms, x))) in shown.iter().zip(&axis.0).enumerate() {
+        let line = told.line;
+        let hover = escape(&format!("{} {}", show_ms(*at_ms), said(script, told)));
         let lane = Lane::ALL.iter().position(|lane| *lane == line.lane).unwrap_or(0) as u64;
         let y = TOP + lane * LANE_HEIGHT + LANE_HEIGHT / 2;
         if matches!(line.kind, "dead" | "boot" | "heal") {
@@ -227,27 +236,29 @@ fn lanes(out: &mut String, shown: &[&Line], outcome: &Outcome) {
 }
 
 /// Draws the state of the broken session, or of the first one, as a band.
-fn bands(out: &mut String, shown: &[&Line], axis: &Axis, outcome: &Outcome) {
+fn bands(out: &mut String, script: &Script, shown: &[Told<'_>], axis: &Axis, outcome: &Outcome) {
     let lane = Lane::ALL.iter().position(|lane| *lane == Lane::Session).unwrap_or(0) as u64;
     let broken = outcome.violation.as_ref().and_then(|violation| violation.session);
-    let Some(session) = broken.or_else(|| shown.iter().find_map(|line| line.session)) else { return };
-    let states =
-        shown.iter().zip(&axis.0).filter(|(line, _)| line.session == Some(session)).filter_map(|(line, (_, x))| {
-            let state = match line.kind {
+    let Some(session) = broken.or_else(|| shown.iter().find_map(|told| told.line.session)) else { return };
+    let states = shown.iter().zip(&axis.0).filter(|(told, _)| told.line.session == Some(session)).filter_map(
+        |(told, (_, x))| {
+            let state = match told.line.kind {
                 "created" => Some("pending"),
-                "stored" => state_in(&line.text),
+                "stored" => state_in(&told.line.text),
                 _ => None,
             };
             state.map(|state| (*x, state))
-        });
+        },
+    );
     let states: Vec<_> = states.collect();
     for (at, (x, state)) in states.iter().enumerate() {
         let to = states.get(at + 1).map_or(axis.end() - 40, |(to, _)| *to);
         let y = TOP + lane * LANE_HEIGHT + LANE_HEIGHT - 13;
         let _ = write!(
             out,
-            "<rect class={state} x={x} y={y} width={} height=12><title>session {session} is {state}</title></rect>",
-            to.saturating_sub(*x)
+            "<rect class={state} x={x} y={y} width={} height=12><title>{} is {state}</title></rect>",
+            to.saturating_sub(*x),
+            escape(&named(script, &format!("session {session}")))
         );
         let is_new = at == 0 || states[at - 1].1 != *state;
         if is_new && to.saturating_sub(*x) > 9 * state.len() as u64 {
@@ -261,18 +272,22 @@ fn state_in(text: &str) -> Option<&'static str> {
     engine::payment::State::parse(word).map(engine::payment::State::word)
 }
 
-fn story_table(out: &mut String, shown: &[&Line], outcome: &Outcome) {
+fn story_table(out: &mut String, script: &Script, shown: &[Told<'_>], outcome: &Outcome) {
     out.push_str("<h2>The story in words</h2><table><tr><th><th>time<th>who<th>session<th>what</tr>");
-    for (number, line) in shown.iter().enumerate() {
+    for (number, told) in shown.iter().enumerate() {
+        let line = told.line;
         let class = if line.is_fault { " class=fault" } else { "" };
-        let session = line.session.map_or(String::new(), |session| session.to_string());
+        let session = line.session.map_or(String::new(), |session| {
+            let name = usize::try_from(session).ok().and_then(|number| script.names.get(number));
+            name.map_or_else(|| session.to_string(), |name| escape(name))
+        });
         let number = number + 1;
         let _ = write!(
             out,
             "<tr{class} id=s{number}><td class=n>{number}<td class=n>{}<td>{}<td>{session}<td>{}</tr>",
             show_ms(line.at_ms),
             line.lane.word(),
-            escape(&line.text)
+            escape(&said(script, told))
         );
     }
     if let Some(violation) = &outcome.violation {

@@ -51,7 +51,7 @@ pub(super) fn duration(name: &str, text: &str) -> Result<u64, Problem> {
         total = number
             .checked_mul(unit)
             .and_then(|ms| total.checked_add(ms))
-            .filter(|ms| *ms <= 30 * 86_400_000)
+            .filter(|ms| *ms <= 70 * 86_400_000)
             .ok_or_else(wrong)?;
     }
     if text.is_empty() { Err(wrong()) } else { Ok(total) }

@@ -19,7 +19,8 @@ pub fn write(script: &Script) -> String {
     for step in &script.steps {
         if let Some(session) = step.action.opens() {
             let next = order.len();
-            order.entry(session).or_insert_with(|| letter(next));
+            let named = usize::try_from(session).ok().and_then(|number| script.names.get(number));
+            order.entry(session).or_insert_with(|| named.cloned().unwrap_or_else(|| letter(next)));
         }
         if let Some(line) = write_step(step, &order) {
             let _ = writeln!(out, "  {{ at = {:?}, {line} }},", show(step.at_ms));
@@ -46,7 +47,7 @@ pub fn write(script: &Script) -> String {
         if let Some(webhooks) = expect.webhooks {
             parts.push(format!("webhooks = {webhooks}"));
         }
-        let _ = writeln!(out, "{name} = {{ {} }}", parts.join(", "));
+        let _ = writeln!(out, "{name:?} = {{ {} }}", parts.join(", "));
     }
     out
 }
@@ -69,6 +70,9 @@ fn write_world(out: &mut String, setup: &Setup) {
     let _ = writeln!(out, "x402_finality = {finality:?}");
     let _ = writeln!(out, "cache_bytes = {}\nlog_bytes = {}", setup.cache_bytes, setup.log_bytes);
     let _ = writeln!(out, "signatures = {}\nheal_without_restart = {}", setup.signatures, setup.heal_without_restart);
+    if setup.days > 0 {
+        let _ = writeln!(out, "days = {}", setup.days);
+    }
     if !setup.faulty_nodes.is_empty() {
         let _ = writeln!(out, "faulty_nodes = {:?}", setup.faulty_nodes);
     }
@@ -150,6 +154,20 @@ fn write_trouble(trouble: &Trouble) -> String {
         Trouble::Kill => "who = \"process\", does = \"be killed\"".to_owned(),
         Trouble::KillAt(point) => format!("who = \"process\", does = \"be killed\", point = {point:?}"),
         Trouble::Restart => "who = \"process\", does = \"restart\"".to_owned(),
+        Trouble::Freeze { for_ms } => format!("who = \"process\", does = \"freeze\", {}", lasting(for_ms)),
+        Trouble::DiskSlow { commit_ms, for_ms } => {
+            format!("who = \"disk\", does = \"be slow\", by = {:?}, {}", show(*commit_ms), lasting(for_ms))
+        }
+        Trouble::OtherSettings(settings) => {
+            let word =
+                FINALITIES.iter().find(|(known, _)| *known == settings.x402_finality).map_or("", |(_, word)| word);
+            let (ttl, grace) = (show(settings.lifetime_seconds * 1_000), show(settings.grace_seconds * 1_000));
+            format!(
+                "who = \"process\", does = \"restart with other settings\", ttl = {ttl:?}, grace = {grace:?}, \
+                 x402_finality = {word:?}, max_awake = {}",
+                settings.max_awake
+            )
+        }
         Trouble::PanicAt(point) => format!("who = \"actor\", does = \"panic\", point = {point:?}"),
         Trouble::NodeDown { node, for_ms } => format!("who = \"node {node}\", does = \"go away\", {}", lasting(for_ms)),
         Trouble::NodeLag { node, blocks, for_ms } => {
@@ -160,6 +178,12 @@ fn write_trouble(trouble: &Trouble) -> String {
         }
         Trouble::NodeFreeze { node, for_ms } => {
             format!("who = \"node {node}\", does = \"freeze\", {}", lasting(for_ms))
+        }
+        Trouble::NodeBranch { node, depth, for_ms } => {
+            format!("who = \"node {node}\", does = \"fork alone\", depth = {depth}, {}", lasting(for_ms))
+        }
+        Trouble::NodeKeeps { node, for_ms } => {
+            format!("who = \"node {node}\", does = \"keep what it takes\", {}", lasting(for_ms))
         }
         Trouble::NodeLie { node, lie, for_ms } => {
             let word = Lying::ALL.iter().find(|(known, _)| known == lie).map_or("omits", |(_, word)| word);

@@ -114,7 +114,8 @@ impl World {
         *lock(&self.traps) = Traps::default();
         self.set_clock(0);
         self.event(Lane::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());
-        self.schedule_in(200_000, Event::Finish);
+        // Some sixty blocks.
+        self.schedule_in(self.block_ms() * 200 / 3, Event::Finish);
         if !self.script.setup.heal_without_restart {
             self.die(Death::Killed);
         }
@@ -142,8 +143,8 @@ impl World {
             (latest.map(|time| time.millis().saturating_sub(EPOCH_SECONDS * 1_000)), observer.payments.len())
         });
         let now_ms = self.now_ms();
-        let margin = 60_000 + u64::from(self.script.setup.finality_lag) * self.script.setup.block_seconds * 1_000;
-        let wanted = latest_ms.map_or(now_ms, |latest| latest + margin + 130_000);
+        let margin = (20 + u64::from(self.script.setup.finality_lag)) * self.block_ms();
+        let wanted = latest_ms.map_or(now_ms, |latest| latest + margin + 120_000 + 4 * self.block_ms());
         {
             let mut agenda = lock(&self.agenda);
             if wanted > now_ms && wanted > agenda.last_finish_ms && wanted < now_ms + LONGEST_WAIT_MS {
@@ -309,6 +310,7 @@ impl World {
             hash: trace.hash(),
             faults: trace.faults().clone(),
             marks: trace.marks(),
+            places: trace.places().clone(),
             passes: observer.passes.clone(),
             virtual_ms: self.time.base_ms.load(Ordering::Relaxed),
             boots: u32::try_from(trace.marked("the process starts")).unwrap_or(0),

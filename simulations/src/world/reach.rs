@@ -24,6 +24,11 @@ impl World {
         Timestamp::from_millis(true_ms.saturating_add_signed(self.time.skew_ms.load(Ordering::Relaxed)))
     }
 
+    /// Returns the time between two blocks.
+    pub(super) fn block_ms(&self) -> u64 {
+        self.script.setup.block_seconds * 1_000
+    }
+
     pub(crate) fn rate(&self, fault: Fault) -> u32 {
         if self.are_faults_on() { self.script.faults.ppm(fault) } else { 0 }
     }
@@ -102,6 +107,12 @@ impl World {
         self.trace().fault(self.now_ms(), lane, kind, detail, text);
     }
 
+    /// Notes that a fault strikes a node, and is to be told.
+    pub(crate) fn strike(&self, fault: &'static str, node: usize, text: impl FnOnce() -> String) {
+        self.trace().strike(fault, node);
+        self.fault(Lane::Ledger, fault, node as u64, text);
+    }
+
     pub(crate) fn mark(&self, name: &'static str) {
         self.trace().mark(name);
     }
@@ -154,10 +165,10 @@ impl World {
         lock(&self.observer).deliveries.values().any(|carried| carried.due_at.is_some() && carried.attempts > 0)
     }
 
-    /// Draws how long a commit waits before and after it is written, and whether it is turned away.
     /// Draws how long a group of commits gathers, and how long its sync takes.
     pub(crate) fn commit_times(&self) -> (u64, u64) {
-        let most = self.calmed(self.script.setup.commit_ms);
+        let slow = lock(&self.traps).disk_slow.filter(|(_, until)| self.now_ms() < *until);
+        let most = self.calmed(slow.map_or(self.script.setup.commit_ms, |(commit_ms, _)| commit_ms));
         let random = &mut lock(&self.streams).store;
         // Whoever comes in the same moment is of the group.
         (random.wait_ms(most).max(1), random.wait_ms(most))
@@ -215,11 +226,18 @@ impl World {
                         format!("the cursor is at block {}", cursor.block_id.number())
                     });
                 }
-                Write::Attempt { attempt, .. } => {
-                    self.event(Lane::Webhook, "attempt", None, u64::from(attempt.number), || {
-                        let next = attempt.next_attempt_at.map_or("the last".to_owned(), |at| format!("next at {at}"));
-                        format!("attempt {} is recorded as {}, {next}", attempt.number, attempt.outcome.word())
-                    });
+                Write::Attempt { attempt, delivery } => {
+                    self.event(
+                        Lane::Webhook,
+                        "attempt",
+                        self.session(delivery.payment),
+                        u64::from(attempt.number),
+                        || {
+                            let next =
+                                attempt.next_attempt_at.map_or("the last".to_owned(), |at| format!("next at {at}"));
+                            format!("attempt {} is recorded as {}, {next}", attempt.number, attempt.outcome.word())
+                        },
+                    );
                 }
                 Write::Books(day) => {
                     self.event(Lane::Scanner, "books", None, day.operations, || {
@@ -234,7 +252,8 @@ impl World {
                     });
                 }
                 Write::Unmatched(unmatched) => {
-                    self.event(Lane::Scanner, "unmatched", None, unmatched.transfer.money.units, || {
+                    let session = self.session_of_tx(unmatched.transfer.tx_id);
+                    self.event(Lane::Scanner, "unmatched", session, unmatched.transfer.money.units, || {
                         format!(
                             "{} over {} matches no session: {}",
                             unmatched.transfer.tx_id,

@@ -96,9 +96,24 @@ impl World {
                 troubles.push(Trouble::HbdOffPeg { percent, for_ms: random.between(60_000, 3_600_000) });
             }
         }
+        troubles.extend(self.roll_process());
         for trouble in troubles {
             self.suffer(&trouble);
         }
+    }
+
+    /// Draws what a process meets beside its end.
+    fn roll_process(&self) -> Option<Trouble> {
+        let random = &mut lock(&self.streams).host;
+        if random.chance(self.rate(Fault::ProcessFreeze)) {
+            let most = *random.pick(&[2_000, 20_000, 120_000]);
+            return Some(Trouble::Freeze { for_ms: random.between(500, most) });
+        }
+        if random.chance(self.rate(Fault::DiskSlow)) {
+            let commit_ms = random.between(500, 20_000);
+            return Some(Trouble::DiskSlow { commit_ms, for_ms: random.between(5_000, 60_000) });
+        }
+        random.chance(self.rate(Fault::OtherSettings)).then(|| Trouble::OtherSettings(Changeable::draw(random)))
     }
 
     /// Sets the wall clock so far ahead of the true time.
@@ -124,6 +139,20 @@ impl World {
             }
             Trouble::Restart => {
                 self.die(Death::Restart);
+                true
+            }
+            Trouble::OtherSettings(settings) => {
+                lock(&self.setup).change(settings);
+                self.mark("other settings are in force");
+                self.die(Death::Restart);
+                true
+            }
+            Trouble::Freeze { for_ms } => {
+                lock(&self.traps).freeze_ms = Some(*for_ms);
+                true
+            }
+            Trouble::DiskSlow { commit_ms, for_ms } => {
+                lock(&self.traps).disk_slow = Some((*commit_ms, now_ms + for_ms));
                 true
             }
             Trouble::PowerCutIn(n) => {
@@ -172,6 +201,9 @@ impl World {
         self.observe_market();
         if happened {
             self.fault(lane, kind, 0, || said(trouble));
+            if let Some((fault, node)) = struck(trouble, kind) {
+                self.trace().strike(fault, node);
+            }
         }
     }
 
@@ -267,6 +299,12 @@ fn said(trouble: &Trouble) -> String {
             format!("node {node} answers {} late for {}", time(*delay_ms), time(*for_ms))
         }
         Trouble::NodeFreeze { node, for_ms } => format!("node {node} freezes for {}", time(*for_ms)),
+        Trouble::NodeBranch { node, depth, for_ms } => {
+            format!("node {node} has other blocks than the newest {depth}, and after them, for {}", time(*for_ms))
+        }
+        Trouble::NodeKeeps { node, for_ms } => {
+            format!("node {node} passes on no transaction for {}", time(*for_ms))
+        }
         Trouble::NodeLie { node, lie, for_ms } => {
             let word = Lying::ALL.iter().find(|(known, _)| known == lie).map_or("", |(_, word)| *word);
             format!("node {node} lies for {}: it {word}", time(*for_ms))
@@ -287,6 +325,27 @@ fn said(trouble: &Trouble) -> String {
         Trouble::HbdOffPeg { percent, for_ms } => {
             format!("the market pays {percent} % of a dollar for HBD, for {}", time(*for_ms))
         }
+        Trouble::Freeze { for_ms } => format!("the process stands still for {}", time(*for_ms)),
+        Trouble::DiskSlow { commit_ms, for_ms } => {
+            format!("a commit takes up to {}, for {}", time(*commit_ms), time(*for_ms))
+        }
+        Trouble::OtherSettings(settings) => format!("the process is stopped and started with {settings}"),
+    }
+}
+
+/// Returns which node is struck, and by what.
+fn struck(trouble: &Trouble, kind: &'static str) -> Option<(&'static str, usize)> {
+    match trouble {
+        Trouble::NodeLie { node, lie, .. } => {
+            Lying::ALL.iter().find(|(known, _)| known == lie).map(|(_, word)| (*word, *node))
+        }
+        Trouble::NodeDown { node, .. }
+        | Trouble::NodeLag { node, .. }
+        | Trouble::NodeSlow { node, .. }
+        | Trouble::NodeFreeze { node, .. }
+        | Trouble::NodeBranch { node, .. }
+        | Trouble::NodeKeeps { node, .. } => Some((kind, *node)),
+        _ => None,
     }
 }
 
@@ -304,6 +363,8 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::NodeSlow { .. } => (Lane::Ledger, Fault::NodeSlow.word()),
         Trouble::NodeFreeze { .. } => (Lane::Ledger, Fault::NodeFreeze.word()),
         Trouble::NodeLie { .. } => (Lane::Ledger, Fault::NodeLie.word()),
+        Trouble::NodeBranch { .. } => (Lane::Ledger, Fault::NodeBranch.word()),
+        Trouble::NodeKeeps { .. } => (Lane::Ledger, Fault::NodeKeeps.word()),
         Trouble::Fork { .. } => (Lane::Ledger, "ledger.fork_wanted"),
         Trouble::HoldFinality { .. } => (Lane::Ledger, Fault::FinalityHeld.word()),
         Trouble::HoldTransactions { .. } => (Lane::Ledger, Fault::TransactionsHeld.word()),
@@ -314,5 +375,8 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::ClockStep { by_ms } if by_ms.abs() > 2 * MAX_STEPPED_MS => (Lane::Process, Fault::ClockJump.word()),
         Trouble::ClockStep { .. } => (Lane::Process, Fault::ClockStep.word()),
         Trouble::HbdOffPeg { .. } => (Lane::Ledger, Fault::HbdOffPeg.word()),
+        Trouble::Freeze { .. } => (Lane::Process, Fault::ProcessFreeze.word()),
+        Trouble::DiskSlow { .. } => (Lane::Disk, Fault::DiskSlow.word()),
+        Trouble::OtherSettings(_) => (Lane::Process, Fault::OtherSettings.word()),
     }
 }

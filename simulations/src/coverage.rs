@@ -1,0 +1,76 @@
+//! What a campaign must reach, or its result says too little: rare places, the rows of the interface's tables, the reasons
+//! that agents are told, and each fault of a node at each place in the list of nodes.
+
+use std::collections::BTreeMap;
+
+use crate::{options::Fault, script::Lying};
+
+/// Faults of nodes, by what they are and the node's place in the list.
+pub type Places = BTreeMap<(&'static str, usize), u64>;
+
+/// How many places of the list of nodes every fault must strike.
+const PLACES: usize = 3;
+
+/// Rare places.
+pub const REQUIRED_MARKS: [&str; 36] = [
+    "a broadcast is taken and its answer lost",
+    "a caller is left without an answer",
+    "a cancel loses the race",
+    "a cancellation is requested",
+    "a day's books are checked",
+    "a delivery is given up",
+    "a lost payment is found",
+    "a merchant assigns a transfer",
+    "a merchant decides about an exception",
+    "a merchant sends money back",
+    "a merchant tries what is another's",
+    "a payment for another server settles",
+    "a payment that came in time drops a request to cancel",
+    "a process stands still and goes on",
+    "a reorg removes a sighted transfer",
+    "a second settlement is refused",
+    "a secret is rotated between two attempts",
+    "a sector is torn",
+    "a session completes",
+    "a session expires",
+    "a session fails",
+    "a session is cancelled",
+    "a session is processing",
+    "a stranger shows a public transaction",
+    "a transfer matches no session",
+    "a webhook is processed and its answer lost",
+    "an agent's payment settles",
+    "an event is sent again by hand",
+    "an idempotency key is used again",
+    "an unknown commit was committed",
+    "an unknown commit was not",
+    "other settings are in force",
+    "events that were not taken are sent again",
+    "the engine gives up on its store",
+    "the power goes inside a disk operation",
+    "HBD is read at another price",
+];
+
+/// Returns every fault of one node, as it is counted by place.
+pub fn faults_of_a_node() -> impl Iterator<Item = &'static str> {
+    let kinds = [
+        "node.call_fails",
+        "node.reply_lost",
+        Fault::NodeDown.word(),
+        Fault::NodeLag.word(),
+        Fault::NodeSlow.word(),
+        Fault::NodeFreeze.word(),
+        Fault::NodeBranch.word(),
+        Fault::NodeKeeps.word(),
+    ];
+    kinds.into_iter().chain(Lying::ALL.iter().map(|(_, word)| *word))
+}
+
+/// Returns what was never reached.
+#[must_use]
+pub fn missed(marks: &BTreeMap<&'static str, u64>, places: &Places) -> Vec<String> {
+    let marks = REQUIRED_MARKS.into_iter().filter(|mark| !marks.contains_key(mark)).map(str::to_owned);
+    let of_nodes = faults_of_a_node().flat_map(|fault| (0..PLACES).map(move |place| (fault, place)));
+    let of_nodes = of_nodes.filter(|place| !places.contains_key(place));
+    marks.chain(of_nodes.map(|(fault, place)| format!("{fault} of the node at place {place}"))).collect()
+}

@@ -1,0 +1,86 @@
+//! The words of scenario files.
+
+use super::*;
+
+/// Points of the code that can be named.
+pub const POINTS: [&str; 9] = [
+    "payment: applied, not committed",
+    "payment: committed, effects not run",
+    "gateway: created, not adopted",
+    "scanner: credited, cursor not moved",
+    "settlement: claimed, not broadcast",
+    "settlement: broadcast, not recorded",
+    "webhook: signed, not sent",
+    "webhook: sent, not recorded",
+    "books: checked, not stored",
+];
+
+/// What an agent's payment completes on.
+pub(super) const FINALITIES: [(ClaimFinality, &str); 3] = [
+    (ClaimFinality::Accepted, "accepted"),
+    (ClaimFinality::InBlock, "in_block"),
+    (ClaimFinality::Irreversible, "irreversible"),
+];
+
+/// How an agent pays otherwise than it should.
+pub(super) const TRICKS: [(Trick, &str); 8] = [
+    (Trick::Twice, "twice"),
+    (Trick::OwnBroadcast, "own broadcast"),
+    (Trick::TooLittle, "too little"),
+    (Trick::OtherCurrency, "other currency"),
+    (Trick::Expiring, "expiring"),
+    (Trick::Poor, "poor"),
+    (Trick::NonceMemo, "nonce memo"),
+    (Trick::Public, "what is public"),
+];
+
+/// Who there is, and what each can do.
+pub(super) const WHO_DOES: [(&str, &[&str]); 14] = [
+    (
+        "merchant",
+        &[
+            "create",
+            "create elsewhere",
+            "pay",
+            "cancel",
+            "assign",
+            "resolve",
+            "refund",
+            "redeliver",
+            "replay",
+            "meddle",
+            "rotate secret",
+            "be switched off",
+            "be switched on",
+            "use its other account",
+            "remove its endpoint",
+            "set its endpoint",
+            "refuse agents",
+            "roll its key",
+        ],
+    ),
+    ("other engine", &["hand over"]),
+    ("payer", &["pay", "pay again and again"]),
+    ("customer", &["cancel"]),
+    ("agent", &["settle", "pay elsewhere"]),
+    ("node", &["go away", "lag", "freeze", "answer late", "fork alone", "keep what it takes", "lie"]),
+    ("ledger", &["fork", "hold finality", "hold transactions", "hold blocks", "forget what waits"]),
+    ("disk", &["power-cut", "fail", "fill up", "be slow"]),
+    ("process", &["be killed", "restart", "restart with other settings", "freeze"]),
+    ("actor", &["panic"]),
+    ("market", &["price HBD"]),
+    ("receiver", &["fail"]),
+    ("clock", &["step"]),
+    ("client", &["lose a reply"]),
+];
+
+/// What changes with a merchant.
+pub(super) const CHANGES: [(Change, &str); 7] = [
+    (Change::SwitchOff, "be switched off"),
+    (Change::SwitchOn, "be switched on"),
+    (Change::OtherAccount, "use its other account"),
+    (Change::NoEndpoint, "remove its endpoint"),
+    (Change::Endpoint, "set its endpoint"),
+    (Change::NoX402, "refuse agents"),
+    (Change::NewKey, "roll its key"),
+];
