@@ -94,6 +94,7 @@ mutants! {
     "exceptions-told-once": "an exception is announced once, whatever comes for it later";
     "accepted-is-owed-again": "what was accepted is owed again once something new has to be decided about";
     "anybody-shows-a-payment": "who shows a claimed transaction is taken for its payer";
+    "left-for-a-day": "an account that its merchant left is watched for a day";
     "breaker-holds": "what is due to an endpoint that cannot be reached is held as if it were disabled";
     "disabled-early": "an endpoint is disabled after an hour of failures";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";

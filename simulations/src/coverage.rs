@@ -11,14 +11,20 @@ pub type Places = BTreeMap<(&'static str, usize), u64>;
 /// How many places of the list of nodes every fault must strike.
 const PLACES: usize = 3;
 
-/// Rare places.
-pub const REQUIRED_MARKS: [&str; 36] = [
+/// Rare places, rows of the table of states, what becomes of claims, and reasons that agents are told.
+pub const REQUIRED_MARKS: [&str; 59] = [
+    "HBD is read at another price",
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
     "a cancel loses the race",
     "a cancellation is requested",
+    "a claim is buried",
+    "a claim is refused",
+    "a claim is settled",
     "a day's books are checked",
     "a delivery is given up",
+    "a delivery is held",
+    "a delivery to a disabled endpoint is held",
     "a lost payment is found",
     "a merchant assigns a transfer",
     "a merchant decides about an exception",
@@ -31,11 +37,13 @@ pub const REQUIRED_MARKS: [&str; 36] = [
     "a second settlement is refused",
     "a secret is rotated between two attempts",
     "a sector is torn",
+    "a session appears after its money",
     "a session completes",
     "a session expires",
     "a session fails",
     "a session is cancelled",
     "a session is processing",
+    "a session opens",
     "a stranger shows a public transaction",
     "a transfer matches no session",
     "a webhook is processed and its answer lost",
@@ -44,11 +52,26 @@ pub const REQUIRED_MARKS: [&str; 36] = [
     "an idempotency key is used again",
     "an unknown commit was committed",
     "an unknown commit was not",
-    "other settings are in force",
+    "duplicate_settlement",
     "events that were not taken are sent again",
+    "insufficient_funds",
+    "invalid_exact_hive_payload_amount",
+    "invalid_exact_hive_payload_asset_mismatch",
+    "invalid_exact_hive_payload_memo_mismatch",
+    "invalid_exact_hive_payload_operations",
+    "invalid_exact_hive_payload_recipient_mismatch",
+    "invalid_transaction_state",
+    "merchant_inactive",
+    "other settings are in force",
+    "payment_expired",
+    "processing ends in completed",
+    "session_cancelling",
+    "session_expired",
+    "session_not_pending",
+    "settlement_pending",
     "the engine gives up on its store",
     "the power goes inside a disk operation",
-    "HBD is read at another price",
+    "unexpected_settle_error",
 ];
 
 /// Returns every fault of one node, as it is counted by place.

@@ -3,6 +3,7 @@
 
 mod seen;
 mod sights;
+mod watched;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +28,7 @@ use crate::{
     oracles::{self, Check, INVARIANTS},
 };
 
-pub use sights::*;
+pub use self::{sights::*, watched::Watched};
 
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +52,8 @@ pub struct Observer {
     pub rows: BTreeMap<PaymentId, Rows>,
     /// Merchants as they are durable.
     pub merchants: BTreeMap<MerchantId, Merchant>,
-    /// Every account a merchant ever had, and since when.
-    pub accounts: BTreeMap<AccountName, Timestamp>,
+    /// Every account a merchant ever had.
+    pub accounts: Watched,
     /// What the checks of the books said, by the time the day ends.
     pub books: BTreeMap<Timestamp, Day>,
     /// Announced events.
@@ -201,8 +202,11 @@ impl Observer {
                 // It is looked at with its payment.
                 Write::Transfer { .. } => {}
                 Write::Merchant { merchant, .. } => {
-                    self.accounts.entry(merchant.hive_account).or_insert(merchant.updated_at);
-                    self.merchants.insert(merchant.id, (**merchant).clone());
+                    self.accounts.has(merchant.hive_account, merchant.updated_at, self.scanned());
+                    let before = self.merchants.insert(merchant.id, (**merchant).clone());
+                    if let Some(before) = before.filter(|before| before.hive_account != merchant.hive_account) {
+                        self.accounts.left(before.hive_account, self.now_ms);
+                    }
                 }
                 Write::Rate(rate) => self.rate_written(rate),
                 Write::Event(record) => self.event_written(record),
@@ -248,7 +252,8 @@ impl Observer {
                     }
                 }
                 Write::EnableEndpoint { merchant } => drop(self.endpoints.remove(merchant)),
-                Write::Unwatch(_) | Write::Prune { .. } | Write::ForgetClaims(_) => {}
+                Write::Unwatch(account) => self.unwatched(account),
+                Write::Prune { .. } | Write::ForgetClaims(_) => {}
                 Write::Invoice(_) => self.marks.push("a month is invoiced"),
                 Write::FeeTiers { .. } => {}
                 Write::Audit(_)
@@ -437,6 +442,26 @@ impl Observer {
                 self.marks.push("a delivery is given up");
             }
         }
+    }
+
+    /// Notes that an account is watched no more, if nobody has it.
+    fn unwatched(&mut self, account: &AccountName) {
+        if self.merchants.values().any(|merchant| merchant.hive_account == *account) {
+            return;
+        }
+        let scanned = self.scanned();
+        if self.accounts.ends(*account, self.now_ms, scanned) {
+            self.passes("left-accounts-are-watched");
+            self.marks.push("an account is watched no more");
+        } else {
+            let text = format!("@{account} is watched no more, and it was left less than a month ago");
+            self.violate("left-accounts-are-watched", text, None);
+        }
+    }
+
+    /// Returns the newest block whose effects are durable.
+    fn scanned(&self) -> u32 {
+        self.cursor.map_or(0, |cursor| cursor.block_id.number())
     }
 
     /// Notes that a delivery leaves the outbox because nobody is there for it.

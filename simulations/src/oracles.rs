@@ -146,6 +146,7 @@ invariants! {
     "refund-is-owed", "G4", Check::Answer(refund_is_owed), "A planned refund goes back to who paid, and to nobody more than was sent and is not back yet.";
     "refunds-are-noted", "G4", Check::End(refunds_are_noted), "Every irreversible refund is noted at its session, once.";
     "worth-is-the-markets", "G1", Check::Payment(worth_is_the_markets), "A payment in HBD is worth as many dollars while the market is within the bounds of the peg, and what the market pays beyond.";
+    "left-accounts-are-watched", "G4", Check::World, "An account is watched for a month after the last merchant left it.";
     "held-only-while-disabled", "L2", Check::World, "A delivery is held only while its merchant has no endpoint, or one that said that it is gone or has failed for five days.";
     "boot-ends", "L5", Check::World, "The engine starts within a minute when nothing is wrong with disk and nodes.";
     "stop-ends", "L5", Check::World, "A stop in order ends, whatever goes wrong meanwhile.";
@@ -183,8 +184,7 @@ fn is_accounted_for(observer: &Observer, key: (TxId, u32), transfer: &Transfer) 
     if observer.credited.contains_key(&key) || observer.unmatched.contains_key(&key) {
         return true;
     }
-    let watched = observer.is_fee_account(&transfer.to) || observer.is_account_of_a_merchant(&transfer.to);
-    !watched
+    !observer.is_watched(transfer).unwrap_or(false)
 }
 
 // ---- agents ----------------------------------------------------------------------------------------------------------
@@ -382,7 +382,7 @@ fn no_transfer_is_lost(end: &End<'_>) -> FinalVerdict {
         let credits = usize::from(rows.is_some_and(|rows| rows.contains_key(key)));
         let waits = |kept: &&Unmatched| kept.transfer == *transfer && !is_assigned(kept);
         let kept = kept_of.get(&transfer.tx_id).map_or(0, |kept| kept.iter().copied().filter(waits).count());
-        let watched = observer.is_fee_account(&transfer.to) || observer.is_account_of_a_merchant(&transfer.to);
+        let Some(watched) = observer.is_watched(transfer) else { continue };
         if credits + kept != usize::from(watched) && (watched || kept > 0) {
             let text = format!(
                 "{} over {} to {} is credited {credits} times and kept as unmatched {kept} times",
@@ -453,8 +453,12 @@ impl PaymentWrite<'_> {
 }
 
 impl Observer {
-    fn is_account_of_a_merchant(&self, account: &engine::account::AccountName) -> bool {
-        self.accounts.contains_key(account)
+    /// Says whether a transfer concerns the engine; none where it may or may not.
+    fn is_watched(&self, transfer: &Transfer) -> Option<bool> {
+        if self.is_fee_account(&transfer.to) {
+            return Some(true);
+        }
+        self.accounts.is_kept(&transfer.to, transfer.place.block_num)
     }
 }
 

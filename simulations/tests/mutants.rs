@@ -11,7 +11,7 @@ use simulations::{
 };
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
-const NEW: &[&str] = &["breaker-holds", "disabled-early"];
+const NEW: &[&str] = &["breaker-holds", "disabled-early", "left-for-a-day"];
 /// How many of the others are drawn.
 const SAMPLED: usize = 30;
 /// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.

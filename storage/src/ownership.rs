@@ -1,7 +1,9 @@
 //! Whose account is whose: the indexes of merchants by account, of pending changes, and of accounts that nobody has any
 //! more.
 
-use engine::{account::AccountName, ids::MerchantId, ownership::WATCHED_AFTER_LEAVING, time::Timestamp};
+use std::time::Duration;
+
+use engine::{account::AccountName, ids::MerchantId, mutant, ownership::WATCHED_AFTER_LEAVING, time::Timestamp};
 
 use crate::{apply::Group, booked, fault::Fault, record::MerchantFacts, snapshot::Snapshot};
 
@@ -16,7 +18,8 @@ pub(crate) fn index(
     let left = before.filter(|before| before.account != after.account);
     if let Some(left) = left {
         group.tables.account_merchants().remove((left.account.as_str(), id))?;
-        let unwatch_at = at + WATCHED_AFTER_LEAVING;
+        let watched = if mutant!("left-for-a-day") { Duration::from_secs(86_400) } else { WATCHED_AFTER_LEAVING };
+        let unwatch_at = at + watched;
         group.tables.retired_accounts().insert(left.account.as_str(), unwatch_at.millis());
     }
     if before.is_none() || left.is_some() {

@@ -34,7 +34,7 @@ fn compared(
     from: Timestamp,
     to: Timestamp,
 ) -> impl Iterator<Item = (&AccountName, Timestamp)> + '_ {
-    let begins = observer.accounts.iter().map(move |(account, since)| (account, from.max(*since + WATCHED_AFTER)));
+    let begins = observer.accounts.now().map(move |(account, since)| (account, from.max(since + WATCHED_AFTER)));
     begins.filter(move |(_, begin)| *begin < to)
 }
 

@@ -187,8 +187,7 @@ impl World {
                     .observe(|observer| observer.violate("durable-survives-boot", format!("{id} is gone"), Some(id))),
             }
         }
-        let accounts: Vec<_> =
-            self.observe(|observer| observer.accounts.keys().cloned().chain(observer.fee_account).collect());
+        let accounts: Vec<_> = self.observe(|observer| observer.accounts.ever().chain(observer.fee_account).collect());
         let mut stored_unmatched = Vec::new();
         for account in accounts {
             stored_unmatched.extend(store.unmatched(account, usize::MAX).await.map_err(failed)?);

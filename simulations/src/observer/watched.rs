@@ -1,0 +1,65 @@
+//! The accounts that concern the engine: those that merchants have, and for a month those that they had.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use engine::{account::AccountName, ownership::WATCHED_AFTER_LEAVING, time::Timestamp};
+
+/// How far the wall clock may be ahead of the time, so that a month seems over too early.
+const CLOCK_AHEAD: Duration = Duration::from_secs(7 * 3_600);
+
+/// The accounts that concern the engine.
+#[derive(Debug, Default)]
+pub struct Watched(BTreeMap<AccountName, Account>);
+
+#[derive(Debug, Default)]
+struct Account {
+    /// Since when it is a merchant's, or was again.
+    since: Timestamp,
+    /// When a merchant left it last, virtual milliseconds.
+    left_ms: Option<u64>,
+    /// Blocks after the first of each pair and up to the second, in which it may be watched or not.
+    gaps: Vec<(u32, Option<u32>)>,
+}
+
+impl Watched {
+    /// Notes that a merchant has an account.
+    pub fn has(&mut self, account: AccountName, since: Timestamp, scanned: u32) {
+        let known = self.0.entry(account).or_insert_with(|| Account { since, ..Account::default() });
+        if let Some((_, until @ None)) = known.gaps.last_mut() {
+            *until = Some(scanned);
+            known.since = since;
+        }
+    }
+
+    /// Notes that a merchant left an account.
+    pub fn left(&mut self, account: AccountName, now_ms: u64) {
+        self.0.entry(account).or_default().left_ms = Some(now_ms);
+    }
+
+    /// Notes that nobody has had an account for long enough; says whether it was.
+    pub fn ends(&mut self, account: AccountName, now_ms: u64, scanned: u32) -> bool {
+        let Some(known) = self.0.get_mut(&account) else { return false };
+        known.gaps.push((scanned, None));
+        let month_ms = (WATCHED_AFTER_LEAVING - CLOCK_AHEAD).as_millis();
+        known.left_ms.is_some_and(|left_ms| u128::from(now_ms - left_ms) >= month_ms)
+    }
+
+    /// Says whether a transfer to it must be kept, if it is in this block; none where both are right.
+    #[must_use]
+    pub fn is_kept(&self, account: &AccountName, block_num: u32) -> Option<bool> {
+        let Some(known) = self.0.get(account) else { return Some(false) };
+        let is_between = |(from, to): &(u32, Option<u32>)| *from < block_num && to.is_none_or(|to| block_num <= to);
+        if known.gaps.iter().any(is_between) { None } else { Some(true) }
+    }
+
+    /// Returns those that are watched now, and since when.
+    pub fn now(&self) -> impl Iterator<Item = (&AccountName, Timestamp)> {
+        let is_open = |known: &Account| known.gaps.last().is_none_or(|(_, until)| until.is_some());
+        self.0.iter().filter(move |(_, known)| is_open(known)).map(|(account, known)| (account, known.since))
+    }
+
+    /// Returns all there ever were.
+    pub fn ever(&self) -> impl Iterator<Item = AccountName> {
+        self.0.keys().copied()
+    }
+}
