@@ -181,9 +181,12 @@ impl Street {
     /// Hands a webhook on to the program, as it came but for the body.
     #[track_caller]
     fn hand_on(&self, hook: &Hook, body: &[u8]) -> Answer {
-        let names = ["x-hivetill-timestamp", "x-hivetill-signature", "content-type"];
+        let is_wanted = |name: &str| name.starts_with("x-hivetill-") || name == "content-type";
+        let headers = hook.headers.iter().filter(|(name, _)| is_wanted(name.as_str()));
         let request = self.shop.ask("POST", "/hook").body(body);
-        names.into_iter().fold(request, |request, name| request.header(name, hook.header(name))).send()
+        headers
+            .fold(request, |request, (name, value)| request.header(name.as_str(), value.to_str().expect("text")))
+            .send()
     }
 
     #[track_caller]
@@ -204,6 +207,7 @@ fn journey(program: Program) {
     street.stops_in_the_wrong_mode();
     let mut shipped = webhooks_alone(&mut street);
     shipped.extend(outages(&mut street));
+    shipped.extend(refusals(&mut street));
     let mut end = Exceptional::default();
     agents(&street, &mut end);
     customers(&street, &mut end);
@@ -260,6 +264,42 @@ fn outages(street: &mut Street) -> Vec<String> {
     street.pay(&payment, "1.500 HBD");
     street.until(&during, "shipped", is_shipped);
     vec![before, during]
+}
+
+/// The secret is rotated and the shop has the old one; the merchant is inactive while an order is made and another is
+/// paid; a stranger's signature is no text.
+fn refusals(street: &mut Street) -> Vec<String> {
+    let path = format!("/api/public/merchants/{}/webhook-secret", street.merchant.id);
+    street.merchant.post(&path, &json!({ "graceHours": 24 })).send().ok(200);
+    let (rotated, payment) = street.new_order();
+    street.pay(&payment, "1.500 HBD");
+    let hook = street.hook(&payment);
+    assert_eq!(street.hand_on(&hook, &hook.body).status, 200, "the old secret signs during its grace");
+    street.until(&rotated, "shipped", is_shipped);
+    let odd =
+        street.shop.ask("POST", "/hook").header("x-hivetill-timestamp", "1").header("x-hivetill-signature", "\u{e9}");
+    assert_eq!(odd.body(hook.body.clone()).send().status, 401);
+
+    let (node, data) = (street.house.ledger.rpc.base.as_str(), street.data.to_str().expect("a path"));
+    let admin = ["admin", "--json", "--account", "hivetill.fees", "--network", "dev", "--data", data, "--node", node];
+    let admin: Value = serde_json::from_str(&Process::start(&admin).finish().stdout).expect("a line of JSON");
+    let set_active = |is_active: bool| {
+        let path = format!("/api/admin/merchants/{}/active", street.merchant.id);
+        let request = street.serve.api.post(&path, &json!({ "isActive": is_active }));
+        request.bearer(admin["apiKey"].as_str().expect("a key")).send().ok(200);
+    };
+    let (paid, payment) = street.new_order();
+    set_active(false);
+    let (refused, none) = street.order();
+    assert_eq!(none, None, "an inactive merchant opens no payment");
+    street.pay(&payment, "1.500 HBD");
+    street.until(&paid, "shipped", is_shipped);
+    set_active(true);
+    street.until(&refused, "payable", |order| order["payment"].is_string());
+    let payment = street.look(&refused)["payment"].as_str().expect("a payment").to_owned();
+    street.pay(&payment, "1.500 HBD");
+    street.until(&refused, "shipped", is_shipped);
+    vec![rotated, paid, refused]
 }
 
 /// Orders that ended otherwise than planned: those that ship, those that do not, and the exceptions that the shop saw.
