@@ -68,6 +68,7 @@ impl Context {
             hive_account: after.hive_account.to_string(),
             pending_account: pending.map(|pending| pending.account.to_string()),
             effective_at: new.map(|pending| pending.effective_at.to_string()),
+            livemode: !self.settings.development,
         };
         let body = webhook::account_change(id, &told, at);
         Some(self.announce(after, EventType::AccountChange, id, at, body))

@@ -11,7 +11,7 @@ use engine::{
     account::AccountName,
     hive::{Authority, ChainId, KeyError, Pack, PrivateKey, PublicKey, Role, Transaction, check},
     ledger::TxId,
-    money::Money,
+    money::{Currency, Money},
 };
 use reqwest::{Client, Url, header::ACCEPT, redirect::Policy};
 use serde_json::{Value, json};
@@ -263,7 +263,7 @@ async fn pay(args: &Args, told: &mut Value) -> Result<(), Failure> {
     };
     // A redirect could hand the payment to somebody else.
     let client = Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build()?;
-    let asked = match ask(&client, &args.url).await? {
+    let asked = match ask(&client, &args.url, args.max.currency).await? {
         Offer::Asked(asked) => asked,
         Offer::Free(response) => {
             told["status"] = "free".into();
@@ -317,7 +317,7 @@ enum Offer {
 }
 
 /// Asks what the address costs.
-async fn ask(client: &Client, url: &Url) -> Result<Offer, Failure> {
+async fn ask(client: &Client, url: &Url, currency: Currency) -> Result<Offer, Failure> {
     let unreachable =
         |error: reqwest::Error| Failure::Server { url: url.clone(), why: handing::causes(&error.without_url()) };
     let answer = client.get(url.clone()).header(ACCEPT, "application/json").send().await.map_err(unreachable)?;
@@ -325,7 +325,7 @@ async fn ask(client: &Client, url: &Url) -> Result<Offer, Failure> {
     let headers = answer.headers().clone();
     let body = handing::read(answer).await.map_err(unreachable)?;
     match status {
-        402 => Ok(Offer::Asked(Box::new(Asked::read(&headers, &body)?))),
+        402 => Ok(Offer::Asked(Box::new(Asked::read(&headers, &body, currency)?))),
         200..=299 => Ok(Offer::Free(handing::shown(&body))),
         409 if handing::is_under_way(&body) => Err(Failure::Busy {
             reason: handing::word_of(&body).unwrap_or_default(),

@@ -132,6 +132,8 @@ pub struct AccountChange {
     /// The earliest time a requested change takes effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective_at: Option<String>,
+    /// Whether real money is paid there.
+    pub livemode: bool,
 }
 
 /// Writes the body of `merchant.account_change`.
@@ -187,6 +189,7 @@ pub fn test_event(
                 hive_account: account.clone(),
                 pending_account: Some(account),
                 effective_at: None,
+                livemode: false,
             };
             return account_change(id, &change, at);
         }

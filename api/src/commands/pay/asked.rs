@@ -106,8 +106,9 @@ impl Unacceptable {
 
 impl Asked {
     /// Reads the headers of both versions, and the body where version 1 has no header. Version 2 is preferred; where
-    /// both offer a payment on Hive, it must be the same.
-    pub(super) fn read(headers: &HeaderMap, body: &[u8]) -> Result<Self, Unacceptable> {
+    /// both offer a payment on Hive, it must be the same. Of several offers on Hive it is the first in the currency
+    /// that may be paid, or else the first.
+    pub(super) fn read(headers: &HeaderMap, body: &[u8], currency: Currency) -> Result<Self, Unacceptable> {
         let header = |name: &'static str| -> Result<Option<Value>, Unacceptable> {
             let mut values = headers.get_all(name).iter();
             match (values.next(), values.next()) {
@@ -127,8 +128,8 @@ impl Asked {
         };
         let first = first.filter(|json| json["x402Version"] == 1);
         let mut offered = Vec::new();
-        let second = second.map(|json| Self::of(&json, 2, &mut offered)).transpose()?.flatten();
-        let first = first.map(|json| Self::of(&json, 1, &mut offered)).transpose()?.flatten();
+        let second = second.map(|json| Self::of(&json, 2, currency, &mut offered)).transpose()?.flatten();
+        let first = first.map(|json| Self::of(&json, 1, currency, &mut offered)).transpose()?.flatten();
         match (second, first) {
             (Some(second), Some(first)) if !second.is_same(&first) => Err(Unacceptable::Contradiction),
             (Some(second), first) => {
@@ -142,13 +143,23 @@ impl Asked {
         }
     }
 
-    fn of(json: &Value, version: u8, offered: &mut Vec<String>) -> Result<Option<Self>, Unacceptable> {
+    fn of(
+        json: &Value,
+        version: u8,
+        currency: Currency,
+        offered: &mut Vec<String>,
+    ) -> Result<Option<Self>, Unacceptable> {
         let accepts = json["accepts"].as_array().ok_or(Unacceptable::Malformed("accepts"))?;
         let text = |accept: &Value, key: &str| accept[key].as_str().unwrap_or_default().to_owned();
-        let ours = accepts
-            .iter()
-            .find(|accept| text(accept, "scheme") == SCHEME && accept["network"].as_str().is_some_and(is_our_network));
-        let Some(accept) = ours else {
+        let is_ours = |accept: &&Value| {
+            text(accept, "scheme") == SCHEME && accept["network"].as_str().is_some_and(is_our_network)
+        };
+        let is_wanted = |accept: &&Value| {
+            let amount = money(&accept["maxAmountRequired"]).map(|money| money.currency);
+            accept["asset"].as_str().and_then(Currency::parse).or(amount) == Some(currency)
+        };
+        let ours = || accepts.iter().filter(is_ours);
+        let Some(accept) = ours().find(is_wanted).or_else(|| ours().next()) else {
             offered.extend(
                 accepts.iter().map(|accept| format!("{} on {}", text(accept, "scheme"), text(accept, "network"))),
             );

@@ -295,6 +295,7 @@ fn account_event_data() -> Value {
         ("merchantId", text()),
         ("change", words(&["requested", "cancelled", "completed"])),
         ("hiveAccount", text()),
+        ("livemode", boolean()),
     ]);
     with(data, &[("pendingAccount", text()), ("effectiveAt", time())])
 }

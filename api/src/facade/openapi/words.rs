@@ -104,8 +104,11 @@ fn explain(member: &mut Value, entry: Option<&Entry>) {
     if !entry.description.is_empty() {
         member["description"] = json!(entry.description);
     }
-    if !entry.examples.is_empty() {
-        member["examples"] = json!(entry.examples);
+    // A row may stand for a field that is `null` in a request and absent in an answer.
+    let is_never_null = member["type"].as_str().is_some_and(|kind| kind != "null");
+    let examples: Vec<_> = entry.examples.iter().filter(|example| !(is_never_null && example.is_null())).collect();
+    if !examples.is_empty() {
+        member["examples"] = json!(examples);
     }
 }
 

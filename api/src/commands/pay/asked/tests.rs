@@ -56,7 +56,7 @@ fn read(second: Option<&Value>, first: Option<&Value>, body: &Value) -> Result<A
             headers.insert(name, encode_header(&json.to_string()).parse().unwrap());
         }
     }
-    Asked::read(&headers, body.to_string().as_bytes())
+    Asked::read(&headers, body.to_string().as_bytes(), Currency::Hbd)
 }
 
 fn only(second: &Value) -> Result<Asked, Unacceptable> {
@@ -176,6 +176,30 @@ fn an_offer_that_is_wrong_in_itself_is_refused() {
 }
 
 #[test]
+fn of_several_offers_on_hive_the_one_in_the_currency_that_may_be_paid_is_taken() {
+    for mut both in [v2(&offer(None)), v1(&offer(None))] {
+        let mut hive = both["accepts"][0].clone();
+        for (member, value) in [("asset", "HIVE"), ("amount", "200"), ("maxAmountRequired", "0.200 HIVE")] {
+            if hive[member].is_string() {
+                hive[member] = value.into();
+            }
+        }
+        let version = both["x402Version"].clone();
+        let asked = |both: &Value, currency| {
+            let mut headers = HeaderMap::new();
+            let header = if version == 2 { "payment-required" } else { "x-payment" };
+            headers.insert(header, encode_header(&both.to_string()).parse().unwrap());
+            Asked::read(&headers, b"", currency).unwrap().total
+        };
+        both["accepts"].as_array_mut().unwrap().insert(0, hive);
+        assert_eq!(asked(&both, Currency::Hbd), text("10.500 HBD"));
+        assert_eq!(asked(&both, Currency::Hive), text("0.200 HIVE"));
+        both["accepts"].as_array_mut().unwrap().pop();
+        assert_eq!(asked(&both, Currency::Hbd), text("0.200 HIVE"), "it is refused with its amount");
+    }
+}
+
+#[test]
 fn only_one_payment_on_hive_may_be_offered() {
     assert_eq!(read(None, None, &json!({})), Err(Unacceptable::NoOffer));
     let elsewhere = with(v2(&offer(None)), "/accepts/0/network", json!("eip155:8453"));
@@ -195,10 +219,10 @@ fn only_one_payment_on_hive_may_be_offered() {
     let mut headers = HeaderMap::new();
     headers.append("payment-required", encode_header(&v2(&offer(None)).to_string()).parse().unwrap());
     headers.append("payment-required", encode_header(&elsewhere.to_string()).parse().unwrap());
-    assert_eq!(Asked::read(&headers, b""), Err(Unacceptable::Malformed("payment-required")));
+    assert_eq!(Asked::read(&headers, b"", Currency::Hbd), Err(Unacceptable::Malformed("payment-required")));
     headers.clear();
     headers.append("payment-required", "nonsense!".parse().unwrap());
-    assert_eq!(Asked::read(&headers, b""), Err(Unacceptable::Malformed("payment-required")));
+    assert_eq!(Asked::read(&headers, b"", Currency::Hbd), Err(Unacceptable::Malformed("payment-required")));
 }
 
 #[test]
