@@ -406,10 +406,11 @@ def read_document(address, count):
 
 def document(arguments):
     rows, broken = [], []
+    # Readers without a key have a rate: the bound is on a server with its limits. Without them the row says what it would be.
     for profile, more in [("production limits", ["--limits", "production", "--set=limits.api_writes=100000/s burst 100000"]),
                           ("limits off", [])]:
         dev = Dev(*more)
-        creations = lambda: dev.load("create", "--connections", "1", "--rate", "100", "--duration", "4s", "--warmup", "500ms")["waitsUs"]
+        creations = lambda: dev.load("create", "--connections", "1", "--rate", "100", "--duration", "12s", "--warmup", "500ms")["waitsUs"]
         creations()
         quiet, beside = [], []
         for _ in range(3):
@@ -425,13 +426,13 @@ def document(arguments):
         figure = lambda reports, name: statistics.median(report[name] for report in reports) / 1000
         ratio = figure(beside, "p99") / figure(quiet, "p99")
         rows.append((profile, *(f"{figure(reports, name):.2f}" for name in ("p50", "p99") for reports in (quiet, beside)), f"{ratio:.2f}"))
-        if ratio > CREATION_RATIO:
+        if profile == "production limits" and ratio > CREATION_RATIO:
             broken.append(profile)
     print(f"| {arguments.readers} readers of `/openapi.json` | creation p50, quiet | beside them | p99, quiet | beside them | ratio |")
     print("|---|---|---|---|---|---|")
     for profile, p50, p50_beside, p99, p99_beside, ratio in rows:
         print(f"| {profile} | {p50} ms | {p50_beside} ms | {p99} ms | {p99_beside} ms | {ratio} |")
-    return verdict(broken, f"p99 at most {CREATION_RATIO:.0f} times the quiet one")
+    return verdict(broken, f"p99 at most {CREATION_RATIO:.0f} times the quiet one, with production limits")
 
 
 def main():
