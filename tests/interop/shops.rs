@@ -208,6 +208,7 @@ fn journey(program: Program) {
     let mut shipped = webhooks_alone(&mut street);
     shipped.extend(outages(&mut street));
     shipped.extend(refusals(&mut street));
+    shipped.push(restored(&mut street));
     let mut end = Exceptional::default();
     agents(&street, &mut end);
     customers(&street, &mut end);
@@ -264,6 +265,33 @@ fn outages(street: &mut Street) -> Vec<String> {
     street.pay(&payment, "1.500 HBD");
     street.until(&during, "shipped", is_shipped);
     vec![before, during]
+}
+
+/// The gateway is restored from a backup: a payment that was cancelled since is pending again, and is paid. Its events have
+/// the numbers that the shop has seen.
+fn restored(street: &mut Street) -> String {
+    let (order, payment) = street.new_order();
+    let (backup, again) = (street.work.join("backup"), street.work.join("again"));
+    let run = |words: [&str; 3], paths: [&std::path::Path; 2]| {
+        let [command, one, other] = words;
+        let flags = [format!("--{one}={}", paths[0].display()), format!("--{other}={}", paths[1].display())];
+        let ended = Process::start(&[command, &flags[0], &flags[1]]).finish();
+        assert!(ended.success, "{ended:?}");
+    };
+    run(["backup", "data", "to"], [&street.data, &backup]);
+    street.merchant.cancelled(&payment);
+    street.until(&order, "cancelled", |order| order["status"] == "user_cancelled");
+    street.serve.process.kill();
+    run(["restore", "data", "from"], [&again, &backup]);
+    std::fs::copy(street.data.join("master-key"), again.join("master-key")).expect("the key is kept beside the backup");
+    street.data = again;
+    street.serve = Serve::start(&street.data, &street.house.ledger);
+    street.merchant.api = street.serve.api.clone();
+    street.stop();
+    street.start("0.2");
+    street.pay(&payment, "1.500 HBD");
+    street.until(&order, "shipped", is_shipped);
+    order
 }
 
 /// The secret is rotated and the shop has the old one; the merchant is inactive while an order is made and another is
