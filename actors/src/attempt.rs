@@ -2,6 +2,7 @@
 
 use engine::{
     merchant::Merchant,
+    mutant,
     time::Timestamp,
     webhook::{Attempt, Delivery, Next, body_digest},
 };
@@ -117,7 +118,7 @@ fn request(
 /// The headers as the log keeps them: whoever sees it must not be able to repeat the request.
 fn shown(headers: &[(String, String)]) -> Vec<(String, String)> {
     let shown = headers.iter().map(|(name, value)| {
-        let is_secret = name.to_ascii_lowercase().contains("signature");
+        let is_secret = name.to_ascii_lowercase().contains("signature") && !mutant!("log-shows-signatures");
         (name.clone(), if is_secret { "[redacted]".to_owned() } else { value.clone() })
     });
     shown.collect()

@@ -94,6 +94,9 @@ mutants! {
     "exceptions-told-once": "an exception is announced once, whatever comes for it later";
     "accepted-is-owed-again": "what was accepted is owed again once something new has to be decided about";
     "anybody-shows-a-payment": "who shows a claimed transaction is taken for its payer";
+    "cutoff-money-stays-cancelled": "money after the cutoff of a dropped request to cancel is still called late for it";
+    "verifies-what-is-over": "a payment is verified for a session whose time is over";
+    "log-shows-signatures": "the log of deliveries shows the signatures of its requests";
     "left-for-a-day": "an account that its merchant left is watched for a day";
     "breaker-holds": "what is due to an endpoint that cannot be reached is held as if it were disabled";
     "disabled-early": "an endpoint is disabled after an hour of failures";

@@ -108,6 +108,7 @@ invariants! {
     "every-day-is-told-of", "L4", Check::End(every_day_is_told_of), "The books of a day that is over are checked, or are said not to be.";
     "one-event-per-transition", "G6", Check::Payment(one_event_per_transition), "Every transition announces one event, in the same commit, that says what happened.";
     "exceptions-are-announced", "G6", Check::Payment(exceptions_are_announced), "New exceptions are announced in the same commit, by an event that names them and says what the payment is.";
+    "transfers-are-called-what-they-are", "G4", Check::Payment(transfers_are_called_what_they_are), "What a transfer does for its session, and what it is called, follows from currency, payer, block time and the session's state.";
     "sequence-has-no-gap", "S8", Check::Payment(sequence_has_no_gap), "A session's sequence counts its states without gaps.";
     "webhook-is-readable", "S8", Check::World, "A webhook has the headers and the body of the interface.";
     "webhook-is-signed", "S8", Check::Webhook(webhook_is_signed), "Every attempt is signed with the secret in force, both ways, for its own time.";
@@ -116,6 +117,7 @@ invariants! {
     "one-attempt-at-a-time", "S8", Check::Webhook(one_attempt_at_a_time), "A session's events go out one after the other.";
     "attempts-are-counted", "S8", Check::Webhook(attempts_are_counted), "The attempt's number is one more than the attempts recorded.";
     "record-says-what-happened", "G6", Check::Attempt(record_says_what_happened), "A recorded attempt has the outcome the receiver gave.";
+    "record-shows-no-secret", "S8", Check::Attempt(record_shows_no_secret), "A recorded attempt names the endpoint without its query, the digest of the body, and no signature.";
     "schedule-is-kept", "L2", Check::Attempt(schedule_is_kept), "A failed delivery is tried again as the schedule says, ten times in all.";
     "claimed-before-broadcast", "S10 G8", Check::Broadcast(claimed_before_broadcast), "A transaction is broadcast only after its claim is durable.";
     "claimed-once", "S10 G8", Check::World, "A transaction and a nonce are claimed once, ever.";
@@ -139,6 +141,7 @@ invariants! {
     "reversal-is-noticed", "S10", Check::End(reversal_is_noticed), "A completed session whose transaction is not on the chain says so.";
     "one-key-one-session", "G7", Check::World, "One idempotency key opens one session, however often and whenever it is asked.";
     "usage-counts-once", "S2", Check::World, "What a merchant is billed for is the sum of its completed payments, each counted once, with the fees that are missing.";
+    "verified-is-open", "S10", Check::World, "A payment is verified only for a session that waits for money.";
     "public-buys-nothing", "S10", Check::World, "A transaction that anybody can read on the chain, shown without its signatures, is no payment.";
     "shops-are-apart", "G7", Check::World, "No call lets a merchant see or change what is another's, and an order number in two shops is two orders.";
     "decision-is-kept", "G4", Check::Payment(resolution_is_kept), "What a merchant decided about a session's exceptions stays on its record until unusual money comes that it was not decided about.";
@@ -195,12 +198,17 @@ fn claimed_before_broadcast(broadcast: &Broadcast<'_>) -> Verdict {
 }
 
 fn settled_is_paid(observer: &Observer, answer: &Answer<'_>) -> Verdict {
-    let Answer::Settled { payment, tx_id } = answer else { return Ok(()) };
-    let paid = observer
-        .payments
-        .get(payment)
-        .is_some_and(|known| known.payment.state == State::Completed && known.payment.paid_by == Some(*tx_id));
-    hold(paid, || format!("success for {tx_id}, which has not durably completed the session"))
+    let Answer::Settled { payment, settled } = answer else { return Ok(()) };
+    let (tx_id, known) = (settled.tx_id, observer.payments.get(payment).map(|known| &known.payment));
+    let paid = known.filter(|known| known.state == State::Completed && known.paid_by == Some(tx_id));
+    let Some(paid) = paid else {
+        return Err(format!("success for {tx_id}, which has not durably completed the session"));
+    };
+    let mut credits = paid.transfers.iter().filter(|credit| credit.tx_id == tx_id && credit.to == paid.pay_to);
+    let Some(credit) = credits.next() else { return Ok(()) };
+    hold(settled.payer == credit.from && settled.amount == credit.money, || {
+        format!("{} of {} is told where {} of {} came", settled.amount, settled.payer, credit.money, credit.from)
+    })
 }
 
 fn told_once(observer: &Observer, answer: &Answer<'_>) -> Verdict {

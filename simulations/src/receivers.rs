@@ -159,7 +159,7 @@ fn describe(outcome: Outcome) -> String {
 
 /// Returns where a merchant's webhooks go.
 pub(crate) fn url_of(merchant: usize) -> String {
-    format!("https://shop-{merchant}.example/hook")
+    format!("https://shop-{merchant}.example/hook?token=of-the-shop")
 }
 
 fn merchant_of(url: &str) -> usize {

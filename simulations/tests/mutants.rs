@@ -11,7 +11,14 @@ use simulations::{
 };
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
-const NEW: &[&str] = &["breaker-holds", "disabled-early", "left-for-a-day"];
+const NEW: &[&str] = &[
+    "breaker-holds",
+    "cutoff-money-stays-cancelled",
+    "disabled-early",
+    "left-for-a-day",
+    "log-shows-signatures",
+    "verifies-what-is-over",
+];
 /// How many of the others are drawn.
 const SAMPLED: usize = 30;
 /// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.

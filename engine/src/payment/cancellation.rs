@@ -157,6 +157,9 @@ impl Payment {
             return;
         }
         self.drop_cancellation(now);
+        if mutant!("cutoff-money-stays-cancelled") {
+            return;
+        }
         for at in self.after_cutoff() {
             self.transfers[at].disposition = Disposition::Surplus;
         }

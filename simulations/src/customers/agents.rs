@@ -61,14 +61,22 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
         let (world, gateway, request) = (Arc::clone(world), gateway.clone(), request.clone());
         tokio::spawn(async move {
             if let Ok(settled) = gateway.x402_settle(&request).await {
-                let answer = Answer::Settled { payment: target, tx_id: settled.tx_id };
+                let answer = Answer::Settled { payment: target, settled: &settled };
                 world.observe(|observer| observer.answers(&answer));
             }
         });
     }
     if world.verifies_first() {
         // Verifying changes nothing, whatever it says.
+        let is_open = is_open(world, gateway, target);
         let verdict = gateway.x402_verify(&request).await.map(drop);
+        world.observe(|observer| match (&verdict, is_open) {
+            (Ok(()), false) => {
+                let text = "a payment is verified for a session that takes none".to_owned();
+                observer.violate("verified-is-open", text, Some(target));
+            }
+            _ => observer.passes("verified-is-open"),
+        });
         world.event(Lane::Payer, "verified", Some(session), u64::from(verdict.is_ok()), || {
             format!("agent {number} asks whether it can pay session {session}: {}", shown(&verdict))
         });
@@ -76,7 +84,7 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
     for ask in 0..MAX_ASKS {
         let answer = gateway.x402_settle(&request).await;
         if let Ok(settled) = &answer {
-            let answer = Answer::Settled { payment: target, tx_id: settled.tx_id };
+            let answer = Answer::Settled { payment: target, settled };
             world.observe(|observer| observer.answers(&answer));
         }
         if world.loses_reply() {
@@ -129,6 +137,19 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
         world.sleep(2_000).await;
     }
     Again::No
+}
+
+/// Says whether a session waits for money now, as it is durable.
+fn is_open(world: &Arc<World>, gateway: &Gateway, target: PaymentId) -> bool {
+    let now = gateway.now();
+    world.observe(|observer| {
+        let payment = observer.payments.get(&target).map(|known| &known.payment);
+        payment.is_none_or(|payment| {
+            payment.state == engine::payment::State::Pending
+                && now <= payment.expires_at + payment.grace
+                && payment.undecided_cancellation().is_none()
+        })
+    })
 }
 
 /// Takes a transaction that paid a session from the chain, and shows it without its signatures and beside another nonce: at

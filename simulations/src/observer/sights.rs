@@ -137,8 +137,8 @@ pub enum Answer<'a> {
     Settled {
         /// The session.
         payment: PaymentId,
-        /// By this transaction.
-        tx_id: TxId,
+        /// What the agent is told.
+        settled: &'a actors::Settled,
     },
     /// A payment for another server was settled.
     Facilitated {

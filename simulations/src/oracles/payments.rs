@@ -272,6 +272,60 @@ pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
     says(event, &wanted)
 }
 
+pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Verdict {
+    let (after, before) = (write.after, write.before);
+    let deadline = after.expires_at + after.grace;
+    let is_claimed =
+        |tx_id| write.observer.claims.get(&tx_id).is_some_and(|claim| claim.purpose == Purpose::Session(after.id));
+    let is_asked = after.cancellation.is_some_and(|request| request.dropped_at.is_none());
+    for credit in write.rows.values() {
+        let Credit { disposition, tx_id, .. } = credit;
+        let wrong = |why: &str| Err(format!("{tx_id} is called {disposition:?}: {why}"));
+        let is_other = credit.money.currency != after.amount.currency;
+        let is_own = !is_other && credit.from == after.pay_to;
+        let is_fee = !is_other && !is_own && credit.to != after.pay_to;
+        for (is_so, wanted) in
+            [(is_other, Disposition::WrongCurrency), (is_own, Disposition::SelfTransfer), (is_fee, Disposition::Fee)]
+        {
+            if is_so != (*disposition == wanted) {
+                return wrong(&format!("{is_so} that it is {wanted:?}"));
+            }
+        }
+        let is_after = credit.block.is_some_and(|block| block.time > deadline) && !is_claimed(*tx_id);
+        let fits = match disposition {
+            Disposition::Surplus => after.state == State::Completed,
+            Disposition::Late => {
+                after.state == State::SystemCancelled || (is_after && after.state != State::UserCancelled)
+            }
+            Disposition::AfterCancel => is_asked,
+            Disposition::AfterFailure => after.state == State::Failed,
+            _ => true,
+        };
+        if !fits {
+            return wrong(&format!("the session is {}, asked to be cancelled: {is_asked}", after.state));
+        }
+    }
+    // What is new to a session that has ended is called by how it ended.
+    let was_known =
+        |credit: &Credit| write.replaced.iter().any(|old| (old.tx_id, old.op_in_tx) == (credit.tx_id, credit.op_in_tx));
+    let plain = |credit: &&Credit| {
+        let of_itself = [Disposition::WrongCurrency, Disposition::SelfTransfer, Disposition::Fee];
+        !was_known(credit) && !of_itself.contains(&credit.disposition) && after.paid_by != Some(credit.tx_id)
+    };
+    let wanted = match before.map(|before| before.state) {
+        Some(State::Completed) => Disposition::Surplus,
+        Some(State::Failed) => Disposition::AfterFailure,
+        Some(State::UserCancelled) => Disposition::AfterCancel,
+        Some(State::SystemCancelled) => Disposition::Late,
+        _ => return Ok(()),
+    };
+    let other = write.written.iter().filter(plain).find(|credit| credit.disposition != wanted);
+    hold(other.is_none(), || {
+        let other = other.map(|credit| (credit.tx_id, credit.disposition));
+        format!("{other:?} came when the session was {}", after.state)
+    })
+}
+
 pub(super) fn sequence_has_no_gap(write: &PaymentWrite<'_>) -> Verdict {
     let expected = match write.before {
         None => 1,

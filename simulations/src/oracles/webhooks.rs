@@ -32,6 +32,13 @@ pub(super) fn webhook_is_signed(heard: &Heard<'_>) -> Verdict {
         return Err("a signature header is missing".to_owned());
     };
     hold(id == heard.event.to_string(), || "webhook-id is not the event's id".to_owned())?;
+    let kind = event.map(|event| event.kind.as_str());
+    hold(header("X-Hivetill-Event") == kind, || format!("X-Hivetill-Event is not {kind:?}"))?;
+    hold(header("content-type") == Some("application/json"), || "the body is not called JSON".to_owned())?;
+    let millis = time_ms.parse::<u64>().unwrap_or_default();
+    hold(seconds.parse() == Ok(millis / 1_000), || format!("signed for {time_ms} ms and for {seconds} s"))?;
+    let previous = heard.headers.iter().filter(|(name, _)| name.starts_with("X-Hivetill-Signature-Previous")).count();
+    hold(previous <= 3, || format!("{previous} replaced secrets sign"))?;
     let is_fresh = time_ms.parse::<u64>().is_ok_and(|ms| ms.abs_diff(heard.now.millis()) <= 300_000);
     let is_steady = heard.observer.is_clock_steady_since(heard.observer.now_ms.saturating_sub(ATTEMPT_MS));
     hold(is_fresh || !is_steady, || format!("signed for {time_ms}, heard at {}", heard.now.millis()))?;
@@ -117,6 +124,19 @@ pub(super) fn record_says_what_happened(attempted: &Attempted<'_>) -> Verdict {
     hold(attempt.number == attempted.before.attempts + 1, || format!("attempt {} out of order", attempt.number))?;
     let given = attempted.observer.answered.get(&(attempt.delivery, attempt.number));
     hold(given == Some(&attempt.outcome), || format!("recorded as {:?}, was {given:?}", attempt.outcome))
+}
+
+pub(super) fn record_shows_no_secret(attempted: &Attempted<'_>) -> Verdict {
+    let attempt = attempted.attempt;
+    hold(!attempt.endpoint.contains('?'), || format!("the endpoint is {:?}", attempt.endpoint))?;
+    let is_signature = |(name, value): &&(String, String)| {
+        name.to_ascii_lowercase().contains("signature") && value.chars().filter(char::is_ascii_hexdigit).count() > 20
+    };
+    let shown = attempt.request_headers.iter().find(is_signature);
+    hold(shown.is_none(), || format!("{:?} is kept with its signature", shown.map(|(name, _)| name)))?;
+    let Some(event) = attempted.observer.events.get(&attempt.event) else { return Ok(()) };
+    let digest = <Sha256 as sha2::Digest>::digest(&event.body);
+    hold(attempt.body_sha256 == *digest, || "the digest is not that of the event's body".to_owned())
 }
 
 pub(super) fn schedule_is_kept(attempted: &Attempted<'_>) -> Verdict {
