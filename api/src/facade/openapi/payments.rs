@@ -73,7 +73,7 @@ fn metadata() -> Value {
 fn create_payment() -> Value {
     with(
         object(&[
-            ("amount", json!({ "type": "string", "pattern": "^[1-9][0-9]{0,8}$"})),
+            ("amount", json!({ "type": "string", "pattern": "^([1-9][0-9]{0,8}|1000000000)$"})),
             ("currency", currency()),
             ("description", longest(255)),
         ]),
