@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::Write as _,
+    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::Command,
     sync::{
@@ -17,8 +18,14 @@ use simulations::random::Random;
 
 use crate::{Result, rules::Mutant, tree};
 
-/// A mutant that runs longer never ends, or as good as.
-const LONGEST: &str = "300";
+/// Processor time that a run may take, seconds. Wall time would depend on what else the machine does.
+const PROCESSOR_TIME: &str = "600";
+/// Wall time that a run may take, seconds: ends one that waits for ever and uses no processor time.
+const WALL_TIME: &str = "3600";
+/// The exit code of `timeout`, and the signal that ends a process whose processor time is used up (`SIGXCPU`).
+const TIMED_OUT: (i32, i32) = (124, 24);
+/// The file of the tree that holds the outcome of every hunted mutant.
+const HUNTED: &str = "hunted.jsonl";
 /// What a run may take of memory, in kibibytes.
 const MEMORY: &str = "6000000";
 
@@ -70,28 +77,33 @@ fn binary(tree: &Path) -> PathBuf {
 }
 
 fn run(binary: &Path, mutant: &str, seeds: u64) -> Result<(Option<i32>, String)> {
-    let script = format!("ulimit -v {MEMORY}; exec timeout {LONGEST} \"$0\" try --seeds {seeds}");
+    let limits = format!("ulimit -c 0; ulimit -v {MEMORY}; ulimit -t {PROCESSOR_TIME}");
+    let script = format!("{limits}; exec timeout {WALL_TIME} \"$0\" try --seeds {seeds}");
     let output = Command::new("sh").arg("-c").arg(script).arg(binary).env("HIVETILL_MECHANICAL", mutant).output()?;
-    Ok((output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned()))
+    let signal = output.status.signal().or(output.status.code().map(|code| code - 128));
+    let code = if signal == Some(TIMED_OUT.1) { Some(TIMED_OUT.0) } else { output.status.code() };
+    Ok((code, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
 /// Hunts mutants drawn by a seed, and writes what came of each to `hunted.jsonl` in the tree.
 pub(crate) fn hunt(tree: &Path, count: u64, seed: u64, seeds: u64, jobs: u64) -> Result<()> {
     let tree = tree.canonicalize()?;
-    let listed: Vec<Value> = serde_json::from_str(&fs::read_to_string(tree.join("mutants.json"))?)?;
+    let listed = listed(&tree)?;
     let mut left: Vec<usize> = (0..listed.len()).collect();
     let mut random = Random::new(seed).fork("mechanical");
     let mut drawn = Vec::new();
     while drawn.len() as u64 != count && !left.is_empty() {
         drawn.push(left.swap_remove(random.index(left.len())));
     }
-    let file = tree.join("hunted.jsonl");
-    let done: BTreeSet<String> = read(&file)?.keys().cloned().collect();
-    let (_, reached) = run(&binary(&tree), "record", seeds)?;
+    let done: BTreeSet<String> = read(&tree)?.keys().cloned().collect();
+    let (code, reached) = run(&binary(&tree), "record", seeds)?;
+    if code != Some(0) {
+        return Err(format!("the run without a mutant ended with {code:?}").into());
+    }
     let reached: BTreeSet<usize> =
         reached.lines().filter_map(|line| line.strip_prefix("reached ")?.parse().ok()).collect();
     println!("{} of {} places are passed by the library and {seeds} seeds", reached.len(), listed.len());
-    let output = Mutex::new(fs::OpenOptions::new().create(true).append(true).open(&file)?);
+    let output = Mutex::new(fs::OpenOptions::new().create(true).append(true).open(tree.join(HUNTED))?);
     let next = AtomicUsize::new(0);
     let work = || -> std::result::Result<(), String> {
         loop {
@@ -106,7 +118,7 @@ pub(crate) fn hunt(tree: &Path, count: u64, seed: u64, seeds: u64, jobs: u64) ->
                     run(&binary(&tree), &number.to_string(), seeds).map_err(|error| error.to_string())?;
                 match code {
                     Some(0) => "survives".to_owned(),
-                    Some(124) => "noticed by its time: it never ends".to_owned(),
+                    Some(code) if code == TIMED_OUT.0 => "noticed by its time: it never ends".to_owned(),
                     Some(10) => said.lines().last().unwrap_or("noticed").to_owned(),
                     code => format!("noticed by its death: {code:?}"),
                 }
@@ -127,12 +139,22 @@ pub(crate) fn hunt(tree: &Path, count: u64, seed: u64, seeds: u64, jobs: u64) ->
     Ok(())
 }
 
-/// Returns what was hunted, by name.
-pub(crate) fn read(file: &Path) -> Result<BTreeMap<String, Value>> {
+fn listed(tree: &Path) -> Result<Vec<Value>> {
+    Ok(serde_json::from_str(&fs::read_to_string(tree.join("mutants.json"))?)?)
+}
+
+/// Returns the hunted mutants by name. A tree that was grown again may give a name to another mutant: an outcome of the
+/// former one is left out.
+pub(crate) fn read(tree: &Path) -> Result<BTreeMap<String, Value>> {
+    let name = |one: &Value| one["name"].as_str().unwrap_or_default().to_owned();
+    let listed: BTreeMap<String, Value> = listed(tree)?.into_iter().map(|one| (name(&one), one)).collect();
     let mut hunted = BTreeMap::new();
-    for line in fs::read_to_string(file).unwrap_or_default().lines() {
+    for line in fs::read_to_string(tree.join(HUNTED)).unwrap_or_default().lines() {
         let one: Value = serde_json::from_str(line)?;
-        hunted.insert(one["name"].as_str().unwrap_or_default().to_owned(), one);
+        let is_same = |now: &Value| ["before", "after"].iter().all(|field| now[*field] == one[*field]);
+        if listed.get(&name(&one)).is_some_and(is_same) {
+            hunted.insert(name(&one), one);
+        }
     }
     Ok(hunted)
 }

@@ -39,7 +39,7 @@ impl Score {
 pub(crate) fn write(root: &Path, tree: &Path) -> Result<()> {
     let known = fs::read_to_string(root.join("simulations/examples/mechanical/verdicts.toml"))?;
     let known: Verdicts = toml::from_str(&known)?;
-    let hunted = hunt::read(&tree.join("hunted.jsonl"))?;
+    let hunted = hunt::read(tree)?;
     let (mut scores, mut all, mut open) = (BTreeMap::<String, Score>::new(), Score::default(), String::new());
     let mut equivalents = String::new();
     for (name, one) in &hunted {

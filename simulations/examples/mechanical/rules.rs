@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use syn::{
-    Arm, Attribute, BinOp, Expr, File, ImplItemFn, ItemConst, ItemFn, ItemImpl, ItemMod, ItemStatic, Lit, Pat, Stmt,
-    Type, UnOp,
+    Arm, Attribute, BinOp, Block, Expr, ExprIf, File, ImplItemFn, ItemConst, ItemFn, ItemImpl, ItemMod, ItemStatic,
+    Lit, Pat, Stmt, Type, UnOp,
     spanned::Spanned,
     visit::{self, Visit},
 };
@@ -60,7 +60,19 @@ const OPPOSITES: &[(&str, &str)] = &[
 ];
 
 /// Calls that only report: nothing that happens depends on them.
-const REPORTS: &[&str] = &["metrics", "figures", "tracing::", "drop(", ".inc()", ".observe("];
+const REPORTS: &[&str] = &[
+    "metrics",
+    "figures",
+    "tracing::",
+    "drop(",
+    ".inc()",
+    ".observe(",
+    "probe.reach(",
+    "transfer_log::",
+    "unknown_operations::note(",
+    "elsewhere.log(",
+    "note_cancellation(",
+];
 
 /// Returns every mutant of a file, by where it is.
 pub(crate) fn mutants_of(file: &str, source: &str) -> Result<Vec<Mutant>, syn::Error> {
@@ -173,6 +185,32 @@ impl Finder<'_> {
         }
     }
 
+    /// Returns whether a statement is a report, or a condition or a loop for nothing but reports.
+    fn only_reports(&self, node: &Stmt) -> bool {
+        match node {
+            Stmt::Expr(Expr::If(one), _) => self.branches_only_report(one),
+            Stmt::Expr(Expr::ForLoop(one), _) => self.block_only_reports(&one.body),
+            Stmt::Expr(one @ (Expr::Call(_) | Expr::MethodCall(_)), Some(_)) => is_report(self.of(one)),
+            Stmt::Expr(Expr::Macro(one), _) => self.of(&one.mac.path).starts_with("tracing"),
+            Stmt::Macro(one) => self.of(&one.mac.path).starts_with("tracing"),
+            _ => false,
+        }
+    }
+
+    fn branches_only_report(&self, node: &ExprIf) -> bool {
+        let other = node.else_branch.as_ref().is_none_or(|(_, other)| match &**other {
+            Expr::Block(one) => self.block_only_reports(&one.block),
+            Expr::If(one) => self.branches_only_report(one),
+            _ => false,
+        });
+        other && self.block_only_reports(&node.then_branch)
+    }
+
+    fn block_only_reports(&self, block: &Block) -> bool {
+        let reports = |one: &Stmt| matches!(one, Stmt::Local(_)) || self.only_reports(one);
+        block.stmts.iter().any(|one| self.only_reports(one)) && block.stmts.iter().all(reports)
+    }
+
     fn condition(&mut self, node: &Expr, values: &[&str]) {
         if has_let(node) || self.of(node).contains("mutant!") {
             return;
@@ -222,10 +260,13 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
 
     fn visit_stmt(&mut self, node: &'ast Stmt) {
+        if self.only_reports(node) {
+            return;
+        }
         if let Stmt::Expr(expr, semicolon) = node {
             let range = node.span().byte_range();
             let text = self.text(range.clone());
-            let reports = REPORTS.iter().any(|word| text.contains(word)) && text.len() < 200;
+            let reports = is_report(text);
             let acts = match expr {
                 Expr::Call(_) | Expr::MethodCall(_) | Expr::Try(_) | Expr::Await(_) | Expr::Assign(_) => {
                     semicolon.is_some()
@@ -248,6 +289,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_expr(&mut self, node: &'ast Expr) {
         match node {
+            // What only a mutant of the hand-made list does is nothing to mutate.
+            Expr::Binary(_) if is_off(node) => return,
             Expr::Binary(one) => self.binary(node, &one.left, &one.op, &one.right),
             Expr::Lit(one) => match &one.lit {
                 Lit::Int(number) => {
@@ -277,14 +320,15 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 }
                 self.arguments(node, one.args.iter());
             }
+            // A hint.
+            Expr::Call(one) if self.of(&one.func).ends_with("with_capacity") => return,
             Expr::Call(one) => {
                 if self.of(&one.func) == "Some" {
                     self.replace("dropped value", node, "None".to_owned());
                 }
                 self.arguments(node, one.args.iter());
             }
-            Expr::If(one) if is_planted(&one.cond) => {
-                // What only a mutant of the hand-made list does is nothing to mutate.
+            Expr::If(one) if is_planted(&one.cond) || is_off(&one.cond) => {
                 if let Some((_, other)) = &one.else_branch {
                     self.visit_expr(other);
                 }
@@ -299,6 +343,10 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 }
 
+fn is_report(text: &str) -> bool {
+    REPORTS.iter().any(|word| text.contains(word)) && text.len() < 200
+}
+
 fn is_assignment(op: &BinOp) -> bool {
     matches!(op, BinOp::AddAssign(_) | BinOp::SubAssign(_) | BinOp::BitOrAssign(_) | BinOp::MulAssign(_))
 }
@@ -308,6 +356,20 @@ fn has_let(node: &Expr) -> bool {
     match node {
         Expr::Let(_) => true,
         Expr::Binary(one) => has_let(&one.left) || has_let(&one.right),
+        _ => false,
+    }
+}
+
+/// Whether it is false unless a mutant of the hand-made list is on.
+fn is_off(node: &Expr) -> bool {
+    match node {
+        Expr::Binary(one) => match one.op {
+            BinOp::And(_) => is_off(&one.left) || is_off(&one.right),
+            BinOp::Or(_) => is_off(&one.left) && is_off(&one.right),
+            _ => false,
+        },
+        Expr::Paren(one) => is_off(&one.expr),
+        Expr::Macro(_) => is_planted(node),
         _ => false,
     }
 }
