@@ -224,7 +224,7 @@ pub(super) async fn enable(facade: &Facade, mut call: Call, id: &str) -> Result<
     Ok(answer::json(StatusCode::OK, &Endpoint { replayed, ..Endpoint::of(&endpoint) }))
 }
 
-/// Sends every event again that was not taken since a time.
+/// Sends every event again that was held or given up since a time.
 pub(super) async fn replay(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     call.with_key()?;
     let mut body = call.json().await?;

@@ -303,7 +303,7 @@ const OF_MERCHANTS: &[Route] = &[
     route(DELETE, "/api/public/merchants/{id}/pending-account", "Cancel a pending change of the Hive account").id("merchants.cancelAccountChange").key(PAYOUT).answers(&[(200, Json("Merchant"))]).refuses(&[409]),
     route(GET, "/api/public/merchants/{id}/webhook", "How the webhook endpoint is").id("webhooks.getEndpoint").key(READ).answers(&[(200, Json("WebhookEndpoint"))]),
     route(POST, "/api/public/merchants/{id}/webhook-enable", "Enable it again").id("webhooks.enable").key(MERCHANT).maybe_body("EnableWebhook").answers(&[(200, Json("EnabledWebhook"))]).refuses(&[409]),
-    route(POST, "/api/public/merchants/{id}/webhook-replay", "Send again what was not taken since a time").id("webhooks.replay").key(MERCHANT).body("ReplayWebhooks").answers(&[(200, Json("Replayed"))]).refuses(&[409]),
+    route(POST, "/api/public/merchants/{id}/webhook-replay", "Send again what was held or given up since a time").id("webhooks.replay").key(MERCHANT).body("ReplayWebhooks").answers(&[(200, Json("Replayed"))]).refuses(&[409]),
     route(POST, "/api/public/merchants/{id}/webhook-test", "Send a test event").id("webhooks.test").key(MERCHANT).maybe_body("TestWebhook").idempotent().answers(&[(200, Json("Delivery"))]).refuses(&[409]),
     route(GET, "/api/public/merchants/{id}/webhook-deliveries", "The log of deliveries, newest first").id("webhookDeliveries.list").key(READ)
         .query(&[("cursor", "text", "The `nextCursor` of an answer."), ("limit", "limit", "Deliveries at most, 20 when missing."), ("status", "text", "Only these states: pending, held, delivered, failed; commas between them."), ("eventId", "text", "Only of this event."), ("paymentId", "text", "Only of this payment's events.")])
