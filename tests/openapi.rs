@@ -36,8 +36,14 @@ fn the_page_over_it_needs_no_script_and_nothing_from_elsewhere() {
         if place.starts_with('/') {
             assert_eq!(api.get(place).send().status, 200, "{place}");
         } else {
-            assert!(place.starts_with('#'), "{place} is elsewhere");
+            let name = place.strip_prefix('#').unwrap_or_else(|| panic!("{place} is elsewhere"));
+            assert!(html.contains(&format!("id=\"{name}\"")), "{place} leads nowhere");
         }
+    }
+    for part in
+        ["<td><code>expiresInSeconds</code> (optional)</td>", "id=\"CreatePayment\"", "The currency of the ledger."]
+    {
+        assert!(html.contains(part), "{part} is not on the page");
     }
 }
 

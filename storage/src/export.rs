@@ -210,7 +210,7 @@ fn credit_json(credit: &Credit) -> Value {
         "block": credit.block.map(|block| block.place.block_num), "from": credit.from.as_str(),
         "to": credit.to.as_str(), "money": money(credit.money), "memo": credit.memo,
         "finality": format!("{:?}", credit.finality).to_lowercase(),
-        "disposition": format!("{:?}", credit.disposition), "route": format!("{:?}", credit.route).to_lowercase(),
+        "disposition": credit.disposition.word(), "route": format!("{:?}", credit.route).to_lowercase(),
     })
 }
 

@@ -233,6 +233,21 @@ impl Disposition {
         Self::SelfTransfer,
         Self::Fee,
     ];
+
+    /// Returns its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::Surplus => "surplus",
+            Self::Late => "late",
+            Self::AfterCancel => "after_cancel",
+            Self::AfterFailure => "after_failure",
+            Self::WrongCurrency => "wrong_currency",
+            Self::SelfTransfer => "self",
+            Self::Fee => "fee",
+        }
+    }
 }
 
 /// How a transfer came to us.

@@ -30,7 +30,7 @@ fn page() -> String {
          ```json\n\
          {\n  \"statusCode\": 400,\n  \"statusMessage\": \"amount: must be digits of the smallest unit\",\n  \
          \"code\": \"VALIDATION_ERROR\",\n  \"reason\": \"validation_failed\",\n  \
-         \"requestId\": \"01m82at8z2ebrs1794qvc3pdbw\",\n  \
+         \"requestId\": \"req_01m82at8z2ebrs1794qvc3pdbw\",\n  \
          \"details\": [{ \"field\": \"amount\", \"message\": \"must be digits of the smallest unit\" }]\n}\n\
          ```\n\n\
          ## What to do by class\n\n\
@@ -40,6 +40,8 @@ fn page() -> String {
          | 403 | `FORBIDDEN_ERROR` | no: the key or the merchant may not do it |\n\
          | 404 | `NOT_FOUND_ERROR` | no |\n\
          | 409, 410 | `API_ERROR` | read the record first: its state decides |\n\
+         | 405, 408, 413, 414, 415, 431 | `API_ERROR` | no, but 408: the request itself is too large, too slow, or of a kind \
+         that is not taken |\n\
          | 429 | `RATE_LIMIT_ERROR` | yes, after `Retry-After` |\n\
          | 5xx, a lost connection | `SERVER_ERROR` | yes, after `Retry-After`, with the same `Idempotency-Key` |\n\n\
          x402 answers carry `errorReason` or `invalidReason` beside these: the words are in [agents.md](../agents.md#every-word).\n\n\

@@ -4,6 +4,7 @@ mod about;
 mod billing;
 #[cfg(test)]
 mod errors;
+mod page;
 mod payments;
 mod schemas;
 mod table;
@@ -13,7 +14,6 @@ mod x402;
 
 use std::sync::OnceLock;
 
-use askama::Template;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ use warp::reply::Response;
 
 use self::table::{Access, Answer, Route};
 pub(super) use self::table::{Parameter, ignores_keys, parameters, routes};
-use super::{Facade, Refusal, call::Call, health, pages};
+use super::{Facade, Refusal, call::Call, health};
 
 /// Scripts are not needed, and nothing comes from elsewhere.
 const CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
@@ -220,73 +220,15 @@ fn reason_phrase(status: u16) -> &'static str {
     StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("An answer")
 }
 
-#[derive(Template)]
-#[template(path = "docs.html")]
-struct Docs {
-    w: pages::Words,
-    is_test: bool,
-    base_url: String,
-    groups: Vec<Group>,
-}
-
-struct Group {
-    name: &'static str,
-    description: &'static str,
-    operations: Vec<Operation>,
-}
-
-struct Operation {
-    method: String,
-    path: &'static str,
-    summary: &'static str,
-    access: String,
-    query: &'static [(&'static str, &'static str, &'static str)],
-    body: Option<&'static str>,
-    statuses: String,
-}
-
-impl Operation {
-    fn of(route: &Route) -> Self {
-        let own = route.answers.iter().map(|(status, _)| *status);
-        let mut statuses: Vec<u16> = own.chain(route.refusals()).collect();
-        statuses.sort_unstable();
-        statuses.dedup();
-        Self {
-            method: route.method.to_uppercase(),
-            path: route.path,
-            summary: route.summary,
-            access: match route.access {
-                Access::Anyone => "No key".to_owned(),
-                Access::Key("") => "Any key".to_owned(),
-                Access::Key(scope) => format!("Key with {scope}"),
-                Access::Admin => "Key of an admin".to_owned(),
-            },
-            query: route.query,
-            body: route.body,
-            statuses: statuses.iter().map(u16::to_string).collect::<Vec<_>>().join(" "),
-        }
-    }
-}
-
 /// Answers with a page over the description, drawn here: it needs no script.
 pub(super) async fn docs(facade: &Facade, call: Call) -> Result<Response, Refusal> {
     let is_test = health::is_test(facade, &call.caller).await;
     let kept = if is_test { &facade.described.test_docs } else { &facade.described.docs };
-    let file = kept.get_or_init(|| File::of(page(&facade.base_url, is_test).into_bytes()));
+    let file = kept.get_or_init(|| File::of(page::render(&facade.base_url, is_test).into_bytes()));
     let mut response = file.response(&call, "text/html; charset=utf-8");
     response.headers_mut().insert("content-security-policy", HeaderValue::from_static(CSP));
     response.headers_mut().insert("referrer-policy", HeaderValue::from_static("no-referrer"));
     Ok(response)
-}
-
-fn page(base_url: &str, is_test: bool) -> String {
-    let groups = table::TAGS.map(|(name, description)| {
-        let operations = routes().filter(|route| route.tag == name).map(|route| Operation::of(&route)).collect();
-        Group { name, description, operations }
-    });
-    let w = pages::Words(pages::Lang::English);
-    let page = Docs { w, is_test, base_url: base_url.to_owned(), groups: groups.into() };
-    page.render().unwrap_or_else(|error| unreachable!("memory takes every page: {error}"))
 }
 
 /// Answers with what an agent should know first.

@@ -1,0 +1,221 @@
+//! The description as a page to read: every operation with the fields of its body, and every object that is answered.
+
+use askama::Template;
+use serde_json::{Map, Value};
+
+use super::{
+    describe, operation, parameters_of,
+    table::{self, Access, Route, routes},
+};
+use crate::facade::pages;
+
+/// Draws the page.
+pub(super) fn render(base_url: &str, is_test: bool) -> String {
+    let document = describe(base_url);
+    let (schemas, examples) = (&document["components"]["schemas"], &document["components"]["examples"]);
+    let objects: Vec<Object> = schemas
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, schema)| Object::of(name, schema, &examples[name]["value"]))
+        .collect();
+    let groups = table::TAGS.map(|(name, description)| {
+        let of_group = routes().filter(|route| route.tag == name);
+        let operations = of_group.map(|route| Operation::of(&route, schemas, examples)).collect();
+        Group { name, description, operations }
+    });
+    let w = pages::Words(pages::Lang::English);
+    let page = Docs { w, is_test, base_url: base_url.to_owned(), groups: groups.into(), objects };
+    page.render().unwrap_or_else(|error| unreachable!("memory takes every page: {error}"))
+}
+
+#[derive(Template)]
+#[template(path = "docs.html")]
+struct Docs {
+    w: pages::Words,
+    is_test: bool,
+    base_url: String,
+    groups: Vec<Group>,
+    objects: Vec<Object>,
+}
+
+struct Group {
+    name: &'static str,
+    description: &'static str,
+    operations: Vec<Operation>,
+}
+
+struct Operation {
+    method: String,
+    path: &'static str,
+    summary: &'static str,
+    description: Vec<Part>,
+    access: String,
+    parameters: Vec<Parameter>,
+    body: Option<Object>,
+    answers: Vec<Answer>,
+    refusals: String,
+}
+
+struct Parameter {
+    name: String,
+    place: String,
+    description: Vec<Part>,
+}
+
+struct Answer {
+    status: String,
+    meaning: String,
+    object: Option<String>,
+}
+
+/// An object of a request or an answer.
+struct Object {
+    name: String,
+    fields: Vec<Field>,
+    choices: Vec<Choice>,
+    example: String,
+}
+
+/// One of the forms that an object has.
+struct Choice {
+    name: String,
+    /// Whether it stands on the page by that name.
+    is_object: bool,
+}
+
+struct Field {
+    name: String,
+    kind: String,
+    is_required: bool,
+    description: Vec<Part>,
+}
+
+/// A piece of a description: words, or code.
+struct Part {
+    is_code: bool,
+    text: String,
+}
+
+/// Reads what stands between backticks as code.
+fn parts(value: &Value) -> Vec<Part> {
+    let pieces = value.as_str().unwrap_or_default().split('`').enumerate();
+    pieces.map(|(at, text)| Part { is_code: at % 2 == 1, text: text.to_owned() }).collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Returns the name of the schema that is referred to.
+fn referred(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.rsplit('/').next()
+}
+
+impl Operation {
+    fn of(route: &Route, schemas: &Value, examples: &Value) -> Self {
+        let described = operation(route);
+        let parameters = parameters_of(route, &route.operation_id()).into_iter().map(|parameter| Parameter {
+            name: text(&parameter["name"]),
+            place: text(&parameter["in"]),
+            description: parts(&parameter["description"]),
+        });
+        let own: Vec<String> = route.answers.iter().map(|(status, _)| status.to_string()).collect();
+        let answers = own.iter().map(|status| {
+            let answer = &described["responses"][status];
+            let schema = &answer["content"]["application/json"]["schema"];
+            let of_rows = referred(&schema["items"]);
+            Answer {
+                status: status.clone(),
+                meaning: text(&answer["description"]),
+                object: referred(schema).or(of_rows).map(str::to_owned),
+            }
+        });
+        let refusals: Vec<String> =
+            route.refusals().map(|status| status.to_string()).filter(|status| !own.contains(status)).collect();
+        Self {
+            method: route.method.to_uppercase(),
+            path: route.path,
+            summary: route.summary,
+            description: parts(&described["description"]),
+            access: match route.access {
+                Access::Anyone => "No key".to_owned(),
+                Access::Key("") => "Any key".to_owned(),
+                Access::Key(scope) => format!("Key with {scope}"),
+                Access::Admin => "Key of an admin".to_owned(),
+            },
+            parameters: parameters.collect(),
+            body: route.body.map(|name| Object::of(name, &schemas[name], &examples[name]["value"])),
+            answers: answers.collect(),
+            refusals: refusals.join(" "),
+        }
+    }
+}
+
+impl Object {
+    fn of(name: &str, schema: &Value, example: &Value) -> Self {
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let members = schema["properties"].as_object().into_iter().flatten();
+        let fields = members.map(|(name, member)| Field {
+            name: name.clone(),
+            kind: kind(member),
+            is_required: required.contains(&name.as_str()),
+            description: parts(&member["description"]),
+        });
+        let choices = schema["oneOf"].as_array().into_iter().flatten();
+        let choices = choices.map(|one| Choice { name: kind(one), is_object: referred(one).is_some() });
+        Self {
+            name: name.to_owned(),
+            fields: fields.collect(),
+            choices: choices.collect(),
+            example: serde_json::to_string_pretty(example).unwrap_or_default(),
+        }
+    }
+}
+
+/// Says in a few words what a field holds.
+fn kind(schema: &Value) -> String {
+    if let Some(name) = referred(schema) {
+        return name.to_owned();
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        let words: Vec<_> = words.iter().map(|word| word.as_str().map_or("null".to_owned(), str::to_owned)).collect();
+        return words.join(" | ");
+    }
+    if let Some(only) = schema["const"].as_str() {
+        return only.to_owned();
+    }
+    let choices = ["oneOf", "anyOf"].into_iter().filter_map(|key| schema[key].as_array()).flatten();
+    let choices: Vec<_> = choices.map(kind).collect();
+    if !choices.is_empty() {
+        return choices.join(" | ");
+    }
+    match &schema["type"] {
+        Value::String(one) if one == "array" => format!("list of {}", kind(&schema["items"])),
+        Value::String(one) if one == "string" => bounded(schema, "text"),
+        Value::String(one) => bounded(schema, one),
+        Value::Array(several) => {
+            let one = |word: &Value| {
+                let mut single = schema.as_object().cloned().unwrap_or_else(Map::new);
+                single.insert("type".to_owned(), word.clone());
+                kind(&Value::Object(single))
+            };
+            several.iter().map(one).collect::<Vec<_>>().join(" | ")
+        }
+        _ => "anything".to_owned(),
+    }
+}
+
+fn bounded(schema: &Value, word: &str) -> String {
+    let form = schema["format"].as_str().map_or_else(|| word.to_owned(), str::to_owned);
+    let range = match (&schema["minimum"], &schema["maximum"]) {
+        (Value::Null, Value::Null) => String::new(),
+        (least, Value::Null) => format!(", at least {least}"),
+        (Value::Null, most) => format!(", at most {most}"),
+        (least, most) => format!(", {least} to {most}"),
+    };
+    let length = schema["maxLength"].as_u64().map_or(String::new(), |most| format!(", at most {most} characters"));
+    let pattern = schema["pattern"].as_str().map_or(String::new(), |pattern| format!(" like {pattern}"));
+    if word == "null" { word.to_owned() } else { format!("{form}{range}{length}{pattern}") }
+}
