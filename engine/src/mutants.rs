@@ -97,6 +97,7 @@ mutants! {
     "cutoff-money-stays-cancelled": "money after the cutoff of a dropped request to cancel is still called late for it";
     "verifies-what-is-over": "a payment is verified for a session whose time is over";
     "log-shows-signatures": "the log of deliveries shows the signatures of its requests";
+    "excess-owed-to-each": "what is paid too much is owed to each who paid";
     "left-for-a-day": "an account that its merchant left is watched for a day";
     "breaker-holds": "what is due to an endpoint that cannot be reached is held as if it were disabled";
     "disabled-early": "an endpoint is disabled after an hour of failures";

@@ -147,6 +147,7 @@ invariants! {
     "decision-is-kept", "G4", Check::Payment(resolution_is_kept), "What a merchant decided about a session's exceptions stays on its record until unusual money comes that it was not decided about.";
     "acknowledged-decision-sticks", "S1", Check::Answer(acknowledged_decision_sticks), "A decision that was answered is durable at that moment.";
     "refund-is-owed", "G4", Check::Answer(refund_is_owed), "A planned refund goes back to who paid, and to nobody more than was sent and is not back yet.";
+    "price-is-kept", "G4", Check::Answer(price_is_kept), "What is owed back of a completed payment leaves its price with the merchant.";
     "refunds-are-noted", "G4", Check::End(refunds_are_noted), "Every irreversible refund is noted at its session, once.";
     "worth-is-the-markets", "G1", Check::Payment(worth_is_the_markets), "A payment in HBD is worth as many dollars while the market is within the bounds of the peg, and what the market pays beyond.";
     "left-accounts-are-watched", "G4", Check::World, "An account is watched for a month after the last merchant left it.";

@@ -15,6 +15,7 @@ const NEW: &[&str] = &[
     "breaker-holds",
     "cutoff-money-stays-cancelled",
     "disabled-early",
+    "excess-owed-to-each",
     "left-for-a-day",
     "log-shows-signatures",
     "verifies-what-is-over",

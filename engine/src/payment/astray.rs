@@ -294,7 +294,7 @@ impl Owing {
             | Disposition::WrongCurrency => credit.money.units,
             Disposition::SelfTransfer | Disposition::Fee => 0,
         };
-        if is_counted {
+        if is_counted && !mutant!("excess-owed-to-each") {
             self.excess -= back;
         }
         if back > 0 {

@@ -54,6 +54,7 @@ fn decision(world: &Arc<World>, by: &str) -> Resolution {
 async fn refund(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
     let Ok(payment) = gateway.payment(known.merchant, known.id).await else { return Again::In(2_000) };
     let Ok(owed) = gateway.owed(&payment).await else { return Again::In(2_000) };
+    world.observe(|observer| observer.answers(&Answer::Owed { payment: &payment, owed: &owed }));
     let Ok(plan) = payment.refund_plan(&owed, None, None) else { return Again::No };
     world.observe(|observer| observer.answers(&Answer::Planned { payment: &payment, plan: &plan }));
     let sent = {

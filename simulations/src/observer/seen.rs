@@ -120,6 +120,7 @@ impl Observer {
             | Answer::Cancelled(payment)
             | Answer::Read(payment)
             | Answer::Resolved(payment)
+            | Answer::Owed { payment, .. }
             | Answer::Planned { payment, .. } => Some(payment.id),
             Answer::Settled { payment, .. } => Some(*payment),
             Answer::Facilitated { .. } => None,
@@ -151,7 +152,7 @@ impl Observer {
                 let kept = payment.transfers.iter().filter(is_kept).map(|credit| (credit.tx_id, credit.op_in_tx));
                 self.accepted.entry(payment.id).or_default().extend(kept);
             }
-            Answer::Settled { .. } | Answer::Read(_) | Answer::Planned { .. } => {}
+            Answer::Settled { .. } | Answer::Read(_) | Answer::Owed { .. } | Answer::Planned { .. } => {}
         }
     }
 

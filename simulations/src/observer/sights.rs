@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::payment::RefundPlan;
+use engine::payment::{Owed, RefundPlan};
 
 use super::*;
 
@@ -149,6 +149,13 @@ pub enum Answer<'a> {
     Read(&'a Payment),
     /// A merchant's decision about a session was taken.
     Resolved(&'a Payment),
+    /// What is owed was computed.
+    Owed {
+        /// Of this session.
+        payment: &'a Payment,
+        /// To whom, and how much.
+        owed: &'a [Owed],
+    },
     /// A refund was planned.
     Planned {
         /// Of this session.

@@ -46,6 +46,25 @@ pub(super) fn refund_is_owed(observer: &Observer, answer: &Answer<'_>) -> Verdic
     })
 }
 
+pub(super) fn price_is_kept(observer: &Observer, answer: &Answer<'_>) -> Verdict {
+    let Answer::Owed { payment, owed } = answer else { return Ok(()) };
+    let is_reversed = observer.payments.get(&payment.id).is_some_and(|known| known.payment.is_reversed);
+    if payment.state != State::Completed || is_reversed {
+        return Ok(());
+    }
+    let currency = payment.amount.currency;
+    let meant = observer.truth.iter().filter(|(key, _)| observer.target_of(**key) == Some(payment.id));
+    let received = meant.map(|(_, transfer)| transfer).filter(|transfer| {
+        let is_paid = transfer.to == payment.pay_to || observer.is_fee_account(&transfer.to);
+        is_paid && transfer.from != payment.pay_to && transfer.money.currency == currency
+    });
+    let received: u64 = received.map(|transfer| transfer.money.units).sum();
+    let owed: u64 = owed.iter().filter(|owed| owed.money.currency == currency).map(|owed| owed.money.units).sum();
+    hold(owed == 0 || owed + payment.amount.units <= received, || {
+        format!("{owed} of {received} units are owed back, and the price is {}", payment.amount.units)
+    })
+}
+
 pub(super) fn refunds_are_noted(end: &End<'_>) -> FinalVerdict {
     for (key, transfer) in &end.observer.truth {
         let Some(id) = match_refund_memo(&transfer.memo) else { continue };
