@@ -120,6 +120,7 @@ struct RawExpect {
     #[serde(default)]
     state: Vec<String>,
     credited: Option<String>,
+    usd_cents: Option<u64>,
     exceptions: Option<Vec<String>>,
     webhooks: Option<usize>,
 }
@@ -535,6 +536,7 @@ fn read_expect(name: &str, raw: &RawExpect, names: &Names) -> Result<Expect, Pro
         session,
         states: raw.state.clone(),
         credited_units,
+        usd_cents: raw.usd_cents,
         exceptions: raw.exceptions.clone(),
         webhooks: raw.webhooks,
     })

@@ -521,6 +521,8 @@ pub struct Expect {
     pub states: Vec<String>,
     /// What is credited, in 1/1000.
     pub credited_units: Option<u64>,
+    /// What it is worth, in US cents.
+    pub usd_cents: Option<u64>,
     /// Exactly these exceptions.
     pub exceptions: Option<Vec<String>>,
     /// How many different events the merchant hears of it.

@@ -41,6 +41,9 @@ pub fn write(script: &Script) -> String {
         if let Some(units) = expect.credited_units {
             parts.push(format!("credited = {:?}", Money::new(units, Currency::Hbd).to_string()));
         }
+        if let Some(cents) = expect.usd_cents {
+            parts.push(format!("usd_cents = {cents}"));
+        }
         if let Some(exceptions) = &expect.exceptions {
             parts.push(format!("exceptions = {exceptions:?}"));
         }

@@ -269,6 +269,10 @@ impl World {
                 if !expect.states.is_empty() && !expect.states.iter().any(|word| word == state) {
                     wrong.push(format!("it is {state}, expected {}", expect.states.join(" or ")));
                 }
+                let cents = payment.quote.usd_cents;
+                if let Some(wanted) = expect.usd_cents.filter(|wanted| *wanted != cents) {
+                    wrong.push(format!("it is worth {cents} US cents, expected {wanted}"));
+                }
                 if let Some(units) = expect.credited_units.filter(|units| *units != payment.paid_units()) {
                     wrong.push(format!("{} units are credited, expected {units}", payment.paid_units()));
                 }
