@@ -97,12 +97,17 @@ pub(crate) async fn settle(
     };
     let mut is_out = false;
     let mut is_lost = false;
+    let mut refusal = None;
     let mut next_try = context.now();
     loop {
         let irreversible_time =
             if mutant!("buried-by-our-clock") { context.now() } else { context.ledger.irreversible_time() };
         if irreversible_time > claim.expiration {
             order(Command::Bury { tx_id, irreversible_time });
+        } else if let Some(Refused { reason, message, .. }) = refusal.clone() {
+            // Its commit may take a while, and a node that has refused may take it meanwhile: nobody gets it again.
+            order(Command::Refuse { tx_id, reason, message });
+            next_try = context.now() + RETRY;
         } else if context.now() >= next_try && context.now() < claim.expiration {
             match hand_in(&context, tx_id, &claim.signed_json, claim.expiration, &mut may_be_out).await {
                 HandedIn::Accepted => {
@@ -113,7 +118,9 @@ pub(crate) async fn settle(
                     may_be_out = true;
                 }
                 HandedIn::Refused(refused) => {
-                    order(Command::Refuse { tx_id, reason: refused.reason, message: refused.message });
+                    let Refused { reason, message, .. } = refused.clone();
+                    order(Command::Refuse { tx_id, reason, message });
+                    refusal = Some(refused).filter(|_| !is_lost && !mutant!("hands-in-what-is-refused"));
                 }
                 HandedIn::Unknown => {}
             }

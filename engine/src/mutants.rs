@@ -97,6 +97,7 @@ mutants! {
     "cutoff-money-stays-cancelled": "money after the cutoff of a dropped request to cancel is still called late for it";
     "verifies-what-is-over": "a payment is verified for a session whose time is over";
     "log-shows-signatures": "the log of deliveries shows the signatures of its requests";
+    "hands-in-what-is-refused": "a transaction is handed in again while its refusal is being stored";
     "excess-owed-to-each": "what is paid too much is owed to each who paid";
     "left-for-a-day": "an account that its merchant left is watched for a day";
     "breaker-holds": "what is due to an endpoint that cannot be reached is held as if it were disabled";

@@ -16,6 +16,7 @@ const NEW: &[&str] = &[
     "cutoff-money-stays-cancelled",
     "disabled-early",
     "excess-owed-to-each",
+    "hands-in-what-is-refused",
     "left-for-a-day",
     "log-shows-signatures",
     "verifies-what-is-over",
