@@ -9,6 +9,7 @@ use crate::{
 
 crate::tests!(
     a_payment_beside_unknown_operations_completes_wherever_they_stand,
+    unknown_virtual_operations_are_counted_and_hide_no_transfer,
     kinds_without_number_take_few_series_and_few_lines,
 );
 
@@ -65,6 +66,25 @@ fn a_payment_beside_unknown_operations_completes_wherever_they_stand() {
     assert_eq!(of("malformed"), of("transfer_v2"), "{counts:?}");
     let unmatched = shop.get("/api/public/unmatched").send();
     assert!(unmatched.status == 403 || unmatched.json()["data"] == json!([]), "{}", unmatched.text());
+}
+
+fn unknown_virtual_operations_are_counted_and_hide_no_transfer() {
+    let mut dev = dev();
+    let watch = Watch::of(&mut dev.process);
+    let (shop, alice) = (dev.shop(), dev.demo_account("alice"));
+    let vested =
+        json!({ "type": "interest_on_savings_operation", "value": { "owner": "alice", "paid": [1, { "x": null }] } });
+    let order = json!({ "operations": [], "virtualOperations": [vested.clone(), vested] });
+    dev.ledger.order("foreign_operations", &order);
+    let payment = shop.open_payment();
+    dev.ledger.transfer(&alice, &shop.account.name, "1.500 HBD", &payment.memo);
+    shop.until_status(&payment.id, "completed");
+    watch.until_fires("HivetillUnknownOperations");
+    assert_eq!(reported(&dev), ["interest_on_savings"], "one line");
+    let counts = counted(&watch);
+    let of = |kind: &str| counts.iter().find(|(name, _)| name == kind).map_or(0, |(_, count)| *count);
+    assert!(of("interest_on_savings") >= 2, "{counts:?}");
+    assert_eq!(of("producer_reward"), 0, "{counts:?}");
 }
 
 fn kinds_without_number_take_few_series_and_few_lines() {

@@ -23,7 +23,7 @@ use engine::{
     account::AccountName,
     fields::Metadata,
     hive::{Authority, ChainId},
-    ledger::{Block, BlockId, Head, Transfer, TxId},
+    ledger::{Block, BlockId, Head, Transfer, TxId, VirtualOperations},
     merchant::{Merchant, Registration},
     money::{Currency, HbdPrice, HivePrice, Money},
     payment::Draft,
@@ -88,8 +88,8 @@ impl Node for Still {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn virtual_transfers(&self, _block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
-        Box::pin(async { Ok(Some(Vec::new())) })
+    fn virtual_operations(&self, _block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+        Box::pin(async { Ok(Some(VirtualOperations::default())) })
     }
 
     fn accounts(&self, names: Vec<AccountName>) -> Answer<'_, Vec<Account>> {

@@ -8,7 +8,7 @@ use engine::{
     account::AccountName,
     hive::{Authority, ChainId},
     ids::{DeliveryId, EventId, KeyId, MerchantId, PaymentId, SlugToken},
-    ledger::{Block, Head, Transfer, TxId},
+    ledger::{Block, Head, Transfer, TxId, VirtualOperations},
     money::{HbdPrice, HivePrice, Money},
     time::Timestamp,
     webhook::Outcome,
@@ -128,9 +128,9 @@ pub trait Node: Send + Sync + 'static {
     /// Returns up to `count` blocks from number `from` on; fewer at its head.
     fn blocks(&self, from: u32, count: u32) -> Answer<'_, Vec<Block>>;
 
-    /// Returns what was paid by itself in an irreversible block: recurrent transfers, and what left savings; none of a
+    /// Returns what an irreversible block's virtual operations paid: recurrent transfers, and what left savings; none of a
     /// block that it does not have, or not as an irreversible one. A node that keeps no account history refuses.
-    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>>;
+    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>>;
 
     /// Returns the transfers from and to an account, and the releases from escrow to it, of irreversible blocks from
     /// `span.0` up to but without `span.1`, in any order. A node that keeps no account history refuses.

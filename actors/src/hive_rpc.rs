@@ -9,7 +9,7 @@ use std::{
 use engine::{
     account::AccountName,
     hive::{Authority, ChainId, block},
-    ledger::{Block, Head, Transfer, TxId},
+    ledger::{Block, Head, Transfer, TxId, VirtualOperations},
     money::{Currency, HbdPrice, HivePrice, Money},
     time::Timestamp,
 };
@@ -180,11 +180,11 @@ impl Node for HiveRpc {
         })
     }
 
-    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
+    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
         Box::pin(async move {
             let params = json!({"block_num": block_num, "only_virtual": true, "include_reversible": false});
             let result = self.call("account_history_api.get_ops_in_block", params).await?;
-            block::parse_virtual_transfers(result.get()).map_err(unreadable)
+            block::parse_virtual_operations(result.get()).map_err(unreadable)
         })
     }
 

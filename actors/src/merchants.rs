@@ -94,8 +94,9 @@ pub(crate) enum Change {
     KeyUsed(KeyId),
     /// A challenge to an account.
     Challenge {
-        account: Option<AccountName>,
+        account: AccountName,
         cancels: bool,
+        authority: AuthorityDigest,
         nonce: Nonce,
     },
     /// Keys that signed a challenge which needs more.
@@ -169,9 +170,9 @@ pub(crate) struct Merchants {
 /// Makes a change that concerns the merchant's account.
 fn own(merchant: &Merchant, change: &Change, now: Timestamp) -> Result<Merchant, Rejection> {
     match change {
-        Change::Challenge { account, cancels, nonce } => {
-            let question = merchant.question(*account, *cancels)?;
-            Ok(merchant.with_challenge(question, *nonce, now).0)
+        Change::Challenge { account, cancels, authority, nonce } => {
+            let question = merchant.question(Some(*account), *cancels)?;
+            Ok(merchant.with_challenge(question, *authority, *nonce, now).0)
         }
         Change::SignedKeys { nonce, keys } => merchant.with_signed_keys(*nonce, keys.iter().copied(), now),
         Change::Proven { nonce, proof } => merchant.proven(*nonce, *proof, now),

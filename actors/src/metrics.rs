@@ -171,7 +171,8 @@ impl Metrics {
             "Answers of a ledger node that a majority contradicts",
             &self.node_contradictions,
         );
-        let help = "Operations in irreversible blocks that this program does not know, by kind";
+        let help =
+            "Operations of irreversible blocks, virtual ones among them, that this program does not know, by kind";
         metric.add("unknown_operations", help, &self.unknown_operations);
         drop(self.unknown_operations.get_or_create(&[("kind", OTHER_KINDS.to_owned())]));
         // Every state is shown from the start: an alarm must not wait for the first one.

@@ -54,7 +54,8 @@ impl Gateway {
     /// time left the same one is handed out again.
     ///
     /// # Errors
-    /// [`GatewayError::Ownership`]; [`GatewayError::MerchantNotFound`]; store errors.
+    /// [`GatewayError::Ownership`]; [`GatewayError::MerchantNotFound`]; [`GatewayError::LedgerUnavailable`] while too few
+    /// nodes say which authority the account has; store errors.
     pub async fn issue_challenge(
         &self,
         id: MerchantId,
@@ -62,8 +63,10 @@ impl Gateway {
         cancels: bool,
     ) -> Result<Issued, GatewayError> {
         let nonce = Nonce(self.context().env.entropy.bytes());
-        let merchant = self.change(id, Change::Challenge { account, cancels, nonce }).await?;
-        let question = merchant.question(account, cancels).map_err(GatewayError::Ownership)?;
+        let (account, _) = self.merchant(id).await?.question(account, cancels).map_err(GatewayError::Ownership)?;
+        let authority = self.active_authority(account).await?;
+        let merchant = self.change(id, Change::Challenge { account, cancels, authority, nonce }).await?;
+        let question = merchant.question(Some(account), cancels).map_err(GatewayError::Ownership)?;
         let challenges = merchant.ownership.challenges.into_iter();
         let newest = challenges.rev().find(|one| (one.account, one.action) == question);
         let challenge = newest.ok_or(GatewayError::Contended)?;
@@ -125,13 +128,17 @@ impl Gateway {
     pub async fn vouch_for(&self, id: MerchantId, account: Option<AccountName>) -> Result<Merchant, GatewayError> {
         let merchant = self.merchant(id).await?;
         let account = account.unwrap_or(merchant.hive_account);
-        let authorities = self.context().authorities(&BTreeSet::from([account])).await;
-        let authorities = authorities.map_err(|_| GatewayError::LedgerUnavailable)?;
-        let active = authorities.get(&account).ok_or(GatewayError::UnknownAccount(account))?;
-        let proof = Proof::new(Means::Operator, Some(AuthorityDigest::of(active)), self.now());
+        let proof = Proof::new(Means::Operator, Some(self.active_authority(account).await?), self.now());
         let merchant = self.change(id, Change::Vouched { account, proof }).await?;
         tracing::info!(merchant.id = %id, %account, "the operator vouched for @{account} of merchant {id}");
         Ok(merchant)
+    }
+
+    /// Returns the digest of an account's active authority, as a majority of nodes gives it.
+    async fn active_authority(&self, account: AccountName) -> Result<AuthorityDigest, GatewayError> {
+        let found = self.context().authorities(&BTreeSet::from([account])).await;
+        let found = found.map_err(|_| GatewayError::LedgerUnavailable)?;
+        found.get(&account).map(AuthorityDigest::of).ok_or(GatewayError::UnknownAccount(account))
     }
 
     /// Cancels a merchant's pending change of account.
@@ -157,13 +164,11 @@ impl Gateway {
         if mutant!("rights-without-proof") {
             return Ok(());
         }
-        let found = self.context().authorities(&BTreeSet::from([*account])).await;
-        let found = found.map_err(|_| GatewayError::LedgerUnavailable)?;
-        let active = found.get(account).ok_or(GatewayError::UnknownAccount(*account))?;
-        let change = Change::Authority { account: *account, digest: AuthorityDigest::of(active) };
+        let digest = self.active_authority(*account).await?;
+        let change = Change::Authority { account: *account, digest };
         let is_known =
             |merchant: &Merchant| merchant.proof_for(account).is_some_and(|proof| proof.stale_since.is_none());
-        let merchant = match merchant.with_authority(account, AuthorityDigest::of(active), self.now()) {
+        let merchant = match merchant.with_authority(account, digest, self.now()) {
             None => merchant.clone(),
             Some(_) => self.change(merchant.id, change).await?,
         };
@@ -202,16 +207,19 @@ pub(crate) async fn take_transfer(
         context.read_failed(&error);
         MerchantError::Unknown
     })?;
-    let nonce =
-        found.flatten().and_then(|merchant| merchant.challenge_answered_by(transfer, server).map(|found| found.nonce));
-    let Some(nonce) = nonce else {
+    let merchant = found.flatten();
+    let challenge = merchant.as_ref().and_then(|merchant| merchant.challenge_answered_by(transfer, server));
+    let Some(&Challenge { nonce, authority, .. }) = challenge else {
         tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "a transfer of @{account} to itself answers no challenge of merchant {id}");
         return Ok(true);
     };
-    // Where no majority answers the proof stands all the same, and is compared from its first use on.
+    let mut proof = Proof::new(Means::Transfer, Some(authority), context.now());
+    // Where no majority answers, the proof is compared at its first use.
     let known = context.authorities(&BTreeSet::from([account])).await.ok();
-    let authority = known.and_then(|known| known.get(&account).map(AuthorityDigest::of));
-    let proof = Proof::new(Means::Transfer, authority, context.now());
+    let active = known.and_then(|known| known.get(&account).map(AuthorityDigest::of));
+    if active.is_some_and(|active| active != authority) {
+        proof.stale_since = Some(context.now());
+    }
     let (reply, answer) = oneshot::channel();
     let change = Change::Proven { nonce, proof };
     let message = merchants::Msg::Change { id, change, by: Default::default(), reply: Some(reply) };

@@ -289,7 +289,9 @@ impl Scanner {
         let cursor = Cursor { block_id: newest.id, time: newest.time };
         position.read = Some(cursor);
         self.context.metrics.blocks.inc_by(blocks.len() as u64);
-        unknown_operations::note(&self.context, &blocks);
+        for block in &blocks {
+            unknown_operations::note(&self.context, block.number(), &block.unknown_operations);
+        }
         let stored_num = position.stored.map_or(0, |stored| stored.block_id.number());
         let concerns_somebody = |told: &Told<'_>| told.concern != Concern::Nobody || told.refunds.is_some();
         if !unmatched.is_empty()

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, ReadError, Unmatched, UnmatchedReason, Write};
 
-use crate::{context::Context, nodes::NodesError, timer::Timer};
+use crate::{context::Context, nodes::NodesError, timer::Timer, unknown_operations};
 
 /// The note that says up to which block they are read: 4 bytes, big endian.
 const NOTE: &str = "virtual transfers";
@@ -104,15 +104,18 @@ impl VirtualTransfers {
             return Ok(false);
         }
         let wanted = read + 1..=scanned.min(read.saturating_add(AT_ONCE));
-        let asked = join_all(wanted.clone().map(|number| self.context.nodes.virtual_transfers(number))).await;
+        let asked = join_all(wanted.clone().map(|number| self.context.nodes.virtual_operations(number))).await;
         let mut last = read;
         let mut kept = Vec::new();
         let mut stopped_by = None;
         for (number, answer) in wanted.clone().zip(asked) {
             match answer {
-                Ok(Some(transfers)) => {
+                Ok(Some(told)) => {
                     last = number;
-                    kept.extend(transfers.into_iter().filter(|transfer| self.context.watched.contains(&transfer.to)));
+                    unknown_operations::note(&self.context, number, &told.unknown);
+                    kept.extend(
+                        told.transfers.into_iter().filter(|transfer| self.context.watched.contains(&transfer.to)),
+                    );
                 }
                 // The nodes asked now are behind those that the scanner asked. It is told of where that lasts.
                 Ok(None) => {

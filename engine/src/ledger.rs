@@ -104,6 +104,15 @@ pub struct Block {
     pub unknown_operations: BTreeMap<String, u32>,
 }
 
+/// What an irreversible block's virtual operations have come to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VirtualOperations {
+    /// The money that they paid out, in order.
+    pub transfers: Vec<Transfer>,
+    /// Those that this program does not know, by their names: few names, the rest counts together.
+    pub unknown: BTreeMap<String, u32>,
+}
+
 impl Block {
     /// Returns the block's number.
     #[must_use]

@@ -429,7 +429,7 @@ async fn what_a_recurrent_transfer_pays_is_read_as_a_payment_engine_reads_it() {
     control(&devnet, "control.produce", json!({"count": 6})).await;
     let params = json!({"block_num": 2, "only_virtual": true, "include_reversible": false});
     let answer = ask(&devnet, "account_history_api.get_ops_in_block", params).await;
-    let paid = engine::hive::block::parse_virtual_transfers(&answer.to_string()).unwrap().unwrap();
+    let paid = engine::hive::block::parse_virtual_operations(&answer.to_string()).unwrap().unwrap().transfers;
     let paid: Vec<_> = paid.iter().map(|t| (t.from.as_str(), t.to.as_str(), t.money.units, t.memo.as_str())).collect();
     assert_eq!(paid, [("alice", "shop.demo", 5_000, "sub-1")]);
     devnet.shutdown().await;

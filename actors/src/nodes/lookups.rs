@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use engine::{
     account::AccountName,
-    ledger::{Transfer, TxId},
+    ledger::{Transfer, TxId, VirtualOperations},
     money::{Currency, HbdPrice, HivePrice},
     time::Timestamp,
 };
@@ -129,24 +129,28 @@ impl Nodes {
         Plan { request: HISTORY_API, first: needed, needed, patience }
     }
 
-    /// Returns what was paid by itself in an irreversible block, as enough nodes give it alike; none while too few have
-    /// the block.
-    pub(crate) async fn virtual_transfers(&self, block_num: u32) -> Result<Option<Vec<Transfer>>, NodesError> {
+    /// Returns what the virtual operations of an irreversible block paid, as enough nodes give it alike; none while too
+    /// few have the block. Nodes of different releases may name different operations besides: those of one are told.
+    pub(crate) async fn virtual_operations(&self, block_num: u32) -> Result<Option<VirtualOperations>, NodesError> {
         let question = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
-            Box::pin(async move { node.virtual_transfers(block_num).await })
+            Box::pin(async move { node.virtual_operations(block_num).await })
         };
         let plan = self.of_history(super::GRACE);
-        let judge = |answers: &[(usize, Option<Vec<Transfer>>)], progress: Progress| {
-            let given: Vec<Vec<Transfer>> = answers.iter().filter_map(|(_, transfers)| transfers.clone()).collect();
-            majority::agreed(&given, progress.needed).cloned()
+        let judge = |answers: &[(usize, Option<VirtualOperations>)], progress: Progress| {
+            let given: Vec<&VirtualOperations> = answers.iter().filter_map(|(_, told)| told.as_ref()).collect();
+            let paid: Vec<&[Transfer]> = given.iter().map(|told| told.transfers.as_slice()).collect();
+            let agreed = majority::agreed(&paid, progress.needed)?;
+            given.iter().find(|told| told.transfers == *agreed).map(|told| (*told).clone())
         };
-        let read = |answer: Result<Option<Vec<Transfer>>, NodeError>| match answer {
-            Ok(None) if engine::mutant!("unknown-block-is-empty") => Some(Some(Vec::new())),
+        let read = |answer: Result<Option<VirtualOperations>, NodeError>| match answer {
+            Ok(None) if engine::mutant!("unknown-block-is-empty") => Some(Some(VirtualOperations::default())),
             answer => answer.ok(),
         };
         let asked = self.shared.ask(plan, question, read, judge).await;
         if let Some(decided) = &asked.decision {
-            let differs = |given: &Option<Vec<Transfer>>| given.as_ref().is_some_and(|given| given != decided);
+            let differs = |given: &Option<VirtualOperations>| {
+                given.as_ref().is_some_and(|given| given.transfers != decided.transfers)
+            };
             let places = asked.answers.iter().filter(|(_, given)| differs(given)).map(|(place, _)| *place);
             self.shared.contradicted(places, &format!("the virtual operations of block {block_num}"));
         }

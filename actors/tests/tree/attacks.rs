@@ -16,7 +16,7 @@ use engine::{
     account::AccountName,
     hive::{Authority, Pack, Transaction},
     ids::PaymentId,
-    ledger::{Block, Head, Transfer, TxId, memo_of},
+    ledger::{Block, Head, Transfer, TxId, VirtualOperations, memo_of},
     merchant::{RawUpdate, Update},
     money::{HbdPrice, HivePrice},
     payment::{ClaimFinality, Draft, State},
@@ -61,8 +61,8 @@ impl Node for Noting {
         self.node.blocks(from, count)
     }
 
-    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
-        self.node.virtual_transfers(block_num)
+    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+        self.node.virtual_operations(block_num)
     }
 
     fn history(

@@ -14,7 +14,7 @@ use actors::{
 };
 use engine::{
     account::AccountName,
-    ledger::{Block, Head, Transfer, TxId},
+    ledger::{Block, Head, Transfer, TxId, VirtualOperations},
     merchant::Registration,
     money::{HbdPrice, HivePrice},
     payment::State,
@@ -82,8 +82,8 @@ impl Node for Delayed {
         self.later(self.node.blocks(from, count))
     }
 
-    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
-        self.later(self.node.virtual_transfers(block_num))
+    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
+        self.later(self.node.virtual_operations(block_num))
     }
 
     fn history(&self, account: AccountName, span: (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {

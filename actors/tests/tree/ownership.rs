@@ -68,6 +68,49 @@ async fn an_irreversible_transfer_to_oneself_proves_an_account_and_is_no_unmatch
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_transfer_of_keys_that_were_replaced_before_it_is_read_gives_no_right() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let issued = world.gateway().issue_challenge(merchant.id, None, false).await.unwrap();
+    world.ledger.produce(vec![proof("blue.mugs", "blue.mugs", &issued.memo)]);
+    // The owner finds its keys stolen and replaces them while the thief's transfer can still change.
+    world.ledger.replace_key("blue.mugs");
+    world.ledger.settle();
+    world.until("the transfer is read", async || read(&world, &merchant).await.ownership.proof.is_some()).await;
+    let thief = read(&world, &merchant).await;
+    assert_eq!(thief.ownership.standing(), Standing::Stale);
+    let paid = transfer("alice", "blue.mugs", 1_000, "for the mug");
+    world.ledger.produce(vec![paid]);
+    world.ledger.settle();
+    let listed = async || world.env.store.unmatched(name("blue.mugs"), 9).await.unwrap();
+    world.until("the money is listed", async || !listed().await.is_empty()).await;
+    let place = listed().await[0].transfer.place;
+    let decided = world.gateway().ignore(&thief, place, "key_1".to_owned(), String::new()).await;
+    assert_eq!(decided, Err(GatewayError::NotProven { account: name("blue.mugs"), standing: Standing::Stale }));
+    // The question that the old keys may have answered is not put to the new ones.
+    let again = world.gateway().issue_challenge(merchant.id, None, false).await.unwrap();
+    assert_ne!(again.challenge.nonce, issued.challenge.nonce);
+    world.ledger.produce(vec![proof("blue.mugs", "blue.mugs", &again.memo)]);
+    world.ledger.settle();
+    let verified = async || read(&world, &merchant).await.ownership.standing() == Standing::Verified;
+    world.until("the owner has proven it", verified).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_challenge_needs_a_majority_that_names_the_authority_and_is_kept_while_that_is_the_same() {
+    let world = World::started(store()).await;
+    let merchant = world.merchant().await;
+    let issue = async || world.gateway().issue_challenge(merchant.id, None, false).await;
+    let first = issue().await.unwrap();
+    assert_eq!(issue().await.unwrap(), first);
+    world.ledger.set_down(true);
+    assert_eq!(issue().await, Err(GatewayError::LedgerUnavailable));
+    world.ledger.set_down(false);
+    world.ledger.replace_key("blue.mugs");
+    assert_ne!(issue().await.unwrap().challenge.nonce, first.challenge.nonce);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_transfer_that_names_a_merchant_whose_record_is_damaged_holds_up_nobody() {
     let faulty = FaultyStore::over(store());
     let world = World::started(Arc::clone(&faulty) as Arc<dyn Store>).await;

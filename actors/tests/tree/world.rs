@@ -17,7 +17,7 @@ use engine::{
     account::AccountName,
     hive::{Authority, ChainId, Pack, PrivateKey, Transaction},
     ids::PaymentId,
-    ledger::{Block, BlockId, Head, Place, Transfer, TxId, memo_of},
+    ledger::{Block, BlockId, Head, Place, Transfer, TxId, VirtualOperations, memo_of},
     merchant::{Merchant, RawUpdate, Registration, Update},
     money::{Currency, HbdPrice, HivePrice, Money},
     payment::{Draft, Payment, State},
@@ -88,6 +88,8 @@ pub(crate) struct Chain {
     /// What was paid by itself, by block.
     virtual_transfers: BTreeMap<u32, Vec<Transfer>>,
     keeps_no_history: bool,
+    /// Accounts whose active authority was replaced.
+    rekeyed: BTreeSet<AccountName>,
     /// What histories make of the transfers of an account.
     told_history: Option<ToldHistory>,
     manner: Manner,
@@ -218,6 +220,17 @@ impl Ledger {
         Ok(is_there.then(|| chain.virtual_transfers.get(&block_num).cloned().unwrap_or_default()))
     }
 
+    /// Gives an account another active key.
+    pub(crate) fn replace_key(&self, account: &str) {
+        self.inner.lock().unwrap().rekeyed.insert(name(account));
+    }
+
+    /// Returns the active key of an account.
+    fn key_of(&self, account: &AccountName) -> PrivateKey {
+        let is_replaced = self.inner.lock().unwrap().rekeyed.contains(account);
+        if is_replaced { key_of(&format!("{account}, replaced")) } else { key_of(account.as_str()) }
+    }
+
     /// Makes every block irreversible.
     pub(crate) fn settle(&self) {
         let mut chain = self.inner.lock().unwrap();
@@ -312,7 +325,7 @@ impl Ledger {
     }
 }
 
-/// The key of every account here.
+/// The key of an account here until it is replaced.
 pub(crate) fn key_of(account: &str) -> PrivateKey {
     PrivateKey::from_login(account, "active", "a test").unwrap()
 }
@@ -353,10 +366,11 @@ impl Node for ScriptedNode {
         })
     }
 
-    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
+    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
         Box::pin(async move {
             let told = self.ledger.virtual_transfers(block_num)?;
-            Ok(told.map(|transfers| if self.omits_transfers { Vec::new() } else { transfers }))
+            let told = told.map(|transfers| if self.omits_transfers { Vec::new() } else { transfers });
+            Ok(told.map(|transfers| VirtualOperations { transfers, ..VirtualOperations::default() }))
         })
     }
 
@@ -372,7 +386,7 @@ impl Node for ScriptedNode {
             self.ledger.read()?;
             let known = names.into_iter().filter(|name| name.as_str() != "nobody");
             let account = |name: AccountName| Account {
-                active: Authority::of_key(key_of(name.as_str()).public()),
+                active: Authority::of_key(self.ledger.key_of(&name).public()),
                 name,
                 balances: [Money::new(5_000, Currency::Hive), Money::new(5_000, Currency::Hbd)],
             };

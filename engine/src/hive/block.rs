@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 pub use self::kinds::{OTHER_KINDS, UNKNOWN_KINDS_MAX};
 use self::paying::{Operations, Paying, TransferJson};
 use crate::{
-    ledger::{Block, BlockId, Head, Place, Transfer, TxId},
+    ledger::{Block, BlockId, Head, Place, Transfer, TxId, VirtualOperations},
     time::Timestamp,
 };
 
@@ -107,7 +107,7 @@ pub fn parse_condenser_block(result: &str) -> Result<Option<Block>, BlockError> 
 }
 
 /// Reads the result of `account_history_api.get_ops_in_block` asked for virtual operations only: the payments of
-/// recurrent transfers and those out of savings, which no block holds. None where nothing happened at all: every block
+/// recurrent transfers and those out of savings, which no block holds, and the kinds that are unknown. None where nothing happened at all: every block
 /// pays its producer, so that the node has no such block, or not as an irreversible one.
 ///
 /// Each stands at transaction [`u32::MAX`] of its block, at its place among the block's virtual operations. One that
@@ -115,7 +115,7 @@ pub fn parse_condenser_block(result: &str) -> Result<Option<Block>, BlockError> 
 ///
 /// # Errors
 /// [`BlockError`].
-pub fn parse_virtual_transfers(result: &str) -> Result<Option<Vec<Transfer>>, BlockError> {
+pub fn parse_virtual_operations(result: &str) -> Result<Option<VirtualOperations>, BlockError> {
     #[derive(Deserialize)]
     struct Answer<'a> {
         #[serde(borrow)]
@@ -142,18 +142,21 @@ pub fn parse_virtual_transfers(result: &str) -> Result<Option<Vec<Transfer>>, Bl
     if happened.ops.is_empty() {
         return Ok(None);
     }
-    let mut transfers = Vec::new();
+    let mut read = VirtualOperations::default();
     for (op_in_tx, Happening { trx_id, block, timestamp, op }) in (0..).zip(happened.ops) {
         if !matches!(&*op.name, "fill_recurrent_transfer_operation" | "fill_transfer_from_savings_operation") {
+            if let Some(kind) = kinds::unknown_virtual(&op.name) {
+                kinds::count(&mut read.unknown, &kind);
+            }
             continue;
         }
         let tx_id = TxId::parse(&trx_id).ok_or(BlockError::TxId { block, tx_in_block: u32::MAX })?;
         let place = Place { block_num: block, tx_in_block: u32::MAX, op_in_tx };
         let time = Timestamp::parse_ledger(&timestamp).ok_or(BlockError::Time)?;
         let tx_id = if tx_id == TxId::default() { without_transaction(block) } else { tx_id };
-        transfers.push(serde_json::from_str::<TransferJson<'_>>(op.value.get())?.read(tx_id, place, time)?);
+        read.transfers.push(serde_json::from_str::<TransferJson<'_>>(op.value.get())?.read(tx_id, place, time)?);
     }
-    Ok(Some(transfers))
+    Ok(Some(read))
 }
 
 /// An entry of an account's history.
@@ -456,22 +459,25 @@ mod tests {
             )
         };
         let none = "0000000000000000000000000000000000000000";
+        let later = entry(none, "pay_later", r#""x":1"#);
         let text = format!(
-            r#"{{"ops":[{},{},{}]}}"#,
+            r#"{{"ops":[{},{},{},{later},{later}]}}"#,
             entry(ID, "fill_recurrent_transfer", r#""remaining_executions":11,"extensions":[]"#),
             entry(none, "producer_reward", r#""x":1"#),
             entry(none, "fill_transfer_from_savings", r#""request_id":7"#),
         );
-        let read = parse_virtual_transfers(&text).unwrap().unwrap();
+        let read = parse_virtual_operations(&text).unwrap().unwrap();
         let place = |op_in_tx| Place { block_num: 9, tx_in_block: u32::MAX, op_in_tx };
+        assert_eq!(read.unknown, BTreeMap::from([("pay_later".to_owned(), 2)]));
+        let read = read.transfers;
         assert_eq!(read.iter().map(|t| t.place).collect::<Vec<_>>(), [place(0), place(2)]);
         let ids: Vec<_> = read.iter().map(|t| t.tx_id.to_string()).collect();
         assert_eq!(ids, [ID, "0000000900000000000000000000000000000000"]);
         assert!(read.iter().all(|t| t.money == Money::new(5_000, Currency::Hbd) && t.memo == "m"));
         let quiet = format!(r#"{{"ops":[{}]}}"#, entry(none, "producer_reward", r#""x":1"#));
-        assert_eq!(parse_virtual_transfers(&quiet), Ok(Some(vec![])));
-        assert_eq!(parse_virtual_transfers(r#"{"ops":[]}"#), Ok(None));
-        let error = parse_virtual_transfers(&text.replace("alice", "Alice")).unwrap_err();
+        assert_eq!(parse_virtual_operations(&quiet), Ok(Some(VirtualOperations::default())));
+        assert_eq!(parse_virtual_operations(r#"{"ops":[]}"#), Ok(None));
+        let error = parse_virtual_operations(&text.replace("alice", "Alice")).unwrap_err();
         assert_eq!(error, BlockError::Transfer { place: place(0), field: "from" });
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use super::Rejection;
+use super::{AuthorityDigest, Rejection};
 use crate::{
     account::AccountName,
     hive::{Authority, PublicKey, Role, Signature, check},
@@ -78,6 +78,9 @@ pub struct Challenge {
     pub account: AccountName,
     /// What it agrees to.
     pub action: Action,
+    /// The account's active authority when it was issued. A transfer is read a while after it was sent: what proves is
+    /// the authority that could have sent it, not one that has replaced it since.
+    pub authority: AuthorityDigest,
     /// Sets it apart from every other challenge.
     pub nonce: Nonce,
     /// When it was issued.

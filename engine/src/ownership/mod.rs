@@ -8,7 +8,10 @@ mod challenge;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 pub use challenge::{Action, CHALLENGE_LIFETIME, Challenge, MAX_SIGNATURES, Nonce, Signed, proof_of};
 use sha2::{Digest, Sha256};
@@ -288,22 +291,26 @@ impl Merchant {
         }
     }
 
-    /// Returns the merchant with a challenge, and that challenge: the present one while it has time left.
+    /// Returns the merchant with a challenge, and that challenge: the present one while it has time left and the account's
+    /// active authority is the same.
     #[must_use]
     pub fn with_challenge(
         &self,
         (account, action): (AccountName, Action),
+        authority: AuthorityDigest,
         nonce: Nonce,
         now: Timestamp,
     ) -> (Self, Challenge) {
         let fits = |challenge: &&Challenge| {
-            (challenge.account, challenge.action) == (account, action) && now + LEAST_TIME_LEFT <= challenge.expires_at
+            let asks = (challenge.account, challenge.action, challenge.authority) == (account, action, authority);
+            asks && now + LEAST_TIME_LEFT <= challenge.expires_at
         };
         if let Some(challenge) = self.ownership.challenges.iter().rev().find(fits) {
             return (self.clone(), challenge.clone());
         }
         let expires_at = now + CHALLENGE_LIFETIME;
-        let challenge = Challenge { account, action, nonce, issued_at: now, expires_at, keys: Default::default() };
+        let keys = BTreeSet::new();
+        let challenge = Challenge { account, action, authority, nonce, issued_at: now, expires_at, keys };
         let mut next = self.next(now);
         let challenges = &mut next.ownership.challenges;
         challenges.push(challenge.clone());

@@ -48,14 +48,17 @@ fn of(account: &str, authority: Authority) -> BTreeMap<AccountName, Authority> {
     BTreeMap::from([(name(account), authority)])
 }
 
+/// The active authority of every account.
+const DIGEST: AuthorityDigest = AuthorityDigest([1; 32]);
+
 /// Issues the challenge that is next; `n` makes its nonce.
 fn challenged(merchant: &Merchant, account: Option<&str>, n: u8, now: Timestamp) -> (Merchant, Challenge) {
     let question = merchant.question(account.map(name), false).unwrap();
-    merchant.with_challenge(question, Nonce([n; 16]), now)
+    merchant.with_challenge(question, DIGEST, Nonce([n; 16]), now)
 }
 
 fn proof(now: Timestamp) -> Proof {
-    Proof::new(Means::Signature, Some(AuthorityDigest([1; 32])), now)
+    Proof::new(Means::Signature, Some(DIGEST), now)
 }
 
 /// The authorities that give every proof here.
@@ -275,7 +278,7 @@ fn consent_is_for_one_change_and_may_be_refused() {
     let elsewhere = asked.with_account(name("mallory"), DAY, START).unwrap();
     assert_eq!(elsewhere.proven(consent.nonce, proof(START), START), Err(Rejection::NothingPending));
     let question = asked.question(None, true).unwrap();
-    let (asked, cancel) = asked.with_challenge(question, Nonce([7; 16]), START);
+    let (asked, cancel) = asked.with_challenge(question, DIGEST, Nonce([7; 16]), START);
     let kept = asked.proven(cancel.nonce, proof(START), START).unwrap();
     assert_eq!((kept.hive_account, &kept.ownership.pending), (name("blue.mugs"), &None));
     assert_eq!(kept.proven(consent.nonce, proof(START), START), Err(Rejection::NothingPending));

@@ -76,7 +76,8 @@ impl Desk<'_> {
         if number > view.irreversible_num() && !reversible {
             return Vec::new();
         }
-        view.block(number).map(|block| shape.happenings(&block, only_virtual)).unwrap_or_default()
+        let foreign = foreign::virtual_operations(&self.host.foreign, number, shape);
+        view.block(number).map(|block| shape.happenings(&block, only_virtual, foreign)).unwrap_or_default()
     }
 
     /// Returns entries of an account's history, oldest first, up to `start` (-1: the newest), `limit` at most. An

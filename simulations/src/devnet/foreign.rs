@@ -12,6 +12,7 @@ use super::{control::read, failure::Failure, host::Host, shape::Shape};
 pub(super) struct Foreign {
     first_block: u32,
     operations: Vec<Value>,
+    virtual_operations: Vec<Value>,
     place: Where,
     extensions: Vec<Value>,
 }
@@ -30,9 +31,11 @@ enum Where {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Order {
     operations: Vec<Value>,
+    #[serde(default)]
+    virtual_operations: Vec<Value>,
     #[serde(default)]
     place: Where,
     #[serde(default)]
@@ -41,15 +44,25 @@ struct Order {
 
 /// Shows the next blocks with these operations.
 pub(super) fn order(host: &mut Host, params: &Value) -> Result<Value, Failure> {
-    let Order { operations, place, extensions } = read(params)?;
+    let Order { operations, virtual_operations, place, extensions } = read(params)?;
     let first_block = host.chain.head().number() + 1;
-    host.foreign.push(Foreign { first_block, operations, place, extensions });
+    host.foreign.push(Foreign { first_block, operations, virtual_operations, place, extensions });
     Ok(json!({ "firstBlock": first_block }))
+}
+
+/// Returns the virtual operations that a block is shown with after its own.
+pub(super) fn virtual_operations(orders: &[Foreign], number: u32, shape: Shape) -> Vec<Value> {
+    let shown = in_force(orders, number).map(|order| order.virtual_operations.as_slice()).unwrap_or_default();
+    shown.iter().map(|operation| shaped(shape, operation)).collect()
+}
+
+fn in_force(orders: &[Foreign], number: u32) -> Option<&Foreign> {
+    orders.iter().rev().find(|order| order.first_block <= number)
 }
 
 /// Changes a block that is about to be shown.
 pub(super) fn show(orders: &[Foreign], number: u32, shape: Shape, block: &mut Value) {
-    let Some(order) = orders.iter().rev().find(|order| order.first_block <= number) else { return };
+    let Some(order) = in_force(orders, number) else { return };
     if order.operations.is_empty() {
         return;
     }

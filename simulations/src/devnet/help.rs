@@ -61,8 +61,8 @@ pub(super) const METHODS: [(&str, &str, &str); 21] = [
     ),
     (
         "control.foreign_operations",
-        "operations (JSON; [] ends it), place (\"before\", \"after\", \"alone\"; \"alone\"), extensions ([])",
-        "Shows the next blocks with operations and extensions of a later hard fork: in every transaction before or after its own, or in a transaction of their own.",
+        "operations (JSON; [] ends it), virtualOperations ([]), place (\"before\", \"after\", \"alone\"; \"alone\"), extensions ([])",
+        "Shows the next blocks with operations and extensions of a later hard fork: in every transaction before or after its own, or in a transaction of their own; and what happens by itself in them.",
     ),
     ("control.set_price", "base (\"0.258 HBD\"), quote (\"1.000 HIVE\")", "Sets the witnesses' price."),
     (

@@ -129,8 +129,8 @@ impl Shape {
         json
     }
 
-    /// What happened in a block: its operations, and what happened by itself.
-    pub(super) fn happenings(self, block: &Block, only_virtual: bool) -> Vec<Value> {
+    /// What happened in a block: its operations, what happened by itself, and `foreign` virtual operations.
+    pub(super) fn happenings(self, block: &Block, only_virtual: bool, foreign: Vec<Value>) -> Vec<Value> {
         let time = block.time().to_ledger();
         let entry = |tx_id: TxId, tx_in_block: u32, op_in_trx: usize, is_virtual: bool, op: Value| {
             let mut json = json!({
@@ -151,7 +151,7 @@ impl Shape {
             }
         }
         let by_itself = block.virtual_operations.iter().map(|operation| self.virtual_operation(operation));
-        let by_itself = std::iter::once(self.producer_reward(block)).chain(by_itself);
+        let by_itself = std::iter::once(self.producer_reward(block)).chain(by_itself).chain(foreign);
         for (op_in_trx, operation) in (1..).zip(by_itself) {
             entries.push(entry(TxId::default(), u32::MAX, op_in_trx, true, operation));
         }

@@ -6,7 +6,7 @@ use actors::environment::{Account, Answer, Identity, Node, NodeError, TxStatus};
 use engine::{
     account::AccountName,
     hive::{ChainId, Transaction},
-    ledger::{Block, Head, Transfer, TxId},
+    ledger::{Block, Head, Transfer, TxId, VirtualOperations},
     money::{Currency, HbdPrice, HivePrice, Money},
     time::Timestamp,
 };
@@ -92,7 +92,7 @@ impl Node for SimNode {
         }))
     }
 
-    fn virtual_transfers(&self, block_num: u32) -> Answer<'_, Option<Vec<Transfer>>> {
+    fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
         let now_ms = self.world.now_ms();
         let told = |hive: &Hive| {
             let node = &hive.nodes[self.index];
@@ -101,7 +101,7 @@ impl Node for SimNode {
             }
             let view = node.view.view(&hive.chain);
             let block = (block_num <= view.irreversible_num()).then(|| view.block(block_num)).flatten();
-            Ok(block.map(|block| block.virtual_transfers()))
+            Ok(block.map(|block| VirtualOperations { transfers: block.virtual_transfers(), ..Default::default() }))
         };
         // Nothing waits for these: each block is asked for once, and they are rare.
         Box::pin(std::future::ready(told(&self.world.hive())))

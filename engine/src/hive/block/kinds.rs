@@ -31,8 +31,36 @@ fn is_known(name: &str) -> bool {
     )
 }
 
+/// Says whether hard fork 28, or one before it, makes virtual operations of this name, which has no suffix.
+#[rustfmt::skip]
+fn is_known_virtual(name: &str) -> bool {
+    matches!(
+        name,
+        "fill_convert_request" | "author_reward" | "curation_reward" | "comment_reward" | "liquidity_reward"
+            | "interest" | "fill_vesting_withdraw" | "fill_order" | "shutdown_witness" | "fill_transfer_from_savings"
+            | "hardfork" | "comment_payout_update" | "return_vesting_delegation" | "comment_benefactor_reward"
+            | "producer_reward" | "clear_null_account_balance" | "proposal_pay" | "sps_fund" | "dhf_funding"
+            | "hardfork_hive" | "hardfork_hive_restore" | "delayed_voting" | "consolidate_treasury_balance"
+            | "effective_comment_vote" | "ineffective_delete_comment" | "sps_convert" | "dhf_conversion"
+            | "expired_account_notification" | "changed_recovery_account" | "transfer_to_vesting_completed"
+            | "pow_reward" | "vesting_shares_split" | "account_created" | "fill_collateralized_convert_request"
+            | "system_warning" | "fill_recurrent_transfer" | "failed_recurrent_transfer" | "limit_order_cancelled"
+            | "producer_missed" | "proposal_fee" | "collateralized_convert_immediate_conversion" | "escrow_approved"
+            | "escrow_rejected" | "proxy_cleared" | "declined_voting_rights"
+    )
+}
+
 /// Returns how an operation is named that is unknown, of either form; none for a known one.
 pub(super) fn unknown(name: &str) -> Option<String> {
+    unless(is_known, name)
+}
+
+/// Returns how a virtual operation is named that is unknown; none for a known one.
+pub(super) fn unknown_virtual(name: &str) -> Option<String> {
+    unless(is_known_virtual, name)
+}
+
+fn unless(is_known: fn(&str) -> bool, name: &str) -> Option<String> {
     let name = name.strip_suffix("_operation").unwrap_or(name);
     if is_known(name) {
         return None;
