@@ -98,6 +98,7 @@ impl Context {
     pub(crate) fn read_failed(&self, error: &ReadError) {
         match error {
             ReadError::Failed(_) => self.fatal.raise(error.to_string()),
+            ReadError::Damaged { .. } if mutant!("damaged-row-is-fatal") => self.fatal.raise(error.to_string()),
             ReadError::Damaged { .. } => tracing::debug!(%error, "{error}"),
         }
     }
@@ -106,7 +107,7 @@ impl Context {
     pub(crate) fn sound<T>(&self, read: Result<T, ReadError>) -> Result<Option<T>, ReadError> {
         match read {
             Ok(row) => Ok(Some(row)),
-            Err(ReadError::Damaged { .. }) => Ok(None),
+            Err(ReadError::Damaged { .. }) if !mutant!("damaged-row-holds-up") => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -103,6 +103,10 @@ mutants! {
     "breaker-holds": "what is due to an endpoint that cannot be reached is held as if it were disabled";
     "disabled-early": "an endpoint is disabled after an hour of failures";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
+    "damaged-log-is-cut": "entries of the log after a damaged one are lost";
+    "damaged-row-is-served": "a row that is damaged on disk is read as it stands there";
+    "damaged-row-is-fatal": "the engine gives up where it reads a damaged row";
+    "damaged-row-holds-up": "whoever meets a damaged row stays before it";
 }
 
 /// Returns the number of a mutant. Evaluated by the compiler: a mark with an unknown name does not compile.

@@ -12,7 +12,7 @@ pub type Places = BTreeMap<(&'static str, usize), u64>;
 const PLACES: usize = 3;
 
 /// Rare places, rows of the table of states, what becomes of claims, and reasons that agents are told.
-pub const REQUIRED_MARKS: [&str; 59] = [
+pub const REQUIRED_MARKS: [&str; 62] = [
     "HBD is read at another price",
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
@@ -21,6 +21,8 @@ pub const REQUIRED_MARKS: [&str; 59] = [
     "a claim is buried",
     "a claim is refused",
     "a claim is settled",
+    "a damaged log is refused",
+    "a damaged row is met",
     "a day's books are checked",
     "a delivery is given up",
     "a delivery is held",
@@ -34,6 +36,7 @@ pub const REQUIRED_MARKS: [&str; 59] = [
     "a payment that came in time drops a request to cancel",
     "a process stands still and goes on",
     "a reorg removes a sighted transfer",
+    "a row is damaged",
     "a second settlement is refused",
     "a secret is rotated between two attempts",
     "a sector is torn",

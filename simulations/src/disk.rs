@@ -136,6 +136,21 @@ impl SimDisk {
         self.state().faults = faults;
     }
 
+    /// Says whether a file holds these bytes: 0 is the database, 1 and 2 are its log.
+    #[must_use]
+    pub fn has(&self, file: usize, bytes: &[u8]) -> bool {
+        memchr::memmem::find(&self.state().files[file].bytes, bytes).is_some()
+    }
+
+    /// Puts other bytes of the same length wherever a file holds these, behind everybody's back.
+    pub fn replace(&self, file: usize, bytes: &[u8], others: &[u8]) {
+        let file = &mut self.state().files[file].bytes;
+        let places: Vec<_> = memchr::memmem::find_iter(file, bytes).collect();
+        for place in places {
+            file[place..place + others.len()].copy_from_slice(others);
+        }
+    }
+
     /// Suspends faults while an observer looks, or ends that.
     pub fn set_quiet(&self, is_quiet: bool) {
         self.state().is_quiet = is_quiet;

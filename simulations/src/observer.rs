@@ -132,6 +132,12 @@ pub struct Observer {
     pub remembered: BTreeMap<(MerchantId, [u8; 32]), PaymentId>,
     /// Sessions that callers were told of, by the number they gave their request.
     pub opened: BTreeMap<u32, PaymentId>,
+    /// Whether a row was ever damaged.
+    pub was_damaged: bool,
+    /// Payments that a damaged row names.
+    pub spoiled: BTreeSet<PaymentId>,
+    /// Merchants that a damaged row names.
+    pub spoiled_merchants: BTreeSet<MerchantId>,
     /// How often each invariant was asked and held.
     pub passes: Vec<u64>,
     /// When it is now, virtual milliseconds.
@@ -185,6 +191,12 @@ impl Observer {
                 }
             }
         }
+    }
+
+    /// Says whether a damaged row concerns a payment.
+    #[must_use]
+    pub fn is_spoiled(&self, payment: &Payment) -> bool {
+        self.spoiled.contains(&payment.id) || self.spoiled_merchants.contains(&payment.merchant)
     }
 
     // ---- what is durable -------------------------------------------------------------------------------------------

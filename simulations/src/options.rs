@@ -82,6 +82,8 @@ faults! {
     OtherSettings = "process.other_settings", 300, "per block: the process is stopped and started with other settings";
     NodeBranch = "node.branch", 2_000, "per block: for up to two minutes a node has reversible blocks of its own, as many as the others";
     NodeKeeps = "node.keeps", 2_000, "per block: for up to two minutes a node passes on no transaction that it takes";
+    RowDamaged = "disk.damaged_row", 300, "per block: one bit of a stored row changes, in any table, until faults end";
+    LogDamaged = "disk.damaged_log", 300, "per block: one bit of an entry of the log changes that others follow";
 }
 
 impl Fault {
@@ -154,10 +156,24 @@ impl Faults {
         faults
     }
 
-    /// Says whether nothing goes wrong but with nodes.
+    /// Returns what damages rows, often, and nothing else.
+    #[must_use]
+    pub fn of_rows() -> Self {
+        let mut faults = Self::default();
+        faults.set(Fault::RowDamaged, 5_000);
+        faults
+    }
+
+    /// Says whether nothing goes wrong but with nodes and with single rows.
     #[must_use]
     pub fn are_of_nodes(&self) -> bool {
-        self.on().all(|(fault, _)| Fault::OF_NODES.contains(&fault))
+        self.on().all(|(fault, _)| Fault::OF_NODES.contains(&fault) || fault == Fault::RowDamaged)
+    }
+
+    /// Says whether nothing goes wrong with nodes.
+    #[must_use]
+    pub fn spare_nodes(&self) -> bool {
+        self.on().all(|(fault, _)| !Fault::OF_NODES.contains(&fault))
     }
 
     /// Returns how often it happens.
@@ -313,6 +329,14 @@ impl Setup {
         let Changeable { lifetime_seconds, grace_seconds, x402_finality, max_awake } = *settings;
         (self.lifetime_seconds, self.grace_seconds) = (lifetime_seconds, grace_seconds);
         (self.x402_finality, self.max_awake) = (x402_finality, max_awake);
+    }
+
+    /// Lets rows leave memory soon, so that they are read from the disk again, and nothing take long.
+    pub fn read_from_disk(&mut self) {
+        (self.cache_bytes, self.log_bytes, self.max_awake) = (0, 4 * 1024, self.max_awake.min(4));
+        self.rpc_ms = self.rpc_ms.min(1_000);
+        self.commit_ms = self.commit_ms.min(200);
+        self.poll_ms = self.poll_ms.min(3_000);
     }
 
     /// Leaves a majority of the nodes, the disk and the network without a fault: only a minority of nodes, at drawn

@@ -15,13 +15,15 @@ pub enum Mix {
     Swarm,
     /// Everything at once, at its default rate.
     AllOn,
-    /// Every third run has everything on, every eighth strikes a minority of nodes only, every 24th lasts for days; the
-    /// others draw.
+    /// Every third run has everything on, every eighth strikes a minority of nodes only, every 24th lasts for days, every
+    /// twelfth damages rows only; the others draw.
     Both,
     /// Each run draws what goes wrong with a minority of nodes; nothing else does.
     Nodes,
     /// Each run draws its own, and lasts 6 to 40 days.
     Days,
+    /// Rows are damaged on disk; nothing else goes wrong.
+    Rows,
     /// Nothing goes wrong.
     None,
 }
@@ -85,11 +87,13 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
     let mix = match mix {
         Mix::Both if seed % 8 == 5 => Mix::Nodes,
         Mix::Both if seed % 24 == 11 => Mix::Days,
+        Mix::Both if seed % 12 == 7 => Mix::Rows,
         mix => mix,
     };
     let faults = match mix {
         Mix::None => Faults::default(),
         Mix::Nodes => Faults::of_nodes(&mut root.fork("faults")),
+        Mix::Rows => Faults::of_rows(),
         Mix::AllOn => Faults::all_on(),
         Mix::Both if seed.is_multiple_of(3) => Faults::all_on(),
         Mix::Swarm | Mix::Both | Mix::Days => Faults::swarm(&mut root.fork("faults")),
@@ -97,6 +101,9 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
     let mut setup = Setup::swarm(&mut random);
     if mix == Mix::Nodes {
         setup.spare_a_majority(&mut random);
+    }
+    if mix == Mix::Rows {
+        setup.read_from_disk();
     }
     if mix == Mix::Days {
         setup.last_days(&mut random);

@@ -112,6 +112,7 @@ struct RawStep {
     ttl: Option<String>,
     x402_finality: Option<String>,
     max_awake: Option<usize>,
+    table: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -418,6 +419,18 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         ("process", "restart") => trouble(Trouble::Restart),
         ("process", "freeze") => trouble(Trouble::Freeze { for_ms: for_ms()? }),
         ("process", "restart with other settings") => trouble(Trouble::OtherSettings(settings(raw, setup)?)),
+        ("disk", "damage the log") => trouble(Trouble::DamageLog { pick: raw.operation.unwrap_or(0) << 32 }),
+        ("disk", "damage a row") => {
+            let table = match raw.table.as_deref() {
+                None => None,
+                Some(name) => {
+                    let found = storage::TABLE_NAMES.into_iter().find(|known| *known == name);
+                    Some(found.ok_or_else(|| one_of("table", name, storage::TABLE_NAMES))?)
+                }
+            };
+            let session = raw.session.as_deref().map(|name| names.find(name)).transpose()?;
+            trouble(Trouble::DamageRow { table, session, pick: raw.operation.unwrap_or(0) << 32 })
+        }
         ("disk", "be slow") => {
             let commit_ms = duration("by", required("by", &raw.by)?)?;
             trouble(Trouble::DiskSlow { commit_ms, for_ms: for_ms()? })

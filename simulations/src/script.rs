@@ -421,6 +421,20 @@ pub enum Trouble {
     },
     /// The process is stopped in order and started with other settings.
     OtherSettings(Changeable),
+    /// One bit of an entry of the log changes that others follow, until a start has failed for it.
+    DamageLog {
+        /// Chooses the bit.
+        pick: u64,
+    },
+    /// One bit of a row on disk changes, until faults end.
+    DamageRow {
+        /// Of which table; any where none is named.
+        table: Option<&'static str>,
+        /// Which session it names; any where none is named.
+        session: Option<u32>,
+        /// Chooses the row and the bit.
+        pick: u64,
+    },
 }
 
 /// The settings that an operator may change from one start to the next.

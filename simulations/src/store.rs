@@ -17,7 +17,7 @@ use engine::{
 use futures_util::future::BoxFuture;
 use storage::{
     AuditQuery, Batch, Claimed, CommitError, Cursor, DeliveryQuery, DueWork, EventRecord, ListedMerchant,
-    MerchantQuery, Page, Passed, PaymentQuery, Read, RedbStore, Store, Unmatched, Write,
+    MerchantQuery, Page, Passed, PaymentQuery, Read, ReadError, RedbStore, Store, Unmatched, Write,
 };
 
 use tokio::sync::oneshot;
@@ -50,6 +50,14 @@ struct Waiting {
 impl SimStore {
     pub(crate) fn of(world: Arc<World>, inner: Arc<RedbStore>) -> Self {
         Self { world, inner, queue: Arc::default() }
+    }
+
+    /// Shows every row as it is stored.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn each_row(&self, see: &mut impl FnMut(storage::Row)) -> Result<(), ReadError> {
+        self.inner.each_row_inline(see)
     }
 
     async fn commit_in_time(&self, batch: Batch) -> Result<(), CommitError> {
@@ -127,6 +135,9 @@ macro_rules! reads {
             Box::pin(async move {
                 self.world.alive().await;
                 let answer = self.inner.$name($($arg),*).await;
+                if matches!(answer, Err(ReadError::Damaged { .. })) {
+                    self.world.mark("a damaged row is met");
+                }
                 // Nobody reads on after the process died in the middle of it.
                 self.world.alive().await;
                 answer
@@ -217,7 +228,7 @@ impl Store for SimStore {
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool, storage::ReadError> {
+pub(crate) async fn is_applied(store: &RedbStore, batch: &Batch) -> Result<bool, ReadError> {
     for write in &batch.writes {
         let applied = match write {
             Write::Payment { payment, .. } => {

@@ -1,6 +1,7 @@
 //! The world: the real tree of actors over a simulated chain, disk, clock and merchants, driven by one agenda, killed
 //! and booted again as often as need be, and the same every time for one script.
 
+mod damage;
 mod judge;
 mod model;
 mod reach;
@@ -129,6 +130,10 @@ pub struct World {
     bell: Notify,
     death: Mutex<Option<Death>>,
     faults_on: AtomicBool,
+    damaged: Mutex<Vec<damage::DamagedRow>>,
+    damaged_log: Mutex<Option<damage::DamagedEntry>>,
+    /// Whether the disk failed since the process started.
+    disk_failed: AtomicBool,
     /// Sessions that one honest party touches, where nothing excuses a refusal.
     plain: BTreeMap<u32, Plain>,
 }
@@ -142,6 +147,7 @@ struct Streams {
     clock: Random,
     market: Random,
     host: Random,
+    rows: Random,
 }
 
 /// Where virtual time stands.
@@ -261,6 +267,7 @@ impl World {
                 clock: root.fork("clock"),
                 market: root.fork("market"),
                 host: root.fork("host"),
+                rows: root.fork("rows"),
             }),
             agenda: Mutex::default(),
             traps: Mutex::default(),
@@ -270,6 +277,9 @@ impl World {
             bell: Notify::new(),
             death: Mutex::new(None),
             faults_on: AtomicBool::new(true),
+            damaged: Mutex::default(),
+            damaged_log: Mutex::default(),
+            disk_failed: AtomicBool::new(false),
             plain: model::plain_payments(&script),
             script,
         };
@@ -356,6 +366,11 @@ impl World {
         let setup = lock(&self.setup).clone();
         let Setup { cache_bytes, log_bytes, .. } = setup;
         let options = Options { cache_bytes, log_bytes, mode: CommitMode::Inline, may_create: true };
+        if self.observe(|observer| !observer.maybe.is_empty()) {
+            // What became of a commit is asked of sound rows only.
+            self.mend();
+        }
+        self.disk_failed.store(false, Ordering::Relaxed);
         let [database, logs @ ..] = self.disk.attach(&told);
         let store = RedbStore::open_backends(database, logs, options).map_err(|error| error.to_string())?;
         let store = Arc::new(store);
@@ -420,7 +435,7 @@ impl World {
                 Ok(event) => {
                     let is_step = matches!(event, Event::Act(..));
                     self.happen(event, Some(gateway));
-                    if is_step {
+                    if is_step && !self.is_damaged() {
                         self.disk.set_quiet(true);
                         // A store that cannot be read now is noticed by whoever needs it.
                         let _ = self.compare_a_list(store).await;
@@ -501,10 +516,12 @@ impl World {
             }
             Death::GaveUp(why) => {
                 self.mark("the engine gives up on its store");
+                self.damage_stops_nothing(why);
                 self.event(Lane::Process, "dead", None, 3, || format!("the engine gives up: {why}"));
             }
             Death::NoStart(why) => {
                 self.event(Lane::Process, "dead", None, 4, || format!("the engine does not start: {why}"));
+                self.damage_stops_nothing(why);
                 if !self.are_faults_on() {
                     self.observe(|observer| observer.violate("boot-ends", why.clone(), None));
                 }

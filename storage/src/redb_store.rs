@@ -25,7 +25,7 @@ use crate::{
     Figures, ListedMerchant, MerchantQuery, Page, Passed, PaymentQuery, PeriodQuery, Read, ReadError, Store, StrayKey,
     Unmatched, Vicinity, Volume, VolumeQuery, billing, booked, claims,
     committer::{CommitMode, Committer},
-    copying::{self, Rows},
+    copying::{self, Row, Rows},
     damage::Damages,
     days, deliveries, delivery_list,
     directory::{self, DirectoryLock, OpenError},
@@ -185,6 +185,18 @@ impl RedbStore {
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub fn rows(&self) -> Result<Rows, ReadError> {
         copying::stream(self.newest.get()?)
+    }
+
+    /// Shows every row of the newest snapshot on the caller's thread: for whoever has no other work, and no threads.
+    ///
+    /// # Errors
+    /// [`ReadError::Failed`] when the disk fails or the store is closed.
+    pub fn each_row_inline(&self, mut see: impl FnMut(Row)) -> Result<(), ReadError> {
+        let shown = self.newest.get()?.each_row(&mut |table, key, value| {
+            see(Row { table: table.to_owned(), key: key.to_vec(), value: value.to_vec() });
+            Ok(())
+        });
+        Ok(shown?)
     }
 
     /// Verifies the store as it is now, while others write, on a thread of its own.

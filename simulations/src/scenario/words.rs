@@ -65,7 +65,7 @@ pub(super) const WHO_DOES: [(&str, &[&str]); 14] = [
     ("agent", &["settle", "pay elsewhere"]),
     ("node", &["go away", "lag", "freeze", "answer late", "fork alone", "keep what it takes", "lie"]),
     ("ledger", &["fork", "hold finality", "hold transactions", "hold blocks", "forget what waits"]),
-    ("disk", &["power-cut", "fail", "fill up", "be slow"]),
+    ("disk", &["power-cut", "fail", "fill up", "be slow", "damage a row", "damage the log"]),
     ("process", &["be killed", "restart", "restart with other settings", "freeze"]),
     ("actor", &["panic"]),
     ("market", &["price HBD"]),

@@ -143,11 +143,11 @@ fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {
             let word = CHANGES.iter().find(|(known, _)| known == change).map_or("roll its key", |(_, word)| word);
             format!("who = \"merchant {merchant}\", does = {word:?}")
         }
-        Action::Trouble(trouble) => write_trouble(trouble),
+        Action::Trouble(trouble) => write_trouble(trouble, names),
     })
 }
 
-fn write_trouble(trouble: &Trouble) -> String {
+fn write_trouble(trouble: &Trouble, names: &BTreeMap<u32, String>) -> String {
     let lasting = |ms: &u64| format!("for = {:?}", show(*ms));
     match trouble {
         Trouble::PowerCut => "who = \"disk\", does = \"power-cut\"".to_owned(),
@@ -160,6 +160,13 @@ fn write_trouble(trouble: &Trouble) -> String {
         Trouble::Freeze { for_ms } => format!("who = \"process\", does = \"freeze\", {}", lasting(for_ms)),
         Trouble::DiskSlow { commit_ms, for_ms } => {
             format!("who = \"disk\", does = \"be slow\", by = {:?}, {}", show(*commit_ms), lasting(for_ms))
+        }
+        Trouble::DamageLog { pick } => format!("who = \"disk\", does = \"damage the log\", operation = {}", pick >> 32),
+        Trouble::DamageRow { table, session, pick } => {
+            let table = table.map(|table| format!(", table = {table:?}")).unwrap_or_default();
+            let session = session.and_then(|session| names.get(&session));
+            let session = session.map(|name| format!(", session = {name:?}")).unwrap_or_default();
+            format!("who = \"disk\", does = \"damage a row\"{table}{session}, operation = {}", pick >> 32)
         }
         Trouble::OtherSettings(settings) => {
             let word =

@@ -40,6 +40,13 @@ impl World {
 
     pub(super) async fn compare_quietly(&self, store: &RedbStore) -> Result<(), String> {
         let failed = |error: storage::ReadError| error.to_string();
+        if self.is_damaged() {
+            self.observe(|observer| {
+                observer.posting.clear();
+                observer.answered.clear();
+            });
+            return self.compare_damaged(store).await;
+        }
         self.verify(store)?;
         let maybe = self.observe(|observer| {
             observer.posting.clear();
@@ -114,9 +121,11 @@ impl World {
         *lock(&self.traps) = Traps::default();
         self.set_clock(0);
         self.event(Lane::Process, "heal", None, 0, || "faults end here; everything has to come right now".to_owned());
+        let is_mended = self.mend();
+        self.mend_log();
         // Some sixty blocks.
         self.schedule_in(self.block_ms() * 200 / 3, Event::Finish);
-        if !self.script.setup.heal_without_restart {
+        if is_mended || !self.script.setup.heal_without_restart {
             self.die(Death::Killed);
         }
     }

@@ -35,9 +35,12 @@ pub(crate) enum Plain {
 pub(super) fn plain_payments(script: &Script) -> BTreeMap<u32, Plain> {
     let (setup, faults) = (&script.setup, &script.faults);
     let has_majority = setup.faulty_nodes.len() * 2 < setup.nodes;
-    let strikes_few = faults.on().next().is_none() || (!setup.faulty_nodes.is_empty() && has_majority);
+    let strikes_few = faults.spare_nodes() || (!setup.faulty_nodes.is_empty() && has_majority);
     let is_quick = setup.rpc_ms <= 1_000 && setup.commit_ms <= 200 && setup.poll_ms <= 3_000;
-    let has_trouble = script.steps.iter().any(|step| matches!(step.action, Action::Trouble(_)));
+    // A damaged row excuses those whom it concerns, and they are known only when it is chosen.
+    let strikes =
+        |action: &Action| matches!(action, Action::Trouble(trouble) if !matches!(trouble, Trouble::DamageRow { .. }));
+    let has_trouble = script.steps.iter().any(|step| strikes(&step.action));
     if !faults.are_of_nodes() || !strikes_few || !is_quick || has_trouble {
         return BTreeMap::new();
     }
@@ -107,7 +110,14 @@ impl World {
 
     /// Notes that something valid was refused.
     pub(crate) fn refuse(&self, text: String, payment: Option<PaymentId>) {
-        self.observe(|observer| observer.violate("nothing-valid-is-refused", text, payment));
+        let is_damaged = self.is_damaged();
+        self.observe(|observer| {
+            // Whoever a damaged row concerns is refused until it is put right; a caller without a payment has a merchant.
+            let known = payment.and_then(|id| observer.payments.get(&id)).map(|known| &*known.payment);
+            if !is_damaged || known.is_some_and(|payment| !observer.is_spoiled(payment)) {
+                observer.violate("nothing-valid-is-refused", text, payment);
+            }
+        });
     }
 
     /// Holds how the sessions ended that only one honest party touched.
@@ -115,7 +125,11 @@ impl World {
         for (session, wanted) in &self.plain {
             let Some(id) = self.people().sessions.get(session).map(|known| known.id) else { continue };
             self.observe(|observer| {
-                let Some(state) = observer.payments.get(&id).map(|known| known.payment.state) else { return };
+                let Some(payment) = observer.payments.get(&id).map(|known| &known.payment) else { return };
+                if observer.is_spoiled(payment) {
+                    return;
+                }
+                let state = payment.state;
                 let is_right = match wanted {
                     Plain::Paid | Plain::Settled => state == State::Completed,
                     Plain::Cancelled => state == State::UserCancelled,

@@ -97,6 +97,8 @@ impl World {
             }
         }
         troubles.extend(self.roll_process());
+        troubles.extend(self.roll_row());
+        troubles.extend(self.roll_log());
         for trouble in troubles {
             self.suffer(&trouble);
         }
@@ -114,6 +116,22 @@ impl World {
             return Some(Trouble::DiskSlow { commit_ms, for_ms: random.between(5_000, 60_000) });
         }
         random.chance(self.rate(Fault::OtherSettings)).then(|| Trouble::OtherSettings(Changeable::draw(random)))
+    }
+
+    /// Draws which row is damaged.
+    fn roll_row(&self) -> Option<Trouble> {
+        let random = &mut lock(&self.streams).rows;
+        random.chance(self.rate(Fault::RowDamaged)).then(|| Trouble::DamageRow {
+            table: None,
+            session: None,
+            pick: random.below(u64::MAX),
+        })
+    }
+
+    /// Draws whether the log is damaged.
+    fn roll_log(&self) -> Option<Trouble> {
+        let random = &mut lock(&self.streams).rows;
+        random.chance(self.rate(Fault::LogDamaged)).then(|| Trouble::DamageLog { pick: random.below(u64::MAX) })
     }
 
     /// Sets the wall clock so far ahead of the true time.
@@ -151,6 +169,8 @@ impl World {
                 lock(&self.traps).freeze_ms = Some(*for_ms);
                 true
             }
+            Trouble::DamageLog { pick } => self.damage_log(*pick),
+            Trouble::DamageRow { table, session, pick } => self.damage_row(*table, *session, *pick),
             Trouble::DiskSlow { commit_ms, for_ms } => {
                 lock(&self.traps).disk_slow = Some((*commit_ms, now_ms + for_ms));
                 true
@@ -214,6 +234,7 @@ impl World {
     }
 
     pub(super) fn disk_tells(&self, incident: Incident) {
+        self.disk_failed.store(true, Ordering::Relaxed);
         match incident {
             Incident::Error(what) => self.fault(Lane::Disk, "disk.error", 0, || format!("the disk fails: {what}")),
             Incident::Full => self.fault(Lane::Disk, "disk.no_room", 0, || "the disk is full".to_owned()),
@@ -329,6 +350,10 @@ fn said(trouble: &Trouble) -> String {
         Trouble::DiskSlow { commit_ms, for_ms } => {
             format!("a commit takes up to {}, for {}", time(*commit_ms), time(*for_ms))
         }
+        Trouble::DamageLog { .. } => "a bit of the log changes".to_owned(),
+        Trouble::DamageRow { table, .. } => {
+            format!("a bit of a stored row changes{}", table.map(|table| format!(", of {table}")).unwrap_or_default())
+        }
         Trouble::OtherSettings(settings) => format!("the process is stopped and started with {settings}"),
     }
 }
@@ -378,5 +403,7 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::Freeze { .. } => (Lane::Process, Fault::ProcessFreeze.word()),
         Trouble::DiskSlow { .. } => (Lane::Disk, Fault::DiskSlow.word()),
         Trouble::OtherSettings(_) => (Lane::Process, Fault::OtherSettings.word()),
+        Trouble::DamageRow { .. } => (Lane::Disk, Fault::RowDamaged.word()),
+        Trouble::DamageLog { .. } => (Lane::Disk, Fault::LogDamaged.word()),
     }
 }
