@@ -49,6 +49,14 @@ pub struct Row {
 /// The rows of one snapshot, some at a time; the last item is an error or the end.
 pub type Rows = mpsc::Receiver<Result<Vec<Row>, ReadError>>;
 
+/// Shows every row of a snapshot.
+pub(crate) fn each(snapshot: &Snapshot, see: &mut impl FnMut(Row)) -> Result<(), Fault> {
+    snapshot.each_row(&mut |table, key, value| {
+        see(Row { table: table.to_owned(), key: key.to_vec(), value: value.to_vec() });
+        Ok(())
+    })
+}
+
 /// Reads every row of a snapshot, on a thread of its own: whoever takes them may be slow. Who drops the receiver ends
 /// the reading.
 pub(crate) fn stream(snapshot: Snapshot) -> Result<Rows, ReadError> {

@@ -192,11 +192,7 @@ impl RedbStore {
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub fn each_row_inline(&self, mut see: impl FnMut(Row)) -> Result<(), ReadError> {
-        let shown = self.newest.get()?.each_row(&mut |table, key, value| {
-            see(Row { table: table.to_owned(), key: key.to_vec(), value: value.to_vec() });
-            Ok(())
-        });
-        Ok(shown?)
+        Ok(copying::each(&self.newest.get()?, &mut see)?)
     }
 
     /// Verifies the store as it is now, while others write, on a thread of its own.
