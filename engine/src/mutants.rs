@@ -103,6 +103,9 @@ mutants! {
     "breaker-holds": "what is due to an endpoint that cannot be reached is held as if it were disabled";
     "disabled-early": "an endpoint is disabled after an hour of failures";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
+    "repair-reads-every-page": "after a crash the whole file is read, and one damaged row keeps the engine from starting";
+    "rotation-forgets-one": "another master key leaves one merchant's secrets sealed with the old one";
+    "secrets-in-clear": "webhook secrets are stored in clear though there is a master key";
     "damaged-log-is-cut": "entries of the log after a damaged one are lost";
     "damaged-row-is-served": "a row that is damaged on disk is read as it stands there";
     "damaged-row-is-fatal": "the engine gives up where it reads a damaged row";

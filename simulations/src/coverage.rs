@@ -12,7 +12,7 @@ pub type Places = BTreeMap<(&'static str, usize), u64>;
 const PLACES: usize = 3;
 
 /// Rare places, rows of the table of states, what becomes of claims, and reasons that agents are told.
-pub const REQUIRED_MARKS: [&str; 62] = [
+pub const REQUIRED_MARKS: [&str; 63] = [
     "HBD is read at another price",
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
@@ -55,6 +55,7 @@ pub const REQUIRED_MARKS: [&str; 62] = [
     "an idempotency key is used again",
     "an unknown commit was committed",
     "an unknown commit was not",
+    "another master key is in force",
     "duplicate_settlement",
     "events that were not taken are sent again",
     "insufficient_funds",

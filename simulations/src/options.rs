@@ -84,6 +84,7 @@ faults! {
     NodeKeeps = "node.keeps", 2_000, "per block: for up to two minutes a node passes on no transaction that it takes";
     RowDamaged = "disk.damaged_row", 300, "per block: one bit of a stored row changes, in any table, until faults end";
     LogDamaged = "disk.damaged_log", 300, "per block: one bit of an entry of the log changes that others follow";
+    KeyRotated = "process.other_master_key", 200, "per block: the process is stopped and its secrets are sealed with another master key";
 }
 
 impl Fault {
@@ -235,6 +236,8 @@ pub struct Setup {
     /// Over how many days drawn customers come, and for how many a receiver may be away; 0 for an hour or two, and for ten
     /// minutes.
     pub days: u64,
+    /// Whether webhook secrets are sealed with a master key from the first start on.
+    pub seal_secrets: bool,
 }
 
 impl Changeable {
@@ -279,6 +282,7 @@ impl Default for Setup {
             heal_without_restart: true,
             faulty_nodes: Vec::new(),
             days: 0,
+            seal_secrets: false,
         }
     }
 }
@@ -312,6 +316,7 @@ impl Setup {
             log_bytes: *random.pick(&[4 * 1024, 64 * 1024, 256 * 1024, 256 * 1024]),
             faulty_nodes: Vec::new(),
             days: 0,
+            seal_secrets: false,
         }
     }
 

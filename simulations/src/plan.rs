@@ -99,6 +99,7 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         Mix::Swarm | Mix::Both | Mix::Days => Faults::swarm(&mut root.fork("faults")),
     };
     let mut setup = Setup::swarm(&mut random);
+    setup.seal_secrets = root.fork("vault").chance(500_000);
     if mix == Mix::Nodes {
         setup.spare_a_majority(&mut random);
     }

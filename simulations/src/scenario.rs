@@ -81,6 +81,7 @@ struct World {
     heal_without_restart: Option<bool>,
     faulty_nodes: Option<Vec<usize>>,
     days: Option<u64>,
+    seal_secrets: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -258,6 +259,7 @@ fn read_world(world: &World, setup: &mut Setup) -> Result<(), Problem> {
     setup.cache_bytes = world.cache_bytes.unwrap_or(setup.cache_bytes);
     setup.log_bytes = world.log_bytes.unwrap_or(setup.log_bytes);
     setup.signatures = world.signatures.unwrap_or(setup.signatures);
+    setup.seal_secrets = world.seal_secrets.unwrap_or(setup.seal_secrets);
     setup.heal_without_restart = world.heal_without_restart.unwrap_or(setup.heal_without_restart);
     setup.days = world.days.unwrap_or(setup.days);
     if setup.days > 60 {
@@ -419,6 +421,7 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         ("process", "restart") => trouble(Trouble::Restart),
         ("process", "freeze") => trouble(Trouble::Freeze { for_ms: for_ms()? }),
         ("process", "restart with other settings") => trouble(Trouble::OtherSettings(settings(raw, setup)?)),
+        ("process", "restart with another master key") => trouble(Trouble::RotateMasterKey),
         ("disk", "damage the log") => trouble(Trouble::DamageLog { pick: raw.operation.unwrap_or(0) << 32 }),
         ("disk", "damage a row") => {
             let table = match raw.table.as_deref() {

@@ -421,6 +421,8 @@ pub enum Trouble {
     },
     /// The process is stopped in order and started with other settings.
     OtherSettings(Changeable),
+    /// The process is stopped in order, and the secrets are sealed with another master key before it starts.
+    RotateMasterKey,
     /// One bit of an entry of the log changes that others follow, until a start has failed for it.
     DamageLog {
         /// Chooses the bit.

@@ -30,7 +30,7 @@ use engine::{
     time::Timestamp,
 };
 use futures_util::FutureExt as _;
-use storage::{Batch, CommitMode, Options, RedbStore, Store, Write};
+use storage::{Batch, CommitMode, MasterKey, Options, RedbStore, Store, Vault, Write};
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -132,6 +132,7 @@ pub struct World {
     faults_on: AtomicBool,
     damaged: Mutex<Vec<damage::DamagedRow>>,
     damaged_log: Mutex<Option<damage::DamagedEntry>>,
+    sealing: Mutex<Sealing>,
     /// Whether the disk failed since the process started.
     disk_failed: AtomicBool,
     /// Sessions that one honest party touches, where nothing excuses a refusal.
@@ -148,6 +149,7 @@ struct Streams {
     market: Random,
     host: Random,
     rows: Random,
+    keys: Random,
 }
 
 /// Where virtual time stands.
@@ -183,6 +185,24 @@ struct Traps {
     freeze_ms: Option<u64>,
     /// How long a commit may take, and until when.
     disk_slow: Option<(u64, u64)>,
+}
+
+/// Which master key seals the secrets, by number: 0 is none.
+struct Sealing {
+    current: u8,
+    previous: Option<u8>,
+}
+
+impl Sealing {
+    fn vault(&self) -> Vault {
+        let key = |number: u8| (number > 0).then(|| MasterKey::new([number; 32]));
+        Vault::new(key(self.current), self.previous.and_then(key))
+    }
+
+    fn rotate(&mut self) {
+        self.previous = Some(self.current);
+        self.current = self.current.checked_add(1).unwrap_or(1);
+    }
 }
 
 enum Event {
@@ -268,6 +288,7 @@ impl World {
                 market: root.fork("market"),
                 host: root.fork("host"),
                 rows: root.fork("rows"),
+                keys: root.fork("keys"),
             }),
             agenda: Mutex::default(),
             traps: Mutex::default(),
@@ -279,6 +300,7 @@ impl World {
             faults_on: AtomicBool::new(true),
             damaged: Mutex::default(),
             damaged_log: Mutex::default(),
+            sealing: Mutex::new(Sealing { current: u8::from(script.setup.seal_secrets), previous: None }),
             disk_failed: AtomicBool::new(false),
             plain: model::plain_payments(&script),
             script,
@@ -372,7 +394,10 @@ impl World {
         }
         self.disk_failed.store(false, Ordering::Relaxed);
         let [database, logs @ ..] = self.disk.attach(&told);
-        let store = RedbStore::open_backends(database, logs, options).map_err(|error| error.to_string())?;
+        let vault = lock(&self.sealing).vault();
+        let store = RedbStore::open_backends(database, logs, options, vault).map_err(|error| error.to_string())?;
+        // The old key is put away once the new one is in force.
+        lock(&self.sealing).previous = None;
         let store = Arc::new(store);
         self.compare(&store).await?;
         let shared = Arc::new(SimStore::of(Arc::clone(self), Arc::clone(&store)));

@@ -11,7 +11,15 @@ use simulations::{
 };
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
-const NEW: &[&str] = &["damaged-log-is-cut", "damaged-row-holds-up", "damaged-row-is-fatal", "damaged-row-is-served"];
+const NEW: &[&str] = &[
+    "damaged-log-is-cut",
+    "damaged-row-holds-up",
+    "damaged-row-is-fatal",
+    "damaged-row-is-served",
+    "repair-reads-every-page",
+    "rotation-forgets-one",
+    "secrets-in-clear",
+];
 /// How many of the others are drawn, unless `HIVETILL_MUTANTS` says how many.
 const SAMPLED: usize = 8;
 /// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.

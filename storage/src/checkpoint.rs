@@ -13,7 +13,7 @@ use crate::{
     figures::CommitMetrics,
     health::{Health, Watch},
     log::{self, Position},
-    tables::Epoch,
+    tables::{Epoch, begin_write},
 };
 
 /// What is to be written.
@@ -36,7 +36,7 @@ impl Checkpoint {
     /// Those of the disk; the log still holds everything, and nothing more may be written.
     pub(crate) fn make(&self) -> Result<(), Fault> {
         let begun_at = Instant::now();
-        let transaction = self.database.begin_write()?;
+        let transaction = begin_write(&self.database)?;
         self.epoch.write_frozen(&transaction)?;
         log::begin_at(transaction, self.turn)?;
         self.metrics.checkpointed(begun_at.elapsed());

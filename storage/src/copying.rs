@@ -142,7 +142,7 @@ impl NewStore {
 
     fn write(&mut self, durability: Durability) -> Result<(), OpenError> {
         let database = self.database.as_ref().expect("it is taken only when the file is finished");
-        let mut transaction = database.begin_write().map_err(Fault::from)?;
+        let mut transaction = tables::begin_write(database)?;
         transaction.set_durability(durability).map_err(Fault::from)?;
         let mut tables = Tables::of(&transaction);
         for row in self.waiting.drain(..) {
@@ -164,7 +164,7 @@ impl NewStore {
     pub fn mark_as_copy(&mut self) -> Result<(), OpenError> {
         self.write(Durability::None)?;
         let database = self.database.as_ref().expect("it is taken only when the file is finished");
-        let mut transaction = database.begin_write().map_err(Fault::from)?;
+        let mut transaction = tables::begin_write(database)?;
         transaction.set_durability(Durability::None).map_err(Fault::from)?;
         let mut tables = Tables::of(&transaction);
         let names = tables.meta().map_err(Fault::from)?;

@@ -21,7 +21,7 @@ use crate::{
     fault::{Fault, is_full},
     log::{Log, Position},
     single,
-    tables::{META, SCHEMA_VERSION, Tables, meta},
+    tables::{META, SCHEMA_VERSION, Tables, begin_write, meta},
     verify::Report,
 };
 
@@ -415,7 +415,7 @@ pub(crate) fn builder(cache_bytes: usize) -> Builder {
 
 /// Creates the tables and says which version they have.
 pub(crate) fn create_schema(database: &Database) -> Result<(), Fault> {
-    let transaction = database.begin_write()?;
+    let transaction = begin_write(database)?;
     let mut tables = Tables::of(&transaction);
     tables.create_all()?;
     single::store(tables.meta()?, meta::SCHEMA, &SCHEMA_VERSION.to_be_bytes())?;
@@ -454,7 +454,7 @@ pub(crate) fn version_of(snapshot: &ReadTransaction) -> Result<u32, OpenError> {
 /// Creates the tables that came to the schema after the store was made. A new table needs no new version: an older
 /// program does not look at it.
 fn add_tables(database: &Database) -> Result<(), Fault> {
-    let transaction = database.begin_write()?;
+    let transaction = begin_write(database)?;
     let before = transaction.list_tables()?.count();
     Tables::of(&transaction).create_all()?;
     if transaction.list_tables()?.count() > before {

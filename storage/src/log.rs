@@ -22,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     fault::Fault,
     single,
-    tables::{META, Replay, meta},
+    tables::{META, Replay, begin_write, meta},
 };
 
 /// Bytes by which the file grows: a sync that also records a new length costs more, so there are few of them.
@@ -261,7 +261,7 @@ impl Log {
             return Err(Fault::contradicted("log", next.number, "it cannot be read, and later ones are there"));
         }
         if next != begin || is_unnumbered {
-            let transaction = database.begin_write()?;
+            let transaction = begin_write(database)?;
             replay.write(&transaction)?;
             // What was read may never have reached the disk: a sync that failed leaves it in the system's memory.
             begin_at(transaction, next)?;
@@ -337,8 +337,6 @@ pub(crate) fn begin_at(mut transaction: WriteTransaction, turn: Position) -> Res
         single::store(&mut transaction.open_table(META)?, meta::LOG, &turn.to_bytes())?;
     }
     transaction.set_durability(Durability::Immediate)?;
-    // A file that says which of its pages are free opens at once after a crash. It costs a second sync, but seldom.
-    transaction.set_quick_repair(true);
     transaction.commit()?;
     Ok(())
 }

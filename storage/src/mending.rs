@@ -7,7 +7,7 @@ use crate::{
     checked::Seed,
     fault::Fault,
     record,
-    tables::{ACCOUNTS, MERCHANTS, set_row},
+    tables::{ACCOUNTS, MERCHANTS, begin_write, set_row},
 };
 
 /// Watches the account of every merchant again, where a row of the accounts is damaged: it may have been any of theirs.
@@ -23,7 +23,7 @@ pub(crate) fn accounts(database: &Database) -> Result<(), Fault> {
     if !is_damaged {
         return Ok(());
     }
-    let transaction = database.begin_write()?;
+    let transaction = begin_write(database)?;
     {
         let mut table = transaction.open_table(ACCOUNTS)?;
         for row in snapshot.open_table(MERCHANTS)?.iter()? {

@@ -9,7 +9,7 @@ use crate::{
     directory::{self, FILE_NAME, OpenError},
     fault::Fault,
     log, single,
-    tables::{META, SCHEMA_VERSION, meta},
+    tables::{META, SCHEMA_VERSION, begin_write, meta},
     verify,
 };
 
@@ -62,7 +62,7 @@ fn copy_and_change(path: &Path, copy: &Path, steps: &[Step]) -> Result<u32, Open
     drop(snapshot);
     let begin = from.checked_sub(1).ok_or_else(|| OpenError::Corrupt("there never was a schema 0".to_owned()))?;
     for (step, to) in steps.iter().zip(2_u32..).skip(begin as usize) {
-        let transaction = database.begin_write().map_err(Fault::from)?;
+        let transaction = begin_write(&database)?;
         step(&transaction)?;
         let mut names = transaction.open_table(META).map_err(Fault::from)?;
         single::store(&mut names, meta::SCHEMA, &to.to_be_bytes())?;

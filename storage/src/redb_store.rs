@@ -133,11 +133,12 @@ impl RedbStore {
         database: impl StorageBackend,
         logs: [impl StorageBackend; 2],
         options: Options,
+        vault: Vault,
     ) -> Result<Self, OpenError> {
         let logs = logs.map(|log| -> Box<dyn StorageBackend> { Box::new(log) });
         let database = directory::open_backend(database, &logs, options.cache_bytes)?;
         let log = directory::recover(logs, options.log_bytes, &database, Path::new("the backend"))?;
-        Self::over(database, log, None, options.mode, Vault::default())
+        Self::over(database, log, None, options.mode, vault)
     }
 
     fn over(

@@ -7,7 +7,7 @@ use std::{
 };
 
 use redb::{StorageBackend, backends::InMemoryBackend};
-use storage::{CommitMode, OpenError, Options, RedbStore};
+use storage::{CommitMode, OpenError, Options, RedbStore, Vault};
 
 use crate::samples::INLINE;
 
@@ -80,7 +80,7 @@ impl Disk {
 
     pub(crate) fn open_with(&self, options: Options) -> Result<RedbStore, OpenError> {
         let [database, logs @ ..] = [0, 1, 2].map(|index| File { disk: self.clone(), index });
-        RedbStore::open_backends(database, logs, options)
+        RedbStore::open_backends(database, logs, options, Vault::default())
     }
 
     pub(crate) fn operations(&self) -> u64 {
@@ -237,7 +237,7 @@ impl Gate {
     /// Opens a store whose database is behind this gate, and whose log is behind another.
     pub(crate) fn open_before(&self, log: &Self, options: Options) -> RedbStore {
         let behind = |gate: &Self| Gated { memory: InMemoryBackend::new(), gate: gate.clone() };
-        RedbStore::open_backends(behind(self), [behind(log), behind(log)], options).unwrap()
+        RedbStore::open_backends(behind(self), [behind(log), behind(log)], options, Vault::default()).unwrap()
     }
 
     pub(crate) fn shut(&self) {

@@ -17,7 +17,7 @@ use engine::{
 };
 use storage::{
     Batch, Claimed, CommitMode, Cursor, EventRecord, Facilitation, Fate, Options, Purpose, RedbStore, Unmatched,
-    UnmatchedReason, Write,
+    UnmatchedReason, Vault, Write,
 };
 
 /// The moment everything starts at.
@@ -236,7 +236,7 @@ pub(crate) const INLINE: Options =
 /// A store in memory that commits in the caller's task.
 pub(crate) fn in_memory() -> RedbStore {
     let [database, logs @ ..] = [(); 3].map(|()| redb::backends::InMemoryBackend::new());
-    RedbStore::open_backends(database, logs, INLINE).unwrap()
+    RedbStore::open_backends(database, logs, INLINE, Vault::default()).unwrap()
 }
 
 /// Returns the payment as it is when its cancellation was requested and decided.

@@ -8,24 +8,24 @@ use sha2::Sha256;
 
 use crate::{ids::EventId, mutant, time::Timestamp};
 
-/// What every webhook secret starts with.
-const PREFIX: &str = "whsec_";
-
 /// A webhook secret: `whsec_` and the base64 of 32 random bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
+    /// What every secret begins with.
+    pub const PREFIX: &str = "whsec_";
+
     /// Writes a secret from 32 random bytes.
     #[must_use]
     pub fn from_random(random: [u8; 32]) -> Self {
-        Self(format!("{PREFIX}{}", BASE64_STANDARD.encode(random)))
+        Self(format!("{}{}", Self::PREFIX, BASE64_STANDARD.encode(random)))
     }
 
     /// Takes a secret as it was stored or shown; `None` where it is not one.
     #[must_use]
     pub fn from_text(text: String) -> Option<Self> {
-        let encoded = text.strip_prefix(PREFIX)?;
+        let encoded = text.strip_prefix(Self::PREFIX)?;
         BASE64_STANDARD.decode(encoded).ok().filter(|key| !key.is_empty())?;
         Some(Self(text))
     }
@@ -46,7 +46,7 @@ impl Secret {
 
     /// Signs by Standard Webhooks 1.0: the key is what the base64 says, the message `"{id}.{s}.{body}"`.
     fn standard(&self, id: &str, seconds: u64, body: &[u8]) -> String {
-        let key = BASE64_STANDARD.decode(&self.0[PREFIX.len()..]).expect("a secret is base64 by construction");
+        let key = BASE64_STANDARD.decode(&self.0[Self::PREFIX.len()..]).expect("a secret is base64 by construction");
         let signature = hmac(&key, &[id.as_bytes(), b".", seconds.to_string().as_bytes(), b".", body]);
         format!("v1,{}", BASE64_STANDARD.encode(signature))
     }

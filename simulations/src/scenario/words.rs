@@ -66,7 +66,7 @@ pub(super) const WHO_DOES: [(&str, &[&str]); 14] = [
     ("node", &["go away", "lag", "freeze", "answer late", "fork alone", "keep what it takes", "lie"]),
     ("ledger", &["fork", "hold finality", "hold transactions", "hold blocks", "forget what waits"]),
     ("disk", &["power-cut", "fail", "fill up", "be slow", "damage a row", "damage the log"]),
-    ("process", &["be killed", "restart", "restart with other settings", "freeze"]),
+    ("process", &["be killed", "restart", "restart with other settings", "restart with another master key", "freeze"]),
     ("actor", &["panic"]),
     ("market", &["price HBD"]),
     ("receiver", &["fail"]),

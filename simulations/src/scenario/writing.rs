@@ -72,6 +72,9 @@ fn write_world(out: &mut String, setup: &Setup) {
     let _ = writeln!(out, "max_awake = {}\nsplit_fee = {}", setup.max_awake, setup.split_fee);
     let _ = writeln!(out, "x402_finality = {finality:?}");
     let _ = writeln!(out, "cache_bytes = {}\nlog_bytes = {}", setup.cache_bytes, setup.log_bytes);
+    if setup.seal_secrets {
+        out.push_str("seal_secrets = true\n");
+    }
     let _ = writeln!(out, "signatures = {}\nheal_without_restart = {}", setup.signatures, setup.heal_without_restart);
     if setup.days > 0 {
         let _ = writeln!(out, "days = {}", setup.days);
@@ -161,6 +164,7 @@ fn write_trouble(trouble: &Trouble, names: &BTreeMap<u32, String>) -> String {
         Trouble::DiskSlow { commit_ms, for_ms } => {
             format!("who = \"disk\", does = \"be slow\", by = {:?}, {}", show(*commit_ms), lasting(for_ms))
         }
+        Trouble::RotateMasterKey => "who = \"process\", does = \"restart with another master key\"".to_owned(),
         Trouble::DamageLog { pick } => format!("who = \"disk\", does = \"damage the log\", operation = {}", pick >> 32),
         Trouble::DamageRow { table, session, pick } => {
             let table = table.map(|table| format!(", table = {table:?}")).unwrap_or_default();

@@ -38,6 +38,26 @@ impl World {
         Ok(())
     }
 
+    /// Holds that no row shows a secret while there is a master key.
+    fn look_for_secrets(&self, store: &RedbStore) -> Result<(), String> {
+        if lock(&self.sealing).current == 0 {
+            return Ok(());
+        }
+        let mut shown = Vec::new();
+        let prefix = engine::webhook::Secret::PREFIX.as_bytes();
+        let see = |row: storage::Row| {
+            if memchr::memmem::find(&row.value, prefix).is_some() {
+                shown.push(row.table);
+            }
+        };
+        store.each_row_inline(see).map_err(|error| error.to_string())?;
+        self.observe(|observer| match shown.first() {
+            Some(table) => observer.violate("secrets-are-sealed", format!("a row of {table} shows a secret"), None),
+            None => observer.passes("secrets-are-sealed"),
+        });
+        Ok(())
+    }
+
     pub(super) async fn compare_quietly(&self, store: &RedbStore) -> Result<(), String> {
         let failed = |error: storage::ReadError| error.to_string();
         if self.is_damaged() {
@@ -48,6 +68,7 @@ impl World {
             return self.compare_damaged(store).await;
         }
         self.verify(store)?;
+        self.look_for_secrets(store)?;
         let maybe = self.observe(|observer| {
             observer.posting.clear();
             std::mem::take(&mut observer.maybe)

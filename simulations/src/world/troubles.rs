@@ -99,6 +99,9 @@ impl World {
         troubles.extend(self.roll_process());
         troubles.extend(self.roll_row());
         troubles.extend(self.roll_log());
+        if lock(&self.streams).keys.chance(self.rate(Fault::KeyRotated)) {
+            troubles.push(Trouble::RotateMasterKey);
+        }
         for trouble in troubles {
             self.suffer(&trouble);
         }
@@ -168,6 +171,18 @@ impl World {
             Trouble::Freeze { for_ms } => {
                 lock(&self.traps).freeze_ms = Some(*for_ms);
                 true
+            }
+            Trouble::RotateMasterKey => {
+                let mut sealing = lock(&self.sealing);
+                // One change at a time: a start that failed is tried again with the same two keys.
+                let is_free = sealing.previous.is_none() && !self.is_damaged();
+                if is_free {
+                    sealing.rotate();
+                    drop(sealing);
+                    self.mark("another master key is in force");
+                    self.die(Death::Restart);
+                }
+                is_free
             }
             Trouble::DamageLog { pick } => self.damage_log(*pick),
             Trouble::DamageRow { table, session, pick } => self.damage_row(*table, *session, *pick),
@@ -350,6 +365,7 @@ fn said(trouble: &Trouble) -> String {
         Trouble::DiskSlow { commit_ms, for_ms } => {
             format!("a commit takes up to {}, for {}", time(*commit_ms), time(*for_ms))
         }
+        Trouble::RotateMasterKey => "the process is stopped and started with another master key".to_owned(),
         Trouble::DamageLog { .. } => "a bit of the log changes".to_owned(),
         Trouble::DamageRow { table, .. } => {
             format!("a bit of a stored row changes{}", table.map(|table| format!(", of {table}")).unwrap_or_default())
@@ -404,6 +420,7 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::DiskSlow { .. } => (Lane::Disk, Fault::DiskSlow.word()),
         Trouble::OtherSettings(_) => (Lane::Process, Fault::OtherSettings.word()),
         Trouble::DamageRow { .. } => (Lane::Disk, Fault::RowDamaged.word()),
+        Trouble::RotateMasterKey => (Lane::Process, Fault::KeyRotated.word()),
         Trouble::DamageLog { .. } => (Lane::Disk, Fault::LogDamaged.word()),
     }
 }
