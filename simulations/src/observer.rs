@@ -98,6 +98,10 @@ pub struct Observer {
     pub own_broadcasts: IndexSet<TxId>,
     /// Transactions whose payer was told that they were refused for good.
     pub refused: IndexSet<TxId>,
+    /// Nodes that refused a transaction for being behind, or lied about it.
+    pub wrong_refusals: BTreeMap<TxId, BTreeSet<usize>>,
+    /// How many nodes there are.
+    pub nodes: usize,
     /// Transactions whose claim was let go of without money: the engine calls them refused or expired for good.
     pub let_go: IndexSet<TxId>,
     /// The transfers of a session that its merchant accepted as they came.
@@ -191,6 +195,17 @@ impl Observer {
                 }
             }
         }
+    }
+
+    /// Notes that a node refuses what the chain takes.
+    pub fn refused_wrongly(&mut self, tx_id: TxId, node: usize) {
+        self.wrong_refusals.entry(tx_id).or_default().insert(node);
+    }
+
+    /// Says whether as many nodes as decide were wrong about a transaction: nothing can be known then.
+    #[must_use]
+    pub fn is_misled(&self, tx_id: TxId) -> bool {
+        self.wrong_refusals.get(&tx_id).is_some_and(|nodes| nodes.len() > self.nodes / 2)
     }
 
     /// Says whether a damaged row concerns a payment.

@@ -225,7 +225,8 @@ fn told_once(observer: &Observer, answer: &Answer<'_>) -> Verdict {
 fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
     let observer = end.observer;
     // A block that a fork removed has moved nothing.
-    let taken = observer.refused.difference(&observer.own_broadcasts).find(|tx_id| observer.true_ids.contains(*tx_id));
+    let mut refused = observer.refused.difference(&observer.own_broadcasts);
+    let taken = refused.find(|tx_id| observer.true_ids.contains(*tx_id) && !observer.is_misled(**tx_id));
     match taken {
         None => Ok(()),
         Some(tx_id) => {
@@ -237,7 +238,7 @@ fn refused_is_not_taken(end: &End<'_>) -> FinalVerdict {
 fn let_go_is_not_taken(end: &End<'_>) -> FinalVerdict {
     let observer = end.observer;
     // Who broadcasts a transaction alone does so whenever it likes.
-    let may_be = |tx_id: &TxId| observer.own_broadcasts.contains(tx_id);
+    let may_be = |tx_id: &TxId| observer.own_broadcasts.contains(tx_id) || observer.is_misled(*tx_id);
     if let Some(tx_id) = observer.let_go.iter().find(|tx_id| observer.true_ids.contains(*tx_id) && !may_be(tx_id)) {
         return Err((format!("the claim on {tx_id} was let go of and it is on the chain"), observer.target(*tx_id)));
     }

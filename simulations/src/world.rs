@@ -305,7 +305,11 @@ impl World {
             plain: model::plain_payments(&script),
             script,
         };
-        lock(&world.observer).prompt_ms = World::prompt_ms(&world.script);
+        {
+            let mut observer = lock(&world.observer);
+            observer.prompt_ms = World::prompt_ms(&world.script);
+            observer.nodes = world.script.setup.nodes;
+        }
         world.fill_agenda();
         world.set_disk_faults();
         Arc::new(world)

@@ -185,6 +185,10 @@ impl Node for SimNode {
                 // Whoever asks for no more than a node's word gets a liar's, too.
                 let view = hive.nodes[index].view.view(&hive.chain);
                 let (swallows, refuses) = (view.swallows_broadcasts(), view.refuses_broadcasts());
+                // Others have the block that it refers to: this node is behind, or lies.
+                if refuses || !view.has_referred(&transaction) {
+                    world.observe(|observer| observer.refused_wrongly(tx_id, index));
+                }
                 if refuses {
                     return Err(refusal(&Refused::Expired));
                 }

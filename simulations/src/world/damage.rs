@@ -28,6 +28,9 @@ const APART: Duration = Duration::from_secs(180);
 
 /// Rows that are damaged at once, at most; those of the table of single values one at a time, as each is stored twice.
 const MOST: usize = 8;
+/// The table from which the heads of queues are derived: they are written anew without a damaged row, and would contradict
+/// one that comes back. An operator restores a backup instead.
+const QUEUES: &str = "outbox";
 /// The table of single values.
 const SINGLE_VALUES: &str = "meta";
 
@@ -123,7 +126,8 @@ impl World {
         }
         let read = store.each_row(&mut |row: Row| {
             let is_wanted = table.is_none_or(|table| row.table == table) && id.is_none_or(|id| names(&row, id.bits()));
-            if is_wanted && !(has_single && row.table == SINGLE_VALUES) {
+            let is_left_out = has_single && row.table == SINGLE_VALUES || table.is_none() && row.table == QUEUES;
+            if is_wanted && !is_left_out {
                 tables.entry(row.table.clone()).or_default().push(row);
             }
         });
