@@ -90,9 +90,9 @@ fn a_registration_needs_a_name_and_an_account_that_can_receive() {
     api.post(REGISTER, &fits).send().ok(201);
     for (account, reason) in [
         ("nobody-here", "unknown_account"),
-        ("null", "validation_failed"),
-        ("steem.dao", "validation_failed"),
-        ("hive.fund", "validation_failed"),
+        ("null", "refused_account"),
+        ("steem.dao", "refused_account"),
+        ("hive.fund", "refused_account"),
         ("Alice", "validation_failed"),
         ("al", "validation_failed"),
         ("a..b", "validation_failed"),

@@ -242,8 +242,10 @@ fn all(snapshot: &ReadTransaction, take: &mut impl FnMut(Row) -> Result<(), Open
 /// Puts what the log of a directory whose lock is held contains into the database, whose file is the whole store then.
 fn fold_log(data: &Path) -> Result<(), OpenError> {
     let path = data.join(FILE_NAME);
-    let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
-    Ok(directory::recover_log(data, 0, &database)?.clear()?)
+    directory::guarded(&path, || {
+        let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
+        Ok(directory::recover_log(data, 0, &database)?.clear()?)
+    })
 }
 
 /// Reads every row of a directory whose lock is held; see [`Idle::read`].
@@ -319,11 +321,13 @@ impl Idle {
     pub fn secrets(&self, vault: &Vault) -> Result<Secrets, OpenError> {
         self.fold_log()?;
         let path = self.path();
-        let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
-        let snapshot = database.begin_read().map_err(Fault::from)?;
-        directory::schema_of(&snapshot)?;
-        vault.fits(&snapshot)?;
-        Ok(vault::count(&snapshot)?)
+        directory::guarded(&path, || {
+            let database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
+            let snapshot = database.begin_read().map_err(Fault::from)?;
+            directory::schema_of(&snapshot)?;
+            vault.fits(&snapshot)?;
+            Ok(vault::count(&snapshot)?)
+        })
     }
 
     /// Verifies the store.
@@ -341,7 +345,7 @@ impl Idle {
     /// # Errors
     /// See [`OpenError`]; whatever `take` says.
     pub fn read(&self, salvage: bool, take: impl FnMut(Row) -> Result<(), OpenError>) -> Result<(), OpenError> {
-        read(&self.data, salvage, take)
+        directory::guarded(&self.path(), || read(&self.data, salvage, take))
     }
 
     /// Writes the store anew without the room that was freed, verifies that, and puts it in the old one's place.
@@ -353,7 +357,7 @@ impl Idle {
         let path = self.path();
         let length = |path: &Path| fs::metadata(path).map(|file| file.len()).map_err(OpenError::io(path));
         let before = length(&path)?;
-        rewrite(&self.data)?;
+        directory::guarded(&path, || rewrite(&self.data))?;
         Ok((before, length(&path)?))
     }
 
@@ -369,8 +373,11 @@ impl Idle {
             return Err(OpenError::Exists(path));
         }
         // Byte for byte: whatever is wrong with a page is still wrong with it, and is found.
-        let mut copy = NewStore::copy_of(backup, &path, self.data.join(UNFINISHED_NAME))?;
-        copy.mark_as_copy()?;
+        let copy = directory::guarded(backup, || {
+            let mut copy = NewStore::copy_of(backup, &path, self.data.join(UNFINISHED_NAME))?;
+            copy.mark_as_copy()?;
+            Ok(copy)
+        })?;
         let unfolded = if is_there {
             self.fold_log().err().map(|error| error.to_string())
         } else {

@@ -7,6 +7,7 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -98,6 +99,19 @@ pub enum OpenError {
     /// The database or its disk failed.
     #[error("the store cannot be opened: {0}")]
     Failed(String),
+}
+
+/// Runs work on the file of a store. Where a page is damaged so that it is none any more, the database panics on the way:
+/// that is the file's damage, and is told as such.
+///
+/// # Errors
+/// Those of the work; [`OpenError::Corrupt`] where it panics.
+pub(crate) fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let said = said.unwrap_or("it cannot be read");
+        Err(OpenError::Corrupt(format!("a page of {} is damaged: {said}", path.display())))
+    })
 }
 
 impl From<io::Error> for OpenError {

@@ -28,7 +28,7 @@ use crate::{
     copying::{self, Row, Rows},
     damage::Damages,
     days, deliveries, delivery_list,
-    directory::{self, DirectoryLock, OpenError},
+    directory::{self, DirectoryLock, FILE_NAME, OpenError},
     fault::Fault,
     kept_keys,
     log::Log,
@@ -93,6 +93,10 @@ impl RedbStore {
     /// # Errors
     /// See [`OpenError`]; [`OpenError::MasterKey`] where the store is sealed with a key that is not in the vault.
     pub fn open_sealed(data: &Path, options: Options, vault: Vault) -> Result<Self, OpenError> {
+        directory::guarded(&data.join(FILE_NAME), || Self::open_directory(data, options, vault))
+    }
+
+    fn open_directory(data: &Path, options: Options, vault: Vault) -> Result<Self, OpenError> {
         directory::look_for_store(data, options.may_create)?;
         let lock = DirectoryLock::take(data)?;
         let open = || {
@@ -201,13 +205,7 @@ impl RedbStore {
     /// # Errors
     /// [`ReadError::Failed`] when the disk fails or the store is closed.
     pub async fn verify(&self) -> Result<Report, ReadError> {
-        let snapshot = self.newest.get()?;
-        let (sender, report) = tokio::sync::oneshot::channel();
-        let work = move || drop(sender.send(verify::snapshot(&snapshot)));
-        let spawned = std::thread::Builder::new().name("verifier".to_owned()).spawn(work);
-        spawned.map_err(|error| ReadError::Failed(error.to_string()))?;
-        let report = report.await.map_err(|_| ReadError::Failed("the verification crashed".to_owned()))?;
-        Ok(report?)
+        verify::on_a_thread(self.newest.get()?).await
     }
 
     /// The same on the caller's thread, until it is done: for whoever has no other work, and no threads.

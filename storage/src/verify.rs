@@ -15,7 +15,7 @@ use engine::{
 use redb::{Key, ReadableDatabase, Value};
 
 use crate::{
-    Fate, Handling, Purpose,
+    Fate, Handling, Purpose, ReadError,
     books::Books,
     damage::Damages,
     days::{self, DayKey, DaySums},
@@ -98,6 +98,10 @@ pub fn file(path: &Path) -> Result<Report, OpenError> {
 
 /// The same for a store whose version this program need not know.
 pub(crate) fn unversioned(path: &Path) -> Result<Report, OpenError> {
+    directory::guarded(path, || read_through(path))
+}
+
+fn read_through(path: &Path) -> Result<Report, OpenError> {
     let mut database = directory::builder(CACHE_BYTES).open(path).map_err(OpenError::database(path))?;
     let are_pages_sound = database.check_integrity().map_err(OpenError::database(path))?;
     let snapshot = database.begin_read().map_err(Fault::from)?;
@@ -113,6 +117,19 @@ pub(crate) fn unversioned(path: &Path) -> Result<Report, OpenError> {
     report.schema = schema;
     report.hold(are_pages_sound, "pages", path.display(), "their checksums did not agree and were repaired");
     Ok(report)
+}
+
+/// Verifies a store as one commit left it, on a thread of its own.
+///
+/// # Errors
+/// [`ReadError::Failed`] when the disk fails.
+pub(crate) async fn on_a_thread(snapshot: Snapshot) -> Result<Report, ReadError> {
+    let (sender, report) = tokio::sync::oneshot::channel();
+    let work = move || drop(sender.send(self::snapshot(&snapshot)));
+    let spawned = std::thread::Builder::new().name("verifier".to_owned()).spawn(work);
+    spawned.map_err(|error| ReadError::Failed(error.to_string()))?;
+    let report = report.await.map_err(|_| ReadError::Failed("the verification crashed".to_owned()))?;
+    Ok(report?)
 }
 
 /// Verifies a store as one commit left it.

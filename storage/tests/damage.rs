@@ -310,6 +310,40 @@ async fn one_damaged_row_of_any_table_is_named_and_stops_nothing() {
     }
 }
 
+#[tokio::test]
+async fn pages_of_noise_are_told_of_and_end_no_command() {
+    let filled = tempfile::tempdir().unwrap();
+    fill(filled.path()).await;
+    let sound = std::fs::read(filled.path().join(FILE_NAME)).unwrap();
+    let noise: Vec<u8> = (0..2_048_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let mut refused = 0;
+    let places = (0..sound.len() - noise.len()).step_by(noise.len());
+    let used: Vec<usize> =
+        places.filter(|begin| sound[*begin..begin + noise.len()].iter().any(|byte| *byte != 0)).collect();
+    // The first pages are the file's head; of the others few stand for all, as each is synced several times.
+    let few = used.iter().skip(4).step_by(used.len() / 10);
+    for begin in used.iter().take(4).chain(few).copied() {
+        let mut bytes = sound.clone();
+        bytes[begin..begin + noise.len()].copy_from_slice(&noise);
+        let (data, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let backup = target.path().join("backup");
+        std::fs::write(&backup, &bytes).unwrap();
+        std::fs::write(data.path().join(FILE_NAME), &bytes).unwrap();
+        let is_told = |outcome: Result<storage::Report, OpenError>| outcome.map_or(true, |report| !report.is_sound());
+        // What is wrong with a page that is used is told by each of them; one that is free tells nobody.
+        refused += usize::from(is_told(storage::verify_file(&backup)));
+        let restored = target.path().join("restored");
+        std::fs::create_dir(&restored).unwrap();
+        let _ = Idle::take(&restored).unwrap().restore(&backup, false);
+        let idle = Idle::take_store(data.path()).unwrap();
+        let _ = (idle.read(true, |_| Ok(())), idle.compact());
+        drop(idle);
+        std::fs::write(data.path().join(FILE_NAME), &bytes).unwrap();
+        let _ = RedbStore::open(data.path(), storage::Options::default());
+    }
+    assert!(refused > 3, "{refused} of the places were told of");
+}
+
 /// A copy keeps the damaged row as it is: nothing in it passes for sound.
 async fn backup_is_unsound(store: &RedbStore, table: &str) {
     let folder = tempfile::tempdir().unwrap();

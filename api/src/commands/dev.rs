@@ -206,9 +206,13 @@ async fn credentials(gateway: &Gateway, data: &Path) -> Result<Credentials, Fail
     if let Some(text) = files::read(&path)? {
         let broken = |error: serde_json::Error| Failure::File { path: path.clone(), why: error.to_string() };
         let kept: Credentials = serde_json::from_str(&text).map_err(broken)?;
-        if gateway.authenticate(&kept.api_key).await.is_ok() && gateway.authenticate(&kept.admin_api_key).await.is_ok()
+        let shop = gateway.authenticate(&kept.api_key).await;
+        if let Ok(shop) = shop
+            && gateway.authenticate(&kept.admin_api_key).await.is_ok()
         {
-            return Ok(kept);
+            // The secret may have been rotated since.
+            let webhook_secret = shop.secrets.current.reveal().to_owned();
+            return Ok(Credentials { webhook_secret, ..kept });
         }
         // The key was re-issued meanwhile, or the store is another's: make a new demo.
     }

@@ -36,7 +36,7 @@ const DEV_NODE: &str = "http://127.0.0.1:8091";
 const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 1 failed otherwise, 2 wrong command line, 10 refused here before anything was signed, \
      11 not paid: the server refused, or the transaction expired unseen, 12 unknown: look the transaction up before you \
      pay again, 13 the server or the ledger cannot be reached, nothing was handed in.\n\n\
-     One line of JSON is printed whatever happens; its `status` is paid, free, offer, refused, unpaid, unknown or \
+     One line of JSON is printed unless the command line is wrong; its `status` is paid, free, offer, refused, unpaid, unknown or \
      unreachable.";
 
 /// What `hivetill pay` is told.

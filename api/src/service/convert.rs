@@ -2,6 +2,7 @@
 
 use actors::GatewayError;
 use engine::{
+    account::AccountName,
     event_list::Misplaced,
     fields::{Metadata, MetadataValue, Violation},
     hive::Network,
@@ -89,7 +90,11 @@ pub(super) fn error(error: GatewayError) -> ApiError {
         GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
         GatewayError::NoRate => Reason::RateUnavailable.into(),
         GatewayError::HbdOffPeg => Reason::HbdOffPeg.into(),
-        GatewayError::TooManyStreams => Reason::RateLimited.into(),
+        // No wait makes room: one of them must end.
+        GatewayError::TooManyStreams => {
+            let message = "this merchant has as many event streams as it may have: close one";
+            ApiError { retry_after_seconds: None, ..ApiError::with_message(Reason::RateLimited, message) }
+        }
         GatewayError::Overloaded => Reason::Overloaded.into(),
         GatewayError::Contended => Reason::Conflict.into(),
         GatewayError::StoreFailed => Reason::StoreUnavailable.into(),
@@ -165,6 +170,17 @@ fn rejected(rejection: &Rejection) -> ApiError {
 pub(super) fn invalid(violations: Vec<Violation>) -> ApiError {
     let error = ApiError::new(Reason::ValidationFailed);
     violations.into_iter().fold(error, |error, violation| error.and_field(violation.field, violation.message))
+}
+
+/// Returns the error of wrong fields of a merchant; one of its own where all that is wrong is an account that cannot keep a
+/// payment.
+pub(super) fn wrong_merchant(account: Option<&str>, violations: Vec<Violation>) -> ApiError {
+    let is_refused = account.is_some_and(|name| AccountName::parse(name).is_ok_and(|account| account.cannot_receive()));
+    let mut error = invalid(violations);
+    if is_refused && error.fields.len() == 1 {
+        error.reason = Reason::RefusedAccount;
+    }
+    error
 }
 
 /// Returns a field that must be given, because leaving it out would mean something.

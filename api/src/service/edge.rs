@@ -92,7 +92,9 @@ where
         let permit = match watches.map(|watches| watches.try_acquire_owned()) {
             Some(Err(_)) => {
                 let text = format!("this connection holds {MAX_WATCHES} watches; open another connection");
-                return finished(Status::resource_exhausted(text), call, request_id);
+                let refused =
+                    ApiError { retry_after_seconds: None, ..ApiError::with_message(Reason::RateLimited, text) };
+                return finished(refused.into(), call, request_id);
             }
             Some(Ok(permit)) => Some(permit),
             None => None,

@@ -33,7 +33,8 @@ impl Service {
     ) -> Result<v1::RegisterMerchantResponse, Status> {
         let actor = Actor { ip, ..Actor::default() };
         let registration = Registration::check(&asked.name, &asked.hive_account, asked.icon_url.as_deref());
-        let registration = registration.map_err(convert::invalid)?;
+        let refused = |violations| convert::wrong_merchant(Some(&asked.hive_account), violations);
+        let registration = registration.map_err(refused)?;
         let made = self.gateway.by(actor).register(registration, is_admin).await.map_err(error)?;
         Ok(v1::RegisterMerchantResponse {
             merchant: Some(convert::merchant(&made.merchant, self.gateway.network())),
@@ -114,6 +115,7 @@ impl MerchantService for Service {
         if has_others || asked.hive_account.is_none() {
             asking.needs_for(merchant.id, Scope::MerchantWrite)?;
         }
+        let account = asked.hive_account.clone();
         let raw = RawUpdate {
             name: asked.name,
             hive_account: asked.hive_account,
@@ -125,7 +127,8 @@ impl MerchantService for Service {
             support_url: asked.support_url.map(|change| text_change("supportUrl", change)).transpose()?,
             x402_enabled: asked.x402_enabled,
         };
-        let update = Update::check(raw, self.gateway.allows_insecure_webhooks()).map_err(convert::invalid)?;
+        let refused = |violations| convert::wrong_merchant(account.as_deref(), violations);
+        let update = Update::check(raw, self.gateway.allows_insecure_webhooks()).map_err(refused)?;
         let merchant = asking.gateway.update_merchant(merchant.id, update).await.map_err(error)?;
         Ok(carrying(convert::merchant(&merchant, self.gateway.network())))
     }

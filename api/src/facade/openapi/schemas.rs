@@ -205,7 +205,7 @@ fn error() -> Value {
             ("reason", reference("Reason")),
             ("requestId", text()),
         ]),
-        &[("details", array(detail)), ("contact", text()), ("nextCursor", text())],
+        &[("details", array(detail)), ("nextCursor", text())],
     ))
 }
 
