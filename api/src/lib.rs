@@ -4,6 +4,7 @@ mod addresses;
 pub mod commands;
 pub mod config;
 pub mod facade;
+pub mod in_process;
 pub mod metrics;
 pub mod service;
 pub mod version;

@@ -34,6 +34,7 @@ use crate::{
 };
 
 mod agents;
+mod clients;
 mod desk;
 mod elsewhere;
 mod wallets;
@@ -161,7 +162,12 @@ fn call(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u3
     let world = Arc::clone(world);
     tokio::spawn(async move {
         world.sleep(world.client_wait_ms()).await;
+        let through = match world.endpoint() {
+            Some(endpoint) => clients::call(&world, &endpoint, &gateway, &action).await,
+            None => None,
+        };
         let again = match &action {
+            _ if through.is_some() => through.unwrap_or(Again::No),
             Action::Create { session, merchant, units, currency, lifetime_seconds } => {
                 let money = Money::new(*units, *currency);
                 create(&world, &gateway, *session, *merchant, money, *lifetime_seconds).await
@@ -179,7 +185,7 @@ fn call(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u3
                 open_elsewhere(&world, &gateway, *session, *merchant, money, *lifetime_seconds).await
             }
             Action::HandOver { session } => hand_over(&world, *session).await,
-            Action::Pay { .. } | Action::PayAgain { .. } | Action::Trouble(_) => Again::No,
+            Action::Pay { .. } | Action::PayAgain { .. } | Action::Trouble(_) | Action::Visit { .. } => Again::No,
         };
         world.people().calls.remove(&number);
         if let Again::In(ms) = again {

@@ -10,6 +10,7 @@ pub mod ledger;
 pub mod campaign;
 pub mod coverage;
 pub mod disk;
+pub mod front;
 pub mod index;
 pub mod mutants;
 pub mod observer;

@@ -238,6 +238,8 @@ pub struct Setup {
     pub days: u64,
     /// Whether webhook secrets are sealed with a master key from the first start on.
     pub seal_secrets: bool,
+    /// Whether clients call through the interface that is installed ([`crate::front`]) and not the engine's handle.
+    pub facade: bool,
 }
 
 impl Changeable {
@@ -283,6 +285,7 @@ impl Default for Setup {
             faulty_nodes: Vec::new(),
             days: 0,
             seal_secrets: false,
+            facade: false,
         }
     }
 }
@@ -317,6 +320,7 @@ impl Setup {
             faulty_nodes: Vec::new(),
             days: 0,
             seal_secrets: false,
+            facade: false,
         }
     }
 

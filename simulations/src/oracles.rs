@@ -158,6 +158,10 @@ invariants! {
     "stop-ends", "L5", Check::World, "A stop in order ends, whatever goes wrong meanwhile.";
     "time-moves", "L6", Check::World, "Nothing spins while virtual time stands still.";
     "no-panic", "L5", Check::World, "Nothing panics but what the simulation makes panic.";
+    "clients-see-no-failure", "C1", Check::World, "A client gets 503 with Retry-After while the engine, its disk or its nodes fail, and no other failure ever.";
+    "answers-are-durable", "C2", Check::World, "What a client is told of a session is what it ordered and what is durable.";
+    "states-are-told-as-they-are", "C3", Check::World, "A state that a client reads is one that the session had while the client waited for the answer.";
+    "limits-are-kept", "C7", Check::World, "Nobody below a limit is refused; who exceeds it gets 429 with Retry-After.";
     "expected", "", Check::World, "What the scenario expects.";
 }
 

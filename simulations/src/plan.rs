@@ -1,5 +1,7 @@
 //! Writes a script from a seed: customers of every kind, agents, and what merchants do meanwhile.
 
+mod visits;
+
 use engine::money::Currency;
 
 use crate::{
@@ -26,6 +28,8 @@ pub enum Mix {
     Rows,
     /// Nothing goes wrong.
     None,
+    /// As [`Mix::Both`], except that no run lasts for days: clients call through the interface that is installed.
+    Facade,
 }
 
 /// Payers with an account each.
@@ -84,8 +88,9 @@ customers! {
 pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
     let root = Random::new(seed);
     let mut random = root.fork("setup");
+    let facade = mix == Mix::Facade;
     let mix = match mix {
-        Mix::Both if seed % 8 == 5 => Mix::Nodes,
+        Mix::Both | Mix::Facade if seed % 8 == 5 => Mix::Nodes,
         Mix::Both if seed % 24 == 11 => Mix::Days,
         Mix::Both if seed % 12 == 7 => Mix::Rows,
         mix => mix,
@@ -95,10 +100,10 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         Mix::Nodes => Faults::of_nodes(&mut root.fork("faults")),
         Mix::Rows => Faults::of_rows(),
         Mix::AllOn => Faults::all_on(),
-        Mix::Both if seed.is_multiple_of(3) => Faults::all_on(),
-        Mix::Swarm | Mix::Both | Mix::Days => Faults::swarm(&mut root.fork("faults")),
+        Mix::Both | Mix::Facade if seed.is_multiple_of(3) => Faults::all_on(),
+        Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade => Faults::swarm(&mut root.fork("faults")),
     };
-    let mut setup = Setup::swarm(&mut random);
+    let mut setup = Setup { facade, ..Setup::swarm(&mut random) };
     setup.seal_secrets = root.fork("vault").chance(500_000);
     if mix == Mix::Nodes {
         setup.spare_a_majority(&mut random);
@@ -116,6 +121,9 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         setup.log_bytes = setup.log_bytes.max(1024 * 1024);
     }
     let mut steps = steps(&setup, &root, payments);
+    if facade {
+        visits::visits(&mut steps, &setup, &mut root.fork("visits"));
+    }
     steps.sort_by_key(|step| step.at_ms);
     Script {
         name: format!("seed {seed}"),

@@ -17,7 +17,7 @@ use toml::Spanned;
 use crate::{
     options::{Fault, Faults, Setup},
     plan::{self, Mix},
-    script::{Action, Change, Changeable, Deed, Expect, Lying, Manner, Memo, Script, Step, Trick, Trouble},
+    script::{Action, Change, Changeable, Deed, Expect, Lying, Manner, Memo, Script, Step, Trick, Trouble, Visit},
 };
 
 use self::{
@@ -82,6 +82,7 @@ struct World {
     faulty_nodes: Option<Vec<usize>>,
     days: Option<u64>,
     seal_secrets: Option<bool>,
+    facade: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -262,6 +263,7 @@ fn read_world(world: &World, setup: &mut Setup) -> Result<(), Problem> {
     setup.seal_secrets = world.seal_secrets.unwrap_or(setup.seal_secrets);
     setup.heal_without_restart = world.heal_without_restart.unwrap_or(setup.heal_without_restart);
     setup.days = world.days.unwrap_or(setup.days);
+    setup.facade = world.facade.unwrap_or(setup.facade);
     if setup.days > 60 {
         return Err("`days` must be at most 60".to_owned());
     }
@@ -507,6 +509,11 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
                 return Err("`by` must be at most 1d, either way".to_owned());
             }
             trouble(Trouble::ClockStep { by_ms: sign * ms })
+        }
+        ("client", word) if Visit::ALL.iter().any(|(_, known)| *known == word) => {
+            let found = Visit::ALL.iter().find(|(_, known)| *known == word);
+            let (visit, _) = *found.ok_or_else(|| one_of("does", word, Visit::ALL.iter().map(|(_, word)| *word)))?;
+            Ok(Action::Visit { session: session(names)?, visit })
         }
         ("client", "lose a reply") => trouble(Trouble::LoseReplyIn(raw.operation.unwrap_or(1))),
         (who, does) => match WHO_DOES.iter().find(|(known, _)| *known == who) {

@@ -155,6 +155,25 @@ pub enum Action {
     },
     /// Something goes wrong now.
     Trouble(Trouble),
+    /// A client calls the interface about a session, rightly or wrongly. Without an interface nothing happens.
+    Visit {
+        /// The session.
+        session: u32,
+        /// What the client does.
+        visit: Visit,
+    },
+}
+
+/// What a client does at the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visit {
+    /// Its merchant reads it, whole and its state alone.
+    Read,
+}
+
+impl Visit {
+    /// Every kind, with its word.
+    pub const ALL: [(Self, &'static str); 1] = [(Self::Read, "read")];
 }
 
 /// What a memo says.
@@ -589,7 +608,8 @@ impl Action {
             | Self::Cancel { session, .. }
             | Self::Assign { session }
             | Self::Desk { session, .. }
-            | Self::Settle { session, .. } => Some(*session),
+            | Self::Settle { session, .. }
+            | Self::Visit { session, .. } => Some(*session),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 //! and booted again as often as need be, and the same every time for one script.
 
 mod damage;
+mod clients;
 mod judge;
 mod model;
 mod reach;
@@ -37,6 +38,7 @@ use crate::{
     coverage::Places,
     customers::{self, People},
     disk::{DiskFaults, Incident, SimDisk},
+    front::{self, Endpoint},
     hive::{Hive, SimNode},
     observer::{End, Observer, Violation},
     options::{FEE_ACCOUNT, Fault, Setup},
@@ -48,7 +50,7 @@ use crate::{
 };
 
 use self::seams::{SimClock, SimEntropy, SimProbe};
-pub(crate) use self::{model::Plain, seams::lock};
+pub(crate) use self::{clients::Standing, model::Plain, seams::lock};
 
 /// When every world begins, seconds since 1970: an hour before the end of a day (UTC), so that most worlds see one end.
 pub const EPOCH_SECONDS: u64 = 1_800_054_000;
@@ -120,6 +122,10 @@ pub struct World {
     setup: Mutex<Setup>,
     /// The running process's.
     store: Mutex<Option<Arc<SimStore>>>,
+    /// The running process's, where clients call through one.
+    endpoint: Mutex<Option<Arc<dyn Endpoint>>>,
+    /// When the process was ready, virtual milliseconds.
+    booted_ms: AtomicU64,
     entropy: Mutex<Random>,
     streams: Mutex<Streams>,
     agenda: Mutex<Agenda>,
@@ -252,6 +258,7 @@ pub fn run(script: &Script, keeps_lines: bool) -> Outcome {
             world.disk.detach();
             world.time.stop();
             *lock(&world.store) = None;
+            *lock(&world.endpoint) = None;
             death
         });
         drop(runtime);
@@ -277,6 +284,8 @@ impl World {
             setup: Mutex::new(script.setup.clone()),
             receivers: Mutex::new(Receivers::new(&root, setup)),
             store: Mutex::default(),
+            endpoint: Mutex::default(),
+            booted_ms: AtomicU64::new(0),
             entropy: Mutex::new(root.fork("entropy")),
             streams: Mutex::new(Streams {
                 queries: root.fork("queries"),
@@ -420,6 +429,7 @@ impl World {
             probe: Arc::new(SimProbe(Arc::clone(self))),
         };
         let tree = Tree::start(env, setup.settings()).await.map_err(|error| error.to_string())?;
+        self.open_endpoint(tree.gateway());
         if !self.are_faults_on() && begins.elapsed() > BOOT_LIMIT {
             let took = begins.elapsed().as_secs();
             self.observe(|observer| observer.violate("boot-ends", format!("starting took {took} s"), None));

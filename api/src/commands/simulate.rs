@@ -20,7 +20,7 @@ use simulations::{
 };
 
 use super::{Failure, say, stop};
-use crate::version;
+use crate::{in_process, version};
 
 /// The codes of a simulation, beside those of the program.
 const EXIT_CODES: &str = "Exit codes: 0 every invariant held, 10 a safety invariant broke, 11 a liveness invariant broke, \
@@ -97,6 +97,9 @@ struct Seeded {
     /// Only rows on disk are damaged: whoever they do not concern notices nothing
     #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm", "minority", "days"])]
     damage: bool,
+    /// Clients call through the REST facade and the gRPC services, rightly and wrongly, and every answer is judged
+    #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm", "minority", "days"])]
+    facade: bool,
 }
 
 impl Seeded {
@@ -108,6 +111,7 @@ impl Seeded {
             Self { minority: true, .. } => Mix::Nodes,
             Self { days: true, .. } => Mix::Days,
             Self { damage: true, .. } => Mix::Rows,
+            Self { facade: true, .. } => Mix::Facade,
             _ => Mix::Both,
         }
     }
@@ -120,6 +124,7 @@ impl Seeded {
             Mix::Nodes => " --minority",
             Mix::Days => " --days",
             Mix::Rows => " --damage",
+            Mix::Facade => " --facade",
             Mix::Both => "",
         };
         format!("--payments {}{mix}", self.payments)
@@ -276,6 +281,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
 }
 
 fn simulate(what: &What, stop: &AtomicBool) -> Result<u8, Failure> {
+    in_process::install();
     match what {
         What::Run(args) => run_scenarios(args, stop),
         What::Campaign(args) => run_campaign(args, stop),

@@ -62,6 +62,7 @@ mod tests;
 use call::{Call, Head, Incoming, RequestIds};
 pub use dashboard::Desk;
 use limits::Edge;
+pub(crate) use record::status_word;
 
 /// What every handler holds.
 pub struct Facade {

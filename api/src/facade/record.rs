@@ -57,7 +57,7 @@ pub(super) fn instant_to_wire(instant: Timestamp) -> proto::time::Timestamp {
 }
 
 /// Returns a state's word.
-pub(super) fn status_word(wire: i32) -> &'static str {
+pub(crate) fn status_word(wire: i32) -> &'static str {
     word(PaymentStatus::try_from(wire), PaymentStatus::Unspecified, PaymentStatus::as_str_name, &STATUS_WORDS)
 }
 

@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use hyper::server::conn::http1;
 use hyper_util::{rt::TokioIo, server::graceful::GracefulShutdown, service::TowerToHyperService};
 use proto::{ApiError, Reason};
@@ -206,6 +208,25 @@ async fn accept(listener: &TcpListener, connections: &Arc<Semaphore>) -> Option<
             None
         }
     }
+}
+
+/// Answers a request without a connection: by the routes that the listener has, without its deadlines. An answer without
+/// an end is never there.
+pub(crate) async fn answer<B>(facade: &Arc<Facade>, client: IpAddr, request: http::Request<B>) -> http::Response<Bytes>
+where
+    B: hyper::body::Body + Send + Sync + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let Limits { head_timeout, body_timeout, write_timeout, idle_timeout, .. } = Limits::default();
+    let watch = Watch::new(Timeouts { head: head_timeout, idle: idle_timeout, write: write_timeout });
+    let inner = warp::service(routes(facade));
+    let mut service = WithHead { inner, client, body_timeout, is_health: false, watch };
+    let (head, body) = match tower::Service::call(&mut service, request).await {
+        Ok(answer) => answer.into_parts(),
+        Err(never) => match never {},
+    };
+    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    http::Response::from_parts(head, body)
 }
 
 /// Puts each request's head where handlers find it without copying it, and tells the watch when it is answered.

@@ -1,6 +1,6 @@
 //! The engine's network port: the services, health and reflection, behind bearer tokens and TLS.
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, io, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, TryStreamExt};
 use proto::{
@@ -22,7 +22,7 @@ use tokio::{
     net::TcpListener,
 };
 use tokio_stream::Stream;
-use tonic::{codec::CompressionEncoding, service::Routes, transport::Server};
+use tonic::{body::Body, codec::CompressionEncoding, service::Routes, transport::Server};
 use tonic_health::ServingStatus;
 use tracing::debug;
 
@@ -132,23 +132,8 @@ where
     let routes = Routes::new(health_service)
         .add_service(descriptions().build_v1().expect("our own description is well formed"))
         .add_service(descriptions().build_v1alpha().expect("our own description is well formed"))
-        .add_service(PaymentServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(CheckoutServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(MerchantServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(AccountProofServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ApiKeyServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(AuditLogServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ExportServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(EventServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(UnmatchedTransferServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ReconciliationServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(ComplianceServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(BillingServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(FeeServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(SystemServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(WebhookServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(MaintenanceServiceServer::new(maintenance).accept_compressed(GZIP).send_compressed(GZIP))
-        .add_service(X402ServiceServer::new(service).accept_compressed(GZIP).send_compressed(GZIP));
+        .add_service(MaintenanceServiceServer::new(maintenance).accept_compressed(GZIP).send_compressed(GZIP));
+    let routes = with_engine(routes, service);
     let shared = Arc::new(Shared { tokens: access.tokens, metrics: access.metrics });
     let mut server = Server::builder()
         .max_concurrent_streams(MAX_STREAMS)
@@ -180,4 +165,42 @@ where
         served = served => served,
         () = cut_off => Ok(()),
     }
+}
+
+/// Adds the engine's services.
+fn with_engine(routes: Routes, service: Service) -> Routes {
+    routes
+        .add_service(PaymentServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(CheckoutServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(MerchantServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(AccountProofServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ApiKeyServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(AuditLogServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ExportServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(EventServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(UnmatchedTransferServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ReconciliationServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(ComplianceServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(BillingServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(FeeServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(SystemServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(WebhookServiceServer::new(service.clone()).accept_compressed(GZIP).send_compressed(GZIP))
+        .add_service(X402ServiceServer::new(service).accept_compressed(GZIP).send_compressed(GZIP))
+}
+
+/// Answers the calls of the engine's services without a connection, behind the same tokens.
+pub(crate) fn in_process(
+    service: Service,
+    access: Access,
+) -> impl tower::Service<
+    http::Request<Body>,
+    Response = http::Response<Body>,
+    Error = Infallible,
+    Future = impl Future<Output = Result<http::Response<Body>, Infallible>> + Send,
+> + Clone
++ Send {
+    use tower::Layer as _;
+
+    let shared = Arc::new(Shared { tokens: access.tokens, metrics: access.metrics });
+    shared.layer().layer(Traced(with_engine(Routes::default(), service)))
 }

@@ -71,7 +71,7 @@ pub(super) const WHO_DOES: [(&str, &[&str]); 14] = [
     ("market", &["price HBD"]),
     ("receiver", &["fail"]),
     ("clock", &["step"]),
-    ("client", &["lose a reply"]),
+    ("client", &["lose a reply", "read"]),
 ];
 
 /// What changes with a merchant.

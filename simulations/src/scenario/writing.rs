@@ -76,6 +76,9 @@ fn write_world(out: &mut String, setup: &Setup) {
         out.push_str("seal_secrets = true\n");
     }
     let _ = writeln!(out, "signatures = {}\nheal_without_restart = {}", setup.signatures, setup.heal_without_restart);
+    if setup.facade {
+        let _ = writeln!(out, "facade = true");
+    }
     if setup.days > 0 {
         let _ = writeln!(out, "days = {}", setup.days);
     }
@@ -147,6 +150,11 @@ fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {
             format!("who = \"merchant {merchant}\", does = {word:?}")
         }
         Action::Trouble(trouble) => write_trouble(trouble, names),
+        Action::Visit { session, visit } => {
+            let word = Visit::ALL.iter().find(|(known, _)| known == visit).map_or("read", |(_, word)| word);
+            format!("who = \"client\", does = {word:?}, {}", name(session)?)
+        }
+        Action::Trouble(trouble) => write_trouble(trouble),
     })
 }
 

@@ -59,7 +59,10 @@ pub(super) fn plain_payments(script: &Script) -> BTreeMap<u32, Plain> {
     let mut ends_ms = BTreeMap::new();
     for step in &script.steps {
         // What is done at a desk, or shown in vain, changes no state.
-        let at_desk = matches!(step.action, Action::Desk { .. } | Action::Settle { trick: Trick::Public, .. });
+        let at_desk = matches!(
+            step.action,
+            Action::Desk { .. } | Action::Visit { .. } | Action::Settle { trick: Trick::Public, .. }
+        );
         if let Some(session) = step.action.session().filter(|_| !at_desk) {
             touched.entry(session).or_default().push(&step.action);
             if let Action::Create { lifetime_seconds, .. } = step.action {
