@@ -11,6 +11,9 @@ crate::tests!(
     a_development_build_notices_its_mutants_and_a_release_build_has_none,
     a_seed_is_the_same_story_here_and_in_a_fresh_process,
     a_campaign_ends_cleanly_when_it_is_asked_to,
+    clients_of_the_facade_get_answers_that_keep_every_invariant,
+    a_seed_with_clients_of_the_facade_is_the_same_story_every_time,
+    a_development_build_notices_the_mutants_of_the_facade,
 );
 
 fn simulate(arguments: &[&str]) -> Output {
@@ -79,6 +82,52 @@ fn a_seed_is_the_same_story_here_and_in_a_fresh_process() {
     let output = simulate(&["check-determinism", "--seed", "7", "--seeds", "2", "--payments", "10", "--jobs", "2"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(said(&output).contains("2 seeds gave the same story 2 times here and once in a fresh process"));
+}
+
+fn clients_of_the_facade_get_answers_that_keep_every_invariant() {
+    let output = simulate(&["campaign", "--facade", "--runs", "6", "--payments", "25", "--jobs", "2"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    for reached in [
+        "a client asks for what is another's",
+        "a client forges a form",
+        "a client is too quick",
+        "a merchant calls by gRPC",
+        "a merchant uses the dashboard",
+        "a watch ends with its session",
+        "an agent's payment settles",
+        "an idempotency key is used again",
+        "another order comes under a key that was used",
+    ] {
+        assert!(said(&output).contains(reached), "{reached:?} is not in {}", said(&output));
+    }
+}
+
+fn a_seed_with_clients_of_the_facade_is_the_same_story_every_time() {
+    let arguments = ["check-determinism", "--facade", "--seed", "3", "--seeds", "2", "--payments", "12", "--jobs", "2"];
+    let output = simulate(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+}
+
+fn a_development_build_notices_the_mutants_of_the_facade() {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let mutants = [
+        "facade-form-token-not-checked",
+        "facade-dashboard-token-not-checked",
+        "facade-logout-leaves-the-session",
+        "facade-another-shop-reads",
+        "facade-state-is-the-last-one",
+        "facade-mistake-is-our-fault",
+        "facade-no-retry-after",
+        "facade-checkout-is-unlimited",
+        "facade-unknown-fields-pass",
+        "facade-other-order-gets-the-first",
+    ];
+    let arguments = ["mutants", "--seeds", "8", "--payments", "25", "--jobs", "2"];
+    let output = simulate(&[&arguments[..], &mutants[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("10 killed, 0 survive"), "{}", said(&output));
 }
 
 fn a_campaign_ends_cleanly_when_it_is_asked_to() {

@@ -110,6 +110,22 @@ mutants! {
     "damaged-row-is-served": "a row that is damaged on disk is read as it stands there";
     "damaged-row-is-fatal": "the engine gives up where it reads a damaged row";
     "damaged-row-holds-up": "whoever meets a damaged row stays before it";
+    "facade-form-token-not-checked": "a checkout is cancelled by its public id without the token of its page";
+    "facade-dashboard-token-not-checked": "a form of the dashboard needs no token of its session";
+    "facade-logout-leaves-the-session": "the cookie of the dashboard is good after the logout";
+    "facade-another-shop-reads": "a merchant may read another's payment by its id";
+    "facade-state-is-the-last-one": "the state alone is answered with the one that was left";
+    "facade-mistake-is-our-fault": "a body that is no JSON is answered 500";
+    "facade-no-retry-after": "a refusal does not say when to come again";
+    "facade-checkout-is-unlimited": "one address may ask for checkouts as often as it likes";
+    "facade-unknown-fields-pass": "fields that no request has are ignored";
+    "facade-other-order-gets-the-first": "another order under a key that was used is answered with the first one's payment";
+}
+
+/// Says whether only clients who call through the facade can notice a mutant.
+#[must_use]
+pub fn is_of_facade(name: &str) -> bool {
+    name.starts_with("facade-")
 }
 
 /// Returns the number of a mutant. Evaluated by the compiler: a mark with an unknown name does not compile.

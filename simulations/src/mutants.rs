@@ -64,10 +64,13 @@ pub struct Hunt<'a> {
     pub scenarios: &'a [Script],
 }
 
-/// Returns the mutants and what each does; none in a release build.
+/// Returns the mutants that can be noticed here and what each does; none in a release build. Those of the facade need one
+/// that is installed.
 #[must_use]
-pub fn planted() -> Option<&'static [(&'static str, &'static str)]> {
-    engine::mutants::planted()
+pub fn planted() -> Option<Vec<(&'static str, &'static str)>> {
+    let has_facade = crate::front::installed().is_some();
+    let is_noticed = |name: &str| has_facade || !engine::mutants::is_of_facade(name);
+    Some(engine::mutants::planted()?.iter().copied().filter(|(name, _)| is_noticed(name)).collect())
 }
 
 /// Switches a mutant on in this thread: every world that runs in it has it.
@@ -110,8 +113,9 @@ pub fn hunt_all(
 /// A mutant is on in this thread only, and a world runs in the thread that starts it.
 fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
     engine::mutants::plant(Some(name));
+    let mix = if engine::mutants::is_of_facade(name) { Mix::Facade } else { Mix::Both };
     let broken = (1..=hunt.seeds).find_map(|seed| {
-        let outcome = world::run(&plan::of_seed(seed, hunt.payments, Mix::Both), false);
+        let outcome = world::run(&plan::of_seed(seed, hunt.payments, mix), false);
         outcome.violation.map(|violation| (Killer::Seeds(seed), violation.invariant))
     });
     let by_scenario = |script: &Script| {

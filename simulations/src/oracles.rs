@@ -159,8 +159,14 @@ invariants! {
     "time-moves", "L6", Check::World, "Nothing spins while virtual time stands still.";
     "no-panic", "L5", Check::World, "Nothing panics but what the simulation makes panic.";
     "clients-see-no-failure", "C1", Check::World, "A client gets 503 with Retry-After while the engine, its disk or its nodes fail, and no other failure ever.";
+    "valid-requests-are-taken", "C1", Check::World, "A valid request is taken, or answered 503, whatever else clients do.";
     "answers-are-durable", "C2", Check::World, "What a client is told of a session is what it ordered and what is durable.";
     "states-are-told-as-they-are", "C3", Check::World, "A state that a client reads is one that the session had while the client waited for the answer.";
+    "keys-stand-for-one-order", "C4", Check::World, "An idempotency key under which something else is ordered is refused, and orders nothing.";
+    "anothers-is-unknown", "C5", Check::World, "What another merchant has is answered like what nobody has, by REST and by gRPC.";
+    "mistakes-are-named", "C6", Check::World, "A client's mistake gets the status and the reason of that mistake, and names the field.";
+    "mistakes-change-nothing", "C6", Check::World, "No wrong order opens a session.";
+    "forms-need-their-token", "C8", Check::World, "A form without its session and its token changes nothing, and no page is shown to who is not logged in.";
     "limits-are-kept", "C7", Check::World, "Nobody below a limit is refused; who exceeds it gets 429 with Retry-After.";
     "expected", "", Check::World, "What the scenario expects.";
 }

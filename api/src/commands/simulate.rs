@@ -502,7 +502,7 @@ fn difference(script: &Script) -> String {
     }
 }
 
-fn known_mutants() -> Result<&'static [(&'static str, &'static str)], Failure> {
+fn known_mutants() -> Result<Vec<(&'static str, &'static str)>, Failure> {
     simulations::mutants::planted().ok_or_else(|| {
         Failure::Other(
             "a release build has no mutants; use a development build: cargo run -- simulate mutants".to_owned(),

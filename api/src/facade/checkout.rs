@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use engine::mutant;
 use futures_util::{Stream, StreamExt};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderValue, StatusCode, header};
@@ -249,7 +250,8 @@ pub(super) async fn cancel_by_slug(facade: &Facade, call: Call, slug: &str) -> R
 pub(super) async fn cancel_by_id(facade: &Facade, mut call: Call, id: &str) -> Result<Response, Refusal> {
     let form = call.form().await?;
     let payment = find(facade, &call, Way::Id(id)).await?;
-    if !is_token(&payment, form.get("token").unwrap_or_default()) {
+    let is_ours = is_token(&payment, form.get("token").unwrap_or_default());
+    if !is_ours && !mutant!("facade-form-token-not-checked") {
         return Err(Reason::InvalidFormToken.into());
     }
     cancel(facade, call, Way::Id(id)).await

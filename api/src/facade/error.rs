@@ -1,7 +1,8 @@
 //! The error body, the same on every refusal.
 
+use engine::mutant;
 use http::{HeaderValue, StatusCode, header};
-use proto::ApiError;
+use proto::{ApiError, Reason};
 use serde::Serialize;
 use tracing::error;
 use warp::reply::Response;
@@ -52,7 +53,7 @@ pub(super) fn response(error: &ApiError, request_id: &str) -> Response {
     let mut response = answer::bytes(status(error), body(error, request_id));
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(seconds) = error.retry_after_seconds {
+    if let Some(seconds) = error.retry_after_seconds.filter(|_| !mutant!("facade-no-retry-after")) {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     if error.http() == 401 {
@@ -66,5 +67,8 @@ pub(super) fn response(error: &ApiError, request_id: &str) -> Response {
 
 /// Returns the HTTP status of an error.
 pub(super) fn status(error: &ApiError) -> StatusCode {
+    if mutant!("facade-mistake-is-our-fault") && error.reason == Reason::MalformedJson {
+        return StatusCode::INTERNAL_SERVER_ERROR;
+    }
     StatusCode::from_u16(error.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -1,6 +1,9 @@
 //! Agents at work: they sign, hand in, ask again until they have an answer, and try what they should not.
 
-use super::*;
+use super::{
+    clients::{settle_payment, verify_payment},
+    *,
+};
 
 /// Returns an agent's payment for a session, which it makes once.
 fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Option<Payload> {
@@ -60,7 +63,7 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
     if trick == Trick::Twice {
         let (world, gateway, request) = (Arc::clone(world), gateway.clone(), request.clone());
         tokio::spawn(async move {
-            if let Ok(settled) = gateway.x402_settle(&request).await {
+            if let Ok(settled) = settle_payment(&world, &gateway, number, &request).await {
                 let answer = Answer::Settled { payment: target, settled: &settled };
                 world.observe(|observer| observer.answers(&answer));
             }
@@ -69,7 +72,7 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
     if world.verifies_first() {
         // Verifying changes nothing, whatever it says.
         let is_open = is_open(world, gateway, target);
-        let verdict = gateway.x402_verify(&request).await.map(drop);
+        let verdict = verify_payment(world, gateway, number, &request).await;
         world.observe(|observer| match (&verdict, is_open) {
             (Ok(()), false) => {
                 let text = "a payment is verified for a session that takes none".to_owned();
@@ -82,7 +85,7 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
         });
     }
     for ask in 0..MAX_ASKS {
-        let answer = gateway.x402_settle(&request).await;
+        let answer = settle_payment(world, gateway, number, &request).await;
         if let Ok(settled) = &answer {
             let answer = Answer::Settled { payment: target, settled };
             world.observe(|observer| observer.answers(&answer));
@@ -164,7 +167,7 @@ async fn show_public(world: &Arc<World>, gateway: &Gateway, session: u32, number
     let other = world.people().sessions.values().map(|known| known.id).find(|id| *id != target);
     for shown_at in [Some(target), other].into_iter().flatten() {
         let request = X402Request { target: Target::Session(shown_at), payload: payload.clone() };
-        let verdict = gateway.x402_settle(&request).await.map(drop);
+        let verdict = settle_payment(world, gateway, number, &request).await.map(drop);
         world.event(Lane::Payer, "shows_public", Some(session), u64::from(verdict.is_ok()), || {
             format!("agent {number} shows at {shown_at} what paid session {session}: {}", shown(&verdict))
         });
@@ -236,7 +239,7 @@ pub(super) async fn facilitate(
     let tx_id = world.hive().id_of(&payload.transaction);
     let request = X402Request { target: Target::Requirements(requirements), payload };
     for _ in 0..MAX_ASKS {
-        let answer = gateway.x402_settle(&request).await;
+        let answer = settle_payment(world, gateway, number, &request).await;
         if answer.is_ok() {
             world.observe(|observer| observer.answers(&Answer::Facilitated { tx_id }));
             world.mark("a payment for another server settles");

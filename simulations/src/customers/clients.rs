@@ -1,6 +1,10 @@
 //! Merchants and customers who call the interface: REST as shops and browsers send it. Each answer is held against what is
 //! durable at that moment.
 
+mod agents;
+mod dashboard;
+mod grpc;
+mod mistakes;
 mod orders;
 mod visits;
 
@@ -9,6 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use bytes::Bytes;
 use serde_json::Value;
 
+pub(super) use self::agents::{settle_payment, verify_payment};
 use super::*;
 use crate::{
     front::{Endpoint, Reply, Request},
@@ -132,6 +137,16 @@ impl Client<'_> {
             format!("{id} is told to be {told:?} and was {passed:?} while it was asked for")
         });
     }
+}
+
+/// Returns the order that opened a session, as its script has it.
+fn order_of(world: &World, session: u32) -> Option<orders::Order> {
+    world.script.steps.iter().find_map(|step| match step.action {
+        Action::Create { session: other, merchant, units, currency, lifetime_seconds } if other == session => {
+            Some(orders::Order { session, merchant, money: Money::new(units, currency), lifetime_seconds })
+        }
+        _ => None,
+    })
 }
 
 /// Writes a request as a shop sends it.

@@ -71,7 +71,24 @@ pub(super) const WHO_DOES: [(&str, &[&str]); 14] = [
     ("market", &["price HBD"]),
     ("receiver", &["fail"]),
     ("clock", &["step"]),
-    ("client", &["lose a reply", "read"]),
+    (
+        "client",
+        &[
+            "lose a reply",
+            "read",
+            "list",
+            "look",
+            "send its order again",
+            "send another order under its key",
+            "send wrong orders",
+            "ask for what is another's",
+            "forge forms",
+            "use the dashboard",
+            "ask too often",
+            "call by gRPC",
+            "watch",
+        ],
+    ),
 ];
 
 /// What changes with a merchant.

@@ -154,7 +154,6 @@ fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {
             let word = Visit::ALL.iter().find(|(known, _)| known == visit).map_or("read", |(_, word)| word);
             format!("who = \"client\", does = {word:?}, {}", name(session)?)
         }
-        Action::Trouble(trouble) => write_trouble(trouble),
     })
 }
 

@@ -1,9 +1,14 @@
-//! What clients do at the interface beside opening and cancelling: reading, and what they may not do.
+//! What clients do at the interface beside opening and cancelling: they read sessions, lists, events and pages.
+
+use std::collections::BTreeSet;
 
 use super::{
     orders::{key_of, slug_of},
     *,
 };
+
+/// Payments on the page of a list.
+const PAGE: usize = 20;
 
 impl Client<'_> {
     pub(super) async fn visit(&self, visit: Visit) -> Again {
@@ -11,8 +16,28 @@ impl Client<'_> {
         let Some(key) = key_of(self.world, known.merchant) else { return Again::No };
         match visit {
             Visit::Read => self.read(&known, &key).await,
+            Visit::List => self.list(&known, &key).await,
+            Visit::Look => self.look(&known).await,
+            Visit::OrderAgain => self.order_again(&known, &key).await,
+            Visit::OrderOther => self.order_other(&known, &key).await,
+            Visit::Blunder => self.blunder(&known, &key).await,
+            Visit::Intrude => self.intrude(&known).await,
+            Visit::Forge => self.forge(&known, &key).await,
+            Visit::Dashboard => self.dashboard(&known, &key).await,
+            Visit::Rush => self.rush(&known).await,
+            Visit::Grpc => self.call_grpc(&known, &key).await,
+            Visit::Watch => return self.watch(&known, &key).await,
         }
         Again::No
+    }
+
+    /// Holds that a valid request was not refused, whatever else its answer says.
+    pub(super) fn hold_taken(&self, known: &Session, shown: &str, reply: &Reply, wanted: u16) {
+        // A new key may be on its way to its merchant.
+        let is_taken = [wanted, 401, 503].contains(&reply.status);
+        self.hold("valid-requests-are-taken", known.id, is_taken, || {
+            format!("{shown} of {} is refused: {} {:?}", known.id, reply.status, reason_of(reply))
+        });
     }
 
     /// Reads a session, whole, its state alone, and as its customer sees it.
@@ -26,7 +51,8 @@ impl Client<'_> {
             let is_it = told["id"] == known.id.to_string()
                 && told["merchantId"] == known.merchant.to_string()
                 && told["amount"]["value"] == known.amount.units.to_string()
-                && told["payTo"] == known.pay_to.to_string();
+                && told["payTo"] == known.pay_to.to_string()
+                && told["memo"] == memo_of(known.id);
             self.hold("answers-are-durable", known.id, is_it, || format!("{} is told to be {told}", known.id));
         }
         let before = self.world.standing(known.id);
@@ -40,16 +66,137 @@ impl Client<'_> {
         if live.status == 200 {
             self.hold_state(known.id, before, json_of(&live)["status"].as_str().unwrap_or_default());
         }
-        for reply in [whole, state, live] {
-            let is_known = match reply.status {
-                200 | 503 => true,
-                // A new key is on its way to its merchant.
-                401 => true,
-                _ => false,
-            };
-            self.hold("nothing-valid-is-refused", known.id, is_known, || {
-                format!("{} cannot be read: {} {:?}", known.id, reply.status, reason_of(&reply))
+        for (shown, reply) in [("a read", whole), ("the state", state), ("the live state", live)] {
+            self.hold_taken(known, shown, &reply, 200);
+        }
+    }
+
+    /// Reads the newest payments of a merchant, and its events.
+    async fn list(&self, known: &Session, key: &str) {
+        let before = self.newest(known.merchant);
+        let page = self.send("GET", &format!("/api/public/payments?limit={PAGE}"), key, None).await;
+        self.hold_taken(known, "the list", &page, 200);
+        if page.status == 200 && before == self.newest(known.merchant) {
+            let told = json_of(&page);
+            let ids: Vec<_> = told["data"].as_array().into_iter().flatten().map(|one| &one["id"]).collect();
+            let is_it = ids.iter().copied().eq(before.iter());
+            self.hold("lists-tell-the-truth", known.id, is_it, || {
+                format!("a list has {ids:?} and should have {before:?}")
             });
         }
+        let mut after = String::new();
+        let mut seen = BTreeSet::new();
+        let first = self.events_of(known.merchant);
+        for _ in 0..100 {
+            let events = self.send("GET", &format!("/api/public/events?limit=100{after}"), key, None).await;
+            self.hold_taken(known, "the list of events", &events, 200);
+            if events.status != 200 {
+                return;
+            }
+            let told = json_of(&events);
+            let ids = told["events"].as_array().into_iter().flatten().filter_map(|event| event["id"].as_str());
+            seen.extend(ids.map(str::to_owned));
+            after = format!("&after={}", told["nextCursor"].as_str().unwrap_or_default());
+            if told["hasMore"] != true {
+                break;
+            }
+        }
+        let last = self.events_of(known.merchant);
+        let is_whole = first.is_subset(&seen) && seen.is_subset(&last);
+        self.hold("lists-tell-the-truth", known.id, is_whole, || {
+            let (missing, strange) = (first.difference(&seen).next(), seen.difference(&last).next());
+            format!("{} events are listed; missing is {missing:?}, strange is {strange:?}", seen.len())
+        });
+    }
+
+    /// Returns the newest payments of a merchant, as they are durable.
+    fn newest(&self, merchant: MerchantId) -> Vec<Value> {
+        self.world.observe(|observer| {
+            let own = observer.payments.values().filter(|known| known.payment.merchant == merchant);
+            let mut ids: Vec<_> = own.map(|known| known.payment.id).collect();
+            ids.sort_unstable_by_key(|id| core::cmp::Reverse(id.bits()));
+            ids.into_iter().take(PAGE).map(|id| id.to_string().into()).collect()
+        })
+    }
+
+    /// Returns the events of a merchant, as they are durable.
+    fn events_of(&self, merchant: MerchantId) -> BTreeSet<String> {
+        self.world.observe(|observer| {
+            let own = observer.events.values().filter(|event| event.merchant == merchant);
+            own.map(|event| event.id.to_string()).collect()
+        })
+    }
+
+    /// Looks at the checkout with a browser and as a program.
+    async fn look(&self, known: &Session) {
+        let Some(slug) = slug_of(self.world, known.id) else { return };
+        let mut page = request(self.ip, "GET", &format!("/for/{slug}"), "", None);
+        page.headers.push(("accept", "text/html".to_owned()));
+        let page = self.ask(page).await;
+        self.hold_taken(known, "the checkout page", &page, 200);
+        let before = self.world.standing(known.id);
+        let asked = self.send("GET", &format!("/for/{slug}"), "", None).await;
+        let after = self.world.standing(known.id);
+        let open =
+            [before, after].into_iter().flatten().any(|standing| standing.state == engine::payment::State::Pending);
+        let is_right = match asked.status {
+            402 => {
+                let told = json_of(&asked);
+                let offer = &told["accepts"][0];
+                open && offer["payTo"] == known.pay_to.to_string()
+            }
+            // Over, paid, on its way, or its merchant takes no agents.
+            403 | 409 | 410 | 503 => true,
+            _ => false,
+        };
+        self.hold("answers-are-durable", known.id, is_right, || {
+            format!("a program that looks at {} is answered {}: {}", known.id, asked.status, text_of(&asked))
+        });
+    }
+
+    /// Sends the order that opened the session once more: it gets the same session.
+    async fn order_again(&self, known: &Session, key: &str) {
+        let Some((order, name)) = order_of(self.world, self.session)
+            .and_then(|order| Some((order.key()?, order)))
+            .map(|(name, order)| (order, name))
+        else {
+            return;
+        };
+        let mut sent = request(self.ip, "POST", "/api/public/payments", key, Some(&order.body()));
+        sent.headers.push(("idempotency-key", name));
+        let reply = self.ask(sent).await;
+        if reply.status == 201 {
+            let id = json_of(&reply)["id"].as_str().and_then(|id| id.parse().ok());
+            self.world.observe(|observer| observer.opens(self.session, id.unwrap_or(known.id)));
+            self.world.mark("an idempotency key is used again");
+        }
+        let is_excused = self.may_refuse_orders(&reply);
+        self.hold("valid-requests-are-taken", known.id, reply.status == 201 || is_excused, || {
+            format!("the order of {} is refused when it is sent again: {} {}", known.id, reply.status, text_of(&reply))
+        });
+    }
+
+    /// Sends another order under the key of the one that opened the session: it is refused.
+    async fn order_other(&self, known: &Session, key: &str) {
+        let Some(mut order) = order_of(self.world, self.session) else { return };
+        let Some(name) = order.key() else { return };
+        order.money = Money::new(order.money.units + 1, order.money.currency);
+        let mut sent = request(self.ip, "POST", "/api/public/payments", key, Some(&order.body()));
+        sent.headers.push(("idempotency-key", name));
+        let reply = self.ask(sent).await;
+        let is_refused = reason_of(&reply).as_deref() == Some("idempotency_key_reused");
+        self.hold("keys-stand-for-one-order", known.id, is_refused || self.may_refuse_orders(&reply), || {
+            format!("another order under the key of {} is answered {}: {}", known.id, reply.status, text_of(&reply))
+        });
+        self.world.mark("another order comes under a key that was used");
+    }
+
+    /// Says whether an order may be refused for what has nothing to do with it.
+    fn may_refuse_orders(&self, reply: &Reply) -> bool {
+        let reason = reason_of(reply);
+        // A new key is on its way to its merchant, or the merchant is switched off.
+        reply.status == 503
+            || reply.status == 401
+            || matches!(reason.as_deref(), Some("inactive_merchant" | "conflict"))
     }
 }
