@@ -21,8 +21,8 @@ enum Way {
     Checkout(String),
     /// By the facilitator, as anybody may.
     Facilitator,
-    /// By the facilitator, through a server that shows the merchant's key, under an idempotency key.
-    Seller { key: String, name: String },
+    /// By the facilitator, through a server that shows a merchant's key, perhaps under an idempotency key.
+    Seller { key: String, name: Option<String> },
 }
 
 /// Settles a payment: through the interface, where there is one.
@@ -75,7 +75,7 @@ impl Client<'_> {
             Way::Facilitator => self.send("POST", SETTLE, "", Some(&self.body(request))).await,
             Way::Seller { key, name } => {
                 let mut sent = super::request(self.ip, "POST", SETTLE, key, Some(&self.body(request)));
-                sent.headers.push(("idempotency-key", name.clone()));
+                sent.headers.extend(name.clone().map(|name| ("idempotency-key", name)));
                 self.ask(sent).await
             }
         };
@@ -121,8 +121,8 @@ impl Client<'_> {
             self.world.sleep(u64::min(seconds, 60) * 1_000).await;
             return Err(X402Error::Unavailable(GatewayError::Overloaded));
         }
-        // A new key is on its way to the merchant.
-        if reply.status == 401 {
+        // A new key is on its way to the merchant, or it is switched off.
+        if reply.status == 401 || json_of(reply)["reason"] == "inactive_merchant" {
             return Err(X402Error::Unavailable(GatewayError::Unauthenticated));
         }
         let reason = match reason {
@@ -141,17 +141,25 @@ impl Client<'_> {
     }
 
     fn way(&self, number: usize, request: &X402Request) -> Way {
-        let Target::Session(id) = request.target else { return Way::Facilitator };
-        let merchant = self.world.observe(|observer| Some(observer.payments.get(&id)?.payment.merchant));
-        let key = merchant.and_then(|merchant| key_of(self.world, merchant));
-        match (number % 3, slug_of(self.world, id), key) {
-            (0, Some(slug), _) => Way::Checkout(slug),
-            (1, _, Some(key)) => {
-                let (tx_id, nonce) = (self.world.hive().id_of(&request.payload.transaction), &request.payload.nonce);
-                let name = format!("{tx_id}-{}-{}", self.session, &nonce[nonce.len().saturating_sub(8)..]);
-                Way::Seller { key, name }
+        match &request.target {
+            Target::Session(id) => {
+                let merchant = self.world.observe(|observer| Some(observer.payments.get(id)?.payment.merchant));
+                let key = merchant.and_then(|merchant| key_of(self.world, merchant));
+                match (number % 3, slug_of(self.world, *id), key) {
+                    (0, Some(slug), _) => Way::Checkout(slug),
+                    (1, _, Some(key)) => Way::Seller { key, name: None },
+                    _ => Way::Facilitator,
+                }
             }
-            _ => Way::Facilitator,
+            // Every other server shows a key of its own, and names its request.
+            Target::Requirements(_) => {
+                let seller = self.world.people().merchants.get(&0).map(|shop| shop.api_key.clone());
+                let name = self.world.hive().id_of(&request.payload.transaction).to_string();
+                match seller.filter(|_| number.is_multiple_of(2)) {
+                    Some(key) => Way::Seller { key, name: Some(name) },
+                    None => Way::Facilitator,
+                }
+            }
         }
     }
 
