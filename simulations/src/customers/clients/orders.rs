@@ -105,7 +105,7 @@ impl Client<'_> {
     /// Holds a new session, and what was told of it, against what was ordered.
     fn hold_terms(&self, order: &Order, shop: &Shop, payment: &Payment, told: &Value, is_long: bool) {
         let is_told = !is_long
-            || (told["amount"]["value"] == payment.amount.units.to_string()
+            || (told["amount"]["value"].as_str() == Some(payment.amount.units.to_string().as_str())
                 && told["amount"]["currency"] == payment.amount.currency.code()
                 && told["description"] == payment.description
                 && told["expiresAt"] == payment.expires_at.to_string());

@@ -50,7 +50,7 @@ impl Client<'_> {
             self.hold_state(known.id, before, told["status"].as_str().unwrap_or_default());
             let is_it = told["id"] == known.id.to_string()
                 && told["merchantId"] == known.merchant.to_string()
-                && told["amount"]["value"] == known.amount.units.to_string()
+                && told["amount"]["value"].as_str() == Some(known.amount.units.to_string().as_str())
                 && told["payTo"] == known.pay_to.to_string()
                 && told["memo"] == memo_of(known.id);
             self.hold("answers-are-durable", known.id, is_it, || format!("{} is told to be {told}", known.id));
