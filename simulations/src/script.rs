@@ -1,13 +1,14 @@
 //! What is to happen in a world: the setup, the faults, and who does what when. A seed writes one; so does a scenario
 //! file; the shrinker takes things out of one.
 
+mod deed;
 mod visit;
 
 use engine::{money::Currency, payment::ClaimFinality};
 
 use crate::options::{Faults, Setup};
 
-pub use self::visit::Visit;
+pub use self::{deed::Deed, visit::Visit};
 
 /// A whole run, decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -211,32 +212,6 @@ impl Memo {
     pub const fn names_session(self) -> bool {
         matches!(self, Self::Exact | Self::Noisy | Self::TwoTransfers | Self::Flood)
     }
-}
-
-/// What is done about a session at a desk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
-    /// Its merchant decides about its exceptions.
-    Resolve,
-    /// Its merchant sends back what is owed.
-    Refund,
-    /// Its merchant has its newest event sent again.
-    Redeliver,
-    /// Its merchant has the endpoint enabled, and everything sent again that was not taken.
-    Reconnect,
-    /// Another merchant uses its ids wherever a call takes one.
-    Meddle,
-}
-
-impl Deed {
-    /// Every kind, with its word.
-    pub const ALL: [(Self, &'static str); 5] = [
-        (Self::Resolve, "resolve"),
-        (Self::Refund, "refund"),
-        (Self::Redeliver, "redeliver"),
-        (Self::Reconnect, "replay"),
-        (Self::Meddle, "meddle"),
-    ];
 }
 
 /// What an agent does differently.

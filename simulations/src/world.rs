@@ -1,8 +1,8 @@
 //! The world: the real tree of actors over a simulated chain, disk, clock and merchants, driven by one agenda, killed
 //! and booted again as often as need be, and the same every time for one script.
 
-mod damage;
 mod clients;
+mod damage;
 mod judge;
 mod model;
 mod reach;

@@ -127,6 +127,9 @@ impl Client<'_> {
         }
         let reason = match reason {
             Some("session_completed" | "payment_detected" | "payment_in_flight") => Some(Reason::SessionNotPending),
+            // A transaction of many transfers, taken from the chain, is more than a request may hold.
+            Some("headers_too_large" | "body_too_large") => Some(Reason::InvalidPayload),
+            _ if [413, 431].contains(&reply.status) => Some(Reason::InvalidPayload),
             Some(word) => Reason::parse(word),
             None => None,
         };
