@@ -284,7 +284,8 @@ async fn cancel(facade: &Facade, call: Call, way: Way<'_>) -> Result<Response, R
                 | Reason::PaymentExpired => view.look.words().cannot_cancel(),
                 _ => &refused.message,
             };
-            Ok(pages::checkout(error::status(&refused), &view, Some(notice)))
+            let page = pages::checkout(error::status(&refused), &view, Some(notice));
+            Ok(error::with_retry(&refused, page))
         }
     }
 }

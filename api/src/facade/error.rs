@@ -53,14 +53,19 @@ pub(super) fn response(error: &ApiError, request_id: &str) -> Response {
     let mut response = answer::bytes(status(error), body(error, request_id));
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(seconds) = error.retry_after_seconds.filter(|_| !mutant!("facade-no-retry-after")) {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    }
     if error.http() == 401 {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     if matches!(error.http(), 408 | 413 | 431) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    with_retry(error, response)
+}
+
+/// Adds after how many seconds a repeat may succeed, where that is known. Pages that show an error have it, too.
+pub(super) fn with_retry(error: &ApiError, mut response: Response) -> Response {
+    if let Some(seconds) = error.retry_after_seconds.filter(|_| !mutant!("facade-no-retry-after")) {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     response
 }

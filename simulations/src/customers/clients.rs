@@ -47,6 +47,7 @@ pub(super) async fn call(
             client(session, shop_ip(merchant)).create(gateway, &order).await
         }
         Action::Cancel { session, by_merchant } => client(session, customer_ip(session)).cancel(by_merchant).await,
+        Action::Assign { session } => client(session, customer_ip(session)).assign(gateway).await,
         Action::Visit { session, visit } => client(session, customer_ip(session)).visit(visit).await,
         _ => return None,
     })

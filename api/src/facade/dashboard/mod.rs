@@ -310,11 +310,7 @@ pub(super) fn refusal(refused: &ApiError, is_test: bool, request_id: &str) -> Re
         _ => &refused.message,
     };
     let page = RefusalPage { w: pages::Words(pages::Lang::English), is_test, title, message, request_id };
-    let mut response = pages::html(super::error::status(refused), page.render(), None);
-    if let Some(seconds) = refused.retry_after_seconds {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    response
+    super::error::with_retry(refused, pages::html(super::error::status(refused), page.render(), None))
 }
 
 #[derive(Template)]
@@ -333,7 +329,11 @@ async fn login_page(facade: &Facade, call: &Call, refused: Option<&ApiError>) ->
     });
     let page =
         LoginPage { is_test: health::is_test(facade, &call.caller).await, problem, is_safe: is_safe(&facade.base_url) };
-    pages::html(status, page.render(), None)
+    let response = pages::html(status, page.render(), None);
+    match refused {
+        Some(refused) => super::error::with_retry(refused, response),
+        None => response,
+    }
 }
 
 /// Counts a visit of nobody who is logged in, by its address.

@@ -9,7 +9,7 @@ use proto::{ApiError, Carried, Reason, v1};
 use warp::reply::Response;
 
 use super::{
-    super::{Refusal, answer, cancellation, pages, record, timeline},
+    super::{Refusal, answer, cancellation, error, pages, record, timeline},
     Frame, Visit, ledger, minute, problems, units, webhooks,
 };
 
@@ -255,7 +255,8 @@ pub(super) async fn create(visit: &Visit<'_>) -> Result<Response, Refusal> {
             match made.and_then(Carried::carried).map_err(ApiError::from) {
                 Ok(payment) => Ok(pages::see_other(&format!("/dashboard/payments/{}", payment.id))),
                 Err(refused) if refused.http() < 500 => {
-                    Ok(form(visit, super::super::error::status(&refused), problems(&refused)))
+                    let page = form(visit, error::status(&refused), problems(&refused));
+                    Ok(error::with_retry(&refused, page))
                 }
                 Err(refused) => Err(refused.into()),
             }

@@ -167,9 +167,15 @@ pub(super) async fn roll_key(visit: &Visit<'_>, id: &str) -> Result<Response, Re
                 None => page,
             })
         }
-        Err(refused) if refused.http() < 500 => page(visit, error::status(&refused), problems(&refused)).await,
+        Err(refused) if refused.http() < 500 => refused_page(visit, &refused).await,
         Err(refused) => Err(refused.into()),
     }
+}
+
+/// Shows the page with what was wrong.
+async fn refused_page(visit: &Visit<'_>, refused: &ApiError) -> Result<Response, Refusal> {
+    let page = page(visit, error::status(refused), problems(refused)).await?;
+    Ok(error::with_retry(refused, page))
 }
 
 /// Changes what the form names: every field of it, so that an emptied one is cleared.
@@ -192,7 +198,7 @@ pub(super) async fn save(visit: &Visit<'_>) -> Result<Response, Refusal> {
     let saved = visit.facade.engine.merchants().update_merchant(visit.request(request)).await;
     match saved.map_err(ApiError::from) {
         Ok(_) => Ok(pages::see_other("/dashboard/settings?done=saved")),
-        Err(refused) => page(visit, error::status(&refused), problems(&refused)).await,
+        Err(refused) => refused_page(visit, &refused).await,
     }
 }
 
@@ -210,6 +216,6 @@ pub(super) async fn new_secret(visit: &Visit<'_>) -> Result<Response, Refusal> {
             };
             Ok(shown_once(visit, "Your new webhook secret", &made.webhook_secret, note, "/dashboard/settings"))
         }
-        Err(refused) => page(visit, error::status(&refused), problems(&refused)).await,
+        Err(refused) => refused_page(visit, &refused).await,
     }
 }

@@ -58,12 +58,8 @@ pub(super) fn refusal(refused: &ApiError, lang: Lang, is_test: bool, request_id:
         503 => (w.down(), w.down_more()),
         _ => (w.broken(), &*refused.message),
     };
-    let mut response =
-        html(error::status(refused), MessagePage { w, is_test, title, message, request_id }.render(), None);
-    if let Some(seconds) = refused.retry_after_seconds {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    response
+    let page = MessagePage { w, is_test, title, message, request_id };
+    error::with_retry(refused, html(error::status(refused), page.render(), None))
 }
 
 /// Leads a browser to another page of ours.

@@ -14,6 +14,9 @@ const BURST: u64 = 30;
 /// How many somebody sends who sends too many.
 const RUSH: u64 = 40;
 
+/// Wrong keys that one address may show in a minute.
+const GUESSES: u32 = 10;
+
 /// A request with a mistake, and how it must be refused.
 struct Mistake {
     request: Request,
@@ -238,6 +241,29 @@ impl Client<'_> {
         self.hold("limits-are-kept", known.id, taken <= most, || {
             format!("an address was let in {taken} times, and {most} are allowed")
         });
+        self.rush_to_log_in(known).await;
         self.world.mark("a client is too quick");
+    }
+
+    /// Guesses keys at the dashboard's login until the address is locked out.
+    async fn rush_to_log_in(&self, known: &Session) {
+        let mut random = self.random().fork("login");
+        let ip = Self::stranger(&mut random);
+        let guesser = Client { world: self.world, endpoint: Arc::clone(&self.endpoint), ip, rushes: true, ..*self };
+        let began = self.world.wall();
+        for guess in 0..GUESSES + 2 {
+            let key = format!("sk_live_{:048x}", random.draw());
+            let headers = vec![("sec-fetch-site", "same-origin".to_owned())];
+            let reply = guesser.post_form("/dashboard/login", &[("key", &key)], headers).await;
+            let is_right = match reply.status {
+                401 => guess < GUESSES,
+                429 => guess >= GUESSES,
+                status => status == 503,
+            };
+            // Time that passes meanwhile gives a guess back, and ends a lockout.
+            self.hold("limits-are-kept", known.id, is_right || self.world.wall() != began, || {
+                format!("guess {guess} of a key at the login is answered {}", reply.status)
+            });
+        }
     }
 }

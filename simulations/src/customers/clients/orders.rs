@@ -137,12 +137,17 @@ impl Client<'_> {
                     None => (format!("/for/{slug}/cancel"), String::new()),
                 },
             };
-            self.post_form(&path, &[("token", &token)], Vec::new()).await
+            // Most customers have a browser.
+            let headers = if session % 4 < 3 { vec![("accept", "text/html".to_owned())] } else { Vec::new() };
+            self.post_form(&path, &[("token", &token)], headers).await
         };
         match (reply.status, reason_of(&reply).as_deref()) {
-            (200, _) => {
-                let told = json_of(&reply);
-                self.hold_state(known.id, before, told["status"].as_str().unwrap_or_default());
+            // A browser is led back to the page.
+            (200 | 303, _) => {
+                if reply.status == 200 {
+                    let told = json_of(&reply);
+                    self.hold_state(known.id, before, told["status"].as_str().unwrap_or_default());
+                }
                 let payment = world.observe(|observer| Some(Arc::clone(&observer.payments.get(&known.id)?.payment)));
                 if let Some(payment) = payment {
                     world.observe(|observer| observer.answers(&Answer::Cancelled(&payment)));
@@ -152,7 +157,8 @@ impl Client<'_> {
                 });
                 Again::No
             }
-            (409, Some(reason)) if reason != "conflict" => {
+            (409, reason) if reason != Some("conflict") => {
+                let reason = reason.unwrap_or("its page says why");
                 if world.is_plain(session, Plain::Cancelled) {
                     world.refuse(format!("session {session} is not cancelled: {reason}"), Some(known.id));
                 }

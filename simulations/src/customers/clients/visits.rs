@@ -31,6 +31,55 @@ impl Client<'_> {
         Again::No
     }
 
+    /// Puts the oldest transfer that paid no session to this one.
+    pub(super) async fn assign(&self, gateway: &Gateway) -> Again {
+        let Some(known) = self.world.people().sessions.get(&self.session).cloned() else { return Again::In(1_000) };
+        let Some(key) = key_of(self.world, known.merchant) else { return Again::In(1_000) };
+        let (mut oldest, mut cursor) = (None, String::new());
+        for _ in 0..20 {
+            let path = format!("/api/public/unmatched?status=open&limit=100{cursor}");
+            let list = self.send("GET", &path, &key, None).await;
+            if reason_of(&list).as_deref() == Some("account_not_proven") {
+                // What cannot be done now is tried again with the next look.
+                let _ = gateway.vouch_for(known.merchant, None).await;
+                return Again::In(1_000);
+            }
+            self.hold_taken(&known, "the list of unmatched transfers", &list, 200);
+            if list.status != 200 {
+                return Again::In(1_000);
+            }
+            let told = json_of(&list);
+            let last = told["data"].as_array().and_then(|data| data.last()).and_then(|one| one["id"].as_str());
+            oldest = last.map(str::to_owned).or(oldest);
+            match told["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        let Some(oldest) = oldest else { return Again::In(2_000) };
+        let body = serde_json::json!({ "paymentId": known.id.to_string() });
+        let path = format!("/api/public/unmatched/{oldest}/assign");
+        let before = self.world.standing(known.id);
+        let reply = self.send("POST", &path, &key, Some(&body)).await;
+        match reply.status {
+            200 => {
+                self.hold_state(known.id, before, json_of(&reply)["status"].as_str().unwrap_or_default());
+                let is_durable = self.world.observe(|observer| observer.assignments.values().any(|id| *id == known.id));
+                self.hold("answers-are-durable", known.id, is_durable, || {
+                    format!("{oldest} is told to be assigned to {} and is not", known.id)
+                });
+                self.world.mark("a merchant assigns a transfer");
+                Again::No
+            }
+            409 if reason_of(&reply).as_deref() != Some("conflict") => Again::No,
+            401 | 403 | 409 | 503 => Again::In(1_000),
+            _ => {
+                self.hold_taken(&known, "an assignment", &reply, 200);
+                Again::No
+            }
+        }
+    }
+
     /// Holds that a valid request was not refused, whatever else its answer says.
     pub(super) fn hold_taken(&self, known: &Session, shown: &str, reply: &Reply, wanted: u16) {
         // A new key may be on its way to its merchant.
