@@ -180,7 +180,8 @@ impl Gateway {
         }
         let transfer = unmatched.transfer;
         let account = transfer.to;
-        let attachment = Attachment { transfer, route: Route::Manual, memo_normalized: false, by };
+        let route = if mutant!("assigned-is-a-wallets") { Route::Wallet } else { Route::Manual };
+        let attachment = Attachment { transfer, route, memo_normalized: false, by };
         let told = self.entry("transfer_assigned", merchant.id, Some(name_of(place)), Vec::new());
         match self.order(payment.id, Command::Attach(attachment), Some(told)).await.map_err(GatewayError::from) {
             Ok(payment) => {

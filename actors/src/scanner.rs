@@ -499,7 +499,9 @@ impl Scanner {
         let read = if is_fee { match_fee_memo(&transfer.memo) } else { match_memo(&transfer.memo) };
         let reason = match read {
             MemoMatch::Exact(id) => return Concern::Session(id, false),
-            MemoMatch::Normalized(id) => return Concern::Session(id, !is_fee),
+            MemoMatch::Normalized(id) => {
+                return Concern::Session(id, !is_fee && !mutant!("free-memos-are-exact"));
+            }
             MemoMatch::None => UnmatchedReason::NoSession,
             MemoMatch::Ambiguous => UnmatchedReason::AmbiguousMemo,
             MemoMatch::Encrypted => UnmatchedReason::EncryptedMemo,

@@ -102,6 +102,11 @@ mutants! {
     "left-for-a-day": "an account that its merchant left is watched for a day";
     "breaker-holds": "what is due to an endpoint that cannot be reached is held as if it were disabled";
     "disabled-early": "an endpoint is disabled after an hour of failures";
+    "late-claim-counts": "a claim that is settled after a wallet completed the session counts";
+    "free-memos-are-exact": "a memo with words around the id is kept as the plain one";
+    "assigned-is-a-wallets": "a transfer that a merchant assigned is kept as one that the scanner found";
+    "surplus-is-not-too-much": "what came after the session completed is not part of what was paid too much";
+    "cutoff-next-block": "the cutoff of a request to cancel is one block away";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
     "repair-reads-every-page": "after a crash the whole file is read, and one damaged row keeps the engine from starting";
     "rotation-forgets-one": "another master key leaves one merchant's secrets sealed with the old one";

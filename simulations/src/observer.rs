@@ -8,6 +8,7 @@ mod watched;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use engine::{
@@ -90,6 +91,8 @@ pub struct Observer {
     pub intents: Index<TxId, Option<PaymentId>>,
     /// Which session a merchant's word put a single transfer to.
     pub assignments: BTreeMap<(TxId, u32), PaymentId>,
+    /// Those of them that a person put there.
+    pub assignments_by_hand: BTreeSet<(TxId, u32)>,
     /// Transactions that ever were in a block, irreversible or not.
     pub ever_included: IndexSet<TxId>,
     /// Transactions a node ever took.
@@ -110,6 +113,8 @@ pub struct Observer {
     pub finalized_ms: BTreeMap<u32, u64>,
     /// How soon a wallet's payment completes once its money is irreversible, milliseconds, where nothing excuses more.
     pub prompt_ms: Option<u64>,
+    /// The time between two blocks.
+    pub block_interval: Duration,
     /// Sessions that another engine opened, by what it knew of prices.
     pub elsewhere: BTreeSet<PaymentId>,
     /// What the market has ever paid for HBD, in millionths of a dollar.
@@ -533,6 +538,9 @@ impl Observer {
             self.violate("sold-or-assigned", format!("{} was sold and is assigned", key.0), Some(payment));
         }
         self.assignments.insert(key, payment);
+        if by != BY_MEMO {
+            self.assignments_by_hand.insert(key);
+        }
         if self.payments.get(&payment).is_some_and(|known| known.payment.state == State::Pending) {
             let meant = self.truth_by_session.entry(payment).or_default();
             if !meant.contains(&key) {

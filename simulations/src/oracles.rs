@@ -1,6 +1,7 @@
 //! The invariants: each a named function, all in one list. They are asked at the moment something is seen.
 
 mod books;
+mod credits;
 mod desk;
 mod payments;
 mod webhooks;
@@ -28,7 +29,7 @@ use storage::{Fate, Handling, Purpose, Unmatched};
 
 use crate::observer::{Answer, Attempted, BooksWrite, Broadcast, CursorWrite, End, Heard, Observer, PaymentWrite};
 
-use self::{books::*, desk::*, payments::*, webhooks::*};
+use self::{books::*, credits::*, desk::*, payments::*, webhooks::*};
 
 /// What an invariant says: it holds, or what was seen instead.
 pub type Verdict = Result<(), String>;
@@ -168,6 +169,10 @@ invariants! {
     "mistakes-change-nothing", "C6", Check::World, "No wrong order opens a session.";
     "forms-need-their-token", "C8", Check::World, "A form without its session and its token changes nothing, and no page is shown to who is not logged in.";
     "limits-are-kept", "C7", Check::World, "Nobody below a limit is refused; who exceeds it gets 429 with Retry-After.";
+    "every-transfer-is-judged", "G4", Check::Payment(every_transfer_is_judged), "Each transfer is called by what it is and by how the session was when it came; deciding a request to cancel renames only what waited for it.";
+    "ways-are-kept", "G4", Check::Payment(ways_are_kept), "A transfer says by which way it came and whether its memo had more than the id, and both never change.";
+    "sums-follow-from-transfers", "G4", Check::Payment(sums_follow_from_transfers), "Every sum and every exception that is shown of a payment follows from its transfers.";
+    "cutoff-is-some-blocks-away", "S5", Check::Payment(cutoff_is_some_blocks_away), "The cutoff of a request to cancel is five blocks away, twenty once a wallet was opened, and never after the deadline.";
     "expected", "", Check::World, "What the scenario expects.";
 }
 

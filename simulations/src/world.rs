@@ -318,6 +318,8 @@ impl World {
             let mut observer = lock(&world.observer);
             observer.prompt_ms = World::prompt_ms(&world.script);
             observer.nodes = world.script.setup.nodes;
+            observer.has_one_chain = model::has_one_chain(&world.script);
+            observer.block_interval = Duration::from_secs(world.script.setup.block_seconds);
         }
         world.fill_agenda();
         world.set_disk_faults();

@@ -452,7 +452,7 @@ impl Payment {
             }
             let to_payee = transfer.to == self.pay_to;
             let counted = if to_payee { Disposition::Counted } else { Disposition::Fee };
-            let surplus = self.state == State::Completed && to_payee;
+            let surplus = self.state == State::Completed && to_payee && !mutant!("late-claim-counts");
             let seq = next.transfer_count() + 1;
             next.transfers.push(Credit {
                 seq,

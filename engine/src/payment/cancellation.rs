@@ -91,6 +91,7 @@ impl Payment {
             return Err(Rejection::Expired { id });
         }
         let blocks = if self.wallet_opened_at.is_some() { MARGIN_BLOCKS_WITH_WALLET } else { MARGIN_BLOCKS };
+        let blocks = if mutant!("cutoff-next-block") { 1 } else { blocks };
         let cutoff = self.deadline().min(now + block_interval * blocks);
         let mut next = self.next(now);
         next.cancellation = Some(Cancellation { by, requested_at: now, cutoff, dropped_at: None });

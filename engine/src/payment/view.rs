@@ -1,7 +1,7 @@
 //! What can be read off a session: sums, exceptions, deadlines. Nothing here is stored twice.
 
 use super::{Disposition, DispositionTotals, FeeMode, Finality, Payment, State};
-use crate::time::Timestamp;
+use crate::{mutant, time::Timestamp};
 
 /// Something about a session that a merchant should know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +117,9 @@ impl Payment {
     pub fn overpaid_units(&self) -> u64 {
         let above =
             if self.state == State::Completed { self.seen_units().saturating_sub(self.amount.units) } else { 0 };
+        if mutant!("surplus-is-not-too-much") {
+            return above;
+        }
         above.saturating_add(self.units_with(&[Disposition::Surplus]))
     }
 
