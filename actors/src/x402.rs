@@ -317,7 +317,7 @@ impl Gateway {
             },
             other => other,
         })?;
-        Ok(Settled { is_replay, ..settled })
+        Ok(Settled { is_replay: is_replay && !mutant!("replay-not-told"), ..settled })
     }
 
     /// Waits, for as long as a payer should, until the claimed transaction's fate is known.
@@ -396,7 +396,8 @@ impl Gateway {
             }
         }
         let nonce = store.claim_by_nonce(pay_to, payload.nonce.clone()).await;
-        if let Some(claimed) = nonce.map_err(|error| self.read_failed(&error))? {
+        let nonce = nonce.map_err(|error| self.read_failed(&error))?;
+        if let Some(claimed) = nonce.filter(|_| !mutant!("nonce-claimed-twice")) {
             return Ok(self.seen_as(claimed, payload));
         }
         Ok(Seen::Never)

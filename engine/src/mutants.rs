@@ -107,6 +107,15 @@ mutants! {
     "assigned-is-a-wallets": "a transfer that a merchant assigned is kept as one that the scanner found";
     "surplus-is-not-too-much": "what came after the session completed is not part of what was paid too much";
     "cutoff-next-block": "the cutoff of a request to cancel is one block away";
+    "payer-not-named": "a refusal does not name the payer, though its signatures are verified";
+    "balance-not-checked": "an agent without the money is verified";
+    "replay-not-told": "every request is told that it made the payment";
+    "nonce-claimed-twice": "two transactions are claimed under one nonce";
+    "fee-memo-not-checked": "the memo of the fee may name another session";
+    "sold-to-any-resource": "a payment for one resource is a success for another, too";
+    "sold-to-any-seller": "a payment that one seller had settled is a success for another";
+    "key-of-any-request": "a repeated success needs no idempotency key";
+    "identifier-not-read": "the payer's name for its payment is not read";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
     "repair-reads-every-page": "after a crash the whole file is read, and one damaged row keeps the engine from starting";
     "rotation-forgets-one": "another master key leaves one merchant's secrets sealed with the old one";

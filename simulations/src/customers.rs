@@ -19,7 +19,7 @@ use engine::{
 use storage::Handling;
 
 use self::{
-    agents::{facilitate, settle},
+    agents::{Visit, facilitate, settle, visit},
     desk::work,
     elsewhere::{hand_over, open_elsewhere},
     wallets::{Agreement, pay, pay_again},
@@ -35,8 +35,10 @@ use crate::{
 
 mod agents;
 mod clients;
+pub(crate) mod answers;
 mod desk;
 mod elsewhere;
+mod payloads;
 mod wallets;
 
 /// How often a step is tried that somebody would try again.
@@ -45,6 +47,8 @@ const MAX_TRIES: u32 = 25;
 const MAX_ASKS: u32 = 60;
 /// An account with next to nothing.
 pub(crate) const POOR: &str = "poor.agent";
+/// An account whose money is spent when it is paid with.
+pub(crate) const SPENDER: &str = "spender.agent";
 /// Who is paid through other servers.
 pub(crate) const ELSEWHERE: &str = "elsewhere.shop";
 
@@ -55,6 +59,8 @@ pub(crate) struct People {
     pub(crate) merchants: BTreeMap<usize, Shop>,
     payloads: BTreeMap<(u32, usize), Payload>,
     facilitated: BTreeMap<u32, PaymentPayload>,
+    /// What was made for sellers' resources: by whom, and the transaction.
+    visits: BTreeMap<u32, (String, Transaction)>,
     /// Sessions of another engine that are not in the store here.
     elsewhere: BTreeMap<u32, Payment>,
     /// Calls that have not been answered.
@@ -87,6 +93,10 @@ pub(crate) struct Shop {
 struct Payload {
     payload: PaymentPayload,
     tx_id: TxId,
+    from: String,
+    trick: Trick,
+    /// Whether it pays less than is asked for.
+    owes: bool,
 }
 
 /// Returns the account of a payer.
@@ -178,6 +188,10 @@ fn call(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u3
             Action::Settle { session, agent, trick } => settle(&world, &gateway, *session, *agent, *trick).await,
             Action::Facilitate { agent, resource, units } => {
                 facilitate(&world, &gateway, *agent, *resource, *units).await
+            }
+            Action::Visit { agent, resource, shown, seller, key, units } => {
+                let (agent, resource, shown, units) = (*agent, *resource, *shown, *units);
+                visit(&world, &gateway, Visit { agent, resource, shown, seller: *seller, key: *key, units }).await
             }
             Action::Merchant { merchant, change } => change_merchant(&world, &gateway, *merchant, *change).await,
             Action::OpenElsewhere { session, merchant, units, lifetime_seconds } => {
@@ -430,6 +444,7 @@ pub(crate) fn accounts(merchants: usize) -> Vec<(String, u64)> {
         (crate::options::FEE_ACCOUNT.to_owned(), 0),
         (ELSEWHERE.to_owned(), 0),
         (POOR.to_owned(), 0),
+        (SPENDER.to_owned(), 0),
         ("mallory".to_owned(), RICH),
     ];
     for number in 0..merchants {

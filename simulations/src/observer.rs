@@ -24,6 +24,7 @@ use engine::{
 };
 use storage::{Batch, Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, Write};
 
+pub use crate::customers::answers::Sold;
 use crate::{
     index::{Index, IndexSet},
     oracles::{self, Check, INVARIANTS},
@@ -66,7 +67,7 @@ pub struct Observer {
     /// Claims.
     pub claims: Index<TxId, Claimed>,
     /// Nonces of claims.
-    pub nonces: Index<String, TxId>,
+    pub nonces: Index<(AccountName, String), TxId>,
     /// The scanner's cursor.
     pub cursor: Option<Cursor>,
     /// The first cursor: what is before it does not concern the engine.
@@ -95,6 +96,14 @@ pub struct Observer {
     pub assignments_by_hand: BTreeSet<(TxId, u32)>,
     /// Transactions that ever were in a block, irreversible or not.
     pub ever_included: IndexSet<TxId>,
+    /// The blocks they were in.
+    pub included_in: BTreeSet<(TxId, u32)>,
+    /// Whether every node always has the same blocks.
+    pub has_one_chain: bool,
+    /// Payments of agents that were shown, and what came of it.
+    pub shown: BTreeMap<TxId, Showings>,
+    /// Who was told that a payment for a resource is a success.
+    pub sold: BTreeMap<TxId, Sold>,
     /// Transactions a node ever took.
     pub ever_accepted: IndexSet<TxId>,
     /// Transactions their payers broadcast themselves.
@@ -243,13 +252,14 @@ impl Observer {
                 Write::Rate(rate) => self.rate_written(rate),
                 Write::Event(record) => self.event_written(record),
                 Write::Claim(claimed) => {
-                    let (earlier, by_nonce) = (self.claims.get(&claimed.tx_id), self.nonces.get(&claimed.nonce));
+                    let name = (claimed.pay_to, claimed.nonce.clone());
+                    let (earlier, by_nonce) = (self.claims.get(&claimed.tx_id), self.nonces.get(&name));
                     if earlier.is_some() || by_nonce.is_some() {
                         let text = format!("{} or its nonce {:?} was claimed before", claimed.tx_id, claimed.nonce);
                         self.violate("claimed-once", text, session_of(claimed));
                     }
                     self.claims.insert(claimed.tx_id, claimed.clone());
-                    self.nonces.insert(claimed.nonce.clone(), claimed.tx_id);
+                    self.nonces.insert(name, claimed.tx_id);
                 }
                 Write::Fate { tx_id, fate, .. } => {
                     self.marks.push(match fate {

@@ -152,6 +152,8 @@ pub(crate) fn steps(setup: &Setup, root: &Random, payments: u32) -> Vec<Step> {
     plan.merchants(span_ms, &mut root.fork("merchants"));
     plan.desks(&mut root.fork("desks"));
     plan.strangers(&mut root.fork("strangers"));
+    plan.sellers(span_ms, &mut root.fork("sellers"));
+    plan.tricksters(&mut root.fork("tricksters"));
     plan.steps
 }
 
@@ -440,6 +442,49 @@ impl Plan<'_> {
             if random.chance(60_000) {
                 let (agent, at) = (random.index(AGENTS), start + 60_000 + random.below(1_800_000));
                 self.settle(at, session, agent, Trick::Public);
+            }
+        }
+    }
+
+    /// Agents who pay sellers, and show one payment at several resources and to several sellers.
+    fn sellers(&mut self, span_ms: u64, random: &mut Random) {
+        for number in 0..u32::try_from(random.below(6)).unwrap_or(0) {
+            let (agent, units) = (random.index(AGENTS), random.between(1, 5_000));
+            let mut at = 30_000 + random.below(span_ms);
+            for _ in 0..random.between(1, 5) {
+                let resource = if random.chance(250_000) { number + 1 } else { number };
+                let seller = random.chance(600_000).then(|| random.index(self.setup.merchants));
+                let key = random.chance(500_000).then_some(number);
+                self.push(at, Action::Visit { agent, resource, shown: number, seller, key, units });
+                let most = *random.pick(&[2, 3_000, 30_000]);
+                at += random.below(most);
+            }
+        }
+    }
+
+    /// Agents who pay twice under one nonce, who name another session in the memo of the fee, and who spend their money.
+    fn tricksters(&mut self, random: &mut Random) {
+        let settled = self.steps.iter().filter_map(|step| match step.action {
+            Action::Settle { session, agent, trick: Trick::OwnBroadcast | Trick::Twice } => {
+                Some((session, agent, step.at_ms))
+            }
+            _ => None,
+        });
+        for (session, agent, at) in settled.collect::<Vec<_>>() {
+            if random.chance(500_000) {
+                self.settle(at + random.below(30_000), session, agent, Trick::SameNonce);
+            }
+        }
+        let opened = self.steps.iter().filter_map(|step| match step.action {
+            Action::Create { session, .. } => Some((session, step.at_ms)),
+            _ => None,
+        });
+        for (session, start) in opened.collect::<Vec<_>>() {
+            if random.chance(40_000) {
+                let tricks = [Trick::OtherFeeMemo, Trick::Spends];
+                let trick = if self.setup.split_fee { *random.pick(&tricks) } else { Trick::Spends };
+                let at = start + 2_000 + random.below(30_000);
+                self.settle(at, session, random.index(AGENTS), trick);
             }
         }
     }

@@ -115,6 +115,9 @@ struct RawStep {
     x402_finality: Option<String>,
     max_awake: Option<usize>,
     table: Option<String>,
+    shown: Option<u32>,
+    seller: Option<usize>,
+    key: Option<u32>,
 }
 
 #[derive(Deserialize)]
@@ -401,6 +404,15 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         ("agent", "pay elsewhere") => {
             let (agent, units) = (limit(plan::AGENTS)?, money()?.units);
             Ok(Action::Facilitate { agent, resource: raw.resource.unwrap_or(0), units })
+        }
+        ("agent", "pay a seller") => {
+            let (agent, units, resource) = (limit(plan::AGENTS)?, money()?.units, raw.resource.unwrap_or(0));
+            let seller = raw.seller.map_or(Ok(None), |seller| {
+                let known = (seller < setup.merchants).then_some(Some(seller));
+                known.ok_or_else(|| format!("`seller` {seller}: there are {}, numbered from 0", setup.merchants))
+            })?;
+            let (shown, key) = (raw.shown.unwrap_or(resource), raw.key);
+            Ok(Action::Visit { agent, resource, shown, seller, key, units })
         }
         ("merchant", "rotate secret") => {
             let grace = raw.grace.as_deref().map_or(Ok(0), |text| duration("grace", text))?;

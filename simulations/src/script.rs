@@ -3,12 +3,14 @@
 
 mod deed;
 mod visit;
+mod whole;
 
 use engine::{money::Currency, payment::ClaimFinality};
 
 use crate::options::{Faults, Setup};
 
 pub use self::{deed::Deed, visit::Visit};
+pub use self::whole::Expect;
 
 /// A whole run, decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,6 +168,20 @@ pub enum Action {
         session: u32,
         /// What the client does.
         visit: Visit,
+    /// An agent shows a payment at a resource of a seller, who has it settled.
+    Visit {
+        /// Which agent.
+        agent: usize,
+        /// The resource.
+        resource: u32,
+        /// The resource for which the payment was made.
+        shown: u32,
+        /// The merchant whose server it is; none for a server that nobody here knows.
+        seller: Option<usize>,
+        /// The seller's idempotency key.
+        key: Option<u32>,
+        /// How much, in 1/1000 HBD.
+        units: u64,
     },
 }
 
@@ -241,6 +257,12 @@ pub enum Trick {
     /// It pays nothing: it takes what paid the session from the chain, where everybody can read it, and shows it without
     /// its signatures, at this session and at another one.
     Public,
+    /// It signs a second transaction under the nonce of its first.
+    SameNonce,
+    /// The memo of the fee's transfer names another session.
+    OtherFeeMemo,
+    /// It sends its money away just before it pays.
+    Spends,
 }
 
 /// What happens to a merchant's record.
@@ -512,45 +534,6 @@ pub enum Manner {
     Refused,
     /// The name does not resolve.
     Dns,
-}
-
-/// What must be so at the end of a scenario.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expect {
-    /// The session.
-    pub session: u32,
-    /// One of these states.
-    pub states: Vec<String>,
-    /// What is credited, in 1/1000.
-    pub credited_units: Option<u64>,
-    /// What it is worth, in US cents.
-    pub usd_cents: Option<u64>,
-    /// Exactly these exceptions.
-    pub exceptions: Option<Vec<String>>,
-    /// How many different events the merchant hears of it.
-    pub webhooks: Option<usize>,
-}
-
-impl Script {
-    /// Returns how many sessions it speaks of.
-    #[must_use]
-    pub fn sessions(&self) -> u32 {
-        self.steps.iter().filter_map(|step| step.action.opens()).map(|session| session + 1).max().unwrap_or(0)
-    }
-
-    /// Returns what tells two scripts apart in a report: the same for the same story, seed, world and faults.
-    #[must_use]
-    pub fn fingerprint(&self) -> u64 {
-        // FNV-1a of the file it is written as.
-        let text = crate::scenario::write(self);
-        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-    }
-
-    /// Returns when the last step is over.
-    #[must_use]
-    pub fn last_step_ms(&self) -> u64 {
-        self.steps.iter().map(Step::ends_ms).max().unwrap_or(0)
-    }
 }
 
 impl Action {

@@ -12,13 +12,27 @@ use simulations::{
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
 const NEW: &[&str] = &[
+    "assigned-is-a-wallets",
+    "balance-not-checked",
+    "cutoff-next-block",
     "damaged-log-is-cut",
     "damaged-row-holds-up",
     "damaged-row-is-fatal",
     "damaged-row-is-served",
+    "fee-memo-not-checked",
+    "free-memos-are-exact",
+    "identifier-not-read",
+    "key-of-any-request",
+    "late-claim-counts",
+    "nonce-claimed-twice",
+    "payer-not-named",
     "repair-reads-every-page",
+    "replay-not-told",
     "rotation-forgets-one",
     "secrets-in-clear",
+    "sold-to-any-resource",
+    "sold-to-any-seller",
+    "surplus-is-not-too-much",
 ];
 /// How many of the others are drawn, unless `HIVETILL_MUTANTS` says how many.
 const SAMPLED: usize = 8;

@@ -295,7 +295,7 @@ impl Group<'_> {
     fn check_claim(&mut self, claimed: &Claimed, names: &[[u8; 32]], ahead: &mut Ahead) -> Checked {
         let tx_id = claimed.tx_id.0;
         let mut claimed_by = vec![tx_id];
-        for name in names {
+        for name in names.iter().filter(|_| !mutant!("nonce-claimed-twice")) {
             match ahead.nonces.get(name) {
                 Some(tx_id) => claimed_by.push(*tx_id),
                 None => claimed_by.extend(self.tables.nonces().get(name)?.map(|tx_id| *tx_id.value())),

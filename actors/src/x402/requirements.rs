@@ -167,13 +167,15 @@ impl Gateway {
     ) -> Result<Telling, X402Error> {
         let Purpose::Facilitated(facilitation) = &claimed.purpose else { return Ok(Telling::Never) };
         let key = caller.request_key().map(|(_, key)| key);
-        let is_sellers = facilitation.seller.is_none() || facilitation.seller == caller.seller;
+        let is_sellers =
+            facilitation.seller.is_none() || facilitation.seller == caller.seller || mutant!("sold-to-any-seller");
         let is_requests = facilitation.request_key.is_none() || facilitation.request_key == key;
         if !is_sellers || !is_requests {
             return Ok(Telling::Never);
         }
         Ok(match self.settled_under(caller, requirements, payload).await? {
             Some(earlier) if earlier.tx_id == claimed.tx_id => Telling::Again,
+            None if mutant!("key-of-any-request") => Telling::Again,
             _ => Telling::Once,
         })
     }
@@ -268,7 +270,8 @@ impl Gateway {
 pub(super) fn is_for(claimed: &Claimed, requirements: &Requirements) -> bool {
     match &claimed.purpose {
         Purpose::Facilitated(facilitation) => {
-            claimed.pay_to == requirements.pay_to && facilitation.resource == requirements.resource
+            claimed.pay_to == requirements.pay_to
+                && (facilitation.resource == requirements.resource || mutant!("sold-to-any-resource"))
         }
         Purpose::Session(_) => false,
     }

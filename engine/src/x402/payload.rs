@@ -11,7 +11,7 @@ use crate::{
     account::AccountName,
     hive::{DecodeError, Fault, Transaction, json::Json},
     money::{Currency, Money},
-    text,
+    mutant, text,
     time::Timestamp,
 };
 
@@ -186,7 +186,7 @@ impl PaymentPayload {
             };
             Refused::new(reason, error.inside("signedTransaction"))
         })?;
-        let identifier = identifier_of(json).map(str::to_owned);
+        let identifier = identifier_of(json).filter(|_| !mutant!("identifier-not-read")).map(str::to_owned);
         Ok(Self { version, transaction, nonce, identifier, accepted })
     }
 }

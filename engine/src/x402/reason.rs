@@ -122,7 +122,7 @@ impl Refused {
     /// Adds the payer, whose signatures are verified.
     #[must_use]
     pub fn by(mut self, payer: &AccountName) -> Self {
-        self.payer = Some(*payer);
+        self.payer = Some(*payer).filter(|_| !crate::mutant!("payer-not-named"));
         self
     }
 

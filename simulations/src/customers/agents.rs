@@ -4,6 +4,13 @@ use super::{
     clients::{settle_payment, verify_payment},
     *,
 };
+    answers::{Shown, Sold, sells},
+    payloads::Meant,
+    *,
+};
+
+/// Numbers from here on are an agent's second payment for a session.
+const SECOND: usize = 100;
 
 /// Returns an agent's payment for a session, which it makes once.
 fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Option<Payload> {
@@ -15,8 +22,12 @@ fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Opt
     if made.is_some() {
         return made;
     }
-    let from = if trick == Trick::Poor { POOR.to_owned() } else { agent(number) };
-    let nonce = format!("{:032x}", u128::from(session) << 32 | number as u128);
+    let from = match trick {
+        Trick::Poor => POOR.to_owned(),
+        Trick::Spends => SPENDER.to_owned(),
+        _ => agent(number % SECOND),
+    };
+    let nonce = format!("{:032x}", u128::from(session) << 32 | (number % SECOND) as u128);
     let memo = if trick == Trick::NonceMemo { format!("x402:{nonce}") } else { memo_of(known.id) };
     let fee_units = known.fee.as_ref().map_or(0, |(_, units)| *units);
     let mut units = known.amount.units - fee_units;
@@ -28,10 +39,16 @@ fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Opt
         (Trick::OtherCurrency, Currency::Hive) => Currency::Hbd,
         (_, currency) => currency,
     };
-    let lives = if trick == Trick::Expiring { Duration::from_secs(3) } else { Duration::from_secs(75) };
+    let lives = match trick {
+        Trick::Expiring => Duration::from_secs(3),
+        // The same words, and another transaction.
+        Trick::SameNonce => Duration::from_secs(72),
+        _ => Duration::from_secs(75),
+    };
     let mut transfers = vec![Hive::transfer(&from, known.pay_to.as_str(), units, currency, &memo)];
     if let Some((collector, units)) = &known.fee {
-        let memo = format!("fee-{}", known.id);
+        let of = if trick == Trick::OtherFeeMemo { PaymentId::from_bits(known.id.bits() ^ 32) } else { known.id };
+        let memo = format!("fee-{of}");
         transfers.push(Hive::transfer(&from, collector, *units, currency, &memo));
     }
     let transaction = world.hive().transaction(&from, transfers, lives);
@@ -40,8 +57,19 @@ fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Opt
         let intent = (trick != Trick::NonceMemo).then_some(known.id);
         observer.intents.insert(tx_id, intent);
     });
-    let payload = PaymentPayload { version: Version::V1, transaction, nonce, identifier: None, accepted: None };
-    let made = Payload { payload, tx_id };
+    let meant = Meant {
+        transaction,
+        nonce,
+        price: known.amount,
+        pay_to: known.pay_to,
+        style: session + u32::try_from(number % SECOND).unwrap_or(0),
+        named: format!("{session}-{number}"),
+    };
+    let payload = meant.read_for(world, known.id)?;
+    let owes = units + fee_units < known.amount.units;
+    // Without a fee there is no memo of one.
+    let trick = if trick == Trick::OtherFeeMemo && known.fee.is_none() { Trick::None } else { trick };
+    let made = Payload { payload, tx_id, from, trick, owes };
     world.people().payloads.insert((session, number), made.clone());
     Some(made)
 }
@@ -50,22 +78,38 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
     if trick == Trick::Public {
         return show_public(world, gateway, session, number).await;
     }
-    let for_session = match trick {
-        Trick::Replay { of } => of,
-        _ => session,
+    let (for_session, by) = match trick {
+        Trick::Replay { of } => (of, number),
+        Trick::SameNonce => (session, number + SECOND),
+        _ => (session, number),
     };
     let target = world.people().sessions.get(&session).map(|known| known.id);
-    let Some((target, made)) = target.zip(payload(world, for_session, number, trick)) else { return Again::In(2_000) };
+    if trick == Trick::Spends {
+        get_money(world, session).await;
+    }
+    let Some((target, made)) = target.zip(payload(world, for_session, by, trick)) else { return Again::In(2_000) };
+    let trick = if for_session == session { made.trick } else { trick };
+    let shown =
+        Shown { session: Some(target), payer: &made.from, tx_id: made.tx_id, trick: Some(trick), owes: made.owes };
+    let is_closed = || is_closed(world, target);
     if trick == Trick::OwnBroadcast {
         broadcast_oneself(world, session, &made.payload.transaction, made.tx_id);
     }
     let request = X402Request { target: Target::Session(target), payload: made.payload.clone() };
+    if trick == Trick::Spends {
+        spend(world, session);
+    }
     if trick == Trick::Twice {
-        let (world, gateway, request) = (Arc::clone(world), gateway.clone(), request.clone());
+        let (world, gateway, request, made) = (Arc::clone(world), gateway.clone(), request.clone(), made.clone());
+        shown.begins(&world);
         tokio::spawn(async move {
             if let Ok(settled) = settle_payment(&world, &gateway, number, &request).await {
+            let Payload { from, tx_id, trick, owes, .. } = &made;
+            let shown = Shown { session: Some(target), payer: from, tx_id: *tx_id, trick: Some(*trick), owes: *owes };
+            if let Ok(settled) = gateway.x402_settle(&request).await {
                 let answer = Answer::Settled { payment: target, settled: &settled };
                 world.observe(|observer| observer.answers(&answer));
+                shown.settled(&world, &settled);
             }
         });
     }
@@ -73,6 +117,11 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
         // Verifying changes nothing, whatever it says.
         let is_open = is_open(world, gateway, target);
         let verdict = verify_payment(world, gateway, number, &request).await;
+        let (is_open, was_closed) = (is_open(world, gateway, target), is_closed());
+        let verdict = gateway.x402_verify(&request).await;
+        shown.verified(world, &verdict);
+        let verdict = verdict.map(drop);
+        let is_open = is_open && !(was_closed && is_closed());
         world.observe(|observer| match (&verdict, is_open) {
             (Ok(()), false) => {
                 let text = "a payment is verified for a session that takes none".to_owned();
@@ -81,7 +130,7 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
             _ => observer.passes("verified-is-open"),
         });
         world.event(Lane::Payer, "verified", Some(session), u64::from(verdict.is_ok()), || {
-            format!("agent {number} asks whether it can pay session {session}: {}", shown(&verdict))
+            format!("agent {number} asks whether it can pay session {session}: {}", said(&verdict))
         });
     }
     for ask in 0..MAX_ASKS {
@@ -89,6 +138,16 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
         if let Ok(settled) = &answer {
             let answer = Answer::Settled { payment: target, settled };
             world.observe(|observer| observer.answers(&answer));
+        shown.begins(world);
+        let answer = gateway.x402_settle(&request).await;
+        match &answer {
+            Ok(settled) => {
+                let answer = Answer::Settled { payment: target, settled };
+                world.observe(|observer| observer.answers(&answer));
+                shown.settled(world, settled);
+            }
+            Err(X402Error::Refused(refused)) => shown.refused(world, refused),
+            Err(X402Error::Unavailable(_)) => {}
         }
         if world.loses_reply() {
             world.sleep(1_000).await;
@@ -111,7 +170,7 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
         let told = refusal.map_or(0, |(reason, _)| reason as u64 + 1);
         let verdict = answer.map(drop);
         world.event(Lane::Payer, "settles", Some(session), told, || {
-            format!("agent {number} pays session {session}: {}", shown(&verdict))
+            format!("agent {number} pays session {session}: {}", said(&verdict))
         });
         match refusal {
             None => {
@@ -155,6 +214,39 @@ fn is_open(world: &Arc<World>, gateway: &Gateway, target: PaymentId) -> bool {
     })
 }
 
+/// Says whether a session's merchant takes no payments of agents.
+fn is_closed(world: &Arc<World>, target: PaymentId) -> bool {
+    world.observe(|observer| {
+        let merchant = observer.payments.get(&target).and_then(|known| observer.merchants.get(&known.payment.merchant));
+        merchant.is_some_and(|merchant| !merchant.is_active || !merchant.x402_enabled)
+    })
+}
+
+/// Gives an account as much as it needs for a session, and waits until it has it.
+async fn get_money(world: &Arc<World>, session: u32) {
+    let Some(known) = world.people().sessions.get(&session).cloned() else { return };
+    send(world, "mallory", SPENDER, known.amount);
+    world.sleep(4 * world.script.setup.block_seconds * 1_000).await;
+}
+
+/// Sends the money for a session away, before anybody pays with it.
+fn spend(world: &Arc<World>, session: u32) {
+    let Some(known) = world.people().sessions.get(&session).cloned() else { return };
+    if send(world, SPENDER, "mallory", known.amount) {
+        world.mark("an agent spends what it pays with");
+        world.event(Lane::Payer, "spends", Some(session), known.amount.units, || {
+            format!("{SPENDER} sends away what it is about to pay session {session} with")
+        });
+    }
+}
+
+fn send(world: &World, from: &str, to: &str, money: Money) -> bool {
+    let mut hive = world.hive();
+    let transfer = Hive::transfer(from, to, money.units, money.currency, "");
+    let transaction = hive.transaction(from, vec![transfer], Duration::from_secs(60));
+    hive.chain.broadcast(transaction).is_ok()
+}
+
 /// Takes a transaction that paid a session from the chain, and shows it without its signatures and beside another nonce: at
 /// the session, and at another one.
 async fn show_public(world: &Arc<World>, gateway: &Gateway, session: u32, number: usize) -> Again {
@@ -168,8 +260,16 @@ async fn show_public(world: &Arc<World>, gateway: &Gateway, session: u32, number
     for shown_at in [Some(target), other].into_iter().flatten() {
         let request = X402Request { target: Target::Session(shown_at), payload: payload.clone() };
         let verdict = settle_payment(world, gateway, number, &request).await.map(drop);
+        let verdict = gateway.x402_settle(&request).await;
+        if let Err(X402Error::Refused(refused)) = &verdict
+            && (refused.payer.is_some() || refused.tx_id.is_some())
+        {
+            let text = format!("who shows what is public is told {refused:?}");
+            world.observe(|observer| observer.violate("answers-name-their-payer", text, Some(shown_at)));
+        }
+        let verdict = verdict.map(drop);
         world.event(Lane::Payer, "shows_public", Some(session), u64::from(verdict.is_ok()), || {
-            format!("agent {number} shows at {shown_at} what paid session {session}: {}", shown(&verdict))
+            format!("agent {number} shows at {shown_at} what paid session {session}: {}", said(&verdict))
         });
         world.observe(|observer| match verdict {
             Ok(()) => {
@@ -252,11 +352,11 @@ pub(super) async fn facilitate(
         };
         let verdict = answer.map(drop);
         world.event(Lane::Payer, "facilitates", None, u64::from(resource), || {
-            format!("agent {number} pays elsewhere {resource}: {}", shown(&verdict))
+            format!("agent {number} pays elsewhere {resource}: {}", said(&verdict))
         });
         if !is_open && !world.loses_reply() {
             if world.is_sound() && verdict.is_err() {
-                world.refuse(format!("a payment for another server is refused: {}", shown(&verdict)), None);
+                world.refuse(format!("a payment for another server is refused: {}", said(&verdict)), None);
             }
             return Again::No;
         }
@@ -265,7 +365,101 @@ pub(super) async fn facilitate(
     Again::No
 }
 
-fn shown(verdict: &Result<(), X402Error>) -> String {
+/// A request to a seller: what is asked for, what is shown, and who asks the engine under which key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Visit {
+    pub(super) agent: usize,
+    pub(super) resource: u32,
+    pub(super) shown: u32,
+    pub(super) seller: Option<usize>,
+    pub(super) key: Option<u32>,
+    pub(super) units: u64,
+}
+
+/// Returns who is paid for a resource: a merchant of ours for every third.
+fn payee(resource: u32) -> AccountName {
+    let name = if resource.is_multiple_of(3) { account(0, false) } else { ELSEWHERE.to_owned() };
+    AccountName::parse(&name).expect("a name of ours")
+}
+
+/// Shows a payment at a seller's resource, perhaps one that was made for another resource.
+pub(super) async fn visit(world: &Arc<World>, gateway: &Gateway, visit: Visit) -> Again {
+    let Visit { agent: number, resource, shown, seller, key, units } = visit;
+    let seller = match seller {
+        Some(seller) => match world.people().merchants.get(&seller).map(|shop| shop.id) {
+            Some(id) => Some(id),
+            None => return Again::In(2_000),
+        },
+        None => None,
+    };
+    let amount = Money::new(units, Currency::Hbd);
+    let known = world.people().visits.get(&shown).cloned();
+    // Two payments have one nonce: for one payee the second is none.
+    let nonce = format!("sale-{}", shown / 2);
+    let (from, transaction) = match known {
+        Some(known) => known,
+        None => {
+            let from = agent(number);
+            let memo = if shown.is_multiple_of(2) { format!("x402:{nonce}") } else { String::new() };
+            let transfer = Hive::transfer(&from, payee(shown).as_str(), units, Currency::Hbd, &memo);
+            let transaction = world.hive().transaction(&from, vec![transfer], Duration::from_secs(75));
+            let tx_id = world.hive().id_of(&transaction);
+            world.observe(|observer| observer.intents.insert(tx_id, None));
+            world.people().visits.insert(shown, (from.clone(), transaction.clone()));
+            (from, transaction)
+        }
+    };
+    let tx_id = world.hive().id_of(&transaction);
+    let (pay_to, named) = (payee(shown), format!("a-sale-{shown}"));
+    let meant = Meant { transaction, nonce, price: amount, pay_to, style: shown, named };
+    let resource_text = format!("https://seller.example/{resource}");
+    let wanted = Requirements { amount, pay_to: payee(resource), resource: resource_text, valid_before: None };
+    let Some((payload, requirements)) = meant.read_at(world, &wanted) else { return Again::No };
+    let sold = Sold { resource: requirements.resource.clone(), seller, key };
+    let request = X402Request { target: Target::Requirements(requirements), payload };
+    let key = key.and_then(|key| IdempotencyKey::parse(&format!("request-{key}")).ok());
+    let caller = actors::Caller { seller, key };
+    let shown_at = Shown { session: None, payer: &from, tx_id, trick: None, owes: false };
+    for _ in 0..MAX_ASKS {
+        shown_at.begins(world);
+        let answer = gateway.x402_settle_for(&request, &caller).await;
+        match &answer {
+            Ok(settled) => {
+                shown_at.settled(world, settled);
+                sells(world, tx_id, &sold, settled);
+                world.mark("a payment for a seller settles");
+                if settled.is_replay {
+                    world.mark("a seller asks again under its key");
+                }
+            }
+            Err(X402Error::Refused(refused)) => {
+                shown_at.refused(world, refused);
+                if refused.reason == Reason::DuplicateSettlement {
+                    world.mark("a payment is shown at another resource");
+                }
+            }
+            Err(X402Error::Unavailable(_)) => {}
+        }
+        let is_open = match &answer {
+            Ok(_) => false,
+            Err(X402Error::Unavailable(error)) => {
+                !matches!(error, GatewayError::KeyReused | GatewayError::IdentifierReused)
+            }
+            Err(X402Error::Refused(refused)) => refused.reason == Reason::SettlementPending,
+        };
+        let verdict = answer.map(drop);
+        world.event(Lane::Payer, "visits", None, u64::from(resource), || {
+            format!("agent {number} shows at {} what it made for {shown}: {}", sold.resource, said(&verdict))
+        });
+        if !is_open && !world.loses_reply() {
+            return Again::No;
+        }
+        world.sleep(2_000).await;
+    }
+    Again::No
+}
+
+fn said(verdict: &Result<(), X402Error>) -> String {
     match verdict {
         Ok(()) => "yes".to_owned(),
         Err(X402Error::Refused(refused)) => refused.reason.word().to_owned(),

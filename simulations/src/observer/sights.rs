@@ -193,6 +193,15 @@ pub(super) fn has_proven(merchant: &Merchant, account: &AccountName) -> bool {
         || ownership.former.iter().any(|former| former.account == *account)
 }
 
+/// How often a payment was shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Showings {
+    /// Requests for its settlement that were begun.
+    pub begun: u32,
+    /// Whether one of them is known to have made it.
+    pub is_made: bool,
+}
+
 /// What the attempts say of an endpoint since it was set or enabled.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EndpointSeen {

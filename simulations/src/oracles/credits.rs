@@ -96,14 +96,15 @@ pub(super) fn ways_are_kept(write: &PaymentWrite<'_>) -> Verdict {
         let way = (credit.route, credit.memo_normalized);
         if let Some(old) = write.replaced.iter().find(|old| (old.tx_id, old.op_in_tx) == key) {
             let text = || format!("{} came by {:?} and now by {way:?}", credit.tx_id, (old.route, old.memo_normalized));
-            hold((old.route, old.memo_normalized, old.seq) == (credit.route, credit.memo_normalized, credit.seq), text)?;
+            hold(
+                (old.route, old.memo_normalized, old.seq) == (credit.route, credit.memo_normalized, credit.seq),
+                text,
+            )?;
             continue;
         }
         let has_it = |payment: &Payment| payment.claim.as_ref().is_some_and(|claim| claim.tx_id == credit.tx_id);
-        let was_ever_claimed = observer
-            .claims
-            .get(&credit.tx_id)
-            .is_some_and(|claimed| claimed.purpose == Purpose::Session(after.id));
+        let was_ever_claimed =
+            observer.claims.get(&credit.tx_id).is_some_and(|claimed| claimed.purpose == Purpose::Session(after.id));
         let wanted = if observer.assignments_by_hand.contains(&key) {
             (Route::Manual, false)
         } else if write.before.is_some_and(has_it) {

@@ -354,7 +354,10 @@ pub(super) fn one_claim_at_a_time(write: &PaymentWrite<'_>) -> Verdict {
     let foreign = after.transfers.iter().find(|transfer| {
         transfer.to == write.after.pay_to && transfer.memo != own && !transfer.memo.starts_with("x402:")
     });
-    hold(foreign.is_none(), || format!("{} names another session and was claimed for this one", after.tx_id))
+    hold(foreign.is_none(), || format!("{} names another session and was claimed for this one", after.tx_id))?;
+    let fee_memo = format!("fee-{}", write.after.id);
+    let other = after.transfers.iter().find(|transfer| transfer.to != write.after.pay_to && transfer.memo != fee_memo);
+    hold(other.is_none(), || format!("the fee of {} names another session and was claimed", after.tx_id))
 }
 
 pub(super) fn failure_is_certain(write: &PaymentWrite<'_>) -> Verdict {

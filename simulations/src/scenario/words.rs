@@ -23,7 +23,7 @@ pub(super) const FINALITIES: [(ClaimFinality, &str); 3] = [
 ];
 
 /// How an agent pays otherwise than it should.
-pub(super) const TRICKS: [(Trick, &str); 8] = [
+pub(super) const TRICKS: [(Trick, &str); 11] = [
     (Trick::Twice, "twice"),
     (Trick::OwnBroadcast, "own broadcast"),
     (Trick::TooLittle, "too little"),
@@ -32,6 +32,9 @@ pub(super) const TRICKS: [(Trick, &str); 8] = [
     (Trick::Poor, "poor"),
     (Trick::NonceMemo, "nonce memo"),
     (Trick::Public, "what is public"),
+    (Trick::SameNonce, "same nonce"),
+    (Trick::OtherFeeMemo, "other fee memo"),
+    (Trick::Spends, "spends"),
 ];
 
 /// Who there is, and what each can do.
@@ -62,7 +65,7 @@ pub(super) const WHO_DOES: [(&str, &[&str]); 14] = [
     ("other engine", &["hand over"]),
     ("payer", &["pay", "pay again and again"]),
     ("customer", &["cancel"]),
-    ("agent", &["settle", "pay elsewhere"]),
+    ("agent", &["settle", "pay elsewhere", "pay a seller"]),
     ("node", &["go away", "lag", "freeze", "answer late", "fork alone", "keep what it takes", "lie"]),
     ("ledger", &["fork", "hold finality", "hold transactions", "hold blocks", "forget what waits"]),
     ("disk", &["power-cut", "fail", "fill up", "be slow", "damage a row", "damage the log"]),

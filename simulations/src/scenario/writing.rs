@@ -141,6 +141,14 @@ fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {
             "who = \"agent {agent}\", does = \"pay elsewhere\", resource = {resource}, {}",
             money(*units, Currency::Hbd)
         ),
+        Action::Visit { agent, resource, shown, seller, key, units } => {
+            let seller = seller.map_or(String::new(), |seller| format!(", seller = {seller}"));
+            let key = key.map_or(String::new(), |key| format!(", key = {key}"));
+            format!(
+                "who = \"agent {agent}\", does = \"pay a seller\", resource = {resource}, shown = {shown}{seller}{key}, {}",
+                money(*units, Currency::Hbd)
+            )
+        }
         Action::Merchant { merchant, change: Change::RotateSecret { grace_seconds } } => format!(
             "who = \"merchant {merchant}\", does = \"rotate secret\", grace = {:?}",
             show(grace_seconds * 1_000)

@@ -94,6 +94,16 @@ pub(super) fn plain_payments(script: &Script) -> BTreeMap<u32, Plain> {
     plain
 }
 
+/// Says whether no block is ever replaced, and every node shows the same ones.
+pub(super) fn has_one_chain(script: &Script) -> bool {
+    let others = [Fault::Fork, Fault::NodeBranch, Fault::NodeLie];
+    let is_other = |trouble: &Trouble| {
+        matches!(trouble, Trouble::Fork { .. } | Trouble::NodeBranch { .. } | Trouble::NodeLie { .. })
+    };
+    others.iter().all(|fault| script.faults.ppm(*fault) == 0)
+        && !script.steps.iter().any(|step| matches!(&step.action, Action::Trouble(trouble) if is_other(trouble)))
+}
+
 impl World {
     /// Says how soon payments complete where nothing excuses more.
     pub(super) fn prompt_ms(script: &Script) -> Option<u64> {

@@ -40,6 +40,8 @@ impl World {
             });
         }
         self.observe(|observer| {
+            let number = produced.number;
+            observer.included_in.extend(produced.included.iter().map(|tx_id| (*tx_id, number)));
             observer.ever_included.extend(produced.included);
             for block in produced.finalized {
                 observer.finalized(block.number(), block.time, block.transfers);

@@ -1,0 +1,191 @@
+//! What those who ask to verify or to settle a payment are told, held against what they know themselves.
+
+use actors::Settled;
+use engine::x402::Refused;
+
+use super::*;
+
+/// Reasons that have nothing to do with what an agent does differently.
+const OF_THE_SESSION: [Reason; 11] = [
+    Reason::DuplicateSettlement,
+    Reason::SettlementPending,
+    Reason::UnexpectedVerifyError,
+    Reason::UnexpectedSettleError,
+    Reason::SessionNotPending,
+    Reason::SessionExpired,
+    Reason::SessionCancelling,
+    Reason::MerchantInactive,
+    Reason::X402Disabled,
+    Reason::InvalidTransactionState,
+    Reason::PaymentExpired,
+];
+/// Reasons that are given only once the payer's signatures are verified.
+const OF_A_KNOWN_PAYER: [Reason; 3] =
+    [Reason::SettlementPending, Reason::InsufficientFunds, Reason::InvalidTransactionState];
+
+/// A payment that is shown.
+pub(super) struct Shown<'a> {
+    /// The session; none for a seller's resource.
+    pub(super) session: Option<PaymentId>,
+    pub(super) payer: &'a str,
+    pub(super) tx_id: TxId,
+    /// What is wrong with it; none where it is shown to a seller.
+    pub(super) trick: Option<Trick>,
+    /// Whether it pays less than is asked for.
+    pub(super) owes: bool,
+}
+
+impl Shown<'_> {
+    /// Notes that somebody begins to ask for its settlement.
+    pub(super) fn begins(&self, world: &World) {
+        world.observe(|observer| observer.shown.entry(self.tx_id).or_default().begun += 1);
+    }
+
+    /// Holds what a settlement says.
+    pub(super) fn settled(&self, world: &World, settled: &Settled) {
+        world.observe(|observer| {
+            let shown = observer.shown.entry(self.tx_id).or_default();
+            let was_made = shown.is_made;
+            shown.is_made |= !settled.is_replay;
+            let is_first = shown.begun < 2;
+            let replays = match settled.is_replay {
+                true if is_first => Some("the only request for it is told that another made it"),
+                false if was_made => Some("two requests are told that they made it"),
+                _ => None,
+            };
+            if let Some(text) = replays {
+                observer.violate("replays-are-told", format!("{}: {text}", self.tx_id), self.session);
+            } else {
+                observer.passes("replays-are-told");
+            }
+            let was_there = settled
+                .block_num
+                .is_none_or(|number| !observer.has_one_chain || observer.included_in.contains(&(self.tx_id, number)));
+            let is_own = settled.tx_id == self.tx_id && settled.payer.as_str() == self.payer;
+            if is_own && was_there {
+                observer.passes("answers-name-their-payer");
+            } else {
+                let text = format!("{} of {} is answered with {settled:?}", self.tx_id, self.payer);
+                observer.violate("answers-name-their-payer", text, self.session);
+            }
+        });
+        self.accepted(world, "settled");
+    }
+
+    /// Holds that what is wrong is not taken.
+    fn accepted(&self, world: &World, how: &str) {
+        let is_wrong = match self.trick {
+            Some(Trick::TooLittle) => self.owes,
+            Some(Trick::OtherCurrency | Trick::Poor | Trick::OtherFeeMemo) => true,
+            _ => false,
+        };
+        world.observe(|observer| {
+            if is_wrong {
+                let text = format!("{} is {how} though its payer does this: {:?}", self.tx_id, self.trick);
+                observer.violate("verdicts-are-right", text, self.session);
+            } else {
+                observer.passes("verdicts-are-right");
+            }
+        });
+    }
+
+    /// Holds what a verification says.
+    pub(super) fn verified(&self, world: &World, verdict: &Result<AccountName, X402Error>) {
+        match verdict {
+            Ok(payer) => {
+                if payer.as_str() != self.payer {
+                    let text = format!("{} of {} is verified as a payment of {payer}", self.tx_id, self.payer);
+                    world.observe(|observer| observer.violate("answers-name-their-payer", text, self.session));
+                }
+                self.accepted(world, "verified");
+            }
+            Err(X402Error::Refused(refused)) => self.refused(world, refused),
+            Err(X402Error::Unavailable(_)) => {}
+        }
+    }
+
+    /// Holds what a refusal says.
+    pub(super) fn refused(&self, world: &World, refused: &Refused) {
+        let Refused { reason, payer, tx_id, .. } = refused;
+        let is_own = payer.is_none_or(|payer| payer.as_str() == self.payer)
+            && tx_id.is_none_or(|tx_id| tx_id == self.tx_id)
+            && (payer.is_some() || !OF_A_KNOWN_PAYER.contains(reason));
+        let wanted = match self.trick {
+            Some(trick) => reasons_of(trick),
+            None => &[Reason::AcceptedRequirementsMismatch, Reason::RecipientMismatch][..],
+        };
+        let is_right = OF_THE_SESSION.contains(reason) || wanted.contains(reason);
+        world.observe(|observer| {
+            if !is_own {
+                let text = format!("{} of {} is refused with {refused:?}", self.tx_id, self.payer);
+                observer.violate("answers-name-their-payer", text, self.session);
+            }
+            if is_right {
+                observer.passes("verdicts-are-right");
+            } else {
+                let text =
+                    format!("{} is refused for {}, and its payer does {:?}", self.tx_id, reason.word(), self.trick);
+                observer.violate("verdicts-are-right", text, self.session);
+            }
+            if *reason == Reason::SettlementPending && self.session.is_some() {
+                let shown = observer.shown.entry(self.tx_id).or_default();
+                // Nobody else can have made it.
+                shown.is_made |= shown.begun == 1;
+            }
+        });
+    }
+}
+
+/// Returns what a payment may be refused for because of what its agent does differently.
+const fn reasons_of(trick: Trick) -> &'static [Reason] {
+    match trick {
+        Trick::TooLittle => &[Reason::Amount],
+        Trick::OtherCurrency => &[Reason::AssetMismatch],
+        Trick::Poor | Trick::Spends => &[Reason::InsufficientFunds],
+        Trick::OtherFeeMemo => &[Reason::MemoMismatch],
+        Trick::Replay { .. } => &[
+            Reason::AcceptedRequirementsMismatch,
+            Reason::Operations,
+            Reason::RecipientMismatch,
+            Reason::AssetMismatch,
+            Reason::Amount,
+            Reason::AmountMismatch,
+            Reason::MemoMismatch,
+            Reason::InsufficientFunds,
+        ],
+        _ => &[],
+    }
+}
+
+/// Who asked for a success that was given: the resource, the seller and its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sold {
+    pub(crate) resource: String,
+    pub(crate) seller: Option<MerchantId>,
+    pub(crate) key: Option<u32>,
+}
+
+/// Holds that a payment for a seller's resource is one success, of one request.
+pub(super) fn sells(world: &World, tx_id: TxId, sold: &Sold, settled: &Settled) {
+    world.observe(|observer| {
+        let first = observer.sold.entry(tx_id).or_insert_with(|| sold.clone()).clone();
+        // A key without a seller is nobody's.
+        let may_repeat = first == *sold && sold.seller.is_some() && sold.key.is_some();
+        let is_told = observer.told.contains(&tx_id);
+        let claimed = observer.claims.get(&tx_id);
+        let facilitation = claimed.and_then(|claimed| claimed.sale());
+        let is_its = facilitation.is_some_and(|sale| {
+            sale.resource == sold.resource && sale.seller.is_none_or(|seller| Some(seller) == sold.seller)
+        });
+        if first != *sold || (is_told && !may_repeat) || !is_its {
+            let text = format!("{tx_id} is a success for {sold:?}, and was one for {first:?}");
+            observer.violate("one-success-per-request", text, None);
+        } else {
+            observer.passes("one-success-per-request");
+        }
+        if !settled.is_replay {
+            observer.answers(&Answer::Facilitated { tx_id });
+        }
+        observer.told.insert(tx_id);
+    });
+}
