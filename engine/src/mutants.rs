@@ -116,6 +116,10 @@ mutants! {
     "sold-to-any-seller": "a payment that one seller had settled is a success for another";
     "key-of-any-request": "a repeated success needs no idempotency key";
     "identifier-not-read": "the payer's name for its payment is not read";
+    "anybody-refunds": "what another shop sends back is noted as a refund";
+    "four-old-secrets-sign": "a fourth replaced webhook secret is kept";
+    "hbd-price-unknown": "nodes are taken to know no price of HBD";
+    "small-exceptions-untold": "the first exception of a kind is not announced if it is 0.001";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
     "repair-reads-every-page": "after a crash the whole file is read, and one damaged row keeps the engine from starting";
     "rotation-forgets-one": "another master key leaves one merchant's secrets sealed with the old one";

@@ -126,8 +126,10 @@ pub struct Observer {
     pub block_interval: Duration,
     /// Sessions that another engine opened, by what it knew of prices.
     pub elsewhere: BTreeSet<PaymentId>,
-    /// What the market has ever paid for HBD, in millionths of a dollar.
-    pub hbd_prices: BTreeSet<u64>,
+    /// What the market has paid for HBD, in millionths of a dollar, and until when, virtual milliseconds.
+    pub hbd_prices: BTreeMap<u64, u64>,
+    /// What it pays now.
+    pub hbd_now: u64,
     /// The price of HBD that is durable, and the one before, in millionths of a dollar.
     pub hbd_read: [u64; 2],
     /// Payments for other servers whose payer was told of success.
@@ -174,7 +176,7 @@ impl Observer {
         Self {
             fee_account,
             passes: vec![0; INVARIANTS.len()],
-            hbd_prices: BTreeSet::from([at_peg]),
+            hbd_now: at_peg,
             hbd_read: [at_peg; 2],
             ..Self::default()
         }
@@ -244,6 +246,17 @@ impl Observer {
                 Write::Transfer { .. } => {}
                 Write::Merchant { merchant, .. } => {
                     self.accounts.has(merchant.hive_account, merchant.updated_at, self.scanned());
+                    let known = self.merchants.get(&merchant.id).map(|known| &known.secrets);
+                    if known.is_none_or(|known| *known != merchant.secrets) {
+                        let valid = merchant.secrets.previous.iter().filter(|(_, until)| merchant.updated_at < *until);
+                        match valid.count() {
+                            0..=3 => self.passes("few-secrets-sign"),
+                            count => {
+                                let text = format!("{count} replaced secrets of {} are valid", merchant.id);
+                                self.violate("few-secrets-sign", text, None);
+                            }
+                        }
+                    }
                     let before = self.merchants.insert(merchant.id, (**merchant).clone());
                     if let Some(before) = before.filter(|before| before.hive_account != merchant.hive_account) {
                         self.accounts.left(before.hive_account, self.now_ms);

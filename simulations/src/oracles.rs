@@ -172,6 +172,7 @@ invariants! {
     "every-transfer-is-judged", "G4", Check::Payment(every_transfer_is_judged), "Each transfer is called by what it is and by how the session was when it came; deciding a request to cancel renames only what waited for it.";
     "ways-are-kept", "G4", Check::Payment(ways_are_kept), "A transfer says by which way it came and whether its memo had more than the id, and both never change.";
     "sums-follow-from-transfers", "G4", Check::Payment(sums_follow_from_transfers), "Every sum and every exception that is shown of a payment follows from its transfers.";
+    "few-secrets-sign", "S8", Check::World, "At most three replaced webhook secrets are valid beside the present one.";
     "payments-are-read", "G8", Check::World, "What an agent writes in a header or a body, in either version, is read as it was meant.";
     "answers-name-their-payer", "G8", Check::World, "Who pays is told its own payment: transaction, payer and block; who shows another's payment is told none of them.";
     "replays-are-told", "G8", Check::World, "One request is told that it made a payment; every other is told that another did.";

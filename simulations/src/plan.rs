@@ -480,6 +480,11 @@ impl Plan<'_> {
             _ => None,
         });
         for (session, start) in opened.collect::<Vec<_>>() {
+            if random.chance(30_000) {
+                let (payer, units) = (Some(random.index(PAYERS)), random.between(1, 500));
+                let (at, currency, memo) = (start + 2_000 + random.below(600_000), Currency::Hbd, Memo::Refund);
+                self.push(at, Action::Pay { session, payer, units, currency, memo });
+            }
             if random.chance(40_000) {
                 let tricks = [Trick::OtherFeeMemo, Trick::Spends];
                 let trick = if self.setup.split_fee { *random.pick(&tricks) } else { Trick::Spends };

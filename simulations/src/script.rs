@@ -207,11 +207,13 @@ pub enum Memo {
     /// `pos-<id>` and a long text, on many transfers of one transaction that add up: what somebody sends who wants to fill
     /// a session.
     Flood,
+    /// What names the session as paid back, sent to a payer by another shop.
+    Refund,
 }
 
 impl Memo {
     /// Every kind, with its word.
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 10] = [
         (Self::Exact, "exact"),
         (Self::Noisy, "noisy"),
         (Self::Empty, "empty"),
@@ -221,6 +223,7 @@ impl Memo {
         (Self::Unknown, "unknown session"),
         (Self::TwoTransfers, "in two transfers"),
         (Self::Flood, "in many transfers"),
+        (Self::Refund, "another's refund"),
     ];
 
     /// Says whether it names its session.

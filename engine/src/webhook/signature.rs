@@ -114,7 +114,9 @@ impl Secrets {
         let replaced = previous_valid_until.map(|until| (self.current.clone(), until));
         let earlier: Vec<_> = self.previous.iter().filter(|(_, until)| now < *until).cloned().collect();
         let first_end = earlier.iter().map(|(_, until)| *until).min();
-        if let Some(possible_at) = first_end.filter(|_| replaced.is_some() && earlier.len() >= MAX_PREVIOUS) {
+        if let Some(possible_at) = first_end.filter(|_| {
+            replaced.is_some() && earlier.len() >= MAX_PREVIOUS + usize::from(mutant!("four-old-secrets-sign"))
+        }) {
             return Err(TooManySecrets { possible_at });
         }
         Ok(Self { current, previous: replaced.into_iter().chain(earlier).collect() })

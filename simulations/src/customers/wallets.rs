@@ -1,6 +1,9 @@
 //! Wallets at work: transfers of every kind toward a session.
 
-use engine::hive::{Asset, Operation, PairId, RecurrentTransfer};
+use engine::{
+    hive::{Asset, Operation, PairId, RecurrentTransfer},
+    ledger::refund_memo_of,
+};
 
 use super::*;
 
@@ -27,7 +30,14 @@ pub(super) fn pay(
         }
         return;
     };
-    let from = from.map_or_else(|| known.pay_to.to_string(), payer);
+    let mut to = known.pay_to.to_string();
+    let mut from = from.map_or_else(|| to.clone(), payer);
+    if memo == Memo::Refund {
+        let shops = (0..world.script.setup.merchants).map(|number| account(number, false));
+        let Some(other) = shops.into_iter().find(|name| *name != to) else { return };
+        (from, to) = (other, from);
+        world.mark("a shop sends back what another was paid");
+    }
     let plain = memo_of(known.id);
     let text = match memo {
         Memo::Exact | Memo::TwoTransfers => plain,
@@ -40,6 +50,7 @@ pub(super) fn pay(
             Some(other) => format!("{plain} {}", memo_of(other)),
             None => "for two mugs".to_owned(),
         },
+        Memo::Refund => refund_memo_of(known.id),
         Memo::Unknown => memo_of(PaymentId::from_bits(known.id.bits() ^ (1 << 5))),
     };
     let outcome = {
@@ -51,7 +62,7 @@ pub(super) fn pay(
         };
         let last = money.units - money.units / count * (count - 1);
         let parts = (1..count).map(|_| money.units / count).chain([last]).filter(|units| *units > 0);
-        let transfer = |units| Hive::transfer(&from, known.pay_to.as_str(), units, money.currency, &text);
+        let transfer = |units| Hive::transfer(&from, &to, units, money.currency, &text);
         let transaction = hive.transaction(&from, parts.map(transfer).collect(), Duration::from_secs(60));
         (hive.id_of(&transaction), hive.chain.broadcast(transaction))
     };

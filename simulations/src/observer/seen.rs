@@ -7,6 +7,9 @@ use engine::payment::Disposition;
 
 use crate::world::EPOCH_SECONDS;
 
+/// How long after the market paid a price it may be stored, milliseconds: a reading may be frozen, or wait for the disk.
+const PRICE_LASTS_MS: u64 = 600_000;
+
 impl Observer {
     /// Notes that blocks became irreversible.
     pub fn finalized(&mut self, number: u32, time: Timestamp, transfers: Vec<Transfer>) {
@@ -43,7 +46,11 @@ impl Observer {
 
     /// Notes what the market pays for HBD, in percent of a dollar.
     pub fn market_pays(&mut self, percent: u64) {
-        self.hbd_prices.insert(percent * 10_000);
+        let micro_usd = percent * 10_000;
+        if micro_usd != self.hbd_now {
+            self.hbd_prices.insert(self.hbd_now, self.now_ms);
+            self.hbd_now = micro_usd;
+        }
     }
 
     /// Notes a price of HBD that is durable: the market must have paid it.
@@ -52,8 +59,10 @@ impl Observer {
         if micro_usd != self.hbd_read[0] {
             self.marks.push("HBD is read at another price");
         }
-        if !self.hbd_prices.contains(&micro_usd) {
-            let text = format!("HBD was read as {micro_usd} millionths of a dollar, which the market never paid");
+        let left_ms = self.hbd_prices.get(&micro_usd).map(|left_ms| self.now_ms.saturating_sub(*left_ms));
+        if micro_usd != self.hbd_now && left_ms.is_none_or(|left_ms| left_ms > PRICE_LASTS_MS) {
+            let text =
+                format!("HBD was read as {micro_usd} millionths of a dollar, and the market pays {}", self.hbd_now);
             self.violate("worth-is-the-markets", text, None);
         }
         self.hbd_read = [micro_usd, self.hbd_read[0]];

@@ -78,7 +78,8 @@ pub(super) fn refunds_are_noted(end: &End<'_>) -> FinalVerdict {
         for (at, refund) in payment.refunds.iter().enumerate() {
             let key = (refund.tx_id, refund.op_in_tx);
             let truth = end.observer.truth.get(&key);
-            if truth.is_none_or(|truth| (truth.to, truth.money) != (refund.to, refund.money)) {
+            let is_own = |truth: &Transfer| truth.from == payment.pay_to && truth.to != payment.pay_to;
+            if truth.is_none_or(|truth| (truth.to, truth.money) != (refund.to, refund.money) || !is_own(truth)) {
                 return Err((
                     format!("{} is noted as sent back, and the chain says otherwise", refund.money),
                     Some(*id),

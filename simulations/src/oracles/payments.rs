@@ -248,9 +248,39 @@ fn whole_body(payment: &Payment, previous: State, sequence: u32, event: &EventRe
     body
 }
 
+/// Returns the word for final money of a kind that the payment had none of before.
+fn first_of_a_kind(write: &PaymentWrite<'_>) -> Option<&'static str> {
+    write.before?;
+    let is_final = |credit: &&Credit, kind| credit.disposition == kind && credit.finality == Finality::Irreversible;
+    let kinds = [
+        (Disposition::Surplus, "paid_again"),
+        (Disposition::Late, "paid_late"),
+        (Disposition::AfterCancel, "paid_after_cancel"),
+        (Disposition::AfterFailure, "paid_after_failure"),
+        (Disposition::WrongCurrency, "wrong_currency"),
+        (Disposition::SelfTransfer, "self_transfer"),
+    ];
+    let is_first = |kind: Disposition| {
+        let is_written = |credit: &Credit| {
+            let is_it = |now: &Credit| (now.tx_id, now.op_in_tx) == (credit.tx_id, credit.op_in_tx);
+            write.written.iter().any(is_it)
+        };
+        write.written.iter().any(|credit| is_final(&credit, kind))
+            && !write.replaced.iter().any(|credit| is_final(&credit, kind))
+            && !write.rows.values().any(|credit| is_final(&credit, kind) && !is_written(credit))
+    };
+    kinds.into_iter().find(|(kind, _)| is_first(*kind)).map(|(_, word)| word)
+}
+
 pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
     let (after, before) = (write.after, write.before);
     let words = |payment: &Payment| payment.exceptions().into_iter().map(Exception::word).collect::<Vec<_>>();
+    if let Some(word) = first_of_a_kind(write) {
+        let told = write.exception.and_then(|event| serde_json::from_slice::<serde_json::Value>(&event.body).ok());
+        let new = told.as_ref().and_then(|told| told["data"]["newExceptions"].as_array());
+        let is_told = new.is_some_and(|new| new.iter().any(|told| told == word));
+        hold(is_told, || format!("the first money that is {word} came and nobody is told"))?;
+    }
     let Some(event) = write.exception else {
         let Some(before) = before else { return Ok(()) };
         let was_known = |credit: &Credit| match before.listed(credit.tx_id, credit.op_in_tx) {

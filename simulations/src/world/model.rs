@@ -62,6 +62,9 @@ pub(super) fn plain_payments(script: &Script) -> BTreeMap<u32, Plain> {
         let at_desk = matches!(
             step.action,
             Action::Desk { .. } | Action::Visit { .. } | Action::Settle { trick: Trick::Public, .. }
+            Action::Desk { .. }
+                | Action::Settle { trick: Trick::Public, .. }
+                | Action::Pay { memo: crate::script::Memo::Refund, .. }
         );
         if let Some(session) = step.action.session().filter(|_| !at_desk) {
             touched.entry(session).or_default().push(&step.action);
