@@ -246,17 +246,7 @@ impl Observer {
                 Write::Transfer { .. } => {}
                 Write::Merchant { merchant, .. } => {
                     self.accounts.has(merchant.hive_account, merchant.updated_at, self.scanned());
-                    let known = self.merchants.get(&merchant.id).map(|known| &known.secrets);
-                    if known.is_none_or(|known| *known != merchant.secrets) {
-                        let valid = merchant.secrets.previous.iter().filter(|(_, until)| merchant.updated_at < *until);
-                        match valid.count() {
-                            0..=3 => self.passes("few-secrets-sign"),
-                            count => {
-                                let text = format!("{count} replaced secrets of {} are valid", merchant.id);
-                                self.violate("few-secrets-sign", text, None);
-                            }
-                        }
-                    }
+                    self.secrets_written(merchant);
                     let before = self.merchants.insert(merchant.id, (**merchant).clone());
                     if let Some(before) = before.filter(|before| before.hive_account != merchant.hive_account) {
                         self.accounts.left(before.hive_account, self.now_ms);

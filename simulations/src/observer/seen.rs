@@ -68,6 +68,22 @@ impl Observer {
         self.hbd_read = [micro_usd, self.hbd_read[0]];
     }
 
+    /// Notes the secrets of a merchant that is written.
+    pub(super) fn secrets_written(&mut self, merchant: &Merchant) {
+        let known = self.merchants.get(&merchant.id).map(|known| &known.secrets);
+        if known.is_some_and(|known| *known == merchant.secrets) {
+            return;
+        }
+        let valid = merchant.secrets.previous.iter().filter(|(_, until)| merchant.updated_at < *until);
+        match valid.count() {
+            0..=3 => self.passes("few-secrets-sign"),
+            count => {
+                let text = format!("{count} replaced secrets of {} are valid", merchant.id);
+                self.violate("few-secrets-sign", text, None);
+            }
+        }
+    }
+
     /// Returns what a clock that is right shows.
     #[must_use]
     pub const fn true_time(&self) -> Timestamp {
