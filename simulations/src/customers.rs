@@ -19,7 +19,7 @@ use engine::{
 use storage::Handling;
 
 use self::{
-    agents::{Visit, facilitate, settle, visit},
+    agents::{Purchase, facilitate, purchase, settle},
     desk::work,
     elsewhere::{hand_over, open_elsewhere},
     wallets::{Agreement, pay, pay_again},
@@ -34,8 +34,8 @@ use crate::{
 };
 
 mod agents;
-mod clients;
 pub(crate) mod answers;
+mod clients;
 mod desk;
 mod elsewhere;
 mod payloads;
@@ -189,9 +189,9 @@ fn call(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u3
             Action::Facilitate { agent, resource, units } => {
                 facilitate(&world, &gateway, *agent, *resource, *units).await
             }
-            Action::Visit { agent, resource, shown, seller, key, units } => {
+            Action::Purchase { agent, resource, shown, seller, key, units } => {
                 let (agent, resource, shown, units) = (*agent, *resource, *shown, *units);
-                visit(&world, &gateway, Visit { agent, resource, shown, seller: *seller, key: *key, units }).await
+                purchase(&world, &gateway, Purchase { agent, resource, shown, seller: *seller, key: *key, units }).await
             }
             Action::Merchant { merchant, change } => change_merchant(&world, &gateway, *merchant, *change).await,
             Action::OpenElsewhere { session, merchant, units, lifetime_seconds } => {

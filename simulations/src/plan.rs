@@ -455,7 +455,7 @@ impl Plan<'_> {
                 let resource = if random.chance(250_000) { number + 1 } else { number };
                 let seller = random.chance(600_000).then(|| random.index(self.setup.merchants));
                 let key = random.chance(500_000).then_some(number);
-                self.push(at, Action::Visit { agent, resource, shown: number, seller, key, units });
+                self.push(at, Action::Purchase { agent, resource, shown: number, seller, key, units });
                 let most = *random.pick(&[2, 3_000, 30_000]);
                 at += random.below(most);
             }

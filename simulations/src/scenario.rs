@@ -412,7 +412,7 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
                 known.ok_or_else(|| format!("`seller` {seller}: there are {}, numbered from 0", setup.merchants))
             })?;
             let (shown, key) = (raw.shown.unwrap_or(resource), raw.key);
-            Ok(Action::Visit { agent, resource, shown, seller, key, units })
+            Ok(Action::Purchase { agent, resource, shown, seller, key, units })
         }
         ("merchant", "rotate secret") => {
             let grace = raw.grace.as_deref().map_or(Ok(0), |text| duration("grace", text))?;

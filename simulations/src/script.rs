@@ -9,8 +9,8 @@ use engine::{money::Currency, payment::ClaimFinality};
 
 use crate::options::{Faults, Setup};
 
-pub use self::{deed::Deed, visit::Visit};
 pub use self::whole::Expect;
+pub use self::{deed::Deed, visit::Visit};
 
 /// A whole run, decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,8 +168,9 @@ pub enum Action {
         session: u32,
         /// What the client does.
         visit: Visit,
+    },
     /// An agent shows a payment at a resource of a seller, who has it settled.
-    Visit {
+    Purchase {
         /// Which agent.
         agent: usize,
         /// The resource.

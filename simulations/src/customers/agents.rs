@@ -1,10 +1,8 @@
 //! Agents at work: they sign, hand in, ask again until they have an answer, and try what they should not.
 
 use super::{
-    clients::{settle_payment, verify_payment},
-    *,
-};
     answers::{Shown, Sold, sells},
+    clients::{settle_payment, verify_payment},
     payloads::Meant,
     *,
 };
@@ -103,10 +101,9 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
         let (world, gateway, request, made) = (Arc::clone(world), gateway.clone(), request.clone(), made.clone());
         shown.begins(&world);
         tokio::spawn(async move {
-            if let Ok(settled) = settle_payment(&world, &gateway, number, &request).await {
             let Payload { from, tx_id, trick, owes, .. } = &made;
             let shown = Shown { session: Some(target), payer: from, tx_id: *tx_id, trick: Some(*trick), owes: *owes };
-            if let Ok(settled) = gateway.x402_settle(&request).await {
+            if let Ok(settled) = settle_payment(&world, &gateway, number, &request).await {
                 let answer = Answer::Settled { payment: target, settled: &settled };
                 world.observe(|observer| observer.answers(&answer));
                 shown.settled(&world, &settled);
@@ -116,10 +113,8 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
     // Whether the money is there, the chain says as well: only a verification shows that it is looked at.
     if world.verifies_first() || trick == Trick::Poor {
         // Verifying changes nothing, whatever it says.
-        let is_open = is_open(world, gateway, target);
-        let verdict = verify_payment(world, gateway, number, &request).await;
         let (is_open, was_closed) = (is_open(world, gateway, target), is_closed());
-        let verdict = gateway.x402_verify(&request).await;
+        let verdict = verify_payment(world, gateway, number, &request).await;
         shown.verified(world, &verdict);
         let verdict = verdict.map(drop);
         let is_open = is_open && !(was_closed && is_closed());
@@ -135,12 +130,8 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
         });
     }
     for ask in 0..MAX_ASKS {
-        let answer = settle_payment(world, gateway, number, &request).await;
-        if let Ok(settled) = &answer {
-            let answer = Answer::Settled { payment: target, settled };
-            world.observe(|observer| observer.answers(&answer));
         shown.begins(world);
-        let answer = gateway.x402_settle(&request).await;
+        let answer = settle_payment(world, gateway, number, &request).await;
         match &answer {
             Ok(settled) => {
                 let answer = Answer::Settled { payment: target, settled };
@@ -260,8 +251,7 @@ async fn show_public(world: &Arc<World>, gateway: &Gateway, session: u32, number
     let other = world.people().sessions.values().map(|known| known.id).find(|id| *id != target);
     for shown_at in [Some(target), other].into_iter().flatten() {
         let request = X402Request { target: Target::Session(shown_at), payload: payload.clone() };
-        let verdict = settle_payment(world, gateway, number, &request).await.map(drop);
-        let verdict = gateway.x402_settle(&request).await;
+        let verdict = settle_payment(world, gateway, number, &request).await;
         if let Err(X402Error::Refused(refused)) = &verdict
             && (refused.payer.is_some() || refused.tx_id.is_some())
         {
@@ -368,7 +358,7 @@ pub(super) async fn facilitate(
 
 /// A request to a seller: what is asked for, what is shown, and who asks the engine under which key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Visit {
+pub(super) struct Purchase {
     pub(super) agent: usize,
     pub(super) resource: u32,
     pub(super) shown: u32,
@@ -384,8 +374,8 @@ fn payee(resource: u32) -> AccountName {
 }
 
 /// Shows a payment at a seller's resource, perhaps one that was made for another resource.
-pub(super) async fn visit(world: &Arc<World>, gateway: &Gateway, visit: Visit) -> Again {
-    let Visit { agent: number, resource, shown, seller, key, units } = visit;
+pub(super) async fn purchase(world: &Arc<World>, gateway: &Gateway, purchase: Purchase) -> Again {
+    let Purchase { agent: number, resource, shown, seller, key, units } = purchase;
     let seller = match seller {
         Some(seller) => match world.people().merchants.get(&seller).map(|shop| shop.id) {
             Some(id) => Some(id),

@@ -43,6 +43,10 @@ impl Shown<'_> {
 
     /// Holds what a settlement says.
     pub(super) fn settled(&self, world: &World, settled: &Settled) {
+        if world.endpoint().is_some() {
+            // What the interface tells is less, and is held against the record elsewhere.
+            return self.accepted(world, "settled");
+        }
         world.observe(|observer| {
             let shown = observer.shown.entry(self.tx_id).or_default();
             let was_made = shown.is_made;
@@ -106,6 +110,10 @@ impl Shown<'_> {
 
     /// Holds what a refusal says.
     pub(super) fn refused(&self, world: &World, refused: &Refused) {
+        if world.endpoint().is_some() {
+            // The interface names a reason, and no more.
+            return;
+        }
         let Refused { reason, payer, tx_id, .. } = refused;
         let is_own = payer.is_none_or(|payer| payer.as_str() == self.payer)
             && tx_id.is_none_or(|tx_id| tx_id == self.tx_id)

@@ -141,7 +141,7 @@ fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {
             "who = \"agent {agent}\", does = \"pay elsewhere\", resource = {resource}, {}",
             money(*units, Currency::Hbd)
         ),
-        Action::Visit { agent, resource, shown, seller, key, units } => {
+        Action::Purchase { agent, resource, shown, seller, key, units } => {
             let seller = seller.map_or(String::new(), |seller| format!(", seller = {seller}"));
             let key = key.map_or(String::new(), |key| format!(", key = {key}"));
             format!(

@@ -61,8 +61,8 @@ pub(super) fn plain_payments(script: &Script) -> BTreeMap<u32, Plain> {
         // What is done at a desk, or shown in vain, changes no state.
         let at_desk = matches!(
             step.action,
-            Action::Desk { .. } | Action::Visit { .. } | Action::Settle { trick: Trick::Public, .. }
             Action::Desk { .. }
+                | Action::Visit { .. }
                 | Action::Settle { trick: Trick::Public, .. }
                 | Action::Pay { memo: crate::script::Memo::Refund, .. }
         );

@@ -44,13 +44,18 @@ pub(in crate::customers) async fn verify_payment(
     gateway: &Gateway,
     number: usize,
     request: &X402Request,
-) -> Result<(), X402Error> {
-    let Some(endpoint) = world.endpoint() else { return gateway.x402_verify(request).await.map(drop) };
+) -> Result<AccountName, X402Error> {
+    let Some(endpoint) = world.endpoint() else { return gateway.x402_verify(request).await };
     let session = session_of(world, request);
     let client = Client { world, endpoint, ip: agent_ip(number), session, rushes: true };
     let reply = client.send("POST", VERIFY, "", Some(&client.body(request))).await;
     let told = json_of(&reply);
-    client.verdict(&reply, told["isValid"] == true, told["invalidReason"].as_str()).await
+    client.verdict(&reply, told["isValid"] == true, told["invalidReason"].as_str()).await?;
+    let payer = told["payer"].as_str().and_then(|payer| AccountName::parse(payer).ok());
+    if payer.is_none() {
+        client.violate("answers-are-durable", format!("a payment that can be settled names no payer: {told}"), None);
+    }
+    payer.ok_or(X402Error::Unavailable(GatewayError::StoreFailed))
 }
 
 fn session_of(world: &World, request: &X402Request) -> u32 {
