@@ -120,6 +120,8 @@ pub struct Observer {
     pub accepted: BTreeMap<PaymentId, BTreeSet<(TxId, u32)>>,
     /// When blocks became irreversible, virtual milliseconds, by number.
     pub finalized_ms: BTreeMap<u32, u64>,
+    /// When merchants set their endpoints, virtual milliseconds.
+    pub pointed_ms: BTreeMap<MerchantId, u64>,
     /// How soon a wallet's payment completes once its money is irreversible, milliseconds, where nothing excuses more.
     pub prompt_ms: Option<u64>,
     /// The time between two blocks.
@@ -248,6 +250,9 @@ impl Observer {
                     self.accounts.has(merchant.hive_account, merchant.updated_at, self.scanned());
                     self.secrets_written(merchant);
                     let before = self.merchants.insert(merchant.id, (**merchant).clone());
+                    if before.as_ref().is_none_or(|before| before.webhook_url != merchant.webhook_url) {
+                        self.pointed_ms.insert(merchant.id, self.now_ms);
+                    }
                     if let Some(before) = before.filter(|before| before.hive_account != merchant.hive_account) {
                         self.accounts.left(before.hive_account, self.now_ms);
                     }
@@ -507,19 +512,6 @@ impl Observer {
     /// Returns the newest block whose effects are durable.
     fn scanned(&self) -> u32 {
         self.cursor.map_or(0, |cursor| cursor.block_id.number())
-    }
-
-    /// Notes that a delivery leaves the outbox because nobody is there for it.
-    fn held(&mut self, delivery: &Delivery) {
-        let has_url = self.merchants.get(&delivery.merchant).is_some_and(|merchant| merchant.webhook_url.is_some());
-        let seen = self.endpoints.get(&delivery.merchant).copied().unwrap_or_default();
-        if has_url && !seen.may_be_disabled {
-            let text = format!("{} is held, and its merchant has an endpoint: {seen:?}", delivery.id);
-            self.violate("held-only-while-disabled", text, Some(delivery.payment));
-        } else {
-            self.passes("held-only-while-disabled");
-            self.marks.push(if has_url { "a delivery to a disabled endpoint is held" } else { "a delivery is held" });
-        }
     }
 
     fn unmatched_written(&mut self, unmatched: &Unmatched) {

@@ -10,7 +10,25 @@ use crate::world::EPOCH_SECONDS;
 /// How long after the market paid a price it may be stored, milliseconds: a reading may be frozen, or wait for the disk.
 const PRICE_LASTS_MS: u64 = 600_000;
 
+/// How long a decision may take to be stored: a commit takes up to 20 seconds, and the process may stand still meanwhile.
+const DECISION_MS: u64 = 180_000;
+
 impl Observer {
+    /// Notes that a delivery leaves the outbox because nobody is there for it.
+    pub(super) fn held(&mut self, delivery: &Delivery) {
+        let has_url = self.merchants.get(&delivery.merchant).is_some_and(|merchant| merchant.webhook_url.is_some());
+        let seen = self.endpoints.get(&delivery.merchant).copied().unwrap_or_default();
+        // What was decided before the endpoint was set may be stored after it.
+        let is_new = self.pointed_ms.get(&delivery.merchant).is_some_and(|at| self.now_ms < at + DECISION_MS);
+        if has_url && !seen.may_be_disabled && !is_new {
+            let text = format!("{} is held, and its merchant has an endpoint: {seen:?}", delivery.id);
+            self.violate("held-only-while-disabled", text, Some(delivery.payment));
+        } else {
+            self.passes("held-only-while-disabled");
+            self.marks.push(if has_url { "a delivery to a disabled endpoint is held" } else { "a delivery is held" });
+        }
+    }
+
     /// Notes that blocks became irreversible.
     pub fn finalized(&mut self, number: u32, time: Timestamp, transfers: Vec<Transfer>) {
         (self.final_num, self.final_time) = (number, time);

@@ -305,8 +305,11 @@ pub(super) fn exceptions_are_announced(write: &PaymentWrite<'_>) -> Verdict {
 pub(super) fn transfers_are_called_what_they_are(write: &PaymentWrite<'_>) -> Verdict {
     let (after, before) = (write.after, write.before);
     let deadline = after.expires_at + after.grace;
-    let is_claimed =
-        |tx_id| write.observer.claims.get(&tx_id).is_some_and(|claim| claim.purpose == Purpose::Session(after.id));
+    // What was let go of is a transfer like any other.
+    let is_claimed = |tx_id| {
+        let claimed = write.observer.claims.get(&tx_id).filter(|_| !write.observer.let_go.contains(&tx_id));
+        claimed.is_some_and(|claim| claim.purpose == Purpose::Session(after.id))
+    };
     let is_asked = after.cancellation.is_some_and(|request| request.dropped_at.is_none());
     for credit in write.rows.values() {
         let Credit { disposition, tx_id, .. } = credit;
