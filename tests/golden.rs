@@ -1,7 +1,7 @@
 //! The main exchanges, word for word: each request and its whole answer, as a file of `tests/golden`. Ids, keys and
 //! times are replaced by their kind.
 //!
-//! `HIVETILL_UPDATE_GOLDEN=1 cargo test -p api --test tests golden` writes the files anew.
+//! `HIVETILL_UPDATE_GOLDEN=1 cargo test --workspace --test tests golden` writes the files anew.
 
 mod script;
 

@@ -38,7 +38,7 @@ const NEW: &[&str] = &[
     "sold-to-any-seller",
     "surplus-is-not-too-much",
 ];
-/// How many of the others are drawn, unless `HIVETILL_MUTANTS` says how many.
+/// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).
 const SAMPLED: usize = 8;
 /// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.
 const SEED: u64 = 1;
@@ -58,7 +58,7 @@ fn sampled_mutants_are_noticed_and_half_of_them_within_ten_seeds() {
         })
     };
     let seed = number("HIVETILL_MUTANT_SEED").unwrap_or(SEED);
-    let sampled = number("HIVETILL_MUTANTS").and_then(|count| usize::try_from(count).ok()).unwrap_or(SAMPLED);
+    let sampled = number("MUTANTS").and_then(|count| usize::try_from(count).ok()).unwrap_or(SAMPLED);
     let (mut wanted, mut others): (Vec<_>, Vec<_>) = all.iter().copied().partition(|(name, _)| NEW.contains(name));
     let mut random = Random::new(seed).fork("mutants");
     while wanted.len() < NEW.len() + sampled && !others.is_empty() {

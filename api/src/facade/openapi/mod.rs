@@ -153,7 +153,8 @@ fn operation(route: &Route) -> Value {
         Access::Key(_) | Access::Anyone => json!(what),
     };
     if let Some(body) = route.body {
-        let content = json!({ "application/json": of_schema(body) });
+        let content_type = if route.is_form { "application/x-www-form-urlencoded" } else { "application/json" };
+        let content = json!({ content_type: of_schema(body) });
         operation["requestBody"] = json!({ "required": !route.is_body_optional, "content": content });
     }
     operation

@@ -23,6 +23,7 @@ pub(super) fn all() -> Map<String, Value> {
     add("PendingAccount", pending_account());
     add("IssueChallenge", optional(&[("hiveAccount", nullable(text())), ("cancel", boolean())]));
     add("AccountChallenge", account_challenge());
+    add("CancelForm", object(&[("token", text())]));
     add("AccountProof", object(&[("nonce", text()), ("signatures", array(text()))]));
     add("ProvenAccount", proven_account());
     add("RotateSecret", optional(&[("graceHours", integer(0, 168))]));

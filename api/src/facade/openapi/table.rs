@@ -41,6 +41,7 @@ pub(in crate::facade) struct Route {
     pub(super) query: &'static [Parameter],
     pub(super) body: Option<&'static str>,
     pub(super) is_body_optional: bool,
+    pub(super) is_form: bool,
     pub(super) is_idempotent: bool,
     is_read: bool,
     pub(super) is_page: bool,
@@ -61,6 +62,7 @@ impl Route {
             query: &[],
             body: None,
             is_body_optional: false,
+            is_form: false,
             is_idempotent: false,
             is_read: false,
             is_page: false,
@@ -89,6 +91,11 @@ impl Route {
 
     const fn maybe_body(self, schema: &'static str) -> Self {
         Self { body: Some(schema), is_body_optional: true, ..self }
+    }
+
+    /// Takes the form of a page.
+    const fn form(self, schema: &'static str) -> Self {
+        Self { body: Some(schema), is_form: true, ..self }
     }
 
     const fn idempotent(self) -> Self {
@@ -124,7 +131,7 @@ impl Route {
         if self.access != Access::Anyone {
             all.extend([401, 403]);
         }
-        if self.body.is_some() {
+        if self.body.is_some() && !self.is_form {
             all.extend([413, 415]);
         }
         if self.is_idempotent {
@@ -385,7 +392,7 @@ const CHECKOUT: &[Route] = &[
     route(GET, "/checkout/{id}", "The same by the payment's public id; a browser is moved to the slug while no money was seen").page().answers(&[(200, JsonOrPage("Paid")), (303, Empty), (402, Json("PaymentRequired"))]).refuses(&[403, 409, 410]),
     route(GET, "/checkout/{id}/status", "The live status").page().answers(&[(200, Json("LiveStatus"))]),
     route(GET, "/checkout/{id}/events", "The live status as it changes (server-sent events)").page().answers(&[(200, Text("text/event-stream"))]),
-    route(POST, "/checkout/{id}/cancel", "Request cancellation for the customer, with the page's form token").page().answers(&[(200, JsonOrPage("CancelRequested")), (303, Empty)]).refuses(&[403, 409, 413]),
+    route(POST, "/checkout/{id}/cancel", "Request cancellation for the customer, with the page's form token").page().form("CancelForm").answers(&[(200, JsonOrPage("CancelRequested")), (303, Empty)]).refuses(&[403, 409, 413]),
 ];
 
 #[rustfmt::skip]
