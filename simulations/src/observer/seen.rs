@@ -62,6 +62,11 @@ impl Observer {
         self.jumped_ms = Some(self.now_ms);
     }
 
+    /// Says whether the wall clock ever jumped.
+    pub(crate) const fn has_jumped(&self) -> bool {
+        self.jumped_ms.is_some()
+    }
+
     /// Notes what the market pays for HBD, in percent of a dollar.
     pub fn market_pays(&mut self, percent: u64) {
         let micro_usd = percent * 10_000;
