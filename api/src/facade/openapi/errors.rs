@@ -33,6 +33,7 @@ fn page() -> String {
          \"requestId\": \"req_01m82at8z2ebrs1794qvc3pdbw\",\n  \
          \"details\": [{ \"field\": \"amount\", \"message\": \"must be digits of the smallest unit\" }]\n}\n\
          ```\n\n\
+         `requestId` is empty where the request was no HTTP that could be read (`bad_request`).\n\n\
          ## What to do by class\n\n\
          | status | code | repeat? |\n|---|---|---|\n\
          | 400, 422 | `VALIDATION_ERROR` | no: the same request fails again; correct it |\n\
