@@ -112,6 +112,8 @@ pub struct Observer {
     pub refused: IndexSet<TxId>,
     /// Nodes that refused a transaction for being behind, or lied about it.
     pub wrong_refusals: BTreeMap<TxId, BTreeSet<usize>>,
+    /// Nodes that refused a transaction when the engine last handed it to them.
+    pub refusals: BTreeMap<TxId, BTreeSet<usize>>,
     /// How many nodes there are.
     pub nodes: usize,
     /// Transactions whose claim was let go of without money: the engine calls them refused or expired for good.
@@ -120,7 +122,7 @@ pub struct Observer {
     pub accepted: BTreeMap<PaymentId, BTreeSet<(TxId, u32)>>,
     /// When blocks became irreversible, virtual milliseconds, by number.
     pub finalized_ms: BTreeMap<u32, u64>,
-    /// When merchants set their endpoints, virtual milliseconds.
+    /// When merchants last set or enabled their endpoints, virtual milliseconds.
     pub pointed_ms: BTreeMap<MerchantId, u64>,
     /// How soon a wallet's payment completes once its money is irreversible, milliseconds, where nothing excuses more.
     pub prompt_ms: Option<u64>,
@@ -220,10 +222,13 @@ impl Observer {
         self.wrong_refusals.entry(tx_id).or_default().insert(node);
     }
 
-    /// Says whether as many nodes as decide were wrong about a transaction: nothing can be known then.
+    /// Says whether as many nodes as decide refused a transaction, or were wrong about it. Another one may have taken it
+    /// unheard, and tell the others when the reason is gone: nothing can be known then.
     #[must_use]
     pub fn is_misled(&self, tx_id: TxId) -> bool {
-        self.wrong_refusals.get(&tx_id).is_some_and(|nodes| nodes.len() > self.nodes / 2)
+        let decide =
+            |nodes: &BTreeMap<TxId, BTreeSet<usize>>| nodes.get(&tx_id).is_some_and(|of| of.len() > self.nodes / 2);
+        decide(&self.refusals) || decide(&self.wrong_refusals)
     }
 
     /// Says whether a damaged row concerns a payment.
@@ -301,7 +306,10 @@ impl Observer {
                         self.violate("one-key-one-session", text, Some(earlier));
                     }
                 }
-                Write::EnableEndpoint { merchant } => drop(self.endpoints.remove(merchant)),
+                Write::EnableEndpoint { merchant } => {
+                    self.endpoints.remove(merchant);
+                    self.pointed_ms.insert(*merchant, self.now_ms);
+                }
                 Write::Unwatch(account) => self.unwatched(account),
                 Write::Prune { .. } | Write::ForgetClaims(_) => {}
                 Write::Invoice(_) => self.marks.push("a month is invoiced"),

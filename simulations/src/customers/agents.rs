@@ -90,6 +90,8 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
     let shown =
         Shown { session: Some(target), payer: &made.from, tx_id: made.tx_id, trick: Some(trick), owes: made.owes };
     let is_closed = || is_closed(world, target);
+    // What was refused before anything was handed in stays payable: its agent shows it once more.
+    world.observe(|observer| observer.refused.shift_remove(&made.tx_id));
     if trick == Trick::OwnBroadcast {
         broadcast_oneself(world, session, &made.payload.transaction, made.tx_id);
     }

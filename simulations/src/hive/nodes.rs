@@ -189,16 +189,14 @@ impl Node for SimNode {
                 if refuses || !view.has_referred(&transaction) {
                     world.observe(|observer| observer.refused_wrongly(tx_id, index));
                 }
-                if refuses {
-                    return Err(refusal(&Refused::Expired));
-                }
-                if !swallows {
-                    hive.take(index, transaction, tx_id, world.now_ms()).map_err(|refused| refusal(&refused))?;
-                }
-                world.observe(|observer| {
-                    observer.ever_accepted.insert(tx_id);
-                });
-                Ok(())
+                let taken = match (refuses, swallows) {
+                    (true, _) => Err(Refused::Expired),
+                    (false, true) => Ok(()),
+                    (false, false) => hive.take(index, transaction, tx_id, world.now_ms()),
+                };
+                let has_it = matches!(taken, Ok(()) | Err(Refused::Duplicate));
+                world.observe(|observer| observer.handed_to(tx_id, index, has_it));
+                taken.map_err(|refused| refusal(&refused))
             })
             .await
         })

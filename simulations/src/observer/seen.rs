@@ -18,7 +18,7 @@ impl Observer {
     pub(super) fn held(&mut self, delivery: &Delivery) {
         let has_url = self.merchants.get(&delivery.merchant).is_some_and(|merchant| merchant.webhook_url.is_some());
         let seen = self.endpoints.get(&delivery.merchant).copied().unwrap_or_default();
-        // What was decided before the endpoint was set may be stored after it.
+        // What was decided before the endpoint was set or enabled may be stored after it.
         let is_new = self.pointed_ms.get(&delivery.merchant).is_some_and(|at| self.now_ms < at + DECISION_MS);
         if has_url && !seen.may_be_disabled && !is_new {
             let text = format!("{} is held, and its merchant has an endpoint: {seen:?}", delivery.id);
@@ -159,6 +159,16 @@ impl Observer {
             Check::Broadcast(check) => Some(check(&Broadcast { tx_id, observer })),
             _ => None,
         });
+    }
+
+    /// Notes what a node says to a transaction that the engine hands to it.
+    pub fn handed_to(&mut self, tx_id: TxId, node: usize, is_taken: bool) {
+        if is_taken {
+            self.ever_accepted.insert(tx_id);
+            self.refusals.entry(tx_id).or_default().remove(&node);
+        } else {
+            self.refusals.entry(tx_id).or_default().insert(node);
+        }
     }
 
     /// Notes an answer of the engine.
