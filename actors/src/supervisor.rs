@@ -150,9 +150,12 @@ pub(crate) enum Child {
     Bookkeeper,
 }
 
+// A child that is missing has no metric of its crashes.
+const _: () = assert!(Child::ALL.len() == Child::Bookkeeper as usize + 1);
+
 impl Child {
     /// Every child, in the order they are started.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Merchants,
         Self::Sessions,
         Self::Facilitator,
@@ -161,6 +164,7 @@ impl Child {
         Self::Rates,
         Self::Housekeeper,
         Self::VirtualTransfers,
+        Self::Bookkeeper,
     ];
 
     pub(crate) const fn word(self) -> &'static str {
