@@ -191,7 +191,7 @@ fn overpaid_at(shop: &Shop, id: &str) -> Value {
     format!("{}Z", at.split('.').next().expect("seconds").trim_end_matches('Z')).into()
 }
 
-const PAGE: &str = "docs/reference/grpc.md";
+const PAGE: &str = "docs/how-to/use-grpc.md";
 
 /// Returns the example in a language, and what replaces its insecure channel.
 fn example_blocks(language: &str) -> [String; 2] {
