@@ -251,9 +251,13 @@ fn a_payment_that_expires_unseen_is_known_to_be_unpaid() {
     assert_eq!(record["amountPaid"], "0", "{record}");
 }
 
+fn page_named(name: &str) -> String {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    std::fs::read_to_string(docs.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
 fn every_word_and_every_exit_code_stands_in_the_page_for_agents() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/agents.md");
-    let page = std::fs::read_to_string(page).expect("the page");
+    let page = page_named("reference/x402.md");
     let (_, words) = page.split_once("## Every word").expect("the list");
     for reason in Reason::ALL {
         assert!(words.contains(&format!("| `{}` |", reason.word())), "{} is not explained", reason.word());
@@ -262,16 +266,17 @@ fn every_word_and_every_exit_code_stands_in_the_page_for_agents() {
         let (word, _) = line.split_once('`').expect("a word");
         assert!(Reason::parse(word).is_some(), "{word} is explained and never said");
     }
+    let codes = page_named("reference/exit-codes.md");
+    let (_, codes) = codes.split_once("## hivetill pay").expect("its table");
     let help = Command::new(env!("CARGO_BIN_EXE_hivetill")).args(["pay", "--help"]).output().expect("help").stdout;
     let help = String::from_utf8_lossy(&help).split_whitespace().collect::<Vec<_>>().join(" ");
     for code in ["0", "1", "2", "10", "11", "12", "13"] {
-        assert!(page.contains(&format!("\n| {code} | `")), "exit code {code} is not in the page");
+        assert!(codes.contains(&format!("\n| {code} | `")), "exit code {code} is not in the page");
         assert!(help.contains(&format!(" {code} ")), "exit code {code} is not in --help");
     }
 }
 
 fn attack_35_the_page_says_that_a_receipt_proves_nothing() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/agents.md");
-    let page = std::fs::read_to_string(page).expect("the page");
+    let page = page_named("how-to/pay-as-an-agent.md");
     assert!(page.contains("`PAYMENT-RESPONSE` is not signed. A merchant trusts the webhook"));
 }

@@ -19,6 +19,7 @@ use crate::{
 
 crate::tests!(
     every_link_of_the_documentation_leads_somewhere,
+    every_path_that_contributors_are_given_exists,
     the_page_on_testing_a_shop_does_what_it_says,
     what_a_page_has_readers_export_does_not_stop_the_gateway,
     the_webhook_page_shows_whole_requests_as_they_are_sent,
@@ -87,6 +88,26 @@ fn every_link_of_the_documentation_leads_somewhere() {
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
+fn every_path_that_contributors_are_given_exists() {
+    let tops = ["engine", "storage", "actors", "proto", "api", "simulations", "tests", "docs", ".ci"];
+    let (mut findings, mut paths) = (Vec::new(), 0);
+    for name in ["contributing.md", "explanation/architecture.md", "explanation/simulation.md"] {
+        let text = std::fs::read_to_string(root().join("docs").join(name)).expect("a page");
+        for word in prose(&text).split('`').skip(1).step_by(2).filter(|word| !word.contains([' ', '*'])) {
+            // What `.ci/long` writes is there only once it has run.
+            let is_path = word.split_once('/').is_some_and(|(top, _)| tops.contains(&top));
+            if is_path && !word.starts_with("docs/results/") {
+                paths += 1;
+                if !root().join(word).exists() {
+                    findings.push(format!("{name}: {word} does not exist"));
+                }
+            }
+        }
+    }
+    assert!(paths > 50, "{paths}");
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
 /// Returns a page's blocks of a language, in order.
 pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join(page)).expect("the page");
@@ -103,7 +124,8 @@ fn what_a_page_has_readers_export_does_not_stop_the_gateway() {
         exported.extend(text.split(is_part).filter(|word| word.starts_with("HIVETILL_")).map(str::to_owned));
     }
     // A setting has a value of its own kind.
-    assert!(exported.remove("HIVETILL_LEDGER_NODES") && exported.len() > 4, "{exported:?}");
+    let settings = ["HIVETILL_LEDGER_NODES", "HIVETILL_GRPC_TOKEN"];
+    assert!(settings.iter().all(|name| exported.remove(*name)) && exported.len() > 4, "{exported:?}");
     let mut config = Command::new(env!("CARGO_BIN_EXE_hivetill"));
     config.arg("config").env_clear().envs(exported.iter().map(|name| (name, "x")));
     let output = config.output().expect("the binary starts");

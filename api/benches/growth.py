@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What payments cost as they become more: creations, lists, a start, memory and disk at growing numbers of open payments.
 
-    api/benches/growth.py [--sizes 10000,100000,1000000,10000000] [--idle 60] [--svg docs/growth.svg] [--json FILE] [--data DIR]
+    api/benches/growth.py [--sizes 10000,100000,1000000,10000000] [--idle 60] [--svg docs/pictures/growth.svg] [--json FILE] [--data DIR]
 
 Up to a million are opened through REST, more are written by `cargo bench -p storage --bench commit -- into`, which goes the
 store's own way of writing. Each figure is the median of three runs of `hivetill load` against a gateway that has just
@@ -142,7 +142,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--sizes", default="10000,100000,1000000,10000000")
     arguments.add_argument("--idle", type=float, default=60, help="seconds before memory is looked at")
-    arguments.add_argument("--svg", default="docs/growth.svg")
+    arguments.add_argument("--svg", default="docs/pictures/growth.svg")
     arguments.add_argument("--json")
     arguments.add_argument("--data", help="keeps the store here; it may hold payments already")
     arguments.add_argument("--plot", help="draws an earlier --json and measures nothing")

@@ -576,3 +576,6 @@ fn read_expect(name: &str, raw: &RawExpect, names: &Names) -> Result<Expect, Pro
         webhooks: raw.webhooks,
     })
 }
+
+#[cfg(test)]
+mod tests;

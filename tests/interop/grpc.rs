@@ -33,6 +33,9 @@ pub(super) fn tests() -> Vec<Trial> {
         Trial::ignorable_test(title("the_python_example_runs_as_printed"), || with(&python(), example_in_python)),
         Trial::ignorable_test(title("the_node_example_runs_as_printed"), || with(&node(), example_in_node)),
         Trial::ignorable_test(title("the_go_example_runs"), || with(&go(), example_in_go)),
+        Trial::ignorable_test(title("the_python_example_runs_over_tls"), || with(&python(), tls_example_in_python)),
+        Trial::ignorable_test(title("the_node_example_runs_over_tls"), || with(&node(), tls_example_in_node)),
+        Trial::ignorable_test(title("the_go_example_runs_over_tls"), || with(&go(), tls_example_in_go)),
     ]
 }
 
@@ -188,41 +191,83 @@ fn overpaid_at(shop: &Shop, id: &str) -> Value {
     format!("{}Z", at.split('.').next().expect("seconds").trim_end_matches('Z')).into()
 }
 
-const PAGE: &str = "docs/reference/grpc.md";
+const PAGE: &str = "docs/how-to/use-grpc.md";
 
-fn only_block(language: &str) -> String {
-    let found = blocks(PAGE, language);
-    assert_eq!(found.len(), 1, "{PAGE} has one example in {language}");
-    found.into_iter().next().expect("one")
+/// Returns the example in a language, and what replaces its insecure channel.
+fn example_blocks(language: &str) -> [String; 2] {
+    blocks(PAGE, language).try_into().unwrap_or_else(|_| panic!("{PAGE} has two blocks in {language}"))
 }
 
-/// Runs an example against a gateway as a service with the service token.
+/// Replaces what occurs once in a program.
 #[track_caller]
-fn example(command: &mut Command) -> String {
-    let dev = Dev::with(&[OPERATOR, SERVICE]);
-    let target = dev.said["grpc"].as_str().and_then(|url| url.strip_prefix("http://")).expect("the port");
+fn replaced(program: &str, old: &str, new: &str) -> String {
+    assert_eq!(program.matches(old).count(), 1, "{old} in {program}");
+    program.replace(old, new)
+}
+
+/// Runs an example against a gateway as a service with the service token, perhaps over TLS with a certificate of its own.
+#[track_caller]
+fn example(command: &mut Command, is_tls: bool) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/certificates");
+    let file = |name: &str| folder.join(name).display().to_string();
+    let tls = [("cert", "server.pem"), ("key", "server.key"), ("client_ca", "authority.pem")];
+    let tls = tls.map(|(setting, name)| format!("--set=grpc.tls_{setting}={}", file(name)));
+    let settings = [OPERATOR, SERVICE].into_iter().chain(tls.iter().map(String::as_str).filter(|_| is_tls));
+    let dev = Dev::with(&settings.collect::<Vec<_>>());
+    let scheme = if is_tls { "https://" } else { "http://" };
+    let target = dev.said["grpc"].as_str().and_then(|url| url.strip_prefix(scheme)).expect("the port");
+    // Node warns of IP addresses in TLS; the certificate has both.
+    let target = if is_tls { target.replace("127.0.0.1", "localhost") } else { target.to_owned() };
     run(command
         .env("GRPC_TARGET", target)
+        .env("GRPC_CA", file("authority.pem"))
+        .env("GRPC_CLIENT_CERT", file("client.pem"))
+        .env("GRPC_CLIENT_KEY", file("client.key"))
         .env("GRPC_TOKEN", value(SERVICE))
         .env("API_KEY", dev.said["merchant"]["apiKey"].as_str().expect("a key"))
         .env("PROTO", interface()))
 }
 
 fn example_in_python() {
+    let [program, _] = example_blocks("python");
+    python_example(&program, false);
+}
+
+fn tls_example_in_python() {
+    let [program, secure] = example_blocks("python");
+    let insecure = "channel = grpc.insecure_channel(os.environ[\"GRPC_TARGET\"])\n";
+    python_example(&replaced(&program, insecure, &secure), true);
+}
+
+#[track_caller]
+fn python_example(program: &str, is_tls: bool) {
     let work = crate::harness::folder("example");
     generate(&work);
-    std::fs::write(work.join("example.py"), only_block("python")).expect("written");
-    let said = example(Command::new(environment().join("bin/python")).arg("example.py").current_dir(&work));
+    std::fs::write(work.join("example.py"), program).expect("written");
+    let said = example(Command::new(environment().join("bin/python")).arg("example.py").current_dir(&work), is_tls);
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines.len() == 3 && lines[0].starts_with("pay_"), "{said}");
     assert_eq!(lines[1..], ["INVALID_ARGUMENT", "['amount_units', 'description']"], "{said}");
 }
 
 fn example_in_node() {
+    let [program, _] = example_blocks("js");
+    node_example(&program, false);
+}
+
+fn tls_example_in_node() {
+    let [program, secure] = example_blocks("js");
+    let program = replaced(&program, "grpc.credentials.createInsecure()", "credentials");
+    let imports = "import loader from \"@grpc/proto-loader\";\n";
+    node_example(&replaced(&program, imports, &format!("{imports}{secure}")), true);
+}
+
+#[track_caller]
+fn node_example(program: &str, is_tls: bool) {
     let work = crate::harness::folder("example");
     std::os::unix::fs::symlink(sources().join("node_modules"), work.join("node_modules")).expect("a link");
-    std::fs::write(work.join("example.mjs"), only_block("js")).expect("written");
-    let said = example(Command::new("node").arg("example.mjs").current_dir(&work));
+    std::fs::write(work.join("example.mjs"), program).expect("written");
+    let said = example(Command::new("node").arg("example.mjs").current_dir(&work), is_tls);
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines.len() == 2 && lines[0].starts_with("pay_"), "{said}");
     assert_eq!(lines[1], "PAYMENT_STATUS_PENDING", "{said}");
@@ -247,29 +292,45 @@ fn run_quietly(command: &mut Command) -> bool {
 }
 
 fn example_in_go() {
+    let [program, _] = example_blocks("go");
+    let connected = "grpc.Dial(os.Getenv(\"GRPC_TARGET\"), grpc.WithInsecure())";
+    go_example(&replaced(&program, GO_CONNECTION, connected), None);
+}
+
+fn tls_example_in_go() {
+    let [program, secure] = example_blocks("go");
+    let connected = "grpc.Dial(os.Getenv(\"GRPC_TARGET\"), grpc.WithTransportCredentials(secure()))";
+    go_example(&replaced(&program, GO_CONNECTION, connected), Some(&secure));
+}
+
+const GO_CONNECTION: &str =
+    "grpc.NewClient(os.Getenv(\"GRPC_TARGET\"), grpc.WithTransportCredentials(insecure.NewCredentials()))";
+
+#[track_caller]
+fn go_example(program: &str, secure: Option<&str>) {
     let work = crate::harness::folder("example");
     let out = work.join("src");
     std::fs::create_dir_all(&out).expect("a folder");
-    let commands = only_block("sh");
+    let [commands] = &blocks(PAGE, "sh")[..] else { panic!("{PAGE} has one block of commands") };
     run(Command::new("bash")
-        .args(["-eu", "-c", &format!("PACKAGES=\n{commands}")])
+        .args(["-eu", "-c", commands])
         .env("OUT", &out)
         .current_dir(interface().parent().expect("the workspace")));
-    let modern = "grpc.NewClient(os.Getenv(\"GRPC_TARGET\"), grpc.WithTransportCredentials(insecure.NewCredentials()))";
-    let program = only_block("go");
-    assert!(program.contains(modern), "{program}");
-    let program = program
-        .replace(modern, "grpc.Dial(os.Getenv(\"GRPC_TARGET\"), grpc.WithInsecure())")
-        .replace("\t\"google.golang.org/grpc/credentials/insecure\"\n", "");
-    std::fs::write(work.join("example.go"), program).expect("written");
+    let program = replaced(program, "\t\"google.golang.org/grpc/credentials/insecure\"\n", "");
+    let files = [("example.go", Some(program.as_str())), ("tls.go", secure)];
+    let files = files.into_iter().filter_map(|(name, text)| text.map(|text| (name, text)));
+    for (name, text) in files.clone() {
+        std::fs::write(work.join(name), text).expect("written");
+    }
     run(Command::new("go")
-        .args(["build", "-o", "example", "example.go"])
+        .args(["build", "-o", "example"])
+        .args(files.map(|(name, _)| name))
         .env("GO111MODULE", "off")
         .env("GOFLAGS", "-p=1")
         .env("GOPATH", format!("{}:{GO_PATH}", work.display()))
         .env("GOCACHE", concat!(env!("CARGO_MANIFEST_DIR"), "/../target/go"))
         .current_dir(&work));
-    let said = example(&mut Command::new(work.join("example")));
+    let said = example(&mut Command::new(work.join("example")), secure.is_some());
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines.len() == 5 && lines[0].starts_with("pay_"), "{said}");
     assert_eq!(lines[1..], ["InvalidArgument", "VALIDATION_FAILED", "amount_units", "description"], "{said}");

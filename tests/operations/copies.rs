@@ -418,7 +418,9 @@ fn nothing_is_overwritten_unasked() {
     said("backup", &[("data", &data), ("to", &backup)], &[]);
     shop.open_payment();
     let (code, _, stderr) = hivetill("backup", &[("data", &data), ("to", &backup)], &[]);
-    assert!(code == 5 && stderr.contains("exists"), "{code} {stderr}");
+    let remedy = "backup exists. A backup never replaces a file: give --to another name, or move that file away";
+    assert!(code == 1 && stderr.contains(remedy), "{code} {stderr}");
+    assert_eq!(said("verify", &[("file", &backup)], &[])["tables"]["payments"], 1, "the first backup is kept");
     let (code, _, stderr) = hivetill("restore", &[("data", &data), ("from", &backup)], &["--replace"]);
     assert!(code == 5 && stderr.contains("in use"), "{code} {stderr}");
     assert_eq!(said("verify", &[("data", &data)], &[])["tables"]["payments"], 2, "while it runs");

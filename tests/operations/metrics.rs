@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    golden::is_update,
     harness::{Api, Dev, LedgerHouse, Process, Receiver, Reply, Serve, Shop, folder, until, until_ready},
     x402,
 };
@@ -17,6 +18,7 @@ crate::tests!(
     a_node_that_is_gone_and_a_scanner_that_waits_are_shown,
     the_public_address_shows_no_metrics,
     every_metric_that_an_alarm_or_the_dashboard_names_exists,
+    the_page_of_metrics_is_current,
 );
 
 pub(crate) const LISTEN: &str = "--set=metrics.listen=127.0.0.1:0";
@@ -185,7 +187,7 @@ fn every_metric_that_an_alarm_or_the_dashboard_names_exists() {
         there.extend(endings.iter().map(|ending| format!("{name}{ending}")));
     }
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    for file in ["deploy/grafana.json", "deploy/alarms.yml", "operations.md"] {
+    for file in ["deploy/grafana.json", "deploy/alarms.yml", "how-to/operate.md", "reference/limits.md"] {
         let text = std::fs::read_to_string(docs.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         let unknown: Vec<_> = named(&text).difference(&there).cloned().collect();
         assert!(unknown.is_empty(), "{file} names {unknown:?}, which nobody shows");
@@ -199,5 +201,41 @@ fn every_metric_that_an_alarm_or_the_dashboard_names_exists() {
     for name in there.iter().filter(|name| !name.ends_with("_sum") && !name.ends_with("_count")) {
         let seconds = name.ends_with("_seconds") || name.ends_with("_batches");
         assert!(seconds || shown.contains(name), "{name} is on no panel");
+    }
+}
+
+/// Returns a table of every metric, by name, from what a gateway says of each.
+fn listed(page: &str) -> String {
+    let described: BTreeMap<&str, &str> =
+        page.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' ')).collect();
+    let mut rows = BTreeSet::new();
+    for line in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let (name, kind) = line.split_once(' ').expect("a name and a kind");
+        let ending = match kind {
+            "counter" => "_total",
+            "info" => "_info",
+            _ => "",
+        };
+        let meaning = described[name].trim_end_matches('.');
+        rows.insert(format!("| `{name}{ending}` | {kind} | {meaning} |\n"));
+    }
+    format!("| metric | type | meaning |\n|---|---|---|\n{}", rows.into_iter().collect::<String>())
+}
+
+fn the_page_of_metrics_is_current() {
+    const HEADING: &str = "## Every metric\n\n";
+    let (dev, metrics) = dev();
+    dev.shop().open_payment();
+    let table = listed(&metrics.get("/metrics").send().text());
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/metrics.md");
+    let written = std::fs::read_to_string(&path).expect("the page");
+    let (head, rows) = written.split_once(HEADING).expect("the heading");
+    if is_update() {
+        std::fs::write(&path, format!("{head}{HEADING}{table}")).expect("the page is written");
+    } else {
+        assert_eq!(
+            rows, table,
+            "run: HIVETILL_UPDATE_GOLDEN=1 cargo test --workspace --test tests -- the_page_of_metrics"
+        );
     }
 }

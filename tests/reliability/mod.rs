@@ -1,6 +1,6 @@
 //! Hours of bad luck in seconds: kills under load, nodes that fail, disks that fill, and an oracle that remembers.
 //!
-//! `HIVETILL_KILLS=200 cargo test --workspace --test tests -- reliability` is the campaign; docs/reliability.md tells the rest.
+//! `HIVETILL_KILLS=200 cargo test --workspace --test tests -- reliability` is the campaign; docs/explanation/reliability.md tells the rest.
 
 mod client;
 mod disk;

@@ -270,7 +270,7 @@ fn directory(data: &Path, findings: &mut Findings) {
             findings.warn(
                 "disk",
                 format!("{} MiB are free", mebibytes(free)),
-                "make room; docs/operations.md says how much",
+                "free space; docs/reference/limits.md says how much is needed",
             );
         }
         Some(free) => findings.well("disk", format!("{} MiB are free", mebibytes(free))),

@@ -223,8 +223,11 @@ mod tests {
         for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem] {
             assert_eq!(Failure::of_file(Path::new("key"), &kind.into()).exit_code(), 9);
         }
+        let page = include_str!("../../../docs/reference/exit-codes.md");
+        let (page, _) = page.split_once("## hivetill pay").expect("tables of others");
         for code in 0..=13 {
             assert!(EXIT_CODES.contains(&format!(" {code} ")), "{code} is not explained");
+            assert!(page.contains(&format!("\n| {code} | ")), "{code} is not in docs/reference/exit-codes.md");
         }
     }
 }

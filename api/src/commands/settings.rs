@@ -10,7 +10,7 @@ use crate::config::{Config, Layers, process_variables};
 /// Where settings come from besides the defaults and variables.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct SettingsArgs {
-    /// A TOML file of settings (docs/settings.md)
+    /// A TOML file of settings (docs/reference/settings.md)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Any setting, such as session.max_awake=1000; may be repeated

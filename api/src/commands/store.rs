@@ -46,7 +46,7 @@ impl Which {
 pub(super) struct BackupArgs {
     #[command(flatten)]
     which: Which,
-    /// The file to make; it must not be there
+    /// The file to create; an existing one is refused (exit code 1)
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
     /// The running engine's gRPC port, where it is not on this machine (setting engine_url)
@@ -64,7 +64,13 @@ const NO_KEY_IN_IT: &str =
 /// Copies the store of an engine, running or not, into a file that is verified before it has its name.
 pub(super) async fn backup(args: BackupArgs) -> Result<(), Failure> {
     let (config, data) = args.which.load(args.engine_url)?;
-    let mut copy = NewStore::create(&args.to).map_err(of(&args.to))?;
+    let mut copy = NewStore::create(&args.to).map_err(|error| match error {
+        OpenError::Exists(path) => Failure::Other(format!(
+            "{} exists. A backup never replaces a file: give --to another name, or move that file away",
+            path.display()
+        )),
+        error => of(&args.to)(error),
+    })?;
     read(&config, &data, false, |row| copy.put(row), &args.to).await?;
     copy.mark_as_copy().map_err(of(&args.to))?;
     let report = copy.finish(false).map_err(of(&args.to))?;

@@ -1,5 +1,5 @@
 //! Every setting there is: its name, type, default, range and meaning. Parsing, `hivetill config` and
-//! `docs/settings.md` are all made from this one table.
+//! `docs/reference/settings.md` are all made from this one table.
 
 use super::Kind;
 
@@ -498,19 +498,19 @@ impl Key {
     }
 }
 
-/// Writes `docs/settings.md`.
+/// Writes `docs/reference/settings.md`.
 #[must_use]
 pub fn reference() -> String {
     let mut page = String::from(
         "# Settings\n\n\
-         Made from the code by `hivetill config --reference`; a test holds it to that.\n\n\
-         Later sources win over earlier ones: the defaults below, a TOML file (`--config FILE`), variables, flags\n\
+         Generated from the code by `hivetill config --reference`; a test compares them.\n\n\
+         Later sources override earlier ones: the defaults below, a TOML file (`--config FILE`), environment variables, flags\n\
          (`--set key=value`, and the flags of each command). A key that does not exist is refused, in every source.\n\
          In the TOML file the part before the dot is a table: `[ledger]`, then `nodes = [\"https://…\"]`.\n\
          `hivetill config` shows what is in force and where it comes from, without secrets.\n\n\
          `hivetill dev` starts from other defaults: `network` is `dev`, `fees.percent` is 1.5, webhooks may be plain\n\
          http, and nodes, addresses and the data directory are its own.\n\n\
-         | key | type | range | default | variable | what it does |\n|---|---|---|---|---|---|\n",
+         | key | type | range | default | environment variable | what it does |\n|---|---|---|---|---|---|\n",
     );
     for key in TABLE {
         let (kind, range) = key.kind.in_words();

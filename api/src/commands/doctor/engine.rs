@@ -110,7 +110,9 @@ fn store(idle: &Idle, config: &Config, data: &Path, findings: &mut Findings) {
                 "find the key it is sealed with",
             );
         }
-        Err(error) => findings.fail(what, error.to_string(), "docs/operations.md says what to do, by exit code"),
+        Err(error) => {
+            findings.fail(what, error.to_string(), "docs/reference/exit-codes.md says what to do, by exit code")
+        }
     }
 }
 
@@ -123,7 +125,7 @@ pub(super) async fn ask(transport: Transport, config: &Config, findings: &mut Fi
         findings.fail(
             "store",
             format!("{rows} stored rows are damaged and are not served"),
-            "run hivetill verify to see which; docs/operations.md says how to put them right",
+            "run hivetill verify to see which; docs/how-to/back-up.md says how to repair them",
         );
     }
     match health {

@@ -116,7 +116,9 @@ async fn hard_fork(what: &str, url: &str, timeout: Duration, findings: &mut Find
     let version = version.as_ref().and_then(|result| result["current_hardfork_version"].as_str());
     let number = version.and_then(|version| version.split('.').nth(1)?.parse::<u32>().ok());
     match number {
-        None => findings.warn(what, "it does not tell its hard fork", "compare the chain's with docs/operations.md"),
+        None => {
+            findings.warn(what, "it does not tell its hard fork", "compare the chain's with docs/how-to/operate.md")
+        }
         Some(number) if number > *KNOWN_HARDFORKS.end() => findings.warn(
             what,
             format!("the chain is at hard fork {number}, newer than this program"),

@@ -48,7 +48,7 @@ fn values_outside_their_range_are_refused() {
 
 #[test]
 fn the_documentation_is_what_the_code_says() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/settings.md");
     let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(written == reference(), "run: cargo run -- config --reference > docs/settings.md");
+    assert!(written == reference(), "run: cargo run -- config --reference > docs/reference/settings.md");
 }

@@ -24,7 +24,7 @@ fn page() -> String {
     let words: BTreeMap<_, _> = rows().map(|(word, cause, fix)| (word, (cause, fix))).collect();
     let mut page = String::from(
         "# Errors\n\n\
-         Made from the code by `HIVETILL_UPDATE_GOLDEN=1 cargo test --workspace --lib -- errors`; a test holds it to that.\n\n\
+         Generated from the code by `HIVETILL_UPDATE_GOLDEN=1 cargo test --workspace --lib -- errors`; a test compares them.\n\n\
          Every refused request has this body. Compare `reason`; it is one word of the list below and never changes its meaning.\n\
          `statusMessage` and `details[].message` are for people and may change.\n\n\
          ```json\n\
@@ -45,7 +45,7 @@ fn page() -> String {
          that is not taken |\n\
          | 429 | `RATE_LIMIT_ERROR` | yes, after `Retry-After` |\n\
          | 5xx, a lost connection | `SERVER_ERROR` | yes, after `Retry-After`, with the same `Idempotency-Key` |\n\n\
-         x402 answers carry `errorReason` or `invalidReason` beside these: the words are in [agents.md](../agents.md#every-word).\n\n\
+         x402 responses also have `errorReason` or `invalidReason`: [x402](x402.md#every-word) explains each.\n\n\
          ## Every reason\n\n\
          | status | reason | cause | fix |\n|---|---|---|---|\n",
     );

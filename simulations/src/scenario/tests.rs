@@ -1,0 +1,46 @@
+//! The page of the scenario format has what the code has.
+
+use super::*;
+
+/// Returns a section of the page.
+fn section(heading: &str) -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/scenario-format.md");
+    let page = std::fs::read_to_string(path).expect("the page");
+    let (_, section) = page.split_once(&format!("\n## {heading}\n\n")).expect("the section");
+    section.split("\n## ").next().expect("its text").to_owned()
+}
+
+#[test]
+fn the_page_has_the_default_of_every_key_of_a_world() {
+    let section = section("World");
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows: Vec<(&str, &str)> = rows
+        .filter_map(|row| row.split_once("` | `"))
+        .map(|(key, rest)| (key, rest.split('`').next().unwrap_or("")))
+        .collect();
+    let lines: String = rows.iter().map(|(key, default)| format!("{key} = {default}\n")).collect();
+    let script = read(&format!("name = \"a world as it is\"\n[world]\n{lines}")).expect("a scenario");
+    assert_eq!(script.setup, Setup::default());
+    // What is written is every key.
+    let written = write(&script);
+    let (_, world) = written.split_once("[world]\n").expect("the keys");
+    let keys = world.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.split_once(" = "));
+    for (key, _) in keys {
+        assert!(rows.iter().any(|(known, _)| *known == key), "{key} is not in the page");
+    }
+}
+
+/// Writes parts per million as a share, `0.03%`.
+fn share(ppm: u32) -> String {
+    let digits = format!("{}.{:04}", ppm / 10_000, ppm % 10_000);
+    format!("{}%", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[test]
+fn the_page_has_every_fault() {
+    let rows = Fault::ALL
+        .iter()
+        .map(|fault| format!("| `{}` | {} | {} |\n", fault.word(), share(fault.default_ppm()), fault.says()));
+    let table = format!("| fault | default | meaning |\n|---|---|---|\n{}", rows.collect::<String>());
+    assert!(section("Faults").ends_with(&table), "the table must be\n{table}");
+}
