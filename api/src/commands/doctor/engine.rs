@@ -111,7 +111,7 @@ fn store(idle: &Idle, config: &Config, data: &Path, findings: &mut Findings) {
             );
         }
         Err(error) => {
-            findings.fail(what, error.to_string(), "docs/reference/exit-codes.md says what to do, by exit code")
+            findings.fail(what, error.to_string(), "docs/reference/exit-codes.md says what to do, by exit code");
         }
     }
 }

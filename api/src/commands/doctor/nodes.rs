@@ -117,7 +117,7 @@ async fn hard_fork(what: &str, url: &str, timeout: Duration, findings: &mut Find
     let number = version.and_then(|version| version.split('.').nth(1)?.parse::<u32>().ok());
     match number {
         None => {
-            findings.warn(what, "it does not tell its hard fork", "compare the chain's with docs/how-to/operate.md")
+            findings.warn(what, "it does not tell its hard fork", "compare the chain's with docs/how-to/operate.md");
         }
         Some(number) if number > *KNOWN_HARDFORKS.end() => findings.warn(
             what,
