@@ -305,7 +305,7 @@ pub(super) fn refusal(refused: &ApiError, is_test: bool, request_id: &str) -> Re
         403 => "Not allowed",
         404 => "Not found",
         429 => "Too many requests",
-        _ => "This did not work",
+        _ => "Something went wrong",
     };
     let message = match refused.reason {
         Reason::InvalidFormToken => {
