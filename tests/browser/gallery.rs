@@ -82,7 +82,7 @@ async fn ended_states() {
     stage.pay(&late, "12.500 HIVE");
     stage.shop.until(&late.id, "paid late", |record| record["amountLate"] == "12500");
     stage.shop.until_status(&part.id, "system_cancelled");
-    stage.look(&plain, "", "The time for this payment is over.", "expired").await;
+    stage.look(&plain, "", "This payment has expired.", "expired").await;
     stage.look(&part, "", "only 2.500 HIVE of 12.500 HIVE", "expired-part").await;
     stage.look(&late, "", "arrived too late", "late").await;
     let (customer, shop) = (stage.order(1_800), stage.order(1_800));

@@ -274,7 +274,7 @@ mod tests {
             }
         }
         assert_eq!(Phase::of(&claimed), Phase::Processing);
-        assert!(Said::of(&cases[3].0, Words(Lang::English), true).message.contains("block 91"));
+        assert!(Said::of(&cases[3].0, Words(Lang::English), true).message.contains("Confirming"));
         assert_eq!(
             cases.iter().map(|(payment, _)| version(payment, true)).collect::<std::collections::BTreeSet<_>>().len(),
             14
