@@ -338,7 +338,8 @@ impl Scanner {
         let committed = self.context.env.store.commit(batch.and(Write::Cursor { cursor, expected })).await;
         if matches!(committed, Err(CommitError::Conflict { .. })) {
             // Another engine reads the same chain and was faster; go on from where it stands.
-            position.stored = self.context.env.store.cursor().await.ok().flatten().or(position.stored);
+            let stored = self.context.env.store.cursor().await.inspect_err(|error| self.context.read_failed(error));
+            position.stored = stored.ok().flatten().or(position.stored);
         }
         committed?;
         position.stored = Some(cursor);

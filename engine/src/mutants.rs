@@ -121,6 +121,7 @@ mutants! {
     "hbd-price-unknown": "nodes are taken to know no price of HBD";
     "small-exceptions-untold": "the first exception of a kind is not announced if it is 0.001";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
+    "read-error-ignored": "a read error of the store does not stop the engine";
     "repair-reads-every-page": "after a crash the whole file is read, and one damaged row keeps the engine from starting";
     "rotation-forgets-one": "another master key leaves one merchant's secrets sealed with the old one";
     "secrets-in-clear": "webhook secrets are stored in clear though there is a master key";

@@ -12,7 +12,7 @@ pub type Places = BTreeMap<(&'static str, usize), u64>;
 const PLACES: usize = 3;
 
 /// Rare places, rows of the table of states, what becomes of claims, and reasons that agents are told.
-pub const REQUIRED_MARKS: [&str; 63] = [
+pub const REQUIRED_MARKS: [&str; 64] = [
     "HBD is read at another price",
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
@@ -35,6 +35,7 @@ pub const REQUIRED_MARKS: [&str; 63] = [
     "a payment for another server settles",
     "a payment that came in time drops a request to cancel",
     "a process stands still and goes on",
+    "a read of the store fails",
     "a reorg removes a sighted transfer",
     "a row is damaged",
     "a second settlement is refused",

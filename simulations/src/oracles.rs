@@ -153,6 +153,7 @@ invariants! {
     "worth-is-the-markets", "G1", Check::Payment(worth_is_the_markets), "A payment in HBD is worth as many dollars while the market is within the bounds of the peg, and what the market pays beyond.";
     "left-accounts-are-watched", "G4", Check::World, "An account is watched for a month after the last merchant left it.";
     "held-only-while-disabled", "L2", Check::World, "A delivery is held only while its merchant has no endpoint, or one that said that it is gone or has failed for five days.";
+    "read-error-stops-the-engine", "L5", Check::World, "The engine stops within five seconds of a read of its store that failed with an I/O error.";
     "secrets-are-sealed", "S8", Check::World, "While there is a master key no row shows a webhook secret, and only the key in force is needed.";
     "damage-stays-in-its-row", "S1", Check::World, "A damaged row is named by each verification and served to nobody, and changes and stops nothing but itself.";
     "boot-ends", "L5", Check::World, "The engine starts within a minute when nothing is wrong with disk and nodes.";

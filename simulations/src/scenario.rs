@@ -427,6 +427,7 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         }
         ("disk", "power-cut") => trouble(raw.operation.map_or(Trouble::PowerCut, Trouble::PowerCutIn)),
         ("disk", "fail") => trouble(Trouble::DiskErrorIn(raw.operation.unwrap_or(1))),
+        ("disk", "fail to read") => trouble(Trouble::ReadErrorIn(raw.operation.unwrap_or(1))),
         ("disk", "fill up") => trouble(Trouble::DiskFull { for_ms: for_ms()? }),
         ("process", "be killed") => trouble(match &raw.point {
             None => Trouble::Kill,

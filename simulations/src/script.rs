@@ -302,6 +302,8 @@ pub enum Trouble {
     PowerCutIn(u64),
     /// The n-th disk operation from now fails.
     DiskErrorIn(u64),
+    /// The n-th read of the disk from now fails.
+    ReadErrorIn(u64),
     /// The disk may not grow.
     DiskFull {
         /// For how long.

@@ -60,6 +60,8 @@ const MAX_SPINS: u64 = 3_000_000;
 const BOOT_LIMIT: Duration = Duration::from_secs(60);
 /// How long a stop in order may take, whatever goes wrong meanwhile.
 const STOP_LIMIT: Duration = Duration::from_secs(600);
+/// How long the engine may go on after a read of its store failed with an I/O error, milliseconds.
+const STOPS_WITHIN_MS: u64 = 5_000;
 /// Boots in one run; more are a crash loop that virtual time does not end.
 const MAX_BOOTS: u32 = 2_000;
 
@@ -141,6 +143,8 @@ pub struct World {
     sealing: Mutex<Sealing>,
     /// Whether the disk failed since the process started.
     disk_failed: AtomicBool,
+    /// When a read of the store failed first since the process started, virtual milliseconds; `u64::MAX` without one.
+    read_failed_ms: AtomicU64,
     /// Sessions that one honest party touches, where nothing excuses a refusal.
     plain: BTreeMap<u32, Plain>,
 }
@@ -311,6 +315,7 @@ impl World {
             damaged_log: Mutex::default(),
             sealing: Mutex::new(Sealing { current: u8::from(script.setup.seal_secrets), previous: None }),
             disk_failed: AtomicBool::new(false),
+            read_failed_ms: AtomicU64::new(u64::MAX),
             plain: model::plain_payments(&script),
             script,
         };
@@ -355,6 +360,7 @@ impl World {
         self.time.start();
         self.is_dead.store(false, Ordering::Relaxed);
         *lock(&self.death) = None;
+        self.read_failed_ms.store(u64::MAX, Ordering::Relaxed);
         self.catch_up();
         let booted = tokio::select! {
             biased;
@@ -503,7 +509,11 @@ impl World {
         // The clock moves at the first poll; what would then let the tasks run is not waited for.
         let _ = tokio::time::advance(Duration::from_millis(for_ms)).now_or_never();
         self.time.moved();
+        let read_failed_ms = self.read_failed_ms.swap(u64::MAX, Ordering::Relaxed);
         self.catch_up();
+        if read_failed_ms < u64::MAX {
+            self.read_failed_ms.store(self.now_ms(), Ordering::Relaxed);
+        }
         self.mark("a process stands still and goes on");
     }
 

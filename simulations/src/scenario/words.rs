@@ -68,7 +68,7 @@ pub(super) const WHO_DOES: [(&str, &[&str]); 14] = [
     ("agent", &["settle", "pay elsewhere", "pay a seller"]),
     ("node", &["go away", "lag", "freeze", "answer late", "fork alone", "keep what it takes", "lie"]),
     ("ledger", &["fork", "hold finality", "hold transactions", "hold blocks", "forget what waits"]),
-    ("disk", &["power-cut", "fail", "fill up", "be slow", "damage a row", "damage the log"]),
+    ("disk", &["power-cut", "fail", "fill up", "be slow", "damage a row", "damage the log", "fail to read"]),
     ("process", &["be killed", "restart", "restart with other settings", "restart with another master key", "freeze"]),
     ("actor", &["panic"]),
     ("market", &["price HBD"]),

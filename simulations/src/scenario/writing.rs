@@ -171,6 +171,7 @@ fn write_trouble(trouble: &Trouble, names: &BTreeMap<u32, String>) -> String {
         Trouble::PowerCut => "who = \"disk\", does = \"power-cut\"".to_owned(),
         Trouble::PowerCutIn(n) => format!("who = \"disk\", does = \"power-cut\", operation = {n}"),
         Trouble::DiskErrorIn(n) => format!("who = \"disk\", does = \"fail\", operation = {n}"),
+        Trouble::ReadErrorIn(n) => format!("who = \"disk\", does = \"fail to read\", operation = {n}"),
         Trouble::DiskFull { for_ms } => format!("who = \"disk\", does = \"fill up\", {}", lasting(for_ms)),
         Trouble::Kill => "who = \"process\", does = \"be killed\"".to_owned(),
         Trouble::KillAt(point) => format!("who = \"process\", does = \"be killed\", point = {point:?}"),

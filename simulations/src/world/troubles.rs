@@ -12,6 +12,7 @@ impl World {
         let setup = &self.script.setup;
         let now = Timestamp::from_millis(EPOCH_SECONDS * 1_000 + at_ms);
         self.schedule(at_ms + setup.block_seconds * 1_000, Event::Block);
+        self.stops_after_read_error(at_ms);
         if self.are_faults_on() {
             self.roll();
         }
@@ -200,6 +201,10 @@ impl World {
                 self.disk.fail_in(*n);
                 true
             }
+            Trouble::ReadErrorIn(n) => {
+                self.disk.fail_read_in(*n);
+                true
+            }
             Trouble::DiskFull { for_ms } => {
                 self.disk.set_spare(Some(0));
                 lock(&self.traps).disk_full_until = Some(now_ms + for_ms);
@@ -265,6 +270,27 @@ impl World {
         }
     }
 
+    /// Notes that a read of the store failed with an I/O error.
+    pub(crate) fn read_fails(&self, name: &'static str) {
+        self.mark("a read of the store fails");
+        self.event(Lane::Disk, "read.failed", None, 0, || format!("the store cannot read {name}"));
+        self.read_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Holds that the engine stops soon after a read of its store failed with an I/O error.
+    fn stops_after_read_error(&self, now_ms: u64) {
+        let failed_ms = self.read_failed_ms.load(Ordering::Relaxed);
+        if self.is_dead() || failed_ms == u64::MAX {
+            return;
+        }
+        if now_ms > failed_ms + STOPS_WITHIN_MS {
+            let text = format!("a read failed {} s ago, and the engine goes on", (now_ms - failed_ms) / 1_000);
+            self.observe(|observer| observer.violate("read-error-stops-the-engine", text, None));
+        } else {
+            self.observe(|observer| observer.passes("read-error-stops-the-engine"));
+        }
+    }
+
     /// Ends the process here and now: nothing it still does reaches anybody.
     pub(super) fn die(&self, death: Death) {
         lock(&self.death).get_or_insert(death.clone());
@@ -324,6 +350,7 @@ fn said(trouble: &Trouble) -> String {
         Trouble::PowerCut => "the power goes".to_owned(),
         Trouble::PowerCutIn(n) => format!("the power will go at the disk's write or sync number {n} from now"),
         Trouble::DiskErrorIn(n) => format!("the disk will fail at its operation number {n} from now"),
+        Trouble::ReadErrorIn(n) => format!("the disk will fail at its read number {n} from now"),
         Trouble::DiskFull { for_ms } => format!("the disk may not grow for {}", time(*for_ms)),
         Trouble::Kill => "the process is killed".to_owned(),
         Trouble::KillAt(point) => format!("the process will be killed when it reaches {point:?}"),
@@ -396,6 +423,7 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
     match trouble {
         Trouble::PowerCut | Trouble::PowerCutIn(_) => (Lane::Disk, Fault::PowerCut.word()),
         Trouble::DiskErrorIn(_) => (Lane::Disk, "disk.error_at"),
+        Trouble::ReadErrorIn(_) => (Lane::Disk, Fault::DiskRead.word()),
         Trouble::DiskFull { .. } => (Lane::Disk, Fault::DiskFull.word()),
         Trouble::Kill => (Lane::Process, Fault::ProcessKill.word()),
         Trouble::KillAt(_) => (Lane::Process, Fault::KillAtPoint.word()),
