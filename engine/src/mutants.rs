@@ -121,6 +121,13 @@ mutants! {
     "hbd-price-unknown": "nodes are taken to know no price of HBD";
     "small-exceptions-untold": "the first exception of a kind is not announced if it is 0.001";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
+    "restore-leaves-out-claims": "a restored store has no claims of agents' transactions";
+    "restore-keeps-the-epoch": "a restored store goes on in the epoch of its backup";
+    "proof-by-any-sender": "a transfer of anybody to itself proves the account that a challenge names";
+    "stale-proof-decides": "a merchant whose account has other keys since its proof decides about its money";
+    "proven-account-changes-at-once": "a merchant that has proven its account changes it at once, and the proof stays";
+    "unmatched-shown-without-proof": "a merchant is shown unmatched transfers of an account that it has not proven";
+    "account-changes-unlimited": "a merchant changes its account as often as it likes";
     "read-error-ignored": "a read error of the store does not stop the engine";
     "repair-reads-every-page": "after a crash the whole file is read, and one damaged row keeps the engine from starting";
     "rotation-forgets-one": "another master key leaves one merchant's secrets sealed with the old one";

@@ -153,6 +153,11 @@ impl SimDisk {
         }
     }
 
+    /// Empties it.
+    pub fn erase(&self) {
+        self.state().files = Default::default();
+    }
+
     /// Suspends faults while an observer looks, or ends that.
     pub fn set_quiet(&self, is_quiet: bool) {
         self.state().is_quiet = is_quiet;

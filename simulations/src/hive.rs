@@ -175,6 +175,17 @@ impl Hive {
         transaction.id(if self.signs { Pack::Legacy } else { Pack::Hf26 })
     }
 
+    /// Gives an account another active authority, whose keys include those that it had: wallets go on signing as before.
+    pub(crate) fn replace_keys(&mut self, name: &AccountName, replaced: u32) {
+        let Some(account) = self.chain.account(name.as_str()) else { return };
+        let (mut authorities, memo_key) = (account.authorities.clone(), account.memo_key);
+        let mut key = [0; 33];
+        key[0] = 2;
+        key[1..5].copy_from_slice(&replaced.to_be_bytes());
+        authorities.active.key_auths.insert(PublicKey(key), 1);
+        self.chain.set_account(name, authorities, memo_key);
+    }
+
     /// Writes a transfer operation.
     pub(crate) fn transfer(from: &str, to: &str, units: u64, currency: Currency, memo: &str) -> TransferOp {
         let amount = Asset::from(Money::new(units, currency));

@@ -1,6 +1,8 @@
 //! What an observer knows: what was made durable, what the chain holds for good, what was acknowledged. It sees every
 //! commit, every webhook, every broadcast and every answer at the moment they happen, and asks the invariants then.
 
+mod durable;
+mod proofs;
 mod seen;
 mod sights;
 mod watched;
@@ -30,7 +32,7 @@ use crate::{
     oracles::{self, Check, INVARIANTS},
 };
 
-pub use self::{sights::*, watched::Watched};
+pub use self::{durable::Durable, proofs::Proofs, sights::*, watched::Watched};
 
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +58,8 @@ pub struct Observer {
     pub merchants: BTreeMap<MerchantId, Merchant>,
     /// Every account a merchant ever had.
     pub accounts: Watched,
+    /// Proofs of accounts.
+    pub proofs: Proofs,
     /// What the checks of the books said, by the time the day ends.
     pub books: BTreeMap<Timestamp, Day>,
     /// Announced events.
@@ -249,6 +253,7 @@ impl Observer {
                 Write::Merchant { merchant, .. } => {
                     self.accounts.has(merchant.hive_account, merchant.updated_at, self.scanned());
                     self.secrets_written(merchant);
+                    self.ownership_written(merchant);
                     let before = self.merchants.insert(merchant.id, (**merchant).clone());
                     if before.as_ref().is_none_or(|before| before.webhook_url != merchant.webhook_url) {
                         self.pointed_ms.insert(merchant.id, self.now_ms);

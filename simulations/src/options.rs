@@ -85,6 +85,7 @@ faults! {
     RowDamaged = "disk.damaged_row", 300, "per block: one bit of a stored row changes, in any table, until faults end";
     LogDamaged = "disk.damaged_log", 300, "per block: one bit of an entry of the log changes that others follow";
     KeyRotated = "process.other_master_key", 200, "per block: the process is stopped and its secrets are sealed with another master key";
+    Restored = "process.restored", 400, "per block: the store is backed up, or replaced by its newest backup";
 }
 
 impl Fault {

@@ -102,8 +102,11 @@ invariants! {
     "cursor-goes-forward", "S7", Check::Cursor(cursor_goes_forward), "The cursor moves up, over irreversible blocks only.";
     "no-transfer-is-lost", "G5 S11", Check::End(no_transfer_is_lost), "Every transfer to a watched account is credited once or kept as unmatched once.";
     "unmatched-has-no-session", "G4", Check::End(unmatched_has_no_session), "A transfer kept as unmatched names no session it could pay.";
+    "only-owners-read", "G4", Check::World, "Only a merchant that has proven an account is shown its unmatched money, and no other.";
+    "proofs-come-from-the-account", "G4", Check::World, "An account is proven by the operator's word, or by an irreversible transfer of the account to itself that answers a challenge of this merchant.";
+    "accounts-change-rarely", "G4", Check::World, "A merchant changes its account at most three times in 24 hours.";
     "sold-or-assigned", "G4", Check::World, "A transfer that was settled for somebody's resource pays no session.";
-    "only-owners-decide", "G4", Check::World, "Only a merchant that has proven an account decides about its unmatched money.";
+    "only-owners-decide", "G4", Check::World, "Only a merchant that has proven an account, under the keys that the account has, decides about its unmatched money.";
     "books-tell-the-truth", "G4 G5", Check::Books(books_tell_the_truth), "The check of a day's books compares every account's whole day with the ledger, once it is final, and finds no difference where there is none.";
     "days-follow-each-other", "G5", Check::Books(days_follow_each_other), "No day of the books is left out; one is told of again only if it was not checked.";
     "every-day-is-told-of", "L4", Check::End(every_day_is_told_of), "The books of a day that is over are checked, or are said not to be.";
@@ -156,6 +159,7 @@ invariants! {
     "read-error-stops-the-engine", "L5", Check::World, "The engine stops within five seconds of a read of its store that failed with an I/O error.";
     "secrets-are-sealed", "S8", Check::World, "While there is a master key no row shows a webhook secret, and only the key in force is needed.";
     "damage-stays-in-its-row", "S1", Check::World, "A damaged row is named by each verification and served to nobody, and changes and stops nothing but itself.";
+    "restore-begins-an-epoch", "S1", Check::World, "A store that was restored from a backup begins a new epoch of its events, and no other start does.";
     "boot-ends", "L5", Check::World, "The engine starts within a minute when nothing is wrong with disk and nodes.";
     "stop-ends", "L5", Check::World, "A stop in order ends, whatever goes wrong meanwhile.";
     "time-moves", "L6", Check::World, "Nothing spins while virtual time stands still.";

@@ -17,7 +17,9 @@ use toml::Spanned;
 use crate::{
     options::{Fault, Faults, Setup},
     plan::{self, Mix},
-    script::{Action, Change, Changeable, Deed, Expect, Lying, Manner, Memo, Script, Step, Trick, Trouble, Visit},
+    script::{
+        Action, Change, Changeable, Deed, Expect, Lying, Manner, Memo, Ownership, Script, Step, Trick, Trouble, Visit,
+    },
 };
 
 use self::{
@@ -419,6 +421,11 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
             let change = Change::RotateSecret { grace_seconds: grace / 1_000 };
             Ok(Action::Merchant { merchant: limit(setup.merchants)?, change })
         }
+        ("merchant", word) if Ownership::ALL.iter().any(|(_, known)| *known == word) => {
+            let found = Ownership::ALL.iter().find(|(_, known)| *known == word);
+            let (step, _) = *found.ok_or_else(|| one_of("does", word, Ownership::ALL.iter().map(|(_, word)| *word)))?;
+            Ok(Action::Own { merchant: limit(setup.merchants)?, step })
+        }
         ("merchant", word) => {
             let found = CHANGES.iter().find(|(_, known)| *known == word);
             let deeds = || WHO_DOES.iter().filter(|(who, _)| *who == "merchant").flat_map(|(_, deeds)| *deeds).copied();
@@ -437,6 +444,8 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         ("process", "freeze") => trouble(Trouble::Freeze { for_ms: for_ms()? }),
         ("process", "restart with other settings") => trouble(Trouble::OtherSettings(settings(raw, setup)?)),
         ("process", "restart with another master key") => trouble(Trouble::RotateMasterKey),
+        ("process", "be backed up") => trouble(Trouble::BackUp),
+        ("process", "be restored") => trouble(Trouble::Restore),
         ("disk", "damage the log") => trouble(Trouble::DamageLog { pick: raw.operation.unwrap_or(0) << 32 }),
         ("disk", "damage a row") => {
             let table = match raw.table.as_deref() {

@@ -2,6 +2,7 @@
 //! file; the shrinker takes things out of one.
 
 mod deed;
+mod ownership;
 mod visit;
 mod whole;
 
@@ -10,7 +11,7 @@ use engine::{money::Currency, payment::ClaimFinality};
 use crate::options::{Faults, Setup};
 
 pub use self::whole::Expect;
-pub use self::{deed::Deed, visit::Visit};
+pub use self::{deed::Deed, ownership::Ownership, visit::Visit};
 
 /// A whole run, decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,6 +160,13 @@ pub enum Action {
         merchant: usize,
         /// What.
         change: Change,
+    },
+    /// A merchant does something about the ownership of an account.
+    Own {
+        /// Which merchant.
+        merchant: usize,
+        /// What.
+        step: Ownership,
     },
     /// Something goes wrong now.
     Trouble(Trouble),
@@ -437,6 +445,10 @@ pub enum Trouble {
     OtherSettings(Changeable),
     /// The process is stopped in order, and the secrets are sealed with another master key before it starts.
     RotateMasterKey,
+    /// The store is copied as it is.
+    BackUp,
+    /// The process is stopped in order, and the store is replaced by the newest copy before it starts.
+    Restore,
     /// One bit of an entry of the log changes that others follow, until a start has failed for it.
     DamageLog {
         /// Chooses the bit.

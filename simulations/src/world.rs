@@ -2,6 +2,7 @@
 //! and booted again as often as need be, and the same every time for one script.
 
 mod clients;
+mod copies;
 mod damage;
 mod judge;
 mod model;
@@ -141,6 +142,7 @@ pub struct World {
     damaged: Mutex<Vec<damage::DamagedRow>>,
     damaged_log: Mutex<Option<damage::DamagedEntry>>,
     sealing: Mutex<Sealing>,
+    copies: Mutex<copies::Copies>,
     /// Whether the disk failed since the process started.
     disk_failed: AtomicBool,
     /// When a read of the store failed first since the process started, virtual milliseconds; `u64::MAX` without one.
@@ -160,6 +162,7 @@ struct Streams {
     host: Random,
     rows: Random,
     keys: Random,
+    copies: Random,
 }
 
 /// Where virtual time stands.
@@ -302,6 +305,7 @@ impl World {
                 host: root.fork("host"),
                 rows: root.fork("rows"),
                 keys: root.fork("keys"),
+                copies: root.fork("copies"),
             }),
             agenda: Mutex::default(),
             traps: Mutex::default(),
@@ -314,6 +318,7 @@ impl World {
             damaged: Mutex::default(),
             damaged_log: Mutex::default(),
             sealing: Mutex::new(Sealing { current: u8::from(script.setup.seal_secrets), previous: None }),
+            copies: Mutex::default(),
             disk_failed: AtomicBool::new(false),
             read_failed_ms: AtomicU64::new(u64::MAX),
             plain: model::plain_payments(&script),
@@ -329,28 +334,6 @@ impl World {
         world.fill_agenda();
         world.set_disk_faults();
         Arc::new(world)
-    }
-
-    fn fill_agenda(&self) {
-        let script = &self.script;
-        self.schedule(0, Event::Block);
-        for merchant in 0..script.setup.merchants {
-            self.schedule(1_000, Event::Register(merchant));
-        }
-        for step in &script.steps {
-            self.schedule(step.at_ms, Event::Act(step.action.clone(), 0));
-        }
-        let heal_at = script.heal_at_ms.unwrap_or(script.last_step_ms() + 45_000);
-        self.schedule(heal_at, Event::Heal);
-    }
-
-    fn set_disk_faults(&self) {
-        self.disk.set_faults(DiskFaults {
-            read_error: self.rate(Fault::DiskRead),
-            write_error: self.rate(Fault::DiskWrite),
-            sync_error: self.rate(Fault::DiskSync),
-            power_cut: self.rate(Fault::PowerCut),
-        });
     }
 
     // ---- one process -----------------------------------------------------------------------------------------------
@@ -437,6 +420,7 @@ impl World {
             probe: Arc::new(SimProbe(Arc::clone(self))),
         };
         let tree = Tree::start(env, setup.settings()).await.map_err(|error| error.to_string())?;
+        self.check_epoch(&store).await;
         self.open_endpoint(tree.gateway());
         if !self.are_faults_on() && begins.elapsed() > BOOT_LIMIT {
             let took = begins.elapsed().as_secs();
@@ -584,6 +568,7 @@ impl World {
         }
         self.time.pass(downtime_ms);
         let unanswered = self.people().take_unanswered();
+        self.restore_copy();
         for (action, tries) in unanswered {
             self.mark("a caller is left without an answer");
             self.act_later(1_000, action, tries + 1);

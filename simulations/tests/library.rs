@@ -77,7 +77,7 @@ const RACES: [(&str, &str); 13] = [
 ];
 
 /// What a scenario is about, where its end alone does not show that it happened.
-const REACHED: [(&str, &str); 13] = [
+const REACHED: [(&str, &str); 19] = [
     ("wrong-memos", "a transfer matches no session"),
     ("recurrent-transfer", "a recurrent transfer is executed"),
     ("recurrent-transfer-lagging-node", "a recurrent transfer is executed"),
@@ -91,6 +91,12 @@ const REACHED: [(&str, &str); 13] = [
     ("sent-back", "a merchant decides about an exception"),
     ("sent-back", "a merchant tries what is another's"),
     ("sent-back", "an event is sent again by hand"),
+    ("reads-fail", "a read of the store fails"),
+    ("accounts-of-others", "a stranger sends a merchant's proof"),
+    ("restored-from-a-backup", "a backup is restored"),
+    ("accounts-of-others", "a stale proof gives no right"),
+    ("accounts-of-others", "a merchant ignores a transfer"),
+    ("accounts-of-others", "an account is changed too often"),
 ];
 
 fn library() -> BTreeMap<String, Script> {

@@ -11,7 +11,16 @@ use simulations::{
 };
 
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
-const NEW: &[&str] = &["read-error-ignored"];
+const NEW: &[&str] = &[
+    "account-changes-unlimited",
+    "proof-by-any-sender",
+    "proven-account-changes-at-once",
+    "read-error-ignored",
+    "restore-keeps-the-epoch",
+    "restore-leaves-out-claims",
+    "stale-proof-decides",
+    "unmatched-shown-without-proof",
+];
 /// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).
 const SAMPLED: usize = 8;
 /// What draws them, unless `HIVETILL_MUTANT_SEED` names another seed.

@@ -34,6 +34,11 @@ impl Observer {
         (self.final_num, self.final_time) = (number, time);
         self.finalized_ms.insert(number, self.now_ms);
         for transfer in transfers {
+            // What proves an account is no payment.
+            if Proofs::is_proof(&transfer) {
+                self.proofs.is_final(&transfer);
+                continue;
+            }
             let key = (transfer.tx_id, transfer.place.op_in_tx);
             self.truth_by_block.entry(transfer.place.block_num).or_default().push(key);
             if let Some(Some(id)) = self.intents.get(&key.0) {

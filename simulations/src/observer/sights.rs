@@ -7,6 +7,7 @@ use engine::payment::{Owed, RefundPlan};
 use super::*;
 
 /// A payment as it is durable.
+#[derive(Clone)]
 pub struct Known {
     /// The snapshot.
     pub payment: Arc<Payment>,

@@ -157,6 +157,11 @@ fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {
             let word = CHANGES.iter().find(|(known, _)| known == change).map_or("roll its key", |(_, word)| word);
             format!("who = \"merchant {merchant}\", does = {word:?}")
         }
+        Action::Own { merchant, step } => {
+            let word =
+                Ownership::ALL.iter().find(|(known, _)| known == step).map_or("prove its account", |(_, word)| word);
+            format!("who = \"merchant {merchant}\", does = {word:?}")
+        }
         Action::Trouble(trouble) => write_trouble(trouble, names),
         Action::Visit { session, visit } => {
             let word = Visit::ALL.iter().find(|(known, _)| known == visit).map_or("read", |(_, word)| word);
@@ -181,6 +186,8 @@ fn write_trouble(trouble: &Trouble, names: &BTreeMap<u32, String>) -> String {
             format!("who = \"disk\", does = \"be slow\", by = {:?}, {}", show(*commit_ms), lasting(for_ms))
         }
         Trouble::RotateMasterKey => "who = \"process\", does = \"restart with another master key\"".to_owned(),
+        Trouble::BackUp => "who = \"process\", does = \"be backed up\"".to_owned(),
+        Trouble::Restore => "who = \"process\", does = \"be restored\"".to_owned(),
         Trouble::DamageLog { pick } => format!("who = \"disk\", does = \"damage the log\", operation = {}", pick >> 32),
         Trouble::DamageRow { table, session, pick } => {
             let table = table.map(|table| format!(", table = {table:?}")).unwrap_or_default();

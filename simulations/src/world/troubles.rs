@@ -8,6 +8,28 @@ const MAX_STEPPED_MS: i64 = 25_000;
 const JUMPS_BACK_PPM: u32 = 30_000;
 
 impl World {
+    pub(super) fn fill_agenda(&self) {
+        let script = &self.script;
+        self.schedule(0, Event::Block);
+        for merchant in 0..script.setup.merchants {
+            self.schedule(1_000, Event::Register(merchant));
+        }
+        for step in &script.steps {
+            self.schedule(step.at_ms, Event::Act(step.action.clone(), 0));
+        }
+        let heal_at = script.heal_at_ms.unwrap_or(script.last_step_ms() + 45_000);
+        self.schedule(heal_at, Event::Heal);
+    }
+
+    pub(super) fn set_disk_faults(&self) {
+        self.disk.set_faults(DiskFaults {
+            read_error: self.rate(Fault::DiskRead),
+            write_error: self.rate(Fault::DiskWrite),
+            sync_error: self.rate(Fault::DiskSync),
+            power_cut: self.rate(Fault::PowerCut),
+        });
+    }
+
     pub(super) fn block(self: &Arc<Self>, at_ms: u64) {
         let setup = &self.script.setup;
         let now = Timestamp::from_millis(EPOCH_SECONDS * 1_000 + at_ms);
@@ -105,6 +127,12 @@ impl World {
         if lock(&self.streams).keys.chance(self.rate(Fault::KeyRotated)) {
             troubles.push(Trouble::RotateMasterKey);
         }
+        {
+            let random = &mut lock(&self.streams).copies;
+            if random.chance(self.rate(Fault::Restored)) {
+                troubles.push(if random.chance(500_000) { Trouble::Restore } else { Trouble::BackUp });
+            }
+        }
         for trouble in troubles {
             self.suffer(&trouble);
         }
@@ -186,6 +214,15 @@ impl World {
                     self.die(Death::Restart);
                 }
                 is_free
+            }
+            Trouble::BackUp => self.back_up(),
+            Trouble::Restore => {
+                let may_restore = self.may_restore();
+                if may_restore {
+                    self.restore_later();
+                    self.die(Death::Restart);
+                }
+                may_restore
             }
             Trouble::DamageLog { pick } => self.damage_log(*pick),
             Trouble::DamageRow { table, session, pick } => self.damage_row(*table, *session, *pick),
@@ -395,6 +432,8 @@ fn said(trouble: &Trouble) -> String {
             format!("a commit takes up to {}, for {}", time(*commit_ms), time(*for_ms))
         }
         Trouble::RotateMasterKey => "the process is stopped and started with another master key".to_owned(),
+        Trouble::BackUp => "the store is backed up".to_owned(),
+        Trouble::Restore => "the process is stopped, and started with the newest backup".to_owned(),
         Trouble::DamageLog { .. } => "a bit of the log changes".to_owned(),
         Trouble::DamageRow { table, .. } => {
             format!("a bit of a stored row changes{}", table.map(|table| format!(", of {table}")).unwrap_or_default())
@@ -451,6 +490,8 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::OtherSettings(_) => (Lane::Process, Fault::OtherSettings.word()),
         Trouble::DamageRow { .. } => (Lane::Disk, Fault::RowDamaged.word()),
         Trouble::RotateMasterKey => (Lane::Process, Fault::KeyRotated.word()),
+        Trouble::BackUp => (Lane::Disk, "process.backed_up"),
+        Trouble::Restore => (Lane::Process, Fault::Restored.word()),
         Trouble::DamageLog { .. } => (Lane::Disk, Fault::LogDamaged.word()),
     }
 }
