@@ -159,7 +159,9 @@ impl Actor for Scanner {
         if more {
             myself.cast(Msg::Poll)?;
         } else {
-            position.next_poll = Some(Timer::send(&myself, self.context.settings.poll_interval, Msg::Poll));
+            let times = if mutant!("scanner-polls-rarely") { 20 } else { 1 };
+            let wait = self.context.settings.poll_interval * times;
+            position.next_poll = Some(Timer::send(&myself, wait, Msg::Poll));
         }
         Ok(())
     }

@@ -121,6 +121,13 @@ mutants! {
     "hbd-price-unknown": "nodes are taken to know no price of HBD";
     "small-exceptions-untold": "the first exception of a kind is not announced if it is 0.001";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
+    "chain-id-not-checked": "a node of another chain is used";
+    "retry-after-ignored": "a node that limits the rate is asked again after two seconds, whatever it says";
+    "missing-history-is-empty": "the history of a node that keeps none counts as an empty one";
+    "one-node-without-a-price": "one node without a price of HBD is believed";
+    "webhooks-wait-for-the-alarm": "a new event does not wake the delivery of webhooks";
+    "agents-wait-the-hold": "an agent hears of its settled payment only when its time to wait is over";
+    "scanner-polls-rarely": "the ledger is read every minute";
     "restore-leaves-out-claims": "a restored store has no claims of agents' transactions";
     "restore-keeps-the-epoch": "a restored store goes on in the epoch of its backup";
     "proof-by-any-sender": "a transfer of anybody to itself proves the account that a challenge names";

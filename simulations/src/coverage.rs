@@ -12,7 +12,7 @@ pub type Places = BTreeMap<(&'static str, usize), u64>;
 const PLACES: usize = 3;
 
 /// Rare places, rows of the table of states, what becomes of claims, and reasons that agents are told.
-pub const REQUIRED_MARKS: [&str; 71] = [
+pub const REQUIRED_MARKS: [&str; 72] = [
     "HBD is read at another price",
     "a backup is restored",
     "a broadcast is taken and its answer lost",
@@ -30,6 +30,7 @@ pub const REQUIRED_MARKS: [&str; 71] = [
     "a delivery to a disabled endpoint is held",
     "a lost payment is found",
     "a merchant assigns a transfer",
+    "a node of another chain is refused",
     "a merchant ignores a transfer",
     "a merchant proves its account by a transfer",
     "a merchant decides about an exception",
@@ -97,6 +98,10 @@ pub fn faults_of_a_node() -> impl Iterator<Item = &'static str> {
         Fault::NodeFreeze.word(),
         Fault::NodeBranch.word(),
         Fault::NodeKeeps.word(),
+        Fault::NodeForeign.word(),
+        Fault::NodeLacks.word(),
+        Fault::NodeLimits.word(),
+        Fault::NodeWithoutPrice.word(),
     ];
     kinds.into_iter().chain(Lying::ALL.iter().map(|(_, word)| *word))
 }

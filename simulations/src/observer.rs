@@ -2,6 +2,7 @@
 //! commit, every webhook, every broadcast and every answer at the moment they happen, and asks the invariants then.
 
 mod durable;
+mod latency;
 mod proofs;
 mod seen;
 mod sights;
@@ -32,7 +33,7 @@ use crate::{
     oracles::{self, Check, INVARIANTS},
 };
 
-pub use self::{durable::Durable, proofs::Proofs, sights::*, watched::Watched};
+pub use self::{durable::Durable, latency::Latency, proofs::Proofs, sights::*, watched::Watched};
 
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub struct Observer {
     pub accounts: Watched,
     /// Proofs of accounts.
     pub proofs: Proofs,
+    /// When things happened that somebody waits for.
+    pub latency: Latency,
     /// What the checks of the books said, by the time the day ends.
     pub books: BTreeMap<Timestamp, Day>,
     /// Announced events.
@@ -335,6 +338,7 @@ impl Observer {
             _ => None,
         });
         let (written, replaced) = self.rows_written(after.id, batch);
+        self.sighted(after, &written, &replaced);
         let none = Rows::new();
         self.ask(Some(after.id), |observer, check| match check {
             Check::Payment(check) => {
@@ -347,7 +351,9 @@ impl Observer {
         });
         let before = self.payments.get(&after.id).and_then(|known| known.payment.claim.as_ref());
         if let Some(claim) = before.filter(|_| after.claim.is_none() && after.paid_by.is_none()) {
-            self.let_go.insert(claim.tx_id);
+            let tx_id = claim.tx_id;
+            self.let_go.insert(tx_id);
+            self.latency.lets_go(tx_id, self.now_ms);
         }
         for credit in &written {
             if credit.finality == Finality::Irreversible {
@@ -487,6 +493,7 @@ impl Observer {
             _ => None,
         });
         self.answered.remove(&(delivery.id, attempt.number));
+        self.latency.attempted(carried.payment, self.now_ms);
         self.endpoints.entry(delivery.merchant).or_default().note(attempt);
         if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
             carried.attempts += 1;

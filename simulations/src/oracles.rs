@@ -160,6 +160,11 @@ invariants! {
     "secrets-are-sealed", "S8", Check::World, "While there is a master key no row shows a webhook secret, and only the key in force is needed.";
     "damage-stays-in-its-row", "S1", Check::World, "A damaged row is named by each verification and served to nobody, and changes and stops nothing but itself.";
     "restore-begins-an-epoch", "S1", Check::World, "A store that was restored from a backup begins a new epoch of its events, and no other start does.";
+    "other-chains-are-not-asked", "G8", Check::World, "A node that says that it serves another chain is asked for nothing else.";
+    "rate-limits-are-kept", "L6", Check::World, "A node that limits the rate of requests is left alone for as long as it says.";
+    "webhooks-go-out-at-once", "L2", Check::World, "While a majority of nodes, the disk and the process work, an event is sent to its endpoint within five seconds.";
+    "agents-hear-at-once", "L1", Check::World, "While a majority of nodes, the disk and the process work, an agent that waits hears within a second that its payment is settled, or refused for good.";
+    "transfers-are-sighted-promptly", "L1", Check::World, "While a majority of nodes, the disk and the process work, a wallet's transfer is noted at its session within ten block intervals of its block.";
     "boot-ends", "L5", Check::World, "The engine starts within a minute when nothing is wrong with disk and nodes.";
     "stop-ends", "L5", Check::World, "A stop in order ends, whatever goes wrong meanwhile.";
     "time-moves", "L6", Check::World, "Nothing spins while virtual time stands still.";

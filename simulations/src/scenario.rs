@@ -478,6 +478,14 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
             trouble(Trouble::NodeBranch { node, depth, for_ms: for_ms()? })
         }
         ("node", "keep what it takes") => trouble(Trouble::NodeKeeps { node: limit(setup.nodes)?, for_ms: for_ms()? }),
+        ("node", "serve another chain") => {
+            trouble(Trouble::NodeForeign { node: limit(setup.nodes)?, for_ms: for_ms()? })
+        }
+        ("node", "lack APIs") => trouble(Trouble::NodeLacks { node: limit(setup.nodes)?, for_ms: for_ms()? }),
+        ("node", "limit the rate") => trouble(Trouble::NodeLimits { node: limit(setup.nodes)?, for_ms: for_ms()? }),
+        ("node", "know no price of HBD") => {
+            trouble(Trouble::NodeWithoutPrice { node: limit(setup.nodes)?, for_ms: for_ms()? })
+        }
         ("node", "lie") => {
             if setup.nodes < 3 {
                 return Err(

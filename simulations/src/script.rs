@@ -373,6 +373,34 @@ pub enum Trouble {
         /// For how long.
         for_ms: u64,
     },
+    /// A node serves another chain.
+    NodeForeign {
+        /// Which.
+        node: usize,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A node keeps neither histories nor the state of transactions.
+    NodeLacks {
+        /// Which.
+        node: usize,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A node limits the rate of requests, and says for how long.
+    NodeLimits {
+        /// Which.
+        node: usize,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A node knows no price of HBD.
+    NodeWithoutPrice {
+        /// Which.
+        node: usize,
+        /// For how long.
+        for_ms: u64,
+    },
     /// A node lies.
     NodeLie {
         /// Which.
@@ -476,31 +504,6 @@ pub struct Changeable {
     pub x402_finality: ClaimFinality,
     /// Sessions kept awake.
     pub max_awake: usize,
-}
-
-impl Trouble {
-    /// Returns how long it lasts, milliseconds.
-    #[must_use]
-    pub const fn lasts_ms(&self) -> u64 {
-        match self {
-            Self::DiskFull { for_ms }
-            | Self::NodeDown { for_ms, .. }
-            | Self::NodeLag { for_ms, .. }
-            | Self::NodeSlow { for_ms, .. }
-            | Self::NodeFreeze { for_ms, .. }
-            | Self::NodeLie { for_ms, .. }
-            | Self::NodeBranch { for_ms, .. }
-            | Self::NodeKeeps { for_ms, .. }
-            | Self::HoldFinality { for_ms }
-            | Self::HoldTransactions { for_ms }
-            | Self::HoldBlocks { for_ms }
-            | Self::HbdOffPeg { for_ms, .. }
-            | Self::Freeze { for_ms }
-            | Self::DiskSlow { for_ms, .. }
-            | Self::Outage { for_ms, .. } => *for_ms,
-            _ => 0,
-        }
-    }
 }
 
 /// How a node lies.

@@ -413,7 +413,8 @@ impl World {
             nodes: (0..self.script.setup.nodes)
                 .map(|index| {
                     let name = format!("node-{index}");
-                    Arc::new(SimNode { world: Arc::clone(self), index, name }) as Arc<dyn Node>
+                    Arc::new(SimNode { world: Arc::clone(self), index, name, known: Default::default() })
+                        as Arc<dyn Node>
                 })
                 .collect(),
             webhooks: Arc::new(SimWebhooks(Arc::clone(self))) as Arc<dyn WebhookTransport>,

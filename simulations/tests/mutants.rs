@@ -13,13 +13,20 @@ use simulations::{
 /// Mutants that the current change adds: always hunted. Empty it when the change after it lands.
 const NEW: &[&str] = &[
     "account-changes-unlimited",
+    "agents-wait-the-hold",
+    "chain-id-not-checked",
+    "missing-history-is-empty",
+    "one-node-without-a-price",
     "proof-by-any-sender",
     "proven-account-changes-at-once",
     "read-error-ignored",
     "restore-keeps-the-epoch",
     "restore-leaves-out-claims",
+    "retry-after-ignored",
+    "scanner-polls-rarely",
     "stale-proof-decides",
     "unmatched-shown-without-proof",
+    "webhooks-wait-for-the-alarm",
 ];
 /// How many of the others are drawn, unless `MUTANTS` says how many (no name of a setting: the program refuses those it does not know).
 const SAMPLED: usize = 8;

@@ -144,6 +144,7 @@ impl Observer {
             }
             _ => None,
         });
+        self.posted(delivery, attempt);
         self.posting.insert(delivery, payment);
         Some((delivery, attempt, payment, status))
     }

@@ -73,7 +73,22 @@ pub(super) const WHO_DOES: [(&str, &[&str]); 14] = [
     ("payer", &["pay", "pay again and again"]),
     ("customer", &["cancel"]),
     ("agent", &["settle", "pay elsewhere", "pay a seller"]),
-    ("node", &["go away", "lag", "freeze", "answer late", "fork alone", "keep what it takes", "lie"]),
+    (
+        "node",
+        &[
+            "go away",
+            "lag",
+            "freeze",
+            "answer late",
+            "fork alone",
+            "keep what it takes",
+            "lie",
+            "serve another chain",
+            "lack APIs",
+            "limit the rate",
+            "know no price of HBD",
+        ],
+    ),
     ("ledger", &["fork", "hold finality", "hold transactions", "hold blocks", "forget what waits"]),
     ("disk", &["power-cut", "fail", "fill up", "be slow", "damage a row", "damage the log", "fail to read"]),
     (

@@ -222,6 +222,18 @@ fn write_trouble(trouble: &Trouble, names: &BTreeMap<u32, String>) -> String {
         Trouble::NodeKeeps { node, for_ms } => {
             format!("who = \"node {node}\", does = \"keep what it takes\", {}", lasting(for_ms))
         }
+        Trouble::NodeForeign { node, for_ms } => {
+            format!("who = \"node {node}\", does = \"serve another chain\", {}", lasting(for_ms))
+        }
+        Trouble::NodeLacks { node, for_ms } => {
+            format!("who = \"node {node}\", does = \"lack APIs\", {}", lasting(for_ms))
+        }
+        Trouble::NodeLimits { node, for_ms } => {
+            format!("who = \"node {node}\", does = \"limit the rate\", {}", lasting(for_ms))
+        }
+        Trouble::NodeWithoutPrice { node, for_ms } => {
+            format!("who = \"node {node}\", does = \"know no price of HBD\", {}", lasting(for_ms))
+        }
         Trouble::NodeLie { node, lie, for_ms } => {
             let word = Lying::ALL.iter().find(|(known, _)| known == lie).map_or("omits", |(_, word)| word);
             format!("who = \"node {node}\", does = \"lie\", lie = {word:?}, {}", lasting(for_ms))

@@ -407,6 +407,14 @@ fn said(trouble: &Trouble) -> String {
         Trouble::NodeKeeps { node, for_ms } => {
             format!("node {node} passes on no transaction for {}", time(*for_ms))
         }
+        Trouble::NodeForeign { node, for_ms } => format!("node {node} serves another chain for {}", time(*for_ms)),
+        Trouble::NodeLacks { node, for_ms } => {
+            format!("node {node} keeps neither histories nor the state of transactions for {}", time(*for_ms))
+        }
+        Trouble::NodeLimits { node, for_ms } => format!("node {node} limits the rate for {}", time(*for_ms)),
+        Trouble::NodeWithoutPrice { node, for_ms } => {
+            format!("node {node} knows no price of HBD for {}", time(*for_ms))
+        }
         Trouble::NodeLie { node, lie, for_ms } => {
             let word = Lying::ALL.iter().find(|(known, _)| known == lie).map_or("", |(_, word)| *word);
             format!("node {node} lies for {}: it {word}", time(*for_ms))
@@ -453,7 +461,11 @@ fn struck(trouble: &Trouble, kind: &'static str) -> Option<(&'static str, usize)
         | Trouble::NodeSlow { node, .. }
         | Trouble::NodeFreeze { node, .. }
         | Trouble::NodeBranch { node, .. }
-        | Trouble::NodeKeeps { node, .. } => Some((kind, *node)),
+        | Trouble::NodeKeeps { node, .. }
+        | Trouble::NodeForeign { node, .. }
+        | Trouble::NodeLacks { node, .. }
+        | Trouble::NodeLimits { node, .. }
+        | Trouble::NodeWithoutPrice { node, .. } => Some((kind, *node)),
         _ => None,
     }
 }
@@ -475,6 +487,10 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::NodeLie { .. } => (Lane::Ledger, Fault::NodeLie.word()),
         Trouble::NodeBranch { .. } => (Lane::Ledger, Fault::NodeBranch.word()),
         Trouble::NodeKeeps { .. } => (Lane::Ledger, Fault::NodeKeeps.word()),
+        Trouble::NodeForeign { .. } => (Lane::Ledger, Fault::NodeForeign.word()),
+        Trouble::NodeLacks { .. } => (Lane::Ledger, Fault::NodeLacks.word()),
+        Trouble::NodeLimits { .. } => (Lane::Ledger, Fault::NodeLimits.word()),
+        Trouble::NodeWithoutPrice { .. } => (Lane::Ledger, Fault::NodeWithoutPrice.word()),
         Trouble::Fork { .. } => (Lane::Ledger, "ledger.fork_wanted"),
         Trouble::HoldFinality { .. } => (Lane::Ledger, Fault::FinalityHeld.word()),
         Trouble::HoldTransactions { .. } => (Lane::Ledger, Fault::TransactionsHeld.word()),
