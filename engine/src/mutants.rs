@@ -121,6 +121,8 @@ mutants! {
     "hbd-price-unknown": "nodes are taken to know no price of HBD";
     "small-exceptions-untold": "the first exception of a kind is not announced if it is 0.001";
     "hbd-is-always-a-dollar": "HBD counts as one dollar, whatever the market pays for it";
+    "failing-since-the-last-failure": "an endpoint counts as failing since its last failure, not since its first";
+    "every-decision-accepts": "whatever a merchant decides about a payment, its money is kept as accepted";
     "chain-id-not-checked": "a node of another chain is used";
     "retry-after-ignored": "a node that limits the rate is asked again after two seconds, whatever it says";
     "missing-history-is-empty": "the history of a node that keeps none counts as an empty one";

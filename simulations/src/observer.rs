@@ -494,7 +494,7 @@ impl Observer {
         });
         self.answered.remove(&(delivery.id, attempt.number));
         self.latency.attempted(carried.payment, self.now_ms);
-        self.endpoints.entry(delivery.merchant).or_default().note(attempt);
+        self.endpoints.entry(delivery.merchant).or_default().note(delivery, attempt);
         if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
             carried.attempts += 1;
             carried.due_at = attempt.next_attempt_at;

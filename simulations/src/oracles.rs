@@ -165,6 +165,8 @@ invariants! {
     "webhooks-go-out-at-once", "L2", Check::World, "While a majority of nodes, the disk and the process work, an event is sent to its endpoint within five seconds.";
     "agents-hear-at-once", "L1", Check::World, "While a majority of nodes, the disk and the process work, an agent that waits hears within a second that its payment is settled, or refused for good.";
     "transfers-are-sighted-promptly", "L1", Check::World, "While a majority of nodes, the disk and the process work, a wallet's transfer is noted at its session within ten block intervals of its block.";
+    "endpoints-are-as-attempted", "L2", Check::World, "What is known of an endpoint (disabled, failing since when, how often, for which events) follows from its attempts.";
+    "only-acceptance-keeps-money", "G4", Check::World, "A decision other than acceptance changes nothing of what is owed.";
     "boot-ends", "L5", Check::World, "The engine starts within a minute when nothing is wrong with disk and nodes.";
     "stop-ends", "L5", Check::World, "A stop in order ends, whatever goes wrong meanwhile.";
     "time-moves", "L6", Check::World, "Nothing spins while virtual time stands still.";

@@ -15,6 +15,8 @@ const NEW: &[&str] = &[
     "account-changes-unlimited",
     "agents-wait-the-hold",
     "chain-id-not-checked",
+    "every-decision-accepts",
+    "failing-since-the-last-failure",
     "missing-history-is-empty",
     "one-node-without-a-price",
     "proof-by-any-sender",
