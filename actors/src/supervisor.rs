@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use engine::{event_list::Epoch, hive::ChainId, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use storage::{Batch, Write};
+use storage::{Batch, ReadError, Write};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -35,7 +35,7 @@ const CHAIN_NOTE: &str = "chain";
 pub enum StartError {
     /// The store cannot be read.
     #[error(transparent)]
-    Read(#[from] storage::ReadError),
+    Read(#[from] ReadError),
     /// The store cannot be written.
     #[error("the store cannot be written: {0}")]
     Write(String),
@@ -258,7 +258,12 @@ impl Actor for Root {
         children: &mut Children,
     ) -> Result<(), ActorProcessingErr> {
         let (cell, error) = match event {
-            SupervisionEvent::ActorFailed(cell, error) => (cell, error.to_string()),
+            SupervisionEvent::ActorFailed(cell, error) => {
+                if let Some(error) = error.downcast_ref::<ReadError>() {
+                    self.context.read_failed(error);
+                }
+                (cell, error.to_string())
+            }
             SupervisionEvent::ActorTerminated(cell, ..) => (cell, "it stopped".to_owned()),
             _ => return Ok(()),
         };
@@ -276,7 +281,11 @@ impl Actor for Root {
             _ if children.crashes.len() > MAX_CRASHES => {
                 self.context.fatal.raise(format!("{child:?} keeps crashing: {error}"));
             }
-            _ => self.spawn(&myself, children, child).await?,
+            _ => {
+                if let Err(error) = self.spawn(&myself, children, child).await {
+                    self.context.fatal.raise(format!("{child:?} crashed and cannot be started again: {error}"));
+                }
+            }
         }
         Ok(())
     }

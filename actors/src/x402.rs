@@ -330,7 +330,7 @@ impl Gateway {
                 // A session that left `pending`, or let go of the claim, has its answer; `processing` is one, too.
                 let is_decided = payment.state != State::Pending || !holds(&payment, claimed.tx_id);
                 last = Some(payment);
-                if is_decided {
+                if is_decided && !mutant!("agents-wait-the-hold") {
                     return;
                 }
             }

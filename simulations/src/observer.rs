@@ -1,6 +1,9 @@
 //! What an observer knows: what was made durable, what the chain holds for good, what was acknowledged. It sees every
 //! commit, every webhook, every broadcast and every answer at the moment they happen, and asks the invariants then.
 
+mod durable;
+mod latency;
+mod proofs;
 mod seen;
 mod sights;
 mod watched;
@@ -30,7 +33,7 @@ use crate::{
     oracles::{self, Check, INVARIANTS},
 };
 
-pub use self::{sights::*, watched::Watched};
+pub use self::{durable::Durable, latency::Latency, proofs::Proofs, sights::*, watched::Watched};
 
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +59,10 @@ pub struct Observer {
     pub merchants: BTreeMap<MerchantId, Merchant>,
     /// Every account a merchant ever had.
     pub accounts: Watched,
+    /// Proofs of accounts.
+    pub proofs: Proofs,
+    /// When things happened that somebody waits for.
+    pub latency: Latency,
     /// What the checks of the books said, by the time the day ends.
     pub books: BTreeMap<Timestamp, Day>,
     /// Announced events.
@@ -254,6 +261,7 @@ impl Observer {
                 Write::Merchant { merchant, .. } => {
                     self.accounts.has(merchant.hive_account, merchant.updated_at, self.scanned());
                     self.secrets_written(merchant);
+                    self.ownership_written(merchant);
                     let before = self.merchants.insert(merchant.id, (**merchant).clone());
                     if before.as_ref().is_none_or(|before| before.webhook_url != merchant.webhook_url) {
                         self.pointed_ms.insert(merchant.id, self.now_ms);
@@ -338,6 +346,7 @@ impl Observer {
             _ => None,
         });
         let (written, replaced) = self.rows_written(after.id, batch);
+        self.sighted(after, &written, &replaced);
         let none = Rows::new();
         self.ask(Some(after.id), |observer, check| match check {
             Check::Payment(check) => {
@@ -350,7 +359,9 @@ impl Observer {
         });
         let before = self.payments.get(&after.id).and_then(|known| known.payment.claim.as_ref());
         if let Some(claim) = before.filter(|_| after.claim.is_none() && after.paid_by.is_none()) {
-            self.let_go.insert(claim.tx_id);
+            let tx_id = claim.tx_id;
+            self.let_go.insert(tx_id);
+            self.latency.lets_go(tx_id, self.now_ms);
         }
         for credit in &written {
             if credit.finality == Finality::Irreversible {
@@ -490,7 +501,8 @@ impl Observer {
             _ => None,
         });
         self.answered.remove(&(delivery.id, attempt.number));
-        self.endpoints.entry(delivery.merchant).or_default().note(attempt);
+        self.latency.attempted(carried.payment, self.now_ms);
+        self.endpoints.entry(delivery.merchant).or_default().note(delivery, attempt);
         if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
             carried.attempts += 1;
             carried.due_at = attempt.next_attempt_at;

@@ -1,5 +1,6 @@
 //! Writes a script from a seed: customers of every kind, agents, and what merchants do meanwhile.
 
+mod owners;
 mod visits;
 
 use engine::money::Currency;
@@ -104,8 +105,10 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade => Faults::swarm(&mut root.fork("faults")),
     };
     if facade {
-        // Of damaged rows clients hear as the interface has it: 500 record_damaged, which nothing here expects.
+        // Of damaged rows clients hear as the interface has it: 500 record_damaged, which nothing here expects; of a restored
+        // backup that what they know is not there.
         faults.set(Fault::RowDamaged, 0);
+        faults.set(Fault::Restored, 0);
     }
     let mut setup = Setup { facade, ..Setup::swarm(&mut random) };
     setup.seal_secrets = root.fork("vault").chance(500_000);
@@ -154,6 +157,7 @@ pub(crate) fn steps(setup: &Setup, root: &Random, payments: u32) -> Vec<Step> {
     plan.strangers(&mut root.fork("strangers"));
     plan.sellers(span_ms, payments, &mut root.fork("sellers"));
     plan.tricksters(&mut root.fork("tricksters"));
+    owners::owners(&mut plan.steps, setup, span_ms, &mut root.fork("owners"));
     plan.steps
 }
 

@@ -133,7 +133,9 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
     }
     for ask in 0..MAX_ASKS {
         shown.begins(world);
+        let begun_ms = world.now_ms();
         let answer = settle_payment(world, gateway, number, &request).await;
+        world.observe(|observer| observer.hears_of(target, made.tx_id, answer.is_ok(), begun_ms));
         match &answer {
             Ok(settled) => {
                 let answer = Answer::Settled { payment: target, settled };
