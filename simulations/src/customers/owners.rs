@@ -2,7 +2,7 @@
 
 use actors::Issued;
 use engine::{merchant::Merchant, ownership::Standing};
-use storage::Unmatched;
+use storage::{Unmatched, UnmatchedReason};
 
 use super::*;
 use crate::script::Ownership;
@@ -157,7 +157,10 @@ async fn look_and_ignore(world: &Arc<World>, gateway: &Gateway, id: MerchantId) 
         Err(_) => return Again::In(2_000),
     }
     let place = world.observe(|observer| {
-        let of_it = |kept: &&Unmatched| kept.transfer.to == account && kept.handling == Handling::Open;
+        // What names a session may find it yet.
+        let is_open =
+            |kept: &Unmatched| kept.handling == Handling::Open && kept.reason != UnmatchedReason::UnknownSession;
+        let of_it = |kept: &&Unmatched| kept.transfer.to == account && is_open(kept);
         observer.unmatched.values().find(of_it).map(|kept| kept.transfer.place)
     });
     let Some(place) = place else { return Again::No };
