@@ -45,46 +45,46 @@ macro_rules! faults {
 }
 
 faults! {
-    RpcError = "rpc.error", 20_000, "a node answers a call with an HTTP or JSON-RPC error, or with garbage";
-    RpcTimeout = "rpc.timeout", 10_000, "a node does not answer a call";
-    RpcLostReply = "rpc.lost_reply", 60_000, "a node does what it is asked and the answer is lost";
-    NodeDown = "node.down", 2_000, "per block: a node goes away for up to two minutes";
+    RpcError = "rpc.error", 20_000, "a node responds to a call with an HTTP or JSON-RPC error, or with garbage";
+    RpcTimeout = "rpc.timeout", 10_000, "a call to a node times out";
+    RpcLostReply = "rpc.lost_reply", 60_000, "a node executes a call and its response is lost";
+    NodeDown = "node.down", 2_000, "per block: a node is unreachable for up to two minutes";
     NodeLag = "node.lag", 3_000, "per block: a node falls up to 30 blocks behind";
-    NodeSlow = "node.slow", 2_000, "per block: a node answers up to four seconds late for up to two minutes";
-    NodeFreeze = "node.freeze", 2_000, "per block: a node stays at its block for up to two minutes";
-    NodeLie = "node.lie", 4_000, "per block: one of three nodes lies for up to two minutes";
+    NodeSlow = "node.slow", 2_000, "per block: the latency of a node rises by up to four seconds for up to two minutes";
+    NodeFreeze = "node.freeze", 2_000, "per block: the head of a node does not advance for up to two minutes";
+    NodeLie = "node.lie", 4_000, "per block: one of three nodes returns wrong data for up to two minutes";
     Fork = "ledger.fork", 8_000, "per block: a microfork above the irreversible block";
     MissedBlock = "ledger.missed_block", 30_000, "per block: a witness misses its slot";
     FinalityHeld = "ledger.finality_held", 1_000, "per block: nothing becomes irreversible for up to three minutes";
     TransactionsHeld = "ledger.transactions_held", 1_500, "per block: blocks stay empty for up to three minutes";
-    MempoolLost = "ledger.mempool_lost", 2_000, "per block: nodes forget what waits for a block";
+    MempoolLost = "ledger.mempool_lost", 2_000, "per block: nodes lose their pending transactions";
     DiskRead = "disk.read_error", 2, "a disk read fails";
     DiskWrite = "disk.write_error", 16, "a disk write fails";
-    DiskSync = "disk.sync_error", 60, "a sync fails; its bytes may be there or not";
-    DiskFull = "disk.full", 200, "per block: the disk may not grow for up to a minute";
-    PowerCut = "disk.power_cut", 16, "the power goes at a write or a sync; unsynced sectors are lost or torn";
-    StoreBusy = "store.overloaded", 3_000, "the store's queue is full: a commit is refused and not written";
-    HookStatus = "webhook.status", 120_000, "a receiver answers with an error, a redirect or 429";
-    HookTimeout = "webhook.timeout", 40_000, "a receiver takes the event and does not answer in time";
-    HookReset = "webhook.reset", 40_000, "the connection to a receiver breaks, before or after it took the event";
-    HookOutage = "webhook.outage", 1_500, "per block: a receiver is away for up to ten minutes";
-    HookGone = "webhook.gone", 3_000, "a receiver says 410: gone for good";
-    ClockStep = "clock.step", 1_000, "per block: the wall clock steps by up to 20 seconds, either way";
-    ProcessKill = "process.kill", 1_200, "per block: the process is killed between two instants";
+    DiskSync = "disk.sync_error", 60, "an fsync fails; its bytes may be durable or not";
+    DiskFull = "disk.full", 200, "per block: the disk is full for up to a minute";
+    PowerCut = "disk.power_cut", 16, "power is lost during a write or an fsync; unsynced sectors are lost or torn";
+    StoreBusy = "store.overloaded", 3_000, "the commit queue is full: a commit is refused";
+    HookStatus = "webhook.status", 120_000, "a receiver responds with an error, a redirect or 429";
+    HookTimeout = "webhook.timeout", 40_000, "a receiver accepts the event and its response times out";
+    HookReset = "webhook.reset", 40_000, "the connection to a receiver is reset, before or after it accepted the event";
+    HookOutage = "webhook.outage", 1_500, "per block: a receiver is unreachable for up to ten minutes";
+    HookGone = "webhook.gone", 3_000, "a receiver responds with 410 Gone";
+    ClockStep = "clock.step", 1_000, "per block: the system clock steps by up to 20 seconds, in either direction";
+    ProcessKill = "process.kill", 1_200, "per block: the process is killed at a random time";
     KillAtPoint = "process.kill_at_point", 300, "the process is killed at a named point of the code";
-    GracefulRestart = "process.restart", 500, "per block: the process is stopped and started again";
+    GracefulRestart = "process.restart", 500, "per block: the process is shut down and restarted";
     ActorPanic = "actor.panic", 1_500, "an actor panics at a named point of the code";
-    ReplyLost = "client.reply_lost", 10_000, "the answer to a merchant's or agent's call is lost";
-    ClockJump = "clock.jump", 400, "per block: the wall clock jumps by up to six hours, either way, and in a while back";
-    HbdOffPeg = "market.hbd_off_peg", 400, "per block: the market pays up to twice or half of a dollar for HBD, for up to an hour";
-    ProcessFreeze = "process.freeze", 800, "per block: the process stands still for up to two minutes, as after SIGSTOP, and goes on";
-    DiskSlow = "disk.slow", 600, "per block: for up to a minute a commit takes up to 20 seconds";
-    OtherSettings = "process.other_settings", 300, "per block: the process is stopped and started with other settings";
-    NodeBranch = "node.branch", 2_000, "per block: for up to two minutes a node has reversible blocks of its own, as many as the others";
-    NodeKeeps = "node.keeps", 2_000, "per block: for up to two minutes a node passes on no transaction that it takes";
-    RowDamaged = "disk.damaged_row", 300, "per block: one bit of a stored row changes, in any table, until faults end";
-    LogDamaged = "disk.damaged_log", 300, "per block: one bit of an entry of the log changes that others follow";
-    KeyRotated = "process.other_master_key", 200, "per block: the process is stopped and its secrets are sealed with another master key";
+    ReplyLost = "client.reply_lost", 10_000, "the response to a call of a merchant or an agent is lost";
+    ClockJump = "clock.jump", 400, "per block: the system clock jumps by up to six hours, in either direction, and later back";
+    HbdOffPeg = "market.hbd_off_peg", 400, "per block: the market price of HBD is between half a dollar and two dollars, for up to an hour";
+    ProcessFreeze = "process.freeze", 800, "per block: the process is paused for up to two minutes, as by SIGSTOP";
+    DiskSlow = "disk.slow", 600, "per block: commits take up to 20 seconds, for up to a minute";
+    OtherSettings = "process.other_settings", 300, "per block: the process is restarted with other settings";
+    NodeBranch = "node.branch", 2_000, "per block: a node has its own fork of the reversible blocks, as long as the others', for up to two minutes";
+    NodeKeeps = "node.keeps", 2_000, "per block: a node accepts transactions and does not relay them, for up to two minutes";
+    RowDamaged = "disk.damaged_row", 300, "per block: one bit of a stored row is flipped, in any table, until faults end";
+    LogDamaged = "disk.damaged_log", 300, "per block: one bit of a write-ahead log entry is flipped that is not the last";
+    KeyRotated = "process.other_master_key", 200, "per block: the process is stopped and its secrets are encrypted with another master key";
 }
 
 impl Fault {
