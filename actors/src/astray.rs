@@ -363,7 +363,7 @@ pub(crate) async fn attach_waiting(
                 }
             }
             Ok(Err(error)) => {
-                tracing::debug!(payment.id = %id, %error, "transfer not credited to payment {id}: {error}")
+                tracing::debug!(payment.id = %id, %error, "transfer not credited to payment {id}: {error}");
             }
             // It died with the order; the next look tries again.
             Err(_) => {}

@@ -224,7 +224,7 @@ impl Vault {
                     }
                     // It is served to nobody, and must not keep the others from being served.
                     damaged => {
-                        tracing::error!(merchant.id = %id, ?damaged, "merchant {id} is damaged: its secrets are not encrypted")
+                        tracing::error!(merchant.id = %id, ?damaged, "merchant {id} is damaged: secrets not encrypted");
                     }
                 }
             }

@@ -126,7 +126,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     settings(&config, &mut findings);
     match facade::remote(&config) {
         Err(failure) => {
-            findings.fail("engine", failure.to_string(), "set engine_url and grpc.token to those of the engine")
+            findings.fail("engine", failure.to_string(), "set engine_url and grpc.token to those of the engine");
         }
         Ok(Some(transport)) => {
             engine::ask(transport, &config, &mut findings).await;
@@ -323,7 +323,7 @@ async fn webhooks(config: &Config, url: Option<&str>, findings: &mut Findings) {
             "if this is intended, add its network to webhooks.allowed_networks",
         ),
         Outcome::Dns => {
-            findings.fail(what, format!("{url} does not resolve"), "check the host name and the DNS of this host")
+            findings.fail(what, format!("{url} does not resolve"), "check the host name and the DNS of this host");
         }
         Outcome::Tls => findings.fail(
             what,
