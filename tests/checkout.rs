@@ -345,7 +345,7 @@ fn an_unknown_page_is_a_page_for_browsers_and_json_for_programs() {
     for path in ["/for/nothing", "/checkout/pay_00000000000000000000000000"] {
         let answer = browse(api, path);
         assert_eq!(answer.status, 404);
-        has(&answer.text(), &["<html", "No such payment", answer.header("x-request-id").unwrap()]);
+        has(&answer.text(), &["<html", "Payment not found", answer.header("x-request-id").unwrap()]);
         api.get(path).send().refused(404, "not_found");
     }
 }

@@ -326,10 +326,10 @@ pub(crate) async fn attach_waiting(
         if id.made_at() < not_before {
             continue;
         }
-        let Ok(Some(_)) = context.env.store.payment(id).await else { continue };
-        let Ok(Some(Unmatched { transfer, handling: Handling::Open, .. })) =
-            context.env.store.unmatched_at(account, place).await
-        else {
+        let known = context.env.store.payment(id).await.inspect_err(|error| context.read_failed(error));
+        let Ok(Some(_)) = known else { continue };
+        let kept = context.env.store.unmatched_at(account, place).await.inspect_err(|error| context.read_failed(error));
+        let Ok(Some(Unmatched { transfer, handling: Handling::Open, .. })) = kept else {
             continue;
         };
         let memo_normalized = !matches!(match_memo(&transfer.memo), MemoMatch::Exact(_));

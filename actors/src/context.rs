@@ -97,6 +97,7 @@ impl Context {
     /// store has logged it.
     pub(crate) fn read_failed(&self, error: &ReadError) {
         match error {
+            ReadError::Failed(_) if mutant!("read-error-ignored") => {}
             ReadError::Failed(_) => self.fatal.raise(error.to_string()),
             ReadError::Damaged { .. } if mutant!("damaged-row-is-fatal") => self.fatal.raise(error.to_string()),
             ReadError::Damaged { .. } => tracing::debug!(%error, "{error}"),

@@ -1,16 +1,23 @@
 //! The living part of Hivetill.
 //!
 //! ```text
-//!                              Tree (supervisor)
-//!      ┌──────────┬──────────┬───────────┼─────────┬──────────┬──────────┐
-//!  Merchants   Sessions  Facilitator  Scanner  Webhooks     Rates   Housekeeper
-//!                 │
-//!       one Payment actor per awake session
+//! Tree (supervisor)
+//! ├── Merchants           registration, changes, API keys
+//! ├── Sessions            the registry of payments
+//! │   └── Payment         one actor per active payment
+//! ├── Facilitator         x402 payments for other servers
+//! ├── Scanner             irreversible blocks
+//! ├── VirtualTransfers    transfers that no transaction of a block contains
+//! ├── Webhooks            the outbox
+//! ├── Rates               prices
+//! ├── Housekeeper         search index, retention, invoices
+//! └── Bookkeeper          daily reconciliation
 //! ```
 //!
-//! Everything is asked through [`Gateway`]; everything undecided comes in through [`Environment`]. Sessions wake, park
-//! and are reborn under `Sessions`; `Scanner`, `Webhooks`, `Rates` and `Housekeeper` are brought back when they crash;
-//! a store that fails ends the whole tree ([`Tree::failed`]), because memory must not argue with disk.
+//! [`Gateway`] is the interface of the tree, [`Environment`] its only source of time, randomness, ledger, disk and network.
+//! `Sessions` activates, passivates and reactivates payments. The supervisor restarts the scanner, webhooks, rates and the
+//! other background actors when they crash. A store that fails ends the whole tree ([`Tree::failed`]): memory must not
+//! differ from disk.
 
 pub mod addresses;
 pub mod environment;

@@ -159,7 +159,9 @@ impl Actor for Scanner {
         if more {
             myself.cast(Msg::Poll)?;
         } else {
-            position.next_poll = Some(Timer::send(&myself, self.context.settings.poll_interval, Msg::Poll));
+            let times = if mutant!("scanner-polls-rarely") { 20 } else { 1 };
+            let wait = self.context.settings.poll_interval * times;
+            position.next_poll = Some(Timer::send(&myself, wait, Msg::Poll));
         }
         Ok(())
     }
@@ -338,7 +340,8 @@ impl Scanner {
         let committed = self.context.env.store.commit(batch.and(Write::Cursor { cursor, expected })).await;
         if matches!(committed, Err(CommitError::Conflict { .. })) {
             // Another engine reads the same chain and was faster; go on from where it stands.
-            position.stored = self.context.env.store.cursor().await.ok().flatten().or(position.stored);
+            let stored = self.context.env.store.cursor().await.inspect_err(|error| self.context.read_failed(error));
+            position.stored = stored.ok().flatten().or(position.stored);
         }
         committed?;
         position.stored = Some(cursor);

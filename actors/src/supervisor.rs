@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use engine::{event_list::Epoch, hive::ChainId, time::Timestamp};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use storage::{Batch, Write};
+use storage::{Batch, ReadError, Write};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -35,7 +35,7 @@ const CHAIN_NOTE: &str = "chain";
 pub enum StartError {
     /// The store cannot be read.
     #[error(transparent)]
-    Read(#[from] storage::ReadError),
+    Read(#[from] ReadError),
     /// The store cannot be written.
     #[error("the store cannot be written: {0}")]
     Write(String),
@@ -150,9 +150,12 @@ pub(crate) enum Child {
     Bookkeeper,
 }
 
+// A child that is missing has no metric of its crashes.
+const _: () = assert!(Child::ALL.len() == Child::Bookkeeper as usize + 1);
+
 impl Child {
     /// Every child, in the order they are started.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Merchants,
         Self::Sessions,
         Self::Facilitator,
@@ -161,6 +164,7 @@ impl Child {
         Self::Rates,
         Self::Housekeeper,
         Self::VirtualTransfers,
+        Self::Bookkeeper,
     ];
 
     pub(crate) const fn word(self) -> &'static str {
@@ -254,7 +258,12 @@ impl Actor for Root {
         children: &mut Children,
     ) -> Result<(), ActorProcessingErr> {
         let (cell, error) = match event {
-            SupervisionEvent::ActorFailed(cell, error) => (cell, error.to_string()),
+            SupervisionEvent::ActorFailed(cell, error) => {
+                if let Some(error) = error.downcast_ref::<ReadError>() {
+                    self.context.read_failed(error);
+                }
+                (cell, error.to_string())
+            }
             SupervisionEvent::ActorTerminated(cell, ..) => (cell, "it stopped".to_owned()),
             _ => return Ok(()),
         };
@@ -272,7 +281,11 @@ impl Actor for Root {
             _ if children.crashes.len() > MAX_CRASHES => {
                 self.context.fatal.raise(format!("{child:?} keeps crashing: {error}"));
             }
-            _ => self.spawn(&myself, children, child).await?,
+            _ => {
+                if let Err(error) = self.spawn(&myself, children, child).await {
+                    self.context.fatal.raise(format!("{child:?} crashed and cannot be started again: {error}"));
+                }
+            }
         }
         Ok(())
     }

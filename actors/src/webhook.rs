@@ -77,7 +77,9 @@ impl Bell {
 
     /// From now on whoever asks is not sure to be seen by the look that begins; it sees what those before had done.
     fn answer(&self) {
-        self.is_rung.swap(false, Ordering::AcqRel);
+        if !mutant!("webhooks-wait-for-the-alarm") {
+            self.is_rung.swap(false, Ordering::AcqRel);
+        }
     }
 }
 

@@ -330,7 +330,7 @@ impl Gateway {
                 // A session that left `pending`, or let go of the claim, has its answer; `processing` is one, too.
                 let is_decided = payment.state != State::Pending || !holds(&payment, claimed.tx_id);
                 last = Some(payment);
-                if is_decided {
+                if is_decided && !mutant!("agents-wait-the-hold") {
                     return;
                 }
             }
@@ -481,6 +481,8 @@ impl Gateway {
         let status = self.context().nodes.find_transaction(tx_id, payload.transaction.expiration).await;
         match status.map_err(|_| GatewayError::LedgerUnavailable)? {
             TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible => Ok(()),
+            // An account may need no signature at all: who shows its transaction need not be its payer.
+            _ if payload.transaction.signatures.is_empty() => Err(sent_by_wallet().into()),
             _ => Err(sent_by_wallet().by(&checked.presented.payer).with_tx(tx_id).into()),
         }
     }

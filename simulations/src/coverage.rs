@@ -12,8 +12,9 @@ pub type Places = BTreeMap<(&'static str, usize), u64>;
 const PLACES: usize = 3;
 
 /// Rare places, rows of the table of states, what becomes of claims, and reasons that agents are told.
-pub const REQUIRED_MARKS: [&str; 63] = [
+pub const REQUIRED_MARKS: [&str; 72] = [
     "HBD is read at another price",
+    "a backup is restored",
     "a broadcast is taken and its answer lost",
     "a caller is left without an answer",
     "a cancel loses the race",
@@ -29,12 +30,16 @@ pub const REQUIRED_MARKS: [&str; 63] = [
     "a delivery to a disabled endpoint is held",
     "a lost payment is found",
     "a merchant assigns a transfer",
+    "a node of another chain is refused",
+    "a merchant ignores a transfer",
+    "a merchant proves its account by a transfer",
     "a merchant decides about an exception",
     "a merchant sends money back",
     "a merchant tries what is another's",
     "a payment for another server settles",
     "a payment that came in time drops a request to cancel",
     "a process stands still and goes on",
+    "a read of the store fails",
     "a reorg removes a sighted transfer",
     "a row is damaged",
     "a second settlement is refused",
@@ -47,15 +52,19 @@ pub const REQUIRED_MARKS: [&str; 63] = [
     "a session is cancelled",
     "a session is processing",
     "a session opens",
+    "a stale proof gives no right",
+    "a stranger sends a merchant's proof",
     "a stranger shows a public transaction",
     "a transfer matches no session",
     "a webhook is processed and its answer lost",
+    "an account is changed too often",
     "an agent's payment settles",
     "an event is sent again by hand",
     "an idempotency key is used again",
     "an unknown commit was committed",
     "an unknown commit was not",
     "another master key is in force",
+    "somebody registers with another's account",
     "duplicate_settlement",
     "events that were not taken are sent again",
     "insufficient_funds",
@@ -89,6 +98,10 @@ pub fn faults_of_a_node() -> impl Iterator<Item = &'static str> {
         Fault::NodeFreeze.word(),
         Fault::NodeBranch.word(),
         Fault::NodeKeeps.word(),
+        Fault::NodeForeign.word(),
+        Fault::NodeLacks.word(),
+        Fault::NodeLimits.word(),
+        Fault::NodeWithoutPrice.word(),
     ];
     kinds.into_iter().chain(Lying::ALL.iter().map(|(_, word)| *word))
 }

@@ -11,7 +11,7 @@ use engine::{
     idempotency::IdempotencyKey,
     ids::{MerchantId, PaymentId, SlugToken},
     ledger::{TxId, memo_of},
-    merchant::{Registration, Update},
+    merchant::{Merchant, Registration, Update},
     money::{Currency, Money},
     payment::{Canceller, Draft, FeeMode, Payment},
     x402::{PaymentPayload, Reason, Requirements, Version},
@@ -22,6 +22,7 @@ use self::{
     agents::{Purchase, facilitate, purchase, settle},
     desk::work,
     elsewhere::{hand_over, open_elsewhere},
+    owners::own,
     wallets::{Agreement, pay, pay_again},
 };
 use crate::{
@@ -38,6 +39,7 @@ pub(crate) mod answers;
 mod clients;
 mod desk;
 mod elsewhere;
+mod owners;
 mod payloads;
 mod wallets;
 
@@ -51,6 +53,9 @@ pub(crate) const POOR: &str = "poor.agent";
 pub(crate) const SPENDER: &str = "spender.agent";
 /// Who is paid through other servers.
 pub(crate) const ELSEWHERE: &str = "elsewhere.shop";
+
+/// An account that nobody pays and no merchant has.
+const SOMEBODY: &str = "somebody.else";
 
 /// What the people of a world know.
 #[derive(Default)]
@@ -126,6 +131,11 @@ impl Session {
 }
 
 impl People {
+    /// Forgets the sessions that the engine does not know any more.
+    pub(crate) fn forget_all_but(&mut self, known: &[PaymentId]) {
+        self.sessions.retain(|_, session| known.contains(&session.id));
+    }
+
     /// Takes the calls that a dead process will never answer.
     pub(crate) fn take_unanswered(&mut self) -> Vec<(Action, u32)> {
         std::mem::take(&mut self.calls).into_values().collect()
@@ -194,6 +204,7 @@ fn call(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u3
                 purchase(&world, &gateway, Purchase { agent, resource, shown, seller: *seller, key: *key, units }).await
             }
             Action::Merchant { merchant, change } => change_merchant(&world, &gateway, *merchant, *change).await,
+            Action::Own { merchant, step } => own(&world, &gateway, *merchant, *step).await,
             Action::OpenElsewhere { session, merchant, units, lifetime_seconds } => {
                 let money = Money::new(*units, Currency::Hbd);
                 open_elsewhere(&world, &gateway, *session, *merchant, money, *lifetime_seconds).await
@@ -415,8 +426,7 @@ async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
         Ok(unmatched) => unmatched,
         // A merchant that nobody has verified asks the operator.
         Err(GatewayError::NotProven { .. }) => {
-            // What cannot be done now is tried again with the next look.
-            let _ = gateway.vouch_for(merchant.id, None).await;
+            vouch(world, gateway, &merchant).await;
             return Again::In(1_000);
         }
         Err(_) => return Again::In(1_000),
@@ -424,8 +434,10 @@ async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
     let Some(oldest) = unmatched.rows.iter().rfind(|unmatched| unmatched.handling == Handling::Open) else {
         return Again::In(2_000);
     };
+    let before = world.observe(|observer| observer.proofs.keys());
     match gateway.assign(&merchant, oldest.transfer.place, known.id, "merchant".to_owned()).await {
         Ok(_) => {
+            owners::decided(world, &merchant, &oldest.transfer.to, &before);
             world.event(Lane::Merchant, "assigned", Some(session), 0, || {
                 format!("{} is put to session {session}", oldest.transfer.money)
             });
@@ -433,7 +445,20 @@ async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
             Again::No
         }
         Err(GatewayError::Rejected(_) | GatewayError::TransferAssigned(_)) => Again::No,
+        Err(GatewayError::NotProven { .. }) => {
+            vouch(world, gateway, &merchant).await;
+            Again::In(1_000)
+        }
         Err(_) => Again::In(1_000),
+    }
+}
+
+/// Has the operator vouch for a merchant's account. What cannot be done now is tried again with the next look.
+async fn vouch(world: &Arc<World>, gateway: &Gateway, merchant: &Merchant) {
+    let owner = (merchant.id, merchant.hive_account);
+    world.observe(|observer| observer.proofs.vouches(owner));
+    if gateway.vouch_for(merchant.id, Some(merchant.hive_account)).await.is_ok() {
+        world.observe(|observer| observer.proofs.has_vouched(owner));
     }
 }
 
@@ -446,6 +471,7 @@ pub(crate) fn accounts(merchants: usize) -> Vec<(String, u64)> {
         (POOR.to_owned(), 0),
         (SPENDER.to_owned(), 0),
         ("mallory".to_owned(), RICH),
+        (SOMEBODY.to_owned(), RICH),
     ];
     for number in 0..merchants {
         accounts.push((account(number, false), RICH));

@@ -61,6 +61,7 @@ struct State {
     capacity: u64,
     cut_in: Option<u64>,
     fail_in: Option<u64>,
+    fail_read_in: Option<u64>,
     random: Random,
 }
 
@@ -95,6 +96,7 @@ impl SimDisk {
             capacity: u64::MAX,
             cut_in: None,
             fail_in: None,
+            fail_read_in: None,
             random,
         })))
     }
@@ -151,6 +153,11 @@ impl SimDisk {
         }
     }
 
+    /// Empties it.
+    pub fn erase(&self) {
+        self.state().files = Default::default();
+    }
+
     /// Suspends faults while an observer looks, or ends that.
     pub fn set_quiet(&self, is_quiet: bool) {
         self.state().is_quiet = is_quiet;
@@ -172,10 +179,15 @@ impl SimDisk {
         self.state().fail_in = Some(n.max(1));
     }
 
+    /// Lets the `n`th read from now fail.
+    pub fn fail_read_in(&self, n: u64) {
+        self.state().fail_read_in = Some(n.max(1));
+    }
+
     /// Forgets what was to happen at some operation.
     pub fn disarm(&self) {
         let mut state = self.state();
-        (state.cut_in, state.fail_in) = (None, None);
+        (state.cut_in, state.fail_in, state.fail_read_in) = (None, None, None);
     }
 
     /// Returns operations and syncs so far.
@@ -253,6 +265,15 @@ impl State {
             if *left == 0 {
                 self.fail_in = None;
                 return Some(Incident::Error("error at a chosen operation"));
+            }
+        }
+        if kind == Kind::Read
+            && let Some(left) = &mut self.fail_read_in
+        {
+            *left -= 1;
+            if *left == 0 {
+                self.fail_read_in = None;
+                return Some(Incident::Error("error at a chosen read"));
             }
         }
         if kind != Kind::Read

@@ -41,6 +41,8 @@ pub(crate) struct Hive {
     blocks: Random,
     /// What sets a node apart from the others.
     apart: Random,
+    /// What a node is set up without.
+    unusual: Random,
     /// The head when the world begins. The blocks up to it are a second apart: made anew at the chain's own step, they
     /// would run ahead of time.
     first_head: u32,
@@ -68,6 +70,11 @@ struct NodeState {
     frozen_until: u64,
     branch_until: u64,
     keeps_until: u64,
+    foreign_until: u64,
+    lacks_until: u64,
+    limits_until: u64,
+    /// Until when it knows no price of HBD.
+    priceless_until: u64,
     /// What it took and has told no other node.
     kept: Vec<Transaction>,
 }
@@ -125,6 +132,7 @@ impl Hive {
             calls: random.fork("node calls"),
             blocks: random.fork("blocks"),
             apart: random.fork("apart"),
+            unusual: random.fork("unusual nodes"),
             finalized: 0,
             first_head: 0,
             finality_held_until: 0,
@@ -173,6 +181,17 @@ impl Hive {
     pub(crate) fn id_of(&self, transaction: &Transaction) -> TxId {
         // An unsigned transaction holds in both packings, and hived tries this one first.
         transaction.id(if self.signs { Pack::Legacy } else { Pack::Hf26 })
+    }
+
+    /// Gives an account another active authority, whose keys include those that it had: wallets go on signing as before.
+    pub(crate) fn replace_keys(&mut self, name: &AccountName, replaced: u32) {
+        let Some(account) = self.chain.account(name.as_str()) else { return };
+        let (mut authorities, memo_key) = (account.authorities.clone(), account.memo_key);
+        let mut key = [0; 33];
+        key[0] = 2;
+        key[1..5].copy_from_slice(&replaced.to_be_bytes());
+        authorities.active.key_auths.insert(PublicKey(key), 1);
+        self.chain.set_account(name, authorities, memo_key);
     }
 
     /// Writes a transfer operation.
@@ -307,6 +326,20 @@ impl Hive {
         if random.chance(rate(Fault::NodeKeeps)) {
             troubles.push(Trouble::NodeKeeps { node, for_ms: minutes(random, 2) });
         }
+        let random = &mut self.unusual;
+        let node = *random.pick(&self.faulty);
+        if random.chance(rate(Fault::NodeForeign)) {
+            troubles.push(Trouble::NodeForeign { node, for_ms: minutes(random, 2) });
+        }
+        if random.chance(rate(Fault::NodeLacks)) {
+            troubles.push(Trouble::NodeLacks { node, for_ms: minutes(random, 2) });
+        }
+        if random.chance(rate(Fault::NodeLimits)) {
+            troubles.push(Trouble::NodeLimits { node, for_ms: minutes(random, 2) });
+        }
+        if random.chance(rate(Fault::NodeWithoutPrice)) {
+            troubles.push(Trouble::NodeWithoutPrice { node, for_ms: minutes(random, 2) });
+        }
         troubles
     }
 
@@ -339,6 +372,22 @@ impl Hive {
             Trouble::NodeKeeps { node, for_ms } => {
                 let Some(node) = self.nodes.get_mut(*node) else { return false };
                 node.keeps_until = now_ms + for_ms;
+            }
+            Trouble::NodeForeign { node, for_ms } => {
+                let Some(node) = self.nodes.get_mut(*node) else { return false };
+                node.foreign_until = now_ms + for_ms;
+            }
+            Trouble::NodeLacks { node, for_ms } => {
+                let Some(node) = self.nodes.get_mut(*node) else { return false };
+                node.lacks_until = now_ms + for_ms;
+            }
+            Trouble::NodeLimits { node, for_ms } => {
+                let Some(node) = self.nodes.get_mut(*node) else { return false };
+                node.limits_until = now_ms + for_ms;
+            }
+            Trouble::NodeWithoutPrice { node, for_ms } => {
+                let Some(node) = self.nodes.get_mut(*node) else { return false };
+                node.priceless_until = now_ms + for_ms;
             }
             Trouble::NodeLie { node, lie, for_ms } => {
                 let head = self.chain.head().number();

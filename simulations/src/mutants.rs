@@ -110,19 +110,26 @@ pub fn hunt_all(
     hunted.into_iter().map(|(_, one)| one).collect()
 }
 
+/// Seeds that are tried before the scenarios.
+const SEEDS_BEFORE_SCENARIOS: u64 = 20;
+
 /// A mutant is on in this thread only, and a world runs in the thread that starts it.
 fn hunt_one(name: &str, hunt: Hunt<'_>) -> Option<(Killer, &'static str)> {
     engine::mutants::plant(Some(name));
     let mix = if engine::mutants::is_of_facade(name) { Mix::Facade } else { Mix::Both };
-    let broken = (1..=hunt.seeds).find_map(|seed| {
+    let by_seed = |seed| {
         let outcome = world::run(&plan::of_seed(seed, hunt.payments, mix), false);
         outcome.violation.map(|violation| (Killer::Seeds(seed), violation.invariant))
-    });
+    };
     let by_scenario = |script: &Script| {
         let violation = world::run(script, false).violation;
         violation.map(|violation| (Killer::Scenario(script.name.clone()), violation.invariant))
     };
+    // What the first seeds do not notice most likely has a scenario of its own, which takes a moment.
+    let first = hunt.seeds.min(SEEDS_BEFORE_SCENARIOS);
+    let broken = (1..=first).find_map(by_seed);
     let broken = broken.or_else(|| hunt.scenarios.iter().find_map(by_scenario));
+    let broken = broken.or_else(|| (first + 1..=hunt.seeds).find_map(by_seed));
     engine::mutants::plant(None);
     broken
 }

@@ -1,6 +1,9 @@
 //! What an observer knows: what was made durable, what the chain holds for good, what was acknowledged. It sees every
 //! commit, every webhook, every broadcast and every answer at the moment they happen, and asks the invariants then.
 
+mod durable;
+mod latency;
+mod proofs;
 mod seen;
 mod sights;
 mod watched;
@@ -30,7 +33,7 @@ use crate::{
     oracles::{self, Check, INVARIANTS},
 };
 
-pub use self::{sights::*, watched::Watched};
+pub use self::{durable::Durable, latency::Latency, proofs::Proofs, sights::*, watched::Watched};
 
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +59,10 @@ pub struct Observer {
     pub merchants: BTreeMap<MerchantId, Merchant>,
     /// Every account a merchant ever had.
     pub accounts: Watched,
+    /// Proofs of accounts.
+    pub proofs: Proofs,
+    /// When things happened that somebody waits for.
+    pub latency: Latency,
     /// What the checks of the books said, by the time the day ends.
     pub books: BTreeMap<Timestamp, Day>,
     /// Announced events.
@@ -112,6 +119,8 @@ pub struct Observer {
     pub refused: IndexSet<TxId>,
     /// Nodes that refused a transaction for being behind, or lied about it.
     pub wrong_refusals: BTreeMap<TxId, BTreeSet<usize>>,
+    /// Nodes that refused a transaction when the engine last handed it to them.
+    pub refusals: BTreeMap<TxId, BTreeSet<usize>>,
     /// How many nodes there are.
     pub nodes: usize,
     /// Transactions whose claim was let go of without money: the engine calls them refused or expired for good.
@@ -120,7 +129,7 @@ pub struct Observer {
     pub accepted: BTreeMap<PaymentId, BTreeSet<(TxId, u32)>>,
     /// When blocks became irreversible, virtual milliseconds, by number.
     pub finalized_ms: BTreeMap<u32, u64>,
-    /// When merchants set their endpoints, virtual milliseconds.
+    /// When merchants last set or enabled their endpoints, virtual milliseconds.
     pub pointed_ms: BTreeMap<MerchantId, u64>,
     /// How soon a wallet's payment completes once its money is irreversible, milliseconds, where nothing excuses more.
     pub prompt_ms: Option<u64>,
@@ -220,10 +229,13 @@ impl Observer {
         self.wrong_refusals.entry(tx_id).or_default().insert(node);
     }
 
-    /// Says whether as many nodes as decide were wrong about a transaction: nothing can be known then.
+    /// Says whether as many nodes as decide refused a transaction, or were wrong about it. Another one may have taken it
+    /// unheard, and tell the others when the reason is gone: nothing can be known then.
     #[must_use]
     pub fn is_misled(&self, tx_id: TxId) -> bool {
-        self.wrong_refusals.get(&tx_id).is_some_and(|nodes| nodes.len() > self.nodes / 2)
+        let decide =
+            |nodes: &BTreeMap<TxId, BTreeSet<usize>>| nodes.get(&tx_id).is_some_and(|of| of.len() > self.nodes / 2);
+        decide(&self.refusals) || decide(&self.wrong_refusals)
     }
 
     /// Says whether a damaged row concerns a payment.
@@ -249,6 +261,7 @@ impl Observer {
                 Write::Merchant { merchant, .. } => {
                     self.accounts.has(merchant.hive_account, merchant.updated_at, self.scanned());
                     self.secrets_written(merchant);
+                    self.ownership_written(merchant);
                     let before = self.merchants.insert(merchant.id, (**merchant).clone());
                     if before.as_ref().is_none_or(|before| before.webhook_url != merchant.webhook_url) {
                         self.pointed_ms.insert(merchant.id, self.now_ms);
@@ -301,7 +314,10 @@ impl Observer {
                         self.violate("one-key-one-session", text, Some(earlier));
                     }
                 }
-                Write::EnableEndpoint { merchant } => drop(self.endpoints.remove(merchant)),
+                Write::EnableEndpoint { merchant } => {
+                    self.endpoints.remove(merchant);
+                    self.pointed_ms.insert(*merchant, self.now_ms);
+                }
                 Write::Unwatch(account) => self.unwatched(account),
                 Write::Prune { .. } | Write::ForgetClaims(_) => {}
                 Write::Invoice(_) => self.marks.push("a month is invoiced"),
@@ -330,6 +346,7 @@ impl Observer {
             _ => None,
         });
         let (written, replaced) = self.rows_written(after.id, batch);
+        self.sighted(after, &written, &replaced);
         let none = Rows::new();
         self.ask(Some(after.id), |observer, check| match check {
             Check::Payment(check) => {
@@ -342,7 +359,9 @@ impl Observer {
         });
         let before = self.payments.get(&after.id).and_then(|known| known.payment.claim.as_ref());
         if let Some(claim) = before.filter(|_| after.claim.is_none() && after.paid_by.is_none()) {
-            self.let_go.insert(claim.tx_id);
+            let tx_id = claim.tx_id;
+            self.let_go.insert(tx_id);
+            self.latency.lets_go(tx_id, self.now_ms);
         }
         for credit in &written {
             if credit.finality == Finality::Irreversible {
@@ -482,7 +501,8 @@ impl Observer {
             _ => None,
         });
         self.answered.remove(&(delivery.id, attempt.number));
-        self.endpoints.entry(delivery.merchant).or_default().note(attempt);
+        self.latency.attempted(carried.payment, self.now_ms);
+        self.endpoints.entry(delivery.merchant).or_default().note(delivery, attempt);
         if let Some(carried) = self.deliveries.get_mut(&delivery.id) {
             carried.attempts += 1;
             carried.due_at = attempt.next_attempt_at;

@@ -85,11 +85,16 @@ faults! {
     RowDamaged = "disk.damaged_row", 300, "per block: one bit of a stored row is flipped, in any table, until faults end";
     LogDamaged = "disk.damaged_log", 300, "per block: one bit of a write-ahead log entry is flipped that is not the last";
     KeyRotated = "process.other_master_key", 200, "per block: the process is stopped and its secrets are encrypted with another master key";
+    Restored = "process.restored", 400, "per block: the store is backed up, or replaced by its newest backup";
+    NodeForeign = "node.foreign", 1_500, "per block: a node serves another chain, for up to two minutes";
+    NodeLacks = "node.lacks_apis", 1_500, "per block: a node lacks the account history and transaction status APIs, for up to two minutes";
+    NodeLimits = "node.limits_rate", 1_500, "per block: a node limits the rate of requests and sends Retry-After, for up to two minutes";
+    NodeWithoutPrice = "node.without_price", 1_500, "per block: a node has no price of HBD, for up to two minutes";
 }
 
 impl Fault {
     /// What strikes one node and leaves the others alone.
-    pub const OF_NODES: [Self; 10] = [
+    pub const OF_NODES: [Self; 14] = [
         Self::RpcError,
         Self::RpcTimeout,
         Self::RpcLostReply,
@@ -100,6 +105,10 @@ impl Fault {
         Self::NodeLie,
         Self::NodeBranch,
         Self::NodeKeeps,
+        Self::NodeForeign,
+        Self::NodeLacks,
+        Self::NodeLimits,
+        Self::NodeWithoutPrice,
     ];
 }
 

@@ -1,5 +1,6 @@
 //! Writes a script from a seed: customers of every kind, agents, and what merchants do meanwhile.
 
+mod owners;
 mod visits;
 
 use engine::money::Currency;
@@ -104,8 +105,10 @@ pub fn of_seed(seed: u64, payments: u32, mix: Mix) -> Script {
         Mix::Swarm | Mix::Both | Mix::Days | Mix::Facade => Faults::swarm(&mut root.fork("faults")),
     };
     if facade {
-        // Of damaged rows clients hear as the interface has it: 500 record_damaged, which nothing here expects.
+        // Of damaged rows clients hear as the interface has it: 500 record_damaged, which nothing here expects; of a restored
+        // backup that what they know is not there.
         faults.set(Fault::RowDamaged, 0);
+        faults.set(Fault::Restored, 0);
     }
     let mut setup = Setup { facade, ..Setup::swarm(&mut random) };
     setup.seal_secrets = root.fork("vault").chance(500_000);
@@ -149,17 +152,23 @@ pub(crate) fn steps(setup: &Setup, root: &Random, payments: u32) -> Vec<Step> {
     for session in 0..payments {
         plan.customer(session, span_ms);
     }
-    plan.merchants(span_ms, &mut root.fork("merchants"));
+    plan.merchants(span_ms, payments, &mut root.fork("merchants"));
     plan.desks(&mut root.fork("desks"));
     plan.strangers(&mut root.fork("strangers"));
-    plan.sellers(span_ms, &mut root.fork("sellers"));
+    plan.sellers(span_ms, payments, &mut root.fork("sellers"));
     plan.tricksters(&mut root.fork("tricksters"));
+    owners::owners(&mut plan.steps, setup, span_ms, &mut root.fork("owners"));
     plan.steps
 }
 
 /// Says whether a memo leaves no doubt about the session, so that its money counts.
 pub(crate) const fn is_plain_memo(memo: Memo) -> bool {
     matches!(memo, Memo::Exact | Memo::Noisy | Memo::TwoTransfers)
+}
+
+/// One more than the payments for sellers' resources that a world has at most.
+fn at_sellers(payments: u32) -> u64 {
+    6 + u64::from(payments) / 500
 }
 
 /// How long customers keep coming: an hour and a half, and longer for more than ten thousand; or the days of the setup.
@@ -370,7 +379,7 @@ impl Plan<'_> {
         }
     }
 
-    fn merchants(&mut self, span_ms: u64, random: &mut Random) {
+    fn merchants(&mut self, span_ms: u64, payments: u32, random: &mut Random) {
         for merchant in 0..self.setup.merchants {
             for _ in 0..random.below(5) {
                 let at = 30_000 + random.below(span_ms);
@@ -393,7 +402,7 @@ impl Plan<'_> {
                 self.push(at, Action::Merchant { merchant, change });
             }
         }
-        for resource in 0..u32::try_from(random.below(6)).unwrap_or(0) {
+        for resource in 0..u32::try_from(random.below(at_sellers(payments))).unwrap_or(0) {
             let agent = random.index(AGENTS);
             let units = random.between(1, 5_000);
             self.push(30_000 + random.below(span_ms), Action::Facilitate { agent, resource, units });
@@ -447,8 +456,8 @@ impl Plan<'_> {
     }
 
     /// Agents who pay sellers, and show one payment at several resources and to several sellers.
-    fn sellers(&mut self, span_ms: u64, random: &mut Random) {
-        for number in 0..u32::try_from(random.below(6)).unwrap_or(0) {
+    fn sellers(&mut self, span_ms: u64, payments: u32, random: &mut Random) {
+        for number in 0..u32::try_from(random.below(at_sellers(payments))).unwrap_or(0) {
             let (agent, units) = (random.index(AGENTS), random.between(1, 5_000));
             let mut at = 30_000 + random.below(span_ms);
             for _ in 0..random.between(1, 5) {

@@ -17,7 +17,9 @@ use toml::Spanned;
 use crate::{
     options::{Fault, Faults, Setup},
     plan::{self, Mix},
-    script::{Action, Change, Changeable, Deed, Expect, Lying, Manner, Memo, Script, Step, Trick, Trouble, Visit},
+    script::{
+        Action, Change, Changeable, Deed, Expect, Lying, Manner, Memo, Ownership, Script, Step, Trick, Trouble, Visit,
+    },
 };
 
 use self::{
@@ -419,6 +421,11 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
             let change = Change::RotateSecret { grace_seconds: grace / 1_000 };
             Ok(Action::Merchant { merchant: limit(setup.merchants)?, change })
         }
+        ("merchant", word) if Ownership::ALL.iter().any(|(_, known)| *known == word) => {
+            let found = Ownership::ALL.iter().find(|(_, known)| *known == word);
+            let (step, _) = *found.ok_or_else(|| one_of("does", word, Ownership::ALL.iter().map(|(_, word)| *word)))?;
+            Ok(Action::Own { merchant: limit(setup.merchants)?, step })
+        }
         ("merchant", word) => {
             let found = CHANGES.iter().find(|(_, known)| *known == word);
             let deeds = || WHO_DOES.iter().filter(|(who, _)| *who == "merchant").flat_map(|(_, deeds)| *deeds).copied();
@@ -427,6 +434,7 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         }
         ("disk", "power-cut") => trouble(raw.operation.map_or(Trouble::PowerCut, Trouble::PowerCutIn)),
         ("disk", "fail") => trouble(Trouble::DiskErrorIn(raw.operation.unwrap_or(1))),
+        ("disk", "fail to read") => trouble(Trouble::ReadErrorIn(raw.operation.unwrap_or(1))),
         ("disk", "fill up") => trouble(Trouble::DiskFull { for_ms: for_ms()? }),
         ("process", "be killed") => trouble(match &raw.point {
             None => Trouble::Kill,
@@ -436,6 +444,8 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
         ("process", "freeze") => trouble(Trouble::Freeze { for_ms: for_ms()? }),
         ("process", "restart with other settings") => trouble(Trouble::OtherSettings(settings(raw, setup)?)),
         ("process", "restart with another master key") => trouble(Trouble::RotateMasterKey),
+        ("process", "be backed up") => trouble(Trouble::BackUp),
+        ("process", "be restored") => trouble(Trouble::Restore),
         ("disk", "damage the log") => trouble(Trouble::DamageLog { pick: raw.operation.unwrap_or(0) << 32 }),
         ("disk", "damage a row") => {
             let table = match raw.table.as_deref() {
@@ -468,6 +478,14 @@ fn action(raw: &RawStep, names: &mut Names, setup: &Setup) -> Result<Action, Pro
             trouble(Trouble::NodeBranch { node, depth, for_ms: for_ms()? })
         }
         ("node", "keep what it takes") => trouble(Trouble::NodeKeeps { node: limit(setup.nodes)?, for_ms: for_ms()? }),
+        ("node", "serve another chain") => {
+            trouble(Trouble::NodeForeign { node: limit(setup.nodes)?, for_ms: for_ms()? })
+        }
+        ("node", "lack APIs") => trouble(Trouble::NodeLacks { node: limit(setup.nodes)?, for_ms: for_ms()? }),
+        ("node", "limit the rate") => trouble(Trouble::NodeLimits { node: limit(setup.nodes)?, for_ms: for_ms()? }),
+        ("node", "know no price of HBD") => {
+            trouble(Trouble::NodeWithoutPrice { node: limit(setup.nodes)?, for_ms: for_ms()? })
+        }
         ("node", "lie") => {
             if setup.nodes < 3 {
                 return Err(

@@ -2,6 +2,7 @@
 //! file; the shrinker takes things out of one.
 
 mod deed;
+mod ownership;
 mod visit;
 mod whole;
 
@@ -10,7 +11,7 @@ use engine::{money::Currency, payment::ClaimFinality};
 use crate::options::{Faults, Setup};
 
 pub use self::whole::Expect;
-pub use self::{deed::Deed, visit::Visit};
+pub use self::{deed::Deed, ownership::Ownership, visit::Visit};
 
 /// A whole run, decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,6 +161,13 @@ pub enum Action {
         /// What.
         change: Change,
     },
+    /// A merchant does something about the ownership of an account.
+    Own {
+        /// Which merchant.
+        merchant: usize,
+        /// What.
+        step: Ownership,
+    },
     /// Something goes wrong now.
     Trouble(Trouble),
     /// A client calls the interface about a session, rightly or wrongly. Without an interface nothing happens.
@@ -302,6 +310,8 @@ pub enum Trouble {
     PowerCutIn(u64),
     /// The n-th disk operation from now fails.
     DiskErrorIn(u64),
+    /// The n-th read of the disk from now fails.
+    ReadErrorIn(u64),
     /// The disk may not grow.
     DiskFull {
         /// For how long.
@@ -358,6 +368,34 @@ pub enum Trouble {
     },
     /// A node passes on no transaction that it takes.
     NodeKeeps {
+        /// Which.
+        node: usize,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A node serves another chain.
+    NodeForeign {
+        /// Which.
+        node: usize,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A node keeps neither histories nor the state of transactions.
+    NodeLacks {
+        /// Which.
+        node: usize,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A node limits the rate of requests, and says for how long.
+    NodeLimits {
+        /// Which.
+        node: usize,
+        /// For how long.
+        for_ms: u64,
+    },
+    /// A node knows no price of HBD.
+    NodeWithoutPrice {
         /// Which.
         node: usize,
         /// For how long.
@@ -435,6 +473,10 @@ pub enum Trouble {
     OtherSettings(Changeable),
     /// The process is stopped in order, and the secrets are sealed with another master key before it starts.
     RotateMasterKey,
+    /// The store is copied as it is.
+    BackUp,
+    /// The process is stopped in order, and the store is replaced by the newest copy before it starts.
+    Restore,
     /// One bit of an entry of the log changes that others follow, until a start has failed for it.
     DamageLog {
         /// Chooses the bit.
@@ -462,31 +504,6 @@ pub struct Changeable {
     pub x402_finality: ClaimFinality,
     /// Sessions kept awake.
     pub max_awake: usize,
-}
-
-impl Trouble {
-    /// Returns how long it lasts, milliseconds.
-    #[must_use]
-    pub const fn lasts_ms(&self) -> u64 {
-        match self {
-            Self::DiskFull { for_ms }
-            | Self::NodeDown { for_ms, .. }
-            | Self::NodeLag { for_ms, .. }
-            | Self::NodeSlow { for_ms, .. }
-            | Self::NodeFreeze { for_ms, .. }
-            | Self::NodeLie { for_ms, .. }
-            | Self::NodeBranch { for_ms, .. }
-            | Self::NodeKeeps { for_ms, .. }
-            | Self::HoldFinality { for_ms }
-            | Self::HoldTransactions { for_ms }
-            | Self::HoldBlocks { for_ms }
-            | Self::HbdOffPeg { for_ms, .. }
-            | Self::Freeze { for_ms }
-            | Self::DiskSlow { for_ms, .. }
-            | Self::Outage { for_ms, .. } => *for_ms,
-            _ => 0,
-        }
-    }
 }
 
 /// How a node lies.

@@ -252,7 +252,8 @@ fn most_merchant(script: &Script) -> usize {
     let merchants = script.steps.iter().filter_map(|step| match step.action {
         Action::Create { merchant, .. }
         | Action::OpenElsewhere { merchant, .. }
-        | Action::Merchant { merchant, .. } => Some(merchant),
+        | Action::Merchant { merchant, .. }
+        | Action::Own { merchant, .. } => Some(merchant),
         _ => None,
     });
     merchants.max().unwrap_or(0)

@@ -135,8 +135,10 @@ macro_rules! reads {
             Box::pin(async move {
                 self.world.alive().await;
                 let answer = self.inner.$name($($arg),*).await;
-                if matches!(answer, Err(ReadError::Damaged { .. })) {
-                    self.world.mark("a damaged row is met");
+                match &answer {
+                    Err(ReadError::Damaged { .. }) => self.world.mark("a damaged row is met"),
+                    Err(ReadError::Failed(_)) => self.world.read_fails(stringify!($name)),
+                    Ok(_) => {}
                 }
                 // Nobody reads on after the process died in the middle of it.
                 self.world.alive().await;

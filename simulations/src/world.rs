@@ -2,6 +2,7 @@
 //! and booted again as often as need be, and the same every time for one script.
 
 mod clients;
+mod copies;
 mod damage;
 mod judge;
 mod model;
@@ -60,6 +61,8 @@ const MAX_SPINS: u64 = 3_000_000;
 const BOOT_LIMIT: Duration = Duration::from_secs(60);
 /// How long a stop in order may take, whatever goes wrong meanwhile.
 const STOP_LIMIT: Duration = Duration::from_secs(600);
+/// How long the engine may go on after a read of its store failed with an I/O error, milliseconds.
+const STOPS_WITHIN_MS: u64 = 5_000;
 /// Boots in one run; more are a crash loop that virtual time does not end.
 const MAX_BOOTS: u32 = 2_000;
 
@@ -139,8 +142,11 @@ pub struct World {
     damaged: Mutex<Vec<damage::DamagedRow>>,
     damaged_log: Mutex<Option<damage::DamagedEntry>>,
     sealing: Mutex<Sealing>,
+    copies: Mutex<copies::Copies>,
     /// Whether the disk failed since the process started.
     disk_failed: AtomicBool,
+    /// When a read of the store failed first since the process started, virtual milliseconds; `u64::MAX` without one.
+    read_failed_ms: AtomicU64,
     /// Sessions that one honest party touches, where nothing excuses a refusal.
     plain: BTreeMap<u32, Plain>,
 }
@@ -156,6 +162,7 @@ struct Streams {
     host: Random,
     rows: Random,
     keys: Random,
+    copies: Random,
 }
 
 /// Where virtual time stands.
@@ -298,6 +305,7 @@ impl World {
                 host: root.fork("host"),
                 rows: root.fork("rows"),
                 keys: root.fork("keys"),
+                copies: root.fork("copies"),
             }),
             agenda: Mutex::default(),
             traps: Mutex::default(),
@@ -310,7 +318,9 @@ impl World {
             damaged: Mutex::default(),
             damaged_log: Mutex::default(),
             sealing: Mutex::new(Sealing { current: u8::from(script.setup.seal_secrets), previous: None }),
+            copies: Mutex::default(),
             disk_failed: AtomicBool::new(false),
+            read_failed_ms: AtomicU64::new(u64::MAX),
             plain: model::plain_payments(&script),
             script,
         };
@@ -326,28 +336,6 @@ impl World {
         Arc::new(world)
     }
 
-    fn fill_agenda(&self) {
-        let script = &self.script;
-        self.schedule(0, Event::Block);
-        for merchant in 0..script.setup.merchants {
-            self.schedule(1_000, Event::Register(merchant));
-        }
-        for step in &script.steps {
-            self.schedule(step.at_ms, Event::Act(step.action.clone(), 0));
-        }
-        let heal_at = script.heal_at_ms.unwrap_or(script.last_step_ms() + 45_000);
-        self.schedule(heal_at, Event::Heal);
-    }
-
-    fn set_disk_faults(&self) {
-        self.disk.set_faults(DiskFaults {
-            read_error: self.rate(Fault::DiskRead),
-            write_error: self.rate(Fault::DiskWrite),
-            sync_error: self.rate(Fault::DiskSync),
-            power_cut: self.rate(Fault::PowerCut),
-        });
-    }
-
     // ---- one process -----------------------------------------------------------------------------------------------
 
     /// Boots, and lives until something ends it.
@@ -355,6 +343,7 @@ impl World {
         self.time.start();
         self.is_dead.store(false, Ordering::Relaxed);
         *lock(&self.death) = None;
+        self.read_failed_ms.store(u64::MAX, Ordering::Relaxed);
         self.catch_up();
         let booted = tokio::select! {
             biased;
@@ -424,13 +413,15 @@ impl World {
             nodes: (0..self.script.setup.nodes)
                 .map(|index| {
                     let name = format!("node-{index}");
-                    Arc::new(SimNode { world: Arc::clone(self), index, name }) as Arc<dyn Node>
+                    Arc::new(SimNode { world: Arc::clone(self), index, name, known: Default::default() })
+                        as Arc<dyn Node>
                 })
                 .collect(),
             webhooks: Arc::new(SimWebhooks(Arc::clone(self))) as Arc<dyn WebhookTransport>,
             probe: Arc::new(SimProbe(Arc::clone(self))),
         };
         let tree = Tree::start(env, setup.settings()).await.map_err(|error| error.to_string())?;
+        self.check_epoch(&store).await;
         self.open_endpoint(tree.gateway());
         if !self.are_faults_on() && begins.elapsed() > BOOT_LIMIT {
             let took = begins.elapsed().as_secs();
@@ -503,7 +494,11 @@ impl World {
         // The clock moves at the first poll; what would then let the tasks run is not waited for.
         let _ = tokio::time::advance(Duration::from_millis(for_ms)).now_or_never();
         self.time.moved();
+        let read_failed_ms = self.read_failed_ms.swap(u64::MAX, Ordering::Relaxed);
         self.catch_up();
+        if read_failed_ms < u64::MAX {
+            self.read_failed_ms.store(self.now_ms(), Ordering::Relaxed);
+        }
         self.mark("a process stands still and goes on");
     }
 
@@ -574,6 +569,7 @@ impl World {
         }
         self.time.pass(downtime_ms);
         let unanswered = self.people().take_unanswered();
+        self.restore_copy();
         for (action, tries) in unanswered {
             self.mark("a caller is left without an answer");
             self.act_later(1_000, action, tries + 1);

@@ -77,11 +77,12 @@ const RACES: [(&str, &str); 13] = [
 ];
 
 /// What a scenario is about, where its end alone does not show that it happened.
-const REACHED: [(&str, &str); 13] = [
+const REACHED: [(&str, &str); 21] = [
     ("wrong-memos", "a transfer matches no session"),
     ("recurrent-transfer", "a recurrent transfer is executed"),
     ("recurrent-transfer-lagging-node", "a recurrent transfer is executed"),
     ("recurrent-transfer-only-node-falls-back", "a recurrent transfer is executed"),
+    ("recurrent-transfer-without-an-api", "a recurrent transfer is executed"),
     ("a-day-ends", "a day's books are checked"),
     ("a-day-nobody-tells-of", "a day's books cannot be checked"),
     ("before-its-session", "a session appears after its money"),
@@ -91,6 +92,13 @@ const REACHED: [(&str, &str); 13] = [
     ("sent-back", "a merchant decides about an exception"),
     ("sent-back", "a merchant tries what is another's"),
     ("sent-back", "an event is sent again by hand"),
+    ("reads-fail", "a read of the store fails"),
+    ("accounts-of-others", "a stranger sends a merchant's proof"),
+    ("restored-from-a-backup", "a backup is restored"),
+    ("unusual-nodes", "a node of another chain is refused"),
+    ("accounts-of-others", "a stale proof gives no right"),
+    ("accounts-of-others", "a merchant ignores a transfer"),
+    ("accounts-of-others", "an account is changed too often"),
 ];
 
 fn library() -> BTreeMap<String, Script> {

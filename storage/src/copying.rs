@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use engine::event_list::Epoch;
+use engine::{event_list::Epoch, mutant};
 use redb::{Database, Durability, ReadOnlyDatabase, ReadTransaction, ReadableDatabase};
 use tokio::sync::mpsc;
 
@@ -142,19 +142,7 @@ impl NewStore {
 
     fn write(&mut self, durability: Durability) -> Result<(), OpenError> {
         let database = self.database.as_ref().expect("it is taken only when the file is finished");
-        let mut transaction = tables::begin_write(database)?;
-        transaction.set_durability(durability).map_err(Fault::from)?;
-        let mut tables = Tables::of(&transaction);
-        for row in self.waiting.drain(..) {
-            if !tables.put_row(&row.table, &row.key, &row.value)? {
-                return Err(OpenError::Corrupt(format!("there is no table {}, or no such key in it", row.table)));
-            }
-        }
-        // An older copy lacks the tables that came since.
-        tables.create_all().map_err(Fault::from)?;
-        drop(tables);
-        transaction.commit().map_err(Fault::from)?;
-        Ok(())
+        write_rows(database, self.waiting.drain(..), durability)
     }
 
     /// Marks the file as the continuation of an older state: whoever opens it begins a new epoch.
@@ -163,20 +151,7 @@ impl NewStore {
     /// Those of the disk.
     pub fn mark_as_copy(&mut self) -> Result<(), OpenError> {
         self.write(Durability::None)?;
-        let database = self.database.as_ref().expect("it is taken only when the file is finished");
-        let mut transaction = tables::begin_write(database)?;
-        transaction.set_durability(Durability::None).map_err(Fault::from)?;
-        let mut tables = Tables::of(&transaction);
-        let names = tables.meta().map_err(Fault::from)?;
-        let stored = single::stored(names, meta::EPOCHS)?.unwrap_or_default();
-        let mut epochs = record::epochs_from_bytes(&stored).map_err(Fault::damaged(meta::TABLE, meta::EPOCHS))?;
-        if epochs.last() != Some(&Epoch::PENDING) {
-            epochs.push(Epoch::PENDING);
-            single::store(names, meta::EPOCHS, &record::epochs_to_bytes(&epochs))?;
-        }
-        drop(tables);
-        transaction.commit().map_err(Fault::from)?;
-        Ok(())
+        mark_as_copy(self.database.as_ref().expect("it is taken only when the file is finished"))
     }
 
     /// Ends the file: writes it to disk, verifies it, and gives it its name. What contradicts itself is kept all the same
@@ -207,6 +182,58 @@ impl Drop for NewStore {
         // Finished, it has another name by now.
         let _ = fs::remove_file(&self.unfinished);
     }
+}
+
+/// Writes rows to a store's database.
+fn write_rows(database: &Database, rows: impl Iterator<Item = Row>, durability: Durability) -> Result<(), OpenError> {
+    let mut transaction = tables::begin_write(database)?;
+    transaction.set_durability(durability).map_err(Fault::from)?;
+    let mut tables = Tables::of(&transaction);
+    for row in rows {
+        if mutant!("restore-leaves-out-claims") && row.table == "claims" {
+            continue;
+        }
+        if !tables.put_row(&row.table, &row.key, &row.value)? {
+            return Err(OpenError::Corrupt(format!("there is no table {}, or no such key in it", row.table)));
+        }
+    }
+    // An older copy lacks the tables that came since.
+    tables.create_all().map_err(Fault::from)?;
+    drop(tables);
+    transaction.commit().map_err(Fault::from)?;
+    Ok(())
+}
+
+fn mark_as_copy(database: &Database) -> Result<(), OpenError> {
+    if mutant!("restore-keeps-the-epoch") {
+        return Ok(());
+    }
+    let mut transaction = tables::begin_write(database)?;
+    transaction.set_durability(Durability::None).map_err(Fault::from)?;
+    let mut tables = Tables::of(&transaction);
+    let names = tables.meta().map_err(Fault::from)?;
+    let stored = single::stored(names, meta::EPOCHS)?.unwrap_or_default();
+    let mut epochs = record::epochs_from_bytes(&stored).map_err(Fault::damaged(meta::TABLE, meta::EPOCHS))?;
+    if epochs.last() != Some(&Epoch::PENDING) {
+        epochs.push(Epoch::PENDING);
+        single::store(names, meta::EPOCHS, &record::epochs_to_bytes(&epochs))?;
+    }
+    drop(tables);
+    transaction.commit().map_err(Fault::from)?;
+    Ok(())
+}
+
+/// Writes the rows of a backup to an empty disk that is no file, as `restore` writes them to a new file.
+///
+/// # Errors
+/// As [`NewStore::put`].
+pub fn restore_backend(disk: impl redb::StorageBackend, rows: Vec<Row>) -> Result<(), OpenError> {
+    let database = directory::builder(CACHE_BYTES)
+        .create_with_backend(disk)
+        .map_err(|error| OpenError::Failed(error.to_string()))?;
+    write_rows(&database, rows.into_iter(), Durability::None)?;
+    mark_as_copy(&database)?;
+    write_rows(&database, core::iter::empty(), Durability::Immediate)
 }
 
 /// Hands on every row of a store's file that nobody writes, such as a backup.

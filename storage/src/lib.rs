@@ -61,7 +61,7 @@ pub use batch::{
 pub use booked::BookedPlace;
 pub use books::{Books, Line};
 pub use committer::CommitMode;
-pub use copying::{Idle, NewStore, Row, Rows, read_file};
+pub use copying::{Idle, NewStore, Row, Rows, read_file, restore_backend};
 pub use directory::{FILE_NAME, OpenError, look_for_store};
 use engine::{
     account::AccountName,

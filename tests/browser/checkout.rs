@@ -322,7 +322,7 @@ async fn a_page_expires_while_it_is_open() {
     assert!(!tab.text().await.contains("Choose how to pay"), "nothing is left to pay with");
     tab.look("checking").await;
     dev.ledger.hold_irreversibility(false);
-    tab.shows("The time for this payment is over.").await;
+    tab.shows("This payment has expired.").await;
     assert_eq!(shop.payment(&payment.id)["status"], "system_cancelled");
     tab.is_clean();
 }

@@ -247,7 +247,7 @@ async fn a_merchant_sorts_out_what_went_astray() {
     tab.shows("The transfer is assigned to this payment.").await;
     shop.until(&payment.id, "paid by hand", |record| record["transfers"][0]["route"] == "manual");
     tab.goto(&format!("{}/dashboard/payments/{}", shop.api.base, over.id)).await;
-    tab.shows("What is to become of it?").await;
+    tab.shows("Resolve this payment").await;
     tab.look("desk-payment-overpaid").await;
     tab.click("#refund").await;
     tab.shows("1.000 HBD").await;

@@ -82,9 +82,9 @@ async fn ended_states() {
     stage.pay(&late, "12.500 HIVE");
     stage.shop.until(&late.id, "paid late", |record| record["amountLate"] == "12500");
     stage.shop.until_status(&part.id, "system_cancelled");
-    stage.look(&plain, "", "The time for this payment is over.", "expired").await;
+    stage.look(&plain, "", "This payment has expired.", "expired").await;
     stage.look(&part, "", "only 2.500 HIVE of 12.500 HIVE", "expired-part").await;
-    stage.look(&late, "", "arrived after the end", "late").await;
+    stage.look(&late, "", "arrived too late", "late").await;
     let (customer, shop) = (stage.order(1_800), stage.order(1_800));
     stage.shop.api.ask("POST", &format!("/for/{}/cancel", customer.slug)).send().ok(200);
     stage.shop.until_status(&customer.id, "user_cancelled");
@@ -138,7 +138,7 @@ async fn refusals_and_languages() {
     }
     stage.tab.is_clean();
     stage.tab.goto(&format!("{}/for/nothing", stage.shop.api.base)).await;
-    stage.tab.shows("No such payment").await;
+    stage.tab.shows("Payment not found").await;
     stage.tab.look("unknown").await;
     stage.tab.forgive();
     stage.dev.ledger.hold_irreversibility(true);

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use engine::{ledger::Head, time::Timestamp};
+use engine::{ledger::Head, mutant, time::Timestamp};
 use tokio::time::Instant;
 
 use super::{
@@ -191,8 +191,10 @@ impl Slot {
             Err(error) if error.lacks_api() && OPTIONAL.contains(&request) => self.lacks_request(request, error),
             Err(NodeError::RateLimited { retry_after }) => {
                 self.metrics.failed();
-                let rest = retry_after.unwrap_or(REST).min(MAX_REST);
-                self.health(|health| health.rests_until = Some(Instant::now() + rest));
+                let retry_after = retry_after.filter(|_| !mutant!("retry-after-ignored"));
+                let until = Instant::now() + retry_after.unwrap_or(REST).min(MAX_REST);
+                // An answer to an earlier request may ask for less.
+                self.health(|health| health.rests_until = health.rests_until.max(Some(until)));
             }
             Err(error) if error.is_the_nodes_fault() => self.failed(error),
             // A refusal by the ledger's own rules is an answer, too.

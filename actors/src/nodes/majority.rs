@@ -234,7 +234,8 @@ pub(crate) fn price(answers: &[Option<HivePrice>], needed: usize) -> Option<Opti
 /// Returns the price of HBD that at least `needed` answers give within two percent of each other; none where as many know
 /// of none.
 pub(crate) fn hbd_price(answers: &[Option<HbdPrice>], needed: usize) -> Option<Option<HbdPrice>> {
-    if answers.iter().filter(|price| price.is_none()).count() >= needed || mutant!("hbd-price-unknown") {
+    let without = answers.iter().filter(|price| price.is_none()).count();
+    if without >= needed || mutant!("hbd-price-unknown") || (without > 0 && mutant!("one-node-without-a-price")) {
         return Some(None);
     }
     let micro_usd = |price: &HbdPrice, _: &HbdPrice| u128::from(price.micro_usd());

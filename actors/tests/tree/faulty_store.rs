@@ -22,17 +22,28 @@ use storage::*;
 pub(crate) struct FaultyStore {
     inner: Arc<dyn Store>,
     fails: AtomicBool,
+    fails_to_read: AtomicBool,
     damaged: Mutex<Option<MerchantId>>,
 }
 
 impl FaultyStore {
     pub(crate) fn over(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, fails: AtomicBool::new(false), damaged: Mutex::new(None) })
+        Arc::new(Self {
+            inner,
+            fails: AtomicBool::new(false),
+            fails_to_read: AtomicBool::new(false),
+            damaged: Mutex::new(None),
+        })
     }
 
     /// Fails every commit from now on.
     pub(crate) fn fail(&self) {
         self.fails.store(true, Ordering::SeqCst);
+    }
+
+    /// Fails every read of the watched accounts from now on.
+    pub(crate) fn fail_to_read(&self) {
+        self.fails_to_read.store(true, Ordering::SeqCst);
     }
 
     /// Finds the record of a merchant damaged from now on.
@@ -62,10 +73,16 @@ impl Store for FaultyStore {
         self.inner.merchant(id)
     }
 
+    fn watched_accounts(&self, after: Option<AccountName>, limit: usize) -> Read<'_, Vec<AccountName>> {
+        if self.fails_to_read.load(Ordering::SeqCst) {
+            return Box::pin(async { Err(ReadError::Failed("the disk is gone".to_owned())) });
+        }
+        self.inner.watched_accounts(after, limit)
+    }
+
     forward! {
         merchant_by_key(digest: KeyDigest) -> Option<Arc<Merchant>>;
         merchants(query: MerchantQuery) -> Page<ListedMerchant>;
-        watched_accounts(after: Option<AccountName>, limit: usize) -> Vec<AccountName>;
         pending_accounts(now: Timestamp, limit: usize) -> Vec<MerchantId>;
         proven_merchants(account: AccountName, limit: usize) -> Vec<MerchantId>;
         retired_accounts(now: Timestamp, limit: usize) -> Vec<AccountName>;

@@ -422,6 +422,16 @@ async fn a_key_is_good_until_it_is_replaced_and_its_use_is_noted_to_the_minute()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_read_error_of_an_actor_without_a_caller_stops_the_engine() {
+    let failing = FaultyStore::over(store());
+    let world = World::started(Arc::clone(&failing) as Arc<dyn Store>).await;
+    failing.fail_to_read();
+    let failed = tokio::time::timeout(Duration::from_secs(3_600), world.tree.as_ref().unwrap().failed()).await;
+    let why = failed.expect("the engine goes on without its scanner");
+    assert!(why.contains("the disk is gone"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_write_ends_the_engine() {
     let failing = FaultyStore::over(store());
     let world = World::started(Arc::clone(&failing) as Arc<dyn Store>).await;

@@ -8,22 +8,29 @@ use proto::{ApiError, Carried, Reason, v1};
 use super::{
     Facade, auth,
     call::Call,
-    limits::{Accepted, Asked, Limited, Standing, is_keyed},
+    limits::{Accepted, Asked, Limited, Standing},
+    routes::Found,
 };
 
 impl Facade {
     /// Counts a request against the limits that are meant for it, and checks its key before its body is read. Returns
     /// where the caller stands, too.
-    pub(super) async fn admit(&self, call: &Call, path: &str, pays: bool) -> (Result<(), ApiError>, Vec<Standing>) {
+    pub(super) async fn admit(
+        &self,
+        call: &Call,
+        found: &Found<'_>,
+        pays: bool,
+    ) -> (Result<(), ApiError>, Vec<Standing>) {
         if *call.sent_method() == Method::OPTIONS {
             return (Ok(()), Vec::new());
         }
-        let merchant = match self.authenticate(call, path).await {
+        let merchant = match self.authenticate(call, found).await {
             Ok(accepted) => accepted.map(|accepted| accepted.merchant),
             Err(Limited { error, standings }) => return (Err(error), standings),
         };
         let Some(limits) = &self.edge.limits else { return (Ok(()), Vec::new()) };
-        match limits.admit(&Asked { method: call.sent_method(), path, client: call.client(), merchant, pays }) {
+        let rates = found.rates();
+        match limits.admit(&Asked { method: call.sent_method(), rates, client: call.client(), merchant, pays }) {
             Ok(standings) => (Ok(()), standings),
             Err(Limited { error, standings }) => (Err(error), standings),
         }
@@ -31,8 +38,8 @@ impl Facade {
 
     /// Finds out whose key a request carries, where one is needed and its header has the right form. A key that worked
     /// lately is believed until the engine sees it; a change's key is checked first, because its body comes next.
-    async fn authenticate(&self, call: &Call, path: &str) -> Result<Option<Accepted>, Limited> {
-        if !is_keyed(path) {
+    async fn authenticate(&self, call: &Call, found: &Found<'_>) -> Result<Option<Accepted>, Limited> {
+        if !found.checks_key() {
             return Ok(None);
         }
         let Ok(key) = auth::api_key(call.headers()) else { return Ok(None) };

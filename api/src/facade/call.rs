@@ -20,13 +20,11 @@ use proto::{ApiError, Caller, Reason, caller::IDEMPOTENCY_KEY};
 use super::{
     auth,
     limits::{Edge, StreamPermit},
-    openapi,
     query::Query,
     reader::Body,
+    routes::Route,
 };
 
-/// Bytes of a JSON body at most.
-const BODY_MAX_BYTES: usize = 64 * 1024;
 /// Bytes of all header names and values at most.
 const HEADERS_MAX_BYTES: usize = 32 * 1024;
 /// Bytes of a path and query at most.
@@ -74,15 +72,17 @@ pub(super) struct Call {
     head: Arc<Head>,
     body: Incoming,
     client: IpAddr,
+    /// Its route; none where the path is unknown.
+    route: Option<&'static Route>,
 }
 
 impl Call {
     /// Takes a request apart.
-    pub(super) fn new(head: Arc<Head>, body: Incoming) -> Self {
+    pub(super) fn new(head: Arc<Head>, body: Incoming, route: Option<&'static Route>) -> Self {
         // HEAD gets the same answer; the server keeps its body to itself.
         let method = if head.method == Method::HEAD { Method::GET } else { head.method.clone() };
         let client = head.client;
-        Self { method, caller: Caller::default(), head, body, client }
+        Self { method, caller: Caller::default(), head, body, client, route }
     }
 
     /// Says whom the request comes from.
@@ -150,7 +150,7 @@ impl Call {
 
     /// Returns the query's parameters.
     pub(super) fn query(&self) -> Query {
-        let known = openapi::parameters(&self.method, self.head.uri.path());
+        let known = self.route.map(|route| route.query).filter(|known| !known.is_empty());
         Query::of_route(self.head.uri.query().unwrap_or_default(), known)
     }
 
@@ -198,9 +198,10 @@ impl Call {
     }
 
     async fn read_body(&mut self, is_json: bool) -> Result<Bytes, ApiError> {
+        let most = self.route.map_or(0, |route| route.body_max_bytes);
         let announced = self.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        if announced.is_some_and(|length| length > BODY_MAX_BYTES as u64) {
-            return Err(self.refuse_large_body().await);
+        if announced.is_some_and(|length| length > most as u64) {
+            return Err(self.refuse_large_body(most).await);
         }
         let mut whole = Bytes::new();
         let deadline = tokio::time::Instant::now() + self.body.timeout;
@@ -217,8 +218,8 @@ impl Call {
                 }
                 Ok(Some(Ok(chunk))) => chunk,
             };
-            if whole.len() + chunk.len() > BODY_MAX_BYTES {
-                return Err(self.refuse_large_body().await);
+            if whole.len() + chunk.len() > most {
+                return Err(self.refuse_large_body(most).await);
             }
             // Nearly every body arrives in one piece and is not copied.
             whole = if whole.is_empty() { chunk } else { [whole, chunk].concat().into() };
@@ -229,7 +230,7 @@ impl Call {
         Ok(whole)
     }
 
-    async fn refuse_large_body(&mut self) -> ApiError {
+    async fn refuse_large_body(&mut self, most: usize) -> ApiError {
         let drain = async {
             let mut read = 0;
             while let Some(Ok(chunk)) = self.body.chunks.next().await {
@@ -241,7 +242,7 @@ impl Call {
         };
         // Whether it ended or not, the answer is the same.
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, drain).await;
-        ApiError::with_message(Reason::BodyTooLarge, format!("the body has more than {BODY_MAX_BYTES} bytes"))
+        ApiError::with_message(Reason::BodyTooLarge, format!("the body has more than {most} bytes"))
     }
 }
 

@@ -3,7 +3,7 @@
 use engine::{money::Currency, time::Timestamp};
 use proto::{ApiError, Reason, v1};
 
-use super::{nearest::nearest, openapi::Parameter, record};
+use super::{nearest::nearest, record, routes::Parameter};
 
 /// Page numbers beyond this are refused: nobody has so many payments.
 const PAGE_MAX: u32 = 1_000_000_000;

@@ -23,7 +23,7 @@ use super::{
     Facade,
     call::Head,
     deadlines::{Timeouts, Tracked, Watch, Watched, drive},
-    error, routes,
+    error, filter,
     wire::PlainErrors,
 };
 use crate::addresses::{Addresses, Full};
@@ -94,7 +94,7 @@ async fn run(
     is_health: bool,
     stop: impl Future<Output = ()>,
 ) {
-    let service = warp::service(routes(&facade));
+    let service = warp::service(filter(&facade));
     let connections = Arc::new(Semaphore::new(limits.connections));
     let addresses = Arc::new(Addresses::new(limits.connections, limits.connections_per_address));
     let graceful = GracefulShutdown::new();
@@ -219,7 +219,7 @@ where
 {
     let Limits { head_timeout, body_timeout, write_timeout, idle_timeout, .. } = Limits::default();
     let watch = Watch::new(Timeouts { head: head_timeout, idle: idle_timeout, write: write_timeout });
-    let inner = warp::service(routes(facade));
+    let inner = warp::service(filter(facade));
     let mut service = WithHead { inner, client, body_timeout, is_health: false, watch };
     let (head, body) = match tower::Service::call(&mut service, request).await {
         Ok(answer) => answer.into_parts(),

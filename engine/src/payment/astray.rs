@@ -141,13 +141,11 @@ impl Payment {
         }
         let transfers = self.transfer_count();
         let accepted = match resolution.kind {
-            ResolutionKind::Accepted => {
+            kind if kind == ResolutionKind::Accepted || mutant!("every-decision-accepts") => {
                 Some(Accepted { transfers, refunds: self.refunds.len() as u64, had_ended: self.state.is_terminal() })
             }
             // Who decides otherwise about the same takes the acceptance back.
-            ResolutionKind::Refunded | ResolutionKind::Ignored => {
-                self.accepted.filter(|accepted| accepted.transfers < transfers)
-            }
+            _ => self.accepted.filter(|accepted| accepted.transfers < transfers),
         };
         let resolution = Some(resolution.clone());
         Ok(Self { resolution, decided_transfers: transfers, accepted, ..self.next(now) }.still())

@@ -99,6 +99,9 @@ impl Endpoint {
         if delivery.trigger == Trigger::Auto {
             let event_at = delivery.event.made_at();
             let since = *next.failing_since.get_or_insert(at);
+            if mutant!("failing-since-the-last-failure") {
+                next.failing_since = Some(at);
+            }
             next.failed_attempts = next.failed_attempts.saturating_add(1);
             let (first, last) = next.failed_events.unwrap_or((event_at, event_at));
             let (first, last) = (first.min(event_at), last.max(event_at));

@@ -90,6 +90,8 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
     let shown =
         Shown { session: Some(target), payer: &made.from, tx_id: made.tx_id, trick: Some(trick), owes: made.owes };
     let is_closed = || is_closed(world, target);
+    // What was refused before anything was handed in stays payable: its agent shows it once more.
+    world.observe(|observer| observer.refused.shift_remove(&made.tx_id));
     if trick == Trick::OwnBroadcast {
         broadcast_oneself(world, session, &made.payload.transaction, made.tx_id);
     }
@@ -131,7 +133,9 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
     }
     for ask in 0..MAX_ASKS {
         shown.begins(world);
+        let begun_ms = world.now_ms();
         let answer = settle_payment(world, gateway, number, &request).await;
+        world.observe(|observer| observer.hears_of(target, made.tx_id, answer.is_ok(), begun_ms));
         match &answer {
             Ok(settled) => {
                 let answer = Answer::Settled { payment: target, settled };

@@ -26,8 +26,33 @@ pub(super) async fn work(world: &Arc<World>, gateway: &Gateway, session: u32, de
 
 async fn resolve(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
     let Ok(merchant) = gateway.merchant(known.merchant).await else { return Again::In(1_000) };
-    match gateway.resolve(&merchant, known.id, decision(world, "merchant")).await {
+    // Each kind in its turn.
+    let kind = ResolutionKind::ALL[usize::try_from((u64::from(session) + world.now_ms() / 1_000) % 3).unwrap_or(0)];
+    let before = gateway.payment(known.merchant, known.id).await.ok();
+    let owed_before = match &before {
+        Some(before) => gateway.owed(before).await.ok(),
+        None => None,
+    };
+    let decided = Resolution { kind, ..decision(world, "merchant") };
+    match gateway.resolve(&merchant, known.id, decided).await {
         Ok(payment) => {
+            let owed = gateway.owed(&payment).await.ok();
+            let is_next =
+                before.is_some_and(|before| before.version + 1 == payment.version && before.accepted.is_none());
+            world.observe(|observer| {
+                if payment.resolution.as_ref().is_none_or(|stored| stored.kind != kind) {
+                    let text = format!("{kind:?} was decided, and {:?} is answered", payment.resolution);
+                    observer.violate("acknowledged-decision-sticks", text, Some(known.id));
+                }
+                if is_next && kind != ResolutionKind::Accepted && owed.is_some() && owed_before.is_some() {
+                    if owed == owed_before {
+                        observer.passes("only-acceptance-keeps-money");
+                    } else {
+                        let text = format!("{owed_before:?} was owed before {kind:?} was decided, and {owed:?} is");
+                        observer.violate("only-acceptance-keeps-money", text, Some(known.id));
+                    }
+                }
+            });
             world.observe(|observer| observer.answers(&Answer::Resolved(&payment)));
             world.mark("a merchant decides about an exception");
             world.event(Lane::Merchant, "resolved", Some(session), 0, || {

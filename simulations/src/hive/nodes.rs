@@ -1,6 +1,12 @@
 //! The nodes of a world as the engine calls them: each has the chain as it sees it, and what waits as far as it has heard of it.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use actors::environment::{Account, Answer, Identity, Node, NodeError, TxStatus};
 use engine::{
@@ -21,14 +27,73 @@ use crate::{
 /// How much later another node hears of a transaction, milliseconds; its id says which.
 const GOSSIP_MS: [u64; 4] = [0, 0, 500, 3_000];
 
+/// How long requests to a node may be under way when it says that it limits the rate, milliseconds.
+const UNDER_WAY_MS: u64 = 15_000;
+/// What a node is asked for its chain by, and for what some nodes do not serve.
+const IDENTITY: &str = "get_version";
+const HISTORY: &str = "get_account_history";
+const TRANSACTION: &str = "find_transaction";
+
 /// One node of the chain, as the engine calls it.
 pub(crate) struct SimNode {
     pub(crate) world: Arc<World>,
     pub(crate) index: usize,
     pub(crate) name: String,
+    /// What the process knows of it.
+    pub(crate) known: Known,
+}
+
+/// What a process was told by a node.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Until when it has said that it serves another chain, virtual milliseconds.
+    foreign_until: AtomicU64,
+    /// When it said that it limits the rate, and until when.
+    limited: Mutex<Option<(u64, u64)>>,
 }
 
 impl SimNode {
+    /// Holds that a node is left alone that serves another chain, or that asked to be left alone.
+    fn is_asked(&self, kind: &'static str) {
+        let (world, now_ms) = (&self.world, self.world.now_ms());
+        if kind != IDENTITY && now_ms < self.known.foreign_until.load(Ordering::Relaxed) {
+            let text = format!("node {} said that it serves another chain, and is asked for {kind}", self.index);
+            world.observe(|observer| observer.violate("other-chains-are-not-asked", text, None));
+        }
+        let limited = *self.known.limited.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((said_ms, until_ms)) = limited else { return };
+        if (said_ms + UNDER_WAY_MS..until_ms).contains(&now_ms) {
+            let left = until_ms - now_ms;
+            let text =
+                format!("node {} asked to be left alone for {left} ms more, and is asked for {kind}", self.index);
+            world.observe(|observer| observer.violate("rate-limits-are-kept", text, None));
+        } else {
+            world.observe(|observer| observer.passes("rate-limits-are-kept"));
+        }
+    }
+
+    /// Returns what an unusual node says instead of an answer.
+    fn refuses(&self, kind: &'static str) -> Option<NodeError> {
+        let now_ms = self.world.now_ms();
+        let (refused, foreign_until) = {
+            let hive = self.world.hive();
+            let node = &hive.nodes[self.index];
+            (node.refuses(kind, now_ms), node.foreign_until)
+        };
+        if kind == IDENTITY && now_ms < foreign_until {
+            self.known.foreign_until.store(foreign_until, Ordering::Relaxed);
+        }
+        if let Some(NodeError::RateLimited { retry_after: Some(rest) }) = &refused {
+            let until_ms = now_ms + u64::try_from(rest.as_millis()).unwrap_or(u64::MAX);
+            let mut limited = self.known.limited.lock().unwrap_or_else(PoisonError::into_inner);
+            // Who asks all the same is told the same.
+            if limited.is_none_or(|(_, known_ms)| known_ms < until_ms) {
+                *limited = Some((now_ms, until_ms));
+            }
+        }
+        refused
+    }
+
     async fn call<T>(
         &self,
         kind: &'static str,
@@ -37,6 +102,7 @@ impl SimNode {
     ) -> Result<T, NodeError> {
         let world = &self.world;
         world.alive().await;
+        self.is_asked(kind);
         let fate = {
             let now_ms = world.now_ms();
             let rate = |fault| world.rate(fault);
@@ -46,6 +112,9 @@ impl SimNode {
         world.sleep(fate.before_ms).await;
         if let Some(error) = fate.error {
             world.strike("node.call_fails", self.index, || format!("node {} fails {kind}: {error}", self.index));
+            return Err(error);
+        }
+        if let Some(error) = self.refuses(kind) {
             return Err(error);
         }
         let answer = answer(&mut world.hive());
@@ -69,8 +138,11 @@ impl Node for SimNode {
     }
 
     fn identity(&self) -> Answer<'_, Identity> {
-        Box::pin(self.call("get_version", false, |_| {
-            Ok(Identity { chain_id: ChainId::MAINNET, version: "1.28.6".to_owned(), is_development: false })
+        let now_ms = self.world.now_ms();
+        Box::pin(self.call(IDENTITY, false, move |hive| {
+            let is_foreign = now_ms < hive.nodes[self.index].foreign_until;
+            let chain_id = if is_foreign { ChainId([7; 32]) } else { ChainId::MAINNET };
+            Ok(Identity { chain_id, version: "1.28.6".to_owned(), is_development: false })
         }))
     }
 
@@ -94,6 +166,10 @@ impl Node for SimNode {
 
     fn virtual_operations(&self, block_num: u32) -> Answer<'_, Option<VirtualOperations>> {
         let now_ms = self.world.now_ms();
+        self.is_asked(HISTORY);
+        if let Some(error) = self.refuses(HISTORY) {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let told = |hive: &Hive| {
             let node = &hive.nodes[self.index];
             if now_ms < node.down_until {
@@ -109,6 +185,10 @@ impl Node for SimNode {
 
     fn history(&self, account: AccountName, (from, to): (Timestamp, Timestamp)) -> Answer<'_, Vec<Transfer>> {
         let now_ms = self.world.now_ms();
+        self.is_asked(HISTORY);
+        if let Some(error) = self.refuses(HISTORY) {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let told = |hive: &Hive| {
             let node = &hive.nodes[self.index];
             if now_ms < node.down_until {
@@ -146,7 +226,7 @@ impl Node for SimNode {
 
     fn find_transaction(&self, tx_id: TxId, expiration: Timestamp) -> Answer<'_, TxStatus> {
         let (index, now_ms) = (self.index, self.world.now_ms());
-        Box::pin(self.call("find_transaction", false, move |hive| {
+        Box::pin(self.call(TRANSACTION, false, move |hive| {
             let state = &hive.nodes[index];
             let view = state.view.view(&hive.chain);
             let has_heard = hive.has_heard(index, tx_id, now_ms);
@@ -189,16 +269,14 @@ impl Node for SimNode {
                 if refuses || !view.has_referred(&transaction) {
                     world.observe(|observer| observer.refused_wrongly(tx_id, index));
                 }
-                if refuses {
-                    return Err(refusal(&Refused::Expired));
-                }
-                if !swallows {
-                    hive.take(index, transaction, tx_id, world.now_ms()).map_err(|refused| refusal(&refused))?;
-                }
-                world.observe(|observer| {
-                    observer.ever_accepted.insert(tx_id);
-                });
-                Ok(())
+                let taken = match (refuses, swallows) {
+                    (true, _) => Err(Refused::Expired),
+                    (false, true) => Ok(()),
+                    (false, false) => hive.take(index, transaction, tx_id, world.now_ms()),
+                };
+                let has_it = matches!(taken, Ok(()) | Err(Refused::Duplicate));
+                world.observe(|observer| observer.handed_to(tx_id, index, has_it));
+                taken.map_err(|refused| refusal(&refused))
             })
             .await
         })
@@ -215,10 +293,16 @@ impl Node for SimNode {
 
     fn hbd_price(&self) -> Answer<'_, Option<HbdPrice>> {
         let now_ms = self.world.now_ms();
+        self.is_asked("get_market_history");
+        if let Some(error) = self.refuses("get_market_history") {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let hive = self.world.hive();
         let (node, market) = (&hive.nodes[self.index], hive.chain.market());
         let told = if now_ms < node.down_until {
             Err(NodeError::Unreachable("connection refused".to_owned()))
+        } else if now_ms < node.priceless_until {
+            Ok(None)
         } else {
             Ok(HbdPrice::of_market(node.view.view(&hive.chain).price(), market, market))
         };
@@ -228,6 +312,25 @@ impl Node for SimNode {
 }
 
 impl NodeState {
+    /// Returns what it says to a request that it does not serve.
+    fn refuses(&self, kind: &'static str, now_ms: u64) -> Option<NodeError> {
+        if now_ms < self.limits_until {
+            // Until then and a little longer: whoever comes as soon as it may is served.
+            let retry_after = Some(Duration::from_millis(self.limits_until - now_ms));
+            return Some(NodeError::RateLimited { retry_after });
+        }
+        if now_ms < self.foreign_until && kind != IDENTITY {
+            // Whoever was connected to the other chain's node before is disconnected.
+            return Some(NodeError::Unreachable("connection refused".to_owned()));
+        }
+        (now_ms < self.lacks_until && [HISTORY, TRANSACTION].contains(&kind)).then(|| NodeError::Rpc {
+            code: -32_601,
+            data_code: None,
+            name: String::new(),
+            message: format!("Could not find API of {kind}"),
+        })
+    }
+
     fn keeps(&self, tx_id: TxId, hive: &Hive) -> bool {
         self.kept.iter().any(|transaction| hive.id_of(transaction) == tx_id)
     }

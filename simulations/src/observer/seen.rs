@@ -1,6 +1,9 @@
 //! What is seen of the world: irreversible blocks, webhooks, broadcasts, answers, the end.
 
-use engine::{money::HbdPrice, payment::Rate};
+use engine::{
+    money::HbdPrice,
+    payment::{Rate, ResolutionKind},
+};
 
 use super::*;
 use engine::payment::Disposition;
@@ -17,8 +20,8 @@ impl Observer {
     /// Notes that a delivery leaves the outbox because nobody is there for it.
     pub(super) fn held(&mut self, delivery: &Delivery) {
         let has_url = self.merchants.get(&delivery.merchant).is_some_and(|merchant| merchant.webhook_url.is_some());
-        let seen = self.endpoints.get(&delivery.merchant).copied().unwrap_or_default();
-        // What was decided before the endpoint was set may be stored after it.
+        let seen = self.endpoints.get(&delivery.merchant).cloned().unwrap_or_default();
+        // What was decided before the endpoint was set or enabled may be stored after it.
         let is_new = self.pointed_ms.get(&delivery.merchant).is_some_and(|at| self.now_ms < at + DECISION_MS);
         if has_url && !seen.may_be_disabled && !is_new {
             let text = format!("{} is held, and its merchant has an endpoint: {seen:?}", delivery.id);
@@ -34,6 +37,11 @@ impl Observer {
         (self.final_num, self.final_time) = (number, time);
         self.finalized_ms.insert(number, self.now_ms);
         for transfer in transfers {
+            // What proves an account is no payment.
+            if Proofs::is_proof(&transfer) {
+                self.proofs.is_final(&transfer);
+                continue;
+            }
             let key = (transfer.tx_id, transfer.place.op_in_tx);
             self.truth_by_block.entry(transfer.place.block_num).or_default().push(key);
             if let Some(Some(id)) = self.intents.get(&key.0) {
@@ -139,6 +147,7 @@ impl Observer {
             }
             _ => None,
         });
+        self.posted(delivery, attempt);
         self.posting.insert(delivery, payment);
         Some((delivery, attempt, payment, status))
     }
@@ -159,6 +168,16 @@ impl Observer {
             Check::Broadcast(check) => Some(check(&Broadcast { tx_id, observer })),
             _ => None,
         });
+    }
+
+    /// Notes what a node says to a transaction that the engine hands to it.
+    pub fn handed_to(&mut self, tx_id: TxId, node: usize, is_taken: bool) {
+        if is_taken {
+            self.ever_accepted.insert(tx_id);
+            self.refusals.entry(tx_id).or_default().remove(&node);
+        } else {
+            self.refusals.entry(tx_id).or_default().insert(node);
+        }
     }
 
     /// Notes an answer of the engine.
@@ -198,7 +217,12 @@ impl Observer {
                         && (payment.state.is_terminal() || credit.disposition != Disposition::Counted)
                 };
                 let kept = payment.transfers.iter().filter(is_kept).map(|credit| (credit.tx_id, credit.op_in_tx));
-                self.accepted.entry(payment.id).or_default().extend(kept);
+                let kept: Vec<_> = kept.collect();
+                match payment.resolution.as_ref().map(|resolution| resolution.kind) {
+                    Some(ResolutionKind::Accepted) => self.accepted.entry(payment.id).or_default().extend(kept),
+                    // Another decision about the same takes the acceptance back.
+                    _ => drop(self.accepted.remove(&payment.id)),
+                }
             }
             Answer::Settled { .. } | Answer::Read(_) | Answer::Owed { .. } | Answer::Planned { .. } => {}
         }

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use engine::payment::{Owed, RefundPlan};
+use engine::{
+    payment::{Owed, RefundPlan},
+    webhook::{DisableReason, Endpoint, Trigger},
+};
 
 use super::*;
 
 /// A payment as it is durable.
+#[derive(Clone)]
 pub struct Known {
     /// The snapshot.
     pub payment: Arc<Payment>,
@@ -203,20 +207,66 @@ pub struct Showings {
 }
 
 /// What the attempts say of an endpoint since it was set or enabled.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct EndpointSeen {
     /// Whether it said that it is gone, or failed for so long that it may be disabled.
     pub may_be_disabled: bool,
     /// The first failure since the last success.
     failing_since: Option<Timestamp>,
+    /// What must be known of it.
+    pub known: Endpoint,
 }
 
 impl EndpointSeen {
     /// How long an endpoint must fail before it is disabled.
     const DISABLED_AFTER: Duration = Duration::from_secs(5 * 86_400);
 
+    /// Transport failures in a row after which an answer alone does not end the row.
+    const BREAKER_OPENS_AFTER: u32 = 10;
+    /// How often it must fail before it is disabled, and how far apart the events are that it did not take.
+    const DISABLED_ATTEMPTS: u32 = 20;
+    const DISABLED_SPREAD: Duration = Duration::from_secs(12 * 3_600);
+
+    /// Notes what an attempt says of the endpoint.
+    fn learn(&mut self, delivery: &Delivery, attempt: &Attempt) {
+        let (known, at) = (&mut self.known, attempt.ended_at);
+        match attempt.outcome {
+            Outcome::Accepted { .. } => {
+                let disabled = known.disabled;
+                *known = Endpoint {
+                    disabled,
+                    last_success_at: Some(at),
+                    last_failure_at: known.last_failure_at,
+                    ..Endpoint::default()
+                };
+                return;
+            }
+            Outcome::Refused { .. } if known.transport_failures >= Self::BREAKER_OPENS_AFTER => {}
+            Outcome::Refused { .. } => known.transport_failures = 0,
+            _ => known.transport_failures += 1,
+        }
+        known.last_failure_at = Some(at);
+        if delivery.trigger == Trigger::Auto {
+            let since = *known.failing_since.get_or_insert(at);
+            known.failed_attempts += 1;
+            let happened_at = delivery.event.made_at();
+            let (first, last) = known.failed_events.unwrap_or((happened_at, happened_at));
+            let (first, last) = (first.min(happened_at), last.max(happened_at));
+            known.failed_events = Some((first, last));
+            let has_failed_for_days = at.since(since) >= Self::DISABLED_AFTER;
+            let is_spread = last.since(first) >= Self::DISABLED_SPREAD;
+            if has_failed_for_days && is_spread && known.failed_attempts >= Self::DISABLED_ATTEMPTS {
+                known.disabled.get_or_insert((DisableReason::Failing, at));
+            }
+        }
+        if attempt.outcome.status() == Some(410) {
+            known.disabled.get_or_insert((DisableReason::Gone, at));
+        }
+    }
+
     /// Notes an attempt.
-    pub fn note(&mut self, attempt: &Attempt) {
+    pub fn note(&mut self, delivery: &Delivery, attempt: &Attempt) {
+        self.learn(delivery, attempt);
         if attempt.outcome.is_success() {
             self.failing_since = None;
             return;

@@ -8,10 +8,10 @@ use engine::{account::AccountName, ownership::WATCHED_AFTER_LEAVING, time::Times
 const CLOCK_AHEAD: Duration = Duration::from_secs(7 * 3_600);
 
 /// The accounts that concern the engine.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Watched(BTreeMap<AccountName, Account>);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Account {
     /// Since when it is a merchant's, or was again.
     since: Timestamp,

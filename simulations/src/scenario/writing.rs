@@ -157,6 +157,11 @@ fn write_step(step: &Step, names: &BTreeMap<u32, String>) -> Option<String> {
             let word = CHANGES.iter().find(|(known, _)| known == change).map_or("roll its key", |(_, word)| word);
             format!("who = \"merchant {merchant}\", does = {word:?}")
         }
+        Action::Own { merchant, step } => {
+            let word =
+                Ownership::ALL.iter().find(|(known, _)| known == step).map_or("prove its account", |(_, word)| word);
+            format!("who = \"merchant {merchant}\", does = {word:?}")
+        }
         Action::Trouble(trouble) => write_trouble(trouble, names),
         Action::Visit { session, visit } => {
             let word = Visit::ALL.iter().find(|(known, _)| known == visit).map_or("read", |(_, word)| word);
@@ -171,6 +176,7 @@ fn write_trouble(trouble: &Trouble, names: &BTreeMap<u32, String>) -> String {
         Trouble::PowerCut => "who = \"disk\", does = \"power-cut\"".to_owned(),
         Trouble::PowerCutIn(n) => format!("who = \"disk\", does = \"power-cut\", operation = {n}"),
         Trouble::DiskErrorIn(n) => format!("who = \"disk\", does = \"fail\", operation = {n}"),
+        Trouble::ReadErrorIn(n) => format!("who = \"disk\", does = \"fail to read\", operation = {n}"),
         Trouble::DiskFull { for_ms } => format!("who = \"disk\", does = \"fill up\", {}", lasting(for_ms)),
         Trouble::Kill => "who = \"process\", does = \"be killed\"".to_owned(),
         Trouble::KillAt(point) => format!("who = \"process\", does = \"be killed\", point = {point:?}"),
@@ -180,6 +186,8 @@ fn write_trouble(trouble: &Trouble, names: &BTreeMap<u32, String>) -> String {
             format!("who = \"disk\", does = \"be slow\", by = {:?}, {}", show(*commit_ms), lasting(for_ms))
         }
         Trouble::RotateMasterKey => "who = \"process\", does = \"restart with another master key\"".to_owned(),
+        Trouble::BackUp => "who = \"process\", does = \"be backed up\"".to_owned(),
+        Trouble::Restore => "who = \"process\", does = \"be restored\"".to_owned(),
         Trouble::DamageLog { pick } => format!("who = \"disk\", does = \"damage the log\", operation = {}", pick >> 32),
         Trouble::DamageRow { table, session, pick } => {
             let table = table.map(|table| format!(", table = {table:?}")).unwrap_or_default();
@@ -213,6 +221,18 @@ fn write_trouble(trouble: &Trouble, names: &BTreeMap<u32, String>) -> String {
         }
         Trouble::NodeKeeps { node, for_ms } => {
             format!("who = \"node {node}\", does = \"keep what it takes\", {}", lasting(for_ms))
+        }
+        Trouble::NodeForeign { node, for_ms } => {
+            format!("who = \"node {node}\", does = \"serve another chain\", {}", lasting(for_ms))
+        }
+        Trouble::NodeLacks { node, for_ms } => {
+            format!("who = \"node {node}\", does = \"lack APIs\", {}", lasting(for_ms))
+        }
+        Trouble::NodeLimits { node, for_ms } => {
+            format!("who = \"node {node}\", does = \"limit the rate\", {}", lasting(for_ms))
+        }
+        Trouble::NodeWithoutPrice { node, for_ms } => {
+            format!("who = \"node {node}\", does = \"know no price of HBD\", {}", lasting(for_ms))
         }
         Trouble::NodeLie { node, lie, for_ms } => {
             let word = Lying::ALL.iter().find(|(known, _)| known == lie).map_or("omits", |(_, word)| word);

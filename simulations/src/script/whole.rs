@@ -1,6 +1,6 @@
 //! What is asked of a whole script: what a scenario expects, how many sessions it has, when it is over.
 
-use super::{Script, Step};
+use super::{Script, Step, Trouble};
 
 /// What must be so at the end of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,5 +38,34 @@ impl Script {
     #[must_use]
     pub fn last_step_ms(&self) -> u64 {
         self.steps.iter().map(Step::ends_ms).max().unwrap_or(0)
+    }
+}
+
+impl Trouble {
+    /// Returns how long it lasts, milliseconds.
+    #[must_use]
+    pub const fn lasts_ms(&self) -> u64 {
+        match self {
+            Self::DiskFull { for_ms }
+            | Self::NodeDown { for_ms, .. }
+            | Self::NodeLag { for_ms, .. }
+            | Self::NodeSlow { for_ms, .. }
+            | Self::NodeFreeze { for_ms, .. }
+            | Self::NodeLie { for_ms, .. }
+            | Self::NodeBranch { for_ms, .. }
+            | Self::NodeKeeps { for_ms, .. }
+            | Self::NodeForeign { for_ms, .. }
+            | Self::NodeLacks { for_ms, .. }
+            | Self::NodeLimits { for_ms, .. }
+            | Self::NodeWithoutPrice { for_ms, .. }
+            | Self::HoldFinality { for_ms }
+            | Self::HoldTransactions { for_ms }
+            | Self::HoldBlocks { for_ms }
+            | Self::HbdOffPeg { for_ms, .. }
+            | Self::Freeze { for_ms }
+            | Self::DiskSlow { for_ms, .. }
+            | Self::Outage { for_ms, .. } => *for_ms,
+            _ => 0,
+        }
     }
 }

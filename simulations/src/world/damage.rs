@@ -180,6 +180,10 @@ impl World {
             self.mark("a damaged log is refused");
             return;
         }
+        if why.contains("serves another chain") {
+            self.mark("a node of another chain is refused");
+            return;
+        }
         if self.is_damaged() && !self.disk_failed.load(Ordering::Relaxed) {
             let text = format!("a damaged row ends the engine: {why}");
             self.observe(|observer| observer.violate("damage-stays-in-its-row", text, None));

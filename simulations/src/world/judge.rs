@@ -110,6 +110,7 @@ impl World {
                 lost.get_or_insert((format!("{} is not as it was durable", merchant.id), None));
             }
         }
+        self.compare_endpoints(store).await.map_err(failed)?;
         let indexed = store.in_flight().await.map_err(failed)?;
         self.observe(|observer| {
             let payments = observer.payments.values().map(|known| &known.payment);
@@ -127,6 +128,26 @@ impl World {
             Some((text, payment)) => observer.violate("durable-survives-boot", text, payment),
             None => observer.passes("durable-survives-boot"),
         });
+        Ok(())
+    }
+
+    /// Compares what the store knows of endpoints with what their attempts say.
+    async fn compare_endpoints(&self, store: &RedbStore) -> Result<(), storage::ReadError> {
+        let merchants: Vec<_> = self.observe(|observer| observer.merchants.keys().copied().collect());
+        for merchant in merchants {
+            let stored = store.endpoint(merchant).await?;
+            self.observe(|observer| {
+                // What a damaged row said is learned anew.
+                let known = observer.endpoints.get(&merchant).map(|seen| seen.known.clone()).unwrap_or_default();
+                if stored == known || observer.was_damaged {
+                    observer.passes("endpoints-are-as-attempted");
+                } else {
+                    let text =
+                        format!("the endpoint of {merchant} is known as {stored:?}, and its attempts say {known:?}");
+                    observer.violate("endpoints-are-as-attempted", text, None);
+                }
+            });
+        }
         Ok(())
     }
 
@@ -222,6 +243,7 @@ impl World {
         for account in accounts {
             stored_unmatched.extend(store.unmatched(account, usize::MAX).await.map_err(failed)?);
         }
+        self.compare_endpoints(store).await.map_err(failed)?;
         self.look_at_usage(store, stored.values()).await.map_err(failed)?;
         self.compare_every_list(store).await.map_err(failed)?;
         self.judge_plain();

@@ -8,10 +8,33 @@ const MAX_STEPPED_MS: i64 = 25_000;
 const JUMPS_BACK_PPM: u32 = 30_000;
 
 impl World {
+    pub(super) fn fill_agenda(&self) {
+        let script = &self.script;
+        self.schedule(0, Event::Block);
+        for merchant in 0..script.setup.merchants {
+            self.schedule(1_000, Event::Register(merchant));
+        }
+        for step in &script.steps {
+            self.schedule(step.at_ms, Event::Act(step.action.clone(), 0));
+        }
+        let heal_at = script.heal_at_ms.unwrap_or(script.last_step_ms() + 45_000);
+        self.schedule(heal_at, Event::Heal);
+    }
+
+    pub(super) fn set_disk_faults(&self) {
+        self.disk.set_faults(DiskFaults {
+            read_error: self.rate(Fault::DiskRead),
+            write_error: self.rate(Fault::DiskWrite),
+            sync_error: self.rate(Fault::DiskSync),
+            power_cut: self.rate(Fault::PowerCut),
+        });
+    }
+
     pub(super) fn block(self: &Arc<Self>, at_ms: u64) {
         let setup = &self.script.setup;
         let now = Timestamp::from_millis(EPOCH_SECONDS * 1_000 + at_ms);
         self.schedule(at_ms + setup.block_seconds * 1_000, Event::Block);
+        self.stops_after_read_error(at_ms);
         if self.are_faults_on() {
             self.roll();
         }
@@ -104,6 +127,12 @@ impl World {
         if lock(&self.streams).keys.chance(self.rate(Fault::KeyRotated)) {
             troubles.push(Trouble::RotateMasterKey);
         }
+        {
+            let random = &mut lock(&self.streams).copies;
+            if random.chance(self.rate(Fault::Restored)) {
+                troubles.push(if random.chance(500_000) { Trouble::Restore } else { Trouble::BackUp });
+            }
+        }
         for trouble in troubles {
             self.suffer(&trouble);
         }
@@ -186,6 +215,15 @@ impl World {
                 }
                 is_free
             }
+            Trouble::BackUp => self.back_up(),
+            Trouble::Restore => {
+                let may_restore = self.may_restore();
+                if may_restore {
+                    self.restore_later();
+                    self.die(Death::Restart);
+                }
+                may_restore
+            }
             Trouble::DamageLog { pick } => self.damage_log(*pick),
             Trouble::DamageRow { table, session, pick } => self.damage_row(*table, *session, *pick),
             Trouble::DiskSlow { commit_ms, for_ms } => {
@@ -198,6 +236,10 @@ impl World {
             }
             Trouble::DiskErrorIn(n) => {
                 self.disk.fail_in(*n);
+                true
+            }
+            Trouble::ReadErrorIn(n) => {
+                self.disk.fail_read_in(*n);
                 true
             }
             Trouble::DiskFull { for_ms } => {
@@ -265,6 +307,27 @@ impl World {
         }
     }
 
+    /// Notes that a read of the store failed with an I/O error.
+    pub(crate) fn read_fails(&self, name: &'static str) {
+        self.mark("a read of the store fails");
+        self.event(Lane::Disk, "read.failed", None, 0, || format!("the store cannot read {name}"));
+        self.read_failed_ms.fetch_min(self.now_ms(), Ordering::Relaxed);
+    }
+
+    /// Holds that the engine stops soon after a read of its store failed with an I/O error.
+    fn stops_after_read_error(&self, now_ms: u64) {
+        let failed_ms = self.read_failed_ms.load(Ordering::Relaxed);
+        if self.is_dead() || failed_ms == u64::MAX {
+            return;
+        }
+        if now_ms > failed_ms + STOPS_WITHIN_MS {
+            let text = format!("a read failed {} s ago, and the engine goes on", (now_ms - failed_ms) / 1_000);
+            self.observe(|observer| observer.violate("read-error-stops-the-engine", text, None));
+        } else {
+            self.observe(|observer| observer.passes("read-error-stops-the-engine"));
+        }
+    }
+
     /// Ends the process here and now: nothing it still does reaches anybody.
     pub(super) fn die(&self, death: Death) {
         lock(&self.death).get_or_insert(death.clone());
@@ -324,6 +387,7 @@ fn said(trouble: &Trouble) -> String {
         Trouble::PowerCut => "the power goes".to_owned(),
         Trouble::PowerCutIn(n) => format!("the power will go at the disk's write or sync number {n} from now"),
         Trouble::DiskErrorIn(n) => format!("the disk will fail at its operation number {n} from now"),
+        Trouble::ReadErrorIn(n) => format!("the disk will fail at its read number {n} from now"),
         Trouble::DiskFull { for_ms } => format!("the disk may not grow for {}", time(*for_ms)),
         Trouble::Kill => "the process is killed".to_owned(),
         Trouble::KillAt(point) => format!("the process will be killed when it reaches {point:?}"),
@@ -342,6 +406,14 @@ fn said(trouble: &Trouble) -> String {
         }
         Trouble::NodeKeeps { node, for_ms } => {
             format!("node {node} passes on no transaction for {}", time(*for_ms))
+        }
+        Trouble::NodeForeign { node, for_ms } => format!("node {node} serves another chain for {}", time(*for_ms)),
+        Trouble::NodeLacks { node, for_ms } => {
+            format!("node {node} keeps neither histories nor the state of transactions for {}", time(*for_ms))
+        }
+        Trouble::NodeLimits { node, for_ms } => format!("node {node} limits the rate for {}", time(*for_ms)),
+        Trouble::NodeWithoutPrice { node, for_ms } => {
+            format!("node {node} knows no price of HBD for {}", time(*for_ms))
         }
         Trouble::NodeLie { node, lie, for_ms } => {
             let word = Lying::ALL.iter().find(|(known, _)| known == lie).map_or("", |(_, word)| *word);
@@ -368,6 +440,8 @@ fn said(trouble: &Trouble) -> String {
             format!("a commit takes up to {}, for {}", time(*commit_ms), time(*for_ms))
         }
         Trouble::RotateMasterKey => "the process is stopped and started with another master key".to_owned(),
+        Trouble::BackUp => "the store is backed up".to_owned(),
+        Trouble::Restore => "the process is stopped, and started with the newest backup".to_owned(),
         Trouble::DamageLog { .. } => "a bit of the log changes".to_owned(),
         Trouble::DamageRow { table, .. } => {
             format!("a bit of a stored row changes{}", table.map(|table| format!(", of {table}")).unwrap_or_default())
@@ -387,7 +461,11 @@ fn struck(trouble: &Trouble, kind: &'static str) -> Option<(&'static str, usize)
         | Trouble::NodeSlow { node, .. }
         | Trouble::NodeFreeze { node, .. }
         | Trouble::NodeBranch { node, .. }
-        | Trouble::NodeKeeps { node, .. } => Some((kind, *node)),
+        | Trouble::NodeKeeps { node, .. }
+        | Trouble::NodeForeign { node, .. }
+        | Trouble::NodeLacks { node, .. }
+        | Trouble::NodeLimits { node, .. }
+        | Trouble::NodeWithoutPrice { node, .. } => Some((kind, *node)),
         _ => None,
     }
 }
@@ -396,6 +474,7 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
     match trouble {
         Trouble::PowerCut | Trouble::PowerCutIn(_) => (Lane::Disk, Fault::PowerCut.word()),
         Trouble::DiskErrorIn(_) => (Lane::Disk, "disk.error_at"),
+        Trouble::ReadErrorIn(_) => (Lane::Disk, Fault::DiskRead.word()),
         Trouble::DiskFull { .. } => (Lane::Disk, Fault::DiskFull.word()),
         Trouble::Kill => (Lane::Process, Fault::ProcessKill.word()),
         Trouble::KillAt(_) => (Lane::Process, Fault::KillAtPoint.word()),
@@ -408,6 +487,10 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::NodeLie { .. } => (Lane::Ledger, Fault::NodeLie.word()),
         Trouble::NodeBranch { .. } => (Lane::Ledger, Fault::NodeBranch.word()),
         Trouble::NodeKeeps { .. } => (Lane::Ledger, Fault::NodeKeeps.word()),
+        Trouble::NodeForeign { .. } => (Lane::Ledger, Fault::NodeForeign.word()),
+        Trouble::NodeLacks { .. } => (Lane::Ledger, Fault::NodeLacks.word()),
+        Trouble::NodeLimits { .. } => (Lane::Ledger, Fault::NodeLimits.word()),
+        Trouble::NodeWithoutPrice { .. } => (Lane::Ledger, Fault::NodeWithoutPrice.word()),
         Trouble::Fork { .. } => (Lane::Ledger, "ledger.fork_wanted"),
         Trouble::HoldFinality { .. } => (Lane::Ledger, Fault::FinalityHeld.word()),
         Trouble::HoldTransactions { .. } => (Lane::Ledger, Fault::TransactionsHeld.word()),
@@ -423,6 +506,8 @@ fn named(trouble: &Trouble) -> (Lane, &'static str) {
         Trouble::OtherSettings(_) => (Lane::Process, Fault::OtherSettings.word()),
         Trouble::DamageRow { .. } => (Lane::Disk, Fault::RowDamaged.word()),
         Trouble::RotateMasterKey => (Lane::Process, Fault::KeyRotated.word()),
+        Trouble::BackUp => (Lane::Disk, "process.backed_up"),
+        Trouble::Restore => (Lane::Process, Fault::Restored.word()),
         Trouble::DamageLog { .. } => (Lane::Disk, Fault::LogDamaged.word()),
     }
 }

@@ -79,7 +79,12 @@ struct Frame<'v> {
 }
 
 /// Answers every address below `/dashboard`; `path` is what stands after it.
-pub(super) async fn serve(facade: &Facade, mut call: Call, path: &[&str]) -> Result<Response, Refusal> {
+pub(super) async fn serve(facade: &Facade, mut call: Call, path: &str) -> Result<Response, Refusal> {
+    let path: Vec<&str> = if path.is_empty() { Vec::new() } else { path.split('/').collect() };
+    if path.iter().any(|part| part.is_empty()) {
+        return Err(Reason::UnknownRoute.into());
+    }
+    let path = &path[..];
     let Some(desk) = &facade.desk else { return Err(Reason::UnknownRoute.into()) };
     let is_post = call.method == Method::POST;
     if !is_post && call.method != Method::GET {
@@ -300,7 +305,7 @@ pub(super) fn refusal(refused: &ApiError, is_test: bool, request_id: &str) -> Re
         403 => "Not allowed",
         404 => "Not found",
         429 => "Too many requests",
-        _ => "This did not work",
+        _ => "Something went wrong",
     };
     let message = match refused.reason {
         Reason::InvalidFormToken => {

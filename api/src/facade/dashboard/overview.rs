@@ -120,10 +120,10 @@ pub(super) fn ledger(health: &v1::GetHealthResponse) -> Wellness {
         _ => "degraded",
     };
     let read = match behind {
-        0 => format!("every final block up to {} is read", health.scanned_block),
-        behind => format!("{behind} final blocks are still to read, the next after {}", health.scanned_block),
+        0 => format!("Up to date (block {})", health.scanned_block),
+        behind => format!("{behind} blocks behind (at block {})", health.scanned_block),
     };
-    Wellness { word, is_well: word == "ok", notes: vec![read, format!("newest block {}", health.head_block)] }
+    Wellness { word, is_well: word == "ok", notes: vec![read, format!("Head block {}", health.head_block)] }
 }
 
 fn success(completed: u64, ended: u64) -> Option<String> {

@@ -30,6 +30,7 @@ pub use self::{
     clock::Now,
     rate::{NoRate, Rate},
 };
+use super::routes::Rates;
 
 /// What stands between the facade and the world.
 #[derive(Debug, Default)]
@@ -144,7 +145,7 @@ pub struct StreamLimits {
 /// One request as far as limits go.
 pub(super) struct Asked<'a> {
     pub(super) method: &'a Method,
-    pub(super) path: &'a str,
+    pub(super) rates: Rates,
     pub(super) client: IpAddr,
     /// The digest of the merchant whose key it carries.
     pub(super) merchant: Option<u128>,
@@ -305,58 +306,26 @@ fn whole_seconds(duration: Duration) -> u32 {
     u32::try_from(whole).unwrap_or(u32::MAX)
 }
 
-/// Says whether a key that is shown at this address is looked at before anything else.
-pub(super) fn is_keyed(path: &str) -> bool {
-    const OPEN: [&str; 6] = [
-        "/api/health",
-        "/api/public/merchants/register",
-        "/api/public/payments/fee-rate",
-        "/api/public/x402/health",
-        "/api/public/x402/supported",
-        "/api/public/x402/supported-networks",
-    ];
-    path.starts_with("/api/") && !OPEN.contains(&path)
-}
-
-/// Where orchestrators and load balancers ask how we are.
-pub(super) const HEALTH: [&str; 3] = ["/api/health", "/livez", "/readyz"];
-
 /// Returns the policies of a request, and as whom each counts it.
 fn policies_of(asked: &Asked<'_>, client: u128) -> Vec<(What, u128)> {
-    let path = asked.path;
-    // The dashboard counts its visits by itself.
-    if HEALTH.contains(&path) || path.starts_with("/dashboard") {
-        return Vec::new();
-    }
-    if path == "/api/public/merchants/register" {
-        return vec![(What::Register, client), (What::RegisterDaily, client)];
-    }
-    // A seller that shows its key is counted as a merchant.
-    if asked.merchant.is_none() && super::x402::is_judged(path) {
-        return vec![(What::X402, client)];
-    }
-    if path.starts_with("/for/") || path.starts_with("/checkout/") {
-        if mutant!("facade-checkout-is-unlimited") {
-            return Vec::new();
-        }
-        let mut policies = vec![(What::Checkout, client)];
-        if asked.pays {
-            // The session is counted once the payment is known to be well-formed.
-            policies.push((What::X402, client));
-        }
-        return policies;
-    }
+    let special = match (asked.rates, asked.merchant) {
+        (Rates::Unlimited, _) => return Vec::new(),
+        (Rates::Registration, _) => return vec![(What::Register, client), (What::RegisterDaily, client)],
+        (Rates::Checkout, _) if mutant!("facade-checkout-is-unlimited") => return Vec::new(),
+        // The session is counted once the payment is known to be well-formed.
+        (Rates::Checkout, _) if asked.pays => return vec![(What::Checkout, client), (What::X402, client)],
+        (Rates::Checkout, _) => return vec![(What::Checkout, client)],
+        // A seller that sends its key is counted as a merchant.
+        (Rates::X402, None) => return vec![(What::X402, client)],
+        (Rates::Calls | Rates::X402, _) => None,
+        (Rates::Export, _) => Some(What::Export),
+        (Rates::WebhookTest, _) => Some(What::WebhookTest),
+        (Rates::Redeliver, _) => Some(What::Redeliver),
+    };
     let Some(merchant) = asked.merchant else { return vec![(What::Anonymous, client)] };
     let is_read = matches!(*asked.method, Method::GET | Method::HEAD);
-    let mut policies = vec![(if is_read { What::Reads } else { What::Writes }, merchant)];
-    let special = match path.rsplit('/').next() {
-        Some("export") => Some(What::Export),
-        Some("webhook-test") => Some(What::WebhookTest),
-        Some("redeliver") => Some(What::Redeliver),
-        _ => None,
-    };
-    policies.extend(special.map(|what| (what, merchant)));
-    policies
+    let calls = if is_read { What::Reads } else { What::Writes };
+    [Some(calls), special].into_iter().flatten().map(|what| (what, merchant)).collect()
 }
 
 /// Tells a caller where it stands (draft-ietf-httpapi-ratelimit-headers).

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine::time::Timestamp;
 
-use super::*;
+use super::{super::routes, *};
 
 struct Desk {
     limits: Limits,
@@ -40,7 +40,8 @@ impl Desk {
     fn ask(&self, method: &Method, path: &str, client: &str, key: Option<&str>) -> Result<Vec<Standing>, Limited> {
         let client = client.parse().expect("an address");
         let merchant = key.map(|merchant| digest(merchant.as_bytes()));
-        self.limits.admit(&Asked { method, path, client, merchant, pays: false })
+        let rates = routes::find(method, path).rates();
+        self.limits.admit(&Asked { method, rates, client, merchant, pays: false })
     }
 
     fn write(&self, key: &str) -> Result<Vec<Standing>, Limited> {

@@ -7,7 +7,6 @@ mod errors;
 mod page;
 mod payments;
 mod schemas;
-mod table;
 mod webhooks;
 mod words;
 mod x402;
@@ -20,9 +19,12 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use warp::reply::Response;
 
-use self::table::{Access, Answer, Route};
-pub(super) use self::table::{Parameter, ignores_keys, parameters, routes};
-use super::{Facade, Refusal, call::Call, health};
+use super::{
+    Facade, Refusal,
+    call::Call,
+    health,
+    routes::{self, Access, Content, Route},
+};
 
 /// Scripts are not needed, and nothing comes from elsewhere.
 const CSP: &str = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; \
@@ -79,9 +81,9 @@ pub(super) async fn document(facade: &Facade, call: Call) -> Result<Response, Re
 /// Describes the interface as it is reached at `base_url`.
 fn describe(base_url: &str) -> Value {
     let mut paths = Map::new();
-    for route in routes().filter(|route| !route.is_unlisted) {
+    for route in routes::all().iter().filter(|route| !route.is_unlisted) {
         let item = paths.entry(route.path).or_insert_with(|| json!({}));
-        item[route.method] = operation(&route);
+        item[route.method] = operation(route);
     }
     let schemas = schemas::all();
     let examples = words::examples(&schemas);
@@ -94,7 +96,7 @@ fn describe(base_url: &str) -> Value {
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": base_url }],
-        "tags": table::TAGS.map(|(name, description)| json!({ "name": name, "description": description })),
+        "tags": routes::TAGS.map(|(name, description)| json!({ "name": name, "description": description })),
         "paths": paths,
         "webhooks": webhooks::sent(),
         "components": {
@@ -112,7 +114,7 @@ fn operation(route: &Route) -> Value {
     let id = route.operation_id();
     let parameters = parameters_of(route, &id);
     let mut responses = Map::new();
-    for (status, content) in route.answers {
+    for (status, content) in route.responses {
         let mut response = response(*status, content);
         if route.is_idempotent {
             response["headers"] = json!({ "Idempotent-Replayed": {
@@ -143,14 +145,14 @@ fn operation(route: &Route) -> Value {
         "responses": responses,
     });
     operation["security"] = match route.access {
-        Access::Anyone => json!([]),
+        Access::Anyone | Access::OptionalKey => json!([]),
         Access::Key(_) | Access::Admin => json!([{ "bearer": [] }, { "apiKey": [] }]),
     };
     let what = words::operation(&id);
     operation["description"] = match route.access {
         Access::Key(scope) if !scope.is_empty() => json!(format!("{what}\n\nThe API key needs the scope `{scope}`.")),
         Access::Admin => json!(format!("{what}\n\nFor admins: the API key needs the scope `admin`.")),
-        Access::Key(_) | Access::Anyone => json!(what),
+        Access::Key(_) | Access::Anyone | Access::OptionalKey => json!(what),
     };
     if let Some(body) = route.body {
         let content_type = if route.is_form { "application/x-www-form-urlencoded" } else { "application/json" };
@@ -201,18 +203,18 @@ fn of_schema(name: &str) -> Value {
     })
 }
 
-fn response(status: u16, content: &Answer) -> Value {
+fn response(status: u16, content: &Content) -> Value {
     let schema = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     let text = || json!({ "schema": { "type": "string" } });
     let content = match content {
-        Answer::Json(name) => json!({ "application/json": of_schema(name) }),
-        Answer::JsonOrPage(name) => json!({ "application/json": of_schema(name), "text/html": text() }),
-        Answer::File(name) => {
+        Content::Json(name) => json!({ "application/json": of_schema(name) }),
+        Content::JsonOrPage(name) => json!({ "application/json": of_schema(name), "text/html": text() }),
+        Content::File(name) => {
             let rows = json!({ "type": "array", "items": schema(name) });
             json!({ "text/csv": text(), "application/json": { "schema": rows } })
         }
-        Answer::Text(media_type) => json!({ *media_type: text() }),
-        Answer::Empty => return json!({ "description": reason_phrase(status) }),
+        Content::Text(media_type) => json!({ *media_type: text() }),
+        Content::Empty => return json!({ "description": reason_phrase(status) }),
     };
     json!({ "description": reason_phrase(status), "content": content })
 }

@@ -3,11 +3,11 @@
 use askama::Template;
 use serde_json::{Map, Value};
 
-use super::{
-    describe, operation, parameters_of,
-    table::{self, Access, Route, routes},
+use super::{describe, operation, parameters_of};
+use crate::facade::{
+    pages,
+    routes::{self, Access, Route},
 };
-use crate::facade::pages;
 
 /// Draws the page.
 pub(super) fn render(base_url: &str, is_test: bool) -> String {
@@ -19,9 +19,9 @@ pub(super) fn render(base_url: &str, is_test: bool) -> String {
         .flatten()
         .map(|(name, schema)| Object::of(name, schema, &examples[name]["value"]))
         .collect();
-    let groups = table::TAGS.map(|(name, description)| {
-        let of_group = routes().filter(|route| route.tag == name);
-        let operations = of_group.map(|route| Operation::of(&route, schemas, examples)).collect();
+    let groups = routes::TAGS.map(|(name, description)| {
+        let of_group = routes::all().iter().filter(|route| route.tag == name);
+        let operations = of_group.map(|route| Operation::of(route, schemas, examples)).collect();
         Group { name, description, operations }
     });
     let w = pages::Words(pages::Lang::English);
@@ -120,7 +120,7 @@ impl Operation {
             place: text(&parameter["in"]),
             description: parts(&parameter["description"]),
         });
-        let own: Vec<String> = route.answers.iter().map(|(status, _)| status.to_string()).collect();
+        let own: Vec<String> = route.responses.iter().map(|(status, _)| status.to_string()).collect();
         let answers = own.iter().map(|status| {
             let answer = &described["responses"][status];
             let schema = &answer["content"]["application/json"]["schema"];
@@ -139,7 +139,7 @@ impl Operation {
             summary: route.summary,
             description: parts(&described["description"]),
             access: match route.access {
-                Access::Anyone => "No key".to_owned(),
+                Access::Anyone | Access::OptionalKey => "No key".to_owned(),
                 Access::Key("") => "Any key".to_owned(),
                 Access::Key(scope) => format!("Key with {scope}"),
                 Access::Admin => "Key of an admin".to_owned(),

@@ -52,7 +52,7 @@ pub(super) fn all() -> Map<String, Value> {
     super::webhooks::add(&mut add);
     super::x402::add(&mut add);
     super::about::add(&mut add);
-    let asked: Vec<&str> = super::routes().filter_map(|route| route.body).collect();
+    let asked: Vec<&str> = crate::facade::routes::all().iter().filter_map(|route| route.body).collect();
     for (_, schema) in schemas.iter_mut().filter(|(name, _)| !asked.contains(&name.as_str())) {
         close(schema);
     }

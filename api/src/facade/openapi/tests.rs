@@ -1,72 +1,6 @@
-//! Table and code agree: every route is described, and nothing else is.
-
-use std::collections::BTreeSet;
+//! The description is OpenAPI, and every route has all that it needs.
 
 use super::*;
-
-/// Reads the routes off the code that dispatches them.
-fn dispatched() -> BTreeSet<(String, String)> {
-    let source = include_str!("../mod.rs");
-    let start = source.find("match *segments {").expect("the dispatch") + "match *segments {".len();
-    let end = source.find("_ => Err(Reason::UnknownRoute.into()),").expect("its end");
-    let code: String = source[start..end].lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-    let mut found = BTreeSet::new();
-    let mut rest = code.as_str();
-    while let Some(at) = rest.find("=>") {
-        let patterns = &rest[..at];
-        // The dashboard's pages are no interface: they dispatch by themselves.
-        if patterns.contains("\"dashboard\"") {
-            rest = rest[at..].split_once(".await,").expect("its arm ends").1;
-            continue;
-        }
-        let handler = rest[at..].find("on!(").map(|on| at + on).expect("every arm names its methods");
-        let mut depth = 0;
-        let length = rest[handler..].find(|c| {
-            depth += match c {
-                '(' => 1,
-                ')' => -1,
-                _ => 0,
-            };
-            c == ')' && depth == 0
-        });
-        let end = handler + length.expect("the parenthesis is closed");
-        let methods = &rest[handler..end];
-        for pattern in patterns.split('[').skip(1).filter_map(|rest| rest.split(']').next()) {
-            let segments = pattern.split(',').map(str::trim).filter(|segment| !segment.is_empty());
-            let path: String = segments
-                .map(|segment| match segment.strip_prefix('"') {
-                    Some(word) => format!("/{}", word.trim_end_matches('"')),
-                    None => "/{}".to_owned(),
-                })
-                .collect();
-            for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
-                if methods.contains(&format!("{method} =>")) {
-                    found.insert((method.to_lowercase(), path.clone()));
-                }
-            }
-        }
-        rest = &rest[end + 1..];
-    }
-    found
-}
-
-fn described() -> BTreeSet<(String, String)> {
-    let bare = |path: &str| {
-        let parts = path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part });
-        parts.collect::<Vec<_>>().join("/")
-    };
-    routes().map(|route| (route.method.to_owned(), bare(route.path))).collect()
-}
-
-#[test]
-fn every_route_is_described_and_everything_described_is_a_route() {
-    let (dispatched, described) = (dispatched(), described());
-    assert!(dispatched.len() > 40, "the dispatch is read wrongly: {dispatched:?}");
-    let missing: Vec<_> = dispatched.difference(&described).collect();
-    assert!(missing.is_empty(), "add a line to facade/openapi/table.rs for each of {missing:#?}");
-    let surplus: Vec<_> = described.difference(&dispatched).collect();
-    assert!(surplus.is_empty(), "facade/openapi/table.rs describes what is no route: {surplus:#?}");
-}
 
 #[test]
 fn the_description_is_openapi_and_every_reference_leads_somewhere() {
@@ -77,7 +11,7 @@ fn the_description_is_openapi_and_every_reference_leads_somewhere() {
     for name in text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
         assert!(document["components"]["schemas"][name].is_object(), "there is no schema {name}");
     }
-    let mut ids: Vec<String> = routes().map(|route| route.operation_id()).collect();
+    let mut ids: Vec<String> = routes::all().iter().map(Route::operation_id).collect();
     let count = ids.len();
     ids.sort_unstable();
     ids.dedup();
@@ -92,7 +26,7 @@ fn the_description_is_openapi_and_every_reference_leads_somewhere() {
     }
     let event = &document["webhooks"]["payment.status_changed"]["post"]["requestBody"]["content"]["application/json"];
     assert_eq!(event["schema"]["$ref"], "#/components/schemas/Event");
-    assert!(routes().all(|route| !route.answers.is_empty() && !route.tag.is_empty()));
+    assert!(routes::all().iter().all(|route| !route.responses.is_empty() && !route.tag.is_empty()));
 }
 
 /// Says whether every array within says what it holds.
@@ -115,7 +49,10 @@ fn every_array_says_what_it_holds_and_paths_name_only_what_they_take() {
         assert!(arrays_have_items(schema), "{name} has an array without items: {schema}");
     }
     assert!(!arrays_have_items(&json!({ "a": { "type": ["array", "object"] } })), "the test notices nothing");
-    let taken = |method, path| parameters(&method, path).map(|known| known.iter().map(|(name, _, _)| *name).collect());
+    let taken = |method, path| {
+        let query = routes::find(&method, path).route?.query;
+        Some(query.iter().map(|(name, _, _)| *name).collect::<Vec<_>>()).filter(|names| !names.is_empty())
+    };
     let list: Option<Vec<&str>> = taken(http::Method::GET, "/api/public/merchants/mer_1/webhook-deliveries");
     assert_eq!(list.as_deref(), Some(&["cursor", "limit", "status", "eventId", "paymentId"][..]));
     assert!(taken(http::Method::GET, "/api/public/payments/list").is_some_and(|known| known.contains(&"unusual")));
@@ -173,7 +110,7 @@ fn what_is_answered_has_no_member_that_is_not_described() {
     let schemas = document["components"]["schemas"].as_object().expect("schemas");
     let open = |schema: &Value| schema["type"] == "object" && schema["additionalProperties"] != false;
     let mut open: Vec<&str> = schemas.iter().filter(|(_, s)| open(s)).map(|(name, _)| name.as_str()).collect();
-    open.retain(|name| routes().all(|route| route.body != Some(name)));
+    open.retain(|name| routes::all().iter().all(|route| route.body != Some(name)));
     assert_eq!(open, ["Error", "Metadata"], "x402 adds to the one, and merchants fill the other");
     let with_null = schemas["Payment"]["properties"]["cancelledBy"]["enum"].as_array().expect("words");
     assert!(with_null.contains(&Value::Null), "what may be null says so among its words");

@@ -40,7 +40,7 @@ impl Phase {
     fn of_open(payment: &Payment) -> Self {
         if payment.claim_tx_id.is_some() {
             Self::Processing
-        } else if seen_in(payment).is_some() {
+        } else if is_seen(payment) {
             Self::Seen
         } else if cancellation::undecided(payment).is_some() {
             Self::Cancelling
@@ -88,19 +88,17 @@ impl Phase {
     }
 }
 
-/// Returns the block of the money that counts and is not final yet: all that is asked for, or a transfer that is worth
+/// Says whether money that counts is on the ledger and not final yet: all that is asked for, or a transfer that is worth
 /// mentioning. Anybody can send dust that counts; the page would never take the customer's money.
-fn seen_in(payment: &Payment) -> Option<u32> {
-    let is_worth_it = |transfer: &&Transfer| {
+fn is_seen(payment: &Payment) -> bool {
+    let is_worth_it = |transfer: &Transfer| {
         let units = transfer.amount.as_ref().map_or(0, |amount| amount.units);
         transfer.finality == Finality::Reversible as i32
             && transfer.disposition == Disposition::Counted as i32
             && units.saturating_mul(100) >= payment.amount_units
     };
-    let block = |transfer: &Transfer| transfer.block_num.unwrap_or(0);
-    let seen = payment.transfers.iter().find(is_worth_it).map(block);
     // Many later transfers may keep the customer's from being listed.
-    seen.or_else(|| payment.detected.then(|| payment.transfers.iter().map(block).max().unwrap_or(0)))
+    payment.transfers.iter().any(is_worth_it) || payment.detected
 }
 
 /// What a state says: a headline and a sentence.
@@ -143,7 +141,6 @@ impl Said {
             ("rest", &money(payment.amount_remaining_units)),
             ("over", &money(payment.amount_overpaid_units)),
             ("late", &money(payment.amount_late_units)),
-            ("block", &seen_in(payment).unwrap_or(0).to_string()),
         ];
         let mut message = fill(phrase, &values);
         if payment.amount_late_units > 0 {
@@ -277,7 +274,7 @@ mod tests {
             }
         }
         assert_eq!(Phase::of(&claimed), Phase::Processing);
-        assert!(Said::of(&cases[3].0, Words(Lang::English), true).message.contains("block 91"));
+        assert!(Said::of(&cases[3].0, Words(Lang::English), true).message.contains("Confirming"));
         assert_eq!(
             cases.iter().map(|(payment, _)| version(payment, true)).collect::<std::collections::BTreeSet<_>>().len(),
             14

@@ -97,7 +97,7 @@ macro_rules! table {
 table! {
     payment ["Payment" "Pago" "Zahlung" "Paiement" "Pagamento" "결제"]
     amount ["Amount" "Importe" "Betrag" "Montant" "Valor" "금액"]
-    about ["about" "unos" "etwa" "environ" "cerca de" "약"]
+    about ["about" "aprox." "etwa" "environ" "cerca de" "약"]
     rate_of ["rate of" "tipo de cambio del" "Kurs vom" "taux du" "cotação de" "환율 기준"]
     recipient ["Recipient" "Destinatario" "Empfänger" "Destinataire" "Destinatário" "받는 계정"]
     network_fee ["Network fee" "Comisión de red" "Netzwerkgebühr" "Frais de réseau" "Taxa de rede" "네트워크 수수료"]
@@ -153,14 +153,13 @@ table! {
         "Abrir a carteira neste aparelho" "이 기기에서 지갑 열기"]
     hivesigner ["Pay with HiveSigner" "Pagar con HiveSigner" "Mit HiveSigner zahlen" "Payer avec HiveSigner"
         "Pagar com HiveSigner" "HiveSigner로 결제"]
-    manual ["Send it yourself from any wallet" "Enviar desde cualquier billetera" "Selbst aus einer Wallet senden"
-        "Envoyer depuis un autre portefeuille" "Enviar de qualquer carteira" "다른 지갑에서 직접 보내기"]
+    manual ["Pay manually" "Pagar manualmente" "Manuell bezahlen" "Payer manuellement" "Pagar manualmente" "직접 송금하기"]
     account ["Account" "Cuenta" "Konto" "Compte" "Conta" "계정"]
     memo ["Memo" "Memo" "Memo" "Mémo" "Memo" "메모"]
     warn_currency ["Send exactly this amount, and only {currency}." "Envíe exactamente este importe, y solo {currency}."
         "Senden Sie genau diesen Betrag, und nur {currency}." "Envoyez exactement ce montant, et seulement en {currency}."
         "Envie exatamente este valor, e somente {currency}." "정확히 이 금액을 {currency}로만 보내세요."]
-    warn_memo ["Copy the memo exactly: without it nobody can tell whose payment it is."
+    warn_memo ["Copy the memo exactly. Without it, your payment cannot be matched."
         "Copie el memo exactamente: sin él nadie sabe de quién es el pago."
         "Übernehmen Sie das Memo genau: ohne es ist Ihre Zahlung niemandem zuzuordnen."
         "Recopiez le mémo exactement : sans lui, on ne sait pas de qui vient le paiement."
@@ -172,8 +171,8 @@ table! {
         "메모를 암호화하지 마세요. #으로 시작하면 안 됩니다."]
     copy ["Copy" "Copiar" "Kopieren" "Copier" "Copiar" "복사"]
     copied ["Copied" "Copiado" "Kopiert" "Copié" "Copiado" "복사됨"]
-    program ["Pay by a program (x402)" "Pagar con un programa (x402)" "Per Programm zahlen (x402)"
-        "Payer par programme (x402)" "Pagar por programa (x402)" "프로그램으로 결제 (x402)"]
+    program ["For developers: pay with x402" "Para desarrolladores: pagar con x402" "Für Entwickler: mit x402 zahlen"
+        "Pour les développeurs : payer avec x402" "Para desenvolvedores: pagar com x402" "개발자용: x402로 결제"]
     program_how ["A program gets the requirements from this address and pays them with a signed transaction."
         "Un programa obtiene los requisitos en esta dirección y los paga con una transacción firmada."
         "Ein Programm erhält unter dieser Adresse die Bedingungen und zahlt mit einer signierten Transaktion."
@@ -181,7 +180,7 @@ table! {
         "Um programa obtém os requisitos neste endereço e paga com uma transação assinada."
         "프로그램은 이 주소에서 요구 사항을 받아 서명한 거래로 결제합니다."]
     left ["{time} left" "Quedan {time}" "Noch {time}" "Encore {time}" "Restam {time}" "{time} 남음"]
-    too_late ["It is too late to pay now." "Ya es tarde para pagar." "Zum Zahlen ist es jetzt zu spät."
+    too_late ["This payment has expired." "Ya es tarde para pagar." "Zum Zahlen ist es jetzt zu spät."
         "Il est trop tard pour payer." "Já é tarde para pagar." "지금은 결제하기에 늦었습니다."]
     cancel ["Cancel this payment" "Cancelar este pago" "Diese Zahlung abbrechen" "Annuler ce paiement"
         "Cancelar este pagamento" "이 결제 취소"]
@@ -204,43 +203,43 @@ table! {
 
     waiting ["Waiting for your payment" "Esperando su pago" "Wir warten auf Ihre Zahlung" "En attente de votre paiement"
         "Aguardando seu pagamento" "결제를 기다리고 있습니다"]
-    waiting_more ["This page changes by itself when your transfer arrives."
+    waiting_more ["This page updates automatically when your transfer arrives."
         "Esta página cambia sola cuando llega su transferencia."
         "Diese Seite ändert sich von selbst, sobald Ihre Überweisung da ist."
         "Cette page change d’elle-même dès que votre virement arrive."
         "Esta página muda sozinha quando sua transferência chegar."
         "송금이 도착하면 이 페이지가 자동으로 바뀝니다."]
     wrong ["Wrong currency" "Moneda equivocada" "Falsche Währung" "Mauvaise devise" "Moeda errada" "잘못된 통화"]
-    wrong_more ["A transfer in another currency came and does not count. This payment needs {amount}. Please ask {shop} for the other money."
-        "Llegó una transferencia en otra moneda y no cuenta. Este pago necesita {amount}. Pida el otro dinero a {shop}."
-        "Eine Überweisung in anderer Währung kam an und zählt nicht. Diese Zahlung braucht {amount}. Bitte wenden Sie sich wegen des anderen Geldes an {shop}."
-        "Un virement dans une autre devise est arrivé et ne compte pas. Ce paiement demande {amount}. Adressez-vous à {shop} pour l’autre argent."
-        "Chegou uma transferência em outra moeda, que não conta. Este pagamento precisa de {amount}. Peça o outro dinheiro a {shop}."
-        "다른 통화로 송금되어 인정되지 않습니다. 이 결제에는 {amount}이(가) 필요합니다. 보낸 돈은 {shop}에 문의하세요."]
+    wrong_more ["You sent another currency. This payment needs {amount}. Contact {shop} for a refund of the other transfer."
+        "Llegó una transferencia en otra moneda. Este pago requiere {amount}. Solicite la devolución de la otra a {shop}."
+        "Sie haben in einer anderen Währung gezahlt. Diese Zahlung erfordert {amount}. Bitte wenden Sie sich für eine Erstattung an {shop}."
+        "Vous avez payé dans une autre devise. Ce paiement demande {amount}. Contactez {shop} pour être remboursé."
+        "Você enviou outra moeda. Este pagamento exige {amount}. Peça o reembolso a {shop}."
+        "다른 통화로 송금하셨습니다. 이 결제에는 {amount}이(가) 필요합니다. 환불은 {shop}에 문의하세요."]
     part ["Part of the amount has arrived" "Llegó una parte del importe" "Ein Teil des Betrags ist da"
         "Une partie du montant est arrivée" "Parte do valor chegou" "금액의 일부가 도착했습니다"]
     part_more ["{paid} of {amount} received. Please send {rest} more." "Recibido {paid} de {amount}. Envíe {rest} más."
         "{paid} von {amount} erhalten. Bitte senden Sie noch {rest}."
         "{paid} sur {amount} reçus. Envoyez encore {rest}." "Recebidos {paid} de {amount}. Envie mais {rest}."
         "{amount} 중 {paid}을(를) 받았습니다. {rest}을(를) 더 보내 주세요."]
-    seen ["Payment seen" "Pago visto" "Zahlung gesehen" "Paiement vu" "Pagamento visto" "결제가 확인되었습니다"]
-    seen_more ["Your transfer stands in block {block}. It is final in a few seconds. Please do not pay again."
-        "Su transferencia está en el bloque {block}. Será definitiva en unos segundos. No pague otra vez."
-        "Ihre Überweisung steht in Block {block}. In wenigen Sekunden ist sie endgültig. Bitte nicht noch einmal zahlen."
-        "Votre virement est dans le bloc {block}. Il sera définitif dans quelques secondes. Ne payez pas une seconde fois."
-        "Sua transferência está no bloco {block}. Será definitiva em alguns segundos. Não pague de novo."
-        "송금이 블록 {block}에 있습니다. 몇 초 뒤 확정됩니다. 다시 결제하지 마세요."]
-    checking ["Time is over" "Se acabó el tiempo" "Die Zeit ist um" "Le temps est écoulé" "O tempo acabou"
+    seen ["Payment received" "Pago recibido" "Zahlung eingegangen" "Paiement reçu" "Pagamento recebido" "결제를 받았습니다"]
+    seen_more ["Confirming, usually under 10 seconds. Please do not pay again."
+        "Confirmando, normalmente en menos de 10 segundos. No pague otra vez."
+        "Wird bestätigt, meist in weniger als 10 Sekunden. Bitte nicht noch einmal zahlen."
+        "Confirmation en cours, généralement en moins de 10 secondes. Ne payez pas une seconde fois."
+        "Confirmando, normalmente em menos de 10 segundos. Não pague de novo."
+        "확인 중이며 보통 10초 이내에 끝납니다. 다시 결제하지 마세요."]
+    checking ["Time is up" "Se acabó el tiempo" "Die Zeit ist um" "Le temps est écoulé" "O tempo acabou"
         "시간이 지났습니다"]
-    checking_more ["Looking for a transfer that came in time. Please do not pay now."
+    checking_more ["Checking for a transfer that arrived in time. Please do not pay now."
         "Buscamos una transferencia que llegara a tiempo. No pague ahora."
         "Wir suchen nach einer rechtzeitigen Überweisung. Bitte zahlen Sie jetzt nicht."
         "Nous cherchons un virement arrivé à temps. Ne payez pas maintenant."
         "Procuramos uma transferência que chegou a tempo. Não pague agora."
         "제때 도착한 송금이 있는지 찾고 있습니다. 지금은 결제하지 마세요."]
-    processing ["Payment on its way" "Pago en camino" "Zahlung unterwegs" "Paiement en route" "Pagamento a caminho"
+    processing ["Payment submitted" "Pago en camino" "Zahlung unterwegs" "Paiement en route" "Pagamento a caminho"
         "결제가 진행 중입니다"]
-    processing_more ["A signed payment was sent and waits for the ledger. Please do not pay again."
+    processing_more ["Your signed payment was submitted and is being confirmed. Please do not pay again."
         "Se envió un pago firmado y espera a la red. No pague otra vez."
         "Eine signierte Zahlung wurde gesendet; das Netzwerk hat sie noch nicht bestätigt. Bitte nicht noch einmal zahlen."
         "Un paiement signé a été envoyé et attend le réseau. Ne payez pas une seconde fois."
@@ -250,12 +249,12 @@ table! {
     paid_more ["Thank you. Your payment is final." "Gracias. Su pago es definitivo."
         "Vielen Dank. Ihre Zahlung ist endgültig." "Merci. Votre paiement est définitif."
         "Obrigado. Seu pagamento é definitivo." "감사합니다. 결제가 확정되었습니다."]
-    overpaid_more ["Thank you. You sent {over} too much; {shop} can see that and send it back."
-        "Gracias. Envió {over} de más; {shop} lo ve y puede devolverlo."
-        "Vielen Dank. Sie haben {over} zu viel gesendet; {shop} sieht das und kann es zurücksenden."
-        "Merci. Vous avez envoyé {over} de trop ; {shop} le voit et peut vous le rendre."
-        "Obrigado. Você enviou {over} a mais; {shop} vê isso e pode devolver."
-        "감사합니다. {over}을(를) 더 보내셨습니다. {shop}에서 확인하고 돌려드릴 수 있습니다."]
+    overpaid_more ["Thank you. You sent {over} too much. Contact {shop} for a refund of that amount."
+        "Gracias. Envió {over} de más. Solicite la devolución a {shop}."
+        "Vielen Dank. Sie haben {over} zu viel gesendet. Bitte wenden Sie sich für eine Erstattung an {shop}."
+        "Merci. Vous avez envoyé {over} de trop. Contactez {shop} pour être remboursé."
+        "Obrigado. Você enviou {over} a mais. Peça o reembolso a {shop}."
+        "감사합니다. {over}을(를) 더 보내셨습니다. 환불은 {shop}에 문의하세요."]
     cancelling ["Cancelling…" "Cancelando…" "Wird abgebrochen…" "Annulation en cours…" "Cancelando o pagamento…"
         "취소하는 중입니다…"]
     cancelling_more ["We are checking that no payment is on its way. Please do not pay now."
@@ -272,13 +271,13 @@ table! {
         "{shop} hat diese Zahlung abgebrochen. Bitte zahlen Sie sie nicht." "{shop} a annulé ce paiement. Ne le payez pas."
         "{shop} cancelou este pagamento. Não o pague." "{shop}에서 이 결제를 취소했습니다. 결제하지 마세요."]
     expired ["Expired" "Caducado" "Abgelaufen" "Expiré" "Expirado" "만료됨"]
-    expired_more ["The time for this payment is over. Please do not pay it; ask {shop} for a new one."
+    expired_more ["This payment has expired. Please do not pay it. Contact {shop} for a new one."
         "El plazo de este pago terminó. No lo pague; pida uno nuevo a {shop}."
         "Die Frist dieser Zahlung ist vorbei. Bitte zahlen Sie sie nicht, sondern bitten Sie {shop} um eine neue."
         "Le délai de ce paiement est écoulé. Ne le payez pas ; demandez-en un nouveau à {shop}."
         "O prazo deste pagamento acabou. Não o pague; peça um novo a {shop}."
         "이 결제의 기한이 지났습니다. 결제하지 말고 {shop}에 새 결제를 요청하세요."]
-    expired_part_more ["The time ended when only {paid} of {amount} had arrived. Please contact {shop} about that money."
+    expired_part_more ["This payment expired after {paid} of {amount} had arrived. Contact {shop} for a refund."
         "El plazo terminó con solo {paid} de {amount}. Contacte con {shop} por ese dinero."
         "Bei Ablauf waren erst {paid} von {amount} da. Bitte wenden Sie sich deswegen an {shop}."
         "À l’échéance, seuls {paid} sur {amount} étaient arrivés. Contactez {shop} pour cet argent."
@@ -286,27 +285,27 @@ table! {
         "기한까지 {amount} 중 {paid}만 도착했습니다. 이 돈에 대해서는 {shop}에 문의하세요."]
     failed ["Payment failed" "El pago falló" "Zahlung fehlgeschlagen" "Le paiement a échoué" "O pagamento falhou"
         "결제 실패"]
-    failed_more ["The signed payment did not reach the ledger in its time. No money moved."
+    failed_more ["The signed payment expired before the ledger included it. No money was moved."
         "El pago firmado no llegó a la red a tiempo. No se movió dinero."
         "Die signierte Zahlung kam nicht rechtzeitig im Netzwerk an. Es wurde kein Geld bewegt."
         "Le paiement signé n’a pas atteint le réseau à temps. Aucun argent n’a bougé."
         "O pagamento assinado não chegou à rede a tempo. Nenhum dinheiro se moveu."
         "서명된 결제가 제때 원장에 도달하지 못했습니다. 돈은 이동하지 않았습니다."]
-    late_more ["{late} arrived after the end and does not count. {shop} can see it and send it back."
-        "{late} llegó después del final y no cuenta. {shop} lo ve y puede devolverlo."
-        "{late} kam nach dem Ende an und zählt nicht. {shop} sieht das und kann es zurücksenden."
-        "{late} est arrivé après la fin et ne compte pas. {shop} le voit et peut vous le rendre."
-        "{late} chegou depois do fim e não conta. {shop} vê isso e pode devolver."
-        "종료 후에 {late}이(가) 도착하여 인정되지 않습니다. {shop}에서 확인하고 돌려드릴 수 있습니다."]
+    late_more ["{late} arrived too late. Contact {shop} for a refund."
+        "{late} llegó demasiado tarde. Solicite la devolución a {shop}."
+        "{late} kam zu spät an. Bitte wenden Sie sich für eine Erstattung an {shop}."
+        "{late} est arrivé trop tard. Contactez {shop} pour être remboursé."
+        "{late} chegou tarde demais. Peça o reembolso a {shop}."
+        "{late}이(가) 너무 늦게 도착했습니다. 환불은 {shop}에 문의하세요."]
 
     receipt ["Receipt" "Recibo" "Beleg" "Reçu" "Recibo" "영수증"]
     received ["Received" "Recibido" "Erhalten" "Reçu" "Recebido" "받은 금액"]
     paid_by ["Paid by" "Pagado por" "Bezahlt von" "Payé par" "Pago por" "보낸 계정"]
     paid_at ["Paid at" "Pagado el" "Bezahlt am" "Payé le" "Pago em" "결제 시각"]
-    purpose ["For" "Concepto" "Wofür" "Objet" "Referente a" "내용"]
+    purpose ["For" "Concepto" "Verwendungszweck" "Objet" "Referente a" "내용"]
     transaction ["Transaction" "Transacción" "Transaktion" "Transaction" "Transação" "거래"]
-    payment_id ["Payment id" "Id del pago" "Zahlungs-Id" "Id du paiement" "Id do pagamento" "결제 ID"]
-    look_up ["Look it up" "Consultarla" "Nachsehen" "La consulter" "Consultar" "조회하기"]
+    payment_id ["Payment ID" "ID del pago" "Zahlungs-ID" "ID du paiement" "ID do pagamento" "결제 ID"]
+    look_up ["View transaction" "Consultarla" "Nachsehen" "La consulter" "Consultar" "조회하기"]
     print ["Print receipt" "Imprimir recibo" "Beleg drucken" "Imprimer le reçu" "Imprimir recibo" "영수증 인쇄"]
     return_to ["Return to {shop}" "Volver a {shop}" "Zurück zu {shop}" "Retourner chez {shop}" "Voltar para {shop}"
         "{shop}(으)로 돌아가기"]
@@ -317,10 +316,10 @@ table! {
         "Você será redirecionado para {host} em {seconds} segundos."
         "{seconds}초 후에 {host}(으)로 이동합니다."]
     stay ["Stay here" "Quedarse aquí" "Hier bleiben" "Rester ici" "Ficar aqui" "여기에 머물기"]
-    still ["Stop this page from changing by itself" "Que esta página no cambie sola"
+    still ["Stop automatic updates of this page" "Que esta página no cambie sola"
         "Diese Seite nicht mehr von selbst ändern" "Empêcher cette page de changer d’elle-même"
         "Impedir que esta página mude sozinha" "이 페이지가 자동으로 바뀌지 않게 하기"]
-    look_again ["Look again" "Mirar de nuevo" "Noch einmal nachsehen" "Vérifier à nouveau" "Verificar de novo"
+    look_again ["Check again" "Mirar de nuevo" "Noch einmal nachsehen" "Vérifier à nouveau" "Verificar de novo"
         "다시 확인"]
     help ["Questions? Contact {shop}" "¿Preguntas? Contacte con {shop}" "Fragen? Kontakt zu {shop}"
         "Des questions ? Contactez {shop}" "Dúvidas? Fale com {shop}" "질문이 있으신가요? {shop}에 문의"]
@@ -332,7 +331,7 @@ table! {
         "테스트 모드: 실제 Hive 네트워크가 아닙니다. 실제 돈은 이동하지 않습니다."]
     language ["Language" "Idioma" "Sprache" "Langue" "Idioma" "언어"]
 
-    unknown ["No such payment" "No existe ese pago" "Diese Zahlung gibt es nicht" "Ce paiement n’existe pas"
+    unknown ["Payment not found" "No existe ese pago" "Diese Zahlung gibt es nicht" "Ce paiement n’existe pas"
         "Esse pagamento não existe" "그런 결제가 없습니다"]
     unknown_more ["Please check the link you followed, or ask the shop for a new one."
         "Revise el enlace o pida uno nuevo a la tienda." "Bitte prüfen Sie den Link oder bitten Sie den Shop um einen neuen."
@@ -346,7 +345,7 @@ table! {
         "Réessayez dans un instant. Si vous avez déjà payé, rien n’est perdu."
         "Tente de novo em um instante. Se você já pagou, nada se perde."
         "잠시 후 다시 시도하세요. 이미 결제했다면 잃어버리는 것은 없습니다."]
-    broken ["This did not work" "Esto no funcionó" "Das hat nicht geklappt" "Cela n’a pas fonctionné"
+    broken ["Something went wrong" "Esto no funcionó" "Das hat nicht geklappt" "Cela n’a pas fonctionné"
         "Isso não funcionou" "처리하지 못했습니다"]
     request ["Request" "Solicitud" "Anfrage" "Requête" "Solicitação" "요청"]
 }

@@ -51,7 +51,7 @@ async fn the_page_is_for_browsers_and_tells_nothing_on() {
 
     assert_eq!(site.send("GET", "/for/unknown", "", "").await.error().0, 404);
     let missing = site.browse("/for/unknown").await;
-    assert_eq!((missing.status, missing.body.contains("No such payment")), (404, true));
+    assert_eq!((missing.status, missing.body.contains("Payment not found")), (404, true));
     assert_eq!(site.browse("/checkout/pay_x").await.status, 404);
     for (file, kind) in [("checkout.js", "text/javascript"), ("checkout.css", "text/css")] {
         assert!(site.get(&format!("/assets/{file}")).await.header("content-type").is_some_and(|t| t.starts_with(kind)));

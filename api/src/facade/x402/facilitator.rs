@@ -230,11 +230,6 @@ fn refused_body(call: &Call, unjudged: &Unjudged, own: impl FnOnce(&Denial) -> V
 const VERIFY: &str = "/api/public/x402/verify";
 const SETTLE: &str = "/api/public/x402/settle";
 
-/// Says whether a path is one where payments are judged.
-pub(in crate::facade) fn is_judged(path: &str) -> bool {
-    [VERIFY, SETTLE].contains(&path)
-}
-
 /// Answers a request that gets no verdict, with the members its client reads.
 pub(in crate::facade) fn refused(path: &str, error: &ApiError, request_id: &str) -> Response {
     match path {

@@ -19,7 +19,7 @@ use proto::{
 
 pub(super) use address::visit;
 pub(super) use answer::{cors, preflight};
-pub(super) use facilitator::{health, is_judged, refused, settle, supported, supported_networks, verify};
+pub(super) use facilitator::{health, refused, settle, supported, supported_networks, verify};
 pub(super) use header::is_shown;
 
 use super::{Facade, call::Call};

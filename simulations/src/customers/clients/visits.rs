@@ -41,7 +41,9 @@ impl Client<'_> {
             let list = self.send("GET", &path, &key, None).await;
             if reason_of(&list).as_deref() == Some("account_not_proven") {
                 // What cannot be done now is tried again with the next look.
-                let _ = gateway.vouch_for(known.merchant, None).await;
+                if let Ok(merchant) = gateway.merchant(known.merchant).await {
+                    vouch(self.world, gateway, &merchant).await;
+                }
                 return Again::In(1_000);
             }
             self.hold_taken(&known, "the list of unmatched transfers", &list, 200);

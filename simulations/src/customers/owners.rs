@@ -1,0 +1,193 @@
+//! Merchants and the ownership of accounts: proofs, proofs that prove nothing, and what is tried without one.
+
+use actors::Issued;
+use engine::{merchant::Merchant, ownership::Standing};
+use storage::{Unmatched, UnmatchedReason};
+
+use super::*;
+use crate::script::Ownership;
+
+/// How often a merchant that changes its account often tries to: more often than it may within a day.
+const CHANGES: usize = 5;
+
+pub(super) async fn own(world: &Arc<World>, gateway: &Gateway, merchant: usize, step: Ownership) -> Again {
+    let Some(id) = world.people().merchants.get(&merchant).map(|shop| shop.id) else { return Again::In(1_000) };
+    match step {
+        Ownership::Prove => match challenge(world, gateway, id).await {
+            Ok(issued) => {
+                send_proof(world, issued.challenge.account.as_str(), issued.challenge.account.as_str(), &issued.memo);
+                Again::No
+            }
+            Err(again) => again,
+        },
+        Ownership::ProveAndReplaceKeys => match challenge(world, gateway, id).await {
+            Ok(issued) => {
+                let account = issued.challenge.account;
+                send_proof(world, account.as_str(), account.as_str(), &issued.memo);
+                replace_keys(world, &account);
+                Again::No
+            }
+            Err(again) => again,
+        },
+        Ownership::ProveByStranger => match challenge(world, gateway, id).await {
+            Ok(issued) => {
+                prove_by_stranger(world, &issued);
+                Again::No
+            }
+            Err(again) => again,
+        },
+        Ownership::TakeAnothers => take(world, gateway, id, merchant).await,
+        Ownership::RegisterAgain => register_again(world, gateway, merchant).await,
+        Ownership::ChangeOften => change_often(world, gateway, id, merchant).await,
+        Ownership::Ignore => look_and_ignore(world, gateway, id).await,
+    }
+}
+
+/// Returns the account of somebody else.
+fn anothers(world: &World, merchant: usize) -> AccountName {
+    let count = world.script.setup.merchants;
+    let name = if count > 1 { account((merchant + 1) % count, false) } else { SOMEBODY.to_owned() };
+    AccountName::parse(&name).expect("a name of ours")
+}
+
+/// Requests a challenge for the account whose answer is missing.
+async fn challenge(world: &Arc<World>, gateway: &Gateway, id: MerchantId) -> Result<Issued, Again> {
+    let before = world.observe(|observer| observer.proofs.keys());
+    match gateway.issue_challenge(id, None, false).await {
+        Ok(issued) => {
+            let account = issued.challenge.account;
+            world.observe(|observer| observer.proofs.challenges(issued.memo.clone(), (id, account), &before));
+            Ok(issued)
+        }
+        Err(GatewayError::Ownership(_)) => Err(Again::No),
+        Err(_) => Err(Again::In(2_000)),
+    }
+}
+
+/// Sends a transfer with the memo of a proof.
+fn send_proof(world: &Arc<World>, from: &str, to: &str, memo: &str) {
+    let sent = {
+        let mut hive = world.hive();
+        let transfer = Hive::transfer(from, to, 1, Currency::Hive, memo);
+        let transaction = hive.transaction(from, vec![transfer], Duration::from_secs(60));
+        (hive.id_of(&transaction), hive.chain.broadcast(transaction).is_ok())
+    };
+    let (tx_id, is_sent) = sent;
+    world.observe(|observer| {
+        observer.intents.insert(tx_id, None);
+        observer.own_broadcasts.insert(tx_id);
+        observer.ever_accepted.insert(tx_id);
+    });
+    if is_sent {
+        world.event(Lane::Merchant, "proof", None, 0, || format!("{from} sends {to} a proof of an account"));
+    }
+}
+
+/// A stranger sends the proof to itself, and to the account.
+fn prove_by_stranger(world: &Arc<World>, issued: &Issued) {
+    let stranger = payer(0);
+    send_proof(world, &stranger, &stranger, &issued.memo);
+    send_proof(world, &stranger, issued.challenge.account.as_str(), &issued.memo);
+    world.mark("a stranger sends a merchant's proof");
+}
+
+/// Gives an account another active authority.
+fn replace_keys(world: &Arc<World>, account: &AccountName) {
+    let replaced = world.observe(|observer| observer.proofs.replaces_keys(*account));
+    world.hive().replace_keys(account, replaced);
+    world.event(Lane::Ledger, "keys", None, u64::from(replaced), || format!("the keys of {account} are replaced"));
+}
+
+/// Changes the account to another merchant's, and tries what the owner may.
+async fn take(world: &Arc<World>, gateway: &Gateway, id: MerchantId, merchant: usize) -> Again {
+    let update = Update { hive_account: Some(anothers(world, merchant)), ..Update::default() };
+    match gateway.update_merchant(id, update).await {
+        Ok(_) => {
+            world.event(Lane::Merchant, "takes", None, merchant as u64, || {
+                format!("shop {merchant} wants to use the account of somebody else")
+            });
+            look_and_ignore(world, gateway, id).await
+        }
+        Err(GatewayError::Ownership(_)) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
+/// Somebody registers with a merchant's account, and tries what the owner may; a stranger proves it in vain.
+async fn register_again(world: &Arc<World>, gateway: &Gateway, merchant: usize) -> Again {
+    let registration = Registration::check("Somebody else", &account(merchant, false), None);
+    let registration = registration.expect("a name and an account of ours");
+    let Ok(registered) = gateway.register(registration, false).await else { return Again::In(2_000) };
+    let id = registered.merchant.id;
+    world.mark("somebody registers with another's account");
+    world.event(Lane::Merchant, "registered_again", None, merchant as u64, || {
+        format!("somebody else registers with the account of shop {merchant}")
+    });
+    if let Ok(issued) = challenge(world, gateway, id).await {
+        prove_by_stranger(world, &issued);
+    }
+    // What cannot be answered now is tried by others.
+    let _ = look_and_ignore(world, gateway, id).await;
+    Again::No
+}
+
+/// Changes the account there and back, more often than a merchant may.
+async fn change_often(world: &Arc<World>, gateway: &Gateway, id: MerchantId, merchant: usize) -> Again {
+    for number in 0..CHANGES {
+        let hive_account = Some(AccountName::parse(&account(merchant, number % 2 == 0)).expect("a name of ours"));
+        match gateway.update_merchant(id, Update { hive_account, ..Update::default() }).await {
+            Ok(_) => world.sleep(1_000).await,
+            Err(GatewayError::Ownership(_)) => {
+                world.mark("an account is changed too often");
+                return Again::No;
+            }
+            Err(_) => return Again::In(5_000),
+        }
+    }
+    Again::No
+}
+
+/// Reads the unmatched transfers of a merchant's account, and ignores one of them.
+async fn look_and_ignore(world: &Arc<World>, gateway: &Gateway, id: MerchantId) -> Again {
+    let Ok(record) = gateway.merchant(id).await else { return Again::In(2_000) };
+    let account = record.hive_account;
+    match gateway.unmatched(&record, None, 50).await {
+        Ok(listed) => world.observe(|observer| observer.reads_unmatched(&record, &listed.rows)),
+        Err(GatewayError::NotProven { .. }) => world.mark("an unproven account gives no right"),
+        Err(_) => return Again::In(2_000),
+    }
+    let place = world.observe(|observer| {
+        // What names a session may find it yet.
+        let is_open =
+            |kept: &Unmatched| kept.handling == Handling::Open && kept.reason != UnmatchedReason::UnknownSession;
+        let of_it = |kept: &&Unmatched| kept.transfer.to == account && is_open(kept);
+        observer.unmatched.values().find(of_it).map(|kept| kept.transfer.place)
+    });
+    let Some(place) = place else { return Again::No };
+    let before = world.observe(|observer| observer.proofs.keys());
+    match gateway.ignore(&record, place, id.to_string(), String::new()).await {
+        Ok(_) => {
+            decided(world, &record, &account, &before);
+            world.mark("a merchant ignores a transfer");
+            Again::No
+        }
+        Err(GatewayError::NotProven { standing, .. }) => {
+            if standing == Standing::Stale {
+                world.mark("a stale proof gives no right");
+            }
+            Again::No
+        }
+        Err(GatewayError::TransferAssigned(_) | GatewayError::TransferSettled(_)) => Again::No,
+        Err(_) => Again::In(2_000),
+    }
+}
+
+/// Holds that a merchant that decided about money of an account has proven it, under keys that it had meanwhile.
+pub(super) fn decided(
+    world: &Arc<World>,
+    record: &Merchant,
+    account: &AccountName,
+    before: &BTreeMap<AccountName, u32>,
+) {
+    world.observe(|observer| observer.decides(record.id, account, before));
+}

@@ -1,0 +1,59 @@
+//! What the observer knows of the store, apart from the chain and from what anybody was told: it is as old as the store.
+
+use super::*;
+
+macro_rules! durable {
+    ($($field:ident: $type:ty,)*) => {
+        /// What is durable at one moment.
+        #[derive(Clone)]
+        pub struct Durable { $($field: $type,)* }
+
+        impl Observer {
+            /// Returns what is durable now.
+            #[must_use]
+            pub fn durable(&self) -> Durable {
+                Durable { $($field: self.$field.clone(),)* }
+            }
+
+            /// Notes that the store is as it was at that moment.
+            pub fn restored(&mut self, durable: Durable) {
+                $(self.$field = durable.$field;)*
+                self.maybe.clear();
+                self.posting.clear();
+                self.answered.clear();
+                self.dirty = self.payments.keys().copied().collect();
+            }
+        }
+    };
+}
+
+durable! {
+    payments: Index<PaymentId, Known>,
+    rows: BTreeMap<PaymentId, Rows>,
+    merchants: BTreeMap<MerchantId, Merchant>,
+    accounts: Watched,
+    books: BTreeMap<Timestamp, Day>,
+    events: Index<EventId, EventRecord>,
+    event_seqs: BTreeMap<MerchantId, u64>,
+    deliveries: Index<DeliveryId, Carried>,
+    claims: Index<TxId, Claimed>,
+    nonces: Index<(AccountName, String), TxId>,
+    cursor: Option<Cursor>,
+    first_cursor: Option<Cursor>,
+    unmatched: BTreeMap<(TxId, u32), Unmatched>,
+    credited: Index<(TxId, u32), PaymentId>,
+    assignments: BTreeMap<(TxId, u32), PaymentId>,
+    assignments_by_hand: BTreeSet<(TxId, u32)>,
+    shown: BTreeMap<TxId, Showings>,
+    sold: BTreeMap<TxId, Sold>,
+    told: IndexSet<TxId>,
+    let_go: IndexSet<TxId>,
+    accepted: BTreeMap<PaymentId, BTreeSet<(TxId, u32)>>,
+    pointed_ms: BTreeMap<MerchantId, u64>,
+    elsewhere: BTreeSet<PaymentId>,
+    hbd_read: [u64; 2],
+    endpoints: BTreeMap<MerchantId, EndpointSeen>,
+    remembered: BTreeMap<(MerchantId, [u8; 32]), PaymentId>,
+    opened: BTreeMap<u32, PaymentId>,
+    proofs: Proofs,
+}

@@ -1,0 +1,89 @@
+//! How long whoever waits has to: bounds in worlds where nothing excuses more.
+
+use super::*;
+
+/// How soon an event is sent to an endpoint that is well, milliseconds.
+const WEBHOOK_MS: u64 = 5_000;
+/// How soon an agent hears of its settled payment, milliseconds.
+const AGENT_MS: u64 = 1_000;
+
+/// When things happened that somebody waits for, virtual milliseconds.
+#[derive(Default)]
+pub struct Latency {
+    /// When the last attempt of a payment's events was recorded: they go out one after the other.
+    attempted_ms: BTreeMap<PaymentId, u64>,
+    /// When payments were written last.
+    written_ms: BTreeMap<PaymentId, u64>,
+    /// When claims were let go of.
+    let_go_ms: BTreeMap<TxId, u64>,
+}
+
+impl Latency {
+    /// Notes that a claim was let go of.
+    pub fn lets_go(&mut self, tx_id: TxId, now_ms: u64) {
+        self.let_go_ms.insert(tx_id, now_ms);
+    }
+
+    /// Notes a recorded attempt.
+    pub fn attempted(&mut self, payment: PaymentId, now_ms: u64) {
+        self.attempted_ms.insert(payment, now_ms);
+    }
+}
+
+impl Observer {
+    /// Looks how long a transfer took from its block to its session.
+    pub(super) fn sighted(&mut self, after: &Payment, written: &[Credit], replaced: &[Credit]) {
+        self.latency.written_ms.insert(after.id, self.now_ms);
+        let Some(bound_ms) = self.prompt_ms else { return };
+        let stored_ms = self.payments.get(&after.id).map_or(self.now_ms, |known| known.stored_ms);
+        for credit in written {
+            let is_new = !replaced.iter().any(|one| (one.tx_id, one.op_in_tx) == (credit.tx_id, credit.op_in_tx));
+            let is_wallets = !self.claims.contains_key(&credit.tx_id)
+                && !self.assignments.contains_key(&(credit.tx_id, credit.op_in_tx));
+            let Some(block) = credit.block.filter(|_| is_new && is_wallets) else { continue };
+            let made_ms = block.time.millis().saturating_sub(crate::world::EPOCH_SECONDS * 1_000).max(stored_ms);
+            let took_ms = self.now_ms.saturating_sub(made_ms);
+            if took_ms > bound_ms && !self.is_spoiled(after) && !self.elsewhere.contains(&after.id) {
+                let text = format!("{} was noted {took_ms} ms after its block", credit.tx_id);
+                self.violate("transfers-are-sighted-promptly", text, Some(after.id));
+            } else {
+                self.passes("transfers-are-sighted-promptly");
+            }
+        }
+    }
+
+    /// Looks how long an event took to its endpoint.
+    pub(super) fn posted(&mut self, delivery: DeliveryId, attempt: u32) {
+        let Some(carried) = self.deliveries.get(&delivery).filter(|_| self.prompt_ms.is_some() && attempt == 1) else {
+            return;
+        };
+        let Some(known) = self.payments.get(&carried.payment) else { return };
+        let pointed_ms = self.pointed_ms.get(&known.payment.merchant).copied().unwrap_or(0);
+        let attempted_ms = self.latency.attempted_ms.get(&carried.payment).copied().unwrap_or(0);
+        let since_ms = carried.scheduled_ms.max(pointed_ms).max(attempted_ms);
+        let (took_ms, payment) = (self.now_ms.saturating_sub(since_ms), carried.payment);
+        if took_ms > WEBHOOK_MS && !self.was_damaged {
+            self.violate("webhooks-go-out-at-once", format!("{delivery} is sent after {took_ms} ms"), Some(payment));
+        } else {
+            self.passes("webhooks-go-out-at-once");
+        }
+    }
+
+    /// Looks how long an agent that began to wait at `begun_ms` waited for what was decided about its payment: that it is
+    /// settled, or that its claim was let go of.
+    pub fn hears_of(&mut self, payment: PaymentId, tx_id: TxId, is_settled: bool, begun_ms: u64) {
+        let decided_ms = if is_settled {
+            self.latency.written_ms.get(&payment).copied()
+        } else {
+            // What was refused before the agent asked was found by asking nodes anew.
+            self.latency.let_go_ms.get(&tx_id).copied().filter(|let_go_ms| *let_go_ms > begun_ms)
+        };
+        let Some(decided_ms) = decided_ms.filter(|_| self.prompt_ms.is_some()) else { return };
+        let took_ms = self.now_ms.saturating_sub(decided_ms.max(begun_ms));
+        if took_ms > AGENT_MS && !self.was_damaged {
+            self.violate("agents-hear-at-once", format!("an agent hears after {took_ms} ms"), Some(payment));
+        } else {
+            self.passes("agents-hear-at-once");
+        }
+    }
+}

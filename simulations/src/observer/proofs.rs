@@ -1,0 +1,181 @@
+//! What is seen of proofs of accounts: challenges, transfers that answer them, the operator's word, keys that are replaced.
+
+use engine::ownership::{Means, Proof};
+
+use super::*;
+
+/// How often a merchant may change its account within [`CHANGES_WINDOW`].
+const MAX_CHANGES: usize = 3;
+/// The time in which changes are counted.
+const CHANGES_WINDOW: Duration = Duration::from_secs(86_400);
+
+/// A merchant and an account.
+type Owner = (MerchantId, AccountName);
+
+/// What the observer knows of proofs.
+#[derive(Clone, Default)]
+pub struct Proofs {
+    /// The challenges that were handed out, by the memo that answers them.
+    challenges: BTreeMap<String, Owner>,
+    /// Irreversible transfers of accounts to themselves with the memo of a proof.
+    transfers: BTreeSet<(AccountName, String)>,
+    /// Accounts for which the operator was asked to vouch.
+    vouched: BTreeSet<Owner>,
+    /// How often the keys of accounts were replaced.
+    replaced: BTreeMap<AccountName, u32>,
+    /// The keys under which a proof was given, by how often they had been replaced before.
+    given_under: BTreeMap<Owner, BTreeSet<u32>>,
+    /// When merchants changed their account, or requested it.
+    changed_at: BTreeMap<MerchantId, Vec<Timestamp>>,
+}
+
+impl Proofs {
+    /// Says whether a transfer is the proof of an account, and so no payment.
+    #[must_use]
+    pub fn is_proof(transfer: &Transfer) -> bool {
+        transfer.from == transfer.to && transfer.memo.starts_with("Merchant ")
+    }
+
+    /// Notes a proof on the chain.
+    pub fn is_final(&mut self, transfer: &Transfer) {
+        self.transfers.insert((transfer.from, transfer.memo.clone()));
+    }
+
+    /// Returns how often the keys of each account were replaced so far.
+    #[must_use]
+    pub fn keys(&self) -> BTreeMap<AccountName, u32> {
+        self.replaced.clone()
+    }
+
+    /// Notes that an account gets other keys; returns how often it did.
+    pub fn replaces_keys(&mut self, account: AccountName) -> u32 {
+        let replaced = self.replaced.entry(account).or_default();
+        *replaced += 1;
+        *replaced
+    }
+
+    /// Notes a challenge that was handed out; `before` is what [`Proofs::keys`] was when it was requested.
+    pub fn challenges(&mut self, memo: String, owner: Owner, before: &BTreeMap<AccountName, u32>) {
+        self.challenges.insert(memo, owner);
+        self.gives(owner, before);
+    }
+
+    /// Notes that the operator is asked to vouch for an account.
+    pub fn vouches(&mut self, owner: Owner) {
+        self.vouched.insert(owner);
+        let now = self.keys();
+        self.gives(owner, &now);
+    }
+
+    /// Notes that the operator has vouched.
+    pub fn has_vouched(&mut self, owner: Owner) {
+        let now = self.keys();
+        self.gives(owner, &now);
+    }
+
+    fn gives(&mut self, owner: Owner, before: &BTreeMap<AccountName, u32>) {
+        let under = self.under(&owner.1, before);
+        self.given_under.entry(owner).or_default().extend(under);
+    }
+
+    /// Returns the keys that an account had since, by how often they were replaced.
+    fn under(&self, account: &AccountName, before: &BTreeMap<AccountName, u32>) -> core::ops::RangeInclusive<u32> {
+        let count = |replaced: &BTreeMap<AccountName, u32>| replaced.get(account).copied().unwrap_or(0);
+        count(before)..=count(&self.replaced)
+    }
+
+    /// Says why a proof is none.
+    fn flaw(&self, merchant: MerchantId, account: AccountName, of: &[AccountName], proof: &Proof) -> Option<String> {
+        let is_given = match proof.means {
+            Means::Operator => of.iter().any(|account| self.vouched.contains(&(merchant, *account))),
+            Means::Transfer => self
+                .transfers
+                .iter()
+                .any(|(from, memo)| *from == account && self.challenges.get(memo) == Some(&(merchant, account))),
+            // Nobody signs a challenge here.
+            Means::Signature => false,
+        };
+        (!is_given).then(|| format!("@{account} counts as proven by {merchant} ({:?}), and is not", proof.means))
+    }
+}
+
+impl Observer {
+    /// Notes what a merchant that is written says of its accounts.
+    pub(super) fn ownership_written(&mut self, merchant: &Merchant) {
+        let before = self.merchants.get(&merchant.id);
+        if before.is_some_and(|before| {
+            before.hive_account == merchant.hive_account && before.ownership == merchant.ownership
+        }) {
+            return;
+        }
+        let (own, id) = (&merchant.ownership, merchant.id);
+        let pending = own.pending.as_ref();
+        let proofs = [
+            own.proof.map(|proof| (merchant.hive_account, proof)),
+            pending.and_then(|pending| Some((merchant.hive_account, pending.current?))),
+            pending.and_then(|pending| Some((pending.account, pending.new?))),
+        ];
+        let former = own.former.iter().map(|former| (former.account, former.proof));
+        // The operator vouches for a pending change as a whole.
+        let vouched_for = |account| [Some(account), pending.map(|pending| pending.account)];
+        let flaw = proofs.into_iter().flatten().chain(former).find_map(|(account, proof)| {
+            let of: Vec<_> = vouched_for(account).into_iter().flatten().collect();
+            self.proofs.flaw(id, account, &of, &proof)
+        });
+        let is_change = before.is_some_and(|before| {
+            let pending_before = before.ownership.pending.as_ref().map(|pending| pending.account);
+            let is_new = pending.is_some_and(|pending| pending_before != Some(pending.account));
+            // A proven account is exchanged when a pending change takes effect, which is no request.
+            is_new || (before.hive_account != merchant.hive_account && pending_before.is_none())
+        });
+        let proves = own.proof.filter(|_| before.is_some_and(|before| before.ownership.proof.is_none()));
+        if proves.is_some_and(|proof| proof.means == Means::Transfer) {
+            self.marks.push("a merchant proves its account by a transfer");
+        }
+        match flaw {
+            Some(text) => self.violate("proofs-come-from-the-account", text, None),
+            None => self.passes("proofs-come-from-the-account"),
+        }
+        if is_change {
+            let now = merchant.updated_at;
+            let changed_at = self.proofs.changed_at.entry(id).or_default();
+            changed_at.retain(|at| now.since(*at) < CHANGES_WINDOW);
+            changed_at.push(now);
+            if changed_at.len() > MAX_CHANGES {
+                let text = format!("{id} changed its account {} times in a day", changed_at.len());
+                self.violate("accounts-change-rarely", text, None);
+            } else {
+                self.passes("accounts-change-rarely");
+            }
+        }
+    }
+
+    /// Notes that a merchant was shown unmatched transfers.
+    pub fn reads_unmatched(&mut self, merchant: &Merchant, rows: &[Unmatched]) {
+        let account = merchant.hive_account;
+        let durable = self.merchants.get(&merchant.id);
+        let is_owner = has_proven(merchant, &account) || durable.is_some_and(|durable| has_proven(durable, &account));
+        let others = rows.iter().find(|kept| kept.transfer.to != account);
+        if let Some(kept) = others {
+            let text = format!("{} is shown to a merchant of @{account}", kept.transfer.tx_id);
+            self.violate("only-owners-read", text, None);
+        } else if is_owner {
+            self.passes("only-owners-read");
+        } else {
+            let text = format!("{} is shown the money of @{account} and has not proven it", merchant.id);
+            self.violate("only-owners-read", text, None);
+        }
+    }
+
+    /// Notes that a merchant decided about money of an account; `before` is what [`Proofs::keys`] was when it asked to.
+    pub fn decides(&mut self, merchant: MerchantId, account: &AccountName, before: &BTreeMap<AccountName, u32>) {
+        let given = self.proofs.given_under.get(&(merchant, *account));
+        let mut under = self.proofs.under(account, before);
+        if under.any(|keys| given.is_some_and(|given| given.contains(&keys))) {
+            self.passes("only-owners-decide");
+        } else {
+            let text = format!("{merchant} decides about money of @{account} without a proof by its keys");
+            self.violate("only-owners-decide", text, None);
+        }
+    }
+}
