@@ -220,7 +220,7 @@ fn what_starting_again_does_not_cure_is_not_started_again() {
     fs::write(&wrong, "22".repeat(32)).expect("written");
     let bad = folder.join("bad");
     fs::write(&bad, "no key").expect("written");
-    for (file, words) in [(wrong, "another master key"), (bad, "64 hex"), (folder.join("none"), "there is no file")] {
+    for (file, words) in [(wrong, "another master key"), (bad, "64 hex"), (folder.join("none"), "file not found")] {
         let (code, said) = refused(&data, &ledger, &[&format!("--set=master_key_file={}", file.display())]);
         assert!(code == Some(3) && said.contains(words), "{code:?} {said}");
         assert!(is_left_alone(3));
