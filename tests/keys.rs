@@ -248,7 +248,7 @@ fn serve_makes_a_master_key_that_no_backup_contains() {
     shop.set_webhook(&receiver);
     let flags = [format!("--data={}", data.display()), format!("--to={}", backup.display())];
     let taken = Process::start(&["backup", &flags[0], &flags[1]]).finish();
-    assert!(taken.success && taken.stdout.contains("The master key is not in it"), "{taken:?}");
+    assert!(taken.success && taken.stdout.contains("The master key is not in the backup"), "{taken:?}");
     assert!(serve.process.stop().success());
     assert_eq!(holding(&data, &shop.secret), [""; 0]);
     assert_eq!(holding(&data, key.trim()), ["master-key"]);

@@ -185,7 +185,7 @@ impl Gateway {
         let told = self.entry("transfer_assigned", merchant.id, Some(name_of(place)), Vec::new());
         match self.order(payment.id, Command::Attach(attachment), Some(told)).await.map_err(GatewayError::from) {
             Ok(payment) => {
-                tracing::info!(payment.id = %payment.id, %account, "a transfer is assigned to payment {}", payment.id);
+                tracing::info!(payment.id = %payment.id, %account, "transfer assigned to payment {}", payment.id);
                 Ok(payment)
             }
             // Somebody else was faster, perhaps with this very transfer, or settled it meanwhile.
@@ -239,7 +239,7 @@ impl Gateway {
         self.payment(merchant.id, id).await?;
         let told = self.entry("payment_resolved", merchant.id, Some(id.to_string()), Vec::new());
         let payment = self.order(id, Command::Resolve(resolution), Some(told)).await?;
-        tracing::info!(payment.id = %id, "payment {id} is resolved");
+        tracing::info!(payment.id = %id, "payment {id} resolved");
         Ok(payment)
     }
 
@@ -340,7 +340,7 @@ pub(crate) async fn attach_waiting(
             return None;
         }
         match answer.await {
-            Ok(Ok(_)) => tracing::info!(payment.id = %id, "payment {id} has appeared; its transfer is attached"),
+            Ok(Ok(_)) => tracing::info!(payment.id = %id, "payment {id} now exists: transfer credited"),
             Ok(Err(SessionError::Rejected { rejection, .. })) => {
                 let handling = match rejection {
                     // The chain was read again meanwhile, and the session has it.
@@ -362,7 +362,9 @@ pub(crate) async fn attach_waiting(
                     context.give_up_on(&error);
                 }
             }
-            Ok(Err(error)) => tracing::debug!(payment.id = %id, %error, "not attached to payment {id}: {error}"),
+            Ok(Err(error)) => {
+                tracing::debug!(payment.id = %id, %error, "transfer not credited to payment {id}: {error}");
+            }
             // It died with the order; the next look tries again.
             Err(_) => {}
         }

@@ -58,7 +58,7 @@ pub(crate) async fn attempt(context: &Context, delivery: Delivery) -> Result<Att
         "webhook for {}: attempt {number} {}", delivery.payment, outcome.word()
     );
     if next == Next::DisableEndpoint {
-        tracing::warn!(merchant.id = %merchant.id, "the endpoint of {} is gone and gets no more webhooks", merchant.id);
+        tracing::warn!(merchant.id = %merchant.id, "webhook endpoint of {} responded 410 Gone: disabled", merchant.id);
     }
     let next_attempt_at = match next {
         Next::RetryAt(at) => Some(at),

@@ -258,7 +258,7 @@ impl Biller<'_> {
                         let adopt = sessions::Msg::Adopt(session);
                         self.sessions.cast(adopt).map_err(|_| GatewayError::StoreFailed)?;
                     }
-                    tracing::info!(merchant.id = %billed.id, month = %period.month, cents, "invoice of {} for {}", billed.id, period.month);
+                    tracing::info!(merchant.id = %billed.id, month = %period.month, cents, "invoice created for {}, {}", billed.id, period.month);
                     let period = Period { invoice: Some(invoice), updated_at: period.updated_at.max(now), ..period };
                     return Ok(Some((period, billed)));
                 }
@@ -337,11 +337,11 @@ pub(crate) async fn bill_what_is_over(
         Ok(made) if made.periods.is_empty() => Ok(()),
         Ok(made) => {
             let invoices = made.periods.len();
-            tracing::info!(invoices, "{invoices} invoices made");
+            tracing::info!(invoices, "{invoices} invoices created");
             Ok(())
         }
         Err(error) => {
-            tracing::warn!(%error, "invoices cannot be made: {error}");
+            tracing::warn!(%error, "cannot create invoices: {error}");
             Err(error)
         }
     }

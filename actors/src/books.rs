@@ -282,7 +282,7 @@ impl Bookkeeper {
                 %merchants,
                 missing = %list(&finding.missing),
                 extra = %list(&finding.extra),
-                "the books of {} and the chain differ on the day from {}: {} operations are missing, {} are too much",
+                "reconciliation of {} for the day from {}: {} operations are missing in the store, {} are not on the ledger",
                 finding.account, day.from, finding.missing_count, finding.extra_count,
             );
         }
@@ -291,7 +291,12 @@ impl Bookkeeper {
         let is_done = day.unchecked == 0 || desk.tries >= MAX_TRIES || outcome == Outcome::Mismatch;
         if outcome == Outcome::NotChecked && desk.tries == 1 {
             let (unchecked, obstacle) = (day.unchecked, day.obstacle.clone().unwrap_or_default());
-            tracing::warn!(unchecked, obstacle, "the books of the day from {} cannot be checked: {obstacle}", day.from);
+            tracing::warn!(
+                unchecked,
+                obstacle,
+                "reconciliation for the day from {} is not possible: {obstacle}",
+                day.from
+            );
         }
         let to = day.to;
         writes.push(Write::Books(Box::new(day)));

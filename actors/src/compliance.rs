@@ -70,7 +70,7 @@ impl Gateway {
         ));
         match self.context().env.store.commit(batch).await {
             Ok(()) => {
-                tracing::warn!(merchant.id = %merchant, window, usd_cents = crossing.usd_cents, "merchant {merchant} is put on hold");
+                tracing::warn!(merchant.id = %merchant, window, usd_cents = crossing.usd_cents, "merchant {merchant} is on hold: compliance limit exceeded");
                 Ok(())
             }
             // Another request beyond the limit was faster.
@@ -128,7 +128,7 @@ impl Gateway {
         };
         let is_cleared = self.decide(id, "compliance_cleared", decide).await?;
         if is_cleared {
-            tracing::info!(merchant.id = %id, %by, "the hold of merchant {id} ends");
+            tracing::info!(merchant.id = %id, %by, "merchant {id} is no longer on hold");
         }
         self.compliance(id).await
     }

@@ -89,7 +89,7 @@ impl Context {
         if let Some(jump) = self.clock_watch.look(self.env.clock.now()) {
             self.metrics.clock_jumps.inc();
             let (seconds, way) = (jump.by.as_secs(), if jump.is_back { "back" } else { "ahead" });
-            tracing::warn!(seconds, way, "the wall clock jumped {way} by {seconds} s: check its time server");
+            tracing::warn!(seconds, way, "system clock jumped {way} by {seconds} s: check time synchronization");
         }
     }
 
@@ -151,7 +151,7 @@ impl Fatal {
         let mut first = self.why.lock().unwrap_or_else(PoisonError::into_inner);
         // Everything that is under way fails for the same reason; it is said once.
         if first.is_none() {
-            tracing::error!(%why, "the engine cannot go on: {why}");
+            tracing::error!(%why, "engine shuts down: {why}");
             *first = Some(why);
         }
         drop(first);

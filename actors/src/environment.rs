@@ -206,7 +206,7 @@ pub enum NodeError {
     #[error("the connection broke: {0}")]
     Broken(String),
     /// An HTTP status other than 200.
-    #[error("answered HTTP {0}")]
+    #[error("responded with HTTP {0}")]
     Http(u16),
     /// It refuses more requests for a while: HTTP 429, or 503 with `Retry-After`.
     #[error("limits the rate of requests")]
@@ -215,7 +215,7 @@ pub enum NodeError {
         retry_after: Option<Duration>,
     },
     /// An answer that is not what was asked for.
-    #[error("gave an unreadable answer: {0}")]
+    #[error("sent an unreadable response: {0}")]
     Unreadable(String),
     /// A JSON-RPC error.
     #[error("refused: {message}")]

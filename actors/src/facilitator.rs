@@ -89,7 +89,7 @@ impl Facilitator {
                 let may_be_out = may_be_out || begun > 0;
                 let fate = bring_in(&context, tx_id, &facilitation, claimed.at, may_be_out).await;
                 while let Err(error) = decide(&context, tx_id, Fate::Open, fate.clone()).await {
-                    tracing::warn!(%tx_id, %error, "the fate of {tx_id} could not be stored: {error}");
+                    tracing::warn!(%tx_id, %error, "cannot store the settlement outcome of {tx_id}: {error}");
                     if error != SessionError::Overloaded {
                         break;
                     }

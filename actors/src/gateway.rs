@@ -71,7 +71,7 @@ pub enum GatewayError {
     #[error("no such delivery")]
     DeliveryNotFound,
     /// The event is older than what is kept.
-    #[error("the event is no longer kept")]
+    #[error("the event is older than the retention")]
     EventForgotten,
     /// The cursor names no place in the list of events.
     #[error("{0}")]
@@ -121,7 +121,7 @@ pub enum GatewayError {
         possible_at: Timestamp,
     },
     /// Keys are rolled by support only, in this installation.
-    #[error("API keys are re-issued through support")]
+    #[error("API keys are reissued by the operator")]
     NoKeyRoll,
     /// The merchant used more idempotency keys in a day than are remembered.
     #[error("too many idempotency keys were used in the last 24 hours")]
@@ -133,7 +133,7 @@ pub enum GatewayError {
     #[error("the payment-identifier names another payment")]
     IdentifierReused,
     /// No ledger node answers, or the ledger is not followed yet.
-    #[error("no ledger node answers")]
+    #[error("no ledger node responds")]
     LedgerUnavailable,
     /// No price of HIVE was ever read.
     #[error("no price of HIVE is known yet")]
@@ -145,10 +145,10 @@ pub enum GatewayError {
     #[error("too many streams of events are open")]
     TooManyStreams,
     /// Too much is waiting; come back later.
-    #[error("the engine has more to do than it can")]
+    #[error("the engine is overloaded")]
     Overloaded,
     /// Somebody else kept changing the same record; come back later.
-    #[error("the record kept changing")]
+    #[error("the record changed during each attempt")]
     Contended,
     /// A stored row that is needed is damaged.
     #[error("the {table} record {key} is damaged")]

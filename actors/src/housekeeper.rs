@@ -84,7 +84,7 @@ impl Housekeeper {
             Ok(_) => (round.indexed_up_to, round.index_at) = (opened, now + INDEX_INTERVAL),
             Err(error) => {
                 self.context.give_up_on(&error);
-                tracing::warn!(%error, "the search index could not be extended: {error}");
+                tracing::warn!(%error, "cannot extend the search index: {error}");
             }
         }
         false
@@ -182,7 +182,7 @@ impl Housekeeper {
         match self.context.authorities(&BTreeSet::from([merchant.hive_account, pending.account])).await {
             Ok(found) => Some(found.iter().map(|(account, active)| (*account, AuthorityDigest::of(active))).collect()),
             Err(error) => {
-                tracing::info!(merchant.id = %id, "the change of account of merchant {id} waits for the nodes: {error}");
+                tracing::info!(merchant.id = %id, "account change of merchant {id} delayed until the nodes respond: {error}");
                 None
             }
         }

@@ -31,7 +31,7 @@ pub enum MerchantError {
     #[error("no merchant {0}")]
     NotFound(MerchantId),
     /// The store takes no more for the moment.
-    #[error("the store has more to write than it can")]
+    #[error("the store is overloaded")]
     Overloaded,
     /// Its keys do not allow it.
     #[error("{0}")]
@@ -330,7 +330,7 @@ impl Merchants {
         };
         for account in accounts.iter().filter(|account| !watched.contains(account)) {
             self.context.watched.remove(account);
-            tracing::info!(%account, "@{account} is watched no more");
+            tracing::info!(%account, "no longer watching @{account}");
         }
     }
 

@@ -1,6 +1,6 @@
-//! What an engine counts: handles of atomics that are made once, and where the ledger stands when somebody asks.
+//! Metrics of the engine: counters created once, and a collector that reads the state of the ledger at each scrape.
 //!
-//! Nothing reads them back: a simulation with and without them is the same simulation.
+//! The engine never reads them back, so they do not influence a simulation.
 
 use std::{
     collections::BTreeSet,
@@ -34,7 +34,7 @@ type TwoLabels = [(&'static str, &'static str); 2];
 type NodeLabel = [(&'static str, String); 1];
 type ConditionLabels = [(&'static str, String); 2];
 
-/// What an engine counts.
+/// The metrics of an engine.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     pub(crate) created: Counter,
@@ -143,36 +143,36 @@ impl Metrics {
     /// Shows everything under the registry's prefix.
     pub(crate) fn register(&self, registry: &mut Registry) {
         let mut metric = Adder(registry);
-        metric.add("payments_created", "Payment sessions opened", &self.created);
-        metric.add("payment_transitions", "States that payments have come to", &self.transitions);
-        metric.add("settlements_reversed", "Completed payments whose transaction was lost", &self.reversed);
-        metric.add("unmatched_transfers", "Transfers that paid no session", &self.unmatched);
-        metric.add("books_checks", "Checks of a day's books, by what they said", &self.books);
+        metric.add("payments_created", "Payments created", &self.created);
+        metric.add("payment_transitions", "State changes of payments, by the new state", &self.transitions);
+        metric.add("settlements_reversed", "Completed payments whose transaction a fork removed", &self.reversed);
+        metric.add("unmatched_transfers", "Transfers that match no payment", &self.unmatched);
+        metric.add("reconciliation_checks", "Daily comparisons of the store with the ledger, by outcome", &self.books);
         metric.add(
-            "books_differences",
-            "Operations in which the books of a day and the chain differ",
+            "reconciliation_differences",
+            "Operations on which the store and the ledger differ",
             &self.book_differences,
         );
-        metric.add("sessions_awake", "Sessions held in memory", &self.awake);
-        metric.add("actor_crashes", "Actors that crashed and were brought back, or ended the engine", &self.crashes);
-        metric.add("clock_jumps", "Jumps of the wall clock by more than two seconds", &self.clock_jumps);
+        metric.add("sessions_active", "Active sessions (held in memory)", &self.awake);
+        metric.add("actor_crashes", "Crashes of actors, by actor", &self.crashes);
+        metric.add("clock_jumps", "Jumps of the system clock by more than two seconds", &self.clock_jumps);
         metric.add("scanner_blocks", "Irreversible blocks read", &self.blocks);
-        metric.add("webhook_attempts", "Attempts to deliver a webhook, by how they ended", &self.webhooks);
-        metric.add("webhook_seconds", "How long attempts took, in seconds", &self.webhook_seconds);
-        metric.add("x402_verdicts", "What was said of agents' payments", &self.x402);
-        metric.add("node_answers", "Questions that a ledger node answered", &self.node_answers);
-        metric.add("node_failures", "Questions that a ledger node failed", &self.node_failures);
-        metric.add("node_seconds", "How long a ledger node took to answer, in seconds", &self.node_seconds);
-        metric.add("node_up", "Whether the ledger node answered when last asked", &self.node_up);
-        metric.add("node_head_block", "The newest block that a ledger node reported", &self.node_head);
-        metric.add("node_condition", "Whether the ledger node is in this condition", &self.node_condition);
+        metric.add("webhook_attempts", "Attempts to deliver a webhook, by outcome", &self.webhooks);
+        metric.add("webhook_seconds", "Latency of attempts to deliver a webhook, in seconds", &self.webhook_seconds);
+        metric.add("x402_verdicts", "Verdicts on x402 payments, by operation and verdict", &self.x402);
+        metric.add("node_responses", "Requests that the ledger node answered", &self.node_answers);
+        metric.add("node_failures", "Requests that the ledger node failed", &self.node_failures);
+        metric.add("node_seconds", "Latency of requests to the ledger node, in seconds", &self.node_seconds);
+        metric.add("node_up", "Whether the last request to the ledger node succeeded", &self.node_up);
+        metric.add("node_head_block", "Head block of the ledger node", &self.node_head);
+        metric.add("node_condition", "Whether the ledger node is in the condition of the label", &self.node_condition);
         metric.add(
             "node_contradictions",
-            "Answers of a ledger node that a majority contradicts",
+            "Responses of the ledger node that contradict a majority",
             &self.node_contradictions,
         );
         let help =
-            "Operations of irreversible blocks, virtual ones among them, that this program does not know, by kind";
+            "Operations in irreversible blocks, including virtual ones, of a kind that this version does not know";
         metric.add("unknown_operations", help, &self.unknown_operations);
         drop(self.unknown_operations.get_or_create(&[("kind", OTHER_KINDS.to_owned())]));
         // Every state is shown from the start: an alarm must not wait for the first one.
@@ -253,10 +253,10 @@ pub(crate) fn stepped(metrics: &Metrics, before: &Payment, after: &Payment) {
     }
 }
 
-/// Tells where the ledger stands at the moment it is asked.
+/// Reads the state of the ledger at each scrape.
 pub(crate) struct LedgerCollector {
     pub(crate) context: Arc<Context>,
-    /// What may wait at once, as far as nobody waits.
+    /// Permits of the write queue.
     pub(crate) waiting: Arc<Semaphore>,
 }
 
@@ -275,32 +275,32 @@ impl Collector for LedgerCollector {
         let lag_blocks = status.irreversible_num.saturating_sub(status.scanned_num);
         let waiting = context.settings.max_waiting_calls.saturating_sub(self.waiting.available_permits());
         for (name, help, value) in [
-            ("ledger_reachable", "Whether the ledger answered when last asked", u64::from(status.is_reachable)),
-            ("ledger_head_block", "The newest block", status.head_num.into()),
-            ("ledger_irreversible_block", "The newest block that cannot change", status.irreversible_num.into()),
-            ("scanner_block", "The newest block whose transfers are all credited", status.scanned_num.into()),
-            ("scanner_lag_blocks", "Irreversible blocks not yet read", lag_blocks.into()),
-            ("scanner_lag_seconds", "How old the newest block is whose transfers are all credited", lag),
+            ("ledger_reachable", "Whether the last poll of the ledger succeeded", u64::from(status.is_reachable)),
+            ("ledger_head_block", "Head block", status.head_num.into()),
+            ("ledger_irreversible_block", "Last irreversible block", status.irreversible_num.into()),
+            ("scanner_block", "Last block whose transfers are all credited", status.scanned_num.into()),
+            ("scanner_lag_blocks", "Irreversible blocks that the scanner has not read", lag_blocks.into()),
+            ("scanner_lag_seconds", "Age of the last block whose transfers are all credited, in seconds", lag),
             (
                 "ledger_head_age_seconds",
-                "For how long the newest block that a majority of the nodes has reached is the newest",
+                "Time since the head block of a majority of the nodes last changed, in seconds",
                 context.nodes.head_age().unwrap_or_default().as_secs(),
             ),
-            ("waiting_calls", "Changes that wait in the engine", waiting as u64),
+            ("waiting_calls", "Writes queued in the engine", waiting as u64),
         ] {
             let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
             gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
         if let Some(hbd) = context.rate().and_then(|rate| rate.hbd) {
             let is_off = i64::from(!hbd.is_within(context.settings.hbd_peg.percent));
-            let help = "The price of 1 HBD on the internal market, in US dollars";
+            let help = "Price of 1 HBD on the internal market, in US dollars";
             ConstGauge::new(rates::usd(hbd)).encode(encoder.encode_descriptor(
                 "hbd_usd",
                 help,
                 None,
                 MetricType::Gauge,
             )?)?;
-            let help = "Whether the price of HBD is outside the bounds of its peg";
+            let help = "Whether HBD deviates from its peg by more than ledger.hbd_peg_percent";
             ConstGauge::new(is_off).encode(encoder.encode_descriptor(
                 "hbd_off_peg",
                 help,

@@ -106,7 +106,7 @@ impl Gateway {
                 Signed::Complete => {
                     let proof = Proof::new(Means::Signature, Some(AuthorityDigest::of(active)), self.now());
                     let merchant = self.change(id, Change::Proven { nonce, proof }).await?;
-                    tracing::info!(merchant.id = %id, account = %challenge.account, "merchant {id} has proven @{} by signature", challenge.account);
+                    tracing::info!(merchant.id = %id, account = %challenge.account, "merchant {id} proved ownership of @{} by signature", challenge.account);
                     return Ok(Answered { merchant, is_complete: true, keys: 0 });
                 }
                 Signed::Incomplete(keys) => {
@@ -130,7 +130,7 @@ impl Gateway {
         let account = account.unwrap_or(merchant.hive_account);
         let proof = Proof::new(Means::Operator, Some(self.active_authority(account).await?), self.now());
         let merchant = self.change(id, Change::Vouched { account, proof }).await?;
-        tracing::info!(merchant.id = %id, %account, "the operator vouched for @{account} of merchant {id}");
+        tracing::info!(merchant.id = %id, %account, "operator verified @{account} of merchant {id}");
         Ok(merchant)
     }
 
@@ -211,7 +211,7 @@ pub(crate) async fn take_transfer(
     let merchant = found.flatten();
     let challenge = merchant.as_ref().and_then(|merchant| merchant.challenge_answered_by(transfer, server));
     let Some(&Challenge { nonce, authority, .. }) = challenge else {
-        tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "a transfer of @{account} to itself answers no challenge of merchant {id}");
+        tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "transfer of @{account} to itself matches no challenge of merchant {id}");
         return Ok(true);
     };
     let mut proof = Proof::new(Means::Transfer, Some(authority), context.now());
@@ -227,7 +227,7 @@ pub(crate) async fn take_transfer(
     merchants.cast(message).map_err(|_| MerchantError::Unknown)?;
     match answer.await.map_err(|_| MerchantError::Unknown)? {
         Ok(_) => {
-            tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "merchant {id} has proven @{account} by a transfer");
+            tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "merchant {id} proved ownership of @{account} by transfer");
             Ok(true)
         }
         // What the challenge was about is over, or a crash came between the proof and the cursor. A damaged record is set

@@ -47,7 +47,7 @@ pub enum SessionError {
     #[error("a transfer of the transaction is assigned to {0}")]
     Assigned(PaymentId),
     /// The store takes no more for the moment.
-    #[error("the store has more to write than it can")]
+    #[error("the store is overloaded")]
     Overloaded,
     /// Other writers kept changing the payment.
     #[error("the payment kept changing")]
@@ -349,10 +349,10 @@ fn note_cancellation(before: &Payment, after: &Payment) {
     let id = after.id;
     if let Some(request) = after.cancellation.filter(|_| before.cancellation.is_none()) {
         let (by, cutoff) = (request.by.word(), request.cutoff);
-        tracing::info!(payment.id = %id, by, %cutoff, "cancellation of payment {id} requested; blocks after {cutoff} decide");
+        tracing::info!(payment.id = %id, by, %cutoff, "cancellation of payment {id} requested, decided by the first block after {cutoff}");
     }
     if before.standing_cancellation().is_some() && after.standing_cancellation().is_none() {
-        tracing::info!(payment.id = %id, "cancellation of payment {id} dropped: money came before the cutoff");
+        tracing::info!(payment.id = %id, "cancellation of payment {id} dropped: a transfer arrived before the cutoff");
     }
 }
 

@@ -62,7 +62,7 @@ impl Actor for Rates {
             }
             Ok(None) => self.context.settings.rate_interval,
             Err(error) => {
-                tracing::debug!(%error, "the price of HIVE cannot be read: {error}");
+                tracing::debug!(%error, "cannot read the price of HIVE: {error}");
                 RETRY
             }
         };
@@ -106,7 +106,7 @@ impl Rates {
         match self.context.nodes.hbd_price().await {
             Ok(price) => price,
             Err(error) => {
-                tracing::debug!(%error, "the price of HBD cannot be read: {error}");
+                tracing::debug!(%error, "cannot read the price of HBD: {error}");
                 self.context.rate().and_then(|rate| rate.hbd)
             }
         }
@@ -119,10 +119,10 @@ impl Rates {
         let is_off_peg = hbd.is_some_and(|hbd| !hbd.is_within(peg.percent));
         if is_off_peg && !state.is_off_peg {
             let percent = peg.percent;
-            let what = if peg.refuses { "payments in HBD are refused" } else { "it counts for what the market pays" };
+            let what = if peg.refuses { "payments in HBD are refused" } else { "payments in HBD use the market price" };
             tracing::warn!(usd, percent, "1 HBD costs {usd} USD, more than {percent} % off its peg: {what}");
         } else if state.is_off_peg && !is_off_peg {
-            tracing::info!(usd, "1 HBD costs {usd} USD: it is at its peg again and counts as one dollar");
+            tracing::info!(usd, "1 HBD costs {usd} USD: it is at its peg again and is valued at one dollar");
         }
         state.is_off_peg = is_off_peg;
     }

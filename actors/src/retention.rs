@@ -94,9 +94,9 @@ async fn delete(
         return;
     }
     match answer.await {
-        Ok(Ok(_)) => tracing::info!(payment.id = %id, action, "the retention of payment {id} is over: {action}"),
+        Ok(Ok(_)) => tracing::info!(payment.id = %id, action, "retention of payment {id} ended: {action}"),
         // The next pass tries again.
-        Ok(Err(error)) => tracing::debug!(payment.id = %id, %error, "nothing is deleted of payment {id}: {error}"),
+        Ok(Err(error)) => tracing::debug!(payment.id = %id, %error, "nothing deleted from payment {id}: {error}"),
         Err(_) => {}
     }
 }

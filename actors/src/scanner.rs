@@ -96,13 +96,13 @@ enum PollError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Commit(#[from] CommitError),
-    #[error("a session did not take a credit: {0}")]
+    #[error("a session refused a credit: {0}")]
     Session(#[from] SessionError),
-    #[error("the proof of an account could not be stored: {0}")]
+    #[error("cannot store the proof of an account: {0}")]
     Proof(#[from] MerchantError),
-    #[error("block {0} does not build on the block we read before it")]
+    #[error("block {0} does not follow the block read before it")]
     BrokenChain(u32),
-    #[error("the node gave block {given} instead of {wanted}")]
+    #[error("the node returned block {given} instead of {wanted}")]
     WrongBlock { wanted: u32, given: u32 },
 }
 
@@ -145,7 +145,7 @@ impl Actor for Scanner {
         let more = match self.poll(position).await {
             Ok(more) => {
                 if !position.was_reachable {
-                    tracing::info!("the ledger answers again");
+                    tracing::info!("ledger reachable again");
                 }
                 position.was_reachable = true;
                 position.obstacle = None;
@@ -183,13 +183,13 @@ impl Scanner {
             PollError::Nodes(error) => {
                 self.context.ledger.lost_contact();
                 if position.was_reachable {
-                    tracing::warn!(%error, "the ledger cannot be read: {error}");
+                    tracing::warn!(%error, "cannot read the ledger: {error}");
                 }
                 position.was_reachable = false;
             }
             PollError::Commit(error) => {
                 self.context.give_up_on(error);
-                tracing::warn!(%error, "the scanner could not store its progress: {error}");
+                tracing::warn!(%error, "scanner cannot store its progress: {error}");
                 // Another engine may have moved the cursor: take the store's word.
                 position.read = position.stored;
             }
@@ -198,7 +198,7 @@ impl Scanner {
                 let obstacle = error.to_string();
                 // The same obstacle at every poll is one obstacle.
                 if position.obstacle.as_ref() != Some(&obstacle) {
-                    tracing::error!(%error, "the scanner stays where it is: {error}");
+                    tracing::error!(%error, "scanner stopped, retrying: {error}");
                     position.obstacle = Some(obstacle);
                 }
             }
@@ -258,7 +258,7 @@ impl Scanner {
         )
         .await?;
         position.read = Some(cursor);
-        tracing::info!(block_num = wanted, "reading the ledger from block {wanted} on");
+        tracing::info!(block_num = wanted, "scanning the ledger from block {wanted}");
         self.advanced(cursor.block_id.number(), cursor.time);
         Ok(())
     }

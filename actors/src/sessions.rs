@@ -198,7 +198,7 @@ impl Actor for Sessions {
             Some(error) => {
                 let calm = roster.crashed(id, self.context.now());
                 self.context.metrics.crashed("session");
-                tracing::error!(payment.id = %id, %error, "the session of payment {id} crashed");
+                tracing::error!(payment.id = %id, %error, "session of payment {id} crashed");
                 calm || !waiting.is_empty()
             }
         };

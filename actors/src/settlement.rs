@@ -141,7 +141,7 @@ pub(crate) async fn settle(
 /// Puts a node's refusal into the interface's words. Nothing of the node itself is told.
 fn refused(error: &NodeError, tx_id: TxId) -> Refused {
     let NodeError::Rpc { data_code, message, .. } = error else {
-        return Refused::new(Reason::UnexpectedSettleError, "no ledger node answers");
+        return Refused::new(Reason::UnexpectedSettleError, "no ledger node responds");
     };
     let (reason, sentence) = match data_code {
         Some(4_100_100) => (Reason::InvalidTransactionState, "the payer has not enough resource credits"),
@@ -156,6 +156,6 @@ fn refused(error: &NodeError, tx_id: TxId) -> Refused {
         }
         _ => (Reason::InvalidTransactionState, "the chain refuses the transaction"),
     };
-    tracing::info!(%tx_id, %error, "the ledger refuses {tx_id}: {error}");
+    tracing::info!(%tx_id, %error, "ledger refused {tx_id}: {error}");
     Refused::new(reason, sentence)
 }

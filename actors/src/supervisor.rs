@@ -43,7 +43,7 @@ pub enum StartError {
     #[error("{0}")]
     WrongNode(NodeError),
     /// The store holds the payments of another chain.
-    #[error("the data belong to chain {stored}, and the settings ask for chain {wanted}")]
+    #[error("the data directory belongs to chain {stored}, and the settings select chain {wanted}")]
     WrongStore {
         /// The chain of the stored payments.
         stored: String,
@@ -122,7 +122,7 @@ async fn begin_epoch(env: &Environment) -> Result<(), StartError> {
     let epoch = Epoch::random(u64::from_be_bytes(env.entropy.bytes()));
     let begun = env.store.commit(Batch::of(Write::BeginEpoch(epoch))).await;
     begun.map_err(|error| StartError::Write(error.to_string()))?;
-    tracing::warn!("the store was restored from a backup: cursors of events that were given out before are refused");
+    tracing::warn!("store was restored from a backup: event cursors from before the restore are refused");
     Ok(())
 }
 
@@ -232,7 +232,7 @@ impl Actor for Root {
         let recovered: Result<usize, SessionError> = recovered.await?;
         let in_flight = recovered?;
         if in_flight > 0 {
-            tracing::info!(in_flight, "{in_flight} sessions have a transaction under way");
+            tracing::info!(in_flight, "{in_flight} sessions have a transaction in flight");
         }
         for child in [
             Child::Scanner,

@@ -45,7 +45,7 @@ impl Task {
                 if AssertUnwindSafe(begin(begun)).catch_unwind().await.is_ok() {
                     return;
                 }
-                tracing::error!(begun, "work beside an actor crashed and begins anew");
+                tracing::error!(begun, "background task of an actor crashed, restarting");
                 tokio::time::sleep(AFTER_CRASH).await;
             }
         })

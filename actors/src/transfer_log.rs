@@ -69,7 +69,7 @@ impl Elsewhere {
             ..MAX_LINES => uncredited(transfer, reason.word(), "transfer to another account"),
             MAX_LINES => tracing::warn!(
                 reason = reason.word(),
-                "more transfers to other accounts name payments; for an hour of blocks they are not logged"
+                "too many transfers to other accounts name payments: not logged for one hour of blocks"
             ),
             _ => {}
         }

@@ -11,8 +11,8 @@ pub(crate) fn note(context: &Context, block_num: u32, kinds: &BTreeMap<String, u
             tracing::warn!(
                 kind,
                 block_num,
-                "block {block_num} has an operation of the unknown kind {kind}: it is skipped, as are all further \
-                 ones; look for a newer release, and at what the last hard fork changed"
+                "block {block_num} has an operation of the unknown kind {kind}: skipped, like all further ones of this \
+                 kind; check for a newer release, and what the last hard fork changed"
             );
         }
     }

@@ -71,7 +71,7 @@ impl Actor for VirtualTransfers {
             }
             Err(error) => {
                 if position.was_answered {
-                    tracing::warn!(%error, "recurrent transfers and savings cannot be read: {error}");
+                    tracing::warn!(%error, "cannot read recurrent transfers and savings: {error}");
                 }
                 position.was_answered = false;
                 AFTER_FAILURE
@@ -145,7 +145,7 @@ impl VirtualTransfers {
             Ok(()) => (position.read, position.stored) = (Some(last), Some(last)),
             Err(error) => {
                 self.context.give_up_on(&error);
-                tracing::warn!(%error, "stray transfers could not be stored: {error}");
+                tracing::warn!(%error, "cannot store unmatched transfers: {error}");
             }
         }
     }

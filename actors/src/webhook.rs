@@ -298,7 +298,7 @@ impl Webhooks {
         }
         match store.commit(held).await {
             Ok(()) => {
-                tracing::info!(merchant.id = %merchant, count, "{count} webhooks of {merchant} are held");
+                tracing::info!(merchant.id = %merchant, count, "{count} webhooks of {merchant} held");
                 if !is_whole {
                     outbox.bell.ring()?;
                 }
@@ -306,7 +306,7 @@ impl Webhooks {
             // They are still in the outbox, and read again.
             Err(error) => {
                 self.context.give_up_on(&error);
-                tracing::warn!(merchant.id = %merchant, %error, "webhooks of {merchant} are not held: {error}");
+                tracing::warn!(merchant.id = %merchant, %error, "cannot hold the webhooks of {merchant}: {error}");
             }
         }
         Ok(())

@@ -455,7 +455,7 @@ impl Gateway {
         for _ in 0..MAX_ROUNDS {
             let fetched = context.accounts.get(&wanted, &context.nodes, self.now()).await;
             let fetched = fetched.map_err(|error| {
-                tracing::debug!(%error, "no authority to check against: {error}");
+                tracing::debug!(%error, "cannot read the payer's authority: {error}");
                 GatewayError::LedgerUnavailable
             })?;
             let is_news = fetched.keys().any(|name| !accounts.contains_key(name));

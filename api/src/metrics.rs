@@ -1,4 +1,4 @@
-//! Metrics for Prometheus: one registry a process, shown at an address of its own, `GET /metrics`.
+//! Metrics for Prometheus: one registry per process, served at `GET /metrics` on `metrics.listen`.
 
 use std::{fmt, fs, io::Write as _, path::PathBuf, sync::Arc};
 
@@ -16,13 +16,13 @@ use warp::{Filter, path::FullPath, reply::Response};
 
 use crate::facade::Facade;
 
-/// What every name starts with.
+/// Prefix of every name.
 const PREFIX: &str = "hivetill";
-/// The format that Prometheus asks for first.
+/// The format that Prometheus prefers.
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// What a process shows of itself.
+/// The metrics of a process.
 #[derive(Debug)]
 pub struct Metrics(Registry);
 
@@ -30,7 +30,7 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix(PREFIX);
         let version = [("version", env!("CARGO_PKG_VERSION"))];
-        registry.register("build", "Which program this is", Info::new(version));
+        registry.register("build", "Version of the program", Info::new(version));
         registry.register_collector(Box::new(Process));
         Self(registry)
     }
@@ -54,7 +54,7 @@ impl Metrics {
         facade.register_metrics(&mut self.0);
     }
 
-    /// Serves them on `listener` until `stop` is done. A scrape that is under way then is cut off.
+    /// Serves them on `listener` until `stop` resolves, which aborts a running scrape.
     pub fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         let registry = Arc::new(self.0);
         let show = warp::method().and(warp::path::full()).then(move |method: Method, path: FullPath| {
@@ -78,7 +78,7 @@ impl Metrics {
     }
 }
 
-/// Writes the page in a thread of its own: rows are counted for it, for longer than one of the runtime can be spared.
+/// Writes the page on a blocking thread, because it counts rows in the store.
 #[expect(clippy::disallowed_methods, reason = "no simulation scrapes")]
 async fn page_beside(registry: Arc<Registry>) -> Response {
     let page = tokio::task::spawn_blocking(move || page(&registry)).await;
@@ -95,12 +95,12 @@ fn page(registry: &Registry) -> Response {
 }
 
 fn refusal(status: StatusCode) -> Response {
-    let mut response = Response::new("GET /metrics is all there is here\n".into());
+    let mut response = Response::new("this port serves only GET /metrics\n".into());
     *response.status_mut() = status;
     response
 }
 
-/// Shows whole numbers as they are now.
+/// Encodes integer gauges.
 fn show(encoder: &mut DescriptorEncoder<'_>, figures: &[(&str, &str, Option<u64>)]) -> fmt::Result {
     for (name, help, value) in figures {
         if let Some(value) = value {
@@ -111,7 +111,7 @@ fn show(encoder: &mut DescriptorEncoder<'_>, figures: &[(&str, &str, Option<u64>
     Ok(())
 }
 
-/// How much is stored, what waits, and the room on the disk.
+/// Reads the figures of the store and the free disk space at each scrape.
 struct StoreCollector {
     store: Arc<RedbStore>,
     data: PathBuf,
@@ -134,39 +134,39 @@ impl Collector for StoreCollector {
             &mut encoder,
             &[
                 ("store_up", "Whether the store can be read and written", Some(is_up.into())),
-                ("store_file_bytes", "How long the database file is", file_bytes),
-                ("disk_free_bytes", "Room on the disk of the data directory", free_bytes),
+                ("store_file_bytes", "Size of the database file, in bytes", file_bytes),
+                ("disk_free_bytes", "Free disk space of the data directory, in bytes", free_bytes),
             ],
         )?;
         show_figures(&mut encoder, figures.as_ref())
     }
 }
 
-/// Shows what the store holds.
+/// Encodes the figures of the store.
 fn show_figures(encoder: &mut DescriptorEncoder<'_>, figures: Option<&storage::Figures>) -> fmt::Result {
     let of = |figure: fn(&storage::Figures) -> u64| figures.map(figure);
     show(
         encoder,
         &[
-            ("payments", "Payments that are stored", of(|f| f.payments)),
-            ("sessions_open", "Payments that are pending, awake or parked", of(|f| f.open_payments)),
-            ("sessions_in_flight", "Payments of which the chain has something to decide", of(|f| f.in_flight)),
-            ("merchants", "Merchants that are registered", of(|f| f.merchants)),
-            ("events", "Events that are kept", of(|f| f.events)),
-            ("outbox_depth", "Webhooks to deliver, retries too", of(|f| f.outbox)),
-            ("unmatched_waiting", "Stray transfers that name an unknown session", of(|f| f.strays)),
-            ("commit_queue_depth", "Commits that wait for the disk", of(|f| f.queue)),
+            ("payments", "Stored payments", of(|f| f.payments)),
+            ("sessions_open", "Pending payments, active and passivated", of(|f| f.open_payments)),
+            ("sessions_in_flight", "Payments with a transaction in flight", of(|f| f.in_flight)),
+            ("merchants", "Registered merchants", of(|f| f.merchants)),
+            ("events", "Stored events", of(|f| f.events)),
+            ("outbox_depth", "Webhooks to deliver, including retries", of(|f| f.outbox)),
+            ("unmatched_waiting", "Unmatched transfers that name an unknown payment", of(|f| f.strays)),
+            ("commit_queue_depth", "Commits waiting for the disk", of(|f| f.queue)),
         ],
     )
 }
 
-/// The file by whose writing it is found out whether the disk takes writes.
+/// The file that the write probe of the disk creates.
 const PROBE: &str = "hivetill.probe";
 /// A page of most disks.
 const PROBE_BYTES: [u8; 4_096] = [0; 4_096];
 
-/// Says whether the disk of the data takes writes now: nobody else finds out while nothing is committed, and the commit
-/// that fails ends the engine.
+/// Returns whether the disk of the data directory accepts writes. Without this probe a failed disk stays unnoticed until
+/// the next commit, whose failure shuts the engine down.
 fn takes_writes(data: &std::path::Path) -> bool {
     let path = data.join(PROBE);
     let probe = || -> std::io::Result<()> {
@@ -175,18 +175,18 @@ fn takes_writes(data: &std::path::Path) -> bool {
         file.sync_data()
     };
     let is_taken = probe().is_ok();
-    // Left behind, the next look takes it.
+    // The next probe overwrites a file that stays.
     let _ = fs::remove_file(&path);
     is_taken
 }
 
-/// Returns how many bytes more fit on the disk of a path; none where the system does not say.
+/// Returns the free bytes on the disk of a path; `None` if the system does not report them.
 pub(crate) fn disk_free_bytes(path: &std::path::Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(path).ok()?;
     disk.f_bavail.checked_mul(disk.f_frsize)
 }
 
-/// What the process uses, read from `/proc` where there is one.
+/// Resource usage of the process, read from `/proc` where it exists.
 #[derive(Debug)]
 struct Process;
 
@@ -201,8 +201,8 @@ impl Collector for Process {
         show(
             &mut encoder,
             &[
-                ("process_resident_bytes", "Memory that is resident", pages.map(|pages| pages * PAGE_BYTES)),
-                ("process_open_files", "File descriptors that are open", files),
+                ("process_resident_bytes", "Resident memory, in bytes", pages.map(|pages| pages * PAGE_BYTES)),
+                ("process_open_files", "Open file descriptors", files),
             ],
         )
     }

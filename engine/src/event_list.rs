@@ -118,7 +118,7 @@ pub struct EventList {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Misplaced {
     /// The store was restored since the cursor was given out: what followed it then may follow no longer.
-    #[error("the store was restored from a backup since; go on with {go_on}")]
+    #[error("the store was restored from a backup; continue with {go_on}")]
     OtherEpoch {
         /// The newest place up to which the list is known to be as the holder of the cursor read it.
         go_on: Cursor,

@@ -81,7 +81,7 @@ mutants! {
     "unlisted-not-judged": "a decided request to cancel leaves transfers as they are that a payment's record does not list";
     "another-shop-is-let-in": "a merchant may read, cancel and decide about another's payment";
     "decision-told-before-stored": "a merchant's decision is acknowledged before it is committed";
-    "refund-not-deducted": "what was sent back is owed all the same";
+    "refund-not-deducted": "refunded amounts are still owed";
     "refund-noted-again": "a refund that is read again is noted again";
     "refund-forgotten": "a refund on the chain is not noted at its payment";
     "currency-of-agents-not-checked": "an agent may pay in the other currency";
@@ -90,14 +90,14 @@ mutants! {
     "redelivery-is-retried": "a delivery that somebody asked for is tried again like any other";
     "attention-not-listed": "the list does not know which payments need attention";
     "listed-twice": "a payment stays in the list of the state that it left";
-    "day-not-counted": "the sums of a day miss what became of its payments";
+    "day-not-counted": "the totals of a day miss the outcomes of its payments";
     "exceptions-told-once": "an exception is announced once, whatever comes for it later";
     "accepted-is-owed-again": "what was accepted is owed again once something new has to be decided about";
     "anybody-shows-a-payment": "who shows a claimed transaction is taken for its payer";
     "cutoff-money-stays-cancelled": "money after the cutoff of a dropped request to cancel is still called late for it";
     "verifies-what-is-over": "a payment is verified for a session whose time is over";
     "log-shows-signatures": "the log of deliveries shows the signatures of its requests";
-    "hands-in-what-is-refused": "a transaction is handed in again while its refusal is being stored";
+    "hands-in-what-is-refused": "a transaction is submitted again while its refusal is being stored";
     "excess-owed-to-each": "what is paid too much is owed to each who paid";
     "left-for-a-day": "an account that its merchant left is watched for a day";
     "breaker-holds": "what is due to an endpoint that cannot be reached is held as if it were disabled";
@@ -140,7 +140,7 @@ mutants! {
     "read-error-ignored": "a read error of the store does not stop the engine";
     "repair-reads-every-page": "after a crash the whole file is read, and one damaged row keeps the engine from starting";
     "rotation-forgets-one": "another master key leaves one merchant's secrets sealed with the old one";
-    "secrets-in-clear": "webhook secrets are stored in clear though there is a master key";
+    "secrets-in-clear": "webhook secrets are stored unencrypted though there is a master key";
     "damaged-log-is-cut": "entries of the log after a damaged one are lost";
     "damaged-row-is-served": "a row that is damaged on disk is read as it stands there";
     "damaged-row-is-fatal": "the engine gives up where it reads a damaged row";

@@ -1,4 +1,4 @@
-//! The one table of errors: reason, gRPC code, HTTP status, code of the REST interface.
+//! The table of errors: reason, gRPC code, HTTP status, REST code, message.
 
 use std::{borrow::Cow, error::Error};
 
@@ -30,7 +30,7 @@ pub enum RestCode {
 }
 
 impl RestCode {
-    /// Returns the code as the body shows it.
+    /// Returns the code as it is written in the body.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -64,13 +64,13 @@ impl RestCode {
 pub struct Row {
     /// The reason.
     pub reason: Reason,
-    /// Its word in the REST body.
+    /// Its name in the REST body.
     pub word: &'static str,
     /// Its gRPC code.
     pub grpc: Code,
     /// Its HTTP status.
     pub http: u16,
-    /// What is said when nothing more exact is known.
+    /// The default message.
     pub message: &'static str,
 }
 
@@ -78,9 +78,9 @@ const fn row(reason: Reason, word: &'static str, grpc: Code, http: u16, message:
     Row { reason, word, grpc, http, message }
 }
 
-/// Every reason there is.
+/// All reasons.
 pub const TABLE: [Row; 67] = [
-    row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "something went wrong"),
+    row(Reason::Unspecified, "unspecified", Code::Unknown, 500, "unknown error"),
     row(Reason::ValidationFailed, "validation_failed", Code::InvalidArgument, 400, "the request is not valid"),
     row(Reason::MalformedJson, "malformed_json", Code::InvalidArgument, 400, "the body is not valid JSON"),
     row(Reason::UnknownField, "unknown_field", Code::InvalidArgument, 400, "the request has an unknown field"),
@@ -101,20 +101,26 @@ pub const TABLE: [Row; 67] = [
         403,
         "this API key belongs to another merchant",
     ),
-    row(Reason::AdminRequired, "admin_required", Code::PermissionDenied, 403, "this needs an API key of an admin"),
+    row(
+        Reason::AdminRequired,
+        "admin_required",
+        Code::PermissionDenied,
+        403,
+        "this operation requires the API key of an admin",
+    ),
     row(
         Reason::InsufficientScope,
         "insufficient_scope",
         Code::PermissionDenied,
         403,
-        "this API key lacks the scope that this needs",
+        "this API key lacks the required scope",
     ),
     row(
         Reason::TooManyApiKeys,
         "too_many_api_keys",
         Code::FailedPrecondition,
         409,
-        "the merchant has as many API keys as it may have; revoke one",
+        "the merchant has the maximum number of API keys; revoke one",
     ),
     row(
         Reason::TooManyIdempotencyKeys,
@@ -128,14 +134,14 @@ pub const TABLE: [Row; 67] = [
         "key_roll_disabled",
         Code::PermissionDenied,
         403,
-        "rolling is switched off here; create a second API key and revoke the old one",
+        "rolling is disabled; create a second API key and revoke the old one",
     ),
     row(
         Reason::ApiKeyInUse,
         "api_key_in_use",
         Code::FailedPrecondition,
         409,
-        "this API key cannot be revoked: it is the one that asks, or the last one",
+        "this API key cannot be revoked: it authenticates this request, or is the last one",
     ),
     row(Reason::InactiveMerchant, "inactive_merchant", Code::PermissionDenied, 403, "the merchant account is inactive"),
     row(
@@ -143,7 +149,7 @@ pub const TABLE: [Row; 67] = [
         "invalid_form_token",
         Code::PermissionDenied,
         403,
-        "the form is not from this payment's page; load the page again",
+        "the form does not belong to this payment's page; reload the page",
     ),
     row(
         Reason::ComplianceHold,
@@ -157,21 +163,21 @@ pub const TABLE: [Row; 67] = [
         "billing_not_configured",
         Code::FailedPrecondition,
         409,
-        "no merchant is set up to be paid by invoices; set billing.merchant_id",
+        "no merchant is configured to receive invoice payments; set billing.merchant_id",
     ),
     row(
         Reason::AccountNotProven,
         "account_not_proven",
         Code::PermissionDenied,
         403,
-        "prove first that you own the Hive account",
+        "first prove ownership of the Hive account",
     ),
     row(
         Reason::RegistrationClosed,
         "registration_closed",
         Code::PermissionDenied,
         403,
-        "registration is closed here; ask the operator for an account",
+        "registration is closed; contact the operator for an account",
     ),
     row(
         Reason::TooManyAccountChanges,
@@ -206,11 +212,11 @@ pub const TABLE: [Row; 67] = [
         "cursor_of_another_epoch",
         Code::OutOfRange,
         410,
-        "the store was restored from a backup since; go on with nextCursor",
+        "the store has been restored from a backup; continue with nextCursor",
     ),
-    row(Reason::CursorOutOfRange, "cursor_out_of_range", Code::OutOfRange, 400, "the cursor is beyond the end"),
+    row(Reason::CursorOutOfRange, "cursor_out_of_range", Code::OutOfRange, 400, "the cursor is beyond the last event"),
     row(Reason::NotFound, "not_found", Code::NotFound, 404, "not found"),
-    row(Reason::UnknownRoute, "unknown_route", Code::NotFound, 404, "no such address"),
+    row(Reason::UnknownRoute, "unknown_route", Code::NotFound, 404, "no such route"),
     row(
         Reason::PaymentNotPending,
         "payment_not_pending",
@@ -223,24 +229,24 @@ pub const TABLE: [Row; 67] = [
         "payment_detected",
         Code::FailedPrecondition,
         409,
-        "a transfer that pays this has been seen on the ledger",
+        "a transfer for this payment was detected on the ledger",
     ),
     row(
         Reason::PaymentInFlight,
         "payment_in_flight",
         Code::FailedPrecondition,
         409,
-        "a signed transaction that pays this is on its way",
+        "a signed transaction for this payment is in flight",
     ),
     row(
         Reason::SessionCancelling,
         "session_cancelling",
         Code::FailedPrecondition,
         410,
-        "the payment's cancellation is requested; nothing new may pay it",
+        "cancellation was requested; the payment accepts no new transactions",
     ),
-    row(Reason::PaymentExpired, "payment_expired", Code::FailedPrecondition, 409, "the payment's time is over"),
-    row(Reason::Conflict, "conflict", Code::Aborted, 409, "the record changed at the same moment; try again"),
+    row(Reason::PaymentExpired, "payment_expired", Code::FailedPrecondition, 409, "the payment has expired"),
+    row(Reason::Conflict, "conflict", Code::Aborted, 409, "the record was changed concurrently; try again"),
     row(
         Reason::IdempotencyKeyReused,
         "idempotency_key_reused",
@@ -267,14 +273,14 @@ pub const TABLE: [Row; 67] = [
         "session_completed",
         Code::FailedPrecondition,
         409,
-        "the payment is completed already",
+        "the payment is already completed",
     ),
     row(
         Reason::NothingToResolve,
         "nothing_to_resolve",
         Code::FailedPrecondition,
         409,
-        "nothing about this payment is to be decided",
+        "the payment has nothing to resolve",
     ),
     row(Reason::PaymentOpen, "payment_open", Code::FailedPrecondition, 409, "the payment can still change"),
     row(
@@ -282,9 +288,9 @@ pub const TABLE: [Row; 67] = [
         "transfer_assigned",
         Code::FailedPrecondition,
         409,
-        "the transfer is assigned to a payment already",
+        "the transfer is already assigned to a payment",
     ),
-    row(Reason::TransferSettled, "transfer_settled", Code::FailedPrecondition, 409, "the transfer is a sale by x402"),
+    row(Reason::TransferSettled, "transfer_settled", Code::FailedPrecondition, 409, "the transfer is an x402 sale"),
     row(
         Reason::NoWebhookEndpoint,
         "no_webhook_endpoint",
@@ -304,13 +310,19 @@ pub const TABLE: [Row; 67] = [
         "stored_bytes_reached",
         Code::ResourceExhausted,
         429,
-        "the payments of this merchant take as many bytes as they may",
+        "the payment records of this merchant have reached their maximum size",
     ),
     row(Reason::RateLimited, "rate_limited", Code::ResourceExhausted, 429, "too many requests"),
     row(Reason::Overloaded, "overloaded", Code::Unavailable, 503, "the engine is busy; try again"),
-    row(Reason::NodeUnavailable, "node_unavailable", Code::Unavailable, 503, "no ledger node answers"),
-    row(Reason::RateUnavailable, "rate_unavailable", Code::Unavailable, 503, "the price of HIVE is not known yet"),
-    row(Reason::HbdOffPeg, "hbd_off_peg", Code::Unavailable, 503, "HBD is off its peg: no payments are opened in it"),
+    row(Reason::NodeUnavailable, "node_unavailable", Code::Unavailable, 503, "no ledger node responds"),
+    row(Reason::RateUnavailable, "rate_unavailable", Code::Unavailable, 503, "no price of HIVE is available yet"),
+    row(
+        Reason::HbdOffPeg,
+        "hbd_off_peg",
+        Code::Unavailable,
+        503,
+        "HBD is off its peg: new payments in HBD are refused",
+    ),
     row(Reason::StoreUnavailable, "store_unavailable", Code::Unavailable, 503, "the store is not available"),
     row(Reason::RecordDamaged, "record_damaged", Code::DataLoss, 500, "a stored record is damaged"),
     row(Reason::EngineUnavailable, "engine_unavailable", Code::Unavailable, 503, "the engine cannot be reached"),
@@ -320,7 +332,7 @@ pub const TABLE: [Row; 67] = [
         "engine_access_denied",
         Code::Unauthenticated,
         503,
-        "the engine did not accept this caller",
+        "the engine rejected this caller's credentials",
     ),
     // Facades make no such call: one that gets this has a fault of its own.
     row(
@@ -330,15 +342,15 @@ pub const TABLE: [Row; 67] = [
         503,
         "this call needs the operator's token (grpc.token)",
     ),
-    row(Reason::Timeout, "timeout", Code::DeadlineExceeded, 503, "the answer did not come in time"),
-    row(Reason::Internal, "internal", Code::Internal, 500, "something went wrong on our side"),
-    row(Reason::NotImplemented, "not_implemented", Code::Unimplemented, 501, "this is not available yet"),
+    row(Reason::Timeout, "timeout", Code::DeadlineExceeded, 503, "the response timed out; the outcome is unknown"),
+    row(Reason::Internal, "internal", Code::Internal, 500, "internal error"),
+    row(Reason::NotImplemented, "not_implemented", Code::Unimplemented, 501, "not implemented in this version"),
     row(
         Reason::MethodNotAllowed,
         "method_not_allowed",
         Code::Unimplemented,
         405,
-        "this address does not take that method",
+        "this route does not support the method",
     ),
     row(Reason::BodyTooLarge, "body_too_large", Code::ResourceExhausted, 413, "the body is too large"),
     row(
@@ -349,16 +361,16 @@ pub const TABLE: [Row; 67] = [
         "the body must be application/json",
     ),
     row(Reason::HeadersTooLarge, "headers_too_large", Code::ResourceExhausted, 431, "the headers are too large"),
-    row(Reason::UriTooLong, "uri_too_long", Code::InvalidArgument, 414, "the address is too long"),
-    row(Reason::RequestTimeout, "request_timeout", Code::DeadlineExceeded, 408, "the request did not arrive in time"),
+    row(Reason::UriTooLong, "uri_too_long", Code::InvalidArgument, 414, "the URL is too long"),
+    row(Reason::RequestTimeout, "request_timeout", Code::DeadlineExceeded, 408, "the request timed out"),
     row(
         Reason::PaymentRequired,
         "payment_required",
         Code::FailedPrecondition,
         402,
-        "payment is required; the requirements say how",
+        "payment required; see the payment requirements",
     ),
-    row(Reason::BadRequest, "bad_request", Code::InvalidArgument, 400, "this is not a valid HTTP request"),
+    row(Reason::BadRequest, "bad_request", Code::InvalidArgument, 400, "invalid HTTP request"),
 ];
 
 /// Finds a reason's row.
@@ -376,15 +388,15 @@ const MAX_TEXT_BYTES: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
-    /// The closed word.
+    /// The reason.
     pub reason: Reason,
-    /// What a person reads.
+    /// The message for people.
     pub message: Cow<'static, str>,
     /// Which fields are wrong.
     pub fields: Vec<FieldViolation>,
-    /// After how many seconds a repeat may succeed.
+    /// Seconds after which a retry may succeed.
     pub retry_after_seconds: Option<u32>,
-    /// Where to go on in place of a refused cursor.
+    /// The cursor to continue with instead of a refused one.
     pub next_cursor: Option<String>,
 }
 

@@ -556,7 +556,7 @@ impl World {
                 self.event(Lane::Process, "dead", None, 3, || format!("the engine gives up: {why}"));
             }
             Death::NoStart(why) => {
-                self.event(Lane::Process, "dead", None, 4, || format!("the engine does not start: {why}"));
+                self.event(Lane::Process, "dead", None, 4, || format!("the engine cannot start: {why}"));
                 self.damage_stops_nothing(why);
                 if !self.are_faults_on() {
                     self.observe(|observer| observer.violate("boot-ends", why.clone(), None));

@@ -420,7 +420,7 @@ pub enum CommitError {
     #[error("{0}")]
     QuotaReached(Reached),
     /// The writer's queue is full. Nothing was written; come back later.
-    #[error("the store has more to write than it can")]
+    #[error("the store is overloaded")]
     Overloaded,
     /// The disk failed. It may have been written or not: only a restart can tell. The process must stop.
     #[error("the outcome of a write is unknown: {0}")]

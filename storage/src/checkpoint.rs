@@ -68,7 +68,7 @@ impl Underway {
         match std::thread::Builder::new().name("checkpoint".to_owned()).spawn(work) {
             Ok(_) => Self::Beside(outcome),
             Err(error) => {
-                tracing::warn!(%error, "there is no thread for a checkpoint: commits wait for it");
+                tracing::warn!(%error, "cannot start a thread for the checkpoint: commits wait until it ends");
                 Self::Due(checkpoint)
             }
         }

@@ -243,7 +243,7 @@ fn join(thread: &Mutex<Option<JoinHandle<()>>>) {
     if let Some(thread) = unpoisoned(thread).take()
         && thread.join().is_err()
     {
-        tracing::error!("the committer panicked; its last writes may or may not be stored");
+        tracing::error!("committer panicked: the outcome of its last writes is unknown");
     }
 }
 
@@ -403,7 +403,7 @@ impl Writer {
             // It may fail, too; it is over.
             let _ = underway.and_then(Underway::failure);
         } else if let Err(fault) = self.fold_log(underway) {
-            tracing::warn!(%fault, "the log was left as it is: the next start reads it");
+            tracing::warn!(%fault, "write-ahead log not checkpointed: the next start replays it");
         }
     }
 

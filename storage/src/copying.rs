@@ -280,7 +280,7 @@ fn read(data: &Path, salvage: bool, mut take: impl FnMut(Row) -> Result<(), Open
     let path = data.join(FILE_NAME);
     match fold_log(data) {
         Err(error) if !salvage => return Err(error),
-        Err(error) => tracing::warn!(%error, "what the log holds cannot be read with the rest"),
+        Err(error) => tracing::warn!(%error, "cannot read the write-ahead log"),
         Ok(()) => {}
     }
     let mut database = directory::builder(CACHE_BYTES).open(&path).map_err(OpenError::database(&path))?;
@@ -413,7 +413,7 @@ impl Idle {
         if let Some(error) = unfolded {
             // A store that cannot be opened is kept as it is, and its log with it.
             for log in LOG_NAMES.map(|name| self.data.join(name)).iter().filter(|log| log.exists()) {
-                tracing::warn!(error, "the log of the store that is replaced is kept beside it: {}", log.display());
+                tracing::warn!(error, "write-ahead log of the replaced store kept as {}", log.display());
                 directory::keep_beside(log, REPLACED)?;
             }
         }

@@ -50,7 +50,7 @@ impl Damages {
         }
         drop(met);
         self.counter.get_or_create(&InTable { table }).inc();
-        tracing::error!(table, key, why, "a stored row is damaged and is not served: {table} {key}: {why}");
+        tracing::error!(table, key, why, "damaged row, not served: {table} {key}: {why}");
         true
     }
 

@@ -42,16 +42,16 @@ pub enum OpenError {
     #[error("{} is in use by another process", .0.display())]
     Locked(PathBuf),
     /// This process may not read or write it.
-    #[error("no permission to read and write {}", .0.display())]
+    #[error("permission denied: cannot read and write {}", .0.display())]
     Permission(PathBuf),
     /// It is not a database, or its bytes have changed.
     #[error("the database is corrupt: {0}")]
     Corrupt(String),
     /// It is a database, but not one of Hivetill.
-    #[error("the file is a database of another program")]
+    #[error("the file is the database of another program")]
     Foreign,
     /// A newer Hivetill wrote it.
-    #[error("the store has schema {found}; this program knows {known}, a newer one is needed")]
+    #[error("the store has schema {found}, and this version knows {known}: use a newer version")]
     SchemaNewer {
         /// What the store says.
         found: u32,
@@ -63,27 +63,27 @@ pub enum OpenError {
     Missing(PathBuf),
     /// There is no store, and none is made unless that is asked for.
     #[error(
-        "there is no store at {}, and none is made: mount its disk or restore a backup if there should be one; `hivetill admin` and \
-         `hivetill serve --init` make a new one", .0.display()
+        "there is no store at {}: mount its disk, or restore a backup, if there should be one; `hivetill admin` and \
+         `hivetill serve --init` create a new one", .0.display()
     )]
     NotMade(PathBuf),
     /// There is the log of a store whose database is gone.
     #[error(
-        "the log of a store is in {}, and its database {FILE_NAME} is gone: put it back, or restore a backup; no new store is made \
-         beside that log", .0.display()
+        "{} contains the write-ahead log of a store whose database {FILE_NAME} is gone: put the database back, or restore a \
+         backup", .0.display()
     )]
     LogOnly(PathBuf),
     /// There is a file already, which is not overwritten.
-    #[error("{} exists already", .0.display())]
+    #[error("{} already exists", .0.display())]
     Exists(PathBuf),
     /// The disk has no room left.
-    #[error("no room is left on the disk of {}", .0.display())]
+    #[error("disk full: {}", .0.display())]
     Full(PathBuf),
     /// What is stored contradicts itself.
-    #[error("{} things are wrong with it, first: {}", .0.finding_count, .0.findings.first().map_or("?", String::as_str))]
+    #[error("{} findings, first: {}", .0.finding_count, .0.findings.first().map_or("?", String::as_str))]
     Unsound(Box<Report>),
     /// Its secrets are sealed with a master key that was not given.
-    #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key that is not here: put the file `master-key` of its gateway into the data directory, or name that key in `master_key_file`" })]
+    #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key that is missing: copy the file `master-key` of its gateway into the data directory, or set `master_key_file`" })]
     MasterKey {
         /// Whether a master key was given.
         is_given: bool,

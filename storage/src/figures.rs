@@ -1,4 +1,4 @@
-//! What a store says of itself: how its commits go, how much it holds, how much waits for it.
+//! Metrics and figures of the store: commits, stored rows, queues.
 
 use prometheus_client::{
     metrics::{
@@ -10,7 +10,7 @@ use prometheus_client::{
 
 use crate::{damage::Damages, fault::Fault, snapshot::Snapshot};
 
-/// How commits go. Handles of atomics: counting costs a few nanoseconds a commit, and a commit is a sync of the disk.
+/// Metrics of commits. Counting costs a few nanoseconds a commit; a commit costs an fsync.
 #[derive(Debug, Clone)]
 pub struct CommitMetrics {
     batches: Histogram,
@@ -45,19 +45,19 @@ impl CommitMetrics {
         }
     }
 
-    /// Shows them under the registry's prefix.
+    /// Registers them under the registry's prefix.
     pub fn register(&self, registry: &mut Registry) {
-        let batches = "Batches that were made durable by one commit";
+        let batches = "Batches in one group commit";
         registry.register("commit_batches", batches, self.batches.clone());
-        let seconds = "How long a commit took, from its beginning to the end of its sync, in seconds";
+        let seconds = "Latency of commits, including fsync, in seconds";
         registry.register("commit_seconds", seconds, self.seconds.clone());
-        let checkpoints = "How long a checkpoint took, beside the commits, in seconds";
+        let checkpoints = "Duration of checkpoints, in seconds";
         registry.register("checkpoint_seconds", checkpoints, self.checkpoints.clone());
-        let holds = "Checkpoints that commits had to wait for";
+        let holds = "Checkpoints that blocked commits";
         registry.register("checkpoint_holds", holds, self.checkpoint_holds.clone());
-        registry.register("commit_refusals", "Batches refused because of what is stored", self.refused.clone());
-        registry.register("commit_failures", "Commits that the disk or the database failed", self.failed.clone());
-        let damaged = "Stored rows whose bytes have changed, by table, each counted once since the start";
+        registry.register("commit_refusals", "Batches refused by a check of the stored rows", self.refused.clone());
+        registry.register("commit_failures", "Commits failed by the disk or the database", self.failed.clone());
+        let damaged = "Damaged rows found since the start, by table; each row counts once";
         registry.register("store_damaged_rows", damaged, self.damages.counter.clone());
     }
 

@@ -38,7 +38,7 @@ impl Health {
     /// Notes that it failed.
     pub(crate) fn fail(&self, why: String, is_full: bool) {
         if self.failure.set((why, is_full)).is_ok() {
-            tracing::error!(why = self.failure(), "the store failed: nothing more is written until it is reopened");
+            tracing::error!(why = self.failure(), "store failed: no writes until it is reopened");
         }
         self.failing.notify_waiters();
     }

@@ -265,7 +265,7 @@ impl Log {
             replay.write(&transaction)?;
             // What was read may never have reached the disk: a sync that failed leaves it in the system's memory.
             begin_at(transaction, next)?;
-            tracing::info!(entries = next.number - begin.number, "what the log held is in the database now");
+            tracing::info!(entries = next.number - begin.number, "write-ahead log replayed into the database");
         }
         Ok(Self { files, current: 0, next, end: 0, limit, room: Vec::with_capacity(USUAL_LEN) })
     }

@@ -37,7 +37,7 @@ pub(crate) fn accounts(database: &Database) -> Result<(), Fault> {
             if !is_watched && !account.is_empty() {
                 // Since always: what was watched before is not known any more.
                 set_row(&mut table, accounts, account.as_bytes(), Some(&id.made_at().millis().to_le_bytes()))?;
-                tracing::warn!(account, "the account {account} is watched again; a row of the accounts is damaged");
+                tracing::warn!(account, "watching the account {account} again: its row is damaged");
             }
         }
     }

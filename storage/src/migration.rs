@@ -46,7 +46,7 @@ pub(crate) fn migrate(data: &Path, steps: &[Step]) -> Result<(), OpenError> {
     fs::rename(&copy, &path).map_err(OpenError::io(&path))?;
     directory::sync_parent(&path)?;
     let to = steps.len() + 1;
-    tracing::warn!("the store was brought from schema {from} to {to}; the older one is kept as {}", kept.display());
+    tracing::warn!("store migrated from schema {from} to {to}; the previous one is kept as {}", kept.display());
     Ok(())
 }
 

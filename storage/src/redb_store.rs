@@ -120,7 +120,7 @@ impl RedbStore {
                 Ok(()) => vault::forget_sealing(&database)?,
                 // The next start tries again.
                 Err(error @ OpenError::Unsound(_)) => {
-                    tracing::error!(%error, "the store is damaged: what was in clear stays in pages that were freed");
+                    tracing::error!(%error, "store is damaged: unencrypted secrets remain in freed pages");
                 }
                 Err(error) => return Err(error),
             }

@@ -359,7 +359,7 @@ pub(crate) fn gather(snapshot: &Snapshot, now: Timestamp, max: usize) -> Result<
                 indexed.entries.extend(indexed_words_of(&payment).map(|word| (merchant, word, id.bits())));
             }
             // One that cannot be read must not keep all later ones from being found.
-            Err(damage) => tracing::error!(payment.id = %id, %damage, "payment {id} is damaged and not indexed"),
+            Err(damage) => tracing::error!(payment.id = %id, %damage, "payment {id} is damaged: not indexed"),
         }
         indexed.up_to = id.bits();
         indexed.payments += 1;

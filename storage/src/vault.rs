@@ -188,7 +188,7 @@ impl Vault {
             Some(id) if is_known => {
                 self.seal_all(database, &id, plain > 0)?;
                 if plain > 0 {
-                    tracing::info!(merchants = plain, "the webhook secrets of {plain} merchants are sealed");
+                    tracing::info!(merchants = plain, "webhook secrets of {plain} merchants encrypted");
                 }
                 Ok(plain > 0 || was_sealed_lately)
             }
@@ -223,7 +223,9 @@ impl Vault {
                         records.push((key, record::merchant_to_bytes(Arc::unwrap_or_clone(merchant), self)));
                     }
                     // It is served to nobody, and must not keep the others from being served.
-                    damaged => tracing::error!(merchant.id = %id, ?damaged, "merchant {id} is damaged and not sealed"),
+                    damaged => {
+                        tracing::error!(merchant.id = %id, ?damaged, "merchant {id} is damaged: secrets not encrypted");
+                    }
                 }
             }
             let forgotten = usize::from(mutant!("rotation-forgets-one"));

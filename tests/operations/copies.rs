@@ -355,7 +355,7 @@ fn damaged_rows_are_refused_by_name(house: &House, data: &Path, shop: &Shop, dam
     let (code, stdout, stderr) = hivetill("verify", &[("data", data)], &[]);
     assert_eq!(code, 10, "{stdout}{stderr}");
     let finding = format!("payments {damaged}: its checksum does not match");
-    assert!(stdout.contains(&finding) && stderr.contains("things are wrong"), "{stdout}{stderr}");
+    assert!(stdout.contains(&finding) && stderr.contains("findings in the store"), "{stdout}{stderr}");
     assert!(serve.process.log().contains(damaged), "{}", serve.process.log());
     assert!(serve.process.stop().success());
 }
@@ -418,7 +418,8 @@ fn nothing_is_overwritten_unasked() {
     said("backup", &[("data", &data), ("to", &backup)], &[]);
     shop.open_payment();
     let (code, _, stderr) = hivetill("backup", &[("data", &data), ("to", &backup)], &[]);
-    let remedy = "backup exists. A backup never replaces a file: give --to another name, or move that file away";
+    let remedy =
+        "backup already exists, and a backup does not overwrite files: use another name with --to, or move the file";
     assert!(code == 1 && stderr.contains(remedy), "{code} {stderr}");
     assert_eq!(said("verify", &[("file", &backup)], &[])["tables"]["payments"], 1, "the first backup is kept");
     let (code, _, stderr) = hivetill("restore", &[("data", &data), ("from", &backup)], &["--replace"]);

@@ -68,7 +68,7 @@ fn a_gateway_that_is_well_is_told_so() {
     }
     let seen: Vec<String> = found(&said, "ok").iter().map(|finding| finding["seen"].to_string()).collect();
     assert!(seen.iter().any(|seen| seen.contains("hard fork 28")), "{said}");
-    assert!(seen.iter().any(|seen| seen.contains("it runs well")), "{said}");
+    assert!(seen.iter().any(|seen| seen.contains("it is healthy")), "{said}");
     let text = Process::start(&["doctor", "--network=dev", &node, &format!("--data={}", data.display())]).finish();
     assert!(text.success && text.stdout.contains("->") && text.stdout.contains("warning"), "{text:?}");
 }
@@ -113,7 +113,7 @@ fn a_lying_node_is_found_among_three() {
     let (code, said) = doctor(&folder, &flags);
     assert_eq!(code, 13, "{said}");
     let liar = nodes[1].trim_start_matches("http://");
-    assert!(failing(&said, liar)["seen"].as_str().is_some_and(|seen| seen.contains("otherwise")), "{said}");
+    assert!(failing(&said, liar)["seen"].as_str().is_some_and(|seen| seen.contains("differs from that of")), "{said}");
     assert_eq!(found(&said, "failing").len(), 1, "only the liar: {said}");
     let (code, said) = doctor(&folder, &flags[..2]);
     assert_eq!((code, found(&said, "failing").len()), (13, 2), "of two nobody can say which: {said}");
@@ -156,7 +156,7 @@ fn an_engine_elsewhere_is_asked_and_files_of_another_user_are_found() {
     let (code, said) = doctor(&nowhere, &[&node, &url, &token]);
     assert_eq!((code, found(&said, "failing")), (0, vec![]), "{said}");
     let seen: Vec<String> = found(&said, "ok").iter().map(|finding| finding["seen"].to_string()).collect();
-    for words in ["it runs well", "of commit", "webhook secrets of 0 merchants are sealed"] {
+    for words in ["it is healthy", "of commit", "webhook secrets of 0 merchants are encrypted"] {
         assert!(seen.iter().any(|seen| seen.contains(words)), "{words}: {said}");
     }
     let (code, said) = doctor(&nowhere, &[&node, &url, "--set=grpc.token=a-wrong-token-of-32-characters-or-more"]);

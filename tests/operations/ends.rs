@@ -106,7 +106,7 @@ fn fill(shop: &Shop) -> Vec<String> {
 fn nothing_is_lost(mut full: Serve, shop: &Shop, made: &[String], restart: impl FnOnce() -> Serve) {
     let status = full.process.wait();
     assert_eq!(status.code(), Some(8), "{}", full.process.log());
-    assert!(full.process.log().contains("no room is left"), "{}", full.process.log());
+    assert!(full.process.log().contains("disk full"), "{}", full.process.log());
     assert!(!made.is_empty());
     let serve = restart();
     let shop = Shop { api: serve.api.clone(), ..shop.clone() };
@@ -169,7 +169,7 @@ fn what_may_not_be_read_has_its_own_code() {
         let script = format!("exec {run} {command} --data {}", data.display());
         let ended = Process::program("sh", &folder, &["-c", &script]).finish();
         assert_eq!(ended.code, Some(9), "{command}: {ended:?}");
-        assert!(ended.stderr.contains("no permission"), "{command}: {ended:?}");
+        assert!(ended.stderr.contains("permission denied"), "{command}: {ended:?}");
     }
     fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).expect("ours");
 }
@@ -220,7 +220,7 @@ fn what_starting_again_does_not_cure_is_not_started_again() {
     fs::write(&wrong, "22".repeat(32)).expect("written");
     let bad = folder.join("bad");
     fs::write(&bad, "no key").expect("written");
-    for (file, words) in [(wrong, "another master key"), (bad, "64 hex"), (folder.join("none"), "there is no file")] {
+    for (file, words) in [(wrong, "another master key"), (bad, "64 hex"), (folder.join("none"), "file not found")] {
         let (code, said) = refused(&data, &ledger, &[&format!("--set=master_key_file={}", file.display())]);
         assert!(code == Some(3) && said.contains(words), "{code:?} {said}");
         assert!(is_left_alone(3));

@@ -78,7 +78,7 @@ fn a_payment_is_counted_from_its_creation_to_its_webhook() {
     let open = until("the session to be awake, and nothing to be written", || {
         let scrape = Scrape::of(&metrics);
         let is_calm = scrape.value("hivetill_commit_queue_depth") == 0.0;
-        (scrape.value("hivetill_sessions_awake") == 1.0 && is_calm).then_some(scrape)
+        (scrape.value("hivetill_sessions_active") == 1.0 && is_calm).then_some(scrape)
     });
     assert_eq!(open.value("hivetill_payments_created_total"), 1.0);
     assert_eq!(open.value("hivetill_sessions_open"), 1.0);
@@ -98,10 +98,10 @@ fn a_payment_is_counted_from_its_creation_to_its_webhook() {
     assert_eq!(after.value("hivetill_ledger_reachable"), 1.0);
     assert!(after.value("hivetill_scanner_blocks_total") > 0.0);
     assert!(after.value("hivetill_disk_free_bytes") > 0.0);
-    assert!(after.value("hivetill_http_answers_total{status=\"2xx\"}") >= 3.0);
+    assert!(after.value("hivetill_http_responses_total{status=\"2xx\"}") >= 3.0);
     let node = dev.ledger.rpc.base.trim_start_matches("http://");
     assert_eq!(after.value(&format!("hivetill_node_up{{node=\"{node}\"}}")), 1.0);
-    assert!(after.value(&format!("hivetill_node_answers_total{{node=\"{node}\"}}")) > 0.0);
+    assert!(after.value(&format!("hivetill_node_responses_total{{node=\"{node}\"}}")) > 0.0);
     assert!(!metrics.get("/metrics").send().text().contains(&shop.key));
     assert_eq!(metrics.get("/").send().status, 404);
     assert_eq!(metrics.ask("POST", "/metrics").send().status, 405);
@@ -138,8 +138,8 @@ fn an_engine_and_a_facade_each_tell_of_their_own_half() {
     Shop::open(&api, &ledger.ledger).open_payment();
     let (engine, facade) = (Scrape::of(&metrics_of(&mut engine)), Scrape::of(&metrics_of(&mut facade)));
     assert_eq!(engine.value("hivetill_payments_created_total"), 1.0);
-    assert!(facade.value("hivetill_http_answers_total{status=\"2xx\"}") >= 2.0);
-    assert!(!engine.names().iter().any(|name| name.contains("http_answers")));
+    assert!(facade.value("hivetill_http_responses_total{status=\"2xx\"}") >= 2.0);
+    assert!(!engine.names().iter().any(|name| name.contains("http_responses")));
     assert!(!facade.names().iter().any(|name| name.contains("payments_created")));
 }
 

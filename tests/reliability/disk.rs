@@ -148,7 +148,7 @@ fn fill(campaign: &mut Campaign, disk: &Disk) {
         })
     };
     disk.fill();
-    campaign.ended(8, "no room is left");
+    campaign.ended(8, "disk full");
     enough.store(true, Ordering::SeqCst);
     // There is still no room: the next one says so, or does what needs none until it does.
     let mut blind = Process::start(&campaign.arguments());

@@ -211,7 +211,7 @@ impl Slot {
     fn lacks_request(&self, request: &'static str, error: &NodeError) {
         if self.health(|health| health.lacks.insert(request, Instant::now())).is_none() {
             let node = self.node.name();
-            tracing::warn!(node, request, %error, "node {node} does not serve {request} and is absent for it: {error}");
+            tracing::warn!(node, request, %error, "node {node} does not support {request}, so it is not used for it: {error}");
         }
     }
 
@@ -240,7 +240,7 @@ impl Slot {
         });
         if is_new {
             let node = self.node.name();
-            tracing::warn!(node, about, "node {node} contradicts a majority about {about}");
+            tracing::warn!(node, about, "node {node} contradicts the majority on {about}");
         }
     }
 

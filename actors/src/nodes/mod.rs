@@ -53,13 +53,13 @@ pub fn nodes_needed(configured: usize, at_least: usize) -> usize {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NodesError {
     /// Too few nodes answer; the last failure is named.
-    #[error("too few ledger nodes answer: {0}")]
+    #[error("too few ledger nodes respond: {0}")]
     Unavailable(String),
     /// Too few nodes have a block that others had.
     #[error("too few nodes know the virtual operations of block {0}")]
     Unknown(u32),
     /// Nodes answered and do not agree.
-    #[error("{answered} nodes answered and no {needed} of them agree on {about}")]
+    #[error("{answered} nodes responded, and no {needed} of them agree on {about}")]
     Disagree {
         /// What they were asked for.
         about: String,
@@ -145,7 +145,9 @@ impl Nodes {
         let (nodes, needed) = (self.shared.slots.len(), self.needed());
         tracing::info!(nodes, needed, "{needed} of {nodes} ledger nodes must agree");
         if nodes == 1 {
-            tracing::warn!("a single ledger node is believed whatever it says: configure three of different operators");
+            tracing::warn!(
+                "only one ledger node is configured, so its responses are not verified: configure three of different operators"
+            );
         }
         let checked = join_all(self.shared.slots.iter().map(|slot| self.shared.check(slot))).await;
         for (slot, checked) in self.shared.slots.iter().zip(checked) {

@@ -28,11 +28,11 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Vouches for a merchant's Hive account, so that the merchant may decide about unmatched transfers to it
+    /// Mark a merchant's Hive account as verified, so that the merchant can handle unmatched transfers to it
     VerifyMerchant(verify_merchant::Args),
-    /// Shows any merchant's payment with its timeline; the audit log records it
+    /// Show a payment of any merchant with its timeline; the audit log records it
     Payment(inspect::Args),
-    /// Writes every record that names a Hive account as a line of JSON; the audit log records it
+    /// Export every record that names a Hive account as a line of JSON; the audit log records it
     ExportAccount(export_account::Args),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Target {
     settings: SettingsArgs,
     #[command(flatten)]
     engine: EngineFlags,
-    /// Asks a running engine instead of opening the data directory (setting engine_url)
+    /// Call a running engine instead of opening the data directory (setting engine_url)
     #[arg(long, value_name = "URL")]
     engine_url: Option<String>,
 }
@@ -82,13 +82,13 @@ pub(super) async fn ask<T>(
 struct AdminArgs {
     #[command(flatten)]
     target: Target,
-    /// The name of the admin's merchant
+    /// Name of the admin's merchant
     #[arg(long, default_value = "Operator")]
     name: String,
-    /// Its ledger account, which must exist
+    /// Its Hive account, which must exist
     #[arg(long, required = true)]
     account: Option<String>,
-    /// Prints one line of JSON
+    /// Print one line of JSON
     #[arg(long)]
     json: bool,
 }
@@ -118,7 +118,7 @@ async fn make(args: AdminArgs) -> Result<(), Failure> {
         return say(&format!("{line}\n"));
     }
     say(&format!(
-        "Admin merchant {id}\n  API key         {key}\n  webhook secret  {secret}\nBoth are shown this once. Keep them.\n"
+        "Admin merchant {id}\n  API key         {key}\n  webhook secret  {secret}\nStore both: they are shown only once.\n"
     ))
 }
 
@@ -132,7 +132,7 @@ pub(super) fn reachable(config: &Config, data: &Path) -> Result<Option<Transport
             Some(transport) => Ok(Some(transport)),
             None => Err(Failure::InUse {
                 path: data.to_owned(),
-                hint: "it has no socket there: ask it with --engine-url URL",
+                hint: "it has no socket in that directory: use --engine-url URL",
             }),
         },
         // Whatever else is wrong with it is reported by the start.
@@ -144,7 +144,7 @@ pub(super) fn reachable(config: &Config, data: &Path) -> Result<Option<Transport
 pub(super) fn explain(failure: Failure) -> Failure {
     match failure {
         Failure::Store { path, source: OpenError::Locked(_) } => {
-            Failure::InUse { path, hint: "it was just started: run the command again" }
+            Failure::InUse { path, hint: "it has just started: run the command again" }
         }
         other => other,
     }

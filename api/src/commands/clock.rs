@@ -22,7 +22,7 @@ pub(super) async fn check(clock: &dyn Clock, nodes: &[Arc<dyn Node>]) -> Result<
     }
     if let Some(newest) = heads.iter().max().filter(|newest| now.since(**newest) > ALLOWANCE * 10) {
         let seconds = now.since(*newest).as_secs();
-        tracing::warn!(seconds, "the newest block is {seconds} s old: the chain stands still, or our clock is ahead");
+        tracing::warn!(seconds, "head block is {seconds} s old: the chain is stalled, or the system clock is ahead");
     }
     Ok(())
 }

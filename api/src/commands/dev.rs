@@ -42,28 +42,28 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) struct Args {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Where REST and the checkout page listen; port 0 takes a free one
+    /// IP address and port of the REST API and the checkout page; port 0 takes a free port
     #[arg(long, value_name = "ADDRESS", default_value_t = local(8080))]
     listen: SocketAddr,
-    /// Where the ledger's JSON-RPC listens
+    /// IP address and port of the ledger's JSON-RPC
     #[arg(long, value_name = "ADDRESS", default_value_t = local(8091))]
     ledger_listen: SocketAddr,
-    /// Where the engine's gRPC port listens
+    /// IP address and port of the engine's gRPC server
     #[arg(long, value_name = "ADDRESS", default_value_t = local(8081))]
     grpc_listen: SocketAddr,
-    /// Where the ledger's control methods listen; the port after the ledger's by default
+    /// IP address and port of the ledger's control methods; by default the port after the ledger's
     #[arg(long, value_name = "ADDRESS")]
     control_listen: Option<SocketAddr>,
-    /// Keeps everything here; without it, in a temporary folder that goes away
+    /// Directory for all data; by default a temporary directory that is deleted at exit
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// Time between blocks, such as 3s or 250ms
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = super::duration::parse)]
     block_interval: Duration,
-    /// Which rate and compliance limits hold: off or production
+    /// Rate and compliance limits: off or production
     #[arg(long, default_value = "off", value_parser = ["off", "production"])]
     limits: String,
-    /// Prints one line of JSON with everything in it
+    /// Print one line of JSON with all URLs and keys
     #[arg(long)]
     json: bool,
 }
@@ -170,7 +170,7 @@ async fn start_ledger(args: &Args, data: &Path) -> Result<Devnet, Failure> {
     };
     let lag = options.irreversibility_lag;
     let ledger = Devnet::start(options).await.map_err(of_ledger)?;
-    begin(&ledger, lag).await.map_err(|error| Failure::Other(format!("the ledger does not begin: {error:?}")))?;
+    begin(&ledger, lag).await.map_err(|error| Failure::Other(format!("the ledger cannot start: {error:?}")))?;
     Ok(ledger)
 }
 
@@ -287,7 +287,8 @@ fn screen(places: &Places, credentials: &Credentials, accounts: &[FundedAccount]
     let Places { api, ledger, control, grpc, grpc_token } = places;
     let Credentials { api_key, webhook_secret, admin_api_key, merchant_id } = credentials;
     let (shop, account) = SHOP;
-    let kept = data.map_or("a temporary folder; --data DIR keeps it".to_owned(), |data| data.display().to_string());
+    let kept =
+        data.map_or("a temporary directory; use --data DIR to keep it".to_owned(), |data| data.display().to_string());
     let funded: String = accounts
         .iter()
         .map(|account| format!("    {:<14} {:>6}  {}\n", account.name, account.units / 1_000, account.active_key))

@@ -25,7 +25,7 @@ use crate::{config::Config, metrics::disk_free_bytes};
 mod engine;
 mod nodes;
 
-/// Room on the disk below which a store is about to fail, and below which somebody should look.
+/// Free disk space below which a finding is a failure, and below which it is a warning.
 const DISK_FAILS_BYTES: u64 = 256 << 20;
 const DISK_WARNS_BYTES: u64 = 2 << 30;
 
@@ -42,13 +42,13 @@ pub(super) struct Args {
     /// mainnet or dev (setting network)
     #[arg(long)]
     network: Option<String>,
-    /// The running engine's gRPC port, where it is not on this machine (setting engine_url)
+    /// URL of the gRPC port of an engine on another host (setting engine_url)
     #[arg(long, value_name = "URL")]
     engine_url: Option<String>,
-    /// Posts a harmless test to a webhook endpoint, by the rules that webhooks go by
+    /// Send a test request to this webhook URL, under the rules for webhooks
     #[arg(long, value_name = "URL")]
     webhook: Option<String>,
-    /// Prints one line of JSON
+    /// Print one line of JSON
     #[arg(long)]
     json: bool,
 }
@@ -125,7 +125,9 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let mut findings = Findings::default();
     settings(&config, &mut findings);
     match facade::remote(&config) {
-        Err(failure) => findings.fail("engine", failure.to_string(), "say where the engine is and what its token is"),
+        Err(failure) => {
+            findings.fail("engine", failure.to_string(), "set engine_url and grpc.token to those of the engine");
+        }
         Ok(Some(transport)) => {
             engine::ask(transport, &config, &mut findings).await;
         }
@@ -168,23 +170,23 @@ fn settings(config: &Config, findings: &mut Findings) {
     match config.optional("base_url") {
         None => findings.warn(
             what,
-            "base_url is not set: checkout links name the listening address",
-            "set base_url to the https address that customers use",
+            "base_url is not set: checkout links use the listening address",
+            "set base_url to the public https URL",
         ),
         Some(url) if is_real && !url.starts_with("https://") => {
             findings.warn(
                 what,
                 format!("base_url is {url}"),
-                "put a proxy with TLS in front and use its https address",
+                "put a reverse proxy with TLS in front and use its https URL",
             );
         }
-        Some(url) => findings.well(what, format!("customers come to {url}")),
+        Some(url) => findings.well(what, format!("the public URL is {url}")),
     }
     let is_behind_proxy = config.optional("base_url").is_some_and(|url| url.starts_with("https://"));
     if is_behind_proxy && config.list("trusted_proxies").is_empty() {
         findings.warn(
             what,
-            "trusted_proxies is empty: limits count the proxy and not the customers",
+            "trusted_proxies is empty: rate limits count the proxy instead of its clients",
             "set trusted_proxies to the proxy's network, such as 127.0.0.1/32",
         );
     }
@@ -194,8 +196,8 @@ fn settings(config: &Config, findings: &mut Findings) {
     if is_real && config.flag("webhooks.allow_insecure") {
         findings.warn(
             what,
-            "webhooks.allow_insecure is on: merchants can make us call this machine",
-            "switch webhooks.allow_insecure off",
+            "webhooks.allow_insecure is on: webhooks can reach this host",
+            "set webhooks.allow_insecure to false",
         );
     }
     nodes::majority(config, findings);
@@ -208,7 +210,7 @@ fn registration(mode: &str, config: &Config, findings: &mut Findings) {
         "open" if config.text("network") == "mainnet" => findings.warn(
             what,
             "registration is open: everybody can register as a merchant",
-            "set registration to approval, or to closed, unless strangers shall use this installation",
+            "set registration to approval or closed, unless this service is open to the public",
         ),
         mode => findings.well(what, format!("registration is {mode}")),
     }
@@ -220,8 +222,8 @@ fn master_key_file(config: &Config, data: &Path, findings: &mut Findings) {
         if config.optional("master_key").is_none() && !config.flag("seal_secrets") {
             findings.warn(
                 "settings",
-                "seal_secrets is off: webhook secrets are stored in clear, and are in every backup",
-                "remove that setting; the next start makes a master key and seals them",
+                "seal_secrets is off: webhook secrets are stored unencrypted, also in every backup",
+                "remove that setting; the next start generates a master key and encrypts them",
             );
         }
         return;
@@ -230,12 +232,12 @@ fn master_key_file(config: &Config, data: &Path, findings: &mut Findings) {
         Err(error) => findings.fail(
             "settings",
             format!("master_key_file {}: {error}", path.display()),
-            "put the key where the setting says; without it the store does not open",
+            "copy the key to the configured file; the store cannot be opened without it",
         ),
         Ok(file) if file.permissions().mode() & 0o077 != 0 => findings.fail(
             "settings",
-            format!("others may read the master key {}", path.display()),
-            "chmod 600 that file, then change the key: hivetill rotate-master-key",
+            format!("other users can read the master key {}", path.display()),
+            "chmod 600 the file, then rotate the key: hivetill rotate-master-key",
         ),
         Ok(_) => findings.well("settings", format!("the master key is {}", path.display())),
     }
@@ -246,13 +248,17 @@ fn directory(data: &Path, findings: &mut Findings) {
     let shown = data.display();
     match fs::metadata(data) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            findings.warn(what, format!("{shown} is not there"), "check the path; `hivetill admin` makes a new store");
+            findings.warn(
+                what,
+                format!("{shown} does not exist"),
+                "check the path; `hivetill admin` creates a new store",
+            );
         }
-        Err(error) => findings.fail(what, format!("{shown}: {error}"), "run as the user it belongs to"),
-        Ok(folder) if !folder.is_dir() => findings.fail(what, format!("{shown} is a file"), "name a directory"),
+        Err(error) => findings.fail(what, format!("{shown}: {error}"), "run as its owner"),
+        Ok(folder) if !folder.is_dir() => findings.fail(what, format!("{shown} is a file"), "set a directory"),
         Ok(folder) if folder.permissions().mode() & 0o077 != 0 => findings.warn(
             what,
-            format!("others may look into {shown} (mode {:o}, user {})", folder.mode() & 0o777, folder.uid()),
+            format!("other users can read {shown} (mode {:o}, user {})", folder.mode() & 0o777, folder.uid()),
             "chmod 700 it",
         ),
         Ok(_) => findings.well(what, shown.to_string()),
@@ -260,35 +266,35 @@ fn directory(data: &Path, findings: &mut Findings) {
     let place = data.ancestors().find(|place| place.exists()).unwrap_or(Path::new("."));
     let mebibytes = |bytes: u64| bytes >> 20;
     match disk_free_bytes(place) {
-        None => findings.warn("disk", "its room is not known", "look at it with df"),
+        None => findings.warn("disk", "free space is unknown", "check it with df"),
         Some(free) if free < DISK_FAILS_BYTES => findings.fail(
             "disk",
-            format!("{} MiB are free", mebibytes(free)),
-            "make room now: a full disk stops the engine (exit code 8)",
+            format!("{} MiB free", mebibytes(free)),
+            "free space now: a full disk shuts the engine down (exit code 8)",
         ),
         Some(free) if free < DISK_WARNS_BYTES => {
             findings.warn(
                 "disk",
-                format!("{} MiB are free", mebibytes(free)),
-                "free space; docs/reference/limits.md says how much is needed",
+                format!("{} MiB free", mebibytes(free)),
+                "free space; docs/reference/limits.md lists the disk usage",
             );
         }
-        Some(free) => findings.well("disk", format!("{} MiB are free", mebibytes(free))),
+        Some(free) => findings.well("disk", format!("{} MiB free", mebibytes(free))),
     }
 }
 
 async fn webhooks(config: &Config, url: Option<&str>, findings: &mut Findings) {
     let what = "webhooks";
     let Some(url) = url else {
-        return findings.well(what, "not tried; --webhook URL posts a harmless test to one endpoint");
+        return findings.well(what, "not tested; --webhook URL sends a test request to an endpoint");
     };
     let allows_plain = config.flag("webhooks.allow_insecure");
     if !allows_plain && !url.starts_with("https://") {
-        return findings.fail(what, format!("{url} is not https"), "webhooks go to https only");
+        return findings.fail(what, format!("{url} is not https"), "use an https URL");
     }
     let transport = match HttpWebhooks::new(config.webhook_addresses()) {
         Ok(transport) => transport,
-        Err(error) => return findings.fail(what, error.to_string(), "this machine's TLS cannot be set up"),
+        Err(error) => return findings.fail(what, error.to_string(), "check the TLS installation of this host"),
     };
     let request = WebhookRequest {
         url: url.to_owned(),
@@ -306,29 +312,31 @@ async fn webhooks(config: &Config, url: Option<&str>, findings: &mut Findings) {
         Outcome::Accepted { status } => findings.well(what, format!("{url} answered {status} in {took:.0?}")),
         // It is unsigned: an endpoint that checks signatures turns it away, and shows that it can be reached.
         Outcome::Refused { status, .. } if status < 500 => {
-            findings.well(what, format!("{url} can be reached and answered {status} to an unsigned test"));
+            findings.well(what, format!("{url} responded with {status} to an unsigned test"));
         }
         Outcome::Refused { status, .. } => {
-            findings.fail(what, format!("{url} answered {status}"), "look at the receiver's own log");
+            findings.fail(what, format!("{url} responded with {status}"), "see the receiver's log");
         }
         Outcome::Blocked => findings.fail(
             what,
-            format!("{url} leads to a private or reserved address"),
-            "if it is meant, add its network to webhooks.allowed_networks",
+            format!("{url} resolves to a private or reserved IP address"),
+            "if this is intended, add its network to webhooks.allowed_networks",
         ),
-        Outcome::Dns => findings.fail(what, format!("{url} has no address"), "check its name and this machine's DNS"),
+        Outcome::Dns => {
+            findings.fail(what, format!("{url} does not resolve"), "check the host name and the DNS of this host");
+        }
         Outcome::Tls => findings.fail(
             what,
-            format!("{url}: its certificate is not accepted"),
-            "renew the receiver's certificate; check that this machine has CA certificates",
+            format!("{url}: invalid TLS certificate"),
+            "renew the receiver's certificate; check the CA certificates of this host",
         ),
         Outcome::ConnectionRefused => {
-            findings.fail(what, format!("{url} refuses the connection"), "start the receiver, and check its port");
+            findings.fail(what, format!("{url} refuses the connection"), "start the receiver, or correct the port");
         }
         Outcome::ConnectionReset | Outcome::Connect | Outcome::Timeout => findings.fail(
             what,
-            format!("{url} does not answer ({})", outcome.word()),
-            "check the receiver, and that this machine may call out",
+            format!("{url} does not respond ({})", outcome.word()),
+            "check the receiver, and the firewall for outgoing connections",
         ),
     }
 }

@@ -23,10 +23,10 @@ pub(super) struct Args {
     settings: SettingsArgs,
     #[command(flatten)]
     facade: FacadeFlags,
-    /// The engine's gRPC port (setting engine_url)
+    /// URL of the engine's gRPC port (setting engine_url)
     #[arg(long, value_name = "URL")]
     engine_url: Option<String>,
-    /// The engine's data directory, for the token that is kept there (setting data_dir)
+    /// The engine's data directory, to read its token (setting data_dir)
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! How a command fails: what to tell, and the exit code that scripts can tell apart.
+//! Failures of commands: the message and the exit code of each.
 
 use std::{
     io,
@@ -13,12 +13,12 @@ use storage::OpenError;
 
 use crate::config::ConfigError;
 
-/// The codes, as `--help` shows them.
-pub(super) const EXIT_CODES: &str = "Exit codes: 0 ended as asked, 1 failed, 2 wrong command line, 3 settings cannot be used, 4 an address \
-     is in use, 5 the data directory is in use or cannot be opened, 6 the ledger or the data are of another chain, 7 the \
-     engine had to stop and should be started again, 8 no room is left on the disk, 9 no permission, or a read-only disk, \
-     10 the store is corrupt, contradicts itself or is not there, 11 the store is of a newer program, 12 the clock is wrong, 13 the \
-     doctor found something failing. `pay` has codes of its own.";
+/// The exit codes, for `--help`.
+pub(super) const EXIT_CODES: &str = "Exit codes: 0 success, 1 failure, 2 invalid command line, 3 invalid settings, 4 a listening address is \
+     in use, 5 the data directory is in use or cannot be opened, 6 the ledger or the data directory is of another chain, 7 \
+     the engine shut down after a failure and should be restarted, 8 disk full, 9 permission denied or read-only disk, 10 \
+     the store is corrupt, inconsistent or missing, 11 the store is of a newer version, 12 the clock is wrong, 13 the \
+     doctor found a failure. `pay` and `simulate` have additional codes.";
 
 /// Why a command ended without doing its work.
 #[derive(Debug, thiserror::Error)]
@@ -56,28 +56,28 @@ pub enum Failure {
     #[error("{0}")]
     Unsound(String),
     /// The engine had to stop for want of room.
-    #[error("the engine had to stop, no room is left on the disk of {}: make some and start it again; what was acknowledged is stored", .0.display())]
+    #[error("disk full: {}. Free space and restart; acknowledged writes are durable", .0.display())]
     Full(PathBuf),
     /// The clock is behind what every ledger node says.
-    #[error("the clock is wrong: the newest block of every node is {} s in its future; set it by NTP and start again", behind.as_secs())]
+    #[error("the system clock is wrong: the head block of every node is {} s ahead of it. Set the clock by NTP and restart", behind.as_secs())]
     Clock {
         /// By how much at least.
         behind: Duration,
     },
     /// The doctor found what makes payments fail.
-    #[error("{0} things are failing")]
+    #[error("{0} checks failed")]
     Unwell(usize),
     /// The dev ledger's own file cannot be used.
-    #[error("the ledger does not start: {0}")]
+    #[error("the ledger cannot start: {0}")]
     Ledger(String),
     /// The engine did not start.
-    #[error("the engine does not start: {}{}", .0, chain_hint(.0))]
+    #[error("the engine cannot start: {}{}", .0, chain_hint(.0))]
     Start(#[from] StartError),
     /// The engine had to stop.
-    #[error("the engine had to stop: {0}")]
+    #[error("the engine shut down: {0}")]
     Engine(String),
     /// The engine refused.
-    #[error("the engine refused: {}", refusal(.0))]
+    #[error("the engine refused the call: {}", refusal(.0))]
     Refused(ApiError),
     /// A file of ours cannot be read or written.
     #[error("{}: {why}", path.display())]
@@ -88,7 +88,7 @@ pub enum Failure {
         why: String,
     },
     /// A file may not be read or written by this user, or is on a read-only file system.
-    #[error("no permission: {}: {why}", path.display())]
+    #[error("permission denied: {}: {why}", path.display())]
     Denied {
         /// The file.
         path: PathBuf,
@@ -180,14 +180,14 @@ pub(super) fn of_ledger(error: simulations::devnet::StartError) -> Failure {
 
 fn chain_hint(error: &StartError) -> &'static str {
     match error {
-        StartError::WrongNode(_) => "; the settings network and chain_id say which chain is wanted",
+        StartError::WrongNode(_) => "; the settings network and chain_id select the chain",
         _ => "",
     }
 }
 
 fn taken(source: &io::Error, flag: &str) -> String {
     if source.kind() == io::ErrorKind::AddrInUse {
-        format!("; another process has it: choose another with {flag}, or port 0 for any free one")
+        format!("; another process uses it: choose another address with {flag}, or port 0 for a free port")
     } else {
         String::new()
     }

@@ -15,10 +15,10 @@ use crate::facade::timeline::{self, Step};
 pub(super) struct Args {
     #[command(flatten)]
     target: Target,
-    /// The payment's id, pay_…
+    /// Id of the payment, pay_…
     #[arg(value_name = "ID")]
     payment: String,
-    /// Prints one line of JSON
+    /// Print one line of JSON
     #[arg(long)]
     json: bool,
 }

@@ -14,34 +14,34 @@ use simulations::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What `hivetill ledger` is told.
+/// Arguments of `hivetill ledger`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Where the node listens; port 0 takes a free one. Given more than once, several nodes show the same chain, each
-    /// with its own faults
+    /// IP address and port of the node; port 0 takes a free port. Repeat it for several nodes of the same chain, each
+    /// with faults of its own
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8091")]
     pub listen: Vec<SocketAddr>,
-    /// Where control listens: blocks on demand, forks, lags, lies
+    /// IP address and port of the control methods: blocks on demand, forks, lag, wrong responses
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8092")]
     pub control_listen: SocketAddr,
-    /// Keeps the chain and its keys in this file, readable by its owner only
+    /// File for the chain and its keys, readable only by its owner
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// Time between two blocks, such as `3s` or `200ms`
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = block_interval)]
     pub block_interval: Duration,
-    /// How many blocks finality stays behind the head
+    /// Number of blocks between the head and the last irreversible block
     #[arg(long, value_name = "BLOCKS", default_value_t = 2)]
     pub irreversibility_lag: u32,
-    /// Makes no block by itself; control does
+    /// Produce blocks only through the control methods
     #[arg(long)]
     pub no_auto_produce: bool,
-    /// Prints one line of JSON instead of the screen
+    /// Print one line of JSON instead of the screen
     #[arg(long)]
     pub json: bool,
 }
 
-/// Why the dev ledger ended.
+/// Why the development ledger exited.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// It did not start.
@@ -50,12 +50,12 @@ pub enum Failure {
     /// Its state file cannot be written; the log says why.
     #[error("the state file cannot be written")]
     State,
-    /// The terminal is gone, or signals cannot be heard.
-    #[error("cannot speak to the terminal: {0}")]
+    /// The terminal is closed, or signal handlers cannot be installed.
+    #[error("cannot use the terminal: {0}")]
     Terminal(#[from] std::io::Error),
 }
 
-/// Runs the dev ledger until it is interrupted.
+/// Runs the development ledger until it is interrupted.
 ///
 /// # Errors
 /// [`Failure`].

@@ -28,17 +28,17 @@ const MAX_LIMITED_SHARE: f64 = 0.05;
 /// What is asked of the gateway, again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Workload {
-    /// Opens payments, durably
+    /// Create payments
     Create,
-    /// Reads the status of random payments
+    /// Read the status of random payments
     Status,
-    /// Lists payments, pages 1 to 5 of 20
+    /// List payments, pages 1 to 5 of 20
     List,
-    /// Renders checkout pages
+    /// Request checkout pages
     Checkout,
-    /// Judges signed payments
+    /// Verify signed payments
     X402Verify,
-    /// Settles signed payments, each once
+    /// Settle signed payments, each once
     X402Settle,
     /// Of ten requests: seven status, one create, one list, one checkout
     Mixed,
@@ -62,51 +62,51 @@ impl Workload {
     }
 }
 
-/// What `hivetill load` is told.
+/// Arguments of `hivetill load`.
 #[derive(Clone, clap::Args)]
 #[command(
-    after_help = "It measures what its --url serves: real payments are opened there, and x402-settle really pays. \
-                        Exit code 1 where most answers were errors, or rate limits decided the result."
+    after_help = "The payments are real: they are created on the gateway at --url, and x402-settle really pays. \
+                        Exit code 1 if most responses were errors, or if rate limits determined the result."
 )]
 pub(super) struct Args {
-    /// What to ask for
+    /// Requests to send
     #[arg(value_enum)]
     workload: Workload,
-    /// Where the gateway is (plain http: measure behind the proxy, not through it)
+    /// URL of the gateway (plain http: measure behind the proxy, not through it)
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     url: Url,
-    /// A merchant's API key. Better in the environment: other users of the machine see command lines
+    /// API key of a merchant. Prefer the environment variable: other users of the host can see command lines
     #[arg(long, value_name = "KEY", env = "HIVETILL_API_KEY", hide_env_values = true)]
     api_key: String,
-    /// Connections, each with one request at a time
+    /// Number of connections, each with one request at a time
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections: u32,
-    /// How long to measure, such as 30s
+    /// Duration of the measurement, such as 30s
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::duration::parse)]
     duration: Duration,
-    /// How long to run beforehand without counting; x402-settle has none, because each payment is settled once
+    /// Warm-up without measurement; x402-settle has none, because each payment is settled once
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::duration::parse)]
     warmup: Duration,
-    /// Requests a second over all connections; a wait then counts from when its request was due. Without it: as many
-    /// as come
+    /// Requests a second over all connections; latency then counts from the time a request was due. By default as many
+    /// as possible
     #[arg(long, value_name = "N")]
     rate: Option<NonZeroU32>,
-    /// Payments opened beforehand for what reads or settles them
+    /// Payments to create before the measurement, for requests that read or settle them
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SESSIONS)))]
     sessions: u32,
-    /// x402: who pays
+    /// x402: Hive account that pays
     #[arg(long, value_name = "ACCOUNT", default_value = "alice")]
     account: AccountName,
-    /// x402: the payer's private active key (WIF)
+    /// x402: private active key of the payer (WIF)
     #[arg(long, value_name = "WIF", env = "HIVETILL_KEY", hide_env_values = true)]
     key: Option<String>,
-    /// x402: the ledger node that transactions are built on
+    /// x402: ledger node for the transactions
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8091")]
     node: String,
-    /// Prints the report as one line of JSON
+    /// Print the report as one line of JSON
     #[arg(long)]
     json: bool,
-    /// Drives a gateway on another machine too
+    /// Allow a gateway on another host
     #[arg(long)]
     allow_remote: bool,
 }
@@ -148,17 +148,17 @@ fn verdict(report: &Report) -> Result<(), Failure> {
 async fn target_of(url: &Url, allow_remote: bool) -> Result<SocketAddr, Failure> {
     let refuse = |why: &str| Err(Failure::Other(format!("--url {url}: {why}")));
     if url.scheme() != "http" {
-        return refuse("only plain http is spoken here; measure the gateway itself, behind its proxy");
+        return refuse("only plain http is supported; measure the gateway itself, behind its proxy");
     }
-    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return refuse("no address") };
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return refuse("has no host") };
     let mut found = match tokio::net::lookup_host((host.trim_matches(['[', ']']), port)).await {
         Ok(found) => found,
         Err(error) => return refuse(&error.to_string()),
     };
     match found.next() {
         Some(address) if address.ip().is_loopback() || allow_remote => Ok(address),
-        Some(_) => refuse("is another machine; say --allow-remote if it is yours to load"),
-        None => refuse("nobody knows this host"),
+        Some(_) => refuse("is another host; add --allow-remote if you may load it"),
+        None => refuse("unknown host"),
     }
 }
 
@@ -182,8 +182,10 @@ async fn drive(
         if shows_progress {
             let (answers, seconds) = (crew.answers(), begin.elapsed().as_secs());
             let rate = answers / seconds.max(1);
-            let line =
-                format!("\r{seconds:>4} s of {} s  {answers:>9} answers  {rate:>7} a second ", args.duration.as_secs());
+            let line = format!(
+                "\r{seconds:>4} s of {} s  {answers:>9} responses  {rate:>7} a second ",
+                args.duration.as_secs()
+            );
             // A line of progress that cannot be shown is no reason to stop.
             let _ = std::io::stderr().write_all(line.as_bytes());
         }

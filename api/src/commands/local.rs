@@ -40,7 +40,7 @@ pub(super) fn serve(
     let listener = match listen(&path) {
         Ok(listener) => listener,
         Err(error) => {
-            warn!("no socket at {}: {error}; commands of this machine need --engine-url", path.display());
+            warn!("cannot open the socket {}: {error}; commands on this host need --engine-url", path.display());
             return Ok(None);
         }
     };

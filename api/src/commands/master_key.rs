@@ -20,7 +20,7 @@ pub(super) struct Args {
     settings: SettingsArgs,
     #[command(flatten)]
     engine: EngineFlags,
-    /// Where the new key is kept; made if it is not there. Without it, the new key takes the place of the old one in
+    /// File of the new key; generated if it does not exist. By default the new key replaces the old one in
     /// master_key_file
     #[arg(long, value_name = "FILE")]
     new_key_file: Option<PathBuf>,
@@ -40,7 +40,7 @@ pub(super) fn open_store(config: &Config, data: &Path, may_create: bool) -> Resu
         return open(Some(key));
     }
     if !config.flag("seal_secrets") {
-        warn!("seal_secrets is off and there is no master key: webhook secrets are stored in clear");
+        warn!("seal_secrets is off and there is no master key: webhook secrets are stored unencrypted");
         return open(None);
     }
     // No key is made beside a store that is refused.
@@ -57,7 +57,7 @@ pub(super) fn open_store(config: &Config, data: &Path, may_create: bool) -> Resu
         Ok(store) => {
             files::replace(&unconfirmed, &path)?;
             info!(
-                "a master key is made in {}: keep a copy of it apart from the backups, which never contain it",
+                "master key generated in {}: keep a copy, separate from the backups, which never contain it",
                 path.display()
             );
             Ok(store)
@@ -104,7 +104,7 @@ fn in_force(config: &Config, data: &Path) -> Result<Option<MasterKey>, Failure> 
 
 fn read(path: &Path) -> Result<MasterKey, Failure> {
     let text = files::read(path)?;
-    let why = || format!("there is no file {}", path.display());
+    let why = || format!("file not found: {}", path.display());
     let missing = || Failure::Setting { setting: "master_key_file", why: why() };
     of_setting(text.ok_or_else(missing)?.trim(), "master_key_file", &path.display().to_string())
 }
@@ -128,7 +128,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
     let new_file = match (&args.new_key_file, &old_file) {
         (Some(path), _) => path.clone(),
         (None, Some(path)) => path.with_extension("new"),
-        (None, None) => return Err(Failure::Other("say where the new key is kept: --new-key-file FILE".to_owned())),
+        (None, None) => return Err(Failure::Other("set the file of the new key: --new-key-file FILE".to_owned())),
     };
     let previous = in_force(&config, &data)?;
     let current = Some(parse(&files::kept_secret(&new_file)?, &new_file.display().to_string())?);
@@ -143,5 +143,5 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         }
         _ => new_file,
     };
-    say(&format!("Every secret is sealed with the new key, which is kept in {}\n", kept.display()))
+    say(&format!("All secrets are encrypted with the new key in {}\n", kept.display()))
 }

@@ -1,4 +1,4 @@
-//! The command line: which commands there are, and how the process begins and ends.
+//! The command line: the commands, and the start and the exit of the process.
 
 use std::{io::Write as _, process::ExitCode};
 
@@ -45,47 +45,47 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs the whole gateway over a Hive ledger of its own, with a demo merchant and funded accounts.
+    /// Run the whole gateway with a development ledger, a demo merchant and funded accounts
     Dev(dev::Args),
-    /// Runs the whole gateway over the Hive ledger.
+    /// Run the whole gateway on the Hive ledger
     Serve(serve::Args),
-    /// Runs the engine alone, behind its gRPC port.
+    /// Run only the engine, with its gRPC port
     Engine(serve::EngineArgs),
-    /// Runs the REST interface and the checkout page alone, over an engine elsewhere.
+    /// Run only the REST API and the checkout page, in front of a separate engine
     Facade(facade::Args),
-    /// Makes a merchant whose key has admin privilege, and shows the key.
+    /// Create an admin and show its API key; other admin tasks are subcommands
     Admin(Box<admin::Args>),
-    /// Runs a Hive ledger alone, with play money
+    /// Run only a development ledger, with play money
     Ledger(ledger::Args),
-    /// Signs a transfer and broadcasts it
+    /// Sign and broadcast a transfer
     Transfer(transfer::Args),
-    /// Pays an address that answers 402, and prints the receipt
+    /// Pay a URL that responds with 402, and print the receipt
     Pay(pay::Args),
-    /// Drives a running gateway and says how it fares
+    /// Load a running gateway, and report throughput, latency and errors
     Load(load::Args),
-    /// Looks into transactions
+    /// Inspect transactions
     Tx(tx::Args),
-    /// Simulates whole payment lifecycles from a seed or a scenario
+    /// Simulate payment lifecycles from a seed or a scenario
     Simulate(simulate::Args),
-    /// Changes the key that webhook secrets are encrypted with; the engine must not run
+    /// Rotate the master key that encrypts webhook secrets; stop the engine first
     RotateMasterKey(master_key::Args),
-    /// Copies the whole store into a file, while the engine runs or not
+    /// Back up the store to a file; the engine may run
     Backup(store::BackupArgs),
-    /// Puts a backup into a data directory
+    /// Restore a backup into a data directory
     Restore(store::RestoreArgs),
-    /// Says whether anything is wrong in a store or a backup, and what its payments add up to
+    /// Verify a store or a backup, and print the totals of its payments
     Verify(store::VerifyArgs),
-    /// Writes the store anew, without the room that was freed in it; the engine must not run
+    /// Compact the store to release unused disk space; stop the engine first
     Compact(store::CompactArgs),
-    /// Writes every record as a line of JSON, without secrets
+    /// Export every record as a line of JSON, without secrets
     Export(store::ExportArgs),
-    /// Looks at settings, nodes, disk, clock and webhooks, and says what to do
+    /// Check settings, nodes, disk, clock and webhooks, and suggest fixes
     Doctor(doctor::Args),
-    /// Shows the settings in force and where each is from, without secrets.
+    /// Show the settings in force and the source of each, without secrets
     Config(show::Args),
 }
 
-/// Runs the command line and says how the process ends.
+/// Runs the command line. Returns the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -96,7 +96,7 @@ pub fn main() -> ExitCode {
     match run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Nobody to tell is no reason to fail differently.
+            // A closed standard error does not change the exit code.
             let _ = writeln!(std::io::stderr(), "hivetill: {failure}");
             ExitCode::from(failure.exit_code())
         }
@@ -104,7 +104,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<(), Failure> {
-    // Another library of the process may have chosen before us; either choice is fit.
+    // Another library of the process may have installed a provider already; both work.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Other(format!("cannot start: {error}")))?;

@@ -25,7 +25,7 @@ pub(super) fn provide(connections: usize) {
              limit (systemd: LimitNOFILE={wanted}) or lower limits.connections"
         );
     } else {
-        info!(open_files = got, "the limit on open files is raised from {current} to {got}");
+        info!(open_files = got, "limit on open files raised from {current} to {got}");
     }
 }
 

@@ -32,43 +32,44 @@ const NODE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Where `hivetill dev` has its ledger.
 const DEV_NODE: &str = "http://127.0.0.1:8091";
 
-/// The codes, as `--help` shows them.
-const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 1 failed otherwise, 2 wrong command line, 10 refused here before anything was signed, \
-     11 not paid: the server refused, or the transaction expired unseen, 12 unknown: look the transaction up before you \
-     pay again, 13 the server or the ledger cannot be reached, nothing was handed in.\n\n\
-     One line of JSON is printed unless the command line is wrong; its `status` is paid, free, offer, refused, unpaid, unknown or \
-     unreachable.";
+/// The exit codes, for `--help`.
+const EXIT_CODES: &str = "Exit codes: 0 paid (or shown, or nothing to pay), 1 any other failure, 2 invalid command line, 10 refused before signing, \
+     11 not paid: the server refused, or the transaction expired, 12 unknown: look up the transaction before you \
+     pay again, 13 the server or the ledger is unreachable, and nothing was submitted.\n\n\
+     The command prints one line of JSON, unless the command line is invalid. Its `status` is paid, free, offer, refused, \
+     unpaid, unknown or unreachable.";
 
-/// What `hivetill pay` is told.
+/// Arguments of `hivetill pay`.
 #[derive(Clone, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(super) struct Args {
-    /// The address to pay: one that answers 402, such as a checkout address
+    /// The URL to pay: one that responds with 402, such as a checkout URL
     #[arg(value_name = "URL", value_parser = address)]
     url: Url,
-    /// Who pays
+    /// Hive account that pays
     #[arg(long, value_name = "ACCOUNT")]
     account: AccountName,
-    /// The most that may leave the account, fee and all, such as `5.000 HBD`; no other currency is paid
+    /// Maximum amount to pay, including the fee, such as `5.000 HBD`; offers in other currencies are refused
     #[arg(long, value_name = "AMOUNT", value_parser = Money::parse_ledger)]
     max: Money,
-    /// The payer's private active key (WIF). Better in the environment: other users of the machine see command lines
+    /// The payer's private active key (WIF). Prefer the environment variable: other users of the host can see command
+    /// lines
     #[arg(long, value_name = "WIF", env = "HIVETILL_KEY", hide_env_values = true)]
     key: Option<String>,
-    /// A ledger node to build the transaction on. Without it: the setting ledger.nodes; for an address on this
-    /// machine, the ledger of `hivetill dev`
+    /// Ledger node for the transaction. By default the setting ledger.nodes; for a URL on this host, the ledger of
+    /// `hivetill dev`
     #[arg(long = "node", value_name = "URL")]
     nodes: Vec<String>,
-    /// Seconds until the signed payment expires and can no longer happen
+    /// Seconds until the signed payment expires
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(15..=3_600))]
     expires_in: u32,
-    /// Prints the JSON alone, without a word on the standard error
+    /// Print only the JSON, nothing to standard error
     #[arg(long)]
     json: bool,
-    /// Shows what would be paid; signs nothing, needs no key
+    /// Show what would be paid, without signing; needs no key
     #[arg(long)]
     dry_run: bool,
-    /// Hands the payment over plain http to another machine too, where everyone between may read it
+    /// Allow payments over plain http to another host, where others on the network can read them
     #[arg(long)]
     allow_http: bool,
 }
@@ -89,8 +90,8 @@ pub enum Failure {
     /// The key is none.
     #[error("--key {0}")]
     Key(#[from] KeyError),
-    /// The header is a bearer's: whoever reads it can hand it in first.
-    #[error("{0} is plain http on another machine; say --allow-http to pay there all the same")]
+    /// The header is a bearer token: whoever reads it can submit it first.
+    #[error("{0} uses plain http to another host; add --allow-http to pay there nevertheless")]
     PlainHttp(Url),
     /// Settings cannot be used.
     #[error("{0}")]
@@ -116,10 +117,10 @@ pub enum Failure {
         why: String,
     },
     /// No exchange with the ledger.
-    #[error("the ledger cannot be asked: the node {0}")]
+    #[error("cannot query the ledger: the node {0}")]
     Ledger(#[from] NodeError),
     /// The server asks for no payment and gives nothing either.
-    #[error("the server refuses: HTTP {status}{}", .reason.as_ref().map(|word| format!(", {word}")).unwrap_or_default())]
+    #[error("the server refused: HTTP {status}{}", .reason.as_ref().map(|word| format!(", {word}")).unwrap_or_default())]
     NotOffered {
         /// HTTP status.
         status: u16,
@@ -127,14 +128,14 @@ pub enum Failure {
         reason: Option<String>,
     },
     /// A payment of this session is under way: perhaps one of an earlier run.
-    #[error("a payment is under way already ({reason}{}): see what becomes of it before paying", .tx_id.as_ref().map(|id| format!(", {id}")).unwrap_or_default())]
+    #[error("another payment is in flight ({reason}{}): wait for its outcome before you pay", .tx_id.as_ref().map(|id| format!(", {id}")).unwrap_or_default())]
     Busy {
         /// The word the server says.
         reason: String,
         /// The transaction that is under way, where the server names it.
         tx_id: Option<String>,
     },
-    /// It was handed in and refused, or expired.
+    /// It was submitted and refused, or expired.
     #[error("not paid: {reason}{}", .message.as_ref().map(|message| format!(" ({message})")).unwrap_or_default())]
     Unpaid {
         /// The word.
@@ -142,8 +143,8 @@ pub enum Failure {
         /// A sentence.
         message: Option<String>,
     },
-    /// It was handed in, and nobody says what became of it.
-    #[error("unknown whether it is paid ({reason}): look up {tx_id} before paying again")]
+    /// It was submitted, and its outcome is unknown.
+    #[error("unknown whether the payment succeeded ({reason}): look up {tx_id} before you pay again")]
     Unknown {
         /// The transaction.
         tx_id: TxId,
@@ -170,7 +171,7 @@ pub enum NotOurs {
     #[error("the ledger has no account {0}")]
     NoAccount(AccountName),
     /// The key is not enough.
-    #[error("{key} alone does not speak for the active authority of {account}")]
+    #[error("{key} alone does not satisfy the active authority of {account}")]
     NotItsKey {
         /// The key's public half.
         key: PublicKey,
@@ -283,7 +284,7 @@ async fn pay(args: &Args, told: &mut Value) -> Result<(), Failure> {
     let tx_id = transaction.id(Pack::Legacy);
     told["txId"] = tx_id.to_string().into();
     told["expiresAt"] = transaction.expiration.to_string().into();
-    say(args, &format!("signed {tx_id}; handing it in"));
+    say(args, &format!("signed {tx_id}; submitting it"));
     let (header, value) = asked.header(&transaction, &nonce)?;
     let hands = Hands { client: &client, url: &args.url, header, value, tx_id };
     let patience = Duration::from_secs(args.expires_in.into());

@@ -84,7 +84,7 @@ impl Running {
         info!(
             version = version::VERSION,
             commit = version::commit(),
-            "hivetill {}: the engine runs; its data are in {}",
+            "hivetill {}: engine running; data directory {}",
             version::text(),
             data.display()
         );
@@ -133,7 +133,7 @@ impl Running {
             self.store.close().await;
         };
         if tokio::time::timeout(STOP_TIMEOUT, in_order).await.is_err() {
-            tracing::warn!("not everything ended within {STOP_TIMEOUT:?}; the rest is left as it is");
+            tracing::warn!("shutdown exceeded {STOP_TIMEOUT:?}: exiting with open requests");
         } else {
             info!("stopped after {:.1?}", begun.elapsed());
         }
@@ -256,8 +256,8 @@ pub(super) fn serve_grpc(
     let tls = tls(config)?;
     if tls.is_none() && !address.ip().is_loopback() {
         warn!(
-            "the engine's gRPC port {address} is open to the network without TLS: its token and every payment can be \
-             read on the way; set grpc.tls_cert and grpc.tls_key, or listen on 127.0.0.1"
+            "the engine's gRPC port {address} is open to the network without TLS: others on the network can \
+             read its token and every payment; set grpc.tls_cert and grpc.tls_key, or listen on 127.0.0.1"
         );
     }
     let connections = config.count("grpc.connections");

@@ -21,7 +21,7 @@ pub(super) struct Args {
     engine: EngineFlags,
     #[command(flatten)]
     facade: FacadeFlags,
-    /// Makes a new store where there is none; without it a missing store is refused
+    /// Create a store if there is none; without this flag a missing store is an error
     #[arg(long)]
     init: bool,
 }
@@ -64,7 +64,7 @@ pub(super) struct EngineArgs {
     settings: SettingsArgs,
     #[command(flatten)]
     engine: EngineFlags,
-    /// Makes a new store where there is none; without it a missing store is refused
+    /// Create a store if there is none; without this flag a missing store is an error
     #[arg(long)]
     init: bool,
 }

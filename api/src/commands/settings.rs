@@ -7,16 +7,16 @@ use clap::Args;
 use super::Failure;
 use crate::config::{Config, Layers, process_variables};
 
-/// Where settings come from besides the defaults and variables.
+/// Sources of settings besides the defaults and environment variables.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct SettingsArgs {
     /// A TOML file of settings (docs/reference/settings.md)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Any setting, such as session.max_awake=1000; may be repeated
+    /// Set any setting, such as ledger.poll_interval_ms=500; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pairs: Vec<String>,
-    /// Writes log lines without color, as happens anyway where they do not go to a terminal
+    /// Write log lines without color, the default if the output is not a terminal
     #[arg(long)]
     no_color: bool,
 }
@@ -53,7 +53,7 @@ impl SettingsArgs {
 /// Flags of commands that hold data and follow the ledger.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct EngineFlags {
-    /// Where the data are kept (setting data_dir)
+    /// The data directory (setting data_dir)
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// A ledger node; may be repeated (setting ledger.nodes)
@@ -62,7 +62,7 @@ pub(super) struct EngineFlags {
     /// mainnet or dev (setting network)
     #[arg(long)]
     network: Option<String>,
-    /// Where the gRPC port listens (setting grpc.listen)
+    /// IP address and port of the gRPC server (setting grpc.listen)
     #[arg(long, value_name = "ADDRESS")]
     grpc_listen: Option<SocketAddr>,
 }
@@ -81,10 +81,10 @@ impl EngineFlags {
 /// Flags of commands that serve REST.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct FacadeFlags {
-    /// Where REST and the checkout page listen (setting listen)
+    /// IP address and port of the REST API and the checkout page (setting listen)
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// The address the world reaches us at (setting base_url)
+    /// Public URL of this service (setting base_url)
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 }

@@ -14,7 +14,7 @@ pub(super) struct Args {
     engine: EngineFlags,
     #[command(flatten)]
     facade: FacadeFlags,
-    /// Prints the documentation of all settings instead (docs/reference/settings.md)
+    /// Print the reference of all settings instead (docs/reference/settings.md)
     #[arg(long)]
     reference: bool,
 }

@@ -1,4 +1,4 @@
-//! `simulate`: whole payment lifecycles from a seed or a scenario file, with everything going wrong that can.
+//! `simulate`: payment lifecycles from a seed or a scenario file, under injected faults.
 
 use std::{
     io::{IsTerminal as _, Seek as _, Write as _},
@@ -22,9 +22,9 @@ use simulations::{
 use super::{Failure, say, stop};
 use crate::{in_process, version};
 
-/// The codes of a simulation, beside those of the program.
-const EXIT_CODES: &str = "Exit codes: 0 every invariant held, 10 a safety invariant broke, 11 a liveness invariant broke, \
-     12 one seed gave two stories, 13 something panicked, 14 a place that must be reached was not, 1 anything else.";
+/// The exit codes of a simulation, in addition to those of the program.
+const EXIT_CODES: &str = "Exit codes: 0 all invariants held, 10 a safety invariant was violated, 11 a liveness invariant was violated, \
+     12 a seed gave two different traces, 13 a panic, 14 a mark that must be reached was not, 1 any other failure.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
@@ -35,17 +35,17 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Runs a scenario file
+    /// Run scenario files
     Run(RunArgs),
-    /// Runs many seeds
+    /// Run many seeds
     Campaign(CampaignArgs),
-    /// Runs one seed again and tells its story
+    /// Run one seed again and print its trace
     Replay(ReplayArgs),
-    /// Makes a failing seed or scenario small and writes it as a scenario file
+    /// Reduce a failing seed or scenario to a small scenario file
     Shrink(ShrinkArgs),
-    /// Runs seeds several times, here and in a fresh process, and compares their stories
+    /// Run seeds several times, in this process and a fresh one, and compare the traces
     CheckDeterminism(DeterminismArgs),
-    /// Switches mutants on, one at a time, and reports how many seeds it takes to notice each
+    /// Enable mutants one at a time, and report how many seeds it takes to kill each
     Mutants(MutantArgs),
 }
 
@@ -54,13 +54,13 @@ struct RunArgs {
     /// The scenario files
     #[arg(required = true)]
     scenarios: Vec<PathBuf>,
-    /// Another seed than the file's
+    /// Seed to use instead of the one in the file
     #[arg(long)]
     seed: Option<u64>,
-    /// Writes swim lanes to this file
+    /// Write a sequence diagram to this file
     #[arg(long)]
     html: Option<PathBuf>,
-    /// Prints everything that happened
+    /// Print the whole trace
     #[arg(long)]
     trace: bool,
     #[command(flatten)]
@@ -69,35 +69,35 @@ struct RunArgs {
 
 #[derive(Debug, clap::Args)]
 struct Planted {
-    /// Switches this mutant on first: a failure to look at (not in release builds)
+    /// Enable this mutant, to see a failure (not in release builds)
     #[arg(long)]
     plant: Option<String>,
 }
 
 #[derive(Debug, Clone, clap::Args)]
 struct Seeded {
-    /// Sessions of each run
+    /// Sessions in each run
     #[arg(long, default_value_t = 50)]
     payments: u32,
-    /// Each run draws its own faults (the default: two of three do, and the third has everything on)
+    /// Draw the faults of each run at random (default: two runs of three; the third has all faults)
     #[arg(long, conflicts_with = "all_on")]
     swarm: bool,
-    /// Every fault at once
+    /// Enable all faults
     #[arg(long)]
     all_on: bool,
-    /// No faults at all
+    /// Disable all faults
     #[arg(long, conflicts_with_all = ["all_on", "swarm"])]
     calm: bool,
-    /// Only a minority of the nodes fails, at drawn places: nothing valid may be refused or late
+    /// Fail only a minority of the nodes, at random points: nothing valid may be refused or late
     #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm"])]
     minority: bool,
-    /// Each run lasts 6 to 40 days, with a block a minute
+    /// Run for 6 to 40 days each, with a block a minute
     #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm", "minority"])]
     days: bool,
-    /// Only rows on disk are damaged: whoever they do not concern notices nothing
+    /// Damage only rows on disk: nothing else may be affected
     #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm", "minority", "days"])]
     damage: bool,
-    /// Clients call through the REST facade and the gRPC services, rightly and wrongly, and every answer is judged
+    /// Call the REST and gRPC interfaces with valid and invalid requests, and check every response
     #[arg(long, conflicts_with_all = ["all_on", "swarm", "calm", "minority", "days"])]
     facade: bool,
 }
@@ -135,22 +135,22 @@ impl Seeded {
 struct CampaignArgs {
     #[command(flatten)]
     seeded: Seeded,
-    /// How many runs
+    /// Number of runs
     #[arg(long, default_value_t = 200)]
     runs: u64,
-    /// The first seed
+    /// First seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Stops at the first failure
+    /// Stop at the first failure
     #[arg(long)]
     until_fail: bool,
-    /// Threads
+    /// Number of threads
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// The longest it may take, such as 10m
+    /// Maximum duration, such as 10m
     #[arg(long, value_parser = super::duration::parse)]
     time: Option<Duration>,
-    /// Writes a page of what came of it to this file; swim lanes of the first failure, if there is one
+    /// Write an HTML report to this file, with a sequence diagram of the first failure
     #[arg(long)]
     html: Option<PathBuf>,
 }
@@ -162,16 +162,16 @@ struct ReplayArgs {
     /// The seed
     #[arg(long)]
     seed: u64,
-    /// Prints everything that happened
+    /// Print the whole trace
     #[arg(long)]
     trace: bool,
-    /// Prints nothing later than this, such as 1110804ms
+    /// Print the trace up to this time only, such as 1110804ms
     #[arg(long, value_parser = super::duration::parse, requires = "trace")]
     until: Option<Duration>,
-    /// Writes swim lanes to this file
+    /// Write a sequence diagram to this file
     #[arg(long)]
     html: Option<PathBuf>,
-    /// Prints only the hash of the story
+    /// Print only the hash of the trace
     #[arg(long, hide = true)]
     hash: bool,
     #[command(flatten)]
@@ -182,16 +182,16 @@ struct ReplayArgs {
 struct ShrinkArgs {
     #[command(flatten)]
     seeded: Seeded,
-    /// The failing seed
+    /// Failing seed
     #[arg(long, required_unless_present = "scenario")]
     seed: Option<u64>,
-    /// The failing scenario
+    /// Failing scenario
     #[arg(long, conflicts_with = "seed")]
     scenario: Option<PathBuf>,
-    /// Where to write the small scenario
+    /// File for the reduced scenario
     #[arg(short, long)]
     output: PathBuf,
-    /// The most runs it may take
+    /// Maximum number of runs
     #[arg(long, default_value_t = 2_000)]
     max_runs: u32,
     #[command(flatten)]
@@ -202,34 +202,34 @@ struct ShrinkArgs {
 struct DeterminismArgs {
     #[command(flatten)]
     seeded: Seeded,
-    /// The first seed
+    /// First seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many seeds
+    /// Number of seeds
     #[arg(long, default_value_t = 1)]
     seeds: u64,
-    /// How often each is run in this process
+    /// Runs of each seed in this process
     #[arg(long, default_value_t = 2)]
     times: u32,
-    /// Threads
+    /// Number of threads
     #[arg(long, default_value_t = 1)]
     jobs: usize,
 }
 
 #[derive(Debug, clap::Args)]
 struct MutantArgs {
-    /// Only these
+    /// Names of the mutants; by default all
     names: Vec<String>,
-    /// Scenario files to try where no seed notices a mutant
+    /// Scenario files to try if no seed kills a mutant
     #[arg(long, num_args = 1..)]
     scenarios: Vec<PathBuf>,
-    /// Seeds each may take
+    /// Maximum seeds for each mutant
     #[arg(long, default_value_t = 100)]
     seeds: u64,
-    /// Sessions of each run
+    /// Sessions in each run
     #[arg(long, default_value_t = 50)]
     payments: u32,
-    /// Threads
+    /// Number of threads
     #[arg(long, default_value_t = 1)]
     jobs: usize,
 }
@@ -276,7 +276,7 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         let _ = done.send(simulate(&args.what, &stop));
     });
     work.map_err(|error| Failure::Other(format!("cannot start a thread: {error}")))?;
-    let code = finished.await.map_err(|_| Failure::Other("the simulation died".to_owned()))??;
+    let code = finished.await.map_err(|_| Failure::Other("the simulation thread panicked".to_owned()))??;
     if code == 0 { Ok(()) } else { Err(Failure::Simulation(code)) }
 }
 
@@ -408,7 +408,7 @@ fn replay(args: &ReplayArgs) -> Result<u8, Failure> {
     let replay = format!("hivetill simulate replay --seed {} {}", args.seed, args.seeded.flags());
     let code = tell(&script, &replay, args.trace, args.until, page.as_mut())?;
     if code == 0 {
-        say(&format!("seed {} keeps every invariant\n", args.seed))?;
+        say(&format!("seed {}: all invariants hold\n", args.seed))?;
     }
     Ok(code)
 }
@@ -419,14 +419,14 @@ fn shrink_one(args: &ShrinkArgs, stop: &AtomicBool) -> Result<u8, Failure> {
     let script = match (&args.scenario, args.seed) {
         (Some(path), _) => read_scenario(path)?,
         (None, Some(seed)) => plan::of_seed(seed, args.seeded.payments, args.seeded.mix()),
-        (None, None) => return Err(Failure::Other("a seed or a scenario is needed".to_owned())),
+        (None, None) => return Err(Failure::Other("--seed or --scenario is required".to_owned())),
     };
     let Some(small) = shrink::shrink(&script, args.max_runs, stop) else {
-        return Err(Failure::Other(format!("{} keeps every invariant: there is nothing to shrink", script.name)));
+        return Err(Failure::Other(format!("{}: all invariants hold, nothing to shrink", script.name)));
     };
     page.write(&scenario::write(&small.script))?;
     say(&format!(
-        "{} still breaks with {} steps and {} kinds of fault, after {} runs: {}\n",
+        "{} still fails with {} steps and {} kinds of fault, after {} runs: {}\n",
         small.invariant,
         small.script.steps.len(),
         small.script.faults.on().count(),
@@ -437,7 +437,8 @@ fn shrink_one(args: &ShrinkArgs, stop: &AtomicBool) -> Result<u8, Failure> {
 }
 
 fn check_determinism(args: &DeterminismArgs, stop: &AtomicBool) -> Result<u8, Failure> {
-    let program = std::env::current_exe().map_err(|error| Failure::Other(format!("cannot find myself: {error}")))?;
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Other(format!("cannot find the path of this program: {error}")))?;
     let next = AtomicU64::new(0);
     let (checked, wrong) = (AtomicU64::new(0), Mutex::new(None));
     let has_wrong = || wrong.lock().unwrap_or_else(PoisonError::into_inner).is_some();
@@ -468,7 +469,9 @@ fn check_determinism(args: &DeterminismArgs, stop: &AtomicBool) -> Result<u8, Fa
     }
     let (checked, times) = (checked.into_inner(), args.times.max(1));
     let early = if checked < args.seeds { ", stopped early" } else { "" };
-    say(&format!("{checked} seeds gave the same story {times} times here and once in a fresh process{early}\n"))?;
+    say(&format!(
+        "{checked} seeds gave the same trace {times} times in this process and once in a fresh one{early}\n"
+    ))?;
     Ok(0)
 }
 
@@ -486,10 +489,10 @@ fn check_seed(args: &DeterminismArgs, seed: u64, program: &Path) -> Result<Optio
         .args(["simulate", "replay", "--hash", "--seed", &seed.to_string()])
         .args(flags.split(' ').filter(|flag| !flag.is_empty()))
         .output()
-        .map_err(|error| Failure::Other(format!("cannot run myself: {error}")))?;
+        .map_err(|error| Failure::Other(format!("cannot start this program: {error}")))?;
     let told = String::from_utf8_lossy(&fresh.stdout).trim().to_owned();
     let is_same = told == format!("{first:016x}");
-    Ok((!is_same).then(|| format!("seed {seed}: {first:016x} here, {told:?} in a fresh process\n")))
+    Ok((!is_same).then(|| format!("seed {seed}: {first:016x} in this process, {told:?} in a fresh one\n")))
 }
 
 /// Returns the first line in which two runs of one script differ.
@@ -497,8 +500,8 @@ fn difference(script: &Script) -> String {
     let (one, other) = (world::run(script, true), world::run(script, true));
     let first = one.lines.iter().zip(&other.lines).find(|(one, other)| one != other);
     match first {
-        Some((one, other)) => format!("seed {} has two stories:\n{one}\n{other}\n", script.seed),
-        None => format!("seed {}: the same lines and another disk or another length\n", script.seed),
+        Some((one, other)) => format!("seed {} has two traces:\n{one}\n{other}\n", script.seed),
+        None => format!("seed {}: the same trace, and a different disk or duration\n", script.seed),
     }
 }
 
@@ -525,7 +528,7 @@ impl Planted {
 fn mutants(args: &MutantArgs, stop: &AtomicBool) -> Result<u8, Failure> {
     let planted = known_mutants()?;
     if let Some(unknown) = args.names.iter().find(|wanted| !planted.iter().any(|(name, _)| name == wanted)) {
-        return Err(Failure::Other(format!("there is no mutant {unknown:?}; without names all are hunted")));
+        return Err(Failure::Other(format!("there is no mutant {unknown:?}; without names all are tested")));
     }
     let is_wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|wanted| wanted == name);
     let bugs: Vec<_> = planted.iter().copied().filter(|(name, _)| is_wanted(name)).collect();

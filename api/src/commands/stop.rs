@@ -37,7 +37,7 @@ pub(super) fn survive_hangup() {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            info!("SIGHUP: nothing to do, settings are read at the start; restart to change them");
+            info!("SIGHUP ignored: restart to change settings");
         }
     });
 }

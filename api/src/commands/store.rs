@@ -46,27 +46,26 @@ impl Which {
 pub(super) struct BackupArgs {
     #[command(flatten)]
     which: Which,
-    /// The file to create; an existing one is refused (exit code 1)
+    /// File to create; must not exist (exit code 1)
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
-    /// The running engine's gRPC port, where it is not on this machine (setting engine_url)
+    /// URL of the gRPC port of an engine on another host (setting engine_url)
     #[arg(long, value_name = "URL")]
     engine_url: Option<String>,
-    /// Prints one line of JSON
+    /// Print one line of JSON
     #[arg(long)]
     json: bool,
 }
 
 /// What a backup says besides its report.
-const NO_KEY_IN_IT: &str =
-    "  The master key is not in it: keep a copy of that file apart; without it the webhook secrets do not open\n";
+const NO_KEY_IN_IT: &str = "  The master key is not in the backup: keep a separate copy of it; webhook secrets cannot be decrypted without it\n";
 
 /// Copies the store of an engine, running or not, into a file that is verified before it has its name.
 pub(super) async fn backup(args: BackupArgs) -> Result<(), Failure> {
     let (config, data) = args.which.load(args.engine_url)?;
     let mut copy = NewStore::create(&args.to).map_err(|error| match error {
         OpenError::Exists(path) => Failure::Other(format!(
-            "{} exists. A backup never replaces a file: give --to another name, or move that file away",
+            "{} already exists, and a backup does not overwrite files: use another name with --to, or move the file",
             path.display()
         )),
         error => of(&args.to)(error),
@@ -74,7 +73,7 @@ pub(super) async fn backup(args: BackupArgs) -> Result<(), Failure> {
     read(&config, &data, false, |row| copy.put(row), &args.to).await?;
     copy.mark_as_copy().map_err(of(&args.to))?;
     let report = copy.finish(false).map_err(of(&args.to))?;
-    tell(&report, args.json, &format!("The store is copied to {}", args.to.display()))?;
+    tell(&report, args.json, &format!("Store backed up to {}", args.to.display()))?;
     if args.json { Ok(()) } else { say(NO_KEY_IN_IT) }
 }
 
@@ -82,13 +81,13 @@ pub(super) async fn backup(args: BackupArgs) -> Result<(), Failure> {
 pub(super) struct RestoreArgs {
     #[command(flatten)]
     which: Which,
-    /// The backup
+    /// Backup file
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
-    /// Puts it in the place of a store that is there; that one is kept beside it
+    /// Replace an existing store, which is kept under another name
     #[arg(long)]
     replace: bool,
-    /// Prints one line of JSON
+    /// Print one line of JSON
     #[arg(long)]
     json: bool,
 }
@@ -99,13 +98,13 @@ pub(super) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
     let idle = Idle::take(&data).map_err(of(&data))?;
     let (report, kept) = idle.restore(&args.from, args.replace).map_err(|error| match error {
         OpenError::Exists(path) => Failure::Other(format!(
-            "{} is there: --replace puts the backup in its place and keeps it under another name",
+            "{} already exists: --replace restores the backup and keeps that store under another name",
             path.display()
         )),
         error => of(&args.from)(error),
     })?;
-    let kept = kept.map(|path| format!("; the store before it is {}", path.display())).unwrap_or_default();
-    tell(&report, args.json, &format!("The backup is in {}{kept}", data.display()))?;
+    let kept = kept.map(|path| format!("; the previous store is {}", path.display())).unwrap_or_default();
+    tell(&report, args.json, &format!("Backup restored to {}{kept}", data.display()))?;
     if args.json || master_key::file_in_force(&config, &data).is_some() || config.optional("master_key").is_some() {
         return Ok(());
     }
@@ -120,13 +119,13 @@ pub(super) async fn restore(args: RestoreArgs) -> Result<(), Failure> {
 pub(super) struct VerifyArgs {
     #[command(flatten)]
     which: Which,
-    /// A backup, instead of the data directory or the engine that has it
+    /// Read this backup instead of the data directory
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The running engine's gRPC port, where it is not on this machine (setting engine_url)
+    /// URL of the gRPC port of an engine on another host (setting engine_url)
     #[arg(long, value_name = "URL")]
     engine_url: Option<String>,
-    /// Prints one line of JSON
+    /// Print one line of JSON
     #[arg(long)]
     json: bool,
 }
@@ -144,7 +143,7 @@ pub(super) async fn verify(args: VerifyArgs) -> Result<(), Failure> {
         },
     };
     let what = args.file.unwrap_or(data);
-    tell(&report, args.json, &format!("{} is as it should be", what.display()))
+    tell(&report, args.json, &format!("{} has no findings", what.display()))
 }
 
 #[derive(Debug, clap::Args)]
@@ -157,20 +156,20 @@ pub(super) struct CompactArgs {
 pub(super) async fn compact(args: CompactArgs) -> Result<(), Failure> {
     let (_, data) = args.which.load(None)?;
     let (before, after) = Idle::take_store(&data).and_then(|idle| idle.compact()).map_err(of(&data))?;
-    say(&format!("{before} bytes became {after}\n"))
+    say(&format!("Compacted from {before} to {after} bytes\n"))
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ExportArgs {
     #[command(flatten)]
     which: Which,
-    /// A backup, instead of the data directory or the engine that has it
+    /// Read this backup instead of the data directory
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Where the lines go, a file that must not be there; otherwise to the standard output
+    /// File to create; must not exist. By default standard output
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// The running engine's gRPC port, where it is not on this machine (setting engine_url)
+    /// URL of the gRPC port of an engine on another host (setting engine_url)
     #[arg(long, value_name = "URL")]
     engine_url: Option<String>,
 }
@@ -215,7 +214,7 @@ pub(super) async fn export(args: ExportArgs) -> Result<(), Failure> {
     }
     out.flush().map_err(|error| unwritable(&error))?;
     if damaged > 0 {
-        return Err(Failure::Unsound(format!("{damaged} records are damaged and were left out")));
+        return Err(Failure::Unsound(format!("{damaged} damaged records were omitted")));
     }
     Ok(())
 }
@@ -240,7 +239,7 @@ async fn read(
 
 /// Returns the way to the engine that has a data directory of this machine open.
 fn of_this_machine(config: &Config, data: &Path) -> Result<Transport, Failure> {
-    let hint = "it has no socket there: ask it with --engine-url URL";
+    let hint = "it has no socket in that directory: use --engine-url URL";
     local::running(config, data)?.ok_or_else(|| Failure::InUse { path: data.to_owned(), hint })
 }
 
@@ -335,7 +334,7 @@ fn tell(report: &Report, as_json: bool, done: &str) -> Result<(), Failure> {
     if report.is_sound() {
         return Ok(());
     }
-    Err(Failure::Unsound(format!("{} things are wrong with the store", report.finding_count)))
+    Err(Failure::Unsound(format!("{} findings in the store", report.finding_count)))
 }
 
 /// Writes thousandths as a decimal.

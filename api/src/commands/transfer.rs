@@ -23,37 +23,38 @@ const POLL: Duration = Duration::from_millis(500);
 /// How long one call may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What `hivetill transfer` is told.
+/// Arguments of `hivetill transfer`.
 #[derive(Clone, clap::Args)]
 pub struct Args {
-    /// The node to broadcast to
+    /// Node to broadcast to
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8091")]
     pub node: String,
-    /// Who pays
+    /// Hive account that pays
     #[arg(long, value_name = "ACCOUNT")]
     pub from: AccountName,
-    /// Who receives
+    /// Hive account that receives
     #[arg(long, value_name = "ACCOUNT")]
     pub to: AccountName,
-    /// How much, such as `1.000 HBD`
+    /// Amount, such as `1.000 HBD`
     #[arg(long, value_parser = Money::parse_ledger)]
     pub amount: Money,
-    /// What the receiver reads; to pay a session, the memo it shows
+    /// Memo; to pay a session, the memo that it shows
     #[arg(long, default_value = "")]
     pub memo: String,
-    /// The payer's private active key (WIF). Better in the environment: other users of the machine see command lines
+    /// The payer's private active key (WIF). Prefer the environment variable: other users of the host can see command
+    /// lines
     #[arg(long, value_name = "WIF", env = "HIVETILL_KEY", hide_env_values = true)]
     pub key: String,
-    /// Which packing to sign: what most wallets sign is legacy
+    /// Serialization to sign; most wallets sign legacy
     #[arg(long, value_name = "PACK", default_value = "legacy", value_parser = pack)]
     pub pack: Pack,
     /// Seconds until the transaction expires, at most a day
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub expires_in: u32,
-    /// Waits until the transaction is in a block, or in one that no fork can take back
+    /// Wait until the transaction is in a block, or in an irreversible block
     #[arg(long, value_name = "FOR", num_args = 0..=1, default_missing_value = "block")]
     pub wait: Option<Wait>,
-    /// Signs and prints the transaction, and sends nothing
+    /// Sign and print the transaction without broadcasting it
     #[arg(long)]
     pub sign_only: bool,
 }

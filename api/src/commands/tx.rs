@@ -18,7 +18,7 @@ const MAX_LINE: usize = 1 << 20;
 /// What `hivetill tx` is told.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// What to do with transactions
+    /// What to do
     #[command(subcommand)]
     pub command: Command,
 }
@@ -26,19 +26,19 @@ pub struct Args {
 /// What can be done with transactions.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Reads transactions from standard input, one JSON a line in condenser or HF26 form, and writes for each a line of
-    /// JSON: ids, digests and signers in both packings, the operations, and what is wrong
+    /// Read transactions from standard input, one JSON object a line in condenser or HF26 form, and write a line of
+    /// JSON for each: ids, digests and signers in both serializations, the operations, and errors
     Inspect(InspectArgs),
 }
 
 /// What `hivetill tx inspect` is told.
 #[derive(Debug, Clone, clap::Args)]
 pub struct InspectArgs {
-    /// The chain that was signed for, 64 hex characters; the main chain if not given
+    /// Chain id of the signatures, 64 hex characters; by default the main chain
     #[arg(long, value_name = "HEX", value_parser = chain_id)]
     pub chain_id: Option<ChainId>,
-    /// Also says whether each transaction is authorized, by the authorities in this JSON file: an object from names to
-    /// `{"active": …}`, or an answer of `find_accounts` or `get_accounts`
+    /// Also check whether each transaction is authorized by the authorities in this JSON file: an object from names to
+    /// `{"active": …}`, or a response of `find_accounts` or `get_accounts`
     #[arg(long, value_name = "FILE")]
     pub accounts: Option<PathBuf>,
 }

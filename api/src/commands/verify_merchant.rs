@@ -13,13 +13,13 @@ use super::{
 pub(super) struct Args {
     #[command(flatten)]
     target: Target,
-    /// The merchant's id, mer_…
+    /// Id of the merchant, mer_…
     #[arg(long, value_name = "ID")]
     merchant: String,
-    /// Its Hive account, or the one of a pending change [default: its account]
+    /// Its Hive account, or the account of a pending change [default: its account]
     #[arg(long)]
     account: Option<String>,
-    /// Prints one line of JSON
+    /// Print one line of JSON
     #[arg(long)]
     json: bool,
 }

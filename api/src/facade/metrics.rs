@@ -1,4 +1,4 @@
-//! What the facade counts: answers by their status, and how long they took.
+//! Metrics of the facade: responses by status, latency, connections.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use prometheus_client::{
 
 use super::deadlines::Overdue;
 
-/// What the facade counts. The handles are made once: an answer costs an atomic and a histogram's lock.
+/// The metrics of the facade. Counters are created once: a response costs an atomic add and the lock of a histogram.
 #[derive(Debug)]
 pub(super) struct Metrics {
     family: Family<[(&'static str, &'static str); 1], Counter>,
-    /// The same counters, found without looking.
+    /// The same counters, by index in `CLASSES`.
     answers: [Counter; CLASSES.len()],
     seconds: Histogram,
     pub(super) connections: Gauge,
@@ -27,7 +27,7 @@ pub(super) struct Metrics {
     timed_out: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
-/// The statuses that are told apart. Turned away for asking too often is a class of its own.
+/// The values of the label `status`. 429 has its own.
 const CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "429", "5xx"];
 
 impl Default for Metrics {
@@ -52,7 +52,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Notes an answer.
+    /// Counts a response.
     pub(super) fn answered(&self, status: StatusCode, took: Duration) {
         let class = match status.as_u16() {
             429 => 3,
@@ -65,20 +65,20 @@ impl Metrics {
         self.seconds.observe(took.as_secs_f64());
     }
 
-    /// Notes a connection that was closed because its client was too slow.
+    /// Counts a connection that was closed because its client was too slow.
     pub(super) fn timed_out(&self, overdue: Overdue) {
         self.timed_out.get_or_create_owned(&[("phase", overdue.as_str())]).inc();
     }
 
-    /// Shows them under the registry's prefix.
+    /// Registers them under the registry's prefix.
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("http_answers", "HTTP answers, by status", self.family.clone());
-        let help = "How long a request took, from its head to its answer, in seconds; streams until they began";
+        registry.register("http_responses", "HTTP responses, by status", self.family.clone());
+        let help = "Latency of HTTP requests, from head to response, in seconds; of streams until their start";
         registry.register("http_seconds", help, self.seconds.clone());
-        let help = "HTTP connections refused because their IP address had too many";
+        let help = "HTTP connections refused because their IP address has too many";
         registry.register("http_connections_refused", help, self.connections_refused.clone());
-        let help = "HTTP connections closed because their client was too slow, by phase: head, idle or write";
+        let help = "HTTP connections closed by a timeout, by phase: head, idle or write";
         registry.register("http_connections_timed_out", help, self.timed_out.clone());
-        registry.register("http_connections", "HTTP connections that are open", self.connections.clone());
+        registry.register("http_connections", "Open HTTP connections", self.connections.clone());
     }
 }

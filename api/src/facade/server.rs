@@ -154,7 +154,7 @@ async fn run(
         info!("stopping: {} open connections", graceful.count());
     }
     if tokio::time::timeout(limits.drain_timeout, graceful.shutdown()).await.is_err() {
-        warn!("some requests did not end in time and were cut off");
+        warn!("some requests exceeded limits.drain_timeout_ms and were aborted");
     }
 }
 
@@ -176,8 +176,8 @@ impl Drop for Counted {
 
 /// Tells a client that has too many connections so, as far as its socket takes it at once, and closes.
 fn refuse(stream: &TcpStream, client: IpAddr) {
-    debug!("refused a connection from {client}: it has too many");
-    let message = "too many connections are open from your address; close some, or use them for several requests";
+    debug!("refused a connection from {client}: too many connections");
+    let message = "too many open connections from your IP address; close some, or reuse them for several requests";
     let error = ApiError::with_message(Reason::RateLimited, message).retry_after(1);
     let body = error::body(&error, "");
     let head = format!(

@@ -74,7 +74,7 @@ pub(super) fn accept(listener: TcpListener, most: usize) -> impl Stream<Item = (
 }
 
 fn refused(client: IpAddr) {
-    debug!(client.ip = %client, "refused a gRPC connection from {client}: it has too many");
+    debug!(client.ip = %client, "refused a gRPC connection from {client}: too many connections");
 }
 
 /// A connection with its limits.

@@ -70,7 +70,9 @@ pub(super) fn error(error: GatewayError) -> ApiError {
             )
         }
         GatewayError::DeliveryNotFound => ApiError::with_message(Reason::NotFound, "no such delivery"),
-        GatewayError::EventForgotten => ApiError::with_message(Reason::NotFound, "the event is no longer kept"),
+        GatewayError::EventForgotten => {
+            ApiError::with_message(Reason::NotFound, "the event is older than the retention")
+        }
         GatewayError::Misplaced(misplaced @ Misplaced::Beyond { .. }) => {
             ApiError::new(Reason::CursorOutOfRange).and_field("after", misplaced.to_string())
         }

@@ -39,7 +39,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         _: Request<v1::DescribeEngineRequest>,
     ) -> Result<Response<v1::DescribeEngineResponse>, Status> {
         let secrets = self.store.secrets().map_err(|error| {
-            tracing::error!(%error, "the store cannot be read: {error}");
+            tracing::error!(%error, "cannot read the store: {error}");
             Status::from(ApiError::new(Reason::StoreUnavailable))
         })?;
         Ok(Response::new(v1::DescribeEngineResponse {
@@ -55,7 +55,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
 
     async fn copy_store(&self, _: Request<v1::CopyStoreRequest>) -> Result<Response<Self::CopyStoreStream>, Status> {
         let rows = self.store.rows().map_err(unreadable)?;
-        tracing::info!("a copy of the store is being taken");
+        tracing::info!("backup of the store started");
         let messages = ReceiverStream::new(rows).map(move |rows| {
             let rows = rows.map_err(unreadable)?.into_iter().map(stored);
             Ok(v1::CopyStoreResponse { rows: rows.collect() })
@@ -88,10 +88,10 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
         _: Request<v1::VerifyStoreRequest>,
     ) -> Result<Response<v1::VerifyStoreResponse>, Status> {
         let report = self.store.verify().await.map_err(|error| {
-            tracing::error!(%error, "the store cannot be verified: {error}");
+            tracing::error!(%error, "cannot verify the store: {error}");
             Status::from(ApiError::new(Reason::StoreUnavailable))
         })?;
-        tracing::info!(findings = report.finding_count, "the store is verified: {} findings", report.finding_count);
+        tracing::info!(findings = report.finding_count, "store verified: {} findings", report.finding_count);
         let tables = report.tables.iter().map(|(table, rows)| v1::TableLength { table: (*table).into(), rows: *rows });
         let books = report.books.lines.iter().map(|((currency, status), line)| v1::BookLine {
             currency: super::convert::currency(*currency).into(),
@@ -120,14 +120,14 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
 }
 
 fn unreadable(error: storage::ReadError) -> Status {
-    tracing::error!(%error, "the store cannot be copied: {error}");
+    tracing::error!(%error, "cannot back up the store: {error}");
     Status::from(ApiError::new(Reason::StoreUnavailable))
 }
 
 /// Returns the record of a row that names an account. A damaged row names nobody; a verification reports it.
 fn naming(row: &Row, account: &str) -> Option<v1::ExportAccountResponse> {
     let record = storage::export_record_naming(row, account).unwrap_or_else(|error| {
-        tracing::warn!(%error, "a damaged row is left out of an export: {error}");
+        tracing::warn!(%error, "export omits a damaged row: {error}");
         None
     });
     record.map(|record| v1::ExportAccountResponse { json: record.to_string() })

@@ -17,7 +17,7 @@ use tonic::Code;
 /// The label of methods that no service has.
 const UNKNOWN: &str = "unknown";
 
-/// What the gRPC ports of a process count. Cheap to clone.
+/// The metrics of a process's gRPC servers. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics(Arc<Families>);
 
@@ -50,11 +50,11 @@ fn buckets() -> Histogram {
 impl Metrics {
     /// Registers the metrics under the registry's prefix.
     pub(crate) fn register(&self, registry: &mut Registry) {
-        let help = "gRPC calls that ended, by method and status code";
+        let help = "Completed gRPC calls, by method and status code";
         registry.register("grpc_server_handled", help, self.0.handled.clone());
-        let help = "Latency of gRPC calls that ended, in seconds; streams last as long as they are open";
+        let help = "Latency of completed gRPC calls, in seconds; of streams their whole duration";
         registry.register("grpc_server_handling_seconds", help, self.0.latency.clone());
-        registry.register("grpc_server_open_calls", "gRPC calls and streams that are open", self.0.open.clone());
+        registry.register("grpc_server_open_calls", "Open gRPC calls and streams", self.0.open.clone());
     }
 
     /// Counts the start of a call to the method at `path`.

@@ -245,7 +245,7 @@ impl Payment {
         let to = to
             .or_else(|| line.map(|line| line.to))
             .or_else(last_payer)
-            .ok_or_else(|| Violation::new("to", "must be said: nobody has paid"))?;
+            .ok_or_else(|| Violation::new("to", "is required: there is no payer"))?;
         if to == self.pay_to {
             return Err(Violation::new("to", format_args!("must be another account than {to}, which pays")));
         }

@@ -34,12 +34,12 @@ pub(super) async fn look(config: &Config, data: &Path, findings: &mut Findings) 
     }
     match Idle::take_store(data) {
         Ok(idle) => {
-            findings.well(what, "none runs on these data");
+            findings.well(what, "no engine uses this data directory");
             registration(config.text("registration"), config, findings);
             store(&idle, config, data, findings);
         }
         Err(OpenError::Missing(_)) => {
-            findings.well(what, "there are no data yet");
+            findings.well(what, "there is no store yet");
             registration(config.text("registration"), config, findings);
         }
         Err(OpenError::Locked(_)) => match local::running(config, data) {
@@ -53,13 +53,13 @@ pub(super) async fn look(config: &Config, data: &Path, findings: &mut Findings) 
                             "the settings say {}, and the running engine was started with {mode}",
                             config.text("registration")
                         ),
-                        "start the engine again: settings are read at the start only",
+                        "restart the engine to apply settings",
                     );
                 }
             }
-            _ => findings.warn(what, "it runs and has no socket", "see its log, or ask it with --engine-url URL"),
+            _ => findings.warn(what, "it is running without a socket", "see its log, or use --engine-url URL"),
         },
-        Err(error) => findings.fail(what, error.to_string(), "run doctor as the user the data belong to"),
+        Err(error) => findings.fail(what, error.to_string(), "run doctor as the owner of the data directory"),
     }
 }
 
@@ -77,7 +77,7 @@ fn owners(data: &Path, findings: &mut Findings) -> bool {
     if !foreign.is_empty() {
         findings.fail(
             "data directory",
-            format!("the user that it belongs to ({owner}) may not read and write {}", foreign.join(", ")),
+            format!("its owner ({owner}) cannot read and write {}", foreign.join(", ")),
             "chown these files to that user and chmod 600 them: the service cannot open them (exit code 9)",
         );
     }
@@ -85,8 +85,8 @@ fn owners(data: &Path, findings: &mut Findings) -> bool {
     if own != owner {
         findings.warn(
             "engine",
-            format!("not looked at: the data belong to user {owner}, and this is user {own}"),
-            "run doctor as the service's user, or ask the running engine with --engine-url URL",
+            format!("not checked: the data directory belongs to user {owner}, and this is user {own}"),
+            "run doctor as the service's user, or use --engine-url URL",
         );
     }
     own != owner || !foreign.is_empty()
@@ -96,22 +96,27 @@ fn store(idle: &Idle, config: &Config, data: &Path, findings: &mut Findings) {
     let what = "store";
     let vault = match master_key::vault(config, data) {
         Ok(vault) => vault,
-        Err(failure) => return findings.fail(what, failure.to_string(), "the store does not open without its key"),
+        Err(failure) => {
+            return findings.fail(what, failure.to_string(), "the store cannot be opened without its master key");
+        }
     };
     match idle.secrets(&vault) {
         Ok(secrets) => {
-            findings.well(what, "database, log and master key open; `hivetill verify` reads every record");
+            findings.well(
+                what,
+                "database, write-ahead log and master key can be opened; `hivetill verify` checks every record",
+            );
             sealed(secrets.sealed, secrets.plain, findings);
         }
         Err(error @ OpenError::MasterKey { .. }) => {
             findings.fail(
                 what,
-                format!("it is sealed with another master key: {error}"),
-                "find the key it is sealed with",
+                format!("it is encrypted with another master key: {error}"),
+                "restore the master key of this store",
             );
         }
         Err(error) => {
-            findings.fail(what, error.to_string(), "docs/reference/exit-codes.md says what to do, by exit code");
+            findings.fail(what, error.to_string(), "see docs/reference/exit-codes.md");
         }
     }
 }
@@ -125,30 +130,28 @@ pub(super) async fn ask(transport: Transport, config: &Config, findings: &mut Fi
         findings.fail(
             "store",
             format!("{rows} stored rows are damaged and are not served"),
-            "run hivetill verify to see which; docs/how-to/back-up.md says how to repair them",
+            "run hivetill verify to list them; see docs/how-to/back-up.md for repairs",
         );
     }
     match health {
-        Ok(health) if health.health == i32::from(v1::Health::Ok) => findings.well(
-            what,
-            format!("it runs well, has read block {} of {}", health.scanned_block, health.irreversible_block),
-        ),
+        Ok(health) if health.health == i32::from(v1::Health::Ok) => findings
+            .well(what, format!("it is healthy, at block {} of {}", health.scanned_block, health.irreversible_block)),
         Ok(health) => findings.fail(
             what,
             format!(
-                "it runs and is degraded: ledger reachable {}, read up to block {} of {}",
+                "it is degraded: ledger reachable {}, at block {} of {}",
                 health.ledger_reachable, health.scanned_block, health.irreversible_block
             ),
             "see the nodes below, and its log",
         ),
         Err(error) => {
-            findings.fail(what, format!("it runs and does not answer: {}", error.message()), "see its log");
+            findings.fail(what, format!("it is running and does not respond: {}", error.message()), "see its log");
             return None;
         }
     }
     match engine.maintenance().describe_engine(v1::DescribeEngineRequest {}).await.map(tonic::Response::into_inner) {
         Ok(described) => {
-            findings.well(what, format!("it is version {} of commit {}", described.version, described.commit));
+            findings.well(what, format!("version {} of commit {}", described.version, described.commit));
             sealed(described.sealed_secrets, described.plain_secrets, findings);
             let mode = described.registration().word().unwrap_or("unknown");
             registration(mode, config, findings);
@@ -166,10 +169,10 @@ fn sealed(sealed: u64, plain: u64, findings: &mut Findings) {
     if plain > 0 {
         findings.warn(
             "secrets",
-            format!("the webhook secrets of {plain} merchants are stored in clear, and are in every backup"),
-            "start the engine with a master key: it seals them; keep a copy of the key apart from the backups",
+            format!("the webhook secrets of {plain} merchants are stored unencrypted, also in every backup"),
+            "start the engine with a master key, which encrypts them; keep a copy of the key, separate from the backups",
         );
     } else {
-        findings.well("secrets", format!("the webhook secrets of {sealed} merchants are sealed"));
+        findings.well("secrets", format!("the webhook secrets of {sealed} merchants are encrypted"));
     }
 }

@@ -43,8 +43,8 @@ pub(super) async fn look(config: &Config, findings: &mut Findings) {
         dates.extend(date_of(&url, timeout).await);
     }
     if seen.is_empty() {
-        let remedy = "check this machine's network, or name other nodes in ledger.nodes";
-        findings.fail("nodes", "none can be used: no payment is seen until one answers", remedy);
+        let remedy = "check the network of this host, or configure other nodes in ledger.nodes";
+        findings.fail("nodes", "no node is usable: payments are not detected", remedy);
     }
     compare(&mut seen, findings).await;
     if config.text("network") == "mainnet" {
@@ -59,14 +59,14 @@ pub(super) fn majority(config: &Config, findings: &mut Findings) {
     let what = "majority";
     let nodes = config.list("ledger.nodes").len();
     let needed = actors::nodes_needed(nodes, config.count("ledger.min_agreeing_nodes"));
-    let remedy = "name three nodes of different operators in ledger.nodes";
-    let rule = format!("{needed} of {nodes} nodes must agree on whatever decides money");
+    let remedy = "configure three nodes of different operators in ledger.nodes";
+    let rule = format!("{needed} of {nodes} nodes must agree on every fact that decides about money");
     match nodes {
         _ if needed > nodes => {
-            findings.fail(what, format!("{rule}: nothing is ever decided"), "lower ledger.min_agreeing_nodes");
+            findings.fail(what, format!("{rule}: this is never possible"), "lower ledger.min_agreeing_nodes");
         }
-        0 | 1 => findings.warn(what, format!("{rule}: what it says is believed"), remedy),
-        2 => findings.warn(what, format!("{rule}: no payment completes while one of them fails or lies"), remedy),
+        0 | 1 => findings.warn(what, format!("{rule}: its responses are not verified"), remedy),
+        2 => findings.warn(what, format!("{rule}: no payment completes while one of them fails"), remedy),
         _ => findings.well(what, rule),
     }
 }
@@ -75,35 +75,35 @@ async fn one(config: &Config, what: &str, url: &str, timeout: Duration, findings
     let node = match HiveRpc::new(url, timeout) {
         Ok(node) => Arc::new(node),
         Err(error) => {
-            findings.fail(what, error.without_url().to_string(), "this machine's TLS cannot be set up");
+            findings.fail(what, error.without_url().to_string(), "check the TLS installation of this host");
             return None;
         }
     };
     let identity = match node.identity().await {
         Ok(identity) => identity,
         Err(error) => {
-            findings.fail(what, error.to_string(), "if it stays so, name another node in ledger.nodes");
+            findings.fail(what, error.to_string(), "if this persists, configure another node in ledger.nodes");
             return None;
         }
     };
     let wanted = ChainId::parse(config.text("chain_id"));
     if wanted != Some(identity.chain_id) || identity.is_development != (config.text("network") == "dev") {
         let seen = format!("it serves another chain: {} ({})", identity.chain_id, identity.version);
-        findings.fail(what, seen, "take it out of ledger.nodes; the engine refuses to start with it (exit code 6)");
+        findings.fail(what, seen, "remove it from ledger.nodes; the engine refuses to start with it (exit code 6)");
         return None;
     }
     let head = match node.head().await {
         Ok(head) => head,
         Err(error) => {
-            findings.fail(what, error.to_string(), "if it stays so, name another node in ledger.nodes");
+            findings.fail(what, error.to_string(), "if this persists, configure another node in ledger.nodes");
             return None;
         }
     };
     let lag = SystemClock.now().since(head.time);
     let told = format!("block {}, {} s old, {}", head.block_id.number(), lag.as_secs(), identity.version);
     match lag {
-        lag if lag > LAG_FAILS => findings.fail(what, told, "it has stopped, or this machine's clock is ahead"),
-        lag if lag > LAG_WARNS => findings.warn(what, told, "it is behind; if it stays so, name another"),
+        lag if lag > LAG_FAILS => findings.fail(what, told, "it has stopped, or the clock of this host is ahead"),
+        lag if lag > LAG_WARNS => findings.warn(what, told, "it is behind; if this persists, configure another node"),
         _ => findings.well(what, told),
     }
     hard_fork(what, url, timeout, findings).await;
@@ -117,15 +117,19 @@ async fn hard_fork(what: &str, url: &str, timeout: Duration, findings: &mut Find
     let number = version.and_then(|version| version.split('.').nth(1)?.parse::<u32>().ok());
     match number {
         None => {
-            findings.warn(what, "it does not tell its hard fork", "compare the chain's with docs/how-to/operate.md");
+            findings.warn(
+                what,
+                "it does not report its hard fork",
+                "compare the hard fork of the chain with docs/how-to/operate.md",
+            );
         }
         Some(number) if number > *KNOWN_HARDFORKS.end() => findings.warn(
             what,
-            format!("the chain is at hard fork {number}, newer than this program"),
-            "look for a newer Hivetill, and at what that hard fork changes",
+            format!("the chain is at hard fork {number}, which this version does not know"),
+            "check for a newer version of Hivetill, and what the hard fork changes",
         ),
         Some(number) if number < *KNOWN_HARDFORKS.start() => {
-            findings.fail(what, format!("it is at hard fork {number}"), "it is out of date: name another node");
+            findings.fail(what, format!("it is at hard fork {number}"), "it is outdated: configure another node");
         }
         Some(number) => findings.well(what, format!("hard fork {number}")),
     }
@@ -142,7 +146,7 @@ async fn compare(seen: &mut [Seen], findings: &mut Findings) {
     for node in seen.iter_mut() {
         match node.node.blocks(first, last - first + 1).await {
             Ok(blocks) => node.blocks = blocks,
-            Err(error) => findings.fail(&node.name, format!("it gives no blocks: {error}"), "name another node"),
+            Err(error) => findings.fail(&node.name, format!("it returns no blocks: {error}"), "configure another node"),
         }
     }
     let told: Vec<&Seen> = seen.iter().filter(|node| !node.blocks.is_empty()).collect();
@@ -157,15 +161,15 @@ async fn compare(seen: &mut [Seen], findings: &mut Findings) {
         let first = others.flat_map(|other| other.blocks.iter().zip(&node.blocks)).find(|(theirs, its)| theirs != its);
         let number = first.map_or(last, |(_, its)| its.number());
         if agree < most {
-            let seen = format!("it tells block {number} otherwise than {} of {} nodes", most, told.len());
-            findings.fail(&node.name, seen, "do not believe it: take it out of ledger.nodes");
+            let seen = format!("its block {number} differs from that of {} of {} nodes", most, told.len());
+            findings.fail(&node.name, seen, "remove it from ledger.nodes");
         } else if most * 2 <= told.len() {
-            let seen = format!("it and another tell block {number} differently; nobody can say which is right");
-            findings.fail(&node.name, seen, "name a third node in ledger.nodes: two of three decide");
+            let seen = format!("it and another node differ in block {number}; with two nodes there is no majority");
+            findings.fail(&node.name, seen, "configure a third node in ledger.nodes: two of three decide");
         }
     }
     if most == told.len() && told.len() > 1 {
-        findings.well("nodes", format!("{} nodes tell the same of blocks {first} to {last}", told.len()));
+        findings.well("nodes", format!("{} nodes agree on blocks {first} to {last}", told.len()));
     }
 }
 
@@ -176,8 +180,8 @@ fn the_chain(seen: &[Seen], needed: usize, dates: &[(Timestamp, Timestamp)], fin
     let mut times: Vec<Timestamp> = seen.iter().map(|node| node.head_time).collect();
     times.sort_unstable_by(|a, b| b.cmp(a));
     let Some(head) = needed.checked_sub(1).and_then(|at| times.get(at)) else {
-        let told = format!("{} nodes can be used and {needed} must agree", seen.len());
-        return findings.fail(what, told, "no payment completes until enough nodes answer");
+        let told = format!("{} nodes are usable and {needed} must agree", seen.len());
+        return findings.fail(what, told, "no payment completes until enough nodes respond");
     };
     let mut theirs: Vec<Timestamp> = dates.iter().map(|(theirs, _)| *theirs).collect();
     theirs.sort_unstable();
@@ -187,15 +191,15 @@ fn the_chain(seen: &[Seen], needed: usize, dates: &[(Timestamp, Timestamp)], fin
     match age {
         age if age > LAG_FAILS => findings.fail(
             what,
-            format!("it stands still: the newest block that a majority has is {seconds} s old"),
-            "no payment completes until it goes on; look at a block explorer, and at other nodes",
+            format!("it is stalled: the head block of a majority is {seconds} s old"),
+            "no payment completes until it continues; check a block explorer, and other nodes",
         ),
         age if age > LAG_WARNS => findings.warn(
             what,
-            format!("the newest block that a majority has is {seconds} s old"),
-            "if it stays so, look at a block explorer, and at other nodes",
+            format!("the head block of a majority is {seconds} s old"),
+            "if this persists, check a block explorer, and other nodes",
         ),
-        _ => findings.well(what, "it goes on"),
+        _ => findings.well(what, "it produces blocks"),
     }
 }
 
@@ -208,21 +212,21 @@ fn the_clock(config: &Config, seen: &[Seen], dates: &mut [(Timestamp, Timestamp)
     if config.text("network") == "mainnet"
         && let Some(behind) = clock::behind(now, &heads)
     {
-        return findings.fail(what, format!("it is at least {} s behind the chain", behind.as_secs()), remedy);
+        return findings.fail(what, format!("it is at least {} s behind the ledger", behind.as_secs()), remedy);
     }
     // The middle one: a single server with a wrong clock decides nothing.
     dates.sort_by_key(|(theirs, ours)| theirs.since(*ours).as_millis().cmp(&ours.since(*theirs).as_millis()));
     let Some((theirs, ours)) = dates.get(dates.len() / 2).copied() else {
-        return findings.warn(what, "nobody told the time to compare with", "look at timedatectl");
+        return findings.warn(what, "no node reported a time to compare with", "check timedatectl");
     };
     let off = theirs.since(ours).max(ours.since(theirs));
     // A date in a header is cut to the second.
     if off > clock::ALLOWANCE {
-        findings.fail(what, format!("it is {} s off", off.as_secs()), remedy);
+        findings.fail(what, format!("it is off by {} s", off.as_secs()), remedy);
     } else if off > CLOCK_WARNS {
-        findings.warn(what, format!("it is {} s off", off.as_secs()), remedy);
+        findings.warn(what, format!("it is off by {} s", off.as_secs()), remedy);
     } else {
-        findings.well(what, "it is right");
+        findings.well(what, "it is correct");
     }
 }
 

@@ -129,7 +129,7 @@ fn lost(error: impl std::fmt::Display) -> Failure {
 fn read<T: for<'a> Deserialize<'a>>(status: u16, body: &[u8]) -> Result<T, Failure> {
     if !(200..300).contains(&status) {
         let told = String::from_utf8_lossy(&body[..body.len().min(300)]);
-        return Err(Failure::Other(format!("the gateway answers {status} before the measurement: {told}")));
+        return Err(Failure::Other(format!("the gateway responded with {status} before the measurement: {told}")));
     }
-    serde_json::from_slice(body).map_err(|error| Failure::Other(format!("an answer that cannot be read: {error}")))
+    serde_json::from_slice(body).map_err(|error| Failure::Other(format!("unreadable response: {error}")))
 }

@@ -105,12 +105,12 @@ impl Report {
         let mut row = |name: &str, text: &str| {
             let _ = writeln!(page, "{name:<10}  {text}");
         };
-        let rate = self.rate.map(|rate| format!(", {rate} a second asked for")).unwrap_or_default();
+        let rate = self.rate.map(|rate| format!(", target {rate} a second")).unwrap_or_default();
         let seconds = self.measured.as_secs_f64();
         row(self.workload, &format!("{}, {} connections, {seconds:.1} s{rate}", self.url, self.connections));
-        row("answers", &format!("{}, {:.0} a second", self.answers, self.per_second()));
+        row("responses", &format!("{}, {:.0} a second", self.answers, self.per_second()));
         let Waits { p50, p90, p99, max } = self.waits_us;
-        row("waits", &format!("p50 {}   p90 {}   p99 {}   max {}", wait(p50), wait(p90), wait(p99), wait(max)));
+        row("latency", &format!("p50 {}   p90 {}   p99 {}   max {}", wait(p50), wait(p90), wait(p99), wait(max)));
         let statuses: Vec<_> = self.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
         row("statuses", &if statuses.is_empty() { "none".to_owned() } else { statuses.join("   ") });
         row("errors", &self.failed().to_string());
@@ -124,12 +124,12 @@ impl Report {
                 let pid = server.pid;
                 row(
                     "server",
-                    &format!("process {pid}: {cpu:.1} us of CPU an answer, {cores:.2} cores, {megabytes} MB"),
+                    &format!("process {pid}: {cpu:.1} us of CPU per response, {cores:.2} cores, {megabytes} MB"),
                 );
             }
-            None => row("server", "is not a process that can be looked at from here"),
+            None => row("server", "not a process on this host that can be inspected"),
         }
-        row("limits", self.limits.as_deref().unwrap_or("none in force for these requests"));
+        row("limits", self.limits.as_deref().unwrap_or("none for these requests"));
         page
     }
 
@@ -213,7 +213,7 @@ mod tests {
         for part in [
             "1000, 500 a second",
             "p50 900 us   p90 1.2 ms   p99 99.9 ms   max 250 ms",
-            "1000.0 us of CPU an answer, 0.50 cores, 5 MB",
+            "1000.0 us of CPU per response, 0.50 cores, 5 MB",
         ] {
             assert!(page.contains(part), "{part} in:\n{page}");
         }

@@ -44,7 +44,7 @@ pub(super) enum Lost {
     Connect(#[from] std::io::Error),
     #[error("the connection failed: {0}")]
     Http(#[from] hyper::Error),
-    #[error("a request that cannot be sent: {0}")]
+    #[error("cannot send a request: {0}")]
     Request(#[from] http::Error),
 }
 

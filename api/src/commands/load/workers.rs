@@ -189,7 +189,7 @@ impl Worker {
             }
             let why = match asked {
                 Ok(Ok(answer)) if self.shared.workload.needs_signatures() && denies(&answer) => {
-                    "a signed payment was denied".to_owned()
+                    "a signed payment was refused".to_owned()
                 }
                 Ok(Ok(answer)) => {
                     tally.answered(&answer, due.elapsed());
@@ -197,7 +197,7 @@ impl Worker {
                     continue;
                 }
                 Ok(Err(lost)) => lost.to_string(),
-                Err(_) => format!("no answer within {} s", PATIENCE.as_secs()),
+                Err(_) => format!("no response within {} s", PATIENCE.as_secs()),
             };
             *tally.lost.entry(why).or_default() += 1;
             if connection.is_none() {

@@ -47,10 +47,10 @@ struct Fee {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unacceptable {
     /// A 402 without an offer.
-    #[error("the 402 has no requirements that can be read")]
+    #[error("the 402 response has no readable requirements")]
     NoOffer,
     /// Offers, but none on Hive.
-    #[error("nothing is offered as {SCHEME} on {NETWORK}, only {offered}")]
+    #[error("there is no offer for {SCHEME} on {NETWORK}, only {offered}")]
     NoHiveOffer {
         /// What is.
         offered: String,
@@ -59,10 +59,10 @@ pub enum Unacceptable {
     #[error("the offer's {0} is wrong or missing")]
     Malformed(&'static str),
     /// Version 1 and 2 ask for different payments.
-    #[error("the headers offer two different payments")]
+    #[error("the headers contain two different offers")]
     Contradiction,
     /// More than may be paid.
-    #[error("{asked} is asked for, more than {max}")]
+    #[error("the price is {asked}, more than {max}")]
     AboveMaximum {
         /// What is asked for.
         asked: Money,
@@ -70,7 +70,7 @@ pub enum Unacceptable {
         max: Money,
     },
     /// Another currency than may be paid.
-    #[error("{asked} is asked for, not {}", max.currency)]
+    #[error("the price is {asked}, not in {}", max.currency)]
     OtherCurrency {
         /// What is asked for.
         asked: Money,
@@ -81,7 +81,7 @@ pub enum Unacceptable {
     #[error("{0} would pay itself")]
     SelfPayment(AccountName),
     /// The offer is over.
-    #[error("the offer ended at {0}")]
+    #[error("the offer expired at {0}")]
     Expired(Timestamp),
     /// No header can carry it.
     #[error("the payment does not fit into a header")]

@@ -50,13 +50,13 @@ pub(super) struct Handed {
 /// Whether money moved.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Fate {
-    /// The server says so; what it answered.
+    /// The server confirmed it; its response.
     Paid { response: Value },
-    /// It did not, and the ledger has not seen it.
+    /// The server refused it, and it is not on the ledger.
     Unpaid { reason: String, message: Option<String> },
-    /// Nobody can say.
+    /// The outcome is unknown.
     Unknown { reason: String },
-    /// The bytes never left this machine.
+    /// The payment was never sent.
     NeverSent { why: String },
 }
 
@@ -91,8 +91,8 @@ struct Lost {
 }
 
 impl Hands<'_> {
-    /// Hands it in until it is decided, or until the transaction has expired; then the ledger tells.
-    /// `tell` hears why it is not over yet.
+    /// Submits it until it is decided, or until the transaction has expired; then the ledger decides.
+    /// Calls `tell` with the reason of each retry.
     pub(super) async fn hand_in(
         &self,
         node: &HiveRpc,
@@ -140,7 +140,7 @@ impl Hands<'_> {
                 };
                 return handed;
             }
-            tell(&format!("not yet: {reason}; handing in the same payment again"));
+            tell(&format!("not yet: {reason}; submitting the same payment again"));
             sleep(wait).await;
         }
     }
@@ -159,7 +159,7 @@ impl Hands<'_> {
         Ok(Round { heard, receipt, http_status })
     }
 
-    /// A refusal is believed unless the ledger has the transaction all the same.
+    /// Trusts a refusal only if the ledger does not have the transaction.
     async fn after_refusal(
         &self,
         node: &HiveRpc,
@@ -175,7 +175,7 @@ impl Hands<'_> {
         }
     }
 
-    /// The transaction is past its time: it is in a block, or never will be.
+    /// The transaction has expired: it is in a block, or will never be.
     async fn aftermath(&self, node: &HiveRpc, expiration: Timestamp, reason: String) -> Fate {
         let end = Instant::now() + AFTERMATH;
         while Instant::now() < end {
@@ -187,7 +187,7 @@ impl Hands<'_> {
                     }
                 }
                 Ok(TxStatus::ExpiredIrreversible) => {
-                    let message = Some(format!("it expired and is in no block; the last word was {reason}"));
+                    let message = Some(format!("it expired and is in no block; the last reason was {reason}"));
                     return Fate::Unpaid { reason: "transaction_expired".to_owned(), message };
                 }
                 Ok(TxStatus::TooOld) => break,

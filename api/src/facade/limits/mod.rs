@@ -264,7 +264,7 @@ impl Limits {
         if is_last {
             let lockout = u64::try_from(self.lockout.as_nanos()).unwrap_or(u64::MAX);
             self.locked_out.insert(who, self.clock.nanos().saturating_add(lockout));
-            warn!(client.ip = %client, "{client} showed too many wrong API keys and is locked out");
+            warn!(client.ip = %client, "{client} sent too many wrong API keys and is locked out");
         }
     }
 
