@@ -211,7 +211,7 @@ async fn a_store_of_a_newer_program_is_refused() {
     raw::set_single(&file(data.path()), "schema", Some(&7u32.to_be_bytes()));
     let error = refusal(data.path());
     assert!(matches!(error, OpenError::SchemaNewer { found: 7, known: 1 }), "{error:?}");
-    assert_eq!(error.to_string(), "the store has schema 7; this program knows 1, a newer one is needed");
+    assert_eq!(error.to_string(), "the store has schema 7, and this version knows 1: use a newer version");
 }
 
 #[tokio::test]

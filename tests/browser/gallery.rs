@@ -56,7 +56,7 @@ async fn open_states() {
     stage.look(&other, "?step=pay", "Wrong currency", "wrong-currency").await;
     stage.dev.ledger.hold_irreversibility(true);
     stage.pay(&payment, "10.000 HIVE");
-    stage.look(&payment, "", "It is final in a few seconds.", "seen").await;
+    stage.look(&payment, "", "Confirming, usually under 10 seconds.", "seen").await;
 }
 
 async fn paid_states() {
@@ -83,7 +83,7 @@ async fn ended_states() {
     stage.shop.until(&late.id, "paid late", |record| record["amountLate"] == "12500");
     stage.shop.until_status(&part.id, "system_cancelled");
     stage.look(&plain, "", "This payment has expired.", "expired").await;
-    stage.look(&part, "", "only 2.500 HIVE of 12.500 HIVE", "expired-part").await;
+    stage.look(&part, "", "after 2.500 HIVE of 12.500 HIVE had arrived", "expired-part").await;
     stage.look(&late, "", "arrived too late", "late").await;
     let (customer, shop) = (stage.order(1_800), stage.order(1_800));
     stage.shop.api.ask("POST", &format!("/for/{}/cancel", customer.slug)).send().ok(200);
@@ -114,7 +114,7 @@ async fn a_payment_that_failed() {
     let settling = crate::harness::background(move || api.post("/api/public/x402/settle", &body).send().status);
     let status = format!("/for/{}/status", payment.slug);
     until("the claim", || (stage.shop.api.get(&status).send().json()["phase"] == "processing").then_some(()));
-    stage.look(&payment, "", "A signed payment was sent", "processing").await;
+    stage.look(&payment, "", "Your signed payment was submitted", "processing").await;
     settling.join().expect("an answer");
     stage.dev.ledger.order("forget_mempool", &json!({}));
     stage.dev.ledger.order("hold_transactions", &json!({ "held": false }));
@@ -122,7 +122,7 @@ async fn a_payment_that_failed() {
     stage.shop.until(&payment.id, "unknown", |record| record["status"] != "pending");
     stage.dev.ledger.advance(4_000);
     stage.shop.until_status(&payment.id, "failed");
-    stage.look(&payment, "", "No money moved.", "failed").await;
+    stage.look(&payment, "", "No money was moved.", "failed").await;
 }
 
 async fn refusals_and_languages() {

@@ -172,6 +172,6 @@ fn fail(campaign: &mut Campaign, disk: &Disk) {
     // The kernel may answer a sync that is under way just then as if it had been done: the data are not on disk, and nobody
     // could know. Those that begin later fail.
     campaign.while_halted(|| disk.fail());
-    campaign.ended(7, "the store failed");
+    campaign.ended(7, "store failed");
     disk.repair();
 }
