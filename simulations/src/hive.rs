@@ -272,6 +272,14 @@ impl Hive {
         (told.0, told.1.concat())
     }
 
+    /// Returns until when a majority of the nodes knows no price of HBD, if it does not now.
+    pub(crate) fn priceless_until(&self, now_ms: u64) -> Option<u64> {
+        let mut until: Vec<u64> =
+            self.nodes.iter().map(|node| node.priceless_until).filter(|at| *at > now_ms).collect();
+        until.sort_unstable();
+        until.len().checked_sub(self.nodes.len() / 2 + 1).map(|least| until[least])
+    }
+
     /// Draws what befalls chain and nodes at a block.
     pub(crate) fn roll(&mut self, now_ms: u64, rate: impl Fn(Fault) -> u32) -> Vec<Trouble> {
         let mut troubles = Vec::new();

@@ -142,6 +142,8 @@ pub struct Observer {
     pub hbd_prices: BTreeMap<u64, u64>,
     /// What it pays now.
     pub hbd_now: u64,
+    /// Until when a majority of the nodes last knew no price of HBD, virtual milliseconds.
+    pub priceless_until_ms: u64,
     /// The price of HBD that is durable, and the one before, in millionths of a dollar.
     pub hbd_read: [u64; 2],
     /// Payments for other servers whose payer was told of success.
@@ -189,6 +191,7 @@ impl Observer {
             fee_account,
             passes: vec![0; INVARIANTS.len()],
             hbd_now: at_peg,
+            priceless_until_ms: 0,
             hbd_read: [at_peg; 2],
             ..Self::default()
         }

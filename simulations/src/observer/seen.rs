@@ -91,7 +91,9 @@ impl Observer {
             self.marks.push("HBD is read at another price");
         }
         let left_ms = self.hbd_prices.get(&micro_usd).map(|left_ms| self.now_ms.saturating_sub(*left_ms));
-        if micro_usd != self.hbd_now && left_ms.is_none_or(|left_ms| left_ms > PRICE_LASTS_MS) {
+        // Where most nodes know no market, the peg holds.
+        let is_unknown = rate.hbd.is_none() && self.now_ms <= self.priceless_until_ms + PRICE_LASTS_MS;
+        if micro_usd != self.hbd_now && !is_unknown && left_ms.is_none_or(|left_ms| left_ms > PRICE_LASTS_MS) {
             let text =
                 format!("HBD was read as {micro_usd} millionths of a dollar, and the market pays {}", self.hbd_now);
             self.violate("worth-is-the-markets", text, None);

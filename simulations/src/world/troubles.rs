@@ -286,10 +286,17 @@ impl World {
         }
     }
 
-    /// Notes what the market pays for HBD.
+    /// Notes what the market pays for HBD, and whether most nodes know it.
     pub(super) fn observe_market(&self) {
-        let percent = self.hive().hbd_percent();
-        self.observe(|observer| observer.market_pays(percent));
+        let now_ms = self.now_ms();
+        let (percent, priceless_until_ms) = {
+            let hive = self.hive();
+            (hive.hbd_percent(), hive.priceless_until(now_ms))
+        };
+        self.observe(|observer| {
+            observer.market_pays(percent);
+            observer.priceless_until_ms = priceless_until_ms.unwrap_or(observer.priceless_until_ms);
+        });
     }
 
     pub(super) fn disk_tells(&self, incident: Incident) {
