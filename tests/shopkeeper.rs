@@ -85,7 +85,7 @@ fn the_overview_counts_every_payment_and_says_since_when() {
     shop.until_status(&paid.id, "completed");
     let page = visitor.page("/dashboard");
     for part in
-        ["$1.50", "1 completed, 50.0 % success rate", "3 payments created since", "Up to date (block", "not set"]
+        ["$1.50", "1 completed, 50.0 % success rate", ": 3. Each payment counts", "Up to date (block", "not set"]
     {
         assert!(page.contains(part), "{part}: {page}");
     }

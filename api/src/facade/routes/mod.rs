@@ -19,7 +19,7 @@ pub(super) type Responding<'a> = Pin<Box<dyn Future<Output = Result<Response, Re
 
 /// Placeholders of a path at most.
 const PLACEHOLDERS_MAX: usize = 2;
-/// Bytes of a body at most, where a row does not say less.
+/// Bytes of a request's body at most.
 const BODY_MAX_BYTES: usize = 64 * 1024;
 
 /// Who may call.
@@ -338,8 +338,7 @@ static ROUTER: LazyLock<matchit::Router<AtPath>> = LazyLock::new(|| {
 /// Where a request leads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found<'p> {
-    /// What answers it.
-    pub(super) target: Target,
+    target: Target,
     /// Its route, or another one of its path; none where the path is unknown.
     pub(super) route: Option<&'static Route>,
     placeholders: [&'p str; PLACEHOLDERS_MAX],
@@ -348,7 +347,7 @@ pub(super) struct Found<'p> {
 
 /// What answers a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Target {
+enum Target {
     /// A handler.
     Handler(Handler),
     /// The list of methods, for OPTIONS.
