@@ -3,52 +3,10 @@
 //! A batch is durable as a whole or not at all. It carries the version of every snapshot it replaces, so that a writer
 //! who read something stale is refused instead of obeyed: nothing above this trait may assume it is the only writer.
 
-mod apply;
 mod batch;
-mod billing;
-mod booked;
-mod books;
-mod checked;
-mod checkpoint;
-mod claims;
-mod committer;
-mod copying;
-mod counts;
-mod damage;
-mod days;
-mod deliveries;
-mod delivery_list;
-mod directory;
-mod draft;
-mod export;
-mod fault;
-mod figures;
-mod health;
-mod kept_keys;
-mod listed;
-mod log;
-mod memtable;
-mod mending;
-mod migration;
-mod outbox;
-mod ownership;
-mod payment_list;
-mod postings;
-mod prepared;
-mod queries;
-mod query;
+mod embedded;
 mod record;
-mod redb_store;
-mod search;
-mod single;
-mod snapshot;
-mod standings;
-mod stray;
-mod tables;
-mod transfers;
-mod vault;
-mod verify;
-mod view;
+mod store;
 
 use std::sync::Arc;
 
@@ -58,11 +16,16 @@ pub use batch::{
     Batch, Claimed, CommitError, Cursor, EventRecord, Facilitation, Fate, Handling, Invoicing, Purpose, Unmatched,
     UnmatchedReason, Write,
 };
-pub use booked::BookedPlace;
-pub use books::{Books, Line};
-pub use committer::CommitMode;
-pub use copying::{Idle, NewStore, Row, Rows, read_file, restore_backend};
-pub use directory::{FILE_NAME, OpenError, look_for_store};
+pub use embedded::commit::committer::CommitMode;
+pub use embedded::commit::ledger_entries::BookedPlace;
+pub use embedded::maintenance::backup::{Idle, NewStore, Row, Rows, read_file, restore_backend};
+pub use embedded::maintenance::directory::{FILE_NAME, OpenError, look_for_store};
+pub use embedded::maintenance::export::{record as export_record, record_naming as export_record_naming};
+pub use embedded::maintenance::verify::{Report, file as verify_file};
+pub use embedded::metrics::{CommitMetrics, Figures};
+pub use embedded::options::Options;
+pub use embedded::store::RedbStore;
+pub use embedded::tables::NAMES as TABLE_NAMES;
 use engine::{
     account::AccountName,
     audit::Entry,
@@ -78,16 +41,12 @@ use engine::{
     time::Timestamp,
     webhook::{Attempt, Delivery, Endpoint, Logged},
 };
-pub use export::{record as export_record, record_naming as export_record_naming};
-pub use figures::{CommitMetrics, Figures};
-pub use query::{
+pub use record::vault::{MasterKey, Secrets, Vault};
+pub use store::query::{
     AuditQuery, DayVolume, DeliveryQuery, Due, DueWork, ListedMerchant, MerchantQuery, Page, PageAt, Passed,
     PaymentQuery, PeriodQuery, StrayKey, Vicinity, Volume, VolumeQuery,
 };
-pub use redb_store::{Options, RedbStore};
-pub use tables::NAMES as TABLE_NAMES;
-pub use vault::{MasterKey, Secrets, Vault};
-pub use verify::{Report, file as verify_file};
+pub use store::report::{Books, Line};
 
 /// A read that failed. Nothing can be said of what is stored; the process should stop and reload.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +69,7 @@ pub enum ReadError {
 /// Returns a row's value in the form of the database, with its checksum: for programs that write a store's file themselves.
 #[must_use]
 pub fn sealed(table: &str, key: &[u8], value: &[u8]) -> Vec<u8> {
-    checked::Seed::of(table).seal(key, value)
+    record::checked::Seed::of(table).seal(key, value)
 }
 
 /// The answer of a read: one consistent snapshot, let go of before the answer is given.

@@ -28,7 +28,7 @@ use engine::{
 
 use super::*;
 use crate::batch::{Claimed, Cursor, EventRecord, Fate, Handling, Purpose, Unmatched, UnmatchedReason};
-use crate::vault::Vault;
+use crate::record::vault::Vault;
 
 fn name(text: &str) -> AccountName {
     AccountName::parse(text).unwrap()

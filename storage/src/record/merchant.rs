@@ -17,7 +17,7 @@ use super::{
     ownership::{OwnershipRecord, ownership_from_record, ownership_to_record},
     seal, time, unseal,
 };
-use crate::vault::{Stored, Vault};
+use crate::record::vault::{Stored, Vault};
 
 const VERSION: u8 = 1;
 

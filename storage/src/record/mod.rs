@@ -5,6 +5,7 @@
 
 mod audit;
 mod billing;
+pub(crate) mod checked;
 mod codes;
 mod day;
 mod event;
@@ -17,6 +18,7 @@ mod remembered;
 mod standing;
 mod sums;
 mod transfer;
+pub(crate) mod vault;
 
 #[cfg(test)]
 mod golden_tests;

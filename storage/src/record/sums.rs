@@ -3,7 +3,7 @@
 use prost::Message;
 
 use super::{Damage, seal, unseal};
-use crate::{days::DaySums, listed::FACETS};
+use crate::embedded::read::{days::DaySums, listed::FACETS};
 
 const VERSION: u8 = 1;
 

@@ -1,0 +1,105 @@
+//! Whose account is whose: the indexes of merchants by account, of pending changes, and of accounts that nobody has any
+//! more.
+
+use std::time::Duration;
+
+use engine::{account::AccountName, ids::MerchantId, mutant, ownership::WATCHED_AFTER_LEAVING, time::Timestamp};
+
+use crate::{
+    embedded::{
+        commit::{apply::Group, ledger_entries},
+        fault::Fault,
+        wal::snapshot::Snapshot,
+    },
+    record::MerchantFacts,
+};
+
+/// Keeps the indexes of a merchant that is written at `at`.
+pub(crate) fn index(
+    group: &mut Group<'_>,
+    id: u128,
+    before: Option<&MerchantFacts>,
+    after: &MerchantFacts,
+    at: Timestamp,
+) -> Result<(), Fault> {
+    let left = before.filter(|before| before.account != after.account);
+    if let Some(left) = left {
+        group.tables.account_merchants().remove((left.account.as_str(), id))?;
+        let watched = if mutant!("left-for-a-day") { Duration::from_secs(86_400) } else { WATCHED_AFTER_LEAVING };
+        let unwatch_at = at + watched;
+        group.tables.retired_accounts().insert(left.account.as_str(), unwatch_at.millis());
+    }
+    if before.is_none() || left.is_some() {
+        group.tables.account_merchants().insert((after.account.as_str(), id), ());
+    }
+    if let Some(proven) = before.filter(|before| before.is_proven && (left.is_some() || !after.is_proven)) {
+        group.tables.proven_merchants().remove((proven.account.as_str(), id))?;
+    }
+    if after.is_proven && before.is_none_or(|before| !before.is_proven || left.is_some()) {
+        group.tables.proven_merchants().insert((after.account.as_str(), id), ());
+    }
+    let due = |facts: &MerchantFacts| facts.pending_due_at.map(|at| (at.millis(), id));
+    let (old, new) = (before.and_then(due), due(after));
+    if old != new {
+        if let Some(key) = old {
+            group.tables.pending_accounts().remove(key)?;
+        }
+        if let Some(key) = new {
+            group.tables.pending_accounts().insert(key, ());
+        }
+    }
+    ledger_entries::watch(group, &after.account, at)
+}
+
+/// Stops watching an account that nobody has any more.
+pub(crate) fn unwatch(group: &mut Group<'_>, account: &AccountName) -> Result<(), Fault> {
+    group.tables.retired_accounts().remove(account.as_str())?;
+    if !has_merchant(group, account)? {
+        group.tables.accounts().remove(account.as_str())?;
+    }
+    Ok(())
+}
+
+fn has_merchant(group: &mut Group<'_>, account: &AccountName) -> Result<bool, Fault> {
+    let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
+    // A damaged row is somebody's, too.
+    Ok(group.tables.account_merchants().range(range)?.all_keys().next().transpose()?.is_some())
+}
+
+/// Returns the merchants that have proven an account.
+pub(crate) fn provers(group: &mut Group<'_>, account: &AccountName) -> Result<Vec<u128>, Fault> {
+    let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
+    let merchants = group.tables.proven_merchants().range(range)?.all_keys();
+    merchants.map(|key| Ok(key?.value().1)).collect()
+}
+
+/// Returns the merchants that have proven an account, at most `limit`.
+pub(crate) fn proven(snapshot: &Snapshot, account: &AccountName, limit: usize) -> Result<Vec<MerchantId>, Fault> {
+    let range = (account.as_str(), 0)..=(account.as_str(), u128::MAX);
+    let merchants = snapshot.proven_merchants();
+    let merchants = merchants.range(range)?.all_keys().take(limit);
+    merchants.map(|key| Ok(MerchantId::from_bits(key?.value().1))).collect()
+}
+
+/// Returns the merchants whose pending change is due at `now`, earliest first.
+pub(crate) fn pending(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<Vec<MerchantId>, Fault> {
+    let due = snapshot.pending_accounts();
+    let due = due.range(..(now.millis().saturating_add(1), 0))?.all_keys().take(limit);
+    due.map(|key| Ok(MerchantId::from_bits(key?.value().1))).collect()
+}
+
+/// Returns accounts that need not be watched any more at `now`: nobody has had them for long enough.
+pub(crate) fn retired(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<Vec<AccountName>, Fault> {
+    let mut retired = Vec::new();
+    for entry in snapshot.retired_accounts().iter()? {
+        let (name, unwatch_at) = entry?;
+        if unwatch_at.value() <= now.millis() {
+            let name = name.value();
+            retired.push(AccountName::parse(name).map_err(|why| Fault::contradicted("retired_accounts", name, why))?);
+        }
+        if retired.len() >= limit {
+            break;
+        }
+    }
+    Ok(retired)
+}

@@ -1,0 +1,543 @@
+//! One commit for many batches: each is checked whole, then written whole, or refused without a trace.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
+
+use engine::{
+    event_list::{Epoch, Tail},
+    idempotency::Remembered,
+    ids::PaymentId,
+    mutant,
+    time::Timestamp,
+    webhook::Logged,
+};
+
+use super::{
+    accounts, billing, claims, compliance, ledger_entries, outbox,
+    prepared::{MerchantStep, PaymentStep, Prepared, Step},
+    transaction::Draft,
+    transfers, unmatched,
+};
+use crate::{
+    batch::{Claimed, CommitError, Cursor, Fate, Purpose, Unmatched},
+    embedded::{
+        fault::Fault,
+        read::{
+            days, deliveries, listed,
+            queries::Audited,
+            search::{self, Indexed},
+        },
+        tables::{BYTES_COUNT, DeliveryKey, meta},
+        wal::single,
+    },
+    record::{self, Code, MerchantFacts, PaymentFacts},
+};
+
+/// The batches of one commit.
+pub(crate) struct Group<'t> {
+    pub(crate) tables: Draft<'t>,
+    /// Changes of the counts of payments, written once at the end.
+    pub(crate) counts: BTreeMap<(u128, u32), i64>,
+    /// Changes of the sums of days, written once at the end.
+    pub(crate) days: BTreeMap<days::DayKey, days::DaySums>,
+    /// The end of each merchant's list of events, written once at the end.
+    pub(crate) event_tails: BTreeMap<u128, Tail>,
+    /// Merchants whose queues in the outbox changed; their heads are written once at the end.
+    pub(crate) queues: outbox::Queues,
+    /// Where merchants stand, written once at the end.
+    pub(crate) standings: BTreeMap<u128, compliance::Held>,
+    /// Periods of merchants, written once at the end.
+    pub(crate) periods: BTreeMap<billing::PeriodKey, billing::Held>,
+    search_cursor: u128,
+    applied: usize,
+}
+
+/// What a commit did.
+pub(crate) struct Finished {
+    /// How many batches it holds.
+    pub(crate) applied: usize,
+    /// The last payment that is indexed for search.
+    pub(crate) search_cursor: u128,
+}
+
+impl<'t> Group<'t> {
+    /// Starts with nothing written.
+    pub(crate) fn of(tables: Draft<'t>, search_cursor: u128) -> Self {
+        Self {
+            tables,
+            counts: BTreeMap::new(),
+            days: BTreeMap::new(),
+            event_tails: BTreeMap::new(),
+            queues: outbox::Queues::new(),
+            standings: BTreeMap::new(),
+            periods: BTreeMap::new(),
+            search_cursor,
+            applied: 0,
+        }
+    }
+
+    /// Writes a batch, or says why not and writes nothing of it.
+    pub(crate) fn apply(&mut self, mut batch: Prepared) -> Result<Result<(), CommitError>, Fault> {
+        let mut ahead = Ahead::default();
+        for step in &mut batch.steps {
+            match self.check(step, &mut ahead) {
+                Ok(Ok(())) => {}
+                Ok(Err(refusal)) => return Ok(Err(refusal)),
+                // Nothing of the batch is written: what it would replace cannot be read, as its caller will find.
+                Err(fault @ Fault::Damaged { .. }) => {
+                    tracing::error!(%fault, "refused a write: {fault}");
+                    return Ok(Err(CommitError::Conflict { what: fault.to_string() }));
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        for step in batch.steps {
+            self.write(step)?;
+        }
+        self.applied += 1;
+        Ok(Ok(()))
+    }
+
+    /// Ends the group.
+    pub(crate) fn finish(mut self) -> Result<Finished, Fault> {
+        self.write_gathered()?;
+        Ok(Finished { applied: self.applied, search_cursor: self.search_cursor })
+    }
+
+    /// Writes what was gathered over all batches.
+    fn write_gathered(&mut self) -> Result<(), Fault> {
+        self.write_counts()?;
+        days::write_all(self)?;
+        for (merchant, Tail { last, epoch, before }) in std::mem::take(&mut self.event_tails) {
+            self.tables.event_seqs().insert(merchant, (last, epoch.bits(), before));
+        }
+        compliance::write_all(self)?;
+        billing::write_all(self)?;
+        outbox::write_heads(self)
+    }
+}
+
+/// What the earlier steps of a batch will have changed when a later step is written.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    pub(crate) payments: BTreeMap<u128, PaymentFacts>,
+    pub(crate) transfers: transfers::Ahead,
+    slugs: BTreeMap<u128, u128>,
+    merchants: BTreeMap<u128, MerchantFacts>,
+    keys: BTreeMap<[u8; 32], Option<u128>>,
+    pub(crate) remembered: BTreeMap<(u128, [u8; 32]), Remembered>,
+    /// Keys made earlier are forgotten by an earlier step.
+    pub(crate) forgotten_before: Timestamp,
+    /// Keys of earlier steps that were forgotten after them.
+    pub(crate) forgotten: BTreeSet<(u128, [u8; 32])>,
+    pub(crate) claims: BTreeMap<[u8; 20], Claimed>,
+    /// Claims that an earlier step forgets.
+    pub(crate) forgotten_claims: BTreeSet<[u8; 20]>,
+    nonces: BTreeMap<[u8; 32], [u8; 20]>,
+    assigned: BTreeMap<[u8; 20], PaymentId>,
+    cursor: Option<Cursor>,
+    pub(crate) handled: BTreeMap<unmatched::StrayPlace, Unmatched>,
+    pub(crate) deliveries: BTreeMap<DeliveryKey, Logged>,
+    pub(crate) events: BTreeSet<u128>,
+    /// Merchants of whose periods an earlier step changes one.
+    pub(crate) sold: BTreeSet<u128>,
+    pub(crate) tiers_version: Option<u64>,
+}
+
+/// What a check says: nothing, a refusal, or that it could not be made.
+pub(crate) type Checked = Result<Result<(), CommitError>, Fault>;
+
+pub(crate) fn conflict(what: impl ToString) -> Checked {
+    Ok(Err(CommitError::Conflict { what: what.to_string() }))
+}
+
+/// The checks: what is expected against what is there, earlier steps of the same batch included.
+impl Group<'_> {
+    fn check(&mut self, step: &mut Step, ahead: &mut Ahead) -> Checked {
+        match step {
+            Step::Merchant(step) => self.check_merchant(step, ahead),
+            Step::Payment(step) => self.check_payment(step, ahead),
+            Step::Transfer(step) => transfers::check(self, step, ahead),
+            Step::Event(step) => outbox::check_event(self, step, ahead),
+            Step::Claim { claimed, names } => self.check_claim(claimed, names, ahead),
+            Step::Fate { tx_id, expected, fate, record, is_facilitation } => {
+                let stored = match ahead.claims.get(&tx_id.0) {
+                    Some(claimed) => Some(claimed.clone()),
+                    None => claims::stored(self, tx_id.0)?,
+                };
+                let stored = stored.filter(|_| !ahead.forgotten_claims.contains(&tx_id.0));
+                let Some(claimed) = stored.filter(|claimed| claimed.fate == *expected) else {
+                    return conflict(format_args!("the fate of {tx_id}"));
+                };
+                let claimed = Claimed { fate: fate.clone(), ..claimed };
+                *record = record::claimed_to_bytes(&claimed);
+                *is_facilitation = matches!(claimed.purpose, Purpose::Facilitated(_));
+                ahead.claims.insert(tx_id.0, claimed);
+                Ok(Ok(()))
+            }
+            Step::ForgetClaims { tx_ids, names } => claims::check(self, tx_ids, names, ahead),
+            Step::Remember { remembered, most, before } => self.check_remember(remembered, *most, before, ahead),
+            Step::Move(step) => outbox::check_move(self, step, ahead),
+            Step::Cursor { cursor, expected } => self.check_cursor(*cursor, *expected, ahead),
+            Step::Index(indexed) => self.check_index(indexed),
+            Step::Forget { made_before } => {
+                ahead.forgotten_before = ahead.forgotten_before.max(*made_before);
+                let old = ahead.remembered.iter().filter(|(_, remembered)| remembered.at < *made_before);
+                ahead.forgotten.extend(old.map(|(key, _)| *key));
+                Ok(Ok(()))
+            }
+            Step::Handle { account, place, handling, record, names, assigned } => {
+                let handled = match unmatched::check(self, ahead, account, *place, handling)? {
+                    Ok(handled) => handled,
+                    Err(refusal) => return Ok(Err(refusal)),
+                };
+                *assigned = handled.assigned;
+                ahead.assigned.extend(handled.assigned.map(|(tx_id, payment)| (tx_id.0, payment)));
+                (*record, *names) = (handled.record, handled.names);
+                let Some((tx_id, _)) = *assigned else { return Ok(Ok(())) };
+                // A sale of somebody's server is paid for; it cannot pay a session, too.
+                let claimed = match ahead.claims.get(&tx_id.0) {
+                    Some(claimed) => Some(claimed.clone()),
+                    None => claims::stored(self, tx_id.0)?,
+                };
+                match claimed.filter(|claimed| claimed.sale().is_some()) {
+                    Some(claimed) => Ok(Err(CommitError::Claimed(Box::new(claimed)))),
+                    None => Ok(Ok(())),
+                }
+            }
+            Step::Unmatched { account, place, record, .. } => unmatched::foresee(self, ahead, account, *place, record),
+            Step::Comply { check, noted } => compliance::check(self, check, noted),
+            Step::Admit { payment, merchant, quota } => self.check_quota(*payment, *merchant, *quota, ahead),
+            Step::Standing { merchant, change } => compliance::check_change(self, *merchant, change),
+            Step::Invoice(invoicing) => billing::check_invoice(self, ahead, invoicing),
+            Step::FeeTiers { schedule, expected } => billing::check_tiers(self, ahead, schedule, *expected),
+            Step::BeginEpoch(_) => match deliveries::epochs(&self.tables.meta())?.last() {
+                Some(&Epoch::PENDING) => Ok(Ok(())),
+                _ => conflict("the epoch"),
+            },
+            Step::Audit(_)
+            | Step::Books { .. }
+            | Step::Rate(_)
+            | Step::Note { .. }
+            | Step::EnableEndpoint(_)
+            | Step::Unwatch(_)
+            | Step::Prune { .. } => Ok(Ok(())),
+        }
+    }
+
+    fn check_payment(&mut self, step: &mut PaymentStep, ahead: &mut Ahead) -> Checked {
+        let id = step.id.bits();
+        let stored = match ahead.payments.get(&id) {
+            Some(facts) => Some(*facts),
+            None => match self.tables.payments().get(id)? {
+                Some(bytes) => Some(record::payment_facts(bytes.value()).map_err(Fault::damaged("payments", step.id))?),
+                None => None,
+            },
+        };
+        if stored.map(|facts| facts.version) != step.expected {
+            return conflict(format_args!("payment {}", step.id));
+        }
+        match stored {
+            Some(stored) if (stored.merchant, stored.slug) != (step.facts.merchant, step.facts.slug) => {
+                return conflict(format_args!("the owner or the checkout address of payment {}", step.id));
+            }
+            Some(_) => {}
+            None => {
+                let slug = step.facts.slug;
+                if ahead.slugs.contains_key(&slug) || self.tables.slugs().has(slug)? {
+                    return conflict(format_args!("the checkout address of payment {}", step.id));
+                }
+                ahead.slugs.insert(slug, id);
+            }
+        }
+        if step.turnover.is_some() && stored.is_none_or(|stored| stored.state != step.facts.state) {
+            let known = compliance::foresee(self, step.facts.merchant)?;
+            debug_assert_eq!(known, Ok(()), "reading it refuses nothing");
+        }
+        if let Some(change) = billing::Change::of(&step.facts, step.sale, stored.as_ref()) {
+            billing::foresee(self, ahead, step.id, step.facts.merchant, &change)?;
+        }
+        step.before = stored;
+        ahead.payments.insert(id, step.facts);
+        Ok(Ok(()))
+    }
+
+    fn check_merchant(&mut self, step: &mut MerchantStep, ahead: &mut Ahead) -> Checked {
+        let id = step.id.bits();
+        let stored = match ahead.merchants.get(&id) {
+            Some(facts) => Some(facts.clone()),
+            None => match self.tables.merchants().get(id)? {
+                Some(bytes) => {
+                    Some(record::merchant_facts(bytes.value()).map_err(Fault::damaged("merchants", step.id))?)
+                }
+                None => None,
+            },
+        };
+        if stored.as_ref().map(|facts| facts.version) != step.expected {
+            return conflict(format_args!("merchant {}", step.id));
+        }
+        for digest in &step.facts.digests {
+            let holder = match ahead.keys.get(digest) {
+                Some(holder) => *holder,
+                None => self.tables.api_keys().get(digest)?.map(|holder| holder.value()),
+            };
+            if holder.is_some_and(|holder| holder != id) {
+                return conflict(format_args!("an API key of merchant {}", step.id));
+            }
+        }
+        for digest in stored.iter().flat_map(|stored| &stored.digests) {
+            ahead.keys.insert(*digest, None);
+        }
+        for digest in &step.facts.digests {
+            ahead.keys.insert(*digest, Some(id));
+        }
+        step.before = stored;
+        ahead.merchants.insert(id, step.facts.clone());
+        Ok(Ok(()))
+    }
+
+    fn check_claim(&mut self, claimed: &Claimed, names: &[[u8; 32]], ahead: &mut Ahead) -> Checked {
+        let tx_id = claimed.tx_id.0;
+        let mut claimed_by = vec![tx_id];
+        for name in names.iter().filter(|_| !mutant!("nonce-claimed-twice")) {
+            match ahead.nonces.get(name) {
+                Some(tx_id) => claimed_by.push(*tx_id),
+                None => claimed_by.extend(self.tables.nonces().get(name)?.map(|tx_id| *tx_id.value())),
+            }
+        }
+        for tx_id in claimed_by {
+            let earlier = match ahead.claims.get(&tx_id) {
+                Some(earlier) => Some(earlier.clone()),
+                None => claims::stored(self, tx_id)?,
+            };
+            if let Some(earlier) = earlier {
+                return Ok(Err(CommitError::Claimed(Box::new(earlier))));
+            }
+        }
+        // What pays a session since somebody assigned it settles nothing else.
+        let assigned = match ahead.assigned.get(&tx_id) {
+            Some(payment) => Some(*payment),
+            None => self.tables.assigned().get(&tx_id)?.map(|payment| PaymentId::from_bits(payment.value())),
+        };
+        if let Some(payment) = assigned {
+            return Ok(Err(CommitError::Assigned(payment)));
+        }
+        ahead.nonces.extend(names.iter().map(|name| (*name, tx_id)));
+        ahead.claims.insert(tx_id, claimed.clone());
+        Ok(Ok(()))
+    }
+
+    fn check_cursor(&mut self, cursor: Cursor, expected: Option<Cursor>, ahead: &mut Ahead) -> Checked {
+        let stored = match ahead.cursor {
+            Some(cursor) => Some(cursor),
+            None => match single::read(&self.tables.meta(), meta::CURSOR)? {
+                Some(bytes) => Some(record::cursor_from_bytes(&bytes).map_err(Fault::damaged("meta", meta::CURSOR))?),
+                None => None,
+            },
+        };
+        if stored != expected {
+            return conflict("the cursor");
+        }
+        ahead.cursor = Some(cursor);
+        Ok(Ok(()))
+    }
+
+    /// The words were gathered from a snapshot: they are whole if no payment has come in between since.
+    fn check_index(&mut self, indexed: &Indexed) -> Checked {
+        if indexed.after != self.search_cursor {
+            return conflict("the search cursor");
+        }
+        let range = (Bound::Excluded(indexed.after), Bound::Included(indexed.up_to));
+        let mut payments = 0u64;
+        for entry in self.tables.payments().range::<u128>(range)? {
+            entry?;
+            payments += 1;
+        }
+        if payments == indexed.payments { Ok(Ok(())) } else { conflict("the payments to index") }
+    }
+}
+
+/// The writes: nothing can refuse any more.
+impl Group<'_> {
+    fn write(&mut self, step: Step) -> Result<(), Fault> {
+        match step {
+            Step::Merchant(step) => self.write_merchant(step),
+            Step::Payment(step) => self.write_payment(*step),
+            Step::Transfer(step) => transfers::write(self, &step),
+            Step::Event(step) => outbox::announce(self, &step),
+            Step::Fate { tx_id, fate, record, is_facilitation, .. } => {
+                self.tables.claims().insert(&tx_id.0, record.as_slice());
+                match (is_facilitation, fate) {
+                    (true, Fate::Open) => self.tables.facilitations().insert(&tx_id.0, ()),
+                    (true, _) => self.tables.facilitations().remove(&tx_id.0)?,
+                    (false, _) => {}
+                }
+                Ok(())
+            }
+            Step::Claim { claimed, names } => {
+                let tx_id = claimed.tx_id.0;
+                self.tables.claims().insert(&tx_id, record::claimed_to_bytes(&claimed).as_slice());
+                if matches!(claimed.purpose, Purpose::Facilitated(_)) && claimed.fate == Fate::Open {
+                    self.tables.facilitations().insert(&tx_id, ());
+                }
+                for name in &names {
+                    self.tables.nonces().insert(name, &tx_id);
+                }
+                Ok(())
+            }
+            Step::Remember { remembered, before, .. } => self.write_remembered(&remembered, before),
+            Step::Forget { made_before } => self.forget(made_before),
+            Step::Move(step) => outbox::carry_out(self, &step),
+            Step::EnableEndpoint(merchant) => outbox::enable(self, merchant),
+            Step::Unwatch(account) => accounts::unwatch(self, &account),
+            Step::ForgetClaims { tx_ids, names } => claims::forget(self, &tx_ids, &names),
+            Step::Prune { happened_before } => outbox::prune(self, happened_before),
+            Step::Cursor { cursor, .. } => self.set(meta::CURSOR, &record::cursor_to_bytes(&cursor)),
+            Step::Unmatched { account, place, record, names, booked } => {
+                booked.iter().try_for_each(|line| ledger_entries::write(self, line))?;
+                unmatched::keep(self, &account, place, &record, names)
+            }
+            Step::Handle { account, place, record, names, assigned, .. } => {
+                if let Some((tx_id, payment)) = assigned {
+                    self.tables.assigned().insert(&tx_id.0, payment.bits());
+                }
+                unmatched::handle(self, &account, place, &record, names)
+            }
+            Step::Invoice(invoicing) => billing::invoice(self, *invoicing),
+            Step::FeeTiers { schedule, .. } => self.set(meta::FEE_TIERS, &record::schedule_to_bytes(&schedule)),
+            Step::Audit(audited) => self.append_audit(&audited),
+            Step::Comply { check, noted } => compliance::note(self, &check, noted),
+            Step::Admit { .. } => Ok(()),
+            Step::Standing { merchant, change } => compliance::change(self, merchant, change),
+            Step::Books { from, record } => {
+                self.tables.books().insert(from.millis(), record.as_slice());
+                Ok(())
+            }
+            Step::BeginEpoch(epoch) => {
+                let mut epochs = deliveries::epochs(&self.tables.meta())?;
+                epochs.pop();
+                epochs.push(epoch);
+                self.set(meta::EPOCHS, &record::epochs_to_bytes(&epochs))
+            }
+            Step::Rate(record) => self.set(meta::RATE, &record),
+            Step::Note { name, value } => self.set(&meta::note(name), &value),
+            Step::Index(indexed) => {
+                for (merchant, word, payment) in &indexed.entries {
+                    self.tables.search().insert((*merchant, word.as_str(), *payment), ());
+                }
+                self.search_cursor = indexed.up_to;
+                self.set(meta::SEARCH_CURSOR, &indexed.up_to.to_be_bytes())
+            }
+        }
+    }
+
+    /// Appends a line to the audit log and lists it for whom it concerns.
+    pub(crate) fn append_audit(&mut self, audited: &Audited) -> Result<(), Fault> {
+        let log = self.tables.audit();
+        let mut next = log.last()?.map_or(0, |(seq, _)| seq.value()) + 1;
+        // What is damaged stays where it is.
+        while log.has(next)? {
+            next += 1;
+        }
+        log.insert(next, audited.record.as_slice());
+        for merchant in audited.merchants() {
+            self.tables.audit_by_merchant().insert((merchant, next), ());
+        }
+        Ok(())
+    }
+
+    /// Returns the current epoch of the store.
+    pub(crate) fn epoch(&self) -> Result<Epoch, Fault> {
+        deliveries::epoch(&self.tables.meta())
+    }
+
+    fn set(&mut self, name: &str, value: &[u8]) -> Result<(), Fault> {
+        single::write(&self.tables.meta(), name, value);
+        Ok(())
+    }
+
+    fn write_payment(&mut self, step: PaymentStep) -> Result<(), Fault> {
+        let PaymentStep { id, facts, record, sale, updated_at, before, turnover, booked, refund_words, .. } = step;
+        let bits = id.bits();
+        if before.is_some_and(|before| before.metadata > facts.metadata) {
+            search::forget(self, id, &record)?;
+        }
+        self.tables.payments().insert(bits, record.as_slice());
+        listed::write(self, facts.merchant, bits, before.map(|before| before.summary), &facts.summary)?;
+        days::change(self, facts.merchant, bits, before.as_ref().map(|before| &before.summary), &facts.summary);
+        if before.is_none() {
+            self.tables.slugs().insert(facts.slug, bits);
+            if bits <= self.search_cursor {
+                self.index_late(id, &record)?;
+            }
+        }
+        if facts.refunds > before.map_or(0, |before| before.refunds) {
+            let search = self.tables.search();
+            for word in &refund_words {
+                search.insert((facts.merchant, word.as_str(), bits), ());
+            }
+        }
+        booked.iter().try_for_each(|line| ledger_entries::write(self, line))?;
+        let bytes_before = before.map_or(0, |before| before.bytes);
+        *self.counts.entry((facts.merchant, BYTES_COUNT)).or_default() +=
+            facts.bytes.cast_signed() - bytes_before.cast_signed();
+        let state_before = before.map(|before| before.state);
+        if state_before != Some(facts.state) {
+            *self.counts.entry((facts.merchant, facts.state.number())).or_default() += 1;
+            if let Some(state) = state_before {
+                *self.counts.entry((facts.merchant, state.number())).or_default() -= 1;
+            }
+        }
+        // Completed is for good: a payment counts when it gets there, once.
+        if let Some((at, usd_cents)) = turnover.filter(|_| state_before != Some(facts.state)) {
+            compliance::count(self, facts.merchant, at, usd_cents)?;
+        }
+        if let Some(change) = billing::Change::of(&facts, sale, before.as_ref()) {
+            billing::change(self, id, facts.merchant, &change, updated_at)?;
+        }
+        let deadline_before = before.and_then(|before| before.deadline_ms);
+        if deadline_before != facts.deadline_ms {
+            if let Some(deadline_ms) = deadline_before {
+                self.tables.deadlines().remove((deadline_ms, bits))?;
+            }
+            if let Some(deadline_ms) = facts.deadline_ms.filter(|_| !mutant!("deadline-not-indexed")) {
+                self.tables.deadlines().insert((deadline_ms, bits), ());
+            }
+        }
+        match (before.is_some_and(|before| before.is_in_flight), facts.is_in_flight) {
+            (false, true) if mutant!("claim-not-indexed") => {}
+            (false, true) => self.tables.in_flight().insert(bits, ()),
+            (true, false) => self.tables.in_flight().remove(bits)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Indexes a payment that the indexer has passed already: its clock was behind.
+    fn index_late(&mut self, id: PaymentId, record: &[u8]) -> Result<(), Fault> {
+        let payment = record::payment_from_bytes(id, record).map_err(Fault::damaged("payments", id))?;
+        for word in search::indexed_words_of(&payment) {
+            self.tables.search().insert((payment.merchant.bits(), word.as_str(), id.bits()), ());
+        }
+        Ok(())
+    }
+
+    fn write_merchant(&mut self, step: MerchantStep) -> Result<(), Fault> {
+        let id = step.id.bits();
+        self.tables.merchants().insert(id, step.record.as_slice());
+        let none = BTreeSet::new();
+        let before = step.before.as_ref().map_or(&none, |before| &before.digests);
+        for gone in before.difference(&step.facts.digests) {
+            self.tables.api_keys().remove(gone)?;
+        }
+        for new in step.facts.digests.difference(before) {
+            self.tables.api_keys().insert(new, id);
+        }
+        accounts::index(self, id, step.before.as_ref(), &step.facts, step.at)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! Where merchants stand with compliance: judged with every creation, counted with every completion, written once a
+//! group.
+
+use engine::{
+    audit::{self, Actor, Entry},
+    compliance::{Change, Check, Noted, Standing},
+    ids::MerchantId,
+    time::Timestamp,
+};
+
+use crate::{
+    batch::CommitError,
+    embedded::{
+        commit::{
+            accounts,
+            apply::{Checked, Group, conflict},
+        },
+        fault::Fault,
+        read::queries::Audited,
+        wal::snapshot::Snapshot,
+    },
+    record,
+};
+
+/// A standing as the group knows it.
+pub(crate) struct Held {
+    standing: Standing,
+    is_changed: bool,
+    /// As the store has it.
+    was_on_hold: bool,
+    /// It cannot be read: nobody knows what the merchant has taken. No payment is made for it until somebody says how it
+    /// stands; what is paid completes all the same.
+    is_damaged: bool,
+}
+
+/// Returns the standing of a merchant, earlier batches of the group included.
+fn held<'g>(group: &'g mut Group<'_>, merchant: u128) -> Result<&'g mut Held, Fault> {
+    if !group.standings.contains_key(&merchant) {
+        let table = group.tables.standings();
+        let stored = match table.get(merchant) {
+            Ok(Some(bytes)) => read(merchant, bytes.value()),
+            Ok(None) => Ok(Standing::default()),
+            Err(fault) => Err(fault),
+        };
+        let stored = table.pass(stored)?;
+        let is_damaged = stored.is_none();
+        let standing = stored.unwrap_or_default();
+        let was_on_hold = if is_damaged { group.tables.on_hold().has(merchant)? } else { standing.hold.is_some() };
+        group.standings.insert(merchant, Held { standing, is_changed: false, was_on_hold, is_damaged });
+    }
+    Ok(group.standings.get_mut(&merchant).expect("it was put there just now"))
+}
+
+fn read(merchant: u128, bytes: &[u8]) -> Result<Standing, Fault> {
+    record::standing_from_bytes(bytes).map_err(Fault::damaged("standings", MerchantId::from_bits(merchant)))
+}
+
+/// Reads a standing that a later write will change: what cannot be read refuses its batch alone.
+pub(crate) fn foresee(group: &mut Group<'_>, merchant: u128) -> Checked {
+    held(group, merchant)?;
+    Ok(Ok(()))
+}
+
+/// Refuses a change that starts from where the merchant no longer stands.
+pub(crate) fn check_change(group: &mut Group<'_>, merchant: MerchantId, change: &Change) -> Checked {
+    let held = held(group, merchant.bits())?;
+    if held.is_damaged || held.standing.takes(change) {
+        Ok(Ok(()))
+    } else {
+        conflict(format_args!("where merchant {merchant} stands"))
+    }
+}
+
+/// Judges a creation against everything that is committed before it; fills in what is to be noted.
+pub(crate) fn check(group: &mut Group<'_>, check: &Check, noted: &mut Option<Box<Noted>>) -> Checked {
+    let merchant = check.merchant.bits();
+    let mut others = Vec::new();
+    for other in accounts::provers(group, &check.account)?.into_iter().filter(|other| *other != merchant) {
+        let held = held(group, other)?;
+        // What cannot be read may hide a hold.
+        if held.is_damaged {
+            return Err(Fault::contradicted(
+                "standings",
+                MerchantId::from_bits(other),
+                "it cannot be read; an admin may clear it",
+            ));
+        }
+        others.push(held.standing.clone());
+    }
+    let held = held(group, merchant)?;
+    if held.is_damaged {
+        return Err(Fault::contradicted("standings", check.merchant, "it cannot be read; an admin may clear it"));
+    }
+    match held.standing.check(check, &others) {
+        Ok(next) => {
+            *noted = next.map(Box::new);
+            Ok(Ok(()))
+        }
+        Err(refusal) => Ok(Err(CommitError::OnHold(refusal))),
+    }
+}
+
+/// Keeps what a check noted, and tells the audit log.
+pub(crate) fn note(group: &mut Group<'_>, check: &Check, noted: Option<Box<Noted>>) -> Result<(), Fault> {
+    let Some(noted) = noted else { return Ok(()) };
+    for crossing in &noted.crossings {
+        let entry = Entry {
+            seq: 0,
+            at: check.at,
+            actor: Actor::default(),
+            action: "compliance_noted".to_owned(),
+            merchant: check.merchant,
+            subject: Some(check.payment.to_string()),
+            changes: vec![audit::Change {
+                field: crossing.window.word().to_owned(),
+                before: Some(crossing.limit_cents.to_string()),
+                after: Some(crossing.usd_cents.to_string()),
+            }],
+        };
+        group.append_audit(&Audited::of(entry))?;
+    }
+    let held = held(group, check.merchant.bits())?;
+    (held.standing, held.is_changed) = (noted.standing, true);
+    Ok(())
+}
+
+/// Makes a change.
+pub(crate) fn change(group: &mut Group<'_>, merchant: MerchantId, change: Change) -> Result<(), Fault> {
+    let held = held(group, merchant.bits())?;
+    held.standing.change(change);
+    (held.is_changed, held.is_damaged) = (true, false);
+    Ok(())
+}
+
+/// Counts a payment that completed.
+pub(crate) fn count(group: &mut Group<'_>, merchant: u128, at: Timestamp, usd_cents: u64) -> Result<(), Fault> {
+    let held = held(group, merchant)?;
+    held.standing.count(at, usd_cents);
+    held.is_changed = true;
+    Ok(())
+}
+
+/// Writes what changed.
+pub(crate) fn write_all(group: &mut Group<'_>) -> Result<(), Fault> {
+    for (merchant, held) in std::mem::take(&mut group.standings) {
+        if held.is_changed && !held.is_damaged {
+            group.tables.standings().insert(merchant, record::standing_to_bytes(&held.standing).as_slice());
+            match (held.was_on_hold, held.standing.hold.is_some()) {
+                (false, true) => group.tables.on_hold().insert(merchant, ()),
+                (true, false) => group.tables.on_hold().remove(merchant)?,
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns where a merchant stands.
+pub(crate) fn standing(snapshot: &Snapshot, merchant: MerchantId) -> Result<Standing, Fault> {
+    match snapshot.standings().get(merchant.bits())? {
+        Some(bytes) => read(merchant.bits(), bytes.value()),
+        None => Ok(Standing::default()),
+    }
+}

@@ -1,0 +1,103 @@
+//! Idempotency keys: kept within bounds, answered from, forgotten.
+
+use engine::{idempotency::Remembered, ids::MerchantId, time::Timestamp};
+
+use crate::{
+    batch::CommitError,
+    embedded::{
+        commit::apply::{Ahead, Checked, Group},
+        fault::Fault,
+        tables::KEYS_COUNT,
+        wal::snapshot::Snapshot,
+    },
+    record,
+};
+
+/// Idempotency keys forgotten by one commit at most.
+const FORGOTTEN_AT_ONCE: usize = 1_000;
+
+impl Group<'_> {
+    pub(crate) fn check_remember(
+        &mut self,
+        new: &Remembered,
+        most: u64,
+        before: &mut Option<Remembered>,
+        ahead: &mut Ahead,
+    ) -> Checked {
+        let key = (new.merchant.bits(), new.key);
+        // What an earlier step forgets does not stand in the way; what is kept after it does.
+        let (stored, is_kept) = match ahead.remembered.get(&key) {
+            Some(remembered) => (Some(*remembered), !ahead.forgotten.contains(&key)),
+            None => match self.tables.idempotency().get((key.0, &key.1))? {
+                Some(bytes) => {
+                    let stored = record::remembered_from_bytes(new.merchant, new.key, bytes.value())
+                        .map_err(Fault::damaged("idempotency", new.merchant))?;
+                    (Some(stored), stored.at >= ahead.forgotten_before)
+                }
+                None => (None, false),
+            },
+        };
+        if let Some(stored) = stored.filter(|stored| is_kept && stored.is_alive(new.at)) {
+            return Ok(Err(CommitError::Remembered(Box::new(stored))));
+        }
+        // Dead ones that nobody has swept yet count.
+        if stored.is_none() && self.counted((key.0, KEYS_COUNT))? >= most {
+            return Ok(Err(CommitError::KeysFull));
+        }
+        *before = stored;
+        ahead.remembered.insert(key, *new);
+        ahead.forgotten.remove(&key);
+        Ok(Ok(()))
+    }
+
+    pub(crate) fn write_remembered(&mut self, new: &Remembered, before: Option<Remembered>) -> Result<(), Fault> {
+        let merchant = new.merchant.bits();
+        self.tables.idempotency().insert((merchant, &new.key), record::remembered_to_bytes(new).as_slice());
+        let times = self.tables.idempotency_times();
+        // An earlier step of the batch may have forgotten it, and counted that.
+        let mut is_replaced = false;
+        if let Some(before) = before {
+            let place = (before.at.millis(), merchant, &new.key);
+            is_replaced = times.has(place)?;
+            times.remove(place)?;
+        }
+        times.insert((new.at.millis(), merchant, &new.key), ());
+        if !is_replaced {
+            *self.counts.entry((merchant, KEYS_COUNT)).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn forget(&mut self, made_before: Timestamp) -> Result<(), Fault> {
+        let end = (made_before.millis(), 0, &[0; 32]);
+        let mut old = Vec::new();
+        for entry in self.tables.idempotency_times().range(..end)?.take(FORGOTTEN_AT_ONCE) {
+            let (entry, _) = entry?;
+            let (millis, merchant, key) = entry.value();
+            old.push((millis, merchant, *key));
+        }
+        for (millis, merchant, key) in old {
+            self.tables.idempotency_times().remove((millis, merchant, &key))?;
+            self.tables.idempotency().remove((merchant, &key))?;
+            *self.counts.entry((merchant, KEYS_COUNT)).or_default() -= 1;
+        }
+        Ok(())
+    }
+}
+
+/// Returns what was done under a key that is still kept.
+pub(crate) fn find(snapshot: &Snapshot, merchant: MerchantId, key: [u8; 32]) -> Result<Option<Remembered>, Fault> {
+    match snapshot.idempotency().get((merchant.bits(), &key))? {
+        Some(bytes) => record::remembered_from_bytes(merchant, key, bytes.value())
+            .map(Some)
+            .map_err(Fault::damaged("idempotency", merchant)),
+        None => Ok(None),
+    }
+}
+
+/// Returns when the oldest key was made that is still kept.
+pub(crate) fn oldest(snapshot: &Snapshot) -> Result<Option<Timestamp>, Fault> {
+    let times = snapshot.idempotency_times();
+    let oldest = times.first()?;
+    Ok(oldest.map(|(time, _)| Timestamp::from_millis(time.value().0)))
+}

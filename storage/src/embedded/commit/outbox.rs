@@ -1,0 +1,260 @@
+//! The outbox: deliveries wait here, each merchant's in a queue of its own, ordered by when the next attempt is due.
+//!
+//! A delivery's record is in [`crate::embedded::tables::DELIVERIES`] for as long as there is a log; the outbox and its heads only
+//! say where to look. The earliest due time of every merchant stands in one more index, so that whoever asks what is due
+//! finds a merchant with one delivery as quickly beside another's million.
+
+use std::collections::BTreeSet;
+
+use engine::{
+    ids::{DeliveryId, MerchantId},
+    mutant,
+    time::Timestamp,
+    webhook::{Attempt, Delivery, DeliveryState, Logged, Trigger},
+};
+
+use crate::{
+    embedded::{
+        commit::{
+            apply::{Ahead, Checked, Group, conflict},
+            prepared::{EventStep, Move},
+        },
+        fault::Fault,
+        read::{deliveries, delivery_list},
+        tables::{DeliveryKey, OutboxKey},
+    },
+    record,
+};
+
+/// Events forgotten by one commit at most.
+const PRUNED_AT_ONCE: usize = 1_000;
+
+/// Returns where a delivery's record is.
+fn key_of(delivery: &Delivery) -> DeliveryKey {
+    (delivery.merchant.bits(), delivery.id.bits())
+}
+
+/// Returns where a waiting delivery stands in the outbox.
+fn place_of(delivery: &Delivery) -> OutboxKey {
+    (delivery.merchant.bits(), delivery.due_at.millis(), delivery.event_seq, delivery.id.bits())
+}
+
+/// Returns a delivery's record, earlier steps of the same batch included.
+fn logged(group: &mut Group<'_>, ahead: &Ahead, key: DeliveryKey) -> Result<Option<Logged>, Fault> {
+    match ahead.deliveries.get(&key) {
+        Some(logged) => Ok(Some(logged.clone())),
+        None => stored(group, key),
+    }
+}
+
+fn stored(group: &mut Group<'_>, key: DeliveryKey) -> Result<Option<Logged>, Fault> {
+    let Some(bytes) = group.tables.deliveries().get(key)? else { return Ok(None) };
+    record::delivery_from_bytes(key, bytes.value()).map(Some).map_err(Fault::damaged("deliveries", show(key)))
+}
+
+/// Refuses an event whose delivery is known.
+pub(crate) fn check_event(group: &mut Group<'_>, step: &EventStep, ahead: &mut Ahead) -> Checked {
+    if ahead.events.contains(&step.id.bits()) || group.tables.event_ids().has(step.id.bits())? {
+        return conflict(format_args!("event {}", step.id));
+    }
+    if let Some(delivery) = step.delivery(0) {
+        let key = key_of(&delivery);
+        if logged(group, ahead, key)?.is_some() {
+            return conflict(format_args!("event {}", step.id));
+        }
+        ahead.deliveries.insert(key, Logged::new(delivery));
+    }
+    ahead.events.insert(step.id.bits());
+    Ok(Ok(()))
+}
+
+/// Refuses a move of a delivery that is not where its mover saw it.
+pub(crate) fn check_move(group: &mut Group<'_>, step: &Move, ahead: &mut Ahead) -> Checked {
+    let delivery = step.delivery();
+    let key = key_of(delivery);
+    let before = logged(group, ahead, key)?;
+    let is_as_seen = match (&before, step) {
+        (None, Move::Redeliver(_)) => true,
+        (Some(before), Move::Replay { .. }) => before.is_replayable() && before.delivery.attempts == delivery.attempts,
+        (Some(before), Move::Attempt { .. } | Move::Hold(_) | Move::GiveUp(_)) => {
+            before.state == DeliveryState::Pending
+                && (before.delivery.event, before.delivery.attempts) == (delivery.event, delivery.attempts)
+                && before.delivery.due_at == delivery.due_at
+        }
+        _ => false,
+    };
+    if !is_as_seen {
+        return conflict(format_args!("delivery {}", delivery.id));
+    }
+    ahead.deliveries.insert(key, moved(step, before));
+    Ok(Ok(()))
+}
+
+/// Returns a delivery's record after a move.
+fn moved(step: &Move, before: Option<Logged>) -> Logged {
+    let before = before.unwrap_or_else(|| Logged::new(step.delivery().clone()));
+    match step {
+        Move::Redeliver(delivery) => Logged::new(delivery.clone()),
+        Move::Replay { at, .. } => before.replayed(*at),
+        Move::Attempt { attempt, .. } => before.after(attempt),
+        Move::Hold(_) => Logged { state: DeliveryState::Held, ..before },
+        Move::GiveUp(_) => Logged { state: DeliveryState::Failed, ..before },
+    }
+}
+
+/// Appends an event to its merchant's list and puts its delivery into the outbox, due at once.
+pub(crate) fn announce(group: &mut Group<'_>, event: &EventStep) -> Result<(), Fault> {
+    let merchant = event.merchant.bits();
+    let epoch = group.epoch()?;
+    let tail = match group.event_tails.get(&merchant) {
+        Some(tail) => *tail,
+        None => deliveries::tail(group.tables.snapshot(), merchant, epoch)?,
+    };
+    let tail = tail.next(epoch);
+    let seq = tail.last;
+    group.event_tails.insert(merchant, tail);
+    group.tables.events().insert((merchant, seq), event.record.as_slice());
+    group.tables.event_ids().insert(event.id.bits(), (merchant, seq));
+    group.tables.event_times().insert((event.at.millis(), event.id.bits()), ());
+    let Some(delivery) = event.delivery(seq) else { return Ok(()) };
+    put(group, None, &Logged::new(delivery))
+}
+
+/// Carries out a move.
+pub(crate) fn carry_out(group: &mut Group<'_>, step: &Move) -> Result<(), Fault> {
+    let delivery = step.delivery();
+    let before = stored(group, key_of(delivery))?;
+    if let Some(before) = before.as_ref().filter(|before| before.state == DeliveryState::Pending) {
+        group.tables.outbox().remove(place_of(&before.delivery))?;
+        group.queues.insert(before.delivery.merchant.bits());
+    }
+    if let Move::Attempt { attempt, key, record, .. } = step {
+        group.tables.attempts().insert(*key, record.as_slice());
+        note_attempt(group, delivery, attempt)?;
+    }
+    let state_before = before.as_ref().map(|before| before.state);
+    let mut after = moved(step, before);
+    if mutant!("delivered-stays") && after.state == DeliveryState::Delivered {
+        after.state = DeliveryState::Pending;
+        after.delivery.due_at = after.delivery.due_at + std::time::Duration::from_secs(60);
+    }
+    put(group, state_before, &after)
+}
+
+/// Writes a delivery's record, what lists say of it and, if it waits, its place in the outbox; `before` is its state until now.
+fn put(group: &mut Group<'_>, before: Option<DeliveryState>, logged: &Logged) -> Result<(), Fault> {
+    delivery_list::write(group, before, logged)?;
+    let delivery = &logged.delivery;
+    group.tables.deliveries().insert(key_of(delivery), record::delivery_to_bytes(logged).as_slice());
+    let untold = (delivery.payment.bits(), delivery.event_seq, delivery.id.bits());
+    if logged.state == DeliveryState::Pending {
+        if mutant!("event-without-delivery") && delivery.attempts == 0 {
+            return Ok(());
+        }
+        group.tables.outbox().insert(place_of(delivery), ());
+        group.queues.insert(delivery.merchant.bits());
+        if delivery.trigger == Trigger::Auto {
+            group.tables.untold().insert(untold, ());
+        }
+    } else if delivery.trigger == Trigger::Auto {
+        group.tables.untold().remove(untold)?;
+    }
+    Ok(())
+}
+
+fn note_attempt(group: &mut Group<'_>, delivery: &Delivery, attempt: &Attempt) -> Result<(), Fault> {
+    let merchant = delivery.merchant;
+    let endpoints = group.tables.endpoints();
+    // Where that cannot be read it is learned anew.
+    let before = deliveries::endpoint(group.tables.snapshot(), merchant)?;
+    let after = before.after(delivery, attempt);
+    endpoints.insert(merchant.bits(), record::endpoint_to_bytes(&after).as_slice());
+    Ok(())
+}
+
+/// Forgets what is known of an endpoint: it is as good as new.
+pub(crate) fn enable(group: &mut Group<'_>, merchant: MerchantId) -> Result<(), Fault> {
+    group.tables.endpoints().remove(merchant.bits())?;
+    Ok(())
+}
+
+/// Writes the earliest due time of every queue that changed.
+pub(crate) fn write_heads(group: &mut Group<'_>) -> Result<(), Fault> {
+    for merchant in std::mem::take(&mut group.queues) {
+        let queue = (merchant, 0, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
+        let first = group.tables.outbox().range(queue)?.next().transpose()?.map(|(key, _)| key.value().1);
+        let heads = group.tables.outbox_heads();
+        let before = match heads.pass(heads.get(merchant))? {
+            Some(before) => before.map(|due_ms| due_ms.value()),
+            None => {
+                forget_head(group, merchant)?;
+                None
+            }
+        };
+        if first == before {
+            continue;
+        }
+        if let Some(due_ms) = before {
+            group.tables.outbox_due().remove((due_ms, merchant))?;
+        }
+        match first {
+            Some(due_ms) => {
+                group.tables.outbox_heads().insert(merchant, due_ms);
+                group.tables.outbox_due().insert((due_ms, merchant), ());
+            }
+            None => group.tables.outbox_heads().remove(merchant)?,
+        }
+    }
+    Ok(())
+}
+
+/// Removes what says when a queue is due, where its head cannot be read.
+fn forget_head(group: &mut Group<'_>, merchant: u128) -> Result<(), Fault> {
+    group.tables.outbox_heads().remove(merchant)?;
+    let due = group.tables.outbox_due();
+    let mut places = Vec::new();
+    for entry in due.iter()? {
+        let place = entry?.0.value();
+        if place.1 == merchant {
+            places.push(place);
+        }
+    }
+    Ok(places.into_iter().try_for_each(|place| due.remove(place))?)
+}
+
+/// Forgets events that happened earlier, and what receivers answered to them; of their deliveries the rest is kept.
+pub(crate) fn prune(group: &mut Group<'_>, happened_before: Timestamp) -> Result<(), Fault> {
+    let end = (happened_before.millis(), 0);
+    let mut old = Vec::new();
+    for entry in group.tables.event_times().range(..end)?.take(PRUNED_AT_ONCE) {
+        old.push(entry?.0.value());
+    }
+    for (at_ms, event) in old {
+        group.tables.event_times().remove((at_ms, event))?;
+        let ids = group.tables.event_ids();
+        if let Some(place) = ids.get_sound(event)?.map(|place| place.value()) {
+            group.tables.events().remove(place)?;
+        }
+        ids.remove(event)?;
+        let mut answered = Vec::new();
+        for entry in group.tables.attempts().range((event, 0, 0)..=(event, u128::MAX, u32::MAX))? {
+            let (key, bytes) = entry?;
+            let key = key.value();
+            let damaged = Fault::damaged("attempts", format!("{key:?}"));
+            let read = record::attempt_from_bytes(key, bytes.value()).map_err(damaged);
+            answered.extend(group.tables.attempts().pass(read)?.map(|attempt| (key, attempt)));
+        }
+        for (key, attempt) in answered {
+            let attempt = Attempt { response_snippet: String::new(), request_headers: Vec::new(), ..attempt };
+            group.tables.attempts().insert(key, record::attempt_to_bytes(attempt).as_slice());
+        }
+    }
+    Ok(())
+}
+
+/// The merchants whose queues a group changed.
+pub(crate) type Queues = BTreeSet<u128>;
+
+fn show((_, delivery): DeliveryKey) -> DeliveryId {
+    DeliveryId::from_bits(delivery)
+}

@@ -1,0 +1,350 @@
+//! A batch made ready for the writer: everything that costs time and needs no lock is done in the caller's task.
+
+use engine::{
+    account::AccountName,
+    billing::{Sale, Schedule},
+    compliance,
+    event_list::Epoch,
+    idempotency::Remembered,
+    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ledger::{Place, TxId},
+    quota::Quota,
+    time::Timestamp,
+    webhook::{Attempt, Delivery, Trigger},
+};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    batch::{Batch, Claimed, Cursor, Fate, Handling, Invoicing, Write},
+    embedded::{
+        commit::{ledger_entries, transfers::TransferStep, unmatched},
+        read::{
+            queries::Audited,
+            search::{self, Indexed},
+        },
+    },
+    record::{self, AttemptKey, MerchantFacts, PaymentFacts, vault::Vault},
+};
+
+/// A batch whose records are bytes already.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// Its writes, in order.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One write.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Merchant(MerchantStep),
+    Payment(Box<PaymentStep>),
+    Transfer(Box<TransferStep>),
+    Event(EventStep),
+    Claim {
+        claimed: Claimed,
+        /// The keys of its nonce and its identifier.
+        names: Vec<[u8; 32]>,
+    },
+    Fate {
+        tx_id: TxId,
+        expected: Fate,
+        fate: Fate,
+        /// The claim as it will be stored; made by the writer's check.
+        record: Vec<u8>,
+        is_facilitation: bool,
+    },
+    Remember {
+        remembered: Remembered,
+        /// Keys that are kept of its merchant at most.
+        most: u64,
+        /// A forgotten one in its place; filled in by the writer's check.
+        before: Option<Remembered>,
+    },
+    Forget {
+        made_before: Timestamp,
+    },
+    Move(Move),
+    EnableEndpoint(MerchantId),
+    Unwatch(AccountName),
+    ForgetClaims {
+        tx_ids: Vec<TxId>,
+        /// The keys of their nonces and identifiers; filled in by the writer's check.
+        names: Vec<[u8; 32]>,
+    },
+    Prune {
+        happened_before: Timestamp,
+    },
+    Cursor {
+        cursor: Cursor,
+        expected: Option<Cursor>,
+    },
+    Unmatched {
+        account: AccountName,
+        place: Place,
+        record: Vec<u8>,
+        /// The unknown session it names.
+        names: Option<PaymentId>,
+        booked: Option<ledger_entries::Line>,
+    },
+    Handle {
+        account: AccountName,
+        place: Place,
+        handling: Handling,
+        /// The transfer as it will be stored; made by the writer's check.
+        record: Vec<u8>,
+        /// The unknown session it names, from the stored one.
+        names: Option<PaymentId>,
+        /// The transaction that an assignment takes for its session; found by the writer's check.
+        assigned: Option<(TxId, PaymentId)>,
+    },
+    Invoice(Box<Invoicing>),
+    FeeTiers {
+        schedule: Schedule,
+        expected: u64,
+    },
+    Audit(Audited),
+    Rate(Vec<u8>),
+    BeginEpoch(Epoch),
+    Note {
+        name: &'static str,
+        value: Vec<u8>,
+    },
+    Comply {
+        check: compliance::Check,
+        /// What is to be noted; made by the writer's check.
+        noted: Option<Box<compliance::Noted>>,
+    },
+    Standing {
+        merchant: MerchantId,
+        change: compliance::Change,
+    },
+    Admit {
+        payment: PaymentId,
+        merchant: MerchantId,
+        quota: Quota,
+    },
+    Books {
+        from: Timestamp,
+        record: Vec<u8>,
+    },
+    /// Words of payments, from the indexer.
+    Index(Indexed),
+}
+
+/// A merchant to write.
+#[derive(Debug)]
+pub(crate) struct MerchantStep {
+    pub(crate) id: MerchantId,
+    pub(crate) facts: MerchantFacts,
+    pub(crate) expected: Option<u64>,
+    /// When this was decided.
+    pub(crate) at: Timestamp,
+    pub(crate) record: Vec<u8>,
+    /// What the write replaces; filled in by the writer's check.
+    pub(crate) before: Option<MerchantFacts>,
+}
+
+/// A payment to write.
+#[derive(Debug)]
+pub(crate) struct PaymentStep {
+    pub(crate) id: PaymentId,
+    pub(crate) facts: PaymentFacts,
+    pub(crate) expected: Option<u64>,
+    pub(crate) record: Vec<u8>,
+    /// The transactions of its refunds, by which it is found.
+    pub(crate) refund_words: Vec<String>,
+    /// When it completed and its worth in US cents; none while it has not, and for invoices, which are no sales.
+    pub(crate) turnover: Option<(Timestamp, u64)>,
+    /// What it adds to its merchant's usage, once it has completed.
+    pub(crate) sale: Option<Sale>,
+    /// When it is as it is.
+    pub(crate) updated_at: Timestamp,
+    /// Its refunds as ledger entries.
+    pub(crate) booked: Vec<ledger_entries::Line>,
+    /// What the write replaces; filled in by the writer's check.
+    pub(crate) before: Option<PaymentFacts>,
+}
+
+/// What becomes of a delivery.
+#[derive(Debug)]
+pub(crate) enum Move {
+    Attempt { delivery: Delivery, attempt: Box<Attempt>, key: AttemptKey, record: Vec<u8> },
+    Hold(Delivery),
+    GiveUp(Delivery),
+    Redeliver(Delivery),
+    Replay { delivery: Delivery, at: Timestamp },
+}
+
+impl Move {
+    /// Returns the delivery as its mover saw it.
+    pub(crate) fn delivery(&self) -> &Delivery {
+        match self {
+            Self::Attempt { delivery, .. }
+            | Self::Hold(delivery)
+            | Self::GiveUp(delivery)
+            | Self::Redeliver(delivery)
+            | Self::Replay { delivery, .. } => delivery,
+        }
+    }
+}
+
+/// An event to announce.
+#[derive(Debug)]
+pub(crate) struct EventStep {
+    pub(crate) id: EventId,
+    pub(crate) merchant: MerchantId,
+    payment: PaymentId,
+    delivery: Option<DeliveryId>,
+    pub(crate) at: Timestamp,
+    is_test: bool,
+    pub(crate) record: Vec<u8>,
+}
+
+impl EventStep {
+    /// Returns its delivery, due at once, if it has one; `seq` is its place in the merchant's list.
+    pub(crate) fn delivery(&self, seq: u64) -> Option<Delivery> {
+        Some(Delivery {
+            id: self.delivery?,
+            event: self.id,
+            event_seq: seq,
+            merchant: self.merchant,
+            payment: self.payment,
+            trigger: if self.is_test { Trigger::Test } else { Trigger::Auto },
+            attempts: 0,
+            schedule_from: 0,
+            due_at: self.at,
+        })
+    }
+}
+
+impl Prepared {
+    /// Makes a batch ready.
+    pub(crate) fn from_batch(batch: Batch, vault: &Vault) -> Self {
+        Self { steps: batch.writes.into_iter().map(|write| Step::from_write(write, vault)).collect() }
+    }
+}
+
+impl Step {
+    fn from_write(write: Write, vault: &Vault) -> Self {
+        match write {
+            Write::Merchant { merchant, expected } => {
+                let merchant = *merchant;
+                assert_newer(merchant.version, expected);
+                Self::Merchant(MerchantStep {
+                    id: merchant.id,
+                    facts: MerchantFacts::of(&merchant),
+                    expected,
+                    at: merchant.updated_at,
+                    record: record::merchant_to_bytes(merchant, vault),
+                    before: None,
+                })
+            }
+            Write::Payment { payment, expected } => {
+                assert_newer(payment.version, expected);
+                let record = record::payment_to_bytes(&payment);
+                Self::Payment(Box::new(PaymentStep {
+                    id: payment.id,
+                    facts: PaymentFacts::of(&payment, &record),
+                    expected,
+                    refund_words: search::refund_words_of(&payment),
+                    turnover: payment.turnover(),
+                    sale: Sale::of(&payment),
+                    updated_at: payment.updated_at,
+                    booked: ledger_entries::of_payment(&payment),
+                    record,
+                    before: None,
+                }))
+            }
+            Write::Transfer { payment, merchant, credit } => {
+                Self::Transfer(Box::new(TransferStep::of(payment, merchant, *credit)))
+            }
+            Write::Event(event) => Self::Event(EventStep {
+                id: event.id,
+                merchant: event.merchant,
+                payment: event.payment,
+                delivery: event.delivery,
+                at: event.at,
+                is_test: event.is_test,
+                record: record::event_to_bytes(&event),
+            }),
+            Write::Remember { remembered, most } => Self::Remember { remembered, most, before: None },
+            Write::Forget { made_before } => Self::Forget { made_before },
+            Write::Claim(claimed) => Self::Claim { names: names_of(&claimed), claimed },
+            Write::Fate { tx_id, expected, fate } => {
+                Self::Fate { tx_id, expected, fate, record: Vec::new(), is_facilitation: false }
+            }
+            Write::Attempt { delivery, attempt } => {
+                assert_eq!(
+                    (attempt.delivery, attempt.event, attempt.number),
+                    (delivery.id, delivery.event, delivery.attempts + 1),
+                    "an attempt is the next one of its own delivery"
+                );
+                Self::Move(Move::Attempt {
+                    delivery,
+                    key: (attempt.event.bits(), attempt.delivery.bits(), attempt.number),
+                    record: record::attempt_to_bytes(attempt.clone()),
+                    attempt: Box::new(attempt),
+                })
+            }
+            Write::Undeliverable(delivery) => Self::Move(Move::GiveUp(delivery)),
+            Write::Hold(delivery) => Self::Move(Move::Hold(delivery)),
+            Write::Redeliver(delivery) => Self::Move(Move::Redeliver(delivery)),
+            Write::Replay { delivery, at } => Self::Move(Move::Replay { delivery, at }),
+            Write::EnableEndpoint { merchant } => Self::EnableEndpoint(merchant),
+            Write::Unwatch(account) => Self::Unwatch(account),
+            Write::ForgetClaims(tx_ids) => Self::ForgetClaims { tx_ids, names: Vec::new() },
+            Write::Prune { happened_before } => Self::Prune { happened_before },
+            Write::Cursor { cursor, expected } => Self::Cursor { cursor, expected },
+            Write::Unmatched(unmatched) => Self::Unmatched {
+                account: *unmatched.account(),
+                place: unmatched.transfer.place,
+                names: unmatched::named(&unmatched),
+                booked: ledger_entries::of_unmatched(&unmatched),
+                record: record::unmatched_to_bytes(unmatched),
+            },
+            Write::Handle { account, place, handling } => {
+                Self::Handle { account, place, handling, record: Vec::new(), names: None, assigned: None }
+            }
+            Write::Invoice(invoicing) => Self::Invoice(invoicing),
+            Write::FeeTiers { schedule, expected } => {
+                assert!(schedule.version > expected, "a version grows with every write");
+                Self::FeeTiers { schedule, expected }
+            }
+            Write::Audit(entry) => Self::Audit(Audited::of(*entry)),
+            Write::Comply(check) => Self::Comply { check, noted: None },
+            Write::Books(day) => Self::Books { from: day.from, record: record::day_to_bytes(*day) },
+            Write::Admit { payment, merchant, quota } => Self::Admit { payment, merchant, quota },
+            Write::Standing { merchant, change } => Self::Standing { merchant, change },
+            Write::BeginEpoch(epoch) => Self::BeginEpoch(epoch),
+            Write::Rate(rate) => Self::Rate(record::rate_to_bytes(rate)),
+            Write::Note { name, value } => Self::Note { name, value },
+        }
+    }
+}
+
+/// A snapshot that kept its version would let a second writer pass for the first.
+fn assert_newer(version: u64, expected: Option<u64>) {
+    assert!(expected.is_none_or(|expected| version > expected), "a snapshot's version grows with every write");
+}
+
+/// Returns the keys of what a claim is unique by beside its transaction.
+pub(crate) fn names_of(claimed: &Claimed) -> Vec<[u8; 32]> {
+    let identifier = claimed.identifier.iter().map(|identifier| identifier_digest(&claimed.pay_to, identifier));
+    std::iter::once(nonce_digest(&claimed.pay_to, &claimed.nonce)).chain(identifier).collect()
+}
+
+/// Returns the key of a nonce. The payer chooses its text; the digest bounds it.
+pub(crate) fn nonce_digest(pay_to: &AccountName, nonce: &str) -> [u8; 32] {
+    name_digest("nonce", pay_to.as_str(), nonce)
+}
+
+/// Returns the key of a payment identifier.
+pub(crate) fn identifier_digest(pay_to: &AccountName, identifier: &str) -> [u8; 32] {
+    name_digest("identifier", pay_to.as_str(), identifier)
+}
+
+/// An account's name has no zero byte, so no two triples have one form.
+fn name_digest(kind: &str, pay_to: &str, text: &str) -> [u8; 32] {
+    let hash = Sha256::new().chain_update(kind).chain_update([0]).chain_update(pay_to).chain_update([0]);
+    hash.chain_update(text).finalize().into()
+}

@@ -1,0 +1,67 @@
+//! A commit in the making: its tables, whose every change is noted for the log. Nobody who writes to them can forget to.
+
+use std::{borrow::Borrow, ops::Deref};
+
+use redb::{Key, StorageError, Value};
+
+use crate::embedded::wal::{log::Changes, memtable::Writing, snapshot::Snapshot, view::View};
+
+/// The store as a commit in the making leaves it. Nobody else sees it before the commit is published.
+#[derive(Clone, Copy)]
+pub(crate) struct Draft<'c> {
+    snapshot: &'c Snapshot,
+    changes: &'c Changes,
+    horizon: u64,
+}
+
+impl<'c> Draft<'c> {
+    /// Writes to the snapshot that the commit leaves. Nobody reads as of an earlier commit than `horizon`.
+    pub(crate) const fn of(snapshot: &'c Snapshot, changes: &'c Changes, horizon: u64) -> Self {
+        Self { snapshot, changes, horizon }
+    }
+
+    /// Returns the snapshot that is written to.
+    pub(crate) const fn snapshot(&self) -> &'c Snapshot {
+        self.snapshot
+    }
+}
+
+/// A table of a commit in the making. It reads like the table it is; its changes are noted.
+pub(crate) struct Logged<'c, K: Key + 'static, V: Value + 'static> {
+    table: View<'c, K, V>,
+    name: &'static str,
+    draft: Draft<'c>,
+}
+
+impl<'c, K: Key + 'static, V: Value + 'static> Logged<'c, K, V> {
+    /// Takes a table.
+    pub(crate) const fn of(table: View<'c, K, V>, name: &'static str, draft: Draft<'c>) -> Self {
+        Self { table, name, draft }
+    }
+
+    fn by(&self) -> Writing {
+        Writing { commit: self.draft.snapshot.commit(), horizon: self.draft.horizon }
+    }
+
+    /// Puts a row into the table.
+    pub(crate) fn insert<'k, 'v>(&self, key: impl Borrow<K::SelfType<'k>>, value: impl Borrow<V::SelfType<'v>>) {
+        let (key, value) = (K::as_bytes(key.borrow()), V::as_bytes(value.borrow()));
+        self.draft.changes.note(self.name, key.as_ref(), Some(value.as_ref()));
+        self.table.insert(self.by(), key.as_ref(), value.as_ref());
+    }
+
+    /// Takes a row out of the table, if it is there.
+    pub(crate) fn remove<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<(), StorageError> {
+        let key = K::as_bytes(key.borrow());
+        self.draft.changes.note(self.name, key.as_ref(), None);
+        self.table.remove(self.by(), key.as_ref())
+    }
+}
+
+impl<'c, K: Key + 'static, V: Value + 'static> Deref for Logged<'c, K, V> {
+    type Target = View<'c, K, V>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.table
+    }
+}

@@ -1,0 +1,512 @@
+//! The data directory: one process at a time, files for their owner only, and a creation that no power cut spoils.
+//!
+//! redb makes a file that no later open accepts if the power goes while it is being created. A file is therefore made
+//! under another name, synced, and renamed. A backend has no names: there a finished store is copied in, its magic
+//! number last.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use redb::{
+    BackendError, Builder, Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend, StorageError,
+    TableError,
+    backends::{FileBackend, InMemoryBackend},
+};
+
+use crate::embedded::{
+    fault::{Fault, is_full},
+    maintenance::verify::Report,
+    tables::{META, SCHEMA_VERSION, Tables, begin_write, meta},
+    wal::{
+        log::{Log, Position},
+        single,
+    },
+};
+
+/// The database, under its directory.
+pub const FILE_NAME: &str = "hivetill.redb";
+/// What the database is called until it is whole.
+pub(crate) const UNFINISHED_NAME: &str = "hivetill.redb.tmp";
+/// The files of the log in front of the database, under its directory.
+pub(crate) const LOG_NAMES: [&str; 2] = ["hivetill.wal", "hivetill.wal2"];
+/// Held by the process that has the directory open.
+const LOCK_NAME: &str = "hivetill.lock";
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has it open.
+    #[error("{} is in use by another process", .0.display())]
+    Locked(PathBuf),
+    /// This process may not read or write it.
+    #[error("permission denied: cannot read and write {}", .0.display())]
+    Permission(PathBuf),
+    /// It is not a database, or its bytes have changed.
+    #[error("the database is corrupt: {0}")]
+    Corrupt(String),
+    /// It is a database, but not one of Hivetill.
+    #[error("the file is the database of another program")]
+    Foreign,
+    /// A newer Hivetill wrote it.
+    #[error("the store has schema {found}, and this version knows {known}: use a newer version")]
+    SchemaNewer {
+        /// What the store says.
+        found: u32,
+        /// What this program knows.
+        known: u32,
+    },
+    /// There is no store.
+    #[error("there is no store at {}", .0.display())]
+    Missing(PathBuf),
+    /// There is no store, and none is made unless that is asked for.
+    #[error(
+        "there is no store at {}: mount its disk, or restore a backup, if there should be one; `hivetill admin` and \
+         `hivetill serve --init` create a new one", .0.display()
+    )]
+    NotMade(PathBuf),
+    /// There is the log of a store whose database is gone.
+    #[error(
+        "{} contains the write-ahead log of a store whose database {FILE_NAME} is gone: put the database back, or restore a \
+         backup", .0.display()
+    )]
+    LogOnly(PathBuf),
+    /// There is a file already, which is not overwritten.
+    #[error("{} already exists", .0.display())]
+    Exists(PathBuf),
+    /// The disk has no room left.
+    #[error("disk full: {}", .0.display())]
+    Full(PathBuf),
+    /// What is stored contradicts itself.
+    #[error("{} findings, first: {}", .0.finding_count, .0.findings.first().map_or("?", String::as_str))]
+    Unsound(Box<Report>),
+    /// Its secrets are sealed with a master key that was not given.
+    #[error("the store is sealed with {}", if *is_given { "another master key" } else { "a master key that is missing: copy the file `master-key` of its gateway into the data directory, or set `master_key_file`" })]
+    MasterKey {
+        /// Whether a master key was given.
+        is_given: bool,
+    },
+    /// The file system said no.
+    #[error("cannot open {}: {error}", path.display())]
+    Io {
+        /// What was to be opened or made.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// The database or its disk failed.
+    #[error("the store cannot be opened: {0}")]
+    Failed(String),
+}
+
+/// Runs work on the file of a store. Where a page is damaged so that it is none any more, the database panics on the way:
+/// that is the file's damage, and is told as such.
+///
+/// # Errors
+/// Those of the work; [`OpenError::Corrupt`] where it panics.
+pub(crate) fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let said = said.unwrap_or("it cannot be read");
+        Err(OpenError::Corrupt(format!("a page of {} is damaged: {said}", path.display())))
+    })
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl OpenError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Permission(path.to_owned()),
+            kind if is_full(kind) => Self::Full(path.to_owned()),
+            _ => Self::Io { path: path.to_owned(), error },
+        }
+    }
+
+    pub(crate) fn database(path: &Path) -> impl FnOnce(DatabaseError) -> Self {
+        move |error| match error {
+            DatabaseError::DatabaseAlreadyOpen => Self::Locked(path.to_owned()),
+            DatabaseError::UpgradeRequired(format) => Self::Corrupt(format!("file format {format} is too old")),
+            DatabaseError::Storage(StorageError::Corrupted(why)) => Self::Corrupt(why),
+            // redb says so of a file without its magic number.
+            DatabaseError::Storage(StorageError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                Self::Corrupt(error.to_string())
+            }
+            DatabaseError::Storage(StorageError::Io(error)) => Self::io(path)(error),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+/// Keeps every other process out of a data directory, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct DirectoryLock {
+    file: File,
+}
+
+impl DirectoryLock {
+    /// Takes the directory, making it if it is not there.
+    pub(crate) fn take(data: &Path) -> Result<Self, OpenError> {
+        create_directory(data).map_err(OpenError::io(data))?;
+        let path = data.join(LOCK_NAME);
+        let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
+        match file.try_lock() {
+            Ok(()) => {
+                give_to_owner(data, &path)?;
+                Ok(Self { file })
+            }
+            Err(TryLockError::WouldBlock) => Err(OpenError::Locked(data.to_owned())),
+            Err(TryLockError::Error(error)) => Err(OpenError::io(&path)(error)),
+        }
+    }
+}
+
+/// A process that was forked off meanwhile holds the file, too, until it becomes another program: closing alone would
+/// leave the lock to it.
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
+/// Refuses a directory without a store where none may be made, and one that has lost its database: what its log holds was
+/// acknowledged.
+///
+/// # Errors
+/// [`OpenError::NotMade`], [`OpenError::LogOnly`]; those of the file system.
+pub fn look_for_store(data: &Path, may_create: bool) -> Result<(), OpenError> {
+    let path = data.join(FILE_NAME);
+    if path.try_exists().map_err(OpenError::io(data))? {
+        return Ok(());
+    }
+    if LOG_NAMES.iter().any(|name| data.join(name).exists()) {
+        return Err(OpenError::LogOnly(data.to_owned()));
+    }
+    if may_create { Ok(()) } else { Err(OpenError::NotMade(path)) }
+}
+
+/// Opens the database of a directory whose lock is held, or creates it.
+pub(crate) fn open_or_create(data: &Path, cache_bytes: usize) -> Result<Database, OpenError> {
+    let path = data.join(FILE_NAME);
+    let unfinished = data.join(UNFINISHED_NAME);
+    match fs::remove_file(&unfinished) {
+        Ok(()) => tracing::warn!("removed a database whose creation was interrupted"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(OpenError::io(&unfinished)(error)),
+    }
+    if !path.try_exists().map_err(OpenError::io(&path))? {
+        look_for_store(data, true)?;
+        let database = create_file(&unfinished, cache_bytes)?;
+        create_schema(&database)?;
+        drop(database);
+        let whole = private_file().open(&unfinished).and_then(|file| file.sync_all());
+        give_to_owner(data, &unfinished)?;
+        whole.and_then(|()| fs::rename(&unfinished, &path)).map_err(OpenError::io(&unfinished))?;
+        if cfg!(unix) {
+            // The new name is durable once the directory is.
+            sync_directory(data).map_err(OpenError::io(data))?;
+        }
+    }
+    builder(cache_bytes).open(&path).map_err(OpenError::database(&path))
+}
+
+/// Opens the log of a directory whose lock is held, or creates it, and puts what it holds into its database.
+pub(crate) fn recover_log(data: &Path, limit: u64, database: &Database) -> Result<Log, OpenError> {
+    let [first, second] = LOG_NAMES.map(|name| -> Result<Box<dyn StorageBackend>, OpenError> {
+        let path = data.join(name);
+        let is_new = !path.try_exists().map_err(OpenError::io(&path))?;
+        let file = private_file().create(true).truncate(false).open(&path).map_err(OpenError::io(&path))?;
+        if is_new {
+            give_to_owner(data, &path)?;
+            sync_parent(&path)?;
+        }
+        Ok(Box::new(FileBackend::new(file).map_err(OpenError::database(&path))?))
+    });
+    recover([first?, second?], limit, database, data)
+}
+
+/// The same for a log that backends keep. A store of a newer program keeps its log for that one.
+pub(crate) fn recover(
+    files: [Box<dyn StorageBackend>; 2],
+    limit: u64,
+    database: &Database,
+    place: &Path,
+) -> Result<Log, OpenError> {
+    schema_of(&database.begin_read().map_err(Fault::from)?)?;
+    Log::recover(files, limit, database).map_err(|fault| match fault {
+        Fault::Full(_) => OpenError::Full(place.to_owned()),
+        other => other.into(),
+    })
+}
+
+/// Removes the log of a directory whose lock is held, durably.
+pub(crate) fn remove_log(data: &Path) -> Result<(), OpenError> {
+    for path in LOG_NAMES.map(|name| data.join(name)) {
+        match fs::remove_file(&path) {
+            Ok(()) => sync_parent(&path)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(OpenError::io(&path)(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Creates an empty database that only its owner may read; it is not there yet.
+pub(crate) fn create_file(path: &Path, cache_bytes: usize) -> Result<Database, OpenError> {
+    let file = private_file().create_new(true).open(path).map_err(OpenError::io(path))?;
+    builder(cache_bytes).create_file(file).map_err(OpenError::database(path))
+}
+
+/// Writes a file that only its owner may read, anew.
+pub(crate) fn write_file(path: &Path, from: &mut File) -> Result<(), OpenError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(OpenError::io(path)(error)),
+        _ => {}
+    }
+    let mut file = private_file().create_new(true).open(path).map_err(OpenError::io(path))?;
+    io::copy(from, &mut file).map(drop).map_err(OpenError::io(path))
+}
+
+/// Gives a file in a data directory to whom the directory belongs: made by root, it is still for the service to open.
+#[cfg(unix)]
+pub(crate) fn give_to_owner(data: &Path, path: &Path) -> Result<(), OpenError> {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let owner = |path: &Path| fs::metadata(path).map(|file| (file.uid(), file.gid())).map_err(OpenError::io(path));
+    let ((uid, gid), (own_uid, own_gid)) = (owner(data)?, owner(path)?);
+    // Only root may give a file to another user; whoever else runs this owns what it makes.
+    if own_uid == 0 && uid != 0 {
+        chown(path, Some(uid), (gid != own_gid).then_some(gid)).map_err(OpenError::io(path))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn give_to_owner(_: &Path, _: &Path) -> Result<(), OpenError> {
+    Ok(())
+}
+
+/// Brings a file's bytes to the disk.
+pub(crate) fn sync_file(path: &Path) -> Result<(), OpenError> {
+    private_file().open(path).and_then(|file| file.sync_all()).map_err(OpenError::io(path))
+}
+
+/// Makes a file's name durable.
+pub(crate) fn sync_parent(path: &Path) -> Result<(), OpenError> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if cfg!(unix) { sync_directory(parent).map_err(OpenError::io(parent)) } else { Ok(()) }
+}
+
+/// Gives a file another name beside its own, `<name>.<what>` or one with a number that is free: what takes its place
+/// by a rename leaves it there.
+pub(crate) fn keep_beside(path: &Path, what: &str) -> Result<PathBuf, OpenError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for number in 0_u32.. {
+        let suffix = if number == 0 { String::new() } else { format!(".{number}") };
+        let kept = path.with_file_name(format!("{name}.{what}{suffix}"));
+        match fs::hard_link(path, &kept) {
+            Ok(()) => return Ok(kept),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(OpenError::io(&kept)(error)),
+        }
+    }
+    Err(OpenError::Exists(path.to_owned()))
+}
+
+/// Makes a directory and those above it, durably.
+fn create_directory(data: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = data.ancestors().take_while(|path| !path.exists()).collect();
+    private_directory().create(data)?;
+    if cfg!(unix) {
+        for parent in missing.into_iter().filter_map(Path::parent) {
+            sync_directory(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?;
+        }
+    }
+    Ok(())
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// Opens the database a backend keeps, or creates it there.
+///
+/// # Errors
+/// [`OpenError::LogOnly`] where the log holds something and the database is gone.
+pub(crate) fn open_backend(
+    backend: impl StorageBackend,
+    logs: &[Box<dyn StorageBackend>],
+    cache_bytes: usize,
+) -> Result<Database, OpenError> {
+    if is_unfinished(&backend)? {
+        for log in logs {
+            if log.len()? > 0 {
+                return Err(OpenError::LogOnly(PathBuf::from("the backend")));
+            }
+        }
+        copy_in(&new_image()?, &backend)?;
+    }
+    builder(cache_bytes).create_with_backend(backend).map_err(OpenError::database(Path::new("the backend")))
+}
+
+/// What a redb file starts with.
+const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
+/// Bytes that are written at once.
+const CHUNK_LEN: usize = 4_096;
+
+/// Says whether a backend holds no store: nothing, or one whose magic number was never written to the end.
+fn is_unfinished(backend: &impl StorageBackend) -> io::Result<bool> {
+    let length = backend.len()?;
+    let mut start = [0; MAGIC.len()];
+    let readable = usize::try_from(length).map_or(start.len(), |length| length.min(start.len()));
+    backend.read(0, &mut start[..readable])?;
+    let written = start.iter().zip(MAGIC).take_while(|(byte, magic)| *byte == magic).count();
+    Ok(written < MAGIC.len() && start[written..].iter().all(|byte| *byte == 0))
+}
+
+fn copy_in(image: &[u8], backend: &impl StorageBackend) -> io::Result<()> {
+    backend.set_len(0)?;
+    backend.set_len(image.len() as u64)?;
+    let mut without_magic = image.to_vec();
+    without_magic[..MAGIC.len()].fill(0);
+    for (number, chunk) in without_magic.chunks(CHUNK_LEN).enumerate() {
+        if chunk.iter().any(|byte| *byte != 0) {
+            backend.write((number * CHUNK_LEN) as u64, chunk)?;
+        }
+    }
+    backend.sync_data()?;
+    backend.write(0, &image[..MAGIC.len()])?;
+    backend.sync_data()
+}
+
+/// Returns the bytes of a new store.
+fn new_image() -> Result<Vec<u8>, OpenError> {
+    let memory = Memory::default();
+    let nowhere = Path::new("memory");
+    let database = builder(0).create_with_backend(memory.clone()).map_err(OpenError::database(nowhere))?;
+    create_schema(&database)?;
+    drop(database);
+    let mut image = vec![0; usize::try_from(memory.0.len()?).map_err(io::Error::other)?];
+    memory.0.read(0, &mut image)?;
+    Ok(image)
+}
+
+/// A database in memory whose bytes outlive it.
+#[derive(Debug, Clone, Default)]
+struct Memory(Arc<InMemoryBackend>);
+
+impl StorageBackend for Memory {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+    fn try_lock_range(&self, _: std::ops::Bound<u64>, _: std::ops::Bound<u64>) -> Result<bool, BackendError> {
+        Err(BackendError::Unsupported)
+    }
+}
+
+pub(crate) fn builder(cache_bytes: usize) -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(cache_bytes);
+    builder
+}
+
+/// Creates the tables and says which version they have.
+pub(crate) fn create_schema(database: &Database) -> Result<(), Fault> {
+    let transaction = begin_write(database)?;
+    let mut tables = Tables::of(&transaction);
+    tables.create_all()?;
+    single::store(tables.meta()?, meta::SCHEMA, &SCHEMA_VERSION.to_be_bytes())?;
+    single::store(tables.meta()?, meta::LOG, &Position::START.to_bytes())?;
+    drop(tables);
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Checks that a database is ours and that we know its schema.
+pub(crate) fn check_schema(database: &Database) -> Result<(), OpenError> {
+    schema_of(&database.begin_read().map_err(Fault::from)?)?;
+    Ok(add_tables(database)?)
+}
+
+/// Returns the version of a store's tables, which this program knows.
+pub(crate) fn schema_of(snapshot: &ReadTransaction) -> Result<u32, OpenError> {
+    let found = version_of(snapshot)?;
+    if found > SCHEMA_VERSION {
+        return Err(OpenError::SchemaNewer { found, known: SCHEMA_VERSION });
+    }
+    Ok(found)
+}
+
+/// Returns the version of a store's tables, whatever it is.
+pub(crate) fn version_of(snapshot: &ReadTransaction) -> Result<u32, OpenError> {
+    let names = match snapshot.open_table(META) {
+        Ok(names) => names,
+        Err(TableError::Storage(error)) => return Err(Fault::from(error).into()),
+        Err(_) => return Err(OpenError::Foreign),
+    };
+    let Some(bytes) = single::stored(&names, meta::SCHEMA)? else { return Err(OpenError::Foreign) };
+    Ok(u32::from_be_bytes(bytes.try_into().map_err(|_| OpenError::Foreign)?))
+}
+
+/// Creates the tables that came to the schema after the store was made. A new table needs no new version: an older
+/// program does not look at it.
+fn add_tables(database: &Database) -> Result<(), Fault> {
+    let transaction = begin_write(database)?;
+    let before = transaction.list_tables()?.count();
+    Tables::of(&transaction).create_all()?;
+    if transaction.list_tables()?.count() > before {
+        transaction.commit()?;
+    } else {
+        transaction.abort()?;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn private_directory() -> fs::DirBuilder {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder
+}
+
+#[cfg(unix)]
+fn private_file() -> OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+#[cfg(not(unix))]
+fn private_directory() -> fs::DirBuilder {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    builder
+}
+
+#[cfg(not(unix))]
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options
+}

@@ -1,0 +1,285 @@
+//! Records as JSON: one object a record, for other programs and for reading by eye. Secrets and digests are left out.
+
+use engine::{
+    billing::{Month, Period},
+    fields::MetadataValue,
+    ids::{DeliveryId, EventId, MerchantId, PaymentId},
+    ledger::{Transfer, TxId},
+    money::Money,
+    payment::{Credit, Payment},
+    time::Timestamp,
+    webhook::{Attempt, Logged, Outcome},
+};
+use redb::Value as _;
+use serde_json::{Value, json};
+
+use crate::{
+    Claimed, EventRecord, Fate, Handling, Purpose, ReadError, Row, Unmatched,
+    embedded::{
+        fault::Fault,
+        tables::{self, meta},
+    },
+    record::{self, AttemptKey, Damage, TransferKey},
+};
+
+/// Returns a row as a JSON object whose `record` says what it is; none for a row of an index, which says nothing that
+/// its records do not say.
+///
+/// # Errors
+/// [`ReadError::Damaged`] for a record that does not decode.
+pub fn record(row: &Row) -> Result<Option<Value>, ReadError> {
+    let key = row.key.as_slice();
+    let Some(bytes) = tables::open_row(&row.table, key, &row.value)? else { return Ok(None) };
+    let read = match row.table.as_str() {
+        "payments" => {
+            let id = PaymentId::from_bits(u128::from_bytes(key));
+            record::payment_from_bytes(id, bytes).map(|payment| payment_json(&payment))
+        }
+        "transfers" => {
+            let key = <TransferKey<'_>>::from_bytes(key);
+            record::transfer_from_bytes(key, bytes).map(|credit| {
+                let mut json = credit_json(&credit);
+                json["record"] = json!("transfer");
+                json["payment"] = json!(PaymentId::from_bits(key.0).to_string());
+                json
+            })
+        }
+        "merchants" => record::merchant_to_json(MerchantId::from_bits(u128::from_bytes(key)), bytes),
+        "events" => record::event_from_bytes(<(u128, u64)>::from_bytes(key), bytes).map(event_json),
+        "deliveries" => record::delivery_from_bytes(<(u128, u128)>::from_bytes(key), bytes).map(|d| delivery_json(&d)),
+        "attempts" => record::attempt_from_bytes(AttemptKey::from_bytes(key), bytes).map(attempt_json),
+        "endpoints" => record::endpoint_from_bytes(bytes).map(|endpoint| {
+            json!({
+                "record": "endpoint", "merchant": MerchantId::from_bits(u128::from_bytes(key)).to_string(),
+                "disabled": endpoint.disabled.map(|(reason, _)| reason.word()),
+                "disabledAt": endpoint.disabled.map(|(_, at)| at.to_string()),
+            })
+        }),
+        "claims" => record::claimed_from_bytes(TxId(*<&[u8; 20]>::from_bytes(key)), bytes).map(|c| claim_json(&c)),
+        "unmatched" => {
+            record::unmatched_from_bytes(<(&str, u32, u32, u32)>::from_bytes(key), bytes).map(|u| unmatched_json(&u))
+        }
+        "audit" => record::audit_from_bytes(u64::from_bytes(key), bytes).map(|entry| {
+            let changes = entry.changes.iter();
+            let changes = changes.map(|c| json!({"field": c.field, "before": c.before, "after": c.after}));
+            json!({
+                "record": "audit", "seq": entry.seq, "at": entry.at.to_string(), "action": entry.action,
+                "actor": entry.actor.merchant.map(|id| id.to_string()), "key": entry.actor.key.map(|id| id.to_string()),
+                "ip": entry.actor.ip, "merchant": entry.merchant.to_string(), "subject": entry.subject,
+                "changes": changes.collect::<Vec<_>>(),
+            })
+        }),
+        "billing" => {
+            let (number, merchant) = <(u32, u128)>::from_bytes(key);
+            let month =
+                Month::from_number(number).ok_or_else(|| Damage::Value { field: "month", value: number.to_string() });
+            let merchant = MerchantId::from_bits(merchant);
+            month.and_then(|month| record::period_from_bytes(merchant, month, bytes)).map(|period| period_json(&period))
+        }
+        "meta" if key == meta::CURSOR.as_bytes() => record::cursor_from_bytes(bytes).map(
+            |cursor| json!({"record": "cursor", "block": cursor.block_id.number(), "time": cursor.time.to_string()}),
+        ),
+        "meta" if key == meta::RATE.as_bytes() => record::rate_from_bytes(bytes).map(|rate| {
+            let price = rate.price;
+            json!({
+                "record": "rate", "baseHbdUnits": price.base_hbd_units.to_string(),
+                "quoteHiveUnits": price.quote_hive_units.to_string(), "at": rate.at.to_string(),
+            })
+        }),
+        _ => return Ok(None),
+    };
+    let table = TABLES.iter().find(|table| **table == row.table).copied().unwrap_or("unknown");
+    Ok(Some(read.map_err(|damage| Fault::damaged(table, hex(key))(damage))?))
+}
+
+/// Returns a row's record as JSON where a text of it has an account's name as a word.
+///
+/// # Errors
+/// [`ReadError::Damaged`] for a record that does not decode.
+pub fn record_naming(row: &Row, account: &str) -> Result<Option<Value>, ReadError> {
+    let finder = memchr::memmem::Finder::new(account.as_bytes());
+    // Names are stored as text: of most rows no more than that is read.
+    if finder.find(&row.value).is_none() && finder.find(&row.key).is_none() {
+        return Ok(None);
+    }
+    Ok(record(row)?.filter(|record| names(record, account)))
+}
+
+/// Says whether a text has an account's name as a word.
+fn names(json: &Value, account: &str) -> bool {
+    match json {
+        Value::String(text) => text.match_indices(account).any(|(at, _)| {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+            let (before, after) = (&text[..at], &text[at + account.len()..]);
+            // A full stop may end a sentence as well as go on with a name.
+            let goes_on = after.starts_with(is_part)
+                || after.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
+            !before.ends_with(|c: char| is_part(c) || c == '.') && !goes_on
+        }),
+        Value::Array(items) => items.iter().any(|item| names(item, account)),
+        Value::Object(members) => members.iter().any(|(key, value)| key == account || names(value, account)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// The tables whose rows are records.
+const TABLES: [&str; 12] = [
+    "payments",
+    "transfers",
+    "merchants",
+    "events",
+    "deliveries",
+    "attempts",
+    "endpoints",
+    "claims",
+    "unmatched",
+    "audit",
+    "billing",
+    "meta",
+];
+
+fn period_json(period: &Period) -> Value {
+    let invoice = period.invoice.as_ref().map(|invoice| {
+        json!({
+            "cents": invoice.cents, "session": invoice.session.as_ref().map(|(id, _)| id.to_string()),
+            "createdAt": invoice.created_at.to_string(), "dueAt": invoice.due_at.to_string(),
+            "paidAt": invoice.paid_at.map(|at| at.to_string()), "tiersVersion": invoice.tiers_version,
+        })
+    });
+    json!({
+        "record": "period", "id": period.id().to_string(), "merchant": period.merchant.to_string(),
+        "month": period.month.to_string(), "volumeCents": period.usage.volume_cents, "payments": period.usage.payments,
+        "splitVolumeCents": period.usage.split_volume_cents,
+        "missingFeeMillicents": period.usage.missing_fee_millicents, "invoice": invoice,
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Units as text: JSON's numbers are not whole everywhere.
+fn money(money: Money) -> Value {
+    json!({"units": money.units.to_string(), "currency": money.currency.code()})
+}
+
+fn when(at: Option<Timestamp>) -> Option<String> {
+    at.map(|at| at.to_string())
+}
+
+fn payment_json(payment: &Payment) -> Value {
+    let metadata = payment.metadata.iter().map(|(key, value)| {
+        let value = match value {
+            MetadataValue::Text(text) => json!(text),
+            MetadataValue::List(texts) => json!(texts),
+        };
+        (key.clone(), value)
+    });
+    let refunds = payment.refunds.iter().map(|refund| {
+        json!({
+            "txId": refund.tx_id.to_string(), "opInTx": refund.op_in_tx, "to": refund.to.as_str(),
+            "money": money(refund.money), "at": refund.at.to_string(),
+        })
+    });
+    let resolution = payment.resolution.as_ref().map(|resolution| {
+        json!({
+            "kind": resolution.kind.word(), "by": resolution.by, "at": resolution.at.to_string(), "note": resolution.note,
+            "txId": resolution.tx_id.map(|id| id.to_string()),
+        })
+    });
+    json!({
+        "record": "payment", "id": payment.id.to_string(), "merchant": payment.merchant.to_string(),
+        "version": payment.version, "status": payment.state.word(),
+        "previousStatus": payment.previous_state.map(|state| state.word()), "sequence": payment.sequence,
+        "amount": money(payment.amount), "feeUnits": payment.quote.fee_units.to_string(),
+        "usdCents": payment.quote.usd_cents, "payTo": payment.pay_to.as_str(), "description": payment.description,
+        "metadata": metadata.collect::<serde_json::Map<_, _>>(), "redirectUrl": payment.redirect_url,
+        "cancelUrl": payment.cancel_url, "createdAt": payment.created_at.to_string(),
+        "updatedAt": payment.updated_at.to_string(), "expiresAt": payment.expires_at.to_string(),
+        "completedAt": when(payment.completed_at), "livemode": payment.livemode,
+        "paidUnits": payment.paid_units().to_string(), "paidBy": payment.paid_by.map(|id| id.to_string()),
+        "claimed": payment.claim.as_ref().map(|claim| claim.tx_id.to_string()),
+        "payer": payment.claim.as_ref().map(|claim| claim.payer.to_string()), "resolution": resolution,
+        "isReversed": payment.is_reversed, "transfers": payment.transfers.iter().map(credit_json).collect::<Vec<_>>(),
+        "transferCount": payment.transfer_count(), "refunds": refunds.collect::<Vec<_>>(),
+    })
+}
+
+fn credit_json(credit: &Credit) -> Value {
+    json!({
+        "seq": credit.seq, "txId": credit.tx_id.to_string(), "opInTx": credit.op_in_tx,
+        "block": credit.block.map(|block| block.place.block_num), "from": credit.from.as_str(),
+        "to": credit.to.as_str(), "money": money(credit.money), "memo": credit.memo,
+        "finality": format!("{:?}", credit.finality).to_lowercase(),
+        "disposition": credit.disposition.word(), "route": format!("{:?}", credit.route).to_lowercase(),
+    })
+}
+
+fn event_json(event: EventRecord) -> Value {
+    let body = serde_json::from_slice::<Value>(&event.body);
+    json!({
+        "record": "event", "id": event.id.to_string(), "merchant": event.merchant.to_string(), "seq": event.seq,
+        "payment": event.payment.to_string(), "delivery": event.delivery.map(|id| id.to_string()), "type": event.kind.as_str(), "at": event.at.to_string(),
+        "isTest": event.is_test,
+        "body": body.unwrap_or_else(|_| json!(String::from_utf8_lossy(&event.body))),
+    })
+}
+
+fn delivery_json(logged: &Logged) -> Value {
+    let delivery = &logged.delivery;
+    json!({
+        "record": "delivery", "id": delivery.id.to_string(), "merchant": delivery.merchant.to_string(),
+        "event": delivery.event.to_string(), "payment": delivery.payment.to_string(),
+        "trigger": delivery.trigger.word(), "state": logged.state.word(), "attempts": delivery.attempts,
+        "dueAt": delivery.due_at.to_string(), "lastAt": when(logged.last.map(|(_, at)| at)),
+        "lastOutcome": logged.last.map(|(outcome, _)| outcome.word()),
+    })
+}
+
+fn attempt_json(attempt: Attempt) -> Value {
+    let status = Outcome::status(attempt.outcome);
+    json!({
+        "record": "attempt", "event": EventId::to_string(&attempt.event),
+        "delivery": DeliveryId::to_string(&attempt.delivery), "merchant": attempt.merchant.to_string(),
+        "number": attempt.number, "trigger": attempt.trigger.word(), "endpoint": attempt.endpoint,
+        "startedAt": attempt.started_at.to_string(), "durationMs": attempt.duration_ms,
+        "outcome": attempt.outcome.word(), "status": status, "nextAttemptAt": when(attempt.next_attempt_at),
+    })
+}
+
+fn claim_json(claimed: &Claimed) -> Value {
+    let (payment, facilitated) = match &claimed.purpose {
+        Purpose::Session(id) => (Some(id.to_string()), None),
+        Purpose::Facilitated(facilitation) => {
+            let of = json!({
+                "payer": facilitation.payer.as_str(), "payTo": claimed.pay_to.as_str(),
+                "amount": money(facilitation.amount), "resource": facilitation.resource,
+            });
+            (None, Some(of))
+        }
+    };
+    let fate = match &claimed.fate {
+        Fate::Open => "open",
+        Fate::Settled { .. } => "settled",
+        Fate::Refused { reason, .. } => reason.word(),
+        Fate::Buried => "buried",
+    };
+    json!({
+        "record": "claim", "txId": claimed.tx_id.to_string(), "at": claimed.at.to_string(), "fate": fate,
+        "payment": payment, "facilitated": facilitated,
+    })
+}
+
+fn unmatched_json(unmatched: &Unmatched) -> Value {
+    let (handling, payment) = match &unmatched.handling {
+        Handling::Open => ("open", None),
+        Handling::Assigned { payment, .. } => ("assigned", Some(payment.to_string())),
+        Handling::Ignored { .. } => ("ignored", None),
+    };
+    let Transfer { tx_id, place, block_time, from, to, money: sent, memo } = &unmatched.transfer;
+    json!({
+        "record": "unmatched", "txId": tx_id.to_string(), "opInTx": place.op_in_tx, "block": place.block_num,
+        "blockTime": block_time.to_string(), "from": from.as_str(), "to": to.as_str(), "money": money(*sent),
+        "memo": memo, "reason": unmatched.reason.word(), "handling": handling, "payment": payment,
+    })
+}

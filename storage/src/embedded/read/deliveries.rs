@@ -1,0 +1,240 @@
+//! What is asked of events and deliveries: what is due, whose turn it is, and the log.
+
+use std::collections::BTreeSet;
+
+use engine::{
+    event_list::{Epoch, EventList, Tail},
+    ids::{DeliveryId, EventId, MerchantId},
+    time::Timestamp,
+    webhook::{Attempt, Delivery, Endpoint, Logged, Trigger},
+};
+
+use crate::{
+    batch::EventRecord,
+    embedded::{
+        fault::Fault,
+        tables::{DeliveryKey, OutboxKey, meta},
+        wal::{single, snapshot::Snapshot, view::View},
+    },
+    record::{self, checked::Text},
+    store::query::{Due, DueWork, Passed},
+};
+
+/// Queues with something due that are asked when the next delivery will be.
+const QUEUES_LOOKED_INTO: usize = 64;
+
+/// Returns what is due of several merchants, those first who wait longest: of each at most `per_merchant` deliveries,
+/// of at most `merchants` merchants, and nothing of what is `passed`.
+pub(crate) fn due_work(
+    snapshot: &Snapshot,
+    now: Timestamp,
+    merchants: usize,
+    per_merchant: usize,
+    passed: &Passed,
+) -> Result<Vec<DueWork>, Fault> {
+    let untold = snapshot.untold();
+    let (mut work, mut found) = (Vec::new(), 0);
+    for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
+        let merchant = MerchantId::from_bits(entry?.0.value().1);
+        if passed.merchants.contains(&merchant) {
+            continue;
+        }
+        if found == merchants {
+            break;
+        }
+        let mut deliveries = Vec::new();
+        for delivery in waiting(snapshot, merchant, now, per_merchant, &passed.deliveries)? {
+            let earlier = (delivery.payment.bits(), 0, 0)..(delivery.payment.bits(), delivery.event_seq, 0);
+            let follows = delivery.trigger == Trigger::Auto && untold.range(earlier)?.next().transpose()?.is_some();
+            deliveries.push(Due { delivery, follows });
+        }
+        // A queue of which nothing can be sent takes nobody's place.
+        found += usize::from(!deliveries.is_empty());
+        work.push(DueWork { merchant, endpoint: endpoint(snapshot, merchant)?, deliveries });
+    }
+    Ok(work)
+}
+
+/// Returns deliveries due at or before `now`, earliest first, at most `limit`.
+pub(crate) fn due(snapshot: &Snapshot, now: Timestamp, limit: usize) -> Result<Vec<Delivery>, Fault> {
+    let mut due = Vec::new();
+    for entry in snapshot.outbox_due().range(..=(now.millis(), u128::MAX))? {
+        let merchant = MerchantId::from_bits(entry?.0.value().1);
+        due.extend(waiting(snapshot, merchant, now, limit, &BTreeSet::new())?);
+    }
+    due.sort_by_key(|delivery| (delivery.due_at, delivery.event, delivery.id));
+    due.truncate(limit);
+    Ok(due)
+}
+
+/// Returns when the first delivery that is not due at `now` will be.
+pub(crate) fn next_due(snapshot: &Snapshot, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
+    let Some(later) = now.millis().checked_add(1) else { return Ok(None) };
+    let (outbox, queues) = (snapshot.outbox(), snapshot.outbox_due());
+    let mut next = queues.range((later, 0)..)?.next().transpose()?.map(|(key, _)| key.value().0);
+    // Who has something due may have something else that will be. Where many have, it is looked for often enough.
+    for entry in queues.range(..(later, 0))?.take(QUEUES_LOOKED_INTO) {
+        let merchant = entry?.0.value().1;
+        let rest = (merchant, later, 0, 0)..=(merchant, u64::MAX, u64::MAX, u128::MAX);
+        let first = outbox.range(rest)?.next().transpose()?.map(|(key, _)| key.value().1);
+        next = next.into_iter().chain(first).min();
+    }
+    Ok(next.map(Timestamp::from_millis))
+}
+
+/// Returns a merchant's due deliveries, earliest first, but for those that are `known`.
+fn waiting(
+    snapshot: &Snapshot,
+    merchant: MerchantId,
+    now: Timestamp,
+    limit: usize,
+    known: &BTreeSet<DeliveryId>,
+) -> Result<Vec<Delivery>, Fault> {
+    let log = snapshot.deliveries();
+    let merchant = merchant.bits();
+    let queue = (merchant, 0, 0, 0)..=(merchant, now.millis(), u64::MAX, u128::MAX);
+    let mut waiting = Vec::new();
+    for entry in snapshot.outbox().range::<OutboxKey>(queue)? {
+        if waiting.len() == limit {
+            break;
+        }
+        let (_, due_ms, _, id) = entry?.0.value();
+        if known.contains(&DeliveryId::from_bits(id)) {
+            continue;
+        }
+        // One that cannot be read waits for somebody to look at it; those behind it go out.
+        waiting.extend(log.pass(in_queue(snapshot, (merchant, id), due_ms))?);
+    }
+    Ok(waiting)
+}
+
+/// Returns a delivery that the outbox says is due.
+fn in_queue(snapshot: &Snapshot, key: DeliveryKey, due_ms: u64) -> Result<Delivery, Fault> {
+    let wrong = |why| Fault::contradicted("outbox", DeliveryId::from_bits(key.1), why);
+    let bytes = snapshot.deliveries().get(key)?.ok_or_else(|| wrong("it has no record"))?;
+    let logged = read(key, bytes.value())?;
+    if logged.delivery.due_at.millis() != due_ms {
+        return Err(wrong("its record is due at another time"));
+    }
+    Ok(logged.delivery)
+}
+
+fn read(key: DeliveryKey, bytes: &[u8]) -> Result<Logged, Fault> {
+    record::delivery_from_bytes(key, bytes).map_err(Fault::damaged("deliveries", DeliveryId::from_bits(key.1)))
+}
+
+/// Returns what is known of a merchant's endpoint.
+pub(crate) fn endpoint(snapshot: &Snapshot, merchant: MerchantId) -> Result<Endpoint, Fault> {
+    let table = snapshot.endpoints();
+    let Some(bytes) = table.get_sound(merchant.bits())? else { return Ok(Endpoint::default()) };
+    let read = record::endpoint_from_bytes(bytes.value()).map_err(Fault::damaged("endpoints", merchant));
+    Ok(table.pass(read)?.unwrap_or_default())
+}
+
+/// Returns what a merchant's cursors are read with.
+pub(crate) fn event_list(snapshot: &Snapshot, merchant: u128) -> Result<EventList, Fault> {
+    let epochs = epochs(&snapshot.meta())?;
+    let current = epochs.last().copied().unwrap_or(Epoch::FIRST);
+    Ok(EventList { tail: tail(snapshot, merchant, current)?, epochs })
+}
+
+/// Returns the epochs of the store after the first.
+pub(crate) fn epochs(names: &View<'_, Text, &'static [u8]>) -> Result<Vec<Epoch>, Fault> {
+    let Some(bytes) = single::read(names, meta::EPOCHS)? else { return Ok(Vec::new()) };
+    record::epochs_from_bytes(&bytes).map_err(Fault::damaged(meta::TABLE, meta::EPOCHS))
+}
+
+/// Returns the current epoch.
+pub(crate) fn epoch(names: &View<'_, Text, &'static [u8]>) -> Result<Epoch, Fault> {
+    Ok(epochs(names)?.last().copied().unwrap_or(Epoch::FIRST))
+}
+
+/// Returns the end of a merchant's list. Where that cannot be read, its newest event and its newest delivery tell the
+/// last place; its holders read the list from the beginning then.
+pub(crate) fn tail(snapshot: &Snapshot, merchant: u128, current: Epoch) -> Result<Tail, Fault> {
+    let places = snapshot.event_seqs();
+    if let Some(stored) = places.pass(places.get(merchant))? {
+        return Ok(stored.map_or(Tail::EMPTY, |stored| {
+            let (last, epoch, before) = stored.value();
+            Tail { last, epoch: Epoch::from_bits(epoch), before }
+        }));
+    }
+    let event = snapshot.events().range((merchant, 0)..=(merchant, u64::MAX))?.next_back().transpose()?;
+    let log = snapshot.deliveries();
+    let delivery = log.range::<DeliveryKey>((merchant, 0)..=(merchant, u128::MAX))?.next_back().transpose()?;
+    let delivery = match &delivery {
+        Some((key, bytes)) => log.pass(read(key.value(), bytes.value()))?,
+        None => None,
+    };
+    let places =
+        event.map(|(key, _)| key.value().1).into_iter().chain(delivery.map(|logged| logged.delivery.event_seq));
+    Ok(Tail { last: places.max().unwrap_or(0), epoch: current, before: 0 })
+}
+
+/// Returns a merchant's delivery.
+pub(crate) fn delivery(snapshot: &Snapshot, merchant: MerchantId, id: DeliveryId) -> Result<Option<Logged>, Fault> {
+    let key = (merchant.bits(), id.bits());
+    match snapshot.deliveries().get(key)? {
+        Some(bytes) => read(key, bytes.value()).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Returns a merchant's events after `after`, in order, at most `limit`.
+pub(crate) fn events(
+    snapshot: &Snapshot,
+    merchant: MerchantId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<EventRecord>, Fault> {
+    let Some(first) = after.checked_add(1) else { return Ok(Vec::new()) };
+    let merchant = merchant.bits();
+    let table = snapshot.events();
+    let mut found = Vec::new();
+    for entry in table.range((merchant, first)..=(merchant, u64::MAX))? {
+        if found.len() == limit {
+            break;
+        }
+        let (key, bytes) = entry?;
+        let key = key.value();
+        let read = record::event_from_bytes(key, bytes.value()).map_err(Fault::damaged("events", format!("{key:?}")));
+        found.extend(table.pass(read)?);
+    }
+    Ok(found)
+}
+
+/// Returns an event of a merchant by its place in the list.
+pub(crate) fn event(snapshot: &Snapshot, merchant: MerchantId, seq: u64) -> Result<Option<EventRecord>, Fault> {
+    let key = (merchant.bits(), seq);
+    let damaged = Fault::damaged("events", format!("{seq} of {merchant}"));
+    let bytes = snapshot.events().get(key)?;
+    bytes.map(|bytes| record::event_from_bytes(key, bytes.value())).transpose().map_err(damaged)
+}
+
+/// Returns whose an event is, and its place in the list.
+pub(crate) fn event_place(snapshot: &Snapshot, event: EventId) -> Result<Option<(MerchantId, u64)>, Fault> {
+    let place = snapshot.event_ids().get(event.bits())?;
+    Ok(place.map(|place| (MerchantId::from_bits(place.value().0), place.value().1)))
+}
+
+/// Returns when the oldest event that is kept happened.
+pub(crate) fn oldest_event(snapshot: &Snapshot) -> Result<Option<Timestamp>, Fault> {
+    let times = snapshot.event_times();
+    let oldest = times.first()?;
+    Ok(oldest.map(|(time, _)| Timestamp::from_millis(time.value().0)))
+}
+
+/// Returns the attempts made to deliver an event, in order.
+pub(crate) fn attempts(snapshot: &Snapshot, event: EventId) -> Result<Vec<Attempt>, Fault> {
+    let event = event.bits();
+    let table = snapshot.attempts();
+    let mut found = Vec::new();
+    for entry in table.range((event, 0, 0)..=(event, u128::MAX, u32::MAX))? {
+        let (key, bytes) = entry?;
+        let key = key.value();
+        let read =
+            record::attempt_from_bytes(key, bytes.value()).map_err(Fault::damaged("attempts", format!("{key:?}")));
+        found.extend(table.pass(read)?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,177 @@
+//! The log of a merchant's deliveries: pages of it by state, event and payment, each from an index or a bounded part of the log.
+
+use engine::{
+    ids::{DeliveryId, MerchantId},
+    mutant,
+    webhook::{Delivery, DeliveryState, Logged},
+};
+
+use crate::{
+    embedded::{
+        commit::apply::Group, fault::Fault, read::deliveries::delivery, tables::DeliveryKey, wal::snapshot::Snapshot,
+    },
+    record::{self, Code},
+    store::query::{DeliveryQuery, Page},
+};
+
+/// Deliveries that a page may read, beside those it shows, before the next one goes on.
+const READ_MAX: usize = 2_000;
+
+/// Writes what lists say of a delivery; `before` is what they said of its state.
+pub(crate) fn write(group: &mut Group<'_>, before: Option<DeliveryState>, after: &Logged) -> Result<(), Fault> {
+    let Delivery { id, event, payment, merchant, .. } = after.delivery;
+    if before.is_none() {
+        group.tables.payment_deliveries().insert((payment.bits(), id.bits()), ());
+        group.tables.event_deliveries().insert((event.bits(), id.bits()), ());
+    }
+    if before == Some(after.state) {
+        return Ok(());
+    }
+    let undelivered = group.tables.undelivered();
+    if let Some(before) = before.filter(|before| is_listed(*before)) {
+        undelivered.remove((merchant.bits(), before.number(), id.bits()))?;
+    }
+    if is_listed(after.state) {
+        undelivered.insert((merchant.bits(), after.state.number(), id.bits()), ());
+    }
+    Ok(())
+}
+
+/// Says whether deliveries in a state have an index.
+fn is_listed(state: DeliveryState) -> bool {
+    state != DeliveryState::Delivered || mutant!("replay-takes-the-taken")
+}
+
+/// A page being cut out of deliveries that are offered newest first.
+struct Slice<'q> {
+    query: &'q DeliveryQuery,
+    found: Vec<Logged>,
+    passed: usize,
+}
+
+impl Slice<'_> {
+    /// Takes a delivery; returns the page once nothing more may be read.
+    fn offer(&mut self, logged: Logged) -> Option<Page<Logged>> {
+        let last = logged.delivery.id;
+        let DeliveryQuery { merchant, limit, states, event, payment, .. } = self.query;
+        let is_wanted = logged.delivery.merchant == *merchant
+            && (states.is_empty() || states.contains(&logged.state))
+            && event.is_none_or(|event| logged.delivery.event == event)
+            && payment.is_none_or(|payment| logged.delivery.payment == payment);
+        if !is_wanted {
+            self.passed += 1;
+            return (self.passed == READ_MAX).then(|| self.page(Some(last)));
+        }
+        if self.found.len() < *limit {
+            self.found.push(logged);
+            return None;
+        }
+        let next = self.found.last().map(|logged| logged.delivery.id);
+        Some(self.page(next))
+    }
+
+    fn page(&mut self, next: Option<DeliveryId>) -> Page<Logged> {
+        Page { next: next.map(DeliveryId::bits), ..Page::of(std::mem::take(&mut self.found), 0) }
+    }
+}
+
+/// Lists a merchant's deliveries, newest first; they are not counted.
+pub(crate) fn deliveries(snapshot: &Snapshot, query: &DeliveryQuery) -> Result<Page<Logged>, Fault> {
+    let mut slice = Slice { query, found: Vec::new(), passed: 0 };
+    let last = match query.before.map(DeliveryId::bits) {
+        Some(0) => return Ok(slice.page(None)),
+        before => before.map_or(u128::MAX, |id| id - 1),
+    };
+    let merchant = query.merchant.bits();
+    let ids: Ids<'_> = match (query.event, query.payment) {
+        (Some(event), _) => {
+            let rows = snapshot.event_deliveries().range((event.bits(), 0)..=(event.bits(), last))?;
+            Box::new(rows.rev().map(|row| Ok(row?.0.value().1)))
+        }
+        (None, Some(payment)) => {
+            let rows = snapshot.payment_deliveries().range((payment.bits(), 0)..=(payment.bits(), last))?;
+            Box::new(rows.rev().map(|row| Ok(row?.0.value().1)))
+        }
+        _ if !query.states.is_empty() && !query.states.contains(&DeliveryState::Delivered) => {
+            let mut lists = Vec::new();
+            for state in DeliveryState::ALL.into_iter().filter(|state| query.states.contains(state)) {
+                lists.push(in_state(snapshot, merchant, state, (0, last))?.rev().peekable());
+            }
+            Box::new(merged(lists, |one, other| one > other))
+        }
+        _ => {
+            let log = snapshot.deliveries();
+            for row in log.range::<DeliveryKey>((merchant, 0)..=(merchant, last))?.rev() {
+                let (key, bytes) = row?;
+                let id = DeliveryId::from_bits(key.value().1);
+                let read = record::delivery_from_bytes(key.value(), bytes.value());
+                let Some(logged) = log.pass(read.map_err(Fault::damaged("deliveries", id)))? else { continue };
+                if let Some(page) = slice.offer(logged) {
+                    return Ok(page);
+                }
+            }
+            return Ok(slice.page(None));
+        }
+    };
+    for id in ids {
+        let logged = snapshot.deliveries().pass(delivery(snapshot, query.merchant, DeliveryId::from_bits(id?)))?;
+        if let Some(page) = logged.flatten().and_then(|logged| slice.offer(logged)) {
+            return Ok(page);
+        }
+    }
+    Ok(slice.page(None))
+}
+
+/// Returns a merchant's deliveries after `after` that may be replayed, oldest first, at most `limit`.
+pub(crate) fn replayable(
+    snapshot: &Snapshot,
+    merchant: MerchantId,
+    after: DeliveryId,
+    limit: usize,
+) -> Result<Vec<Delivery>, Fault> {
+    let Some(first) = after.bits().checked_add(1) else { return Ok(Vec::new()) };
+    let mut lists = Vec::new();
+    for state in DeliveryState::ALL.into_iter().filter(|state| *state != DeliveryState::Pending && is_listed(*state)) {
+        lists.push(in_state(snapshot, merchant.bits(), state, (first, u128::MAX))?.peekable());
+    }
+    let mut found = Vec::new();
+    for id in merged(lists, |one, other| one < other) {
+        if found.len() == limit {
+            break;
+        }
+        let logged = snapshot.deliveries().pass(delivery(snapshot, merchant, DeliveryId::from_bits(id?)))?;
+        found.extend(logged.flatten().filter(Logged::is_replayable).map(|logged| logged.delivery));
+    }
+    Ok(found)
+}
+
+type Ids<'s> = Box<dyn Iterator<Item = Result<u128, Fault>> + 's>;
+
+/// Returns a merchant's deliveries in a state that is not delivered, from the first to the last, both included.
+fn in_state(
+    snapshot: &Snapshot,
+    merchant: u128,
+    state: DeliveryState,
+    (first, last): (u128, u128),
+) -> Result<impl DoubleEndedIterator<Item = Result<u128, Fault>>, Fault> {
+    let rows = (merchant, state.number(), first)..=(merchant, state.number(), last);
+    Ok(snapshot.undelivered().range::<(u128, u32, u128)>(rows)?.map(|row| Ok(row?.0.value().2)))
+}
+
+/// Merges lists; of two ids `is_before` says whether the one stands before the other. Faults come first.
+fn merged<I: Iterator<Item = Result<u128, Fault>>>(
+    mut lists: Vec<std::iter::Peekable<I>>,
+    is_before: impl Fn(u128, u128) -> bool,
+) -> impl Iterator<Item = Result<u128, Fault>> {
+    std::iter::from_fn(move || {
+        let mut first: Option<(usize, u128)> = None;
+        for (at, list) in lists.iter_mut().enumerate() {
+            match list.peek() {
+                Some(Err(_)) => return list.next(),
+                Some(Ok(id)) if first.is_none_or(|(_, known)| is_before(*id, known)) => first = Some((at, *id)),
+                _ => {}
+            }
+        }
+        first.and_then(|(at, _)| lists[at].next())
+    })
+}

@@ -1,0 +1,324 @@
+//! The list of a merchant's payments: a page, and how many there are, for a bounded number of rows.
+
+use std::{collections::BTreeSet, ops::Bound};
+
+use engine::{
+    ids::PaymentId,
+    payment::{Payment, State},
+};
+
+use crate::{
+    embedded::{
+        fault::Fault,
+        read::{
+            days::{self, Tally},
+            listed::{self, Facets, Ids, common},
+            postings::{Budget, Intersection, Step},
+            search::{self, Wanted},
+        },
+        wal::snapshot::Snapshot,
+    },
+    record::{self, Code, Summary},
+    store::query::{Page, PageAt, PaymentQuery},
+};
+
+/// Where a list must be read to be counted, it is counted up to so many.
+const COUNTED_MAX: u64 = 10_000;
+/// What a page may cost beside what it shows, in rows of an index.
+const BUDGET: Budget = Budget::of(10_000);
+/// What it costs to find that the rows of a word are too many.
+const SOUGHT: u64 = (search::MERGED_MAX + search::SORTED_MAX) as u64;
+/// What it costs more to read one payment's record.
+const RECORD: u64 = 8;
+/// Words and amounts of a query that are looked up in the index; of the others the records are read.
+const TRIED: usize = 3;
+/// A list of so many is read rather than searched.
+const SHORT: usize = 500;
+
+/// Lists a merchant's payments.
+pub(crate) fn payments(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Page<Payment>, Fault> {
+    let facets = Facets::of(query);
+    let ids = listed::ids_made(query.from, query.to);
+    let mut wanted = Vec::new();
+    let words = query.query.as_deref().and_then(Wanted::parse);
+    let finds_nothing = words.as_ref().is_some_and(Vec::is_empty);
+    if query.min_units.is_some() || query.max_units.is_some() {
+        wanted.push(Wanted::Amount(query.min_units.unwrap_or(0)..=query.max_units.unwrap_or(u64::MAX)));
+    }
+    wanted.extend(words.into_iter().flatten());
+    let slice = match wanted.is_empty() && query.ids.is_empty() {
+        _ if finds_nothing => Slice::of(query),
+        true => indexed(snapshot, query, facets, ids)?,
+        false => searched(snapshot, query, facets, &from_cursor(query, ids), &wanted)?,
+    };
+    let Slice { found, total, total_is_lower_bound, next, .. } = slice;
+    let records = snapshot.payments();
+    let load = |id| {
+        let key = PaymentId::from_bits(id);
+        let bytes =
+            records.get(id)?.ok_or_else(|| Fault::contradicted("payments", key, "it is listed and not there"))?;
+        record::payment_from_bytes(key, bytes.value()).map_err(Fault::damaged("payments", key))
+    };
+    // The others are shown without one that cannot be read.
+    let items = found.into_iter().filter_map(|id| records.pass(load(id)).transpose()).collect::<Result<_, Fault>>()?;
+    Ok(Page { items, total, total_is_lower_bound, next })
+}
+
+/// Returns payments of all merchants after `after`, oldest first, of at most `limit` records.
+pub(crate) fn after(snapshot: &Snapshot, after: PaymentId, limit: usize) -> Result<Page<Payment>, Fault> {
+    let records = snapshot.payments();
+    let mut page = Page::of(Vec::new(), 0);
+    for row in records.range::<u128>((Bound::Excluded(after.bits()), Bound::Unbounded))?.take(limit) {
+        let (key, bytes) = row?;
+        let id = PaymentId::from_bits(key.value());
+        let read = record::payment_from_bytes(id, bytes.value()).map_err(Fault::damaged("payments", id));
+        page.items.extend(records.pass(read)?);
+        page.next = Some(key.value());
+    }
+    Ok(page)
+}
+
+/// A page being cut out of a list that is offered newest first.
+struct Slice {
+    limit: usize,
+    /// Items that stand before the page and are still to come.
+    skipped: u64,
+    is_counted: bool,
+    found: Vec<u128>,
+    next: Option<u128>,
+    total: u64,
+    total_is_lower_bound: bool,
+    /// Whether nothing more is to be offered.
+    is_over: bool,
+}
+
+impl Slice {
+    fn of(query: &PaymentQuery) -> Self {
+        let skipped = match query.at {
+            PageAt::Number(number) => number.saturating_sub(1).saturating_mul(query.limit as u64),
+            PageAt::After(_) | PageAt::Following(_) => 0,
+        };
+        Self {
+            limit: query.limit,
+            skipped,
+            is_counted: matches!(query.at, PageAt::Number(_)),
+            found: Vec::new(),
+            next: None,
+            total: 0,
+            total_is_lower_bound: false,
+            is_over: false,
+        }
+    }
+
+    /// Takes an item of the list.
+    fn offer(&mut self, id: u128) {
+        self.total += u64::from(self.is_counted);
+        if self.skipped > 0 {
+            self.skipped -= 1;
+        } else if self.found.len() < self.limit {
+            self.found.push(id);
+        } else if self.next.is_none() {
+            // There is more.
+            self.next = self.found.last().copied();
+        }
+    }
+
+    /// Says whether the page is full, and whether more follows is known.
+    const fn is_full(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Says whether nothing that follows is asked for.
+    const fn is_settled(&self) -> bool {
+        self.is_full() && (!self.is_counted || self.total > COUNTED_MAX)
+    }
+
+    /// Ends where there may be more after `last`, the last item that was looked at.
+    fn stop(&mut self, last: u128) {
+        // What stands before a page by number was not all passed: nothing leads to that page.
+        self.next = self.next.or(Some(last)).filter(|_| self.skipped == 0);
+        self.total_is_lower_bound = self.is_counted;
+        self.total = self.total.min(COUNTED_MAX);
+        self.is_over = true;
+    }
+}
+
+/// Returns the ids of a list that stand at or after the place where the page may start.
+fn from_cursor(query: &PaymentQuery, ids: Ids) -> Ids {
+    match query.at {
+        PageAt::Number(_) | PageAt::After(u128::MAX) | PageAt::Following(u128::MAX) => ids,
+        PageAt::After(0) | PageAt::Following(0) => listed::NO_ID,
+        PageAt::After(id) | PageAt::Following(id) => *ids.start()..=*ids.end().min(&(id - 1)),
+    }
+}
+
+/// Lists what the index lists: nothing is read that is not on the page, but for the summaries of one day.
+fn indexed(snapshot: &Snapshot, query: &PaymentQuery, facets: Facets, ids: Ids) -> Result<Slice, Fault> {
+    let merchant = query.merchant.bits();
+    let mut slice = Slice::of(query);
+    let mut ids = from_cursor(query, ids);
+    let is_counted = std::mem::replace(&mut slice.is_counted, false);
+    let by_state = if is_counted && slice.skipped == 0 { counted(snapshot, query)? } else { None };
+    let tally = match by_state {
+        Some(total) => {
+            slice.total = total;
+            Tally::default()
+        }
+        None if is_counted => days::tally(snapshot, merchant, facets, &ids, COUNTED_MAX)?,
+        None => Tally::default(),
+    };
+    if is_counted && by_state.is_none() {
+        (slice.total, slice.total_is_lower_bound) = (tally.total(), tally.is_lower_bound());
+        if slice.skipped >= slice.total && !slice.total_is_lower_bound {
+            return Ok(slice);
+        }
+        let (last, skipped) = tally.after(slice.skipped);
+        slice.skipped = skipped;
+        ids = *ids.start()..=*ids.end().min(&last);
+    }
+    for listed in listed::newest(snapshot, merchant, facets, ids)? {
+        slice.offer(listed?.0);
+        if slice.is_full() {
+            break;
+        }
+    }
+    Ok(slice)
+}
+
+/// What a list by ids, words or amounts must still be asked for.
+struct Check<'q> {
+    snapshot: &'q Snapshot,
+    merchant: u128,
+    facets: Facets,
+    wanted: Vec<&'q Wanted>,
+    budget: Budget,
+}
+
+impl Check<'_> {
+    /// Says whether a payment of the list's facets is one of the list, for what that costs.
+    fn keeps(&mut self, id: u128, listed: Option<Summary>) -> Result<bool, Fault> {
+        // The list tells the amount; where it was not read the record does.
+        let is_of_amount = |wanted: &&Wanted| match (wanted, &listed) {
+            (Wanted::Amount(units), Some(summary)) => Some(units.contains(&summary.amount.units)),
+            _ => None,
+        };
+        if self.wanted.iter().any(|wanted| is_of_amount(wanted) == Some(false)) {
+            return Ok(false);
+        }
+        let words: Vec<_> = self.wanted.iter().copied().filter(|wanted| is_of_amount(wanted).is_none()).collect();
+        if words.is_empty() {
+            return Ok(true);
+        }
+        self.budget.spend(RECORD);
+        search::finds(self.snapshot, &words, id, &mut self.budget)
+    }
+
+    /// Offers a payment; says whether the page is as it will be.
+    fn offer(&mut self, slice: &mut Slice, id: u128, listed: Option<Summary>) -> Result<bool, Fault> {
+        if self.keeps(id, listed)? {
+            slice.offer(id);
+        }
+        let is_over = slice.is_settled() || self.budget.is_spent();
+        if is_over {
+            slice.stop(id);
+        }
+        Ok(is_over)
+    }
+}
+
+/// Lists by ids, words and amounts: what the indexer has not read yet by reading it, then what the index finds. A bounded
+/// number of payments is looked at; the next page goes on from there.
+fn searched(
+    snapshot: &Snapshot,
+    query: &PaymentQuery,
+    facets: Facets,
+    ids: &Ids,
+    wanted: &[Wanted],
+) -> Result<Slice, Fault> {
+    let merchant = query.merchant.bits();
+    let mut slice = Slice::of(query);
+    let mut check = Check { snapshot, merchant, facets, wanted: wanted.iter().collect(), budget: BUDGET };
+    if !query.ids.is_empty() {
+        let asked: BTreeSet<u128> = query.ids.iter().map(|id| id.bits()).filter(|id| ids.contains(id)).collect();
+        for id in asked.into_iter().rev() {
+            let listed = listed::one(snapshot, merchant, facets, id)?;
+            if listed.is_some() && check.offer(&mut slice, id, listed)? {
+                break;
+            }
+        }
+        return Ok(slice);
+    }
+    let cursor = search::cursor(snapshot)?;
+    let is_short = (facets != Facets::ALL || *ids != listed::ANY_ID)
+        && listed::newest(snapshot, merchant, facets, ids.clone())?.take(SHORT + 1).count() <= SHORT;
+    // A short list is read; so is one where everything that is wanted is found too often.
+    let (mut found, mut others) = (Vec::new(), Vec::new());
+    let indexed = common(ids, &(0..=cursor));
+    for (at, wanted) in wanted.iter().enumerate() {
+        if is_short || at >= TRIED {
+            others.push(wanted);
+        } else if let Some(postings) = search::find(snapshot, merchant, wanted, &indexed)? {
+            found.push(postings);
+        } else {
+            check.budget.spend(SOUGHT);
+            others.push(wanted);
+        }
+    }
+    if found.is_empty() {
+        return walk(snapshot, &mut check, slice, ids.clone());
+    }
+    let unread = common(ids, &(cursor.saturating_add(1)..=u128::MAX));
+    let mut slice = if cursor == u128::MAX { slice } else { walk(snapshot, &mut check, slice, unread)? };
+    if slice.is_over {
+        return Ok(slice);
+    }
+    check.wanted = others;
+    let listed = match facets == Facets::ALL {
+        true => None,
+        false => Some(listed::newest(snapshot, merchant, facets, indexed.clone())?),
+    };
+    let mut common = Intersection::of(found, listed, *indexed.end());
+    loop {
+        match common.step(&mut check.budget)? {
+            Step::Found(id, listed) if check.offer(&mut slice, id, listed)? => break,
+            Step::Found(..) => {}
+            Step::Spent(last) => {
+                slice.stop(last);
+                break;
+            }
+            Step::End => break,
+        }
+    }
+    Ok(slice)
+}
+
+/// Offers what is listed, one by one.
+fn walk(snapshot: &Snapshot, check: &mut Check<'_>, mut slice: Slice, ids: Ids) -> Result<Slice, Fault> {
+    for listed in listed::newest(snapshot, check.merchant, check.facets, ids)? {
+        let (id, summary) = listed?;
+        check.budget.spend(1);
+        if check.offer(&mut slice, id, Some(summary))? {
+            break;
+        }
+    }
+    Ok(slice)
+}
+
+/// Returns how many payments a list has, where the counts by state can tell.
+fn counted(snapshot: &Snapshot, query: &PaymentQuery) -> Result<Option<u64>, Fault> {
+    let PaymentQuery { merchant, states, from: None, to: None, currency: None, unusual: None, .. } = query else {
+        return Ok(None);
+    };
+    let counts = snapshot.payment_counts();
+    let mut total = 0;
+    for state in State::ALL {
+        if states.is_empty() || states.contains(&state) {
+            match counts.pass(counts.get((merchant.bits(), state.number())))? {
+                Some(count) => total += count.map_or(0, |count| count.value()),
+                // Those that are listed are counted.
+                None => return Ok(None),
+            }
+        }
+    }
+    Ok(Some(total))
+}

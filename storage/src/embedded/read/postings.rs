@@ -1,0 +1,220 @@
+//! Posting lists: the payments of a word, of an amount or of a facet, newest first, and their intersection. A list that is
+//! behind the others skips what they do not have.
+
+use std::collections::BinaryHeap;
+
+use crate::{
+    embedded::{
+        fault::Fault,
+        read::listed::Newest,
+        wal::{snapshot::Snapshot, view::Range},
+    },
+    record::{Summary, checked::Text},
+};
+
+/// Rows that are stepped over before a list is sought anew: a seek costs as much as a few steps.
+const STEPS: u64 = 4;
+
+/// What reads may still cost, in rows of an index.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget(u64);
+
+impl Budget {
+    /// What a seek costs.
+    const SEEK: u64 = 3;
+
+    /// Returns a budget of so many rows.
+    pub(crate) const fn of(rows: u64) -> Self {
+        Self(rows)
+    }
+
+    /// Takes the cost of so many rows.
+    pub(crate) const fn spend(&mut self, rows: u64) {
+        self.0 = self.0.saturating_sub(rows);
+    }
+
+    /// Takes the cost of a seek.
+    pub(crate) const fn spend_seek(&mut self) {
+        self.spend(Self::SEEK);
+    }
+
+    /// Says whether nothing is left.
+    pub(crate) const fn is_spent(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// The payments of one word in the index, newest first.
+pub(crate) struct WordRows<'s> {
+    snapshot: &'s Snapshot,
+    merchant: u128,
+    word: String,
+    /// No payment before this one is asked for.
+    first: u128,
+    rest: Range<'s, (u128, Text, u128), ()>,
+}
+
+impl<'s> WordRows<'s> {
+    /// Returns a word's payments from the first to the last, both included.
+    pub(crate) fn of(
+        snapshot: &'s Snapshot,
+        merchant: u128,
+        word: String,
+        (first, last): (u128, u128),
+    ) -> Result<Self, Fault> {
+        let rows = (merchant, &*word, first)..=(merchant, &*word, last);
+        let rest = snapshot.search().range::<(u128, &str, u128)>(rows)?;
+        Ok(Self { snapshot, merchant, word, first, rest })
+    }
+
+    fn step(&mut self) -> Result<Option<u128>, Fault> {
+        Ok(self.rest.next_back().transpose()?.map(|row| row.0.value().2))
+    }
+
+    /// Returns the next payment at or before `bound`.
+    fn advance(&mut self, bound: u128, budget: &mut Budget) -> Result<Option<u128>, Fault> {
+        for _ in 0..STEPS {
+            budget.spend(1);
+            match self.step()? {
+                Some(id) if id > bound => {}
+                next => return Ok(next),
+            }
+        }
+        if bound < self.first {
+            return Ok(None);
+        }
+        budget.spend_seek();
+        *self = Self::of(self.snapshot, self.merchant, std::mem::take(&mut self.word), (self.first, bound))?;
+        self.step()
+    }
+}
+
+/// One of the lists that are merged.
+pub(crate) enum List<'s> {
+    /// A word's.
+    Word(Box<WordRows<'s>>),
+    /// Those whose ids are found.
+    Ids(Newest<'s>),
+}
+
+impl List<'_> {
+    fn advance(&mut self, bound: u128, budget: &mut Budget) -> Result<Option<u128>, Fault> {
+        match self {
+            Self::Word(rows) => rows.advance(bound, budget),
+            Self::Ids(newest) => Ok(newest.seek(bound, budget)?.map(|(id, _)| id)),
+        }
+    }
+}
+
+/// The payments of any of several lists. Of each the next payment is known.
+#[derive(Default)]
+pub(crate) struct Merged<'s> {
+    next: BinaryHeap<(u128, usize)>,
+    lists: Vec<List<'s>>,
+}
+
+impl<'s> Merged<'s> {
+    /// Returns how many lists are merged.
+    pub(crate) const fn len(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// Adds a list.
+    pub(crate) fn add(&mut self, mut list: List<'s>) -> Result<(), Fault> {
+        let next = list.advance(u128::MAX, &mut Budget::of(0))?;
+        self.next.extend(next.map(|id| (id, self.lists.len())));
+        self.lists.push(list);
+        Ok(())
+    }
+
+    fn seek(&mut self, bound: u128, budget: &mut Budget) -> Result<Option<u128>, Fault> {
+        while let Some((newest, at)) = self.next.peek().copied() {
+            if newest <= bound {
+                return Ok(Some(newest));
+            }
+            self.next.pop();
+            self.next.extend(self.lists[at].advance(bound, budget)?.map(|id| (id, at)));
+        }
+        Ok(None)
+    }
+}
+
+/// Payments that are found by one thing.
+pub(crate) enum Postings<'s> {
+    /// All of them, oldest first.
+    Few(Vec<u128>),
+    /// Those of some lists.
+    Merged(Merged<'s>),
+}
+
+impl Postings<'_> {
+    /// Returns the newest payment at or before `bound`; bounds only go down.
+    fn seek(&mut self, bound: u128, budget: &mut Budget) -> Result<Option<u128>, Fault> {
+        match self {
+            Self::Few(ids) => {
+                ids.truncate(ids.partition_point(|id| *id <= bound));
+                budget.spend(1);
+                Ok(ids.last().copied())
+            }
+            Self::Merged(lists) => lists.seek(bound, budget),
+        }
+    }
+}
+
+/// The payments that all of several lists have, newest first.
+pub(crate) struct Intersection<'s> {
+    found: Vec<Postings<'s>>,
+    /// Those of some facets, where not all are asked for.
+    listed: Option<Newest<'s>>,
+    /// The newest payment that was not looked at yet; none at the end.
+    bound: Option<u128>,
+}
+
+/// A step of an intersection.
+pub(crate) enum Step {
+    /// All lists have this payment; of the list of facets its summary.
+    Found(u128, Option<Summary>),
+    /// The budget is spent. What follows is older than this payment.
+    Spent(u128),
+    /// There are no more.
+    End,
+}
+
+impl<'s> Intersection<'s> {
+    /// Intersects at least one list, of payments at or before `bound`.
+    pub(crate) const fn of(found: Vec<Postings<'s>>, listed: Option<Newest<'s>>, bound: u128) -> Self {
+        Self { found, listed, bound: Some(bound) }
+    }
+
+    /// Returns the next payment.
+    pub(crate) fn step(&mut self, budget: &mut Budget) -> Result<Step, Fault> {
+        let Some(start) = self.bound else { return Ok(Step::End) };
+        let mut bound = start;
+        loop {
+            let before = bound;
+            let mut summary = None;
+            for list in &mut self.found {
+                let Some(id) = list.seek(bound, budget)? else { return Ok(self.end()) };
+                bound = id;
+            }
+            if let Some(list) = &mut self.listed {
+                let Some((id, found)) = list.seek(bound, budget)? else { return Ok(self.end()) };
+                (bound, summary) = (id, Some(found));
+            }
+            let is_alone = self.found.len() + usize::from(self.listed.is_some()) == 1;
+            if bound == before || is_alone {
+                self.bound = bound.checked_sub(1);
+                return Ok(Step::Found(bound, summary));
+            }
+            self.bound = Some(bound);
+            if budget.is_spent() && bound < start {
+                return Ok(Step::Spent(bound + 1));
+            }
+        }
+    }
+
+    fn end(&mut self) -> Step {
+        self.bound = None;
+        Step::End
+    }
+}

@@ -1,0 +1,76 @@
+//! Single values, each stored twice: where one row is damaged the other is read. The engine cannot do without them.
+
+use redb::{ReadableTable, Table};
+
+use crate::{
+    embedded::{
+        commit::transaction::Logged,
+        fault::Fault,
+        tables::{CHECKSUM, meta, set_row},
+        wal::view::View,
+    },
+    record::checked::{Checked, Seed, Text},
+};
+
+/// Returns the name of a value's second row.
+fn second(name: &str) -> String {
+    format!("{name} (copy)")
+}
+
+/// Returns a value.
+///
+/// # Errors
+/// [`Fault::Damaged`] where both of its rows are damaged, or one is and the other is not there.
+pub(crate) fn read(singles: &View<'_, Text, &'static [u8]>, name: &str) -> Result<Option<Vec<u8>>, Fault> {
+    let of = |name: &str| Ok(singles.get(name)?.map(|found| found.value().to_vec()));
+    first_of(of(name), || of(&second(name)))
+}
+
+fn first_of(
+    first: Result<Option<Vec<u8>>, Fault>,
+    second: impl FnOnce() -> Result<Option<Vec<u8>>, Fault>,
+) -> Result<Option<Vec<u8>>, Fault> {
+    match first {
+        Ok(Some(value)) => Ok(Some(value)),
+        Ok(None) => second(),
+        Err(fault @ Fault::Damaged { .. }) => match second() {
+            Ok(Some(value)) => Ok(Some(value)),
+            Ok(None) | Err(Fault::Damaged { .. }) => Err(fault),
+            Err(other) => Err(other),
+        },
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Sets a value, with the commit that is being made.
+pub(crate) fn write(singles: &Logged<'_, Text, &'static [u8]>, name: &str, value: &[u8]) {
+    singles.insert(name, value);
+    singles.insert(second(name).as_str(), value);
+}
+
+/// Returns a value of a database, as [`read`] does.
+pub(crate) fn stored(
+    singles: &impl ReadableTable<Text, Checked<&'static [u8]>>,
+    name: &str,
+) -> Result<Option<Vec<u8>>, Fault> {
+    let of = |name: &str| match singles.get(name)? {
+        Some(sealed) => match Seed::of(meta::TABLE).open(name.as_bytes(), sealed.value()) {
+            Some(value) => Ok(Some(value.to_vec())),
+            None => Err(Fault::contradicted(meta::TABLE, name, CHECKSUM)),
+        },
+        None => Ok(None),
+    };
+    first_of(of(name), || of(&second(name)))
+}
+
+/// Sets a value of a database.
+pub(crate) fn store(
+    singles: &mut Table<'_, Text, Checked<&'static [u8]>>,
+    name: &str,
+    value: &[u8],
+) -> Result<(), Fault> {
+    for name in [name, &second(name)] {
+        set_row(singles, Seed::of(meta::TABLE), name.as_bytes(), Some(value))?;
+    }
+    Ok(())
+}

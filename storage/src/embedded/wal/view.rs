@@ -1,0 +1,423 @@
+//! A table as one commit left it: what the last checkpoint stored, over it what the next one is writing into the database, and
+//! over that what was committed since.
+
+use std::{
+    borrow::Borrow,
+    cmp::Ordering,
+    ops::{Bound, RangeBounds},
+    sync::Arc,
+};
+
+use engine::mutant;
+use redb::{
+    AccessGuard, Key, ReadOnlyTable, ReadableTableMetadata, StorageError, TableDefinition, Value, WriteTransaction,
+};
+
+use crate::{
+    embedded::{
+        damage::Damages,
+        fault::Fault,
+        tables::{CHECKSUM, name_of, set_row},
+        wal::memtable::{Change, KeyRange, MemTable, RowKey, Writing},
+    },
+    record::checked::{self, Checked, Seed},
+};
+
+/// A table since a checkpoint.
+pub(crate) struct Layers<K: Key + 'static, V: Value + 'static> {
+    stored: Arc<ReadOnlyTable<K, Checked<V>>>,
+    name: &'static str,
+    seed: Seed,
+    damages: Damages,
+    /// What the checkpoint that is being made writes: nothing changes it any more.
+    frozen: Option<Arc<MemTable<K>>>,
+    recent: Arc<MemTable<K>>,
+}
+
+impl<K: Key + 'static, V: Value + 'static> Layers<K, V> {
+    /// Begins with what a checkpoint stored.
+    pub(crate) fn over(stored: ReadOnlyTable<K, Checked<V>>, name: &'static str, damages: Damages) -> Self {
+        Self { stored: Arc::new(stored), name, seed: Seed::of(name), damages, frozen: None, recent: Arc::default() }
+    }
+
+    /// Returns the same table, of which the next commits change nothing that was committed so far: a checkpoint can write it.
+    pub(crate) fn freeze(&self) -> Self {
+        debug_assert!(self.frozen.is_none(), "one checkpoint at a time");
+        Self {
+            stored: Arc::clone(&self.stored),
+            damages: self.damages.clone(),
+            frozen: Some(Arc::clone(&self.recent)),
+            recent: Arc::default(),
+            ..*self
+        }
+    }
+
+    /// Returns the same table over what that checkpoint stored.
+    pub(crate) fn thaw(&self, stored: ReadOnlyTable<K, Checked<V>>) -> Self {
+        Self {
+            stored: Arc::new(stored),
+            damages: self.damages.clone(),
+            frozen: None,
+            recent: Arc::clone(&self.recent),
+            ..*self
+        }
+    }
+
+    /// Returns the table as a commit left it.
+    pub(crate) const fn view(&self, commit: u64) -> View<'_, K, V> {
+        View { layers: self, commit }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn changed_rows(&self) -> usize {
+        self.recent.len()
+    }
+
+    /// Returns what is in memory, the newest first.
+    fn memory(&self) -> impl DoubleEndedIterator<Item = &MemTable<K>> {
+        let frozen = self.frozen.as_ref().filter(|_| !mutant!("frozen-rows-unseen"));
+        std::iter::once(&self.recent).chain(frozen).map(|table| &**table)
+    }
+
+    fn is_stored(&self, key: &[u8]) -> Result<bool, StorageError> {
+        Ok(self.stored.get(K::from_bytes(key))?.is_some())
+    }
+
+    /// Writes what is frozen into the table it belongs to, in the order of the keys.
+    pub(crate) fn write_frozen(
+        &self,
+        transaction: &WriteTransaction,
+        definition: TableDefinition<'static, K, Checked<V>>,
+    ) -> Result<(), Fault> {
+        let Some(frozen) = self.frozen.as_ref().filter(|frozen| !frozen.is_empty()) else { return Ok(()) };
+        let mut table = transaction.open_table(definition)?;
+        frozen.each(|key, value| match value {
+            None if mutant!("checkpoint-keeps-removed") => Ok(()),
+            value => set_row(&mut table, self.seed, key, value),
+        })
+    }
+
+    /// Returns the fault of a row that is not as it was written, and notes it.
+    fn damaged(&self, key: &[u8]) -> Fault {
+        let fault = Fault::contradicted(self.name, name_of::<K>(self.name, key), CHECKSUM);
+        self.damages.note_fault(&fault);
+        fault
+    }
+}
+
+/// A table as a commit left it.
+pub(crate) struct View<'s, K: Key + 'static, V: Value + 'static> {
+    layers: &'s Layers<K, V>,
+    commit: u64,
+}
+
+impl<'s, K: Key + 'static, V: Value + 'static> View<'s, K, V> {
+    /// Sets a row to a value, with the commit that is being made.
+    pub(crate) fn insert(&self, by: Writing, key: &[u8], value: &[u8]) {
+        self.layers.recent.insert(by, key, value);
+    }
+
+    /// Removes a row, with the commit that is being made.
+    pub(crate) fn remove(&self, by: Writing, key: &[u8]) -> Result<(), StorageError> {
+        let row = RowKey::of(key);
+        let is_below = |frozen: &Arc<MemTable<K>>| frozen.get(self.commit, &row).is_some();
+        let is_stored = self.layers.frozen.as_ref().is_some_and(is_below) || self.layers.is_stored(key)?;
+        self.layers.recent.remove(by, row, is_stored);
+        Ok(())
+    }
+
+    /// Returns a row's value.
+    ///
+    /// # Errors
+    /// [`Fault::Damaged`] where the row is not as it was written; those of the disk.
+    pub(crate) fn get<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, Fault> {
+        let row = RowKey::of(K::as_bytes(key.borrow()).as_ref());
+        match self.layers.memory().find_map(|table| table.get(self.commit, &row)) {
+            Some(change) => Ok(change.map(Found::Recent)),
+            None => match self.layers.stored.get(key)? {
+                Some(sealed) if self.layers.seed.open(row.bytes(), sealed.value()).is_none() => {
+                    Err(self.layers.damaged(row.bytes()))
+                }
+                sealed => Ok(sealed.map(Found::Stored)),
+            },
+        }
+    }
+
+    /// The same, but a damaged row, which is noted, is as one that is not there: for what can be made anew.
+    pub(crate) fn get_sound<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<Option<Found<V>>, Fault> {
+        Ok(self.layers.damages.pass(self.get(key))?.flatten())
+    }
+
+    /// Says whether there is a row of this key, damaged or not.
+    pub(crate) fn has<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<bool, Fault> {
+        let row = RowKey::of(K::as_bytes(key.borrow()).as_ref());
+        match self.layers.memory().find_map(|table| table.get(self.commit, &row)) {
+            Some(change) => Ok(change.is_some()),
+            None => Ok(self.layers.is_stored(row.bytes())?),
+        }
+    }
+
+    /// Passes over what is damaged, and notes it.
+    pub(crate) fn pass<T>(&self, read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+        self.layers.damages.pass(read)
+    }
+
+    /// Returns the sound rows of a range, in order; damaged ones are noted and passed over.
+    pub(crate) fn range<'k, KR: Borrow<K::SelfType<'k>>>(
+        &self,
+        range: impl RangeBounds<KR>,
+    ) -> Result<Range<'s, K, V>, Fault> {
+        let bound = |bound: Bound<&KR>| bound.map(|key| RowKey::of(K::as_bytes(key.borrow()).as_ref()));
+        let keys = KeyRange { low: bound(range.start_bound()), high: bound(range.end_bound()) };
+        Ok(Range {
+            layers: self.layers,
+            stored: Side::of(self.layers.stored.range(range)?),
+            recent: Side::of(Recent { layers: self.layers, commit: self.commit, rest: keys }),
+        })
+    }
+
+    /// Returns all sound rows, in order.
+    pub(crate) fn iter(&self) -> Result<Range<'s, K, V>, Fault> {
+        self.range::<K::SelfType<'_>>(..)
+    }
+
+    /// Returns the first row.
+    pub(crate) fn first(&self) -> Result<Option<Row<K, V>>, Fault> {
+        self.iter()?.next().transpose()
+    }
+
+    /// Returns the last row.
+    pub(crate) fn last(&self) -> Result<Option<Row<K, V>>, Fault> {
+        self.iter()?.next_back().transpose()
+    }
+
+    /// Shows every row with its checksum, damaged ones too, in order.
+    pub(crate) fn each_sealed(&self, see: &mut impl FnMut(&[u8], &[u8]) -> Result<(), Fault>) -> Result<(), Fault> {
+        let mut rows = self.iter()?;
+        while let Some(row) = rows.take_row(End::Front) {
+            let (key, value) = row?;
+            let key = key.value();
+            let key = K::as_bytes(&key);
+            match &value {
+                Found::Stored(sealed) => see(key.as_ref(), sealed.value())?,
+                Found::Recent(bytes) => see(key.as_ref(), &self.layers.seed.seal(key.as_ref(), bytes))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every row, and shows the names of those that are damaged.
+    pub(crate) fn each_damaged(&self, see: &mut impl FnMut(String)) -> Result<(), Fault> {
+        let mut rows = self.iter()?;
+        while let Some(row) = rows.take_row(End::Front) {
+            if let Err(fault) = rows.check(row?) {
+                match fault {
+                    Fault::Damaged { key, .. } => see(key),
+                    fault => return Err(fault),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how many rows there are: what is stored is counted, of what was committed since each row is looked up.
+    pub(crate) fn len(&self) -> Result<u64, StorageError> {
+        let mut len = self.layers.stored.len()?;
+        let everything = KeyRange { low: Bound::Unbounded, high: Bound::Unbounded };
+        for (key, change) in (Recent { layers: self.layers, commit: self.commit, rest: everything }) {
+            let was_there = self.layers.is_stored(key.bytes())?;
+            len = len + u64::from(change.is_some()) - u64::from(was_there);
+        }
+        Ok(len)
+    }
+}
+
+/// A value that was read.
+pub(crate) enum Found<T: Value + 'static> {
+    /// Where the database keeps it, with its checksum.
+    Stored(AccessGuard<'static, Checked<T>>),
+    /// In memory, committed since the checkpoint.
+    Recent(Arc<[u8]>),
+}
+
+impl<T: Value + 'static> Found<T> {
+    /// Reads it.
+    pub(crate) fn value(&self) -> T::SelfType<'_> {
+        match self {
+            Self::Stored(guard) => T::from_bytes(checked::value_of(guard.value())),
+            Self::Recent(bytes) => T::from_bytes(bytes),
+        }
+    }
+}
+
+/// A key that was read.
+pub(crate) enum FoundKey<K: Key + 'static> {
+    /// Where the database keeps it.
+    Stored(AccessGuard<'static, K>),
+    /// In memory, committed since the checkpoint.
+    Recent(RowKey<K>),
+}
+
+impl<K: Key + 'static> FoundKey<K> {
+    /// Reads it.
+    pub(crate) fn value(&self) -> K::SelfType<'_> {
+        match self {
+            Self::Stored(guard) => guard.value(),
+            Self::Recent(key) => K::from_bytes(key.bytes()),
+        }
+    }
+}
+
+/// A key and its value.
+pub(crate) type Row<K, V> = (FoundKey<K>, Found<V>);
+
+/// The rows of a range that were committed since the checkpoint; each is looked for when it is asked for, so that nobody
+/// who commits waits for somebody who reads.
+struct Recent<'s, K: Key + 'static, V: Value + 'static> {
+    layers: &'s Layers<K, V>,
+    commit: u64,
+    /// What was not looked for yet.
+    rest: KeyRange<K>,
+}
+
+impl<K: Key + 'static, V: Value + 'static> Iterator for Recent<'_, K, V> {
+    type Item = (RowKey<K>, Change);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // Of equals the first is taken: the newest.
+        let firsts = self.layers.memory().filter_map(|table| table.first(self.commit, &self.rest));
+        let (key, change) = firsts.min_by(|(one, _), (other, _)| one.cmp(other))?;
+        self.rest.low = Bound::Excluded(key.clone());
+        Some((key, change))
+    }
+}
+
+impl<K: Key + 'static, V: Value + 'static> DoubleEndedIterator for Recent<'_, K, V> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        // Of equals the last is taken: the newest again.
+        let lasts = self.layers.memory().rev().filter_map(|table| table.last(self.commit, &self.rest));
+        let (key, change) = lasts.max_by(|(one, _), (other, _)| one.cmp(other))?;
+        self.rest.high = Bound::Excluded(key.clone());
+        Some((key, change))
+    }
+}
+
+/// Rows that can be looked at before they are taken, at both ends.
+struct Side<I: DoubleEndedIterator> {
+    rows: I,
+    front: Option<I::Item>,
+    back: Option<I::Item>,
+    is_over: bool,
+}
+
+impl<I: DoubleEndedIterator> Side<I> {
+    const fn of(rows: I) -> Self {
+        Self { rows, front: None, back: None, is_over: false }
+    }
+
+    /// Returns the row at one end, which stays there.
+    fn peek(&mut self, end: End) -> &mut Option<I::Item> {
+        let (here, there) = match end {
+            End::Front => (&mut self.front, &mut self.back),
+            End::Back => (&mut self.back, &mut self.front),
+        };
+        if here.is_none() && !self.is_over {
+            *here = match end {
+                End::Front => self.rows.next(),
+                End::Back => self.rows.next_back(),
+            };
+            self.is_over = here.is_none();
+        }
+        if here.is_none() {
+            *here = there.take();
+        }
+        here
+    }
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Front,
+    Back,
+}
+
+/// The rows of a range as a commit left them.
+pub(crate) struct Range<'s, K: Key + 'static, V: Value + 'static> {
+    layers: &'s Layers<K, V>,
+    stored: Side<redb::Range<'static, K, Checked<V>>>,
+    recent: Side<Recent<'s, K, V>>,
+}
+
+impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
+    fn take_row(&mut self, end: End) -> Option<Result<Row<K, V>, StorageError>> {
+        loop {
+            let (stored, recent) = (self.stored.peek(end), self.recent.peek(end));
+            let order = match (&*stored, &*recent) {
+                (None, None) => return None,
+                (Some(_), None) | (Some(Err(_)), _) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(Ok((key, _))), Some((recent, _))) => {
+                    let order = K::compare(K::as_bytes(&key.value()).as_ref(), recent.bytes());
+                    match end {
+                        End::Front => order,
+                        End::Back => order.reverse(),
+                    }
+                }
+            };
+            if order == Ordering::Less {
+                return stored.take().map(|row| row.map(|(key, value)| (FoundKey::Stored(key), Found::Stored(value))));
+            }
+            if order == Ordering::Equal {
+                // What was committed since stands in its place.
+                *stored = None;
+            }
+            if let Some((key, Some(value))) = recent.take() {
+                return Some(Ok((FoundKey::Recent(key), Found::Recent(value))));
+            }
+        }
+    }
+}
+
+impl<K: Key + 'static, V: Value + 'static> Range<'_, K, V> {
+    /// Returns a row that is as it was written.
+    fn check(&self, row: Row<K, V>) -> Result<Row<K, V>, Fault> {
+        if let (key, Found::Stored(sealed)) = &row {
+            let key = key.value();
+            let key = K::as_bytes(&key);
+            if self.layers.seed.open(key.as_ref(), sealed.value()).is_none() {
+                return Err(self.layers.damaged(key.as_ref()));
+            }
+        }
+        Ok(row)
+    }
+
+    /// Returns the keys of all rows, of damaged ones too.
+    pub(crate) fn all_keys(mut self) -> impl Iterator<Item = Result<FoundKey<K>, Fault>> {
+        std::iter::from_fn(move || Some(self.take_row(End::Front)?.map(|(key, _)| key).map_err(Fault::from)))
+    }
+
+    /// Returns the next row that is as it was written.
+    fn take_sound(&mut self, end: End) -> Option<Result<Row<K, V>, Fault>> {
+        loop {
+            let row = self.take_row(end)?;
+            match row.map_err(Fault::from).and_then(|row| self.check(row)) {
+                Err(Fault::Damaged { .. }) => {}
+                row => return Some(row),
+            }
+        }
+    }
+}
+
+impl<K: Key + 'static, V: Value + 'static> Iterator for Range<'_, K, V> {
+    type Item = Result<Row<K, V>, Fault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.take_sound(End::Front)
+    }
+}
+
+impl<K: Key + 'static, V: Value + 'static> DoubleEndedIterator for Range<'_, K, V> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.take_sound(End::Back)
+    }
+}

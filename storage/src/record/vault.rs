@@ -1,0 +1,331 @@
+//! Encryption at rest: what webhook secrets are sealed with, and how a store changes its master key.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use chacha20poly1305::{
+    KeyInit, XChaCha20Poly1305, XNonce,
+    aead::{Aead, Payload},
+};
+use engine::{ids::MerchantId, merchant::Merchant, mutant};
+use hmac::{Hmac, Mac};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    embedded::{
+        fault::Fault,
+        maintenance::directory::OpenError,
+        tables::{MERCHANTS, META, begin_write, meta, set_row},
+        wal::single,
+    },
+    record::{self, Damage, checked::Seed},
+};
+
+/// What the note of a sealing says while it is due to write the store anew.
+const YES: &[u8] = b"yes";
+/// Bytes that name a key before each sealed text.
+const ID_LEN: usize = 8;
+const NONCE_LEN: usize = 24;
+
+/// The key that seals secrets: 256 bits that are kept somewhere else than the store.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MasterKey([u8; 32]);
+
+impl MasterKey {
+    /// Takes 32 random bytes.
+    #[must_use]
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns what the key is known by; it tells nothing of the key.
+    fn id(&self) -> [u8; ID_LEN] {
+        let digest: [u8; 32] = Sha256::new().chain_update("hivetill master key").chain_update(self.0).finalize().into();
+        let mut id = [0; ID_LEN];
+        id.copy_from_slice(&digest[..ID_LEN]);
+        id
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new_from_slice(&self.0).expect("a master key has 32 bytes")
+    }
+
+    /// Seals a text for one place. The nonce is made of key, place and text: the same text at the same place gives the
+    /// same bytes, and no nonce ever serves two texts.
+    fn seal(&self, place: &[u8], text: &[u8]) -> Vec<u8> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes a key of any length");
+        for part in [b"nonce".as_slice(), &(place.len() as u64).to_be_bytes(), place, text] {
+            mac.update(part);
+        }
+        let mut nonce = [0; NONCE_LEN];
+        nonce.copy_from_slice(&mac.finalize().into_bytes()[..NONCE_LEN]);
+        let payload = Payload { msg: text, aad: place };
+        let sealed = self.cipher().encrypt(&XNonce::from(nonce), payload).expect("a secret is shorter than 256 GiB");
+        [self.id().as_slice(), &nonce, &sealed].concat()
+    }
+
+    fn open(&self, place: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (id, rest) = sealed.split_at_checked(ID_LEN)?;
+        let (nonce, sealed) = rest.split_at_checked(NONCE_LEN)?;
+        let nonce: [u8; NONCE_LEN] = nonce.try_into().ok()?;
+        if id != self.id() {
+            return None;
+        }
+        self.cipher().decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: place }).ok()
+    }
+}
+
+/// Hides the key.
+impl fmt::Debug for MasterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MasterKey(..)")
+    }
+}
+
+/// What a store seals secrets with, and what it may find them sealed with.
+#[derive(Debug, Clone, Default)]
+pub struct Vault {
+    current: Option<MasterKey>,
+    previous: Option<MasterKey>,
+    opened: Opened,
+}
+
+/// Merchants that were read lately, by their stored bytes: every request reads one, and opening its secret costs several
+/// times what finding it does. Whatever another writer stores has other bytes and is read anew.
+#[derive(Clone, Default)]
+struct Opened(Arc<Mutex<BTreeMap<MerchantId, Known>>>);
+
+struct Known {
+    bytes: Box<[u8]>,
+    merchant: Arc<Merchant>,
+}
+
+/// Merchants that are kept at once, some 2 MB of them.
+const OPENED_MAX: usize = 1_024;
+
+/// Hides the secrets.
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opened(..)")
+    }
+}
+
+/// A secret as it is stored.
+pub(crate) enum Stored {
+    Plain(String),
+    Sealed(Vec<u8>),
+}
+
+impl Vault {
+    /// Seals with the key in force, or with none; opens with the one before it, too, while a store changes from one to
+    /// the other.
+    #[must_use]
+    pub fn new(current: Option<MasterKey>, previous: Option<MasterKey>) -> Self {
+        Self { current, previous, opened: Opened::default() }
+    }
+
+    /// Returns a merchant that was read from these very bytes, or has it read.
+    pub(crate) fn merchant(
+        &self,
+        id: MerchantId,
+        bytes: &[u8],
+        read: impl FnOnce() -> Result<Merchant, Damage>,
+    ) -> Result<Arc<Merchant>, Damage> {
+        let opened = || self.opened.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = opened().get(&id).filter(|known| *known.bytes == *bytes).map(|known| Arc::clone(&known.merchant));
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let merchant = Arc::new(read()?);
+        let mut opened = opened();
+        if opened.len() >= OPENED_MAX {
+            opened.clear();
+        }
+        opened.insert(id, Known { bytes: bytes.into(), merchant: Arc::clone(&merchant) });
+        Ok(merchant)
+    }
+
+    pub(crate) fn seal(&self, merchant: MerchantId, field: &str, text: &str) -> Stored {
+        match &self.current {
+            Some(_) if mutant!("secrets-in-clear") => Stored::Plain(text.to_owned()),
+            Some(key) => Stored::Sealed(key.seal(&place(merchant, field), text.as_bytes())),
+            None => Stored::Plain(text.to_owned()),
+        }
+    }
+
+    pub(crate) fn open(&self, merchant: MerchantId, field: &'static str, sealed: &[u8]) -> Result<String, Damage> {
+        let keys = [&self.current, &self.previous].into_iter().flatten();
+        let text = keys.into_iter().find_map(|key| key.open(&place(merchant, field), sealed));
+        let text = text.and_then(|text| String::from_utf8(text).ok());
+        text.ok_or_else(|| Damage::Value { field, value: "opened with this master key".to_owned() })
+    }
+
+    /// Brings a store under the key in force: what is sealed otherwise, or stands in clear, is sealed anew, all in one
+    /// transaction. Returns whether pages and log may hold secrets in clear still.
+    ///
+    /// # Errors
+    /// [`OpenError::MasterKey`] where the store is sealed with a key that is not there.
+    pub(crate) fn settle(&self, database: &Database) -> Result<bool, OpenError> {
+        let snapshot = database.begin_read().map_err(Fault::from)?;
+        let names = snapshot.open_table(META).map_err(Fault::from)?;
+        let stored = single::stored(&names, meta::MASTER_KEY)?;
+        let was_sealed_lately = single::stored(&names, meta::SEALED_LATELY)?.is_some_and(|said| said == YES);
+        drop(names);
+        let wanted = self.current.as_ref().map(|key| key.id().to_vec());
+        let plain = if wanted.is_some() { count(&snapshot)?.plain } else { 0 };
+        drop(snapshot);
+        if stored == wanted && plain == 0 {
+            return Ok(was_sealed_lately);
+        }
+        let is_known = stored == wanted
+            || stored.as_ref().is_none_or(|stored| {
+                self.previous.as_ref().is_some_and(|previous| previous.id().as_slice() == stored.as_slice())
+            });
+        match wanted {
+            Some(id) if is_known => {
+                self.seal_all(database, &id, plain > 0)?;
+                if plain > 0 {
+                    tracing::info!(merchants = plain, "webhook secrets of {plain} merchants encrypted");
+                }
+                Ok(plain > 0 || was_sealed_lately)
+            }
+            wanted => Err(OpenError::MasterKey { is_given: wanted.is_some() }),
+        }
+    }
+
+    /// Checks that a store is sealed with the key in force, or with none.
+    ///
+    /// # Errors
+    /// [`OpenError::MasterKey`].
+    pub(crate) fn fits(&self, snapshot: &ReadTransaction) -> Result<(), OpenError> {
+        let names = snapshot.open_table(META).map_err(Fault::from)?;
+        let stored = single::stored(&names, meta::MASTER_KEY)?;
+        let keys = [&self.current, &self.previous].into_iter().flatten();
+        let fits = stored.is_none_or(|stored| keys.into_iter().any(|key| key.id().as_slice() == stored.as_slice()));
+        if fits { Ok(()) } else { Err(OpenError::MasterKey { is_given: self.current.is_some() }) }
+    }
+
+    fn seal_all(&self, database: &Database, id: &[u8], were_plain: bool) -> Result<(), Fault> {
+        let transaction = begin_write(database)?;
+        {
+            let mut merchants = transaction.open_table(MERCHANTS)?;
+            let mut records = Vec::new();
+            let seed = Seed::of("merchants");
+            for entry in merchants.iter()? {
+                let (key, sealed) = entry?;
+                let (key, id) = (key.value().to_le_bytes(), MerchantId::from_bits(key.value()));
+                let read = seed.open(&key, sealed.value()).map(|bytes| record::merchant_from_bytes(id, bytes, self));
+                match read {
+                    Some(Ok(merchant)) => {
+                        records.push((key, record::merchant_to_bytes(Arc::unwrap_or_clone(merchant), self)));
+                    }
+                    // It is served to nobody, and must not keep the others from being served.
+                    damaged => {
+                        tracing::error!(merchant.id = %id, ?damaged, "merchant {id} is damaged: secrets not encrypted");
+                    }
+                }
+            }
+            let forgotten = usize::from(mutant!("rotation-forgets-one"));
+            for (key, record) in records.into_iter().skip(forgotten) {
+                set_row(&mut merchants, seed, &key, Some(&record))?;
+            }
+            let mut names = transaction.open_table(META)?;
+            single::store(&mut names, meta::MASTER_KEY, id)?;
+            if were_plain {
+                single::store(&mut names, meta::SEALED_LATELY, YES)?;
+            }
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+}
+
+/// How the webhook secrets of a store are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Secrets {
+    /// Merchants whose secrets are all sealed.
+    pub sealed: u64,
+    /// Merchants with a secret that stands in clear.
+    pub plain: u64,
+}
+
+/// Counts them by their rows. They are not opened.
+pub(crate) fn count(snapshot: &ReadTransaction) -> Result<Secrets, Fault> {
+    let mut secrets = Secrets::default();
+    let seed = Seed::of("merchants");
+    for entry in snapshot.open_table(MERCHANTS)?.iter()? {
+        let (key, sealed) = entry?;
+        let bytes = seed.open(&key.value().to_le_bytes(), sealed.value());
+        // A damaged row is found when it is read; here it is neither.
+        let Some(Ok(is_plain)) = bytes.map(record::merchant_is_plain) else { continue };
+        *(if is_plain { &mut secrets.plain } else { &mut secrets.sealed }) += 1;
+    }
+    Ok(secrets)
+}
+
+/// Says that nothing of a store holds what was in clear once.
+pub(crate) fn forget_sealing(database: &Database) -> Result<(), Fault> {
+    let transaction = begin_write(database)?;
+    single::store(&mut transaction.open_table(META)?, meta::SEALED_LATELY, b"no")?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// What a sealed secret belongs to: moved to another merchant, it does not open.
+fn place(merchant: MerchantId, field: &str) -> Vec<u8> {
+    format!("{merchant} {field}").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sealed_secret_opens_with_its_key_in_its_place_only() {
+        let (key, other) = (MasterKey::new([1; 32]), MasterKey::new([2; 32]));
+        let (one, two) = (MerchantId::from_bits(1), MerchantId::from_bits(2));
+        let vault = Vault::new(Some(key.clone()), None);
+        let Stored::Sealed(sealed) = vault.seal(one, "secret", "whsec_x") else { panic!("it is not sealed") };
+        assert!(!sealed.windows(6).any(|bytes| bytes == b"whsec_"));
+        assert_eq!(vault.open(one, "secret", &sealed), Ok("whsec_x".to_owned()));
+        for (merchant, field) in [(two, "secret"), (one, "previous secret")] {
+            assert!(vault.open(merchant, field, &sealed).is_err());
+        }
+        assert!(Vault::new(Some(other.clone()), None).open(one, "secret", &sealed).is_err());
+        let changing = Vault::new(Some(other), Some(key));
+        assert_eq!(changing.open(one, "secret", &sealed), Ok("whsec_x".to_owned()));
+        for at in 0..sealed.len() {
+            let mut spoiled = sealed.clone();
+            spoiled[at] ^= 1;
+            assert!(vault.open(one, "secret", &spoiled).is_err(), "byte {at}");
+        }
+        assert!(vault.open(one, "secret", &sealed[..20]).is_err());
+        assert!(!format!("{vault:?}").contains('1'));
+    }
+
+    #[test]
+    fn a_merchant_is_read_again_when_its_bytes_are_others() {
+        let vault = Vault::default();
+        let id = MerchantId::from_bits(1);
+        let registration = engine::merchant::Registration::check("Blue Mugs", "blue.mugs", None).expect("good fields");
+        let credentials = engine::merchant::Credentials {
+            id,
+            key_id: engine::ids::KeyId::from_bits(2),
+            api_key: "sk_live_x",
+            secret: engine::webhook::Secret::from_random([3; 32]),
+        };
+        let first = Merchant::register(registration, credentials, false, engine::time::Timestamp::from_seconds(1));
+        let second = first.set_active(false, engine::time::Timestamp::from_seconds(2));
+        let read = |bytes: &[u8], merchant: &Merchant| vault.merchant(id, bytes, || Ok(merchant.clone()));
+        assert_eq!(read(b"first", &first).as_deref(), Ok(&first));
+        assert_eq!(read(b"first", &second).as_deref(), Ok(&first), "the same bytes are not read twice");
+        assert_eq!(read(b"second", &second).as_deref(), Ok(&second));
+        let damaged = vault.merchant(id, b"third", || Err(Damage::Missing("key")));
+        assert_eq!(damaged, Err(Damage::Missing("key")));
+        assert!(!format!("{vault:?}").contains("Blue"));
+    }
+}
