@@ -506,7 +506,7 @@ fn a_banned_phrase_is_found() {
     let visible = visible("api/src/commands/pay.rs", source);
     assert!(has_phrase(&visible, "handed in") && has_phrase(&visible, "no room"));
     assert!(!has_phrase(&visible, "who asks") && !has_phrase(&visible, "it tells"));
-    assert!(!has_phrase(&self::visible("actors/src/payment.rs", source), "handed in"));
+    assert!(!has_phrase(&self::visible("actors/src/payments/payment.rs", source), "handed in"));
 }
 
 /// Returns the lines of a source that users may see: code, and the doc comments of commands, which are their help. Leaves

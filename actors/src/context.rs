@@ -13,8 +13,11 @@ use storage::{CommitError, ReadError};
 use tokio::sync::Notify;
 
 use crate::{
-    accounts::Accounts, clock_watch::ClockWatch, environment::Environment, events::EventBells, ledger_view::LedgerView,
-    metrics::Metrics, nodes::Nodes, settings::Settings,
+    chain::{accounts::Accounts, clock_watch::ClockWatch, ledger_view::LedgerView, nodes::Nodes},
+    environment::Environment,
+    metrics::Metrics,
+    settings::Settings,
+    webhooks::events::EventBells,
 };
 
 /// What the actors of one tree share.
@@ -26,7 +29,7 @@ pub(crate) struct Context {
     pub(crate) ledger: LedgerView,
     pub(crate) watched: Watched,
     /// Log lines about transfers between accounts of nobody here.
-    pub(crate) elsewhere: crate::transfer_log::Elsewhere,
+    pub(crate) elsewhere: crate::payments::transfer_log::Elsewhere,
     pub(crate) rate: Mutex<Option<Rate>>,
     /// Rung when the outbox has something new.
     pub(crate) outbox_bell: Notify,
@@ -52,7 +55,7 @@ impl Context {
             accounts: Accounts::default(),
             ledger: LedgerView::default(),
             watched: Watched::default(),
-            elsewhere: crate::transfer_log::Elsewhere::default(),
+            elsewhere: crate::payments::transfer_log::Elsewhere::default(),
             rate: Mutex::new(None),
             outbox_bell: Notify::new(),
             event_bells: EventBells::default(),

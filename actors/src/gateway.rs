@@ -25,13 +25,15 @@ use storage::{Batch, CommitError, ListedMerchant, MerchantQuery, Page, PaymentQu
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::{
+    chain::ledger_view::LedgerStatus,
     context::Context,
-    facilitator,
-    ledger_view::LedgerStatus,
-    merchants::{self, Change, MerchantError},
+    merchants::actor::{self, Change, MerchantError},
     metrics::LedgerCollector,
-    payment::{Order, SessionError},
-    sessions::{self, Watch},
+    payments::{
+        payment::{Order, SessionError},
+        registry::{self, Watch},
+    },
+    x402::facilitator,
 };
 
 /// Why something was not done.
@@ -167,8 +169,8 @@ pub enum GatewayError {
 #[derive(Clone)]
 pub struct Gateway {
     context: Arc<Context>,
-    sessions: ActorRef<sessions::Msg>,
-    merchants: ActorRef<merchants::Msg>,
+    sessions: ActorRef<registry::Msg>,
+    merchants: ActorRef<actor::Msg>,
     facilitator: ActorRef<facilitator::Msg>,
     /// Who acts through this handle, for the audit log.
     by: Option<Arc<Actor>>,
@@ -201,8 +203,8 @@ pub struct Health {
 impl Gateway {
     pub(crate) fn new(
         context: Arc<Context>,
-        sessions: ActorRef<sessions::Msg>,
-        merchants: ActorRef<merchants::Msg>,
+        sessions: ActorRef<registry::Msg>,
+        merchants: ActorRef<actor::Msg>,
         facilitator: ActorRef<facilitator::Msg>,
     ) -> Self {
         let waiting = Arc::new(Semaphore::new(context.settings.max_waiting_calls));
@@ -259,7 +261,7 @@ impl Gateway {
         let (merchant, key) = found.ok_or(GatewayError::Unauthenticated)?;
         if key.use_is_news(now) {
             let (change, by) = (Change::KeyUsed(key.id), Actor::default());
-            let _ = self.merchants.cast(merchants::Msg::Change { id: merchant.id, change, by, reply: None });
+            let _ = self.merchants.cast(actor::Msg::Change { id: merchant.id, change, by, reply: None });
         }
         Ok((merchant, key))
     }
@@ -402,7 +404,7 @@ impl Gateway {
         self.context.opened.fetch_add(1, Ordering::Relaxed);
         self.context.metrics.created.inc();
         env.probe.reach("gateway: created, not adopted");
-        self.tell_sessions(sessions::Msg::Adopt(Arc::clone(&payment)))?;
+        self.tell_sessions(registry::Msg::Adopt(Arc::clone(&payment)))?;
         Ok(Opened { payment, is_replay: false })
     }
 
@@ -492,7 +494,7 @@ impl Gateway {
     /// [`GatewayError::PaymentNotFound`].
     pub async fn watch_payment(&self, id: PaymentId) -> Result<Watch, GatewayError> {
         let (reply, answer) = oneshot::channel();
-        self.tell_sessions(sessions::Msg::Watch(id, reply))?;
+        self.tell_sessions(registry::Msg::Watch(id, reply))?;
         answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
     }
 
@@ -502,7 +504,7 @@ impl Gateway {
     /// [`GatewayError::StoreFailed`] when it is on its way down.
     pub async fn health(&self) -> Result<Health, GatewayError> {
         let (reply, answer) = oneshot::channel();
-        self.tell_sessions(sessions::Msg::CountAwake(reply))?;
+        self.tell_sessions(registry::Msg::CountAwake(reply))?;
         let awake = answer.await.map_err(|_| GatewayError::StoreFailed)?;
         let damaged_rows = self.context.env.store.damaged_rows();
         let (ledger, is_following) = (self.context.ledger.status(), self.context.ledger.is_followed());
@@ -525,7 +527,7 @@ impl Gateway {
         due.map(|due| due.len()).map_err(|e| self.read_failed(&e))
     }
 
-    pub(crate) fn sessions(&self) -> &ActorRef<sessions::Msg> {
+    pub(crate) fn sessions(&self) -> &ActorRef<registry::Msg> {
         &self.sessions
     }
 
@@ -543,22 +545,22 @@ impl Gateway {
         let _place = self.waiting.try_acquire().map_err(|_| SessionError::Overloaded)?;
         let (mut order, answer) = Order::awaited(command);
         order.told = told.map(Box::new);
-        self.sessions.cast(sessions::Msg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
+        self.sessions.cast(registry::Msg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
         answer.await.unwrap_or(Err(SessionError::Unknown))
     }
 
     pub(crate) async fn change(&self, id: MerchantId, change: Change) -> Result<Merchant, GatewayError> {
         let _place = self.waiting.try_acquire().map_err(|_| GatewayError::Overloaded)?;
         let (reply, answer) = oneshot::channel();
-        self.tell_merchants(merchants::Msg::Change { id, change, by: self.doer(), reply: Some(reply) })?;
+        self.tell_merchants(actor::Msg::Change { id, change, by: self.doer(), reply: Some(reply) })?;
         answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
     }
 
-    fn tell_sessions(&self, message: sessions::Msg) -> Result<(), GatewayError> {
+    fn tell_sessions(&self, message: registry::Msg) -> Result<(), GatewayError> {
         self.sessions.cast(message).map_err(|_| GatewayError::StoreFailed)
     }
 
-    pub(crate) fn tell_merchants(&self, message: merchants::Msg) -> Result<(), GatewayError> {
+    pub(crate) fn tell_merchants(&self, message: actor::Msg) -> Result<(), GatewayError> {
         self.merchants.cast(message).map_err(|_| GatewayError::StoreFailed)
     }
 

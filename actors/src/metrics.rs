@@ -27,7 +27,11 @@ use prometheus_client::{
 };
 use tokio::sync::Semaphore;
 
-use crate::{context::Context, nodes::Condition, rates, supervisor::Child};
+use crate::{
+    chain::{nodes::Condition, rates},
+    context::Context,
+    supervisor::Child,
+};
 
 type Label = [(&'static str, &'static str); 1];
 type TwoLabels = [(&'static str, &'static str); 2];

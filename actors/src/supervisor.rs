@@ -9,19 +9,19 @@ use tokio::sync::oneshot;
 
 use crate::{
     Gateway,
-    books::Bookkeeper,
+    chain::rates::Rates,
     context::Context,
     environment::{Environment, NodeError},
-    facilitator::{self, Facilitator},
-    housekeeper::Housekeeper,
-    merchants::{self, Merchants},
-    payment::SessionError,
-    rates::Rates,
-    scanner::Scanner,
-    sessions::{self, Sessions},
+    merchants::actor::{self, Merchants},
+    operations::{housekeeping::Housekeeper, reconciliation::Bookkeeper},
+    payments::{
+        payment::SessionError,
+        registry::{self, Sessions},
+    },
+    scanner::{blocks::Scanner, virtual_transfers::VirtualTransfers},
     settings::Settings,
-    virtual_transfers::VirtualTransfers,
-    webhook::Webhooks,
+    webhooks::dispatcher::Webhooks,
+    x402::facilitator::{self, Facilitator},
 };
 
 /// One of the restarted actors may crash this often within the window; more is a fault that restarting does not cure.
@@ -183,8 +183,8 @@ impl Child {
 }
 
 struct Handles {
-    sessions: ActorRef<sessions::Msg>,
-    merchants: ActorRef<merchants::Msg>,
+    sessions: ActorRef<registry::Msg>,
+    merchants: ActorRef<actor::Msg>,
     facilitator: ActorRef<facilitator::Msg>,
 }
 
@@ -192,8 +192,8 @@ struct Children {
     by_pid: BTreeMap<u64, Child>,
     /// In the order they were started.
     cells: BTreeMap<Child, ractor::ActorCell>,
-    sessions: ActorRef<sessions::Msg>,
-    merchants: ActorRef<merchants::Msg>,
+    sessions: ActorRef<registry::Msg>,
+    merchants: ActorRef<actor::Msg>,
     crashes: Vec<Timestamp>,
 }
 
@@ -228,7 +228,7 @@ impl Actor for Root {
         children.add(Child::Merchants, merchants.get_cell());
         children.add(Child::Sessions, sessions.get_cell());
         let (reply, recovered) = oneshot::channel();
-        sessions.cast(sessions::Msg::Recover(reply))?;
+        sessions.cast(registry::Msg::Recover(reply))?;
         let recovered: Result<usize, SessionError> = recovered.await?;
         let in_flight = recovered?;
         if in_flight > 0 {

@@ -10,12 +10,11 @@ use engine::{
 use storage::{Claimed, Facilitation, Fate, Purpose};
 use tokio::sync::oneshot;
 
-use super::{Checked, LEAST_WAIT, Seen, Settled, Target, X402Error, duplicate};
 use crate::{
     Gateway, GatewayError,
-    facilitator::{self, ClaimError},
-    payment::SessionError,
-    settlement::HOLD,
+    payments::{payment::SessionError, settlement::HOLD},
+    x402::facilitator::{self, ClaimError},
+    x402::verify::{Checked, LEAST_WAIT, Seen, Settled, Target, X402Error, assigned, duplicate},
 };
 
 /// Who asks for a settlement, as far as it says so.
@@ -46,7 +45,7 @@ impl Caller {
 }
 
 impl Gateway {
-    pub(super) async fn settle_requirements(
+    pub(crate) async fn settle_requirements(
         &self,
         requirements: &Requirements,
         payload: &PaymentPayload,
@@ -112,7 +111,7 @@ impl Gateway {
                 seen => Err(duplicate(&seen, &target).by(&payer)),
             },
             Err(ClaimError::Failed(SessionError::Assigned(_))) => {
-                Err(super::assigned().by(&payer).with_tx(claimed.tx_id).into())
+                Err(assigned().by(&payer).with_tx(claimed.tx_id).into())
             }
             Err(ClaimError::Failed(error)) => Err(GatewayError::from(error).into()),
             // Another request under the same key was first.
@@ -198,7 +197,7 @@ impl Gateway {
         }
     }
 
-    pub(super) async fn check_requirements(
+    pub(crate) async fn check_requirements(
         &self,
         requirements: &Requirements,
         payload: &PaymentPayload,
@@ -267,7 +266,7 @@ impl Gateway {
 }
 
 /// Says whether a claim was made for these requirements.
-pub(super) fn is_for(claimed: &Claimed, requirements: &Requirements) -> bool {
+pub(crate) fn is_for(claimed: &Claimed, requirements: &Requirements) -> bool {
     match &claimed.purpose {
         Purpose::Facilitated(facilitation) => {
             claimed.pay_to == requirements.pay_to

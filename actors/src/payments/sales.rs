@@ -3,7 +3,7 @@
 use engine::{ids::MerchantId, ledger::Place, merchant::Merchant, payment::ClaimFinality, time::Timestamp};
 use storage::{Facilitation, Unmatched};
 
-use crate::{Gateway, GatewayError, announcements::MAX_OWNERS, context::Context};
+use crate::{Gateway, GatewayError, context::Context, webhooks::announcements::MAX_OWNERS};
 
 /// Transfers read at once.
 const PAGE: usize = 100;

@@ -13,7 +13,7 @@ use storage::Batch;
 use crate::{
     Gateway, GatewayError,
     context::Context,
-    payment::{SessionError, read_failed},
+    payments::payment::{SessionError, read_failed},
 };
 
 /// Transfers read at once to add them up.

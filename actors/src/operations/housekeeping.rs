@@ -15,7 +15,14 @@ use engine::{
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, StrayKey, Write};
 
-use crate::{GatewayError, astray, billing, context::Context, merchants, retention::Pass, sessions, timer::Timer};
+use crate::{
+    GatewayError,
+    context::Context,
+    merchants::actor,
+    operations::{billing, retention::Pass},
+    payments::{registry, unmatched},
+    timer::Timer,
+};
 
 /// Payments opened in a second above which the moment is not quiet.
 const BUSY_PER_SECOND: u128 = 500;
@@ -49,8 +56,8 @@ pub(crate) enum Msg {
 
 pub(crate) struct Housekeeper {
     pub(crate) context: Arc<Context>,
-    pub(crate) sessions: ActorRef<sessions::Msg>,
-    pub(crate) merchants: ActorRef<merchants::Msg>,
+    pub(crate) sessions: ActorRef<registry::Msg>,
+    pub(crate) merchants: ActorRef<actor::Msg>,
 }
 
 pub(crate) struct Round {
@@ -162,8 +169,8 @@ impl Housekeeper {
             Ok(due) => {
                 for id in due {
                     let Some(active) = self.authorities_of(id).await else { continue };
-                    let (change, by) = (merchants::Change::Settle(active), audit::Actor::default());
-                    let _ = self.merchants.cast(merchants::Msg::Change { id, change, by, reply: None });
+                    let (change, by) = (actor::Change::Settle(active), audit::Actor::default());
+                    let _ = self.merchants.cast(actor::Msg::Change { id, change, by, reply: None });
                 }
             }
             Err(error) => self.context.read_failed(&error),
@@ -192,7 +199,7 @@ impl Housekeeper {
     async fn unwatch_accounts(&self, now: Timestamp) {
         match self.context.env.store.retired_accounts(now, ACCOUNTS).await {
             Ok(retired) if retired.is_empty() => {}
-            Ok(retired) => drop(self.merchants.cast(merchants::Msg::Unwatch(retired))),
+            Ok(retired) => drop(self.merchants.cast(actor::Msg::Unwatch(retired))),
             Err(error) => self.context.read_failed(&error),
         }
     }
@@ -255,7 +262,7 @@ impl Actor for Housekeeper {
             self.settle_accounts().await;
             round.personal.go_on(&self.context, &self.sessions).await;
             let after = round.strays_after.take();
-            round.strays_after = astray::attach_waiting(&self.context, &self.sessions, after).await;
+            round.strays_after = unmatched::attach_waiting(&self.context, &self.sessions, after).await;
         }
         round.next = Some(Timer::send(&myself, interval, Msg::Look));
         Ok(())

@@ -10,8 +10,10 @@ use tokio::sync::oneshot;
 use crate::{
     context::Context,
     environment::TxStatus,
-    payment::{SessionError, read_failed},
-    settlement::{HandedIn, hand_in},
+    payments::{
+        payment::{SessionError, read_failed},
+        settlement::{HandedIn, hand_in},
+    },
     timer::Task,
 };
 

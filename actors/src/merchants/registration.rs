@@ -5,8 +5,8 @@ use tokio::sync::oneshot;
 
 use crate::{
     Gateway, GatewayError,
-    merchants::{self, Registered},
-    nodes::NodesError,
+    chain::nodes::NodesError,
+    merchants::actor::{self, Registered},
     settings::RegistrationMode,
 };
 
@@ -38,7 +38,7 @@ impl Gateway {
     ) -> Result<Registered, GatewayError> {
         self.check_account(&registration.hive_account).await?;
         let (reply, answer) = oneshot::channel();
-        self.tell_merchants(merchants::Msg::Register { registration, is_admin, is_active, by: self.doer(), reply })?;
+        self.tell_merchants(actor::Msg::Register { registration, is_admin, is_active, by: self.doer(), reply })?;
         answer.await.map_err(|_| GatewayError::StoreFailed)?.map_err(Into::into)
     }
 

@@ -15,12 +15,14 @@ use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
 use crate::{
-    astray,
     context::Context,
-    metrics, sessions, settlement,
+    metrics,
+    payments::{
+        registry, settlement, transfer_log,
+        transfers::{with_late_rows, with_rows},
+        unmatched,
+    },
     timer::{Task, Timer},
-    transfer_log,
-    transfers::{with_late_rows, with_rows},
 };
 
 /// How often a command is decided anew when another writer was faster.
@@ -75,7 +77,7 @@ pub(crate) struct Order {
     pub(crate) told: Option<Box<Entry>>,
     /// Who waits for the answer.
     pub(crate) reply: Option<Reply>,
-    pub(crate) ticket: Option<sessions::Ticket>,
+    pub(crate) ticket: Option<registry::Ticket>,
     /// What it is carried out in: log lines bear the request's name.
     pub(crate) span: Span,
 }
@@ -104,7 +106,7 @@ pub(crate) enum Msg {
 
 pub(crate) struct PaymentActor {
     pub(crate) context: Arc<Context>,
-    pub(crate) sessions: ActorRef<sessions::Msg>,
+    pub(crate) sessions: ActorRef<registry::Msg>,
 }
 
 pub(crate) struct Awake {
@@ -149,7 +151,9 @@ impl Actor for PaymentActor {
                 let is_over = irreversible_time > awake.payment.due_at();
                 // Money that came before the session is put to it first; the sweep expires it then, if it is not enough.
                 let id = awake.payment.id;
-                if is_over && astray::awaited(&self.context, [id].into_iter()).await.is_ok_and(|them| them.is_empty()) {
+                if is_over
+                    && unmatched::awaited(&self.context, [id].into_iter()).await.is_ok_and(|them| them.is_empty())
+                {
                     let _ = self.carry_out(&Command::Expire { irreversible_time }, None, awake).await;
                 }
             }
@@ -330,9 +334,9 @@ impl PaymentActor {
     /// Tells the sessions that this one changed; those who watch it get the snapshot.
     fn tell(&self, payment: &Arc<Payment>) {
         let watched = self.context.subscriptions.load(std::sync::atomic::Ordering::Relaxed) > 0;
-        let stay = sessions::Stay::of(payment);
+        let stay = registry::Stay::of(payment);
         let snapshot = watched.then(|| Arc::clone(payment));
-        let _ = self.sessions.cast(sessions::Msg::Changed { id: payment.id, snapshot, stay });
+        let _ = self.sessions.cast(registry::Msg::Changed { id: payment.id, snapshot, stay });
     }
 
     async fn reload(&self, id: PaymentId) -> Result<Arc<Payment>, SessionError> {

@@ -17,9 +17,9 @@ use tokio::sync::oneshot;
 
 use crate::{
     Gateway, GatewayError,
+    chain::nodes::NodesError,
     context::Context,
-    merchants::{self, Change, MerchantError},
-    nodes::NodesError,
+    merchants::actor::{self, Change, MerchantError},
 };
 
 /// Rounds of fetching delegates: an account, its delegates, theirs.
@@ -198,7 +198,7 @@ impl Context {
 /// [`MerchantError`] where the answer could not be stored; the transfer must be read again.
 pub(crate) async fn take_transfer(
     context: &Context,
-    merchants: &ActorRef<merchants::Msg>,
+    merchants: &ActorRef<actor::Msg>,
     transfer: &Transfer,
 ) -> Result<bool, MerchantError> {
     let Some(id) = proof_of(transfer) else { return Ok(false) };
@@ -223,7 +223,7 @@ pub(crate) async fn take_transfer(
     }
     let (reply, answer) = oneshot::channel();
     let change = Change::Proven { nonce, proof };
-    let message = merchants::Msg::Change { id, change, by: Default::default(), reply: Some(reply) };
+    let message = actor::Msg::Change { id, change, by: Default::default(), reply: Some(reply) };
     merchants.cast(message).map_err(|_| MerchantError::Unknown)?;
     match answer.await.map_err(|_| MerchantError::Unknown)? {
         Ok(_) => {

@@ -10,7 +10,10 @@ use engine::{
 };
 use ractor::ActorRef;
 
-use crate::{context::Context, payment::Order, sessions};
+use crate::{
+    context::Context,
+    payments::{payment::Order, registry},
+};
 
 /// How often all payments are looked through.
 const INTERVAL: Duration = Duration::from_secs(86_400);
@@ -32,7 +35,7 @@ impl Pass {
     }
 
     /// Deletes what is over, of the next payments.
-    pub(crate) async fn go_on(&mut self, context: &Context, sessions: &ActorRef<sessions::Msg>) {
+    pub(crate) async fn go_on(&mut self, context: &Context, sessions: &ActorRef<registry::Msg>) {
         let settings = &context.settings;
         if (settings.metadata_retention.is_none() && settings.note_retention.is_none()) || context.now() < self.next_at
         {
@@ -74,7 +77,7 @@ fn over(context: &Context, payment: &Payment) -> impl Iterator<Item = (Command, 
 
 async fn delete(
     context: &Context,
-    sessions: &ActorRef<sessions::Msg>,
+    sessions: &ActorRef<registry::Msg>,
     payment: &Payment,
     command: Command,
     action: &str,
@@ -90,7 +93,7 @@ async fn delete(
         subject: Some(id.to_string()),
         changes: Vec::new(),
     }));
-    if sessions.cast(sessions::Msg::Order(id, order)).is_err() {
+    if sessions.cast(registry::Msg::Order(id, order)).is_err() {
         return;
     }
     match answer.await {

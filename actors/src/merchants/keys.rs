@@ -13,7 +13,7 @@ use storage::{AuditQuery, Batch, Write};
 
 use crate::{
     gateway::{Gateway, GatewayError},
-    merchants::Change,
+    merchants::actor::Change,
 };
 
 impl Gateway {

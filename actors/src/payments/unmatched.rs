@@ -15,9 +15,11 @@ use storage::{Batch, Handling, ReadError, StrayKey, Unmatched, Vicinity, Write};
 use crate::{
     Gateway, GatewayError,
     context::Context,
-    payment::{Order, SessionError},
-    sales::{Incoming, Part},
-    sessions,
+    payments::{
+        payment::{Order, SessionError},
+        registry,
+        sales::{Incoming, Part},
+    },
 };
 
 /// How long before a transfer its session may have been opened: as long as a session lives, and a day for the late.
@@ -308,7 +310,7 @@ pub(crate) async fn awaited(
 /// a few at a time, from `after` on; returns where the next look begins.
 pub(crate) async fn attach_waiting(
     context: &Context,
-    sessions: &ractor::ActorRef<sessions::Msg>,
+    sessions: &ractor::ActorRef<registry::Msg>,
     after: Option<StrayKey>,
 ) -> Option<StrayKey> {
     const AT_ONCE: usize = 100;
@@ -336,7 +338,7 @@ pub(crate) async fn attach_waiting(
         let by = BY_MEMO.to_owned();
         let attachment = Attachment { transfer, route: Route::Wallet, memo_normalized, by };
         let (order, answer) = Order::awaited(Command::Attach(attachment));
-        if sessions.cast(sessions::Msg::Order(id, order)).is_err() {
+        if sessions.cast(registry::Msg::Order(id, order)).is_err() {
             return None;
         }
         match answer.await {

@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use reqwest::{Client, dns::Resolve, redirect::Policy};
 
 use crate::{
-    addresses::{AllowedAddresses, BLOCKED, Guarded, SystemResolver},
     environment::{WebhookRequest, WebhookResponse, WebhookTransport},
+    webhooks::addresses::{AllowedAddresses, BLOCKED, Guarded, SystemResolver},
 };
 
 /// How long a connection may take.

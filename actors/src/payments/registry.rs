@@ -20,10 +20,12 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 
 use crate::{
-    astray,
     context::Context,
-    payment::{self, Order, PaymentActor, SessionError, read_failed},
-    transfers::with_rows,
+    payments::{
+        payment::{self, Order, PaymentActor, SessionError, read_failed},
+        transfers::with_rows,
+        unmatched,
+    },
 };
 
 /// Expiries under way at once: each wakes an actor, and a million due at once must not be a million actors.
@@ -340,7 +342,7 @@ impl Sessions {
                 return Ok(());
             }
             roster.expiry.after = due.last().copied();
-            let awaited = match astray::awaited(&self.context, due.iter().map(|(_, id)| *id)).await {
+            let awaited = match unmatched::awaited(&self.context, due.iter().map(|(_, id)| *id)).await {
                 Ok(awaited) => awaited,
                 Err(error) => {
                     read_failed(&self.context, &error);

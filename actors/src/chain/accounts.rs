@@ -10,8 +10,8 @@ use engine::{account::AccountName, time::Timestamp};
 use tokio::sync::Semaphore;
 
 use crate::{
+    chain::nodes::{Nodes, NodesError},
     environment::Account,
-    nodes::{Nodes, NodesError},
 };
 
 /// How long a description is used, and how long the word that an account does not exist.

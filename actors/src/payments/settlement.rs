@@ -17,11 +17,10 @@ use engine::{
 use ractor::ActorRef;
 
 use crate::{
+    chain::nodes::Broadcast,
     context::Context,
     environment::{NodeError, TxStatus},
-    nodes::Broadcast,
-    payment::Order,
-    sessions,
+    payments::{payment::Order, registry},
 };
 
 /// How long a payer waits for an outcome; longer is `settlement_pending`.
@@ -85,7 +84,7 @@ pub(crate) async fn hand_in(
 /// Follows a session's claim until the session lets go of it; the session ends this when the claim is decided.
 pub(crate) async fn settle(
     context: Arc<Context>,
-    sessions: ActorRef<sessions::Msg>,
+    sessions: ActorRef<registry::Msg>,
     id: PaymentId,
     claim: Arc<Claim>,
     mut may_be_out: bool,
@@ -93,7 +92,7 @@ pub(crate) async fn settle(
     let tx_id = claim.tx_id;
     // The answer comes back as a change of the session, which may end this task.
     let order = |command| {
-        let _ = sessions.cast(sessions::Msg::Order(id, Order::new(command)));
+        let _ = sessions.cast(registry::Msg::Order(id, Order::new(command)));
     };
     let mut is_out = false;
     let mut is_lost = false;

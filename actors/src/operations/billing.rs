@@ -13,7 +13,7 @@ use engine::{
 use ractor::ActorRef;
 use storage::{Batch, CommitError, Invoicing, Page, PeriodQuery, Write};
 
-use crate::{Gateway, GatewayError, context::Context, sessions, store_failures};
+use crate::{Gateway, GatewayError, context::Context, payments::registry, store_failures};
 
 /// Periods read at once.
 const AT_ONCE: usize = 100;
@@ -171,7 +171,7 @@ async fn schedule(context: &Context) -> Result<Schedule, storage::ReadError> {
 /// Who makes invoices: an admin, or the housekeeper.
 pub(crate) struct Biller<'c> {
     pub(crate) context: &'c Context,
-    pub(crate) sessions: &'c ActorRef<sessions::Msg>,
+    pub(crate) sessions: &'c ActorRef<registry::Msg>,
     pub(crate) by: Actor,
 }
 
@@ -255,7 +255,7 @@ impl Biller<'_> {
                 Ok(()) => {
                     env.probe.reach("billing: invoice stored, session not adopted");
                     if let Some(session) = session {
-                        let adopt = sessions::Msg::Adopt(session);
+                        let adopt = registry::Msg::Adopt(session);
                         self.sessions.cast(adopt).map_err(|_| GatewayError::StoreFailed)?;
                     }
                     tracing::info!(merchant.id = %billed.id, month = %period.month, cents, "invoice created for {}, {}", billed.id, period.month);
@@ -329,7 +329,7 @@ impl Biller<'_> {
 /// Makes the invoices that are missing, by nobody's order.
 pub(crate) async fn bill_what_is_over(
     context: &Arc<Context>,
-    sessions: &ActorRef<sessions::Msg>,
+    sessions: &ActorRef<registry::Msg>,
     over: Month,
 ) -> Result<(), GatewayError> {
     let biller = Biller { context, sessions, by: Actor::default() };

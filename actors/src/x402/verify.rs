@@ -25,20 +25,14 @@ use storage::{Claimed, Fate, Purpose};
 use crate::{
     Gateway, GatewayError,
     environment::{Account, TxStatus},
-    payment::SessionError,
-    settlement::HOLD,
+    payments::{payment::SessionError, settlement::HOLD},
+    x402::requirements::{Caller, is_for},
 };
-
-mod requirements;
-
-pub use requirements::Caller;
-
-use requirements::is_for;
 
 /// Rounds of fetching delegates: an account, its delegates, theirs.
 const MAX_ROUNDS: usize = 4;
 /// How long a repeated settle waits at least before it says that the outcome is still open.
-const LEAST_WAIT: Duration = Duration::from_secs(3);
+pub(crate) const LEAST_WAIT: Duration = Duration::from_secs(3);
 
 /// A payment that an agent hands in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,9 +88,9 @@ fn verdict_word<T>(verdict: &Result<T, X402Error>) -> &'static str {
 }
 
 /// A payment that passed every check.
-struct Checked {
-    presented: Presented,
-    authorized: Authorized,
+pub(crate) struct Checked {
+    pub(crate) presented: Presented,
+    pub(crate) authorized: Authorized,
 }
 
 impl Gateway {
@@ -382,7 +376,7 @@ impl Gateway {
 
     /// Looks up whether the transaction under either of its ids, its nonce or its identifier is claimed. Until the
     /// signatures are checked such a claim can only refuse.
-    async fn seen(&self, pay_to: AccountName, payload: &PaymentPayload) -> Result<Seen, X402Error> {
+    pub(crate) async fn seen(&self, pay_to: AccountName, payload: &PaymentPayload) -> Result<Seen, X402Error> {
         let store = &self.context().env.store;
         for tx_id in candidate_ids(&payload.transaction) {
             if let Some(claimed) = store.claim(tx_id).await.map_err(|error| self.read_failed(&error))? {
@@ -404,7 +398,7 @@ impl Gateway {
     }
 
     /// Says who shows a payment of which something is claimed.
-    fn seen_as(&self, claimed: Claimed, payload: &PaymentPayload) -> Seen {
+    pub(crate) fn seen_as(&self, claimed: Claimed, payload: &PaymentPayload) -> Seen {
         let is_shown = claimed.proof.is_shown_by(&claimed.nonce, payload, self.context().settings.chain_id);
         if is_shown || mutant!("anybody-shows-a-payment") {
             return Seen::ByItsPayer(Box::new(claimed));
@@ -428,12 +422,16 @@ impl Gateway {
         }
     }
 
-    fn proof(&self, payload: &PaymentPayload, checked: &Checked) -> Proof {
+    pub(crate) fn proof(&self, payload: &PaymentPayload, checked: &Checked) -> Proof {
         Proof::of(&payload.transaction, self.context().settings.chain_id, &checked.authorized)
     }
 
     /// Local checks first, then the ledger's word on keys and funds.
-    async fn check_payment(&self, expected: &Expected, payload: &PaymentPayload) -> Result<Checked, X402Error> {
+    pub(crate) async fn check_payment(
+        &self,
+        expected: &Expected,
+        payload: &PaymentPayload,
+    ) -> Result<Checked, X402Error> {
         let context = self.context();
         let max_expiration = context.settings.x402.max_expiration;
         let presented =
@@ -476,7 +474,7 @@ impl Gateway {
     }
 
     /// What the chain has already is public: whoever shows it may have read it there.
-    async fn check_unseen(&self, payload: &PaymentPayload, checked: &Checked) -> Result<(), X402Error> {
+    pub(crate) async fn check_unseen(&self, payload: &PaymentPayload, checked: &Checked) -> Result<(), X402Error> {
         let tx_id = checked.authorized.tx_id;
         let status = self.context().nodes.find_transaction(tx_id, payload.transaction.expiration).await;
         match status.map_err(|_| GatewayError::LedgerUnavailable)? {
@@ -504,7 +502,7 @@ fn sent_by_wallet() -> Refused {
     Refused::new(Reason::DuplicateSettlement, message)
 }
 
-fn assigned() -> Refused {
+pub(crate) fn assigned() -> Refused {
     Refused::new(Reason::DuplicateSettlement, "the transaction was sent without x402, and its money pays a session")
 }
 
@@ -514,7 +512,7 @@ fn sender(payload: &PaymentPayload) -> Option<AccountName> {
 }
 
 /// What is known of a payment that is shown.
-enum Seen {
+pub(crate) enum Seen {
     /// Nothing of it was ever claimed.
     Never,
     /// Its payer shows the claimed payment again: same nonce, same bytes, signed by the same keys.
@@ -527,7 +525,7 @@ enum Seen {
 
 /// Returns the refusal of a payment of which something is claimed. Names the transaction only to its payer, and only for
 /// what it was claimed for.
-fn duplicate(seen: &Seen, target: &Target) -> X402Error {
+pub(crate) fn duplicate(seen: &Seen, target: &Target) -> X402Error {
     let refused = Refused::new(Reason::DuplicateSettlement, "the transaction or its nonce was used before");
     match seen {
         Seen::UnderItsIdentifier => GatewayError::IdentifierReused.into(),
@@ -545,7 +543,7 @@ fn is_target(claimed: &Claimed, target: &Target) -> bool {
 
 impl X402Error {
     /// Adds the verified payer to a refusal.
-    fn by(self, payer: &AccountName) -> Self {
+    pub(crate) fn by(self, payer: &AccountName) -> Self {
         match self {
             Self::Refused(refused) => Self::Refused(refused.by(payer)),
             other => other,

@@ -6,8 +6,8 @@ use engine::ids::MerchantId;
 use storage::{Volume, VolumeQuery};
 
 use crate::{
+    chain::nodes::NodeState,
     gateway::{Gateway, GatewayError},
-    nodes::NodeState,
 };
 
 const DAY_MS: u64 = 86_400_000;

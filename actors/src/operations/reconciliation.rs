@@ -20,7 +20,7 @@ use engine::{
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, MerchantQuery, ReadError, Write};
 
-use crate::{Gateway, GatewayError, context::Context, nodes::NodesError, timer::Timer};
+use crate::{Gateway, GatewayError, chain::nodes::NodesError, context::Context, timer::Timer};
 
 /// The note that says up to which block time the books are checked: milliseconds, 8 bytes, big endian.
 const NOTE: &str = "books checked";

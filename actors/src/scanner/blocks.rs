@@ -21,15 +21,22 @@ use storage::{Batch, Claimed, CommitError, Cursor, Purpose, ReadError, Unmatched
 use tokio::sync::oneshot;
 
 use crate::{
-    books,
+    chain::nodes::{Depth, NodesError},
     context::Context,
-    merchants::{self, MerchantError},
-    nodes::{Depth, NodesError},
-    ownership,
-    payment::{Order, SessionError},
-    sessions,
+    merchants::{
+        actor::{self, MerchantError},
+        ownership,
+    },
+    operations::reconciliation,
+    payments::{
+        payment::{Order, SessionError},
+        registry, transfer_log,
+    },
+    scanner::{
+        concern::{Concern, Told},
+        unknown_operations, virtual_transfers,
+    },
     timer::Timer,
-    transfer_log, unknown_operations, virtual_transfers,
 };
 
 /// Blocks asked for at once when catching up.
@@ -54,8 +61,8 @@ pub(crate) enum Msg {
 
 pub(crate) struct Scanner {
     pub(crate) context: Arc<Context>,
-    pub(crate) sessions: ActorRef<sessions::Msg>,
-    pub(crate) merchants: ActorRef<merchants::Msg>,
+    pub(crate) sessions: ActorRef<registry::Msg>,
+    pub(crate) merchants: ActorRef<actor::Msg>,
 }
 
 pub(crate) struct Position {
@@ -254,7 +261,7 @@ impl Scanner {
         self.store_cursor(
             position,
             cursor,
-            Batch::of(virtual_transfers::read_after(wanted)).and(books::begin_after(block.time)),
+            Batch::of(virtual_transfers::read_after(wanted)).and(reconciliation::begin_after(block.time)),
         )
         .await?;
         position.read = Some(cursor);
@@ -350,7 +357,7 @@ impl Scanner {
 
     fn advanced(&self, num: u32, time: Timestamp) {
         self.context.ledger.read_up_to(num, time);
-        let _ = self.sessions.cast(sessions::Msg::Advanced(time));
+        let _ = self.sessions.cast(registry::Msg::Advanced(time));
     }
 
     /// Drops the reversible blocks that are decided now; those that lost take their sightings with them.
@@ -570,30 +577,7 @@ impl Scanner {
         command: Command,
     ) -> Result<oneshot::Receiver<Result<Arc<engine::payment::Payment>, SessionError>>, SessionError> {
         let (order, answer) = Order::awaited(command);
-        self.sessions.cast(sessions::Msg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
+        self.sessions.cast(registry::Msg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
         Ok(answer)
     }
-}
-
-/// What a transfer of a block means here.
-struct Told<'b> {
-    transfer: &'b Transfer,
-    concern: Concern,
-    /// The payment whose money it sends back.
-    refunds: Option<PaymentId>,
-}
-
-/// Whom a transfer concerns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Concern {
-    /// A session; whether the memo said more than its name.
-    Session(PaymentId, bool),
-    /// A merchant's account, though no session.
-    Account(UnmatchedReason),
-    /// A merchant's account, and somebody's server that was paid there by x402.
-    Sale,
-    /// A merchant that proves an account.
-    Proof,
-    /// Nobody here.
-    Nobody,
 }

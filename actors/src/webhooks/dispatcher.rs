@@ -20,9 +20,9 @@ use storage::{Batch, Due, DueWork, Passed, Write};
 use tokio::time::Instant;
 
 use crate::{
-    attempt::{Attempted, attempt},
     context::Context,
     timer::{Task, Timer},
+    webhooks::attempt::{Attempted, attempt},
 };
 
 /// Attempts under way at once, in all and for one endpoint.

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, ReadError, Unmatched, UnmatchedReason, Write};
 
-use crate::{context::Context, nodes::NodesError, timer::Timer, unknown_operations};
+use crate::{chain::nodes::NodesError, context::Context, scanner::unknown_operations, timer::Timer};
 
 /// The note that says up to which block they are read: 4 bytes, big endian.
 const NOTE: &str = "virtual transfers";

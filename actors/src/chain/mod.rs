@@ -1,0 +1,9 @@
+//! The ledger: its nodes, accounts and prices, and how far it was read.
+
+pub mod hive_rpc;
+
+pub(crate) mod accounts;
+pub(crate) mod clock_watch;
+pub(crate) mod ledger_view;
+pub(crate) mod nodes;
+pub(crate) mod rates;

@@ -1,0 +1,10 @@
+//! Events and their delivery: announcements, the list of events, the outbox and the endpoints.
+
+pub mod addresses;
+pub mod http;
+
+pub(crate) mod announcements;
+pub(crate) mod attempt;
+pub(crate) mod dispatcher;
+pub(crate) mod endpoints;
+pub(crate) mod events;
