@@ -13,7 +13,7 @@ Python's standard library is all it needs.
 """
 import argparse, atexit, http.client, json, os, shutil, signal, socket, statistics, subprocess, sys, tempfile, threading, time
 
-HIVETILL = os.environ.get("HIVETILL", "target/release/hivetill")
+HIVETILL = os.environ.get("HIVETILL", "target/dist/hivetill")
 FREE = "127.0.0.1:0"
 BLOCK = "250ms"
 PATIENCE = 60

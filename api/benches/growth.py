@@ -10,7 +10,7 @@ started; between them the payments stay, but for those of 16 connections, which 
 """
 import argparse, json, os, shutil, signal, statistics, subprocess, sys, tempfile, time, urllib.request
 
-HIVETILL = os.environ.get("HIVETILL", "target/release/hivetill")
+HIVETILL = os.environ.get("HIVETILL", "target/dist/hivetill")
 THROUGH_REST = 1_000_000
 
 

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 seconds=${1:-8} rounds=${2:-3}
 connections=("${@:3}")
 [ ${#connections[@]} -gt 0 ] || connections=(1 16 64)
-hivetill=${HIVETILL:-target/release/hivetill}
+hivetill=${HIVETILL:-target/dist/hivetill}
 pg_bin=${PG_BIN:-$(find /usr/lib/postgresql -name initdb -printf '%h\n' 2>/dev/null | sort -V | tail -1)}
 folder=$(mktemp -d "${TMPDIR:-/tmp}/hivetill-postgres.XXXXXX")
 gateway=

@@ -40,6 +40,10 @@ impl Process {
     pub(crate) fn program(name: &str, folder: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(name);
         command.args(args).current_dir(folder).env("HOME", folder).env("TMPDIR", root());
+        // The variables of a test run are no settings of the gateways that the program starts.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"HIVETILL_")) {
+            command.env_remove(name);
+        }
         Self::spawn(command, format!("{name} {}", args.join(" ")))
     }
 
