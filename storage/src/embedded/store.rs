@@ -27,6 +27,7 @@ use super::{
         compliance, idempotency, ledger_entries,
         prepared::{self, Prepared, Step},
         transfers, unmatched,
+        writer::Parts,
     },
     damage::Damages,
     fault::Fault,
@@ -146,7 +147,8 @@ impl RedbStore {
         let snapshot = Snapshot::of(Epoch::begin(&database, &damages)?);
         let search_cursor = search::cursor(&snapshot)?;
         let newest = Arc::new(Newest::of(snapshot));
-        let committer = Committer::start(database, log, Arc::clone(&newest), search_cursor, damages.clone(), mode)?;
+        let parts = Parts { database, log, newest: Arc::clone(&newest), search_cursor, damages: damages.clone() };
+        let committer = Committer::start(parts, mode)?;
         Ok(Self { newest, committer, vault, damages, _lock: lock })
     }
 

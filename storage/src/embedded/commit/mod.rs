@@ -14,3 +14,17 @@ pub(crate) mod prepared;
 pub(crate) mod transaction;
 pub(crate) mod transfers;
 pub(crate) mod unmatched;
+
+mod checkpoints;
+#[cfg(test)]
+mod interleavings;
+mod queue;
+pub(crate) mod writer;
+
+/// What the threads of the commit path synchronize with. `interleavings` has another module of this name, with loom's.
+mod sync {
+    pub(super) use std::{
+        sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc},
+        thread,
+    };
+}

@@ -1,0 +1,227 @@
+//! The writer: checks a group of batches against the stored rows, makes it durable in the write-ahead log, and has checkpoints
+//! made beside the commits.
+
+use std::{sync::Arc, time::Duration};
+
+use redb::Database;
+use tokio::time::Instant;
+
+use super::{
+    checkpoints::{Checkpoints, Job, Segments},
+    queue::{Inbox, Write},
+};
+use crate::{
+    batch::CommitError,
+    embedded::{
+        commit::{apply::Group, prepared::Prepared, transaction::Draft},
+        damage::Damages,
+        fault::Fault,
+        health::{Health, Watch},
+        metrics::CommitMetrics,
+        wal::{
+            checkpoint::Checkpoint,
+            log::Log,
+            snapshot::{Held, Newest},
+        },
+    },
+};
+
+/// A commit that takes longer is left to the writer's thread.
+const QUICK: Duration = Duration::from_millis(1);
+/// The only writer of a store.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    rows: Rows,
+    checkpoints: Checkpoints<Checkpoint>,
+    /// Has the writer's thread complete a checkpoint; none without such a thread.
+    inbox: Option<Arc<Inbox<Writer>>>,
+    /// The last payment that is indexed for search.
+    search_cursor: u128,
+    /// Batches in the last commit.
+    last_group: usize,
+    /// How long it took.
+    last_took: Duration,
+}
+
+/// The rows in the database and, since the last checkpoint, in the log and in memory.
+#[derive(Debug)]
+struct Rows {
+    database: Arc<Database>,
+    log: Log,
+    held: Held,
+    newest: Arc<Newest>,
+    health: Arc<Health>,
+    metrics: CommitMetrics,
+}
+
+/// What a writer starts with.
+pub(crate) struct Parts {
+    pub(crate) database: Database,
+    pub(crate) log: Log,
+    pub(crate) newest: Arc<Newest>,
+    /// The last payment that is indexed for search.
+    pub(crate) search_cursor: u128,
+    pub(crate) damages: Damages,
+}
+
+impl Writer {
+    /// Takes over a store. With an inbox, checkpoints run beside the commits and wake the thread that reads it.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(super) fn new(parts: Parts, inbox: Option<Arc<Inbox<Self>>>) -> Result<Self, Fault> {
+        let rows = Rows {
+            database: Arc::new(parts.database),
+            log: parts.log,
+            held: Held::of(parts.newest.get()?),
+            newest: parts.newest,
+            health: Arc::default(),
+            metrics: CommitMetrics::of(parts.damages),
+        };
+        Ok(Self {
+            rows,
+            checkpoints: Checkpoints::none(),
+            inbox,
+            search_cursor: parts.search_cursor,
+            last_group: 0,
+            last_took: Duration::MAX,
+        })
+    }
+
+    pub(super) fn health(&self) -> Arc<Health> {
+        Arc::clone(&self.rows.health)
+    }
+
+    pub(super) fn metrics(&self) -> CommitMetrics {
+        self.rows.metrics.clone()
+    }
+
+    fn close_log(&mut self) -> Result<(), Fault> {
+        self.checkpoints.finish(&mut self.rows, |rows| !rows.log.is_empty())?;
+        self.rows.log.clear()
+    }
+
+    fn fail(&self, fault: &Fault) {
+        self.rows.metrics.failed();
+        self.rows.health.fail(fault.to_string(), matches!(fault, Fault::Full(_)));
+    }
+
+    fn transact(&mut self, batches: Vec<Prepared>) -> Result<Vec<Result<(), CommitError>>, Fault> {
+        // The runtime's clock where there is one, so that a simulation sees its own; else the machine's.
+        let begun = Instant::now();
+        let count = batches.len();
+        let (next, changes) = (self.rows.held.newest().next(), self.rows.log.begin());
+        let mut group = Group::of(Draft::of(&next, &changes, self.rows.held.horizon()), self.search_cursor);
+        let outcomes = batches.into_iter().map(|batch| group.apply(batch)).collect::<Result<Vec<_>, Fault>>()?;
+        let finished = group.finish()?;
+        if changes.is_empty() {
+            self.rows.log.drop_empty(changes);
+        } else {
+            self.rows.log.append(changes)?;
+            self.rows.newest.publish(next.clone());
+            self.rows.held.follow(next);
+            self.search_cursor = finished.search_cursor;
+        }
+        (self.last_group, self.last_took) = (count, begun.elapsed());
+        self.rows.metrics.committed(count, finished.applied, self.last_took);
+        assert_eq!(outcomes.len(), count, "each batch has an outcome");
+        // A refusal, too, is returned only now: it may rest on what another batch of the group has just made durable.
+        Ok(outcomes)
+    }
+}
+
+impl Segments for Rows {
+    type Checkpoint = Checkpoint;
+
+    fn is_filled(&self, quarters: u64) -> bool {
+        self.log.is_filled(quarters)
+    }
+
+    fn seal(&mut self) -> Checkpoint {
+        let frozen = self.held.freeze();
+        self.newest.publish(frozen.clone());
+        Checkpoint {
+            database: Arc::clone(&self.database),
+            epoch: frozen.share_epoch(),
+            turn: self.log.turn(),
+            metrics: self.metrics.clone(),
+            health: Arc::clone(&self.health),
+        }
+    }
+
+    fn install(&mut self) -> Result<(), Fault> {
+        self.newest.publish(self.held.thaw(&self.database)?.clone());
+        Ok(())
+    }
+
+    fn held_up(&self) {
+        self.metrics.held_up();
+    }
+}
+
+impl Write for Writer {
+    type Batch = Prepared;
+    type Outcome = Result<(), CommitError>;
+
+    fn commit(&mut self, batches: Vec<Prepared>) -> Vec<Result<(), CommitError>> {
+        let count = batches.len();
+        let _watch = Watch(Arc::clone(&self.rows.health));
+        if self.rows.health.failure().is_none() {
+            match self.transact(batches) {
+                Ok(outcomes) => return outcomes,
+                Err(fault) => {
+                    // If the disk has failed a checkpoint, the next operation's error says less than that one's.
+                    let first = self.checkpoints.failure();
+                    self.fail(&first.unwrap_or(fault));
+                }
+            }
+        }
+        (0..count).map(|_| Err(self.rows.health.unknown())).collect()
+    }
+
+    /// Commits on the caller's thread if the last commit was of one batch, too, and quick. The runtime is told, so that no task
+    /// waits for the disk with this one.
+    fn commit_here(&mut self, batch: Prepared) -> Result<Result<(), CommitError>, Prepared> {
+        // What is due is done by the writer's thread, after the next commit.
+        if self.last_group != 1 || self.last_took >= QUICK || self.checkpoints.is_due(&self.rows) {
+            return Err(batch);
+        }
+        let mut outcomes = tokio::task::block_in_place(|| self.commit(vec![batch]));
+        Ok(outcomes.pop().expect("each batch has an outcome"))
+    }
+
+    fn tend(&mut self) {
+        let _watch = Watch(Arc::clone(&self.rows.health));
+        if self.rows.health.failure().is_some() {
+            return;
+        }
+        let wake = self.inbox.clone().map(|inbox| move || inbox.wake());
+        if let Err(fault) = self.checkpoints.tend(&mut self.rows, wake) {
+            self.fail(&fault);
+        }
+    }
+
+    /// Leaves all rows in the database, so that the next start has nothing to replay, and no thread at work on it.
+    fn finish(mut self) {
+        let _watch = Watch(Arc::clone(&self.rows.health));
+        if self.rows.health.failure().is_some() {
+            // It may fail, too; the store has failed already.
+            let _ = self.checkpoints.failure();
+        } else if let Err(fault) = self.close_log() {
+            tracing::warn!(%fault, "write-ahead log not checkpointed: the next start replays it");
+        }
+    }
+}
+
+impl Job for Checkpoint {
+    type Error = Fault;
+
+    fn run(&self) -> Result<(), Fault> {
+        let _watch = Watch(Arc::clone(&self.health));
+        self.make()
+    }
+
+    fn lost() -> Fault {
+        Fault::Disk("the checkpoint's thread is gone".to_owned())
+    }
+}
