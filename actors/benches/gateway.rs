@@ -12,7 +12,7 @@ use std::{
 };
 
 use actors::{
-    Environment, Gateway, Settings, Tree,
+    Engine, Environment, Settings, Tree,
     environment::{
         Account, Answer, Identity, NoProbe, Node, NodeError, TxStatus, WebhookRequest, WebhookResponse,
         WebhookTransport,
@@ -139,8 +139,8 @@ async fn engine(data: &Path, max_awake: usize) -> (Tree, Arc<Still>, Arc<RedbSto
     };
     let settings = Settings { max_awake, ..Settings::of(ChainId::MAINNET) };
     let tree = Tree::start(env, settings).await.expect("an engine");
-    let gateway = tree.gateway();
-    while !gateway.health().await.expect("health").is_following {
+    let engine = tree.engine();
+    while !engine.operations.health().await.expect("health").is_following {
         tokio::task::yield_now().await;
     }
     (tree, node, store)
@@ -149,7 +149,7 @@ async fn engine(data: &Path, max_awake: usize) -> (Tree, Arc<Still>, Arc<RedbSto
 async fn world(data: &Path, max_awake: usize) -> World {
     let (tree, node, store) = engine(data, max_awake).await;
     let registration = Registration::check("Mugs", "blue.mugs", None).expect("valid");
-    let merchant = tree.gateway().register(registration, false).await.expect("registered").merchant;
+    let merchant = tree.engine().merchants.register(registration, false).await.expect("registered").merchant;
     World { tree, node, store, merchant }
 }
 
@@ -170,20 +170,20 @@ fn living(lifetime: Option<Duration>) -> Draft {
 }
 
 /// Opens `count` sessions from `callers` at once; returns the seconds it took.
-async fn open(gateway: &Gateway, merchant: &Merchant, callers: usize, count: usize) -> f64 {
-    open_like(gateway, merchant, callers, count, &draft()).await
+async fn open(engine: &Engine, merchant: &Merchant, callers: usize, count: usize) -> f64 {
+    open_like(engine, merchant, callers, count, &draft()).await
 }
 
-async fn open_like(gateway: &Gateway, merchant: &Merchant, callers: usize, count: usize, draft: &Draft) -> f64 {
+async fn open_like(engine: &Engine, merchant: &Merchant, callers: usize, count: usize, draft: &Draft) -> f64 {
     let merchant = Arc::new(merchant.clone());
     let begin = Instant::now();
     let each = count / callers;
     let work: Vec<_> = (0..callers)
         .map(|_| {
-            let (gateway, merchant, draft) = (gateway.clone(), Arc::clone(&merchant), draft.clone());
+            let (engine, merchant, draft) = (engine.clone(), Arc::clone(&merchant), draft.clone());
             tokio::spawn(async move {
                 for _ in 0..each {
-                    gateway.open_payment(&merchant, draft.clone(), None).await.expect("opened");
+                    engine.payments.open(&merchant, draft.clone(), None).await.expect("opened");
                 }
             })
         })
@@ -223,7 +223,7 @@ fn creations() {
             runtime().block_on(async {
                 let world = world(data.path(), 5_000).await;
                 let before = usage().0;
-                let seconds = open(&world.tree.gateway(), &world.merchant, callers, count).await;
+                let seconds = open(&world.tree.engine(), &world.merchant, callers, count).await;
                 rates.push(count as f64 / seconds);
                 cpus.push((usage().0 - before) / count as f64 * 1e6);
                 world.tree.stop().await;
@@ -236,18 +236,18 @@ fn creations() {
 
 fn memory() {
     const SESSIONS: usize = 200_000;
-    for (what, max_awake) in [("awake", SESSIONS), ("parked", 100)] {
+    for (what, max_awake) in [("active", SESSIONS), ("passive", 100)] {
         let data = tempfile::tempdir().expect("a folder");
         runtime().block_on(async {
             let world = world(data.path(), max_awake).await;
             // What is touched once, such as the store's cache, is not the sessions'.
-            open(&world.tree.gateway(), &world.merchant, 100, 20_000).await;
+            open(&world.tree.engine(), &world.merchant, 100, 20_000).await;
             let before = usage().1;
-            open(&world.tree.gateway(), &world.merchant, 100, SESSIONS - 20_000).await;
-            let awake = world.tree.gateway().health().await.expect("health").awake;
+            open(&world.tree.engine(), &world.merchant, 100, SESSIONS - 20_000).await;
+            let active = world.tree.engine().operations.health().await.expect("health").active;
             let bytes = (usage().1 - before) / (SESSIONS - 20_000) as f64;
             println!(
-                "{what}: {bytes:.0} bytes resident a session ({awake} of {SESSIONS} awake), cache of the store included"
+                "{what}: {bytes:.0} bytes resident a session ({active} of {SESSIONS} active), cache of the store included"
             );
             world.tree.stop().await;
             world.store.close().await;
@@ -260,7 +260,7 @@ fn expiry() {
     let data = tempfile::tempdir().expect("a folder");
     runtime().block_on(async {
         let world = world(data.path(), 5_000).await;
-        open(&world.tree.gateway(), &world.merchant, 100, SESSIONS).await;
+        open(&world.tree.engine(), &world.merchant, 100, SESSIONS).await;
         let seconds = expire(&world, SESSIONS).await;
         println!("{SESSIONS} expiries at once: {seconds:.1} s until all are durable");
         world.tree.stop().await;
@@ -270,12 +270,12 @@ fn expiry() {
 
 /// Lets a block come by which so many sessions expire; returns the seconds until the last of them is durable.
 async fn expire(world: &World, sessions: usize) -> f64 {
-    let later = world.tree.gateway().now() + Duration::from_secs(10_000);
+    let later = world.tree.engine().now() + Duration::from_secs(10_000);
     let begin = Instant::now();
     *world.node.now.lock().unwrap() = later;
     let mut query = storage::PaymentQuery::all(world.merchant.id, 1);
     query.states = vec![engine::payment::State::SystemCancelled];
-    while world.tree.gateway().payments(query.clone()).await.expect("a list").total < sessions as u64 {
+    while world.tree.engine().payments.list(query.clone()).await.expect("a list").total < sessions as u64 {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     begin.elapsed().as_secs_f64()
@@ -295,11 +295,11 @@ fn million() {
     let days = living(Some(Duration::from_secs(86_400)));
     runtime().block_on(async {
         let world = world(data.path(), 5_000).await;
-        let gateway = world.tree.gateway();
-        let empty = open_like(&gateway, &world.merchant, 100, SAMPLE, &days).await;
-        let rest = open_like(&gateway, &world.merchant, 100, LASTING - SAMPLE, &days).await;
-        open(&gateway, &world.merchant, 100, EXPIRING).await;
-        let full = open_like(&gateway, &world.merchant, 100, SAMPLE, &days).await;
+        let engine = world.tree.engine();
+        let empty = open_like(&engine, &world.merchant, 100, SAMPLE, &days).await;
+        let rest = open_like(&engine, &world.merchant, 100, LASTING - SAMPLE, &days).await;
+        open(&engine, &world.merchant, 100, EXPIRING).await;
+        let full = open_like(&engine, &world.merchant, 100, SAMPLE, &days).await;
         let rate = |count: usize, seconds: f64| count as f64 / seconds;
         println!(
             "creations a second, 100 callers: {:.0} in an empty store, {:.0} on the way, {:.0} in one of a million ({:.0} %)",
@@ -330,7 +330,7 @@ fn million() {
 async fn reopened(data: &Path) -> World {
     let (tree, node, store) = engine(data, 5_000).await;
     let query = storage::MerchantQuery::all(1);
-    let found = tree.gateway().merchants(query).await.expect("readable").items.remove(0);
+    let found = tree.engine().merchants.list(query).await.expect("readable").items.remove(0);
     World { tree, node, store, merchant: Arc::unwrap_or_clone(found.merchant) }
 }
 

@@ -99,13 +99,13 @@ async fn catch_up(node: &Arc<Static>) -> f64 {
     let poll_interval = Duration::from_millis(10);
     let settings = Settings { poll_interval, ..Settings::of(ChainId::MAINNET) };
     let tree = Tree::start(env, settings).await.expect("an engine");
-    let gateway = tree.gateway();
-    while !gateway.health().await.expect("health").is_following {
+    let engine = tree.engine();
+    while !engine.operations.health().await.expect("health").is_following {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     node.irreversible.store(FIRST + BLOCKS, Ordering::Relaxed);
     let begin = Instant::now();
-    while gateway.health().await.expect("health").ledger.scanned_num < FIRST + BLOCKS {
+    while engine.operations.health().await.expect("health").ledger.scanned_num < FIRST + BLOCKS {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let rate = f64::from(BLOCKS) / begin.elapsed().as_secs_f64();

@@ -2,56 +2,73 @@
 //!
 //! ```text
 //! Tree (supervisor)
-//! ├── Merchants           registration, changes, API keys
-//! ├── Sessions            the registry of payments
-//! │   └── Payment         one actor per active payment
+//! ├── MerchantActor       registration, changes, API keys
+//! ├── Registry            the registry of active payments
+//! │   └── PaymentActor    one actor per active payment
 //! ├── Facilitator         x402 payments for other servers
 //! ├── Scanner             irreversible blocks
 //! ├── VirtualTransfers    transfers that no transaction of a block contains
-//! ├── Webhooks            the outbox
+//! ├── Dispatcher          the outbox of webhooks
 //! ├── Rates               prices
 //! ├── Housekeeper         search index, retention, invoices
-//! └── Bookkeeper          daily reconciliation
+//! └── Reconciler          daily reconciliation
 //! ```
 //!
-//! [`Gateway`] is the interface of the tree, [`Environment`] its only source of time, randomness, ledger, disk and network.
-//! `Sessions` activates, passivates and reactivates payments. The supervisor restarts the scanner, webhooks, rates and the
-//! other background actors when they crash. A store that fails ends the whole tree ([`Tree::failed`]): memory must not
-//! differ from disk.
+//! [`Engine`] is the interface of the tree, with one handle for each domain; [`Environment`] is its only source of time,
+//! randomness, ledger, disk and network. A domain imports the environment, the settings, the metrics and the handles of
+//! domains below it; only the supervisor knows all of them. From the lowest to the highest: `chain`, `webhooks`,
+//! `merchants`, `payments`, `x402`, `scanner`, `operations`.
+//!
+//! `Registry` activates, passivates and reactivates payments. The supervisor restarts the scanner, the dispatcher, the
+//! rates and the other background actors when they crash. A store that fails ends the whole tree ([`Tree::failed`]):
+//! memory must not differ from disk.
 
 pub mod environment;
 pub mod system;
 
+mod access;
 mod chain;
+mod child;
+mod clock;
 mod context;
-mod gateway;
+mod error;
+mod handles;
 mod merchants;
 mod metrics;
 mod operations;
 mod payments;
 mod scanner;
 mod settings;
-mod store_failures;
 mod supervisor;
 mod timer;
 mod webhooks;
 mod x402;
 
 pub use chain::{
+    handle::Chain,
     hive_rpc,
     ledger_view::LedgerStatus,
-    nodes::{Condition, NodeState, nodes_needed},
+    nodes::{
+        health::{Condition, NodeState},
+        pool::nodes_needed,
+    },
 };
 pub use environment::Environment;
-pub use gateway::{Gateway, GatewayError, Health, Opened};
+pub use error::EngineError;
+pub use handles::Engine;
 pub use merchants::{
-    actor::Registered,
     compliance::Report,
+    handle::Merchants,
+    messages::Registered,
     ownership::{Answered, Issued},
 };
-pub use operations::billing::{BillingOverview, BillingSummary, Invoiced};
+pub use operations::{
+    billing::{BillingOverview, BillingSummary, Invoiced},
+    handle::{Health, Operations},
+};
 pub use payments::{
-    registry::Watch,
+    handle::{Opened, Payments},
+    messages::Watch,
     sales::{Part, Sale},
     unmatched::Candidate,
 };
@@ -61,9 +78,7 @@ pub use webhooks::{
     addresses,
     endpoints::{EndpointState, Replayed, Sent},
     events::{After, EventPage, EventWatch},
+    handle::Webhooks,
     http as http_webhooks,
 };
-pub use x402::{
-    requirements::Caller,
-    verify::{Settled, Target, X402Error, X402Request},
-};
+pub use x402::handle::{Caller, Settled, Target, X402, X402Error, X402Request};

@@ -1,36 +1,29 @@
-//! Metrics of the engine: counters created once, and a collector that reads the state of the ledger at each scrape.
+//! Metrics of the engine: counters created once.
 //!
 //! The engine never reads them back, so they do not influence a simulation.
 
 use std::{
     collections::BTreeSet,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
+use crate::child::Child;
 use engine::{
     books::Outcome,
     hive::block::{OTHER_KINDS, UNKNOWN_KINDS_MAX},
     payment::{Payment, State},
 };
 use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder},
+    encoding::{EncodeMetric, MetricEncoder},
     metrics::{
         MetricType, TypedMetric,
         counter::Counter,
         family::Family,
-        gauge::{ConstGauge, Gauge},
+        gauge::Gauge,
         histogram::{Histogram, exponential_buckets},
     },
     registry::Registry,
-};
-use tokio::sync::Semaphore;
-
-use crate::{
-    chain::{nodes::Condition, rates},
-    context::Context,
-    supervisor::Child,
 };
 
 type Label = [(&'static str, &'static str); 1];
@@ -45,7 +38,7 @@ pub(crate) struct Metrics {
     transitions: Family<Label, Counter>,
     pub(crate) reversed: Counter,
     pub(crate) unmatched: Counter,
-    pub(crate) awake: Gauge,
+    pub(crate) active: Gauge,
     books: Family<Label, Counter>,
     pub(crate) book_differences: Counter,
     crashes: Family<Label, Counter>,
@@ -127,8 +120,8 @@ impl Metrics {
         is_first
     }
 
-    /// Returns the handles of a node's figures.
-    pub(crate) fn node(&self, name: &str) -> NodeMetrics {
+    /// Returns the metrics of a node that can be in these conditions.
+    pub(crate) fn node(&self, name: &str, conditions: impl IntoIterator<Item = &'static str>) -> NodeMetrics {
         let label = [("node", name.to_owned())];
         NodeMetrics {
             answers: self.node_answers.get_or_create_owned(&label),
@@ -137,10 +130,13 @@ impl Metrics {
             up: self.node_up.get_or_create_owned(&label),
             head: self.node_head.get_or_create_owned(&label),
             contradictions: self.node_contradictions.get_or_create_owned(&label),
-            conditions: Condition::ALL.map(|condition| {
-                let condition = condition.as_str().to_owned();
-                self.node_condition.get_or_create_owned(&[("node", name.to_owned()), ("condition", condition)])
-            }),
+            conditions: conditions
+                .into_iter()
+                .map(|condition| {
+                    let labels = [("node", name.to_owned()), ("condition", condition.to_owned())];
+                    (condition, self.node_condition.get_or_create_owned(&labels))
+                })
+                .collect(),
         }
     }
 
@@ -157,7 +153,7 @@ impl Metrics {
             "Operations on which the store and the ledger differ",
             &self.book_differences,
         );
-        metric.add("sessions_active", "Active sessions (held in memory)", &self.awake);
+        metric.add("sessions_active", "Active sessions (held in memory)", &self.active);
         metric.add("actor_crashes", "Crashes of actors, by actor", &self.crashes);
         metric.add("clock_jumps", "Jumps of the system clock by more than two seconds", &self.clock_jumps);
         metric.add("scanner_blocks", "Irreversible blocks read", &self.blocks);
@@ -193,7 +189,7 @@ impl Metrics {
             drop(self.x402.get_or_create(&[("operation", operation), ("verdict", "success")]));
         }
         for child in Child::ALL {
-            drop(self.crashes.get_or_create(&[("actor", child.word())]));
+            drop(self.crashes.get_or_create(&[("actor", child.as_str())]));
         }
     }
 }
@@ -215,7 +211,7 @@ pub(crate) struct NodeMetrics {
     up: Gauge,
     head: Gauge,
     contradictions: Counter,
-    conditions: [Gauge; Condition::ALL.len()],
+    conditions: Vec<(&'static str, Gauge)>,
 }
 
 impl NodeMetrics {
@@ -236,9 +232,9 @@ impl NodeMetrics {
     }
 
     /// Shows the node's condition.
-    pub(crate) fn is_in(&self, condition: Condition) {
-        for (gauge, each) in self.conditions.iter().zip(Condition::ALL) {
-            gauge.set(i64::from(each == condition));
+    pub(crate) fn is_in(&self, condition: &'static str) {
+        for (each, gauge) in &self.conditions {
+            gauge.set(i64::from(*each == condition));
         }
     }
 
@@ -254,64 +250,5 @@ pub(crate) fn stepped(metrics: &Metrics, before: &Payment, after: &Payment) {
     }
     if after.is_reversed && !before.is_reversed {
         metrics.reversed.inc();
-    }
-}
-
-/// Reads the state of the ledger at each scrape.
-pub(crate) struct LedgerCollector {
-    pub(crate) context: Arc<Context>,
-    /// Permits of the write queue.
-    pub(crate) waiting: Arc<Semaphore>,
-}
-
-impl fmt::Debug for LedgerCollector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LedgerCollector")
-    }
-}
-
-impl Collector for LedgerCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let (context, status) = (&self.context, self.context.ledger.status());
-        // The newest block there is may be unknown here; the clock is not.
-        let scanned = context.ledger.irreversible_time();
-        let lag = if context.ledger.is_followed() { context.env.clock.now().since(scanned).as_secs() } else { 0 };
-        let lag_blocks = status.irreversible_num.saturating_sub(status.scanned_num);
-        let waiting = context.settings.max_waiting_calls.saturating_sub(self.waiting.available_permits());
-        for (name, help, value) in [
-            ("ledger_reachable", "Whether the last poll of the ledger succeeded", u64::from(status.is_reachable)),
-            ("ledger_head_block", "Head block", status.head_num.into()),
-            ("ledger_irreversible_block", "Last irreversible block", status.irreversible_num.into()),
-            ("scanner_block", "Last block whose transfers are all credited", status.scanned_num.into()),
-            ("scanner_lag_blocks", "Irreversible blocks that the scanner has not read", lag_blocks.into()),
-            ("scanner_lag_seconds", "Age of the last block whose transfers are all credited, in seconds", lag),
-            (
-                "ledger_head_age_seconds",
-                "Time since the head block of a majority of the nodes last changed, in seconds",
-                context.nodes.head_age().unwrap_or_default().as_secs(),
-            ),
-            ("waiting_calls", "Writes queued in the engine", waiting as u64),
-        ] {
-            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
-            gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
-        }
-        if let Some(hbd) = context.rate().and_then(|rate| rate.hbd) {
-            let is_off = i64::from(!hbd.is_within(context.settings.hbd_peg.percent));
-            let help = "Price of 1 HBD on the internal market, in US dollars";
-            ConstGauge::new(rates::usd(hbd)).encode(encoder.encode_descriptor(
-                "hbd_usd",
-                help,
-                None,
-                MetricType::Gauge,
-            )?)?;
-            let help = "Whether HBD deviates from its peg by more than ledger.hbd_peg_percent";
-            ConstGauge::new(is_off).encode(encoder.encode_descriptor(
-                "hbd_off_peg",
-                help,
-                None,
-                MetricType::Gauge,
-            )?)?;
-        }
-        Ok(())
     }
 }

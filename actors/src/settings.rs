@@ -26,7 +26,7 @@ pub struct Settings {
     pub session_lifetime: Duration,
     /// How much later than its expiry a session's block may be.
     pub session_grace: Duration,
-    /// Sessions kept awake; the rest are parked and reborn when spoken to.
+    /// Active sessions at most; the others are passivated, and reactivated by the next order.
     pub max_awake: usize,
     /// The ledger's time from one block to the next.
     pub block_interval: Duration,

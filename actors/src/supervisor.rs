@@ -8,20 +8,24 @@ use storage::{Batch, ReadError, Write};
 use tokio::sync::oneshot;
 
 use crate::{
-    Gateway,
-    chain::rates::Rates,
+    access::Access,
+    chain::{handle::Chain, ledger::Ledger, rates::Rates},
+    child::Child,
     context::Context,
     environment::{Environment, NodeError},
-    merchants::actor::{self, Merchants},
-    operations::{housekeeping::Housekeeper, reconciliation::Bookkeeper},
+    handles::Engine,
+    merchants::{actor::MerchantActor, handle::Merchants},
+    operations::{handle::Operations, housekeeping::Housekeeper, reconciliation::Reconciler},
     payments::{
-        payment::SessionError,
-        registry::{self, Sessions},
+        handle::Payments,
+        messages::{RegistryMsg, SessionError},
+        registry::Registry,
+        transfer_log::Elsewhere,
     },
     scanner::{blocks::Scanner, virtual_transfers::VirtualTransfers},
     settings::Settings,
-    webhooks::dispatcher::Webhooks,
-    x402::facilitator::{self, Facilitator},
+    webhooks::{dispatcher::Dispatcher, handle::Webhooks, notifier::Notifier},
+    x402::{facilitator::Facilitator, handle::X402},
 };
 
 /// One of the restarted actors may crash this often within the window; more is a fault that restarting does not cure.
@@ -59,12 +63,12 @@ pub enum StartError {
 pub struct Tree {
     root: ActorRef<Msg>,
     context: Arc<Context>,
-    gateway: Gateway,
+    engine: Engine,
 }
 
 impl Tree {
     /// Starts an engine: the store's chain is checked, sessions whose transaction is out there are woken, and only then
-    /// the ledger is read, the outbox worked off, and the [`Gateway`] handed out.
+    /// the ledger is read, the outbox worked off, and the [`Engine`] returned.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
@@ -72,19 +76,19 @@ impl Tree {
         check_store(&env, &settings).await?;
         begin_epoch(&env).await?;
         let context = Context::new(env, settings);
-        context.nodes.check_chain().await.map_err(StartError::WrongNode)?;
-        let (started, handles) = oneshot::channel();
-        let root = Root { context: Arc::clone(&context) };
+        let ledger = Ledger::new(Arc::clone(&context));
+        ledger.nodes.check_chain().await.map_err(StartError::WrongNode)?;
+        let (started, engine) = oneshot::channel();
+        let root = Root { context: Arc::clone(&context), ledger, notifier: Arc::default(), elsewhere: Arc::default() };
         let (root, _) = Actor::spawn(None, root, started).await.map_err(|e| StartError::Actor(e.to_string()))?;
-        let handles = handles.await.map_err(|_| StartError::Actor("the root died".to_owned()))?;
-        let gateway = Gateway::new(Arc::clone(&context), handles.sessions, handles.merchants, handles.facilitator);
-        Ok(Self { root, context, gateway })
+        let engine = engine.await.map_err(|_| StartError::Actor("the root died".to_owned()))?;
+        Ok(Self { root, context, engine })
     }
 
-    /// Returns the handle through which everything is asked of the engine.
+    /// Returns the handles of the engine.
     #[must_use]
-    pub fn gateway(&self) -> Gateway {
-        self.gateway.clone()
+    pub fn engine(&self) -> Engine {
+        self.engine.clone()
     }
 
     /// Waits until the engine must not go on, and says why: the process should end and start anew.
@@ -132,68 +136,20 @@ fn chain_label(chain_id: ChainId, development: bool) -> String {
 
 struct Root {
     context: Arc<Context>,
+    ledger: Arc<Ledger>,
+    notifier: Arc<Notifier>,
+    elsewhere: Arc<Elsewhere>,
 }
 
 #[derive(Debug)]
 enum Msg {}
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Child {
-    Merchants,
-    Sessions,
-    Facilitator,
-    Scanner,
-    Webhooks,
-    Rates,
-    Housekeeper,
-    VirtualTransfers,
-    Bookkeeper,
-}
-
-// A child that is missing has no metric of its crashes.
-const _: () = assert!(Child::ALL.len() == Child::Bookkeeper as usize + 1);
-
-impl Child {
-    /// Every child, in the order they are started.
-    pub(crate) const ALL: [Self; 9] = [
-        Self::Merchants,
-        Self::Sessions,
-        Self::Facilitator,
-        Self::Scanner,
-        Self::Webhooks,
-        Self::Rates,
-        Self::Housekeeper,
-        Self::VirtualTransfers,
-        Self::Bookkeeper,
-    ];
-
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Merchants => "merchants",
-            Self::Sessions => "sessions",
-            Self::Facilitator => "facilitator",
-            Self::Scanner => "scanner",
-            Self::Webhooks => "webhooks",
-            Self::Rates => "rates",
-            Self::Housekeeper => "housekeeper",
-            Self::VirtualTransfers => "virtual transfers",
-            Self::Bookkeeper => "bookkeeper",
-        }
-    }
-}
-
-struct Handles {
-    sessions: ActorRef<registry::Msg>,
-    merchants: ActorRef<actor::Msg>,
-    facilitator: ActorRef<facilitator::Msg>,
-}
-
 struct Children {
     by_pid: BTreeMap<u64, Child>,
     /// In the order they were started.
     cells: BTreeMap<Child, ractor::ActorCell>,
-    sessions: ActorRef<registry::Msg>,
-    merchants: ActorRef<actor::Msg>,
+    payments: Payments,
+    merchants: Merchants,
     crashes: Vec<Timestamp>,
 }
 
@@ -207,28 +163,33 @@ impl Children {
 impl Actor for Root {
     type Msg = Msg;
     type State = Children;
-    type Arguments = oneshot::Sender<Handles>;
+    type Arguments = oneshot::Sender<Engine>;
 
     async fn pre_start(
         &self,
         myself: ActorRef<Msg>,
-        started: oneshot::Sender<Handles>,
+        started: oneshot::Sender<Engine>,
     ) -> Result<Children, ActorProcessingErr> {
-        let me = myself.get_cell();
-        let context = || Arc::clone(&self.context);
-        let (merchants, _) = Actor::spawn_linked(None, Merchants { context: context() }, (), me.clone()).await?;
-        let (sessions, _) = Actor::spawn_linked(None, Sessions { context: context() }, (), me).await?;
+        let (context, ledger, notifier) = (&self.context, &self.ledger, &self.notifier);
+        let actor =
+            MerchantActor { context: Arc::clone(context), ledger: Arc::clone(ledger), notifier: Arc::clone(notifier) };
+        let (actor, _) = Actor::spawn_linked(None, actor, (), myself.get_cell()).await?;
+        let registry = Registry::new(Arc::clone(context), Arc::clone(ledger), Arc::clone(notifier));
+        let (registry, _) = Actor::spawn_linked(None, registry, (), myself.get_cell()).await?;
+        let access = Access::new(Arc::clone(context));
+        let merchants = Merchants::new(access.clone(), Arc::clone(ledger), actor.clone());
+        let payments = Payments::new(access.clone(), Arc::clone(ledger), merchants.clone(), registry.clone());
         let mut children = Children {
             by_pid: BTreeMap::new(),
             cells: BTreeMap::new(),
-            sessions: sessions.clone(),
+            payments: payments.clone(),
             merchants: merchants.clone(),
             crashes: Vec::new(),
         };
-        children.add(Child::Merchants, merchants.get_cell());
-        children.add(Child::Sessions, sessions.get_cell());
+        children.add(Child::Merchants, actor.get_cell());
+        children.add(Child::Sessions, registry.get_cell());
         let (reply, recovered) = oneshot::channel();
-        sessions.cast(registry::Msg::Recover(reply))?;
+        registry.cast(RegistryMsg::Recover(reply))?;
         let recovered: Result<usize, SessionError> = recovered.await?;
         let in_flight = recovered?;
         if in_flight > 0 {
@@ -244,10 +205,21 @@ impl Actor for Root {
         ] {
             self.spawn(&myself, &mut children, child).await?;
         }
-        let facilitator = Facilitator { context: context() };
+        let facilitator =
+            Facilitator { context: Arc::clone(context), ledger: Arc::clone(ledger), notifier: Arc::clone(notifier) };
         let (facilitator, _) = Actor::spawn_linked(None, facilitator, (), myself.get_cell()).await?;
         children.add(Child::Facilitator, facilitator.get_cell());
-        let _ = started.send(Handles { sessions, merchants, facilitator });
+        let x402 = X402::new(access.clone(), Arc::clone(ledger), Arc::clone(notifier), payments.clone(), facilitator);
+        let engine = Engine {
+            x402,
+            webhooks: Webhooks::new(access.clone(), Arc::clone(notifier)),
+            chain: Chain::new(Arc::clone(ledger)),
+            operations: Operations::new(access, Arc::clone(ledger), payments.clone()),
+            payments,
+            merchants,
+            context: Arc::clone(context),
+        };
+        let _ = started.send(engine);
         Ok(children)
     }
 
@@ -268,7 +240,7 @@ impl Actor for Root {
             _ => return Ok(()),
         };
         let Some(child) = children.by_pid.remove(&cell.get_id().pid()) else { return Ok(()) };
-        self.context.metrics.crashed(child.word());
+        self.context.metrics.crashed(child.as_str());
         tracing::error!(?child, %error, "{child:?} crashed: {error}");
         let now = self.context.env.clock.now();
         children.crashes.retain(|at| now.since(*at) < CRASH_WINDOW);
@@ -308,24 +280,27 @@ impl Root {
         child: Child,
     ) -> Result<(), ActorProcessingErr> {
         let me = myself.get_cell();
-        let context = Arc::clone(&self.context);
+        let (context, ledger) = (Arc::clone(&self.context), Arc::clone(&self.ledger));
+        let (payments, merchants) = (children.payments.clone(), children.merchants.clone());
         let cell = match child {
             Child::Scanner => {
-                let scanner =
-                    Scanner { context, sessions: children.sessions.clone(), merchants: children.merchants.clone() };
+                let elsewhere = Arc::clone(&self.elsewhere);
+                let scanner = Scanner { context, ledger, payments, merchants, elsewhere };
                 Actor::spawn_linked(None, scanner, (), me).await?.0.get_cell()
             }
-            Child::Webhooks => Actor::spawn_linked(None, Webhooks { context }, (), me).await?.0.get_cell(),
-            Child::Rates => Actor::spawn_linked(None, Rates { context }, (), me).await?.0.get_cell(),
+            Child::Webhooks => {
+                let dispatcher = Dispatcher { context, notifier: Arc::clone(&self.notifier) };
+                Actor::spawn_linked(None, dispatcher, (), me).await?.0.get_cell()
+            }
+            Child::Rates => Actor::spawn_linked(None, Rates { context, ledger }, (), me).await?.0.get_cell(),
             Child::Housekeeper => {
-                let housekeeper =
-                    Housekeeper { context, sessions: children.sessions.clone(), merchants: children.merchants.clone() };
+                let housekeeper = Housekeeper { context, ledger, payments, merchants };
                 Actor::spawn_linked(None, housekeeper, (), me).await?.0.get_cell()
             }
             Child::VirtualTransfers => {
-                Actor::spawn_linked(None, VirtualTransfers { context }, (), me).await?.0.get_cell()
+                Actor::spawn_linked(None, VirtualTransfers { context, ledger }, (), me).await?.0.get_cell()
             }
-            Child::Bookkeeper => Actor::spawn_linked(None, Bookkeeper { context }, (), me).await?.0.get_cell(),
+            Child::Bookkeeper => Actor::spawn_linked(None, Reconciler { context, ledger }, (), me).await?.0.get_cell(),
             Child::Merchants | Child::Sessions | Child::Facilitator => return Err("these are not restarted".into()),
         };
         children.add(child, cell);

@@ -36,7 +36,7 @@ struct InProcess;
 
 impl Front for InProcess {
     fn open(&self, boot: Boot) -> Arc<dyn Endpoint> {
-        let service = Service::new(boot.gateway);
+        let service = Service::new(boot.engine);
         let edge = Config::default().edge(boot.now);
         let desk = Some(Desk::new(boot.secret, None));
         let facade = Facade::behind(edge, desk, Engine::new(service.in_process()), BASE_URL, boot.seed);

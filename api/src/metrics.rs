@@ -2,7 +2,7 @@
 
 use std::{fmt, fs, io::Write as _, path::PathBuf, sync::Arc};
 
-use actors::Gateway;
+use actors::Engine;
 use http::{HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
 use prometheus_client::{
     collector::Collector,
@@ -38,8 +38,8 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Adds an engine and its store, whose file is in `data`.
-    pub fn add_engine(&mut self, gateway: &Gateway, store: &Arc<RedbStore>, data: PathBuf) {
-        gateway.register_metrics(&mut self.0);
+    pub fn add_engine(&mut self, engine: &Engine, store: &Arc<RedbStore>, data: PathBuf) {
+        engine.operations.register_metrics(&mut self.0);
         store.commit_metrics().register(&mut self.0);
         self.0.register_collector(Box::new(StoreCollector { store: Arc::clone(store), data }));
     }

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use actors::{Gateway, GatewayError, Target, X402Error, X402Request};
+use actors::{Engine, EngineError, Target, X402Error, X402Request};
 use engine::{
     account::AccountName,
     fields::MetadataValue,
@@ -143,7 +143,7 @@ impl People {
 }
 
 /// Does a step; `gateway` is none while the engine is down.
-pub(crate) fn act(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u32) {
+pub(crate) fn act(world: &Arc<World>, engine: Option<&Engine>, action: Action, tries: u32) {
     if tries > MAX_TRIES {
         world.event(Lane::Payer, "gives_up", action.session(), 0, || format!("gives up: {action:?}"));
         return;
@@ -162,13 +162,13 @@ pub(crate) fn act(world: &Arc<World>, gateway: Option<&Gateway>, action: Action,
             pay_again(world, *session, &agreement, &action, tries);
         }
         Action::Trouble(trouble) => world.suffer(trouble),
-        _ => call(world, gateway, action, tries),
+        _ => call(world, engine, action, tries),
     }
 }
 
 /// Calls the engine beside everything else.
-fn call(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u32) {
-    let Some(gateway) = gateway.cloned() else {
+fn call(world: &Arc<World>, engine: Option<&Engine>, action: Action, tries: u32) {
+    let Some(engine) = engine.cloned() else {
         world.act_later(2_000, action, tries + 1);
         return;
     };
@@ -183,31 +183,31 @@ fn call(world: &Arc<World>, gateway: Option<&Gateway>, action: Action, tries: u3
     tokio::spawn(async move {
         world.sleep(world.client_wait_ms()).await;
         let through = match world.endpoint() {
-            Some(endpoint) => clients::call(&world, &endpoint, &gateway, &action).await,
+            Some(endpoint) => clients::call(&world, &endpoint, &engine, &action).await,
             None => None,
         };
         let again = match &action {
             _ if through.is_some() => through.unwrap_or(Again::No),
             Action::Create { session, merchant, units, currency, lifetime_seconds } => {
                 let money = Money::new(*units, *currency);
-                create(&world, &gateway, *session, *merchant, money, *lifetime_seconds).await
+                create(&world, &engine, *session, *merchant, money, *lifetime_seconds).await
             }
-            Action::Cancel { session, by_merchant } => cancel(&world, &gateway, *session, *by_merchant).await,
-            Action::Assign { session } => assign(&world, &gateway, *session).await,
-            Action::Desk { session, deed } => work(&world, &gateway, *session, *deed).await,
-            Action::Settle { session, agent, trick } => settle(&world, &gateway, *session, *agent, *trick).await,
+            Action::Cancel { session, by_merchant } => cancel(&world, &engine, *session, *by_merchant).await,
+            Action::Assign { session } => assign(&world, &engine, *session).await,
+            Action::Desk { session, deed } => work(&world, &engine, *session, *deed).await,
+            Action::Settle { session, agent, trick } => settle(&world, &engine, *session, *agent, *trick).await,
             Action::Facilitate { agent, resource, units } => {
-                facilitate(&world, &gateway, *agent, *resource, *units).await
+                facilitate(&world, &engine, *agent, *resource, *units).await
             }
             Action::Purchase { agent, resource, shown, seller, key, units } => {
                 let (agent, resource, shown, units) = (*agent, *resource, *shown, *units);
-                purchase(&world, &gateway, Purchase { agent, resource, shown, seller: *seller, key: *key, units }).await
+                purchase(&world, &engine, Purchase { agent, resource, shown, seller: *seller, key: *key, units }).await
             }
-            Action::Merchant { merchant, change } => change_merchant(&world, &gateway, *merchant, *change).await,
-            Action::Own { merchant, step } => own(&world, &gateway, *merchant, *step).await,
+            Action::Merchant { merchant, change } => change_merchant(&world, &engine, *merchant, *change).await,
+            Action::Own { merchant, step } => own(&world, &engine, *merchant, *step).await,
             Action::OpenElsewhere { session, merchant, units, lifetime_seconds } => {
                 let money = Money::new(*units, Currency::Hbd);
-                open_elsewhere(&world, &gateway, *session, *merchant, money, *lifetime_seconds).await
+                open_elsewhere(&world, &engine, *session, *merchant, money, *lifetime_seconds).await
             }
             Action::HandOver { session } => hand_over(&world, *session).await,
             Action::Pay { .. } | Action::PayAgain { .. } | Action::Trouble(_) | Action::Visit { .. } => Again::No,
@@ -228,8 +228,8 @@ enum Again {
 // ---- merchants -------------------------------------------------------------------------------------------------------
 
 /// Registers a merchant and its endpoint.
-pub(crate) fn register(world: &Arc<World>, gateway: Option<&Gateway>, merchant: usize) {
-    let Some(gateway) = gateway.cloned() else {
+pub(crate) fn register(world: &Arc<World>, engine: Option<&Engine>, merchant: usize) {
+    let Some(engine) = engine.cloned() else {
         world.register_later(1_000, merchant);
         return;
     };
@@ -238,13 +238,13 @@ pub(crate) fn register(world: &Arc<World>, gateway: Option<&Gateway>, merchant: 
         let name = format!("Shop {merchant}");
         let registration =
             Registration::check(&name, &account(merchant, false), None).expect("a name and an account of ours");
-        let Ok(registered) = gateway.register(registration, false).await else {
+        let Ok(registered) = engine.merchants.register(registration, false).await else {
             world.register_later(1_000, merchant);
             return;
         };
         let update = Update { webhook_url: Some(Some(url_of(merchant))), ..Update::default() };
         let id = registered.merchant.id;
-        while gateway.update_merchant(id, update.clone()).await.is_err() {
+        while engine.merchants.update(id, update.clone()).await.is_err() {
             world.sleep(1_000).await;
         }
         world.event(Lane::Merchant, "registered", None, merchant as u64, || format!("shop {merchant} registers"));
@@ -253,17 +253,17 @@ pub(crate) fn register(world: &Arc<World>, gateway: Option<&Gateway>, merchant: 
     });
 }
 
-async fn change_merchant(world: &Arc<World>, gateway: &Gateway, merchant: usize, change: Change) -> Again {
+async fn change_merchant(world: &Arc<World>, engine: &Engine, merchant: usize, change: Change) -> Again {
     let Some(shop) = world.people().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
     let id = shop.id;
-    let update = |update: Update| gateway.update_merchant(id, update);
+    let update = |update: Update| engine.merchants.update(id, update);
     let outcome = match change {
         Change::RotateSecret { grace_seconds } => {
             let grace = Duration::from_secs(grace_seconds);
-            gateway.rotate_webhook_secret(id, grace).await.map(drop)
+            engine.merchants.rotate_webhook_secret(id, grace).await.map(drop)
         }
-        Change::SwitchOff => gateway.set_merchant_active(id, false).await.map(drop),
-        Change::SwitchOn => gateway.set_merchant_active(id, true).await.map(drop),
+        Change::SwitchOff => engine.merchants.set_active(id, false).await.map(drop),
+        Change::SwitchOn => engine.merchants.set_active(id, true).await.map(drop),
         Change::OtherAccount => {
             let name = account(merchant, !shop.uses_other_account);
             let hive_account = Some(AccountName::parse(&name).expect("a name of ours"));
@@ -274,7 +274,7 @@ async fn change_merchant(world: &Arc<World>, gateway: &Gateway, merchant: usize,
             update(Update { webhook_url: Some(Some(url_of(merchant))), ..Update::default() }).await.map(drop)
         }
         Change::NoX402 => update(Update { x402_enabled: Some(false), ..Update::default() }).await.map(drop),
-        Change::NewKey => match gateway.reissue_api_key(id).await {
+        Change::NewKey => match engine.merchants.reissue_api_key(id).await {
             Ok((_, key)) => {
                 if let Some(shop) = world.people().merchants.get_mut(&merchant) {
                     shop.api_key = key;
@@ -298,7 +298,7 @@ async fn change_merchant(world: &Arc<World>, gateway: &Gateway, merchant: usize,
             Again::No
         }
         // It has what it asked for three times already.
-        Err(GatewayError::TooManySecrets { .. }) => Again::No,
+        Err(EngineError::TooManySecrets { .. }) => Again::No,
         Err(error) => {
             world.event(Lane::Merchant, "change_fails", None, merchant as u64, || {
                 format!("shop {merchant}: {change:?} fails: {error}")
@@ -323,16 +323,16 @@ fn draft(session: u32, amount: Money, lifetime_seconds: Option<u64>) -> Draft {
 
 async fn create(
     world: &Arc<World>,
-    gateway: &Gateway,
+    engine: &Engine,
     session: u32,
     merchant: usize,
     amount: Money,
     lifetime_seconds: Option<u64>,
 ) -> Again {
     let Some(shop) = world.people().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
-    let record = match gateway.authenticate(&shop.api_key).await {
+    let record = match engine.merchants.authenticate(&shop.api_key).await {
         // The answer with the new key was lost: the operator's console knows the merchant all the same.
-        Err(GatewayError::Unauthenticated) => gateway.merchant(shop.id).await,
+        Err(EngineError::Unauthenticated) => engine.merchants.get(shop.id).await,
         found => found,
     };
     let Ok(record) = record else { return Again::In(1_000) };
@@ -340,7 +340,7 @@ async fn create(
     // Every other shop program sends a key with its order, so that asking again opens nothing new.
     let key = session.is_multiple_of(2).then(|| format!("order-{session}"));
     let key = key.and_then(|key| IdempotencyKey::parse(&key).ok());
-    let payment = match gateway.open_payment(&record, draft, key.as_ref()).await {
+    let payment = match engine.payments.open(&record, draft, key.as_ref()).await {
         Ok(opened) => {
             if opened.is_replay {
                 world.mark("an idempotency key is used again");
@@ -350,7 +350,7 @@ async fn create(
             }
             opened.payment
         }
-        Err(GatewayError::InactiveMerchant) => return Again::No,
+        Err(EngineError::InactiveMerchant) => return Again::No,
         Err(error) => {
             if world.is_sound() {
                 world.refuse(format!("session {session} is not created: {error}"), None);
@@ -381,14 +381,14 @@ async fn create(
     Again::No
 }
 
-async fn cancel(world: &Arc<World>, gateway: &Gateway, session: u32, by_merchant: bool) -> Again {
+async fn cancel(world: &Arc<World>, engine: &Engine, session: u32, by_merchant: bool) -> Again {
     let Some(known) = world.people().sessions.get(&session).cloned() else { return Again::In(1_000) };
     let (by, answer) = if by_merchant {
-        (Canceller::Merchant, gateway.cancel_payment(known.merchant, known.id).await)
+        (Canceller::Merchant, engine.payments.cancel(known.merchant, known.id).await)
     } else {
         // A customer comes by the checkout address.
-        match gateway.payment_by_slug(known.slug).await {
-            Ok(payment) => (Canceller::Customer, gateway.cancel_checkout(payment.id).await),
+        match engine.payments.by_slug(known.slug).await {
+            Ok(payment) => (Canceller::Customer, engine.payments.cancel_checkout(payment.id).await),
             Err(_) => return Again::In(1_000),
         }
     };
@@ -400,7 +400,7 @@ async fn cancel(world: &Arc<World>, gateway: &Gateway, session: u32, by_merchant
             });
             Again::No
         }
-        Err(GatewayError::Rejected(rejection)) => {
+        Err(EngineError::Rejected(rejection)) => {
             if world.is_plain(session, Plain::Cancelled) {
                 world.refuse(format!("session {session} is not cancelled: {rejection}"), Some(known.id));
             }
@@ -415,18 +415,18 @@ async fn cancel(world: &Arc<World>, gateway: &Gateway, session: u32, by_merchant
 }
 
 /// Puts the oldest transfer that paid no session to one.
-async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
+async fn assign(world: &Arc<World>, engine: &Engine, session: u32) -> Again {
     let Some(known) = world.people().sessions.get(&session).cloned() else { return Again::In(1_000) };
-    let merchant = match gateway.payment_by_slug(known.slug).await {
-        Ok(payment) => gateway.merchant(payment.merchant).await,
+    let merchant = match engine.payments.by_slug(known.slug).await {
+        Ok(payment) => engine.merchants.get(payment.merchant).await,
         Err(error) => Err(error),
     };
     let Ok(merchant) = merchant else { return Again::In(1_000) };
-    let unmatched = match gateway.unmatched(&merchant, None, 1_000).await {
+    let unmatched = match engine.payments.unmatched(&merchant, None, 1_000).await {
         Ok(unmatched) => unmatched,
         // A merchant that nobody has verified asks the operator.
-        Err(GatewayError::NotProven { .. }) => {
-            vouch(world, gateway, &merchant).await;
+        Err(EngineError::NotProven { .. }) => {
+            vouch(world, engine, &merchant).await;
             return Again::In(1_000);
         }
         Err(_) => return Again::In(1_000),
@@ -435,7 +435,7 @@ async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
         return Again::In(2_000);
     };
     let before = world.observe(|observer| observer.proofs.keys());
-    match gateway.assign(&merchant, oldest.transfer.place, known.id, "merchant".to_owned()).await {
+    match engine.payments.assign(&merchant, oldest.transfer.place, known.id, "merchant".to_owned()).await {
         Ok(_) => {
             owners::decided(world, &merchant, &oldest.transfer.to, &before);
             world.event(Lane::Merchant, "assigned", Some(session), 0, || {
@@ -444,9 +444,9 @@ async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
             world.mark("a merchant assigns a transfer");
             Again::No
         }
-        Err(GatewayError::Rejected(_) | GatewayError::TransferAssigned(_)) => Again::No,
-        Err(GatewayError::NotProven { .. }) => {
-            vouch(world, gateway, &merchant).await;
+        Err(EngineError::Rejected(_) | EngineError::TransferAssigned(_)) => Again::No,
+        Err(EngineError::NotProven { .. }) => {
+            vouch(world, engine, &merchant).await;
             Again::In(1_000)
         }
         Err(_) => Again::In(1_000),
@@ -454,10 +454,10 @@ async fn assign(world: &Arc<World>, gateway: &Gateway, session: u32) -> Again {
 }
 
 /// Has the operator vouch for a merchant's account. What cannot be done now is tried again with the next look.
-async fn vouch(world: &Arc<World>, gateway: &Gateway, merchant: &Merchant) {
+async fn vouch(world: &Arc<World>, engine: &Engine, merchant: &Merchant) {
     let owner = (merchant.id, merchant.hive_account);
     world.observe(|observer| observer.proofs.vouches(owner));
-    if gateway.vouch_for(merchant.id, Some(merchant.hive_account)).await.is_ok() {
+    if engine.merchants.vouch_for(merchant.id, Some(merchant.hive_account)).await.is_ok() {
         world.observe(|observer| observer.proofs.has_vouched(owner));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::{fmt, net::IpAddr, sync::Arc, sync::OnceLock};
 
-use actors::Gateway;
+use actors::Engine;
 use bytes::Bytes;
 use engine::time::Timestamp;
 use futures_util::{future::BoxFuture, stream::BoxStream};
@@ -17,7 +17,7 @@ pub trait Front: fmt::Debug + Send + Sync {
 /// An engine that has just started, and what its interface may not draw or read by itself.
 pub struct Boot {
     /// The engine.
-    pub gateway: Gateway,
+    pub engine: Engine,
     /// The wall clock.
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// What sessions and forms are signed with.

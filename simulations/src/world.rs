@@ -20,7 +20,7 @@ use std::{
 };
 
 use actors::{
-    Environment, Gateway, Tree,
+    Engine, Environment, Tree,
     environment::{Clock, Entropy, Node, Probe, WebhookTransport},
 };
 use engine::{
@@ -355,8 +355,8 @@ impl World {
             Ok(Err(why)) => return if self.is_dead() { self.take_death() } else { Death::NoStart(why) },
             Err(_) => return Death::NoStart("it took ten minutes".to_owned()),
         };
-        let gateway = tree.gateway();
-        let death = self.drive(&tree, &gateway, &store).await;
+        let engine = tree.engine();
+        let death = self.drive(&tree, &engine, &store).await;
         if death == Death::Restart {
             // What waits may still be written; nobody new is let in.
             let stopped = async {
@@ -422,7 +422,7 @@ impl World {
         };
         let tree = Tree::start(env, setup.settings()).await.map_err(|error| error.to_string())?;
         self.check_epoch(&store).await;
-        self.open_endpoint(tree.gateway());
+        self.open_endpoint(tree.engine());
         if !self.are_faults_on() && begins.elapsed() > BOOT_LIMIT {
             let took = begins.elapsed().as_secs();
             self.observe(|observer| observer.violate("boot-ends", format!("starting took {took} s"), None));
@@ -443,7 +443,7 @@ impl World {
     }
 
     /// Works the agenda off until the process ends.
-    async fn drive(self: &Arc<Self>, tree: &Tree, gateway: &Gateway, store: &Arc<RedbStore>) -> Death {
+    async fn drive(self: &Arc<Self>, tree: &Tree, engine: &Engine, store: &Arc<RedbStore>) -> Death {
         loop {
             if self.is_dead() {
                 return self.take_death();
@@ -460,13 +460,13 @@ impl World {
             };
             match due {
                 Ok(Event::Finish) => {
-                    if self.finish(gateway, store).await {
+                    if self.finish(engine, store).await {
                         return Death::Over;
                     }
                 }
                 Ok(event) => {
                     let is_step = matches!(event, Event::Act(..));
-                    self.happen(event, Some(gateway));
+                    self.happen(event, Some(engine));
                     if is_step && !self.is_damaged() {
                         self.disk.set_quiet(true);
                         // A store that cannot be read now is noticed by whoever needs it.
@@ -519,11 +519,11 @@ impl World {
         }
     }
 
-    fn happen(self: &Arc<Self>, event: Event, gateway: Option<&Gateway>) {
+    fn happen(self: &Arc<Self>, event: Event, engine: Option<&Engine>) {
         match event {
             Event::Block => self.block(self.now_ms()),
-            Event::Register(merchant) => customers::register(self, gateway, merchant),
-            Event::Act(action, tries) => customers::act(self, gateway, action, tries),
+            Event::Register(merchant) => customers::register(self, engine, merchant),
+            Event::Act(action, tries) => customers::act(self, engine, action, tries),
             Event::Heal => self.heal(),
             Event::Finish => {}
         }

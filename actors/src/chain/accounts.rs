@@ -10,7 +10,7 @@ use engine::{account::AccountName, time::Timestamp};
 use tokio::sync::Semaphore;
 
 use crate::{
-    chain::nodes::{Nodes, NodesError},
+    chain::nodes::pool::{Nodes, NodesError},
     environment::Account,
 };
 

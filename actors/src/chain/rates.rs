@@ -2,19 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use engine::{
-    ids::MerchantId,
-    money::{Currency, HbdPrice, Money},
-    payment::Rate,
-};
+use engine::{money::HbdPrice, payment::Rate};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, Write};
 
-use crate::{
-    context::Context,
-    gateway::{Gateway, GatewayError},
-    timer::Timer,
-};
+use crate::{chain::ledger::Ledger, context::Context, timer::Timer};
 
 /// How soon a failed reading is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -27,6 +19,7 @@ pub(crate) enum Msg {
 
 pub(crate) struct Rates {
     pub(crate) context: Arc<Context>,
+    pub(crate) ledger: Arc<Ledger>,
 }
 
 pub(crate) struct State {
@@ -42,19 +35,19 @@ impl Actor for Rates {
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<State, ActorProcessingErr> {
         if let Some(rate) = self.context.sound(self.context.env.store.rate().await)?.flatten() {
-            self.context.set_rate(rate);
+            self.ledger.set_rate(rate);
         }
         myself.cast(Msg::Read)?;
         Ok(State { next: None, is_off_peg: false })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, _read: Msg, state: &mut State) -> Result<(), ActorProcessingErr> {
-        let wait = match self.context.nodes.price().await {
+        let wait = match self.ledger.nodes.price().await {
             Ok(Some(price)) => {
                 let hbd = self.hbd_price().await;
                 let rate = Rate { price, hbd, at: self.context.env.clock.now() };
                 match self.context.env.store.commit(Batch::of(Write::Rate(rate))).await {
-                    Ok(()) => self.context.set_rate(rate),
+                    Ok(()) => self.ledger.set_rate(rate),
                     Err(error) => self.context.give_up_on(&error),
                 }
                 self.compare_with_peg(hbd, state);
@@ -77,37 +70,14 @@ pub(crate) fn usd(price: HbdPrice) -> f64 {
     f64::from(u32::try_from(price.micro_usd()).unwrap_or(u32::MAX)) / 1_000_000.0
 }
 
-impl Gateway {
-    /// Refuses a new payment in HBD while it is off its peg, where the settings say so. A request whose key stands for a
-    /// payment already is repeated, not made.
-    pub(crate) async fn check_peg(
-        &self,
-        amount: Money,
-        merchant: MerchantId,
-        key: Option<[u8; 32]>,
-    ) -> Result<(), GatewayError> {
-        let context = self.context();
-        let is_off_peg = context.quoting_rate().is_some_and(|rate| rate.hbd.is_some());
-        if amount.currency != Currency::Hbd || !is_off_peg || !context.settings.hbd_peg.refuses {
-            return Ok(());
-        }
-        if let Some(key) = key
-            && context.env.store.remembered(merchant, key).await.map_err(|e| self.read_failed(&e))?.is_some()
-        {
-            return Ok(());
-        }
-        Err(GatewayError::HbdOffPeg)
-    }
-}
-
 impl Rates {
     /// Returns the price of HBD as a majority of the nodes gives it now, or the last one.
     async fn hbd_price(&self) -> Option<HbdPrice> {
-        match self.context.nodes.hbd_price().await {
+        match self.ledger.nodes.hbd_price().await {
             Ok(price) => price,
             Err(error) => {
                 tracing::debug!(%error, "cannot read the price of HBD: {error}");
-                self.context.rate().and_then(|rate| rate.hbd)
+                self.ledger.rate().and_then(|rate| rate.hbd)
             }
         }
     }

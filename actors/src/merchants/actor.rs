@@ -1,170 +1,33 @@
 //! Writes to merchants, one after the other: registration, updates, secrets, keys.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
     account::AccountName,
     audit::{Actor as Doer, Entry},
-    hive::PublicKey,
-    ids::{KeyId, MerchantId},
-    merchant::{ApiKey, Credentials, KeyRejection, Merchant, Registration, Update, api_key_text},
-    ownership::{AuthorityDigest, Nonce, Proof, Rejection},
+    ids::MerchantId,
+    merchant::{Credentials, Merchant, Registration, api_key_text},
+    ownership::Rejection,
     time::Timestamp,
-    webhook::{Secret, TooManySecrets},
+    webhook::Secret,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, CommitError, ReadError, Write};
-use tokio::sync::oneshot;
 
-use crate::context::Context;
+use crate::{
+    chain::ledger::Ledger,
+    context::Context,
+    merchants::messages::{Change, MerchantError, MerchantMsg, Registered},
+    webhooks::{announcements::account_event, notifier::Notifier},
+};
 
 /// How often a change is decided anew when another writer was faster.
 const MAX_CONFLICTS: usize = 5;
 
-/// Why a merchant was not written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum MerchantError {
-    /// There is no such merchant.
-    #[error("no merchant {0}")]
-    NotFound(MerchantId),
-    /// The store takes no more for the moment.
-    #[error("the store is overloaded")]
-    Overloaded,
-    /// Its keys do not allow it.
-    #[error("{0}")]
-    Key(KeyRejection),
-    /// What is known of its account refuses.
-    #[error("{0}")]
-    Ownership(Rejection),
-    /// As many webhook secrets sign as may.
-    #[error("{0}")]
-    Secrets(TooManySecrets),
-    /// Other writers kept changing the merchant.
-    #[error("the merchant kept changing")]
-    Contended,
-    /// A stored row that is needed is damaged.
-    #[error("the {table} record {key} is damaged")]
-    Damaged {
-        /// The table.
-        table: &'static str,
-        /// The row's key.
-        key: String,
-    },
-    /// The store failed; whether it was written only a restart can tell.
-    #[error("the outcome is unknown")]
-    Unknown,
-}
-
-/// A merchant just registered, with the only copies of its credentials.
-#[derive(Debug)]
-pub struct Registered {
-    /// The merchant.
-    pub merchant: Merchant,
-    /// Its API key, shown once.
-    pub api_key: String,
-    /// Its webhook secret, shown once.
-    pub secret: Secret,
-}
-
-/// What changes about a merchant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Change {
-    Update(Update),
-    SetActive(bool),
-    Secret {
-        secret: Secret,
-        previous_valid_until: Option<Timestamp>,
-    },
-    /// One new key in place of all.
-    ReissueKey {
-        id: KeyId,
-        text: String,
-    },
-    AddKey(Box<ApiKey>),
-    RevokeKey(KeyId),
-    RollKey {
-        old: KeyId,
-        id: KeyId,
-        text: String,
-        valid_until: Option<Timestamp>,
-    },
-    KeyUsed(KeyId),
-    /// A challenge to an account.
-    Challenge {
-        account: AccountName,
-        cancels: bool,
-        authority: AuthorityDigest,
-        nonce: Nonce,
-    },
-    /// Keys that signed a challenge which needs more.
-    SignedKeys {
-        nonce: Nonce,
-        keys: BTreeSet<PublicKey>,
-    },
-    /// A challenge was answered.
-    Proven {
-        nonce: Nonce,
-        proof: Proof,
-    },
-    /// The operator's word.
-    Vouched {
-        account: AccountName,
-        proof: Proof,
-    },
-    CancelPending,
-    /// A pending change takes effect, or lapses, if it is time. Consent counts where the authority that gave it is active.
-    Settle(BTreeMap<AccountName, AuthorityDigest>),
-    /// What an account's active authority is now.
-    Authority {
-        account: AccountName,
-        digest: AuthorityDigest,
-    },
-}
-
-impl Change {
-    /// Returns how the audit log calls it, and which key it is about; what is no deed of anybody's is not told.
-    fn told(&self) -> Option<(&'static str, Option<KeyId>)> {
-        Some(match self {
-            Self::Update(_) => ("merchant_updated", None),
-            Self::SetActive(true) => ("merchant_activated", None),
-            Self::SetActive(false) => ("merchant_deactivated", None),
-            Self::Secret { .. } => ("webhook_secret_rotated", None),
-            Self::ReissueKey { id, .. } => ("api_key_reissued", Some(*id)),
-            Self::AddKey(key) => ("api_key_created", Some(key.id)),
-            Self::RevokeKey(id) => ("api_key_revoked", Some(*id)),
-            Self::RollKey { old, .. } => ("api_key_rolled", Some(*old)),
-            Self::Proven { .. } => ("account_proven", None),
-            Self::Vouched { .. } => ("account_vouched_for", None),
-            Self::CancelPending => ("account_change_cancelled", None),
-            Self::Settle(_) => ("account_change_settled", None),
-            Self::Authority { .. } => ("account_authority_read", None),
-            Self::KeyUsed(_) | Self::Challenge { .. } | Self::SignedKeys { .. } => return None,
-        })
-    }
-}
-
-pub(crate) enum Msg {
-    Register {
-        registration: Registration,
-        is_admin: bool,
-        is_active: bool,
-        by: Doer,
-        reply: oneshot::Sender<Result<Registered, MerchantError>>,
-    },
-    Unwatch(Vec<AccountName>),
-    Change {
-        id: MerchantId,
-        change: Change,
-        by: Doer,
-        reply: Option<oneshot::Sender<Result<Merchant, MerchantError>>>,
-    },
-}
-
-pub(crate) struct Merchants {
+pub(crate) struct MerchantActor {
     pub(crate) context: Arc<Context>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) notifier: Arc<Notifier>,
 }
 
 /// Makes a change that concerns the merchant's account.
@@ -186,22 +49,27 @@ fn own(merchant: &Merchant, change: &Change, now: Timestamp) -> Result<Merchant,
     }
 }
 
-impl Actor for Merchants {
-    type Msg = Msg;
+impl Actor for MerchantActor {
+    type Msg = MerchantMsg;
     type State = ();
     type Arguments = ();
 
-    async fn pre_start(&self, _myself: ActorRef<Msg>, (): ()) -> Result<(), ActorProcessingErr> {
+    async fn pre_start(&self, _myself: ActorRef<MerchantMsg>, (): ()) -> Result<(), ActorProcessingErr> {
         Ok(())
     }
 
-    async fn handle(&self, _myself: ActorRef<Msg>, message: Msg, (): &mut ()) -> Result<(), ActorProcessingErr> {
+    async fn handle(
+        &self,
+        _myself: ActorRef<MerchantMsg>,
+        message: MerchantMsg,
+        (): &mut (),
+    ) -> Result<(), ActorProcessingErr> {
         match message {
-            Msg::Register { registration, is_admin, is_active, by, reply } => {
+            MerchantMsg::Register { registration, is_admin, is_active, by, reply } => {
                 let _ = reply.send(self.register(registration, is_admin, is_active, by).await);
             }
-            Msg::Unwatch(accounts) => self.unwatch(accounts).await,
-            Msg::Change { id, change, by, reply } => {
+            MerchantMsg::Unwatch(accounts) => self.unwatch(accounts).await,
+            MerchantMsg::Change { id, change, by, reply } => {
                 let changed = self.change(id, &change, &by).await;
                 if let Some(reply) = reply {
                     let _ = reply.send(changed);
@@ -212,7 +80,7 @@ impl Actor for Merchants {
     }
 }
 
-impl Merchants {
+impl MerchantActor {
     async fn register(
         &self,
         registration: Registration,
@@ -295,7 +163,7 @@ impl Merchants {
             });
             self.watch(&changed.hive_account);
             let mut beside: Vec<Write> = entry.map(|entry| Write::Audit(Box::new(entry))).into_iter().collect();
-            let told = self.context.account_event(&merchant, &changed, now);
+            let told = account_event(&self.context, &merchant, &changed, now);
             let is_told = told.is_some();
             beside.extend(told);
             // What is known of the old address says nothing of the new one.
@@ -305,7 +173,7 @@ impl Merchants {
             match self.commit(&changed, Some(merchant.version), beside).await {
                 Ok(()) => {
                     if is_told {
-                        self.context.announced(id);
+                        self.notifier.announced(id);
                     }
                     return Ok(changed);
                 }
@@ -329,15 +197,15 @@ impl Merchants {
             Err(error) => return self.context.read_failed(&error),
         };
         for account in accounts.iter().filter(|account| !watched.contains(account)) {
-            self.context.watched.remove(account);
+            self.ledger.watched.remove(account);
             tracing::info!(%account, "no longer watching @{account}");
         }
     }
 
     /// Watched before it is stored: a transfer in between must not be overlooked.
     fn watch(&self, account: &AccountName) {
-        if !self.context.watched.contains(account) {
-            self.context.watched.extend([*account]);
+        if !self.ledger.watched.contains(account) {
+            self.ledger.watched.extend([*account]);
         }
     }
 

@@ -8,7 +8,7 @@ use engine::{
 };
 use storage::{Batch, CommitError, Write};
 
-use crate::{Gateway, GatewayError, settings::Compliance};
+use crate::{error::EngineError, merchants::handle::Merchants, settings::Compliance};
 
 /// How often a change is decided anew when another writer was faster.
 const MAX_CONFLICTS: usize = 5;
@@ -26,10 +26,10 @@ pub struct Report {
     pub monthly_cents: u64,
 }
 
-impl Gateway {
+impl Merchants {
     /// Returns the writes that let a creation through only within its merchant's limits, where limits hold.
     pub(crate) fn limits(&self, payment: &Payment) -> impl Iterator<Item = Write> + use<> {
-        let quota = self.context().settings.quota;
+        let quota = self.access.context.settings.quota;
         let (id, merchant) = (payment.id, payment.merchant);
         let admit = quota.map(|quota| Write::Admit { payment: id, merchant, quota });
         self.comply(payment).into_iter().chain(admit)
@@ -37,7 +37,7 @@ impl Gateway {
 
     /// What the operator is paid for its service is no volume.
     fn comply(&self, payment: &Payment) -> Option<Write> {
-        let compliance = self.context().settings.compliance.as_ref().filter(|_| !payment.is_invoice)?;
+        let compliance = self.access.context.settings.compliance.as_ref().filter(|_| !payment.is_invoice)?;
         Some(Write::Comply(Check {
             payment: payment.id,
             merchant: payment.merchant,
@@ -49,73 +49,70 @@ impl Gateway {
     }
 
     /// Answers a creation that was refused; the first one beyond a limit puts its merchant on hold.
-    pub(crate) async fn refused(&self, merchant: MerchantId, refusal: Refusal) -> GatewayError {
+    pub(crate) async fn refused(&self, merchant: MerchantId, refusal: Refusal) -> EngineError {
         if let Refusal::Over(crossing) = refusal
             && let Err(error) = self.hold(merchant, crossing).await
         {
             return error;
         }
-        let contact = self.context().settings.compliance.as_ref().map(|Compliance { contact, .. }| contact.clone());
-        GatewayError::OnHold { contact: contact.unwrap_or_default() }
+        let contact =
+            self.access.context.settings.compliance.as_ref().map(|Compliance { contact, .. }| contact.clone());
+        EngineError::OnHold { contact: contact.unwrap_or_default() }
     }
 
-    async fn hold(&self, merchant: MerchantId, crossing: Crossing) -> Result<(), GatewayError> {
+    async fn hold(&self, merchant: MerchantId, crossing: Crossing) -> Result<(), EngineError> {
         let window = crossing.window.word();
         let flag = audit::Change { field: "flag".to_owned(), before: None, after: Some(told(&crossing)) };
-        let batch = Batch::of(Write::Standing { merchant, change: Change::Hold(crossing) }).and(self.deed(
-            "merchant_flagged",
-            merchant,
-            None,
-            vec![flag],
-        ));
-        match self.context().env.store.commit(batch).await {
+        let batch = Batch::of(Write::Standing { merchant, change: Change::Hold(crossing) })
+            .and(self.access.audit_event("merchant_flagged", merchant, None, vec![flag]));
+        match self.access.context.env.store.commit(batch).await {
             Ok(()) => {
                 tracing::warn!(merchant.id = %merchant, window, usd_cents = crossing.usd_cents, "merchant {merchant} is on hold: compliance limit exceeded");
                 Ok(())
             }
             // Another request beyond the limit was faster.
             Err(CommitError::Conflict { .. }) => Ok(()),
-            Err(error) => Err(self.commit_failed(error)),
+            Err(error) => Err(self.access.commit_failed(error)),
         }
     }
 
     /// Returns where a merchant stands.
     ///
     /// # Errors
-    /// [`GatewayError::MerchantNotFound`]; store errors.
-    pub async fn compliance(&self, id: MerchantId) -> Result<Report, GatewayError> {
-        self.merchant(id).await?;
+    /// [`EngineError::MerchantNotFound`]; store errors.
+    pub async fn compliance(&self, id: MerchantId) -> Result<Report, EngineError> {
+        self.access.merchant(id).await?;
         let standing = self.standing(id).await?;
-        let now = self.now();
+        let now = self.access.now();
         Ok(Report {
             daily_cents: standing.completed_cents(now, 24),
             monthly_cents: standing.completed_cents(now, 30 * 24),
-            defaults: self.context().settings.compliance.as_ref().map(|compliance| compliance.limits),
+            defaults: self.access.context.settings.compliance.as_ref().map(|compliance| compliance.limits),
             standing,
         })
     }
 
-    async fn standing(&self, id: MerchantId) -> Result<Standing, GatewayError> {
-        self.context().env.store.standing(id).await.map_err(|e| self.read_failed(&e))
+    async fn standing(&self, id: MerchantId) -> Result<Standing, EngineError> {
+        self.access.context.env.store.standing(id).await.map_err(|e| self.access.read_failed(&e))
     }
 
     /// Ends a merchant's hold: somebody looked. Counting begins anew; limits of its own come along if they are given. A
     /// merchant that is not on hold keeps its count.
     ///
     /// # Errors
-    /// [`GatewayError::Contended`] while others keep changing it; as [`Gateway::compliance`].
+    /// [`EngineError::Contended`] while others keep changing it; as [`Merchants::compliance`].
     pub async fn clear_compliance(
         &self,
         id: MerchantId,
         by: String,
         reason: String,
         limits: Option<Thresholds>,
-    ) -> Result<Report, GatewayError> {
-        self.merchant(id).await?;
+    ) -> Result<Report, EngineError> {
+        self.access.merchant(id).await?;
         let decide = |standing: &Standing| {
             let mut decided = Decided::default();
             if let Some(hold) = &standing.hold {
-                let clearance = Clearance { by: by.clone(), reason: reason.clone(), at: self.now() };
+                let clearance = Clearance { by: by.clone(), reason: reason.clone(), at: self.access.now() };
                 decided.standing.push(Change::Clear(clearance));
                 let change = |field: &str, before, after| audit::Change { field: field.to_owned(), before, after };
                 decided.told.push(change("flag", Some(told(hold)), None));
@@ -136,9 +133,9 @@ impl Gateway {
     /// Gives a merchant hard limits of its own, or takes them away.
     ///
     /// # Errors
-    /// As [`Gateway::clear_compliance`].
-    pub async fn limit_compliance(&self, id: MerchantId, limits: Option<Thresholds>) -> Result<Report, GatewayError> {
-        self.merchant(id).await?;
+    /// As [`Merchants::clear_compliance`].
+    pub async fn limit_compliance(&self, id: MerchantId, limits: Option<Thresholds>) -> Result<Report, EngineError> {
+        self.access.merchant(id).await?;
         let decide = |standing: &Standing| {
             let mut decided = Decided::default();
             decided.limit(standing.limits, limits);
@@ -155,21 +152,21 @@ impl Gateway {
         id: MerchantId,
         action: &str,
         decide: impl Fn(&Standing) -> Decided,
-    ) -> Result<bool, GatewayError> {
+    ) -> Result<bool, EngineError> {
         for _ in 0..MAX_CONFLICTS {
             let decided = decide(&self.standing(id).await?);
             if decided.standing.is_empty() {
                 return Ok(false);
             }
-            let mut batch = Batch::of(self.deed(action, id, None, decided.told));
+            let mut batch = Batch::of(self.access.audit_event(action, id, None, decided.told));
             batch.writes.extend(decided.standing.into_iter().map(|change| Write::Standing { merchant: id, change }));
-            match self.context().env.store.commit(batch).await {
+            match self.access.context.env.store.commit(batch).await {
                 Ok(()) => return Ok(true),
                 Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(self.commit_failed(error)),
+                Err(error) => return Err(self.access.commit_failed(error)),
             }
         }
-        Err(GatewayError::Contended)
+        Err(EngineError::Contended)
     }
 }
 

@@ -2,6 +2,8 @@
 
 pub(crate) mod actor;
 pub(crate) mod compliance;
+pub(crate) mod handle;
 pub(crate) mod keys;
+pub(crate) mod messages;
 pub(crate) mod ownership;
 pub(crate) mod registration;

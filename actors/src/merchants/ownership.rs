@@ -5,21 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     account::AccountName,
-    hive::{Authority, Signature},
+    hive::Signature,
     ids::MerchantId,
     ledger::Transfer,
     merchant::Merchant,
     mutant,
     ownership::{AuthorityDigest, Challenge, Means, Nonce, Proof, Rejection, Signed, Standing, proof_of},
 };
-use ractor::ActorRef;
 use tokio::sync::oneshot;
 
 use crate::{
-    Gateway, GatewayError,
-    chain::nodes::NodesError,
-    context::Context,
-    merchants::actor::{self, Change, MerchantError},
+    error::EngineError,
+    merchants::{
+        handle::Merchants,
+        messages::{Change, MerchantError, MerchantMsg},
+    },
 };
 
 /// Rounds of fetching delegates: an account, its delegates, theirs.
@@ -49,28 +49,29 @@ pub struct Answered {
     pub keys: usize,
 }
 
-impl Gateway {
+impl Merchants {
     /// Issues a challenge to an account of a merchant; to the one whose answer is missing if none is named. While it has
     /// time left the same one is handed out again.
     ///
     /// # Errors
-    /// [`GatewayError::Ownership`]; [`GatewayError::MerchantNotFound`]; [`GatewayError::LedgerUnavailable`] while too few
+    /// [`EngineError::Ownership`]; [`EngineError::MerchantNotFound`]; [`EngineError::LedgerUnavailable`] while too few
     /// nodes say which authority the account has; store errors.
     pub async fn issue_challenge(
         &self,
         id: MerchantId,
         account: Option<AccountName>,
         cancels: bool,
-    ) -> Result<Issued, GatewayError> {
-        let nonce = Nonce(self.context().env.entropy.bytes());
-        let (account, _) = self.merchant(id).await?.question(account, cancels).map_err(GatewayError::Ownership)?;
+    ) -> Result<Issued, EngineError> {
+        let nonce = Nonce(self.access.context.env.entropy.bytes());
+        let (account, _) =
+            self.access.merchant(id).await?.question(account, cancels).map_err(EngineError::Ownership)?;
         let authority = self.active_authority(account).await?;
         let merchant = self.change(id, Change::Challenge { account, cancels, authority, nonce }).await?;
-        let question = merchant.question(Some(account), cancels).map_err(GatewayError::Ownership)?;
+        let question = merchant.question(Some(account), cancels).map_err(EngineError::Ownership)?;
         let challenges = merchant.ownership.challenges.into_iter();
         let newest = challenges.rev().find(|one| (one.account, one.action) == question);
-        let challenge = newest.ok_or(GatewayError::Contended)?;
-        let server = &self.context().settings.server;
+        let challenge = newest.ok_or(EngineError::Contended)?;
+        let server = &self.access.context.settings.server;
         Ok(Issued {
             text: challenge.text(server, id),
             digest: challenge.digest(server, id),
@@ -83,28 +84,28 @@ impl Gateway {
     /// majority of nodes gives it.
     ///
     /// # Errors
-    /// [`GatewayError::Ownership`]; [`GatewayError::LedgerUnavailable`] while too few nodes answer; store errors.
+    /// [`EngineError::Ownership`]; [`EngineError::LedgerUnavailable`] while too few nodes answer; store errors.
     pub async fn answer_challenge(
         &self,
         id: MerchantId,
         nonce: Nonce,
         signatures: &[Signature],
-    ) -> Result<Answered, GatewayError> {
-        let merchant = self.merchant(id).await?;
-        let challenge = merchant.challenge(nonce).map_err(GatewayError::Ownership)?;
-        let server = &self.context().settings.server;
+    ) -> Result<Answered, EngineError> {
+        let merchant = self.access.merchant(id).await?;
+        let challenge = merchant.challenge(nonce).map_err(EngineError::Ownership)?;
+        let server = &self.access.context.settings.server;
         let mut wanted = BTreeSet::from([challenge.account]);
         let mut authorities = BTreeMap::new();
         for _ in 0..MAX_ROUNDS {
             let known = authorities.len();
-            authorities.extend(self.context().authorities(&wanted).await.map_err(|_| GatewayError::LedgerUnavailable)?);
+            authorities.extend(self.ledger.authorities(&wanted).await.map_err(|_| EngineError::LedgerUnavailable)?);
             let Some(active) = authorities.get(&challenge.account) else {
-                return Err(GatewayError::UnknownAccount(challenge.account));
+                return Err(EngineError::UnknownAccount(challenge.account));
             };
-            let checked = challenge.check(server, id, signatures, &authorities, self.now());
-            match checked.map_err(GatewayError::Ownership)? {
+            let checked = challenge.check(server, id, signatures, &authorities, self.access.now());
+            match checked.map_err(EngineError::Ownership)? {
                 Signed::Complete => {
-                    let proof = Proof::new(Means::Signature, Some(AuthorityDigest::of(active)), self.now());
+                    let proof = Proof::new(Means::Signature, Some(AuthorityDigest::of(active)), self.access.now());
                     let merchant = self.change(id, Change::Proven { nonce, proof }).await?;
                     tracing::info!(merchant.id = %id, account = %challenge.account, "merchant {id} proved ownership of @{} by signature", challenge.account);
                     return Ok(Answered { merchant, is_complete: true, keys: 0 });
@@ -118,49 +119,49 @@ impl Gateway {
                 Signed::Unknown(unknown) => wanted = unknown,
             }
         }
-        Err(GatewayError::Ownership(Rejection::Signature { index: 0 }))
+        Err(EngineError::Ownership(Rejection::Signature { index: 0 }))
     }
 
     /// Takes the operator's word for a merchant's account, or for its pending one.
     ///
     /// # Errors
-    /// As [`Gateway::answer_challenge`].
-    pub async fn vouch_for(&self, id: MerchantId, account: Option<AccountName>) -> Result<Merchant, GatewayError> {
-        let merchant = self.merchant(id).await?;
+    /// As [`Merchants::answer_challenge`].
+    pub async fn vouch_for(&self, id: MerchantId, account: Option<AccountName>) -> Result<Merchant, EngineError> {
+        let merchant = self.access.merchant(id).await?;
         let account = account.unwrap_or(merchant.hive_account);
-        let proof = Proof::new(Means::Operator, Some(self.active_authority(account).await?), self.now());
+        let proof = Proof::new(Means::Operator, Some(self.active_authority(account).await?), self.access.now());
         let merchant = self.change(id, Change::Vouched { account, proof }).await?;
         tracing::info!(merchant.id = %id, %account, "operator verified @{account} of merchant {id}");
         Ok(merchant)
     }
 
     /// Returns the digest of an account's active authority, as a majority of nodes gives it.
-    async fn active_authority(&self, account: AccountName) -> Result<AuthorityDigest, GatewayError> {
-        let found = self.context().authorities(&BTreeSet::from([account])).await;
-        let found = found.map_err(|_| GatewayError::LedgerUnavailable)?;
-        found.get(&account).map(AuthorityDigest::of).ok_or(GatewayError::UnknownAccount(account))
+    async fn active_authority(&self, account: AccountName) -> Result<AuthorityDigest, EngineError> {
+        let found = self.ledger.authorities(&BTreeSet::from([account])).await;
+        let found = found.map_err(|_| EngineError::LedgerUnavailable)?;
+        found.get(&account).map(AuthorityDigest::of).ok_or(EngineError::UnknownAccount(account))
     }
 
     /// Cancels a merchant's pending change of account.
     ///
     /// # Errors
-    /// [`GatewayError::Ownership`] where none is pending; [`GatewayError::MerchantNotFound`]; store errors.
-    pub async fn cancel_account_change(&self, id: MerchantId) -> Result<Merchant, GatewayError> {
+    /// [`EngineError::Ownership`] where none is pending; [`EngineError::MerchantNotFound`]; store errors.
+    pub async fn cancel_account_change(&self, id: MerchantId) -> Result<Merchant, EngineError> {
         self.change(id, Change::CancelPending).await
     }
 
     /// Says whether a merchant may read what came to an account.
-    pub(crate) fn may_read(&self, merchant: &Merchant, account: &AccountName) -> Result<(), GatewayError> {
+    pub(crate) fn may_read(&self, merchant: &Merchant, account: &AccountName) -> Result<(), EngineError> {
         match merchant.proof_for(account) {
             Some(_) => Ok(()),
             None if mutant!("unmatched-shown-without-proof") => Ok(()),
-            None => Err(GatewayError::NotProven { account: *account, standing: Standing::Unverified }),
+            None => Err(EngineError::NotProven { account: *account, standing: Standing::Unverified }),
         }
     }
 
     /// Says whether a merchant may decide about money of an account: it has proven it, and the account's active authority
     /// is the one that gave the proof.
-    pub(crate) async fn may_decide(&self, merchant: &Merchant, account: &AccountName) -> Result<(), GatewayError> {
+    pub(crate) async fn may_decide(&self, merchant: &Merchant, account: &AccountName) -> Result<(), EngineError> {
         self.may_read(merchant, account)?;
         if mutant!("rights-without-proof") || mutant!("stale-proof-decides") {
             return Ok(());
@@ -169,25 +170,14 @@ impl Gateway {
         let change = Change::Authority { account: *account, digest };
         let is_known =
             |merchant: &Merchant| merchant.proof_for(account).is_some_and(|proof| proof.stale_since.is_none());
-        let merchant = match merchant.with_authority(account, digest, self.now()) {
+        let merchant = match merchant.with_authority(account, digest, self.access.now()) {
             None => merchant.clone(),
             Some(_) => self.change(merchant.id, change).await?,
         };
         if is_known(&merchant) {
             return Ok(());
         }
-        Err(GatewayError::NotProven { account: *account, standing: Standing::Stale })
-    }
-}
-
-impl Context {
-    /// Returns the active authorities of those of the accounts that exist, as a majority of nodes gives them.
-    pub(crate) async fn authorities(
-        &self,
-        names: &BTreeSet<AccountName>,
-    ) -> Result<BTreeMap<AccountName, Authority>, NodesError> {
-        let accounts = self.nodes.accounts(names.iter().copied().collect()).await?;
-        Ok(accounts.into_iter().map(|account| (account.name, account.active)).collect())
+        Err(EngineError::NotProven { account: *account, standing: Standing::Stale })
     }
 }
 
@@ -196,13 +186,9 @@ impl Context {
 ///
 /// # Errors
 /// [`MerchantError`] where the answer could not be stored; the transfer must be read again.
-pub(crate) async fn take_transfer(
-    context: &Context,
-    merchants: &ActorRef<actor::Msg>,
-    transfer: &Transfer,
-) -> Result<bool, MerchantError> {
+pub(crate) async fn take_transfer(merchants: &Merchants, transfer: &Transfer) -> Result<bool, MerchantError> {
     let Some(id) = proof_of(transfer) else { return Ok(false) };
-    let account = transfer.from;
+    let (account, context) = (transfer.from, &merchants.access.context);
     let server = &context.settings.server;
     let found = context.sound(context.env.store.merchant(id).await).map_err(|error| {
         context.read_failed(&error);
@@ -216,15 +202,15 @@ pub(crate) async fn take_transfer(
     };
     let mut proof = Proof::new(Means::Transfer, Some(authority), context.now());
     // Where no majority answers, the proof is compared at its first use.
-    let known = context.authorities(&BTreeSet::from([account])).await.ok();
+    let known = merchants.ledger.authorities(&BTreeSet::from([account])).await.ok();
     let active = known.and_then(|known| known.get(&account).map(AuthorityDigest::of));
     if active.is_some_and(|active| active != authority) {
         proof.stale_since = Some(context.now());
     }
     let (reply, answer) = oneshot::channel();
     let change = Change::Proven { nonce, proof };
-    let message = actor::Msg::Change { id, change, by: Default::default(), reply: Some(reply) };
-    merchants.cast(message).map_err(|_| MerchantError::Unknown)?;
+    let message = MerchantMsg::Change { id, change, by: Default::default(), reply: Some(reply) };
+    merchants.tell(message).map_err(|_| MerchantError::Unknown)?;
     match answer.await.map_err(|_| MerchantError::Unknown)? {
         Ok(_) => {
             tracing::info!(merchant.id = %id, %account, tx.id = %transfer.tx_id, "merchant {id} proved ownership of @{account} by transfer");

@@ -10,10 +10,9 @@ use engine::{
     merchant::Merchant,
     payment::State,
 };
-use ractor::ActorRef;
 use storage::{Batch, CommitError, Invoicing, Page, PeriodQuery, Write};
 
-use crate::{Gateway, GatewayError, context::Context, payments::registry, store_failures};
+use crate::{access, context::Context, error::EngineError, operations::handle::Operations, payments::handle::Payments};
 
 /// Periods read at once.
 const AT_ONCE: usize = 100;
@@ -49,15 +48,15 @@ pub struct Invoiced {
     pub periods: Vec<(Period, Arc<Merchant>)>,
 }
 
-impl Gateway {
+impl Operations {
     /// Returns what a merchant used and owes.
     ///
     /// # Errors
-    /// [`GatewayError::MerchantNotFound`]; store errors.
-    pub async fn billing_summary(&self, id: MerchantId) -> Result<BillingSummary, GatewayError> {
-        let merchant = self.merchant(id).await?;
-        let now = self.now();
-        let periods = self.context().env.store.periods_of(id).await.map_err(|e| self.read_failed(&e))?;
+    /// [`EngineError::MerchantNotFound`]; store errors.
+    pub async fn billing_summary(&self, id: MerchantId) -> Result<BillingSummary, EngineError> {
+        let merchant = self.access.merchant(id).await?;
+        let now = self.access.now();
+        let periods = self.access.context.env.store.periods_of(id).await.map_err(|e| self.access.read_failed(&e))?;
         let month = Month::of(now);
         let current = periods.iter().find(|period| period.month == month).cloned();
         let current = current.unwrap_or_else(|| Period::begin(id, month, now));
@@ -67,18 +66,25 @@ impl Gateway {
     /// Says whether a merchant is billed: all are but the one that invoices are paid to.
     #[must_use]
     pub fn is_billed(&self, id: MerchantId) -> bool {
-        self.context().settings.billing.merchant != Some(id)
+        self.access.context.settings.billing.merchant != Some(id)
     }
 
     /// Returns what every merchant with anything to bill used and owes.
     ///
     /// # Errors
     /// Store errors.
-    pub async fn billing_overview(&self) -> Result<BillingOverview, GatewayError> {
-        let accounts = self.context().env.store.billing_accounts(self.now()).await.map_err(|e| self.read_failed(&e))?;
+    pub async fn billing_overview(&self) -> Result<BillingOverview, EngineError> {
+        let accounts = self
+            .access
+            .context
+            .env
+            .store
+            .billing_accounts(self.access.now())
+            .await
+            .map_err(|e| self.access.read_failed(&e))?;
         let mut named = Vec::new();
         for account in accounts.into_iter().filter(|account| self.is_billed(account.merchant)) {
-            named.push((self.merchant(account.merchant).await?, account));
+            named.push((self.access.merchant(account.merchant).await?, account));
         }
         Ok(BillingOverview { accounts: named, tiers: self.fee_tiers().await?.tiers })
     }
@@ -93,12 +99,12 @@ impl Gateway {
         limit: usize,
         merchant: Option<MerchantId>,
         status: Option<Status>,
-    ) -> Result<Page<(Period, Arc<Merchant>)>, GatewayError> {
-        let query = PeriodQuery { page, limit, merchant, status, now: self.now() };
-        let found = self.context().env.store.periods(query).await.map_err(|e| self.read_failed(&e))?;
+    ) -> Result<Page<(Period, Arc<Merchant>)>, EngineError> {
+        let query = PeriodQuery { page, limit, merchant, status, now: self.access.now() };
+        let found = self.access.context.env.store.periods(query).await.map_err(|e| self.access.read_failed(&e))?;
         let mut items = Vec::new();
         for period in found.items {
-            let merchant = self.merchant(period.merchant).await?;
+            let merchant = self.access.merchant(period.merchant).await?;
             items.push((period, merchant));
         }
         Ok(Page::of(items, found.total))
@@ -108,18 +114,18 @@ impl Gateway {
     ///
     /// # Errors
     /// Store errors.
-    pub async fn fee_tiers(&self) -> Result<Schedule, GatewayError> {
-        schedule(self.context()).await.map_err(|e| self.read_failed(&e))
+    pub async fn fee_tiers(&self) -> Result<Schedule, EngineError> {
+        schedule(&self.access.context).await.map_err(|e| self.access.read_failed(&e))
     }
 
     /// Replaces the fee tiers. Months that have their invoice keep it.
     ///
     /// # Errors
-    /// [`GatewayError::Contended`] where others write tiers all the time; store errors.
-    pub async fn set_fee_tiers(&self, tiers: Tiers) -> Result<Schedule, GatewayError> {
-        let doer = self.doer();
+    /// [`EngineError::Contended`] where others write tiers all the time; store errors.
+    pub async fn set_fee_tiers(&self, tiers: Tiers) -> Result<Schedule, EngineError> {
+        let doer = self.access.actor();
         for _ in 0..MAX_CONFLICTS {
-            let (before, now) = (self.fee_tiers().await?, self.now());
+            let (before, now) = (self.fee_tiers().await?, self.access.now());
             let schedule = Schedule { version: before.version + 1, tiers: tiers.clone(), updated_at: now };
             let change = audit::Change {
                 field: "tiers".to_owned(),
@@ -136,28 +142,28 @@ impl Gateway {
                 changes: vec![change],
             };
             let batch = Batch::of(Write::FeeTiers { schedule: schedule.clone(), expected: before.version });
-            match self.context().env.store.commit(batch.and(Write::Audit(Box::new(entry)))).await {
+            match self.access.context.env.store.commit(batch.and(Write::Audit(Box::new(entry)))).await {
                 Ok(()) => return Ok(schedule),
                 Err(CommitError::Conflict { .. }) => {}
-                Err(error) => return Err(self.commit_failed(error)),
+                Err(error) => return Err(self.access.commit_failed(error)),
             }
         }
-        Err(GatewayError::Contended)
+        Err(EngineError::Contended)
     }
 
     /// Makes the invoices that are missing: of one month, or of every month that is over. A month is over when every
     /// block of it has been read and can no longer change. Repeating it makes no second invoice of any month.
     ///
     /// # Errors
-    /// [`GatewayError::NoOperator`] where no merchant is set up to be paid; [`GatewayError::Invalid`] for a month that
+    /// [`EngineError::NoOperator`] where no merchant is set up to be paid; [`EngineError::Invalid`] for a month that
     /// is not over; store errors, after which what was made stays made.
-    pub async fn generate_invoices(&self, month: Option<Month>) -> Result<Invoiced, GatewayError> {
-        let over = Month::of(self.context().ledger.irreversible_time());
+    pub async fn generate_invoices(&self, month: Option<Month>) -> Result<Invoiced, EngineError> {
+        let over = Month::of(self.ledger.view.irreversible_time());
         if let Some(month) = month.filter(|month| *month >= over) {
             let message = format!("{month} is not over yet: its last block must be irreversible");
-            return Err(GatewayError::Invalid(vec![Violation::new("month", message)]));
+            return Err(EngineError::Invalid(vec![Violation::new("month", message)]));
         }
-        let biller = Biller { context: self.context(), sessions: self.sessions(), by: self.doer() };
+        let biller = Biller { context: &self.access.context, payments: &self.payments, by: self.access.actor() };
         biller.bill(month, over).await
     }
 }
@@ -171,16 +177,16 @@ async fn schedule(context: &Context) -> Result<Schedule, storage::ReadError> {
 /// Who makes invoices: an admin, or the housekeeper.
 pub(crate) struct Biller<'c> {
     pub(crate) context: &'c Context,
-    pub(crate) sessions: &'c ActorRef<registry::Msg>,
+    pub(crate) payments: &'c Payments,
     pub(crate) by: Actor,
 }
 
 impl Biller<'_> {
     /// Makes the missing invoices of months before `over`, all or one.
-    pub(crate) async fn bill(&self, month: Option<Month>, over: Month) -> Result<Invoiced, GatewayError> {
+    pub(crate) async fn bill(&self, month: Option<Month>, over: Month) -> Result<Invoiced, EngineError> {
         let store = &self.context.env.store;
-        let operator = self.context.settings.billing.merchant.ok_or(GatewayError::NoOperator)?;
-        let operator = self.merchant(operator).await?.ok_or(GatewayError::NoOperator)?;
+        let operator = self.context.settings.billing.merchant.ok_or(EngineError::NoOperator)?;
+        let operator = self.merchant(operator).await?.ok_or(EngineError::NoOperator)?;
         let schedule = schedule(self.context).await.map_err(|e| self.read_failed(&e))?;
         let mut made = Invoiced::default();
         let mut after = None;
@@ -196,7 +202,7 @@ impl Biller<'_> {
                 match self.invoice(period, &operator, &schedule).await {
                     Ok(invoiced) => made.periods.extend(invoiced),
                     // Nobody else waits for a merchant or a session that cannot be read.
-                    Err(GatewayError::Damaged { .. }) => {}
+                    Err(EngineError::Damaged { .. }) => {}
                     Err(error) => return Err(error),
                 }
             }
@@ -213,7 +219,7 @@ impl Biller<'_> {
         mut period: Period,
         operator: &Merchant,
         schedule: &Schedule,
-    ) -> Result<Option<(Period, Arc<Merchant>)>, GatewayError> {
+    ) -> Result<Option<(Period, Arc<Merchant>)>, EngineError> {
         let store = &self.context.env.store;
         let Some(billed) = self.merchant(period.merchant).await? else { return Ok(None) };
         for _ in 0..MAX_CONFLICTS {
@@ -255,8 +261,7 @@ impl Biller<'_> {
                 Ok(()) => {
                     env.probe.reach("billing: invoice stored, session not adopted");
                     if let Some(session) = session {
-                        let adopt = registry::Msg::Adopt(session);
-                        self.sessions.cast(adopt).map_err(|_| GatewayError::StoreFailed)?;
+                        self.payments.adopt(session)?;
                     }
                     tracing::info!(merchant.id = %billed.id, month = %period.month, cents, "invoice created for {}, {}", billed.id, period.month);
                     let period = Period { invoice: Some(invoice), updated_at: period.updated_at.max(now), ..period };
@@ -273,18 +278,18 @@ impl Biller<'_> {
                 Err(error) => {
                     self.context.give_up_on(&error);
                     return Err(match error {
-                        CommitError::Overloaded => GatewayError::Overloaded,
-                        CommitError::Unknown(_) => GatewayError::StoreFailed,
-                        _ => GatewayError::Contended,
+                        CommitError::Overloaded => EngineError::Overloaded,
+                        CommitError::Unknown(_) => EngineError::StoreFailed,
+                        _ => EngineError::Contended,
                     });
                 }
             }
         }
-        Err(GatewayError::Contended)
+        Err(EngineError::Contended)
     }
 
     /// Says whether a period needs an invoice or its invoice a session.
-    async fn is_wanted(&self, period: &Period) -> Result<bool, GatewayError> {
+    async fn is_wanted(&self, period: &Period) -> Result<bool, EngineError> {
         let session = match &period.invoice {
             None => return Ok(true),
             Some(Invoice { paid_at: Some(_), .. } | Invoice { session: None, .. }) => return Ok(false),
@@ -317,22 +322,22 @@ impl Biller<'_> {
         }
     }
 
-    async fn merchant(&self, id: MerchantId) -> Result<Option<Arc<Merchant>>, GatewayError> {
+    async fn merchant(&self, id: MerchantId) -> Result<Option<Arc<Merchant>>, EngineError> {
         self.context.env.store.merchant(id).await.map_err(|e| self.read_failed(&e))
     }
 
-    fn read_failed(&self, error: &storage::ReadError) -> GatewayError {
-        store_failures::read_failed(self.context, error)
+    fn read_failed(&self, error: &storage::ReadError) -> EngineError {
+        access::read_failed(self.context, error)
     }
 }
 
 /// Makes the invoices that are missing, by nobody's order.
 pub(crate) async fn bill_what_is_over(
     context: &Arc<Context>,
-    sessions: &ActorRef<registry::Msg>,
+    payments: &Payments,
     over: Month,
-) -> Result<(), GatewayError> {
-    let biller = Biller { context, sessions, by: Actor::default() };
+) -> Result<(), EngineError> {
+    let biller = Biller { context, payments, by: Actor::default() };
     match biller.bill(None, over).await {
         Ok(made) if made.periods.is_empty() => Ok(()),
         Ok(made) => {

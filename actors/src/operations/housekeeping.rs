@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,11 +16,15 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, StrayKey, Write};
 
 use crate::{
-    GatewayError,
+    chain::ledger::Ledger,
     context::Context,
-    merchants::actor,
+    error::EngineError,
+    merchants::{
+        handle::Merchants,
+        messages::{Change, MerchantMsg},
+    },
     operations::{billing, retention::Pass},
-    payments::{registry, unmatched},
+    payments::{handle::Payments, waiting},
     timer::Timer,
 };
 
@@ -56,8 +60,9 @@ pub(crate) enum Msg {
 
 pub(crate) struct Housekeeper {
     pub(crate) context: Arc<Context>,
-    pub(crate) sessions: ActorRef<registry::Msg>,
-    pub(crate) merchants: ActorRef<actor::Msg>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) payments: Payments,
+    pub(crate) merchants: Merchants,
 }
 
 pub(crate) struct Round {
@@ -74,7 +79,7 @@ pub(crate) struct Round {
     /// Where the walk over claims goes on.
     claims_after: Option<TxId>,
     /// Where the next look at waiting transfers begins.
-    strays_after: Option<StrayKey>,
+    unmatched_after: Option<StrayKey>,
     personal: Pass,
     next: Option<Timer>,
 }
@@ -113,8 +118,8 @@ impl Housekeeper {
     /// Claims for servers of nobody here go some days after the chain can no longer take their transactions: shown again,
     /// such a payment is refused as expired. Those to an account that is watched are its merchant's sales, and stay.
     async fn forget_claims(&self, round: &mut Round) {
-        let (store, watched) = (&self.context.env.store, &self.context.watched);
-        let expired_before = self.context.ledger.irreversible_time().minus(CLAIM_RETENTION);
+        let (store, watched) = (&self.context.env.store, &self.ledger.watched);
+        let expired_before = self.ledger.view.irreversible_time().minus(CLAIM_RETENTION);
         for _ in 0..PRUNINGS {
             let (found, next) = match store.forgettable_claims(expired_before, round.claims_after, CLAIMS).await {
                 Ok(walked) => walked,
@@ -151,15 +156,15 @@ impl Housekeeper {
 
     /// A month is over when every block of it has been read and can no longer change: then its invoices are made.
     async fn bill(&self, round: &mut Round) {
-        let (now, over) = (self.context.now(), Month::of(self.context.ledger.irreversible_time()));
+        let (now, over) = (self.context.now(), Month::of(self.ledger.view.irreversible_time()));
         let is_time = now >= round.bill_at || round.billed != Some(over);
-        if !is_time || self.context.settings.billing.merchant.is_none() || !self.context.ledger.is_followed() {
+        if !is_time || self.context.settings.billing.merchant.is_none() || !self.ledger.view.is_followed() {
             return;
         }
         round.billed = Some(over);
-        let done = billing::bill_what_is_over(&self.context, &self.sessions, over).await;
+        let done = billing::bill_what_is_over(&self.context, &self.payments, over).await;
         // A setting that names nobody does not mend by itself.
-        let is_vain = matches!(done, Ok(()) | Err(GatewayError::NoOperator));
+        let is_vain = matches!(done, Ok(()) | Err(EngineError::NoOperator));
         round.bill_at = now + if is_vain { BILL_INTERVAL } else { BILL_RETRY };
     }
 
@@ -169,8 +174,8 @@ impl Housekeeper {
             Ok(due) => {
                 for id in due {
                     let Some(active) = self.authorities_of(id).await else { continue };
-                    let (change, by) = (actor::Change::Settle(active), audit::Actor::default());
-                    let _ = self.merchants.cast(actor::Msg::Change { id, change, by, reply: None });
+                    let (change, by) = (Change::Settle(active), audit::Actor::default());
+                    let _ = self.merchants.tell(MerchantMsg::Change { id, change, by, reply: None });
                 }
             }
             Err(error) => self.context.read_failed(&error),
@@ -186,7 +191,7 @@ impl Housekeeper {
         if !pending.is_proven() {
             return Some(BTreeMap::new());
         }
-        match self.context.authorities(&BTreeSet::from([merchant.hive_account, pending.account])).await {
+        match self.ledger.authorities(&BTreeSet::from([merchant.hive_account, pending.account])).await {
             Ok(found) => Some(found.iter().map(|(account, active)| (*account, AuthorityDigest::of(active))).collect()),
             Err(error) => {
                 tracing::info!(merchant.id = %id, "account change of merchant {id} delayed until the nodes respond: {error}");
@@ -199,7 +204,7 @@ impl Housekeeper {
     async fn unwatch_accounts(&self, now: Timestamp) {
         match self.context.env.store.retired_accounts(now, ACCOUNTS).await {
             Ok(retired) if retired.is_empty() => {}
-            Ok(retired) => drop(self.merchants.cast(actor::Msg::Unwatch(retired))),
+            Ok(retired) => drop(self.merchants.tell(MerchantMsg::Unwatch(retired))),
             Err(error) => self.context.read_failed(&error),
         }
     }
@@ -237,14 +242,14 @@ impl Actor for Housekeeper {
             bill_at: now + FORGET_INTERVAL,
             billed: None,
             claims_after: None,
-            strays_after: None,
+            unmatched_after: None,
             personal: Pass::starting(now + FORGET_INTERVAL),
             next,
         })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, _look: Msg, round: &mut Round) -> Result<(), ActorProcessingErr> {
-        let opened = self.context.opened.load(Ordering::Relaxed);
+        let opened = self.payments.opened();
         let interval = self.context.settings.unhurried();
         let is_busy = u128::from(opened - round.opened_before) * 1_000 > BUSY_PER_SECOND * interval.as_millis();
         round.opened_before = opened;
@@ -260,9 +265,9 @@ impl Actor for Housekeeper {
             self.forget_keys(round).await;
             self.bill(round).await;
             self.settle_accounts().await;
-            round.personal.go_on(&self.context, &self.sessions).await;
-            let after = round.strays_after.take();
-            round.strays_after = unmatched::attach_waiting(&self.context, &self.sessions, after).await;
+            round.personal.go_on(&self.context, &self.payments).await;
+            let after = round.unmatched_after.take();
+            round.unmatched_after = waiting::attach_waiting(&self.context, self.payments.registry(), after).await;
         }
         round.next = Some(Timer::send(&myself, interval, Msg::Look));
         Ok(())

@@ -1,4 +1,4 @@
-//! The daily check of the books: what was counted for every merchant's account on a day (UTC, by the chain's clock) is
+//! The daily reconciliation: what was counted for every merchant's account on a day (UTC, by the chain's clock) is
 //! compared with the ledger's own history of the account.
 //!
 //! Nothing waits for it: it works one account after the other, beside everything else. Where no node tells a history, the
@@ -20,10 +20,12 @@ use engine::{
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, MerchantQuery, ReadError, Write};
 
-use crate::{Gateway, GatewayError, chain::nodes::NodesError, context::Context, timer::Timer};
+use crate::{
+    chain::{ledger::Ledger, nodes::pool::NodesError, notes},
+    context::Context,
+    timer::Timer,
+};
 
-/// The note that says up to which block time the books are checked: milliseconds, 8 bytes, big endian.
-const NOTE: &str = "books checked";
 /// How long after a day's end it is checked: account history may come later than the blocks.
 const SETTLES: Duration = Duration::from_secs(600);
 /// How long after a difference was seen it is looked for again before anybody is alarmed.
@@ -45,20 +47,12 @@ pub(crate) enum Msg {
     Look,
 }
 
-/// Returns the write by which the books begin after a block: stored with the scanner's first place.
-pub(crate) fn begin_after(time: Timestamp) -> Write {
-    checked_up_to(time + Duration::from_secs(1))
-}
-
-fn checked_up_to(time: Timestamp) -> Write {
-    Write::Note { name: NOTE, value: time.millis().to_be_bytes().to_vec() }
-}
-
-pub(crate) struct Bookkeeper {
+pub(crate) struct Reconciler {
     pub(crate) context: Arc<Context>,
+    pub(crate) ledger: Arc<Ledger>,
 }
 
-pub(crate) struct Desk {
+pub(crate) struct State {
     /// The first block time that is not checked; none before it is read.
     from: Option<Timestamp>,
     /// The check that is under way.
@@ -98,76 +92,76 @@ enum Unchecked {
     Read(#[from] ReadError),
 }
 
-impl Actor for Bookkeeper {
+impl Actor for Reconciler {
     type Msg = Msg;
-    type State = Desk;
+    type State = State;
     type Arguments = ();
 
-    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Desk, ActorProcessingErr> {
+    async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<State, ActorProcessingErr> {
         let next = Some(Timer::send(&myself, self.context.settings.unhurried(), Msg::Look));
         let not_before = Timestamp::EPOCH;
-        Ok(Desk { from: None, check: None, tries: 0, not_before, again: None, next })
+        Ok(State { from: None, check: None, tries: 0, not_before, again: None, next })
     }
 
-    async fn handle(&self, myself: ActorRef<Msg>, _look: Msg, desk: &mut Desk) -> Result<(), ActorProcessingErr> {
+    async fn handle(&self, myself: ActorRef<Msg>, _look: Msg, state: &mut State) -> Result<(), ActorProcessingErr> {
         // One account a message: whoever wants to stop this need not wait for a day's accounts.
-        let goes_on = match self.work(desk).await {
+        let goes_on = match self.work(state).await {
             Ok(goes_on) => goes_on,
             Err(error) => {
                 self.context.read_failed(&error);
-                desk.check = None;
+                state.check = None;
                 false
             }
         };
         if goes_on {
-            desk.next = None;
+            state.next = None;
             myself.cast(Msg::Look)?;
         } else {
-            desk.next = Some(Timer::send(&myself, self.context.settings.unhurried(), Msg::Look));
+            state.next = Some(Timer::send(&myself, self.context.settings.unhurried(), Msg::Look));
         }
         Ok(())
     }
 }
 
-impl Bookkeeper {
+impl Reconciler {
     /// Does the next piece of work; says whether there is more at once.
-    async fn work(&self, desk: &mut Desk) -> Result<bool, ReadError> {
-        if let Some(mut check) = desk.check.take() {
-            if self.next_account(&mut check, desk.again.as_ref()).await? {
-                desk.check = Some(check);
+    async fn work(&self, state: &mut State) -> Result<bool, ReadError> {
+        if let Some(mut check) = state.check.take() {
+            if self.next_account(&mut check, state.again.as_ref()).await? {
+                state.check = Some(check);
             } else {
-                self.end(desk, check).await?;
+                self.end(state, check).await?;
             }
             return Ok(true);
         }
-        if !self.context.ledger.is_followed() {
+        if !self.ledger.view.is_followed() {
             return Ok(false);
         }
-        let from = match desk.from {
+        let from = match state.from {
             Some(from) => from,
             None => self.begin().await?,
         };
-        desk.from = Some(from);
+        state.from = Some(from);
         let to = end_of_day(from);
         let settles = if mutant!("books-closed-early") { Duration::ZERO } else { SETTLES };
-        if self.context.ledger.irreversible_time() < to + settles || self.context.now() < desk.not_before {
+        if self.ledger.view.irreversible_time() < to + settles || self.context.now() < state.not_before {
             return Ok(false);
         }
-        desk.tries += 1;
-        let operations = desk.again.as_ref().map_or(0, |again| again.operations);
+        state.tries += 1;
+        let operations = state.again.as_ref().map_or(0, |again| again.operations);
         let day = Day { from, to, checked_at: self.context.now(), operations, ..Day::default() };
-        desk.check = Some(Check { day, after: None, silence: 0, differing: Vec::new(), again: Again::default() });
+        state.check = Some(Check { day, after: None, silence: 0, differing: Vec::new(), again: Again::default() });
         Ok(true)
     }
 
     /// Returns where the books are not checked yet: here and now, for a store that knows of no check.
     async fn begin(&self) -> Result<Timestamp, ReadError> {
-        let note = self.context.env.store.note(NOTE).await?;
+        let note = self.context.env.store.note(notes::RECONCILED).await?;
         if let Some(bytes) = note.and_then(|bytes| bytes.try_into().ok()) {
             return Ok(Timestamp::from_millis(u64::from_be_bytes(bytes)));
         }
-        let time = self.context.ledger.irreversible_time();
-        if let Err(error) = self.context.env.store.commit(Batch::of(begin_after(time))).await {
+        let time = self.ledger.view.irreversible_time();
+        if let Err(error) = self.context.env.store.commit(Batch::of(notes::reconcile_after(time))).await {
             self.context.give_up_on(&error);
         }
         Ok(time + Duration::from_secs(1))
@@ -223,7 +217,7 @@ impl Bookkeeper {
         account: &AccountName,
         span: (Timestamp, Timestamp),
     ) -> Result<(u64, Difference), Unchecked> {
-        let mut chain = self.context.nodes.history(account, span).await?;
+        let mut chain = self.ledger.nodes.history(account, span).await?;
         // What proves an account is no money that came.
         chain.retain(|transfer| proof_of(transfer).is_none());
         let booked = self.booked(account, span).await?;
@@ -258,11 +252,11 @@ impl Bookkeeper {
     }
 
     /// Ends a check: a difference is looked for again, silence is tried again, and the rest is stored.
-    async fn end(&self, desk: &mut Desk, check: Check) -> Result<(), ReadError> {
+    async fn end(&self, state: &mut State, check: Check) -> Result<(), ReadError> {
         let Check { mut day, differing, again, .. } = check;
-        if !differing.is_empty() && desk.again.is_none() {
-            desk.again = Some(again);
-            desk.not_before = self.context.now() + RECHECK;
+        if !differing.is_empty() && state.again.is_none() {
+            state.again = Some(again);
+            state.not_before = self.context.now() + RECHECK;
             return Ok(());
         }
         let mut writes = Vec::new();
@@ -288,8 +282,8 @@ impl Bookkeeper {
         }
         let outcome = day.outcome();
         // A day on which something differs is told at once; the accounts nobody told of may still be.
-        let is_done = day.unchecked == 0 || desk.tries >= MAX_TRIES || outcome == Outcome::Mismatch;
-        if outcome == Outcome::NotChecked && desk.tries == 1 {
+        let is_done = day.unchecked == 0 || state.tries >= MAX_TRIES || outcome == Outcome::Mismatch;
+        if outcome == Outcome::NotChecked && state.tries == 1 {
             let (unchecked, obstacle) = (day.unchecked, day.obstacle.clone().unwrap_or_default());
             tracing::warn!(
                 unchecked,
@@ -301,7 +295,7 @@ impl Bookkeeper {
         let to = day.to;
         writes.push(Write::Books(Box::new(day)));
         if is_done {
-            writes.push(checked_up_to(to));
+            writes.push(notes::reconciled_to(to));
         }
         self.context.env.probe.reach("books: checked, not stored");
         if let Err(error) = self.context.env.store.commit(Batch { writes }).await {
@@ -310,11 +304,11 @@ impl Bookkeeper {
         }
         self.context.metrics.checked_books(outcome);
         self.context.metrics.book_differences.inc_by(differences);
-        desk.again = None;
+        state.again = None;
         if is_done {
-            (desk.from, desk.tries, desk.not_before) = (Some(to), 0, Timestamp::EPOCH);
+            (state.from, state.tries, state.not_before) = (Some(to), 0, Timestamp::EPOCH);
         } else {
-            desk.not_before = self.context.now() + AFTER_FAILURE;
+            state.not_before = self.context.now() + AFTER_FAILURE;
         }
         Ok(())
     }
@@ -327,7 +321,7 @@ impl Bookkeeper {
         Ok(theirs.map(|listed| listed.merchant.id).collect())
     }
 
-    /// Returns the audit log's line of a difference: nobody's deed.
+    /// Returns the audit event of a difference, which has no actor.
     fn told(&self, merchant: MerchantId, account: &AccountName) -> Write {
         Write::Audit(Box::new(Entry {
             seq: 0,
@@ -338,15 +332,5 @@ impl Bookkeeper {
             subject: Some(account.to_string()),
             changes: Vec::new(),
         }))
-    }
-}
-
-impl Gateway {
-    /// Returns what the checks of days that began before `before` said, newest first.
-    ///
-    /// # Errors
-    /// Store errors.
-    pub async fn books(&self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Day>, GatewayError> {
-        self.context().env.store.books(before, limit).await.map_err(|e| self.read_failed(&e))
     }
 }

@@ -8,11 +8,13 @@ use engine::{
     payment::{Command, Payment},
     time::Timestamp,
 };
-use ractor::ActorRef;
 
 use crate::{
     context::Context,
-    payments::{payment::Order, registry},
+    payments::{
+        handle::Payments,
+        messages::{Order, RegistryMsg},
+    },
 };
 
 /// How often all payments are looked through.
@@ -35,7 +37,7 @@ impl Pass {
     }
 
     /// Deletes what is over, of the next payments.
-    pub(crate) async fn go_on(&mut self, context: &Context, sessions: &ActorRef<registry::Msg>) {
+    pub(crate) async fn go_on(&mut self, context: &Context, payments: &Payments) {
         let settings = &context.settings;
         if (settings.metadata_retention.is_none() && settings.note_retention.is_none()) || context.now() < self.next_at
         {
@@ -48,7 +50,7 @@ impl Pass {
             };
             for payment in &page.items {
                 for (command, action) in over(context, payment) {
-                    delete(context, sessions, payment, command, action).await;
+                    delete(context, payments, payment, command, action).await;
                 }
             }
             let Some(last) = page.next else {
@@ -75,13 +77,7 @@ fn over(context: &Context, payment: &Payment) -> impl Iterator<Item = (Command, 
     metadata.into_iter().chain(note.then_some((Command::DeleteNote, "payment_note_deleted")))
 }
 
-async fn delete(
-    context: &Context,
-    sessions: &ActorRef<registry::Msg>,
-    payment: &Payment,
-    command: Command,
-    action: &str,
-) {
+async fn delete(context: &Context, payments: &Payments, payment: &Payment, command: Command, action: &str) {
     let id = payment.id;
     let (mut order, answer) = Order::awaited(command);
     order.told = Some(Box::new(Entry {
@@ -93,7 +89,7 @@ async fn delete(
         subject: Some(id.to_string()),
         changes: Vec::new(),
     }));
-    if sessions.cast(registry::Msg::Order(id, order)).is_err() {
+    if payments.registry().cast(RegistryMsg::Order(id, order)).is_err() {
         return;
     }
     match answer.await {

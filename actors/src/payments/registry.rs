@@ -1,11 +1,14 @@
-//! All sessions: finds the actor of one, wakes and parks them, brings back those that died, and expires what is due.
+//! The registry of active payments: activates, passivates and reactivates their actors, and expires what is due.
 //!
-//! A session is awake (it has an actor) or parked (it is a row in the store). Nobody else knows the difference: an
-//! order to a parked session wakes it from its snapshot, the same door that creation and recovery use.
+//! A payment is active (it has an actor) or passive (it is a row in the store). Callers do not see the difference: an
+//! order to a passive payment activates it from its snapshot, in the same way as creation and recovery do.
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,91 +19,48 @@ use engine::{
     time::Timestamp,
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tracing::Span;
 
 use crate::{
+    chain::ledger::Ledger,
     context::Context,
     payments::{
-        payment::{self, Order, PaymentActor, SessionError, read_failed},
-        transfers::with_rows,
-        unmatched,
+        messages::{Order, PaymentMsg, RegistryMsg, SessionError, Stay, Ticket, Watch, read_failed},
+        payment::PaymentActor,
+        rows::with_rows,
+        waiting,
     },
+    webhooks::notifier::Notifier,
 };
 
-/// Expiries under way at once: each wakes an actor, and a million due at once must not be a million actors.
+/// Expiries under way at once: each activates an actor, and a million due at once must not be a million actors.
 const MAX_EXPIRING: usize = 128;
 /// Snapshots a slow watcher may fall behind before it is let go.
 const WATCH_BUFFER: usize = 16;
-/// A session may crash this often within [`CRASH_WINDOW`] before it is left parked until somebody asks for it.
+/// A session may crash this often within [`CRASH_WINDOW`] before it stays passive until the next order to it.
 const MAX_CRASHES: u32 = 5;
 const CRASH_WINDOW: Duration = Duration::from_secs(60);
 
-pub(crate) enum Msg {
-    /// A session was created: wake it.
-    Adopt(Arc<Payment>),
-    /// An order to a session.
-    Order(PaymentId, Box<Order>),
-    /// Somebody wants to see a session now and after every change.
-    Watch(PaymentId, oneshot::Sender<Result<Watch, SessionError>>),
-    /// A session changed.
-    Changed { id: PaymentId, snapshot: Option<Arc<Payment>>, stay: Stay },
-    /// Every block up to this time has been read and can no longer change.
-    Advanced(Timestamp),
-    /// An expiry that was under way is over, however it ended.
-    Expired,
-    /// Everything that must not wait: sessions whose signed transaction is out there.
-    Recover(oneshot::Sender<Result<usize, SessionError>>),
-    /// How many sessions are awake.
-    CountAwake(oneshot::Sender<usize>),
+pub(crate) struct Registry {
+    context: Arc<Context>,
+    ledger: Arc<Ledger>,
+    notifier: Arc<Notifier>,
+    /// Streams of snapshots.
+    subscriptions: Arc<AtomicUsize>,
 }
 
-/// What a session wants after a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stay {
-    /// It may be parked when others need the room.
-    MayPark,
-    /// It has a transaction under way and must not be parked.
-    Awake,
-    /// Nothing more will happen to it by itself.
-    Finished,
-}
-
-impl Stay {
-    pub(crate) fn of(payment: &Payment) -> Self {
-        match (&payment.claim, payment.state.is_terminal()) {
-            (Some(_), _) => Self::Awake,
-            (None, true) => Self::Finished,
-            (None, false) => Self::MayPark,
-        }
+impl Registry {
+    pub(crate) fn new(context: Arc<Context>, ledger: Arc<Ledger>, notifier: Arc<Notifier>) -> Self {
+        Self { context, ledger, notifier, subscriptions: Arc::default() }
     }
-}
-
-/// Held while an expiry is under way; tells when it is over, even if its actor died.
-pub(crate) struct Ticket(ActorRef<Msg>);
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        let _ = self.0.cast(Msg::Expired);
-    }
-}
-
-/// A session as it is and will be: first the snapshot of now, then one after every change.
-#[derive(Debug)]
-pub struct Watch {
-    /// Ends after a terminal state, or when the watcher fell too far behind.
-    pub snapshots: mpsc::Receiver<Arc<Payment>>,
-}
-
-pub(crate) struct Sessions {
-    pub(crate) context: Arc<Context>,
 }
 
 #[derive(Default)]
-pub(crate) struct Roster {
-    awake: BTreeMap<PaymentId, Session>,
+pub(crate) struct State {
+    active: BTreeMap<PaymentId, Session>,
     by_pid: BTreeMap<u64, PaymentId>,
-    /// Awake sessions by when they were last spoken to.
+    /// Active sessions by their last order.
     idle_order: BTreeMap<u64, PaymentId>,
     clock: u64,
     watchers: BTreeMap<PaymentId, Vec<mpsc::Sender<Arc<Payment>>>>,
@@ -109,11 +69,11 @@ pub(crate) struct Roster {
 }
 
 struct Session {
-    actor: ActorRef<payment::Msg>,
-    last_spoken_to: u64,
+    actor: ActorRef<PaymentMsg>,
+    last_order_at: u64,
     stay: Stay,
-    /// Orders that came after the session was told to park; they wake it again.
-    parking: Option<VecDeque<payment::Msg>>,
+    /// Orders that came after the session was told to stop; they reactivate it.
+    passivating: Option<VecDeque<PaymentMsg>>,
 }
 
 /// The sweep over due sessions.
@@ -127,54 +87,59 @@ struct Expiry {
     under_way: usize,
 }
 
-impl Actor for Sessions {
-    type Msg = Msg;
-    type State = Roster;
+impl Actor for Registry {
+    type Msg = RegistryMsg;
+    type State = State;
     type Arguments = ();
 
-    async fn pre_start(&self, _myself: ActorRef<Msg>, (): ()) -> Result<Roster, ActorProcessingErr> {
-        Ok(Roster::default())
+    async fn pre_start(&self, _myself: ActorRef<RegistryMsg>, (): ()) -> Result<State, ActorProcessingErr> {
+        Ok(State::default())
     }
 
-    async fn handle(&self, myself: ActorRef<Msg>, message: Msg, roster: &mut Roster) -> Result<(), ActorProcessingErr> {
+    async fn handle(
+        &self,
+        myself: ActorRef<RegistryMsg>,
+        message: RegistryMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
         match message {
-            Msg::Adopt(payment) => {
+            RegistryMsg::Adopt(payment) => {
                 let id = payment.id;
-                // A full roster would park another for it: it sleeps until somebody speaks to it, as it would anyway.
-                if !roster.awake.contains_key(&id) && roster.idle_order.len() < self.context.settings.max_awake {
-                    self.wake(&myself, roster, payment).await?;
+                // A full registry would passivate another for it: it stays passive until the next order to it.
+                if !state.active.contains_key(&id) && state.idle_order.len() < self.context.settings.max_awake {
+                    self.activate(&myself, state, payment).await?;
                 }
             }
-            Msg::Order(id, order) => self.order(&myself, roster, id, order).await?,
-            Msg::Watch(id, reply) => {
-                let _ = reply.send(self.watch(roster, id).await);
+            RegistryMsg::Order(id, order) => self.order(&myself, state, id, order).await?,
+            RegistryMsg::Watch(id, reply) => {
+                let _ = reply.send(self.watch(state, id).await);
             }
-            Msg::Changed { id, snapshot, stay } => {
+            RegistryMsg::Changed { id, snapshot, stay } => {
                 if let Some(payment) = snapshot {
-                    roster.publish(&payment, &self.context);
+                    state.publish(&payment, &self.subscriptions);
                 }
                 match stay {
-                    Stay::Finished => roster.park(id),
-                    stay => roster.set_stay(id, stay),
+                    Stay::Finished => state.passivate(id),
+                    stay => state.set_stay(id, stay),
                 }
             }
-            Msg::Advanced(_) if mutant!("expiry-not-swept") => {}
-            Msg::Advanced(time) => {
-                roster.expiry.advanced_to = roster.expiry.advanced_to.max(time);
-                self.sweep(&myself, roster).await?;
+            RegistryMsg::Advanced(_) if mutant!("expiry-not-swept") => {}
+            RegistryMsg::Advanced(time) => {
+                state.expiry.advanced_to = state.expiry.advanced_to.max(time);
+                self.sweep(&myself, state).await?;
             }
-            Msg::Expired => {
-                roster.expiry.under_way -= 1;
+            RegistryMsg::Expired => {
+                state.expiry.under_way -= 1;
                 // A sweep that has seen all waits for the ledger to advance: who cannot expire yet is still due.
-                if roster.expiry.sweeping_to.is_some() && roster.expiry.under_way <= MAX_EXPIRING / 2 {
-                    self.sweep(&myself, roster).await?;
+                if state.expiry.sweeping_to.is_some() && state.expiry.under_way <= MAX_EXPIRING / 2 {
+                    self.sweep(&myself, state).await?;
                 }
             }
-            Msg::Recover(reply) => {
-                let _ = reply.send(self.recover(&myself, roster).await);
+            RegistryMsg::Recover(reply) => {
+                let _ = reply.send(self.recover(&myself, state).await);
             }
-            Msg::CountAwake(reply) => {
-                let _ = reply.send(roster.awake.len());
+            RegistryMsg::CountActive(reply) => {
+                let _ = reply.send(state.active.len());
             }
         }
         Ok(())
@@ -182,66 +147,66 @@ impl Actor for Sessions {
 
     async fn handle_supervisor_evt(
         &self,
-        myself: ActorRef<Msg>,
+        myself: ActorRef<RegistryMsg>,
         event: SupervisionEvent,
-        roster: &mut Roster,
+        state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         let (cell, crash) = match event {
             SupervisionEvent::ActorTerminated(cell, ..) => (cell, None),
             SupervisionEvent::ActorFailed(cell, error) => (cell, Some(error)),
             _ => return Ok(()),
         };
-        let Some(id) = roster.by_pid.remove(&cell.get_id().pid()) else { return Ok(()) };
-        let Some(session) = roster.forget(id) else { return Ok(()) };
-        self.context.metrics.awake.dec();
-        let waiting = session.parking.unwrap_or_default();
-        let reborn = match crash {
+        let Some(id) = state.by_pid.remove(&cell.get_id().pid()) else { return Ok(()) };
+        let Some(session) = state.forget(id) else { return Ok(()) };
+        self.context.metrics.active.dec();
+        let waiting = session.passivating.unwrap_or_default();
+        let is_reactivated = match crash {
             None => !waiting.is_empty(),
             Some(error) => {
-                let calm = roster.crashed(id, self.context.now());
+                let calm = state.crashed(id, self.context.now());
                 self.context.metrics.crashed("session");
                 tracing::error!(payment.id = %id, %error, "session of payment {id} crashed");
                 calm || !waiting.is_empty()
             }
         };
-        if reborn && self.ensure_awake(&myself, roster, id).await?.is_ok() {
+        if is_reactivated && self.ensure_active(&myself, state, id).await?.is_ok() {
             for message in waiting {
-                roster.forward(id, message);
+                state.forward(id, message);
             }
         }
         Ok(())
     }
 }
 
-impl Sessions {
+impl Registry {
     async fn order(
         &self,
-        myself: &ActorRef<Msg>,
-        roster: &mut Roster,
+        myself: &ActorRef<RegistryMsg>,
+        state: &mut State,
         id: PaymentId,
         order: Box<Order>,
     ) -> Result<(), ActorProcessingErr> {
-        if !roster.awake.contains_key(&id) {
-            let woken = match self.asleep(id).await {
+        if !state.active.contains_key(&id) {
+            let activated = match self.passive(id).await {
                 Ok(payment) => match self.refusal(&payment, &order.command).await {
                     Ok(Some(rejection)) => Err(SessionError::Rejected { rejection, payment }),
-                    Ok(None) => Ok(self.wake(myself, roster, payment).await?),
+                    Ok(None) => Ok(self.activate(myself, state, payment).await?),
                     Err(error) => Err(error),
                 },
                 Err(error) => Err(error),
             };
-            if let Err(error) = woken {
+            if let Err(error) = activated {
                 if let Some(reply) = order.reply {
                     let _ = reply.send(Err(error));
                 }
                 return Ok(());
             }
         }
-        roster.forward(id, payment::Msg::Order(order));
+        state.forward(id, PaymentMsg::Order(order));
         Ok(())
     }
 
-    /// Returns why a finished session would refuse: it need not wake for that. What an agent's payment completed is seen
+    /// Returns why a finished session would refuse: it is not activated for that. What an agent's payment completed is seen
     /// once more in a block that may still change, and knows it already.
     async fn refusal(&self, payment: &Arc<Payment>, command: &Command) -> Result<Option<Rejection>, SessionError> {
         if Stay::of(payment) != Stay::Finished {
@@ -252,7 +217,7 @@ impl Sessions {
     }
 
     /// Reads a session that has no actor.
-    async fn asleep(&self, id: PaymentId) -> Result<Arc<Payment>, SessionError> {
+    async fn passive(&self, id: PaymentId) -> Result<Arc<Payment>, SessionError> {
         match self.context.env.store.payment(id).await {
             Ok(Some(payment)) => Ok(Arc::new(payment)),
             Ok(None) => Err(SessionError::NotFound(id)),
@@ -261,70 +226,76 @@ impl Sessions {
     }
 
     /// Makes sure the session has an actor, from its snapshot if need be.
-    async fn ensure_awake(
+    async fn ensure_active(
         &self,
-        myself: &ActorRef<Msg>,
-        roster: &mut Roster,
+        myself: &ActorRef<RegistryMsg>,
+        state: &mut State,
         id: PaymentId,
     ) -> Result<Result<(), SessionError>, ActorProcessingErr> {
-        if roster.awake.contains_key(&id) {
+        if state.active.contains_key(&id) {
             return Ok(Ok(()));
         }
-        match self.asleep(id).await {
-            Ok(payment) => self.wake(myself, roster, payment).await.map(Ok),
+        match self.passive(id).await {
+            Ok(payment) => self.activate(myself, state, payment).await.map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }
 
-    async fn wake(
+    async fn activate(
         &self,
-        myself: &ActorRef<Msg>,
-        roster: &mut Roster,
+        myself: &ActorRef<RegistryMsg>,
+        state: &mut State,
         payment: Arc<Payment>,
     ) -> Result<(), ActorProcessingErr> {
         let id = payment.id;
         let stay = Stay::of(&payment);
-        let handler = PaymentActor { context: Arc::clone(&self.context), sessions: myself.clone() };
+        let handler = PaymentActor {
+            context: Arc::clone(&self.context),
+            ledger: Arc::clone(&self.ledger),
+            notifier: Arc::clone(&self.notifier),
+            registry: myself.clone(),
+            subscriptions: Arc::clone(&self.subscriptions),
+        };
         let (actor, _) = Actor::spawn_linked(None, handler, payment, myself.get_cell()).await?;
-        roster.by_pid.insert(actor.get_id().pid(), id);
-        roster.clock += 1;
-        roster.awake.insert(id, Session { actor, last_spoken_to: roster.clock, stay, parking: None });
-        self.context.metrics.awake.inc();
+        state.by_pid.insert(actor.get_id().pid(), id);
+        state.clock += 1;
+        state.active.insert(id, Session { actor, last_order_at: state.clock, stay, passivating: None });
+        self.context.metrics.active.inc();
         match stay {
-            Stay::MayPark => drop(roster.idle_order.insert(roster.clock, id)),
-            Stay::Awake => {}
-            // Money that came late is told to the session like any other; then it sleeps again.
-            Stay::Finished => myself.cast(Msg::Changed { id, snapshot: None, stay })?,
+            Stay::MayPassivate => drop(state.idle_order.insert(state.clock, id)),
+            Stay::Active => {}
+            // A late transfer is credited like any other; then the session is passivated again.
+            Stay::Finished => myself.cast(RegistryMsg::Changed { id, snapshot: None, stay })?,
         }
-        while roster.idle_order.len() > self.context.settings.max_awake {
-            let Some((_, idlest)) = roster.idle_order.first_key_value() else { break };
-            roster.park(*idlest);
+        while state.idle_order.len() > self.context.settings.max_awake {
+            let Some((_, idlest)) = state.idle_order.first_key_value() else { break };
+            state.passivate(*idlest);
         }
         Ok(())
     }
 
-    async fn watch(&self, roster: &mut Roster, id: PaymentId) -> Result<Watch, SessionError> {
-        let payment = self.asleep(id).await?;
+    async fn watch(&self, state: &mut State, id: PaymentId) -> Result<Watch, SessionError> {
+        let payment = self.passive(id).await?;
         let (sender, snapshots) = mpsc::channel(WATCH_BUFFER);
         let is_finished = payment.state.is_terminal();
         sender.try_send(payment).expect("an empty channel takes one");
         if !is_finished {
-            roster.watchers.entry(id).or_default().push(sender);
-            self.context.subscriptions.fetch_add(1, Ordering::Relaxed);
+            state.watchers.entry(id).or_default().push(sender);
+            self.subscriptions.fetch_add(1, Ordering::Relaxed);
         }
         Ok(Watch { snapshots })
     }
 
-    /// Wakes due sessions, a few at a time, until none is left.
-    async fn sweep(&self, myself: &ActorRef<Msg>, roster: &mut Roster) -> Result<(), ActorProcessingErr> {
-        let to = match roster.expiry.sweeping_to {
+    /// Activates due sessions, a few at a time, until none is left.
+    async fn sweep(&self, myself: &ActorRef<RegistryMsg>, state: &mut State) -> Result<(), ActorProcessingErr> {
+        let to = match state.expiry.sweeping_to {
             Some(to) => to,
-            None => roster.expiry.advanced_to,
+            None => state.expiry.advanced_to,
         };
-        roster.expiry.sweeping_to = Some(to);
-        while roster.expiry.under_way < MAX_EXPIRING {
-            let room = MAX_EXPIRING - roster.expiry.under_way;
-            let due = match self.context.env.store.due(to, roster.expiry.after, room).await {
+        state.expiry.sweeping_to = Some(to);
+        while state.expiry.under_way < MAX_EXPIRING {
+            let room = MAX_EXPIRING - state.expiry.under_way;
+            let due = match self.context.env.store.due(to, state.expiry.after, room).await {
                 Ok(due) => due,
                 Err(error) => {
                     read_failed(&self.context, &error);
@@ -333,16 +304,16 @@ impl Sessions {
             };
             if due.is_empty() {
                 // The next advance sweeps from the start again: what was refused today may be due tomorrow.
-                let again = roster.expiry.advanced_to > to;
-                roster.expiry.sweeping_to = None;
-                roster.expiry.after = None;
+                let again = state.expiry.advanced_to > to;
+                state.expiry.sweeping_to = None;
+                state.expiry.after = None;
                 if again {
-                    let _ = myself.cast(Msg::Advanced(roster.expiry.advanced_to));
+                    let _ = myself.cast(RegistryMsg::Advanced(state.expiry.advanced_to));
                 }
                 return Ok(());
             }
-            roster.expiry.after = due.last().copied();
-            let awaited = match unmatched::awaited(&self.context, due.iter().map(|(_, id)| *id)).await {
+            state.expiry.after = due.last().copied();
+            let awaited = match waiting::awaited(&self.context, due.iter().map(|(_, id)| *id)).await {
                 Ok(awaited) => awaited,
                 Err(error) => {
                     read_failed(&self.context, &error);
@@ -351,21 +322,21 @@ impl Sessions {
             };
             // What its money came before takes that first; a later sweep sees what became of it.
             for (_, id) in due.into_iter().filter(|(_, id)| !awaited.contains(id)) {
-                roster.expiry.under_way += 1;
+                state.expiry.under_way += 1;
                 let ticket = Ticket(myself.clone());
                 let command = Command::Expire { irreversible_time: to };
                 let order = Order { command, told: None, reply: None, ticket: Some(ticket), span: Span::none() };
-                self.order(myself, roster, id, Box::new(order)).await?;
+                self.order(myself, state, id, Box::new(order)).await?;
             }
         }
         Ok(())
     }
 
-    async fn recover(&self, myself: &ActorRef<Msg>, roster: &mut Roster) -> Result<usize, SessionError> {
+    async fn recover(&self, myself: &ActorRef<RegistryMsg>, state: &mut State) -> Result<usize, SessionError> {
         let in_flight = self.context.env.store.in_flight().await.map_err(|error| read_failed(&self.context, &error))?;
         for id in in_flight.iter().filter(|_| !mutant!("claims-not-recovered")) {
-            let woken = self.ensure_awake(myself, roster, *id).await;
-            match woken.unwrap_or(Err(SessionError::Unknown)) {
+            let activated = self.ensure_active(myself, state, *id).await;
+            match activated.unwrap_or(Err(SessionError::Unknown)) {
                 // The others go on without one that cannot be read.
                 Ok(()) | Err(SessionError::Damaged { .. }) => {}
                 Err(error) => return Err(error),
@@ -375,18 +346,18 @@ impl Sessions {
     }
 }
 
-impl Roster {
-    /// Hands a message to a session that is awake, or keeps it if the session is on its way to sleep.
-    fn forward(&mut self, id: PaymentId, message: payment::Msg) {
-        let Some(session) = self.awake.get_mut(&id) else { return };
-        if let Some(waiting) = &mut session.parking {
+impl State {
+    /// Sends a message to an active session, or keeps it while the session is being passivated.
+    fn forward(&mut self, id: PaymentId, message: PaymentMsg) {
+        let Some(session) = self.active.get_mut(&id) else { return };
+        if let Some(waiting) = &mut session.passivating {
             waiting.push_back(message);
             return;
         }
-        self.idle_order.remove(&session.last_spoken_to);
+        self.idle_order.remove(&session.last_order_at);
         self.clock += 1;
-        session.last_spoken_to = self.clock;
-        if session.stay == Stay::MayPark {
+        session.last_order_at = self.clock;
+        if session.stay == Stay::MayPassivate {
             self.idle_order.insert(self.clock, id);
         }
         // An actor that died a moment ago drops the message; its sender sees that and may ask again.
@@ -394,27 +365,31 @@ impl Roster {
     }
 
     fn set_stay(&mut self, id: PaymentId, stay: Stay) {
-        let Some(session) = self.awake.get_mut(&id) else { return };
+        let Some(session) = self.active.get_mut(&id) else { return };
         session.stay = stay;
         match stay {
-            Stay::MayPark if session.parking.is_none() => drop(self.idle_order.insert(session.last_spoken_to, id)),
-            _ => drop(self.idle_order.remove(&session.last_spoken_to)),
+            Stay::MayPassivate if session.passivating.is_none() => {
+                self.idle_order.insert(session.last_order_at, id);
+            }
+            _ => {
+                self.idle_order.remove(&session.last_order_at);
+            }
         }
     }
 
     /// Tells a session to stop once it has done everything it was told before.
-    fn park(&mut self, id: PaymentId) {
-        let Some(session) = self.awake.get_mut(&id) else { return };
-        if session.parking.is_none() {
-            session.parking = Some(VecDeque::new());
-            self.idle_order.remove(&session.last_spoken_to);
-            let _ = session.actor.cast(payment::Msg::Park);
+    fn passivate(&mut self, id: PaymentId) {
+        let Some(session) = self.active.get_mut(&id) else { return };
+        if session.passivating.is_none() {
+            session.passivating = Some(VecDeque::new());
+            self.idle_order.remove(&session.last_order_at);
+            let _ = session.actor.cast(PaymentMsg::Passivate);
         }
     }
 
     fn forget(&mut self, id: PaymentId) -> Option<Session> {
-        let session = self.awake.remove(&id)?;
-        self.idle_order.remove(&session.last_spoken_to);
+        let session = self.active.remove(&id)?;
+        self.idle_order.remove(&session.last_order_at);
         Some(session)
     }
 
@@ -426,14 +401,14 @@ impl Roster {
         *count <= MAX_CRASHES
     }
 
-    fn publish(&mut self, payment: &Arc<Payment>, context: &Context) {
+    fn publish(&mut self, payment: &Arc<Payment>, subscriptions: &AtomicUsize) {
         let Some(watchers) = self.watchers.get_mut(&payment.id) else { return };
         let before = watchers.len();
         watchers.retain(|watcher| watcher.try_send(Arc::clone(payment)).is_ok());
         if payment.state.is_terminal() {
             watchers.clear();
         }
-        context.subscriptions.fetch_sub(before - watchers.len(), Ordering::Relaxed);
+        subscriptions.fetch_sub(before - watchers.len(), Ordering::Relaxed);
         if watchers.is_empty() {
             self.watchers.remove(&payment.id);
         }

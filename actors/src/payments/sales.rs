@@ -3,7 +3,7 @@
 use engine::{ids::MerchantId, ledger::Place, merchant::Merchant, payment::ClaimFinality, time::Timestamp};
 use storage::{Facilitation, Unmatched};
 
-use crate::{Gateway, GatewayError, context::Context, webhooks::announcements::MAX_OWNERS};
+use crate::{context::Context, error::EngineError, payments::handle::Payments, webhooks::announcements::MAX_OWNERS};
 
 /// Transfers read at once.
 const PAGE: usize = 100;
@@ -40,19 +40,17 @@ pub(crate) struct Incoming {
     pub(crate) sale: Option<(Box<Facilitation>, Timestamp)>,
 }
 
-impl Context {
-    /// Adds what a transfer was settled for. A claim may be younger than the transfer's row: it is looked up, not copied.
-    pub(crate) async fn incoming(&self, unmatched: Unmatched) -> Result<Incoming, storage::ReadError> {
-        let claimed = self.sound(self.env.store.claim(unmatched.transfer.tx_id).await)?.flatten();
-        let sale = claimed.and_then(|claimed| {
-            let sale = claimed.sale()?;
-            Some((Box::new(sale.clone()), claimed.at))
-        });
-        Ok(Incoming { unmatched, sale })
-    }
+/// Adds what a transfer was settled for. A claim may be younger than the transfer's row: it is looked up, not copied.
+pub(crate) async fn incoming(context: &Context, unmatched: Unmatched) -> Result<Incoming, storage::ReadError> {
+    let claimed = context.sound(context.env.store.claim(unmatched.transfer.tx_id).await)?.flatten();
+    let sale = claimed.and_then(|claimed| {
+        let sale = claimed.sale()?;
+        Some((Box::new(sale.clone()), claimed.at))
+    });
+    Ok(Incoming { unmatched, sale })
 }
 
-impl Gateway {
+impl Payments {
     /// Lists the sales to a merchant's account, newest first, older than `before`: those it settled with its own API key,
     /// and once it has proven the account those that were settled without one, or by somebody who has not proven it.
     ///
@@ -63,10 +61,10 @@ impl Gateway {
         merchant: &Merchant,
         before: Option<Place>,
         limit: usize,
-    ) -> Result<Part<Sale>, GatewayError> {
+    ) -> Result<Part<Sale>, EngineError> {
         let has_proven = merchant.proof_for(&merchant.hive_account).is_some();
-        let owners = self.context().env.store.proven_merchants(merchant.hive_account, MAX_OWNERS).await;
-        let owners = owners.map_err(|error| self.read_failed(&error))?;
+        let owners = self.access.context.env.store.proven_merchants(merchant.hive_account, MAX_OWNERS).await;
+        let owners = owners.map_err(|error| self.access.read_failed(&error))?;
         self.list_incoming(merchant, before, limit, |incoming| {
             let (facilitation, claimed_at) = incoming.sale?;
             let is_own = match facilitation.seller {
@@ -86,18 +84,19 @@ impl Gateway {
         before: Option<Place>,
         limit: usize,
         pick: impl Fn(Incoming) -> Option<T> + Send,
-    ) -> Result<Part<T>, GatewayError> {
+    ) -> Result<Part<T>, EngineError> {
         let newest = Place { block_num: u32::MAX, tx_in_block: u32::MAX, op_in_tx: u32::MAX };
         let mut before = before.unwrap_or(newest);
         let (mut rows, mut last, mut passed) = (Vec::new(), None, 0);
         while passed < MAX_PASSED {
-            let page = self.context().env.store.unmatched_before(merchant.hive_account, before, PAGE).await;
-            let page = page.map_err(|error| self.read_failed(&error))?;
+            let page = self.access.context.env.store.unmatched_before(merchant.hive_account, before, PAGE).await;
+            let page = page.map_err(|error| self.access.read_failed(&error))?;
             let is_last = page.len() < PAGE;
             for unmatched in page {
                 let place = unmatched.transfer.place;
                 (before, passed) = (place, passed + 1);
-                let incoming = self.context().incoming(unmatched).await.map_err(|error| self.read_failed(&error))?;
+                let incoming =
+                    incoming(&self.access.context, unmatched).await.map_err(|error| self.access.read_failed(&error))?;
                 let Some(row) = pick(incoming) else { continue };
                 // One more than the page tells that there is another.
                 if rows.len() == limit {

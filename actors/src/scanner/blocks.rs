@@ -21,20 +21,21 @@ use storage::{Batch, Claimed, CommitError, Cursor, Purpose, ReadError, Unmatched
 use tokio::sync::oneshot;
 
 use crate::{
-    chain::nodes::{Depth, NodesError},
-    context::Context,
-    merchants::{
-        actor::{self, MerchantError},
-        ownership,
+    chain::{
+        ledger::Ledger,
+        nodes::{blocks::Depth, pool::NodesError},
+        notes,
     },
-    operations::reconciliation,
+    context::Context,
+    merchants::{handle::Merchants, messages::MerchantError, ownership},
     payments::{
-        payment::{Order, SessionError},
-        registry, transfer_log,
+        handle::Payments,
+        messages::{Order, RegistryMsg, SessionError},
+        transfer_log::{self, Elsewhere},
     },
     scanner::{
         concern::{Concern, Told},
-        unknown_operations, virtual_transfers,
+        unknown_operations,
     },
     timer::Timer,
 };
@@ -61,8 +62,11 @@ pub(crate) enum Msg {
 
 pub(crate) struct Scanner {
     pub(crate) context: Arc<Context>,
-    pub(crate) sessions: ActorRef<registry::Msg>,
-    pub(crate) merchants: ActorRef<actor::Msg>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) payments: Payments,
+    pub(crate) merchants: Merchants,
+    /// Log lines about transfers between accounts of nobody here; they survive a restart of the scanner.
+    pub(crate) elsewhere: Arc<Elsewhere>,
 }
 
 pub(crate) struct Position {
@@ -121,7 +125,7 @@ impl Actor for Scanner {
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Position, ActorProcessingErr> {
         let stored = self.context.env.store.cursor().await?;
         if let Some(cursor) = stored {
-            self.context.ledger.read_up_to(cursor.block_id.number(), cursor.time);
+            self.ledger.view.read_up_to(cursor.block_id.number(), cursor.time);
         }
         self.refresh_watched().await?;
         let doubtful = self.sighted_before().await?;
@@ -188,7 +192,7 @@ impl Scanner {
     fn note(&self, error: &PollError, position: &mut Position) {
         match error {
             PollError::Nodes(error) => {
-                self.context.ledger.lost_contact();
+                self.ledger.view.lost_contact();
                 if position.was_reachable {
                     tracing::warn!(%error, "cannot read the ledger: {error}");
                 }
@@ -214,13 +218,13 @@ impl Scanner {
 
     async fn refresh_watched(&self) -> Result<(), ReadError> {
         if let FeeMode::Split { account } = &self.context.settings.fee_mode {
-            self.context.watched.extend([*account]);
+            self.ledger.watched.extend([*account]);
         }
         let mut after = None;
         loop {
             let page = self.context.env.store.watched_accounts(after, WATCHED_PAGE).await?;
             after = page.last().cloned();
-            self.context.watched.extend(page);
+            self.ledger.watched.extend(page);
             if after.is_none() {
                 return Ok(());
             }
@@ -229,8 +233,8 @@ impl Scanner {
 
     /// Reads on; says whether there is more to read at once.
     async fn poll(&self, position: &mut Position) -> Result<bool, PollError> {
-        let head = self.context.nodes.head().await?;
-        self.context.ledger.saw_head(head);
+        let head = self.ledger.nodes.head().await?;
+        self.ledger.saw_head(head);
         let Some(read) = position.read else {
             // A chain that has just begun: nothing on it is final yet.
             if head.irreversible_num == 0 {
@@ -255,13 +259,13 @@ impl Scanner {
     /// Begins with the newest irreversible block: no payment can be older than the engine.
     async fn start_at(&self, head: Head, position: &mut Position) -> Result<(), PollError> {
         let wanted = head.irreversible_num;
-        let blocks = self.context.nodes.blocks(wanted, 1, Depth::Irreversible).await?;
+        let blocks = self.ledger.nodes.blocks(wanted, 1, Depth::Irreversible).await?;
         let Some(block) = blocks.first() else { return Err(PollError::BrokenChain(wanted)) };
         let cursor = Cursor { block_id: block.id, time: block.time };
         self.store_cursor(
             position,
             cursor,
-            Batch::of(virtual_transfers::read_after(wanted)).and(reconciliation::begin_after(block.time)),
+            Batch::of(notes::virtual_transfers_read_to(wanted)).and(notes::reconcile_after(block.time)),
         )
         .await?;
         position.read = Some(cursor);
@@ -272,7 +276,7 @@ impl Scanner {
 
     async fn read_irreversible(&self, position: &mut Position, read: Cursor, count: u32) -> Result<(), PollError> {
         let from = read.block_id.number() + 1;
-        let blocks = self.context.nodes.blocks(from, count, Depth::Irreversible).await?;
+        let blocks = self.ledger.nodes.blocks(from, count, Depth::Irreversible).await?;
         let mut last = read.block_id;
         for (block, wanted) in blocks.iter().zip(from..) {
             if block.number() != wanted {
@@ -287,11 +291,11 @@ impl Scanner {
         self.forget_decided(position, &blocks).await?;
         let told = self.told_by(&blocks).await?;
         for told in told.iter().filter(|told| told.concern == Concern::Proof) {
-            ownership::take_transfer(&self.context, &self.merchants, told.transfer).await?;
+            ownership::take_transfer(&self.merchants, told.transfer).await?;
         }
         let mut unmatched = self.credit(&told, Finality::Irreversible).await?;
         let released = blocks.iter().flat_map(|block| &block.escrow_releases);
-        let released = released.filter(|released| self.context.watched.contains(&released.to)).cloned();
+        let released = released.filter(|released| self.ledger.watched.contains(&released.to)).cloned();
         let reason = UnmatchedReason::UnsupportedOperation;
         unmatched.extend(released.map(|transfer| Unmatched::open(transfer, reason)));
         self.clear_doubts(position, newest.number()).await?;
@@ -339,7 +343,7 @@ impl Scanner {
 
     /// Returns the payment whose money a transfer sends back.
     fn refunded(&self, transfer: &Transfer) -> Option<PaymentId> {
-        self.context.watched.contains(&transfer.from).then(|| match_refund_memo(&transfer.memo)).flatten()
+        self.ledger.watched.contains(&transfer.from).then(|| match_refund_memo(&transfer.memo)).flatten()
     }
 
     async fn store_cursor(&self, position: &mut Position, cursor: Cursor, batch: Batch) -> Result<(), CommitError> {
@@ -356,8 +360,8 @@ impl Scanner {
     }
 
     fn advanced(&self, num: u32, time: Timestamp) {
-        self.context.ledger.read_up_to(num, time);
-        let _ = self.sessions.cast(registry::Msg::Advanced(time));
+        self.ledger.view.read_up_to(num, time);
+        self.payments.advanced(time);
     }
 
     /// Drops the reversible blocks that are decided now; those that lost take their sightings with them.
@@ -385,7 +389,7 @@ impl Scanner {
             return self.roll_back(position).await;
         }
         let count = (head.block_id.number() - top.number()).min(MAX_REVERSIBLE);
-        let blocks = match self.context.nodes.blocks(top.number() + 1, count, Depth::Reversible).await {
+        let blocks = match self.ledger.nodes.blocks(top.number() + 1, count, Depth::Reversible).await {
             // Nodes on two sides of a fork: neither side is shown.
             Err(NodesError::Disagree { .. }) => return Ok(()),
             blocks => blocks?,
@@ -492,7 +496,7 @@ impl Scanner {
         if proof_of(transfer).is_some() {
             return Ok(Concern::Proof);
         }
-        if self.context.watched.contains(&transfer.to) {
+        if self.ledger.watched.contains(&transfer.to) {
             // Where the claim is damaged the memo decides: a session that holds the claim knows it itself.
             let claimed = self.context.sound(self.context.env.store.claim(transfer.tx_id).await)?.flatten();
             match claimed {
@@ -516,7 +520,7 @@ impl Scanner {
             MemoMatch::Ambiguous => UnmatchedReason::AmbiguousMemo,
             MemoMatch::Encrypted => UnmatchedReason::EncryptedMemo,
         };
-        if self.context.watched.contains(&transfer.to) { Concern::Account(reason) } else { Concern::Nobody }
+        if self.ledger.watched.contains(&transfer.to) { Concern::Account(reason) } else { Concern::Nobody }
     }
 
     /// Credits every transfer to the session it concerns, in order, and waits until all are durable. Returns those that
@@ -562,10 +566,10 @@ impl Scanner {
                 Err(_) if mutant!("cursor-passes-failures") => continue,
                 Err(error) => return Err(error.into()),
             };
-            if self.context.watched.contains(&transfer.to) {
+            if self.ledger.watched.contains(&transfer.to) {
                 unmatched.push(Unmatched::open(transfer.clone(), reason));
             } else if finality == Finality::Irreversible {
-                self.context.elsewhere.log(transfer, reason);
+                self.elsewhere.log(transfer, reason);
             }
         }
         Ok(unmatched)
@@ -577,7 +581,7 @@ impl Scanner {
         command: Command,
     ) -> Result<oneshot::Receiver<Result<Arc<engine::payment::Payment>, SessionError>>, SessionError> {
         let (order, answer) = Order::awaited(command);
-        self.sessions.cast(registry::Msg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
+        self.payments.registry().cast(RegistryMsg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
         Ok(answer)
     }
 }

@@ -10,10 +10,13 @@ use futures_util::future::join_all;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use storage::{Batch, ReadError, Unmatched, UnmatchedReason, Write};
 
-use crate::{chain::nodes::NodesError, context::Context, scanner::unknown_operations, timer::Timer};
+use crate::{
+    chain::{ledger::Ledger, nodes::pool::NodesError, notes},
+    context::Context,
+    scanner::unknown_operations,
+    timer::Timer,
+};
 
-/// The note that says up to which block they are read: 4 bytes, big endian.
-const NOTE: &str = "virtual transfers";
 /// Blocks asked for at once.
 const AT_ONCE: u32 = 16;
 /// Uneventful blocks after which the place is stored all the same.
@@ -30,13 +33,9 @@ pub(crate) enum Msg {
     Look,
 }
 
-/// Returns the write by which they are read after a block: stored with the scanner's first place.
-pub(crate) fn read_after(block_num: u32) -> Write {
-    Write::Note { name: NOTE, value: block_num.to_be_bytes().to_vec() }
-}
-
 pub(crate) struct VirtualTransfers {
     pub(crate) context: Arc<Context>,
+    pub(crate) ledger: Arc<Ledger>,
 }
 
 pub(crate) struct Position {
@@ -84,16 +83,16 @@ impl Actor for VirtualTransfers {
 
 impl VirtualTransfers {
     async fn stored(&self) -> Result<Option<u32>, ReadError> {
-        let note = self.context.env.store.note(NOTE).await?;
+        let note = self.context.env.store.note(notes::VIRTUAL_TRANSFERS).await?;
         Ok(note.and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes))
     }
 
     /// Reads the next blocks below the scanner's place; says whether there are more.
     async fn read_on(&self, position: &mut Position) -> Result<bool, NodesError> {
-        if !self.context.ledger.is_followed() {
+        if !self.ledger.view.is_followed() {
             return Ok(false);
         }
-        let scanned = self.context.ledger.status().scanned_num;
+        let scanned = self.ledger.view.status().scanned_num;
         if position.read.is_none() {
             position.stored = self.stored().await.unwrap_or_default();
             position.read = position.stored;
@@ -104,7 +103,7 @@ impl VirtualTransfers {
             return Ok(false);
         }
         let wanted = read + 1..=scanned.min(read.saturating_add(AT_ONCE));
-        let asked = join_all(wanted.clone().map(|number| self.context.nodes.virtual_operations(number))).await;
+        let asked = join_all(wanted.clone().map(|number| self.ledger.nodes.virtual_operations(number))).await;
         let mut last = read;
         let mut kept = Vec::new();
         let mut stopped_by = None;
@@ -114,7 +113,7 @@ impl VirtualTransfers {
                     last = number;
                     unknown_operations::note(&self.context, number, &told.unknown);
                     kept.extend(
-                        told.transfers.into_iter().filter(|transfer| self.context.watched.contains(&transfer.to)),
+                        told.transfers.into_iter().filter(|transfer| self.ledger.watched.contains(&transfer.to)),
                     );
                 }
                 // The nodes asked now are behind those that the scanner asked. It is told of where that lasts.
@@ -140,7 +139,7 @@ impl VirtualTransfers {
     async fn store(&self, position: &mut Position, last: u32, kept: Vec<Transfer>) {
         let reason = UnmatchedReason::UnsupportedOperation;
         let kept = kept.into_iter().map(|transfer| Write::Unmatched(Unmatched::open(transfer, reason)));
-        let writes = kept.chain([read_after(last)]).collect();
+        let writes = kept.chain([notes::virtual_transfers_read_to(last)]).collect();
         match self.context.env.store.commit(Batch { writes }).await {
             Ok(()) => (position.read, position.stored) = (Some(last), Some(last)),
             Err(error) => {

@@ -1,4 +1,4 @@
-//! Delivers webhooks from the outbox: whose turn it is, and when to look again. Every merchant has a lane of its own.
+//! Delivers webhooks from the outbox: whose turn it is, and when to look again. Every merchant has a queue of its own.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,10 @@ use tokio::time::Instant;
 use crate::{
     context::Context,
     timer::{Task, Timer},
-    webhooks::attempt::{Attempted, attempt},
+    webhooks::{
+        attempt::{Attempted, attempt},
+        notifier::Notifier,
+    },
 };
 
 /// Attempts under way at once, in all and for one endpoint.
@@ -31,11 +34,11 @@ const MAX_PER_ENDPOINT: usize = 8;
 /// One endpoint gets so many attempts a second at most, and so many at once after a pause.
 const PER_SECOND: u32 = 25;
 /// Merchants with something to send that are looked at in one round, and deliveries of each.
-const LANES_AT_ONCE: usize = 256;
+const QUEUES_AT_ONCE: usize = 256;
 const DELIVERIES_AT_ONCE: usize = 64;
 /// The first attempt of an event waits so long for the events of its payment before it.
 const MAX_WAIT_FOR_EARLIER: Duration = Duration::from_secs(30);
-/// The outbox is looked at this often even if nobody rings, in case another engine put something in.
+/// The outbox is looked at this often even without a notification, in case another engine put something in.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// How long a delivery whose attempt could not be recorded is left alone.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
@@ -50,63 +53,64 @@ pub(crate) enum Msg {
     Done { merchant: MerchantId, delivery: DeliveryId, attempted: Attempted },
 }
 
-pub(crate) struct Webhooks {
+pub(crate) struct Dispatcher {
     pub(crate) context: Arc<Context>,
+    pub(crate) notifier: Arc<Notifier>,
 }
 
 pub(crate) struct Outbox {
-    lanes: BTreeMap<MerchantId, Lane>,
+    queues: BTreeMap<MerchantId, Queue>,
     /// Attempts under way, in all.
     in_flight: usize,
-    bell: Bell,
-    _ringer: Task,
+    wakeup: Wakeup,
+    _forwarder: Task,
     alarm: Option<(Timestamp, Timer)>,
 }
 
 /// Asks for a look at the outbox, once for everybody who asks before it: a look sees all there is.
 #[derive(Clone)]
-struct Bell {
+struct Wakeup {
     webhooks: ActorRef<Msg>,
-    is_rung: Arc<AtomicBool>,
+    is_requested: Arc<AtomicBool>,
 }
 
-impl Bell {
-    fn ring(&self) -> Result<(), MessagingErr<Msg>> {
-        if self.is_rung.swap(true, Ordering::AcqRel) { Ok(()) } else { self.webhooks.cast(Msg::Look) }
+impl Wakeup {
+    fn request(&self) -> Result<(), MessagingErr<Msg>> {
+        if self.is_requested.swap(true, Ordering::AcqRel) { Ok(()) } else { self.webhooks.cast(Msg::Look) }
     }
 
     /// From now on whoever asks is not sure to be seen by the look that begins; it sees what those before had done.
-    fn answer(&self) {
+    fn take(&self) {
         if !mutant!("webhooks-wait-for-the-alarm") {
-            self.is_rung.swap(false, Ordering::AcqRel);
+            self.is_requested.swap(false, Ordering::AcqRel);
         }
     }
 }
 
 /// What goes to one endpoint.
 #[derive(Default)]
-struct Lane {
+struct Queue {
     /// Attempts under way, and the payment each tells of.
     in_flight: BTreeMap<DeliveryId, PaymentId>,
     /// What is due, in order, as far as it was read.
     ready: BTreeMap<(Timestamp, DeliveryId), Due>,
-    /// Whether nothing else was due at the last look, and what was read then is still so: later ones ring, or wait for the
+    /// Whether nothing else was due at the last look, and what was read then is still so: later ones request a look, or wait for the
     /// alarm.
     knows_all: bool,
     /// What could not be recorded is left alone until then.
-    resting: BTreeMap<DeliveryId, Timestamp>,
+    backoff: BTreeMap<DeliveryId, Timestamp>,
     endpoint: Endpoint,
-    pace: Pace,
+    bucket: TokenBucket,
 }
 
 /// A bucket of tokens: so many a second, and a second's worth at once.
 #[derive(Default)]
-struct Pace {
+struct TokenBucket {
     /// When the bucket is full again.
     full_at: Option<Instant>,
 }
 
-impl Pace {
+impl TokenBucket {
     const TOKEN: Duration = Duration::from_millis(1_000 / PER_SECOND as u64);
 
     /// Returns how long the next token is away.
@@ -124,7 +128,7 @@ impl Pace {
     }
 }
 
-impl Lane {
+impl Queue {
     /// Returns how many attempts may be under way at once.
     fn width(&self) -> usize {
         if self.endpoint.is_breaker_open() { 1 } else { MAX_PER_ENDPOINT }
@@ -135,9 +139,9 @@ impl Lane {
     }
 
     /// Says whether reading what else is due would help: something could start, if it were known.
-    fn is_hungry(&self, now: Timestamp, instant: Instant) -> bool {
-        let is_paced = !self.ready.is_empty() && !self.pace.wait(instant).is_zero();
-        !self.is_full() && !is_paced && self.next(now, instant).is_err()
+    fn wants_more(&self, now: Timestamp, instant: Instant) -> bool {
+        let is_limited = !self.ready.is_empty() && !self.bucket.wait(instant).is_zero();
+        !self.is_full() && !is_limited && self.next(now, instant).is_err()
     }
 
     /// Returns what may start now; else how long at least nothing may.
@@ -145,7 +149,7 @@ impl Lane {
         if self.is_full() {
             return Err(None);
         }
-        let pause = self.pace.wait(instant);
+        let pause = self.bucket.wait(instant);
         if !pause.is_zero() && !self.ready.is_empty() {
             return Err(Some(pause));
         }
@@ -173,31 +177,31 @@ impl Lane {
     }
 }
 
-impl Actor for Webhooks {
+impl Actor for Dispatcher {
     type Msg = Msg;
     type State = Outbox;
     type Arguments = ();
 
     async fn pre_start(&self, myself: ActorRef<Msg>, (): ()) -> Result<Outbox, ActorProcessingErr> {
-        let bell = Bell { webhooks: myself, is_rung: Arc::default() };
-        bell.ring()?;
-        let (context, outside) = (Arc::clone(&self.context), bell.clone());
-        let ringer = Task::spawn(async move {
+        let wakeup = Wakeup { webhooks: myself, is_requested: Arc::default() };
+        wakeup.request()?;
+        let (notifier, outside) = (Arc::clone(&self.notifier), wakeup.clone());
+        let forwarder = Task::spawn(async move {
             loop {
-                context.outbox_bell.notified().await;
-                if outside.ring().is_err() {
+                notifier.outbox_change().await;
+                if outside.request().is_err() {
                     return;
                 }
             }
         });
-        Ok(Outbox { lanes: BTreeMap::new(), in_flight: 0, bell, _ringer: ringer, alarm: None })
+        Ok(Outbox { queues: BTreeMap::new(), in_flight: 0, wakeup, _forwarder: forwarder, alarm: None })
     }
 
     async fn handle(&self, myself: ActorRef<Msg>, message: Msg, outbox: &mut Outbox) -> Result<(), ActorProcessingErr> {
         let now = self.context.now();
         let next = match message {
             Msg::Look => {
-                outbox.bell.answer();
+                outbox.wakeup.take();
                 self.read_due(outbox, now).await?
             }
             Msg::Alarm => {
@@ -206,9 +210,9 @@ impl Actor for Webhooks {
             }
             Msg::Done { merchant, delivery, attempted } => {
                 self.end(outbox, merchant, delivery, attempted);
-                if !outbox.lanes.get(&merchant).is_some_and(|lane| lane.knows_all) {
+                if !outbox.queues.get(&merchant).is_some_and(|queue| queue.knows_all) {
                     // Others may have ended with it: one look is enough for all of them.
-                    return Ok(outbox.bell.ring()?);
+                    return Ok(outbox.wakeup.request()?);
                 }
                 None
             }
@@ -222,19 +226,19 @@ impl Actor for Webhooks {
     }
 }
 
-impl Webhooks {
+impl Dispatcher {
     fn end(&self, outbox: &mut Outbox, merchant: MerchantId, delivery: DeliveryId, attempted: Attempted) {
-        let Some(lane) = outbox.lanes.get_mut(&merchant) else { return };
-        let Some(payment) = lane.in_flight.remove(&delivery) else { return };
+        let Some(queue) = outbox.queues.get_mut(&merchant) else { return };
+        let Some(payment) = queue.in_flight.remove(&delivery) else { return };
         outbox.in_flight -= 1;
         if attempted == Attempted::NotRecorded {
-            lane.resting.insert(delivery, self.context.now() + AFTER_FAILURE);
+            queue.backoff.insert(delivery, self.context.now() + AFTER_FAILURE);
         }
         // What is known of the endpoint, or of the payment's other events, may be out of date: read it again.
-        let has_followers = lane.ready.values().any(|due| due.delivery.payment == payment);
-        if attempted != Attempted::Taken || lane.endpoint.is_breaker_open() || has_followers {
-            lane.ready.clear();
-            lane.knows_all = false;
+        let has_followers = queue.ready.values().any(|due| due.delivery.payment == payment);
+        if attempted != Attempted::Taken || queue.endpoint.is_breaker_open() || has_followers {
+            queue.ready.clear();
+            queue.knows_all = false;
         }
     }
 
@@ -242,31 +246,31 @@ impl Webhooks {
     async fn read_due(&self, outbox: &mut Outbox, now: Timestamp) -> Result<Option<Timestamp>, ActorProcessingErr> {
         let store = &self.context.env.store;
         let instant = Instant::now();
-        outbox.lanes.retain(|_, lane| {
+        outbox.queues.retain(|_, queue| {
             // Of those that are not read now somebody may have told what will not be told again.
-            lane.knows_all = false;
-            lane.resting.retain(|_, until| now < *until);
-            !lane.in_flight.is_empty()
-                || !lane.ready.is_empty()
-                || !lane.resting.is_empty()
-                || !lane.pace.is_full(instant)
+            queue.knows_all = false;
+            queue.backoff.retain(|_, until| now < *until);
+            !queue.in_flight.is_empty()
+                || !queue.ready.is_empty()
+                || !queue.backoff.is_empty()
+                || !queue.bucket.is_full(instant)
         });
-        let busy = outbox.lanes.iter().filter(|(_, lane)| !lane.is_hungry(now, instant));
+        let busy = outbox.queues.iter().filter(|(_, queue)| !queue.wants_more(now, instant));
         let busy: BTreeSet<MerchantId> = busy.map(|(merchant, _)| *merchant).collect();
-        let ready = outbox.lanes.values().filter(|lane| lane.next(now, instant).is_ok()).count();
-        if let Some(room) = LANES_AT_ONCE.checked_sub(ready).filter(|room| *room > 0) {
-            let known = outbox.lanes.values().flat_map(|lane| lane.in_flight.keys().chain(lane.resting.keys()));
+        let ready = outbox.queues.values().filter(|queue| queue.next(now, instant).is_ok()).count();
+        if let Some(room) = QUEUES_AT_ONCE.checked_sub(ready).filter(|room| *room > 0) {
+            let known = outbox.queues.values().flat_map(|queue| queue.in_flight.keys().chain(queue.backoff.keys()));
             let passed = Passed { merchants: busy, deliveries: known.copied().collect() };
             for work in store.due_work(now, room, DELIVERIES_AT_ONCE, passed).await? {
                 self.take_in(outbox, work).await?;
             }
         }
-        let resting = outbox.lanes.values().flat_map(|lane| lane.resting.values()).min().copied();
+        let backoff = outbox.queues.values().flat_map(|queue| queue.backoff.values()).min().copied();
         let next = store.next_delivery_after(now).await?;
-        Ok(next.into_iter().chain(resting).min())
+        Ok(next.into_iter().chain(backoff).min())
     }
 
-    /// Takes what is due into its merchant's lane; what nobody is there for is held.
+    /// Takes what is due into its merchant's queue; what nobody is there for is held.
     async fn take_in(&self, outbox: &mut Outbox, work: DueWork) -> Result<(), ActorProcessingErr> {
         let store = &self.context.env.store;
         let merchant = work.merchant;
@@ -275,19 +279,19 @@ impl Webhooks {
             return Ok(());
         };
         let has_url = found.is_some_and(|merchant| merchant.webhook_url.is_some());
-        let lane = outbox.lanes.entry(merchant).or_default();
+        let queue = outbox.queues.entry(merchant).or_default();
         let is_planted = mutant!("breaker-holds") && work.endpoint.is_breaker_open();
         let is_enabled = work.endpoint.is_enabled() && !is_planted;
         let is_whole = work.deliveries.len() < DELIVERIES_AT_ONCE;
-        lane.endpoint = work.endpoint;
-        lane.knows_all = is_whole;
-        lane.ready.clear();
+        queue.endpoint = work.endpoint;
+        queue.knows_all = is_whole;
+        queue.ready.clear();
         let mut held = Batch::default();
         for due in work.deliveries {
             let id = due.delivery.id;
             // What a merchant tries out goes to a disabled endpoint, too.
             if has_url && (is_enabled || due.delivery.trigger != Trigger::Auto) {
-                lane.ready.insert((due.delivery.due_at, id), due);
+                queue.ready.insert((due.delivery.due_at, id), due);
             } else {
                 held = held.and(Write::Hold(due.delivery));
             }
@@ -300,7 +304,7 @@ impl Webhooks {
             Ok(()) => {
                 tracing::info!(merchant.id = %merchant, count, "{count} webhooks of {merchant} held");
                 if !is_whole {
-                    outbox.bell.ring()?;
+                    outbox.wakeup.request()?;
                 }
             }
             // They are still in the outbox, and read again.
@@ -318,24 +322,24 @@ impl Webhooks {
         let instant = Instant::now();
         let mut waits: Option<Duration> = None;
         let mut turns = BTreeSet::new();
-        for (merchant, lane) in &outbox.lanes {
-            match lane.next(now, instant) {
-                Ok((due_at, _)) => drop(turns.insert((lane.in_flight.len(), due_at, *merchant))),
+        for (merchant, queue) in &outbox.queues {
+            match queue.next(now, instant) {
+                Ok((due_at, _)) => drop(turns.insert((queue.in_flight.len(), due_at, *merchant))),
                 Err(wait) => waits = waits.into_iter().chain(wait).min(),
             }
         }
         while outbox.in_flight < MAX_IN_FLIGHT
             && let Some((_, _, merchant)) = turns.pop_first()
         {
-            let Some(lane) = outbox.lanes.get_mut(&merchant) else { continue };
-            let Ok(key) = lane.next(now, instant) else { continue };
-            let Some(due) = lane.ready.remove(&key) else { continue };
-            lane.pace.take(instant);
-            lane.in_flight.insert(due.delivery.id, due.delivery.payment);
+            let Some(queue) = outbox.queues.get_mut(&merchant) else { continue };
+            let Ok(key) = queue.next(now, instant) else { continue };
+            let Some(due) = queue.ready.remove(&key) else { continue };
+            queue.bucket.take(instant);
+            queue.in_flight.insert(due.delivery.id, due.delivery.payment);
             outbox.in_flight += 1;
             self.start(myself.clone(), due.delivery);
-            match lane.next(now, instant) {
-                Ok((due_at, _)) => drop(turns.insert((lane.in_flight.len(), due_at, merchant))),
+            match queue.next(now, instant) {
+                Ok((due_at, _)) => drop(turns.insert((queue.in_flight.len(), due_at, merchant))),
                 Err(wait) => waits = waits.into_iter().chain(wait).min(),
             }
         }
@@ -374,14 +378,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_bucket_gives_a_seconds_worth_at_once_and_then_one_by_one() {
-        let mut pace = Pace::default();
+        let mut bucket = TokenBucket::default();
         let now = Instant::now();
         for _ in 0..PER_SECOND {
-            assert_eq!(pace.wait(now), Duration::ZERO);
-            pace.take(now);
+            assert_eq!(bucket.wait(now), Duration::ZERO);
+            bucket.take(now);
         }
-        assert_eq!(pace.wait(now), Pace::TOKEN);
-        assert_eq!(pace.wait(now + Pace::TOKEN), Duration::ZERO);
-        assert!(!pace.is_full(now) && pace.is_full(now + Duration::from_secs(1)));
+        assert_eq!(bucket.wait(now), TokenBucket::TOKEN);
+        assert_eq!(bucket.wait(now + TokenBucket::TOKEN), Duration::ZERO);
+        assert!(!bucket.is_full(now) && bucket.is_full(now + Duration::from_secs(1)));
     }
 }

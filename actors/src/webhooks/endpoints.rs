@@ -12,7 +12,7 @@ use engine::{
 };
 use storage::{Batch, CommitError, DeliveryQuery, EventRecord, Page, Write};
 
-use crate::gateway::{Gateway, GatewayError};
+use crate::{error::EngineError, webhooks::handle::Webhooks};
 
 /// How far back a replay may reach.
 const MAX_REPLAY: Duration = Duration::from_secs(30 * 86_400);
@@ -51,39 +51,40 @@ pub struct Sent {
     pub is_replay: bool,
 }
 
-impl Gateway {
+impl Webhooks {
     /// Returns how a merchant's endpoint is.
     ///
     /// # Errors
-    /// [`GatewayError::MerchantNotFound`]; store errors.
-    pub async fn endpoint(&self, merchant: MerchantId) -> Result<EndpointState, GatewayError> {
-        let url = self.merchant(merchant).await?.webhook_url.clone();
-        let endpoint = self.context().env.store.endpoint(merchant).await.map_err(|e| self.read_failed(&e))?;
-        let warning = endpoint.warning(self.now());
+    /// [`EngineError::MerchantNotFound`]; store errors.
+    pub async fn endpoint(&self, merchant: MerchantId) -> Result<EndpointState, EngineError> {
+        let url = self.access.merchant(merchant).await?.webhook_url.clone();
+        let endpoint =
+            self.access.context.env.store.endpoint(merchant).await.map_err(|e| self.access.read_failed(&e))?;
+        let warning = endpoint.warning(self.access.now());
         Ok(EndpointState { merchant, url, endpoint, warning })
     }
 
     /// Sends events to an endpoint again that was disabled. What happened meanwhile is held until it is replayed.
     ///
     /// # Errors
-    /// [`GatewayError::NoEndpoint`]; store errors.
-    pub async fn enable_endpoint(&self, merchant: MerchantId) -> Result<EndpointState, GatewayError> {
+    /// [`EngineError::NoEndpoint`]; store errors.
+    pub async fn enable_endpoint(&self, merchant: MerchantId) -> Result<EndpointState, EngineError> {
         self.with_endpoint(merchant).await?;
-        let told = self.deed("webhook_enabled", merchant, Some(merchant.to_string()), Vec::new());
-        self.write(Batch::of(Write::EnableEndpoint { merchant }).and(told)).await?;
-        self.context().outbox_bell.notify_one();
+        let told = self.access.audit_event("webhook_enabled", merchant, Some(merchant.to_string()), Vec::new());
+        self.access.commit(Batch::of(Write::EnableEndpoint { merchant }).and(told)).await?;
+        self.notifier.outbox_changed();
         self.endpoint(merchant).await
     }
 
     /// Checks since when events may be put back into the outbox; `field` is what the caller calls that time.
     ///
     /// # Errors
-    /// [`GatewayError::Invalid`] for a time that is not within the last 30 days.
-    pub fn check_replay(&self, field: &'static str, since: Timestamp) -> Result<(), GatewayError> {
-        let now = self.now();
+    /// [`EngineError::Invalid`] for a time that is not within the last 30 days.
+    pub fn check_replay(&self, field: &'static str, since: Timestamp) -> Result<(), EngineError> {
+        let now = self.access.now();
         if since > now || now.since(since) > MAX_REPLAY {
             let violation = Violation::new(field, "must be a time within the last 30 days");
-            return Err(GatewayError::Invalid(vec![violation]));
+            return Err(EngineError::Invalid(vec![violation]));
         }
         Ok(())
     }
@@ -91,59 +92,62 @@ impl Gateway {
     /// Puts every event since `since` that was not taken back into the outbox, at the beginning of its schedule.
     ///
     /// # Errors
-    /// [`GatewayError::Invalid`] for a time that is not within the last 30 days; [`GatewayError::NoEndpoint`]; store
+    /// [`EngineError::Invalid`] for a time that is not within the last 30 days; [`EngineError::NoEndpoint`]; store
     /// errors.
-    pub async fn replay(&self, merchant: MerchantId, since: Timestamp) -> Result<Replayed, GatewayError> {
+    pub async fn replay(&self, merchant: MerchantId, since: Timestamp) -> Result<Replayed, EngineError> {
         self.check_replay("since", since)?;
-        let now = self.now();
+        let now = self.access.now();
         self.with_endpoint(merchant).await?;
-        let store = &self.context().env.store;
+        let store = &self.access.context.env.store;
         // Ids order by time; this one is before all of its millisecond.
         let mut after = DeliveryId::from_bits(u128::from(since.millis()) << 80);
         let mut replayed = Replayed { count: 0, has_more: false };
-        let mut told = Some(self.deed("webhooks_replayed", merchant, Some(since.to_string()), Vec::new()));
+        let mut told =
+            Some(self.access.audit_event("webhooks_replayed", merchant, Some(since.to_string()), Vec::new()));
         for _ in 0..REPLAY_COMMITS {
-            let found = store.replayable(merchant, after, REPLAYED_AT_ONCE).await.map_err(|e| self.read_failed(&e))?;
+            let found =
+                store.replayable(merchant, after, REPLAYED_AT_ONCE).await.map_err(|e| self.access.read_failed(&e))?;
             let Some(last) = found.last() else {
                 if let Some(told) = told {
-                    self.write(Batch::of(told)).await?;
+                    self.access.commit(Batch::of(told)).await?;
                 }
                 return Ok(replayed);
             };
             after = last.id;
             let count = found.len();
             let replays = found.into_iter().map(|delivery| Write::Replay { delivery, at: now });
-            self.write(Batch { writes: replays.chain(told.take()).collect() }).await?;
+            self.access.commit(Batch { writes: replays.chain(told.take()).collect() }).await?;
             replayed.count += count;
-            self.context().outbox_bell.notify_one();
+            self.notifier.outbox_changed();
         }
-        replayed.has_more = !store.replayable(merchant, after, 1).await.map_err(|e| self.read_failed(&e))?.is_empty();
+        replayed.has_more =
+            !store.replayable(merchant, after, 1).await.map_err(|e| self.access.read_failed(&e))?.is_empty();
         Ok(replayed)
     }
 
     /// Sends a test event to a merchant's endpoint, once, as any other event is sent; under one idempotency key one.
     ///
     /// # Errors
-    /// [`GatewayError::NoEndpoint`]; [`GatewayError::KeyReused`]; store errors.
+    /// [`EngineError::NoEndpoint`]; [`EngineError::KeyReused`]; store errors.
     pub async fn send_test(
         &self,
         merchant: MerchantId,
         (kind, status): (EventType, State),
         key: Option<&IdempotencyKey>,
-    ) -> Result<Sent, GatewayError> {
+    ) -> Result<Sent, EngineError> {
         self.with_endpoint(merchant).await?;
-        let (env, at) = (&self.context().env, self.now());
+        let (env, at) = (&self.access.context.env, self.access.now());
         let (id, delivery) = (env.entropy.event_id(at), env.entropy.delivery_id(at));
         let payment = PaymentId::new(at, env.entropy.bytes());
         let body = webhook::test_event(id, merchant, payment, (kind, status), at);
         let event =
             EventRecord { id, seq: 0, merchant, kind, payment, delivery: Some(delivery), at, body, is_test: true };
-        let told = self.deed("webhook_tested", merchant, Some(delivery.to_string()), Vec::new());
+        let told = self.access.audit_event("webhook_tested", merchant, Some(delivery.to_string()), Vec::new());
         let made = Made::Delivery(delivery);
         let fingerprint = test_fingerprint(kind, status);
         let remembered = key.map(|key| Remembered { merchant, key: key.digest("test webhook"), fingerprint, made, at });
         let sent = self.send(Batch::of(Write::Event(event)).and(told), merchant, delivery, remembered).await?;
-        self.context().event_bells.ring(merchant);
+        self.notifier.has_event(merchant);
         Ok(sent)
     }
 
@@ -151,22 +155,22 @@ impl Gateway {
     /// idempotency key one.
     ///
     /// # Errors
-    /// [`GatewayError::DeliveryNotFound`]; [`GatewayError::EventForgotten`]; [`GatewayError::NoEndpoint`];
-    /// [`GatewayError::KeyReused`]; store errors.
+    /// [`EngineError::DeliveryNotFound`]; [`EngineError::EventForgotten`]; [`EngineError::NoEndpoint`];
+    /// [`EngineError::KeyReused`]; store errors.
     pub async fn redeliver(
         &self,
         merchant: MerchantId,
         id: DeliveryId,
         key: Option<&IdempotencyKey>,
-    ) -> Result<Sent, GatewayError> {
+    ) -> Result<Sent, EngineError> {
         let earlier = self.logged(merchant, id).await?.delivery;
         self.with_endpoint(merchant).await?;
-        let (env, due_at) = (&self.context().env, self.now());
-        let event = env.store.event(merchant, earlier.event_seq).await.map_err(|e| self.read_failed(&e))?;
+        let (env, due_at) = (&self.access.context.env, self.access.now());
+        let event = env.store.event(merchant, earlier.event_seq).await.map_err(|e| self.access.read_failed(&e))?;
         if event.is_none() {
-            return Err(GatewayError::EventForgotten);
+            return Err(EngineError::EventForgotten);
         }
-        let told = self.deed("webhook_redelivered", merchant, Some(id.to_string()), Vec::new());
+        let told = self.access.audit_event("webhook_redelivered", merchant, Some(id.to_string()), Vec::new());
         let fingerprint = redelivery_fingerprint(id);
         let id = env.entropy.delivery_id(due_at);
         let delivery = Delivery { id, trigger: Trigger::Manual, attempts: 0, schedule_from: 0, due_at, ..earlier };
@@ -187,21 +191,21 @@ impl Gateway {
         merchant: MerchantId,
         id: DeliveryId,
         remembered: Option<Remembered>,
-    ) -> Result<Sent, GatewayError> {
+    ) -> Result<Sent, EngineError> {
         if let Some(remembered) = remembered {
-            batch = batch.and(Write::Remember { remembered, most: self.context().settings.idempotency_keys });
+            batch = batch.and(Write::Remember { remembered, most: self.access.context.settings.idempotency_keys });
         }
-        let (id, is_replay) = match self.context().env.store.commit(batch).await {
+        let (id, is_replay) = match self.access.context.env.store.commit(batch).await {
             Ok(()) => (id, false),
             Err(CommitError::Remembered(earlier)) => match earlier.made {
                 Made::Delivery(id) if remembered.is_some_and(|new| new.fingerprint == earlier.fingerprint) => {
                     (id, true)
                 }
-                _ => return Err(GatewayError::KeyReused),
+                _ => return Err(EngineError::KeyReused),
             },
-            Err(error) => return Err(self.commit_failed(error)),
+            Err(error) => return Err(self.access.commit_failed(error)),
         };
-        self.context().outbox_bell.notify_one();
+        self.notifier.outbox_changed();
         Ok(Sent { logged: self.logged(merchant, id).await?, is_replay })
     }
 
@@ -210,43 +214,41 @@ impl Gateway {
     ///
     /// # Errors
     /// Store errors.
-    pub async fn deliveries(&self, query: DeliveryQuery) -> Result<Page<Logged>, GatewayError> {
-        self.context().env.store.deliveries(query).await.map_err(|e| self.read_failed(&e))
+    pub async fn deliveries(&self, query: DeliveryQuery) -> Result<Page<Logged>, EngineError> {
+        self.access.context.env.store.deliveries(query).await.map_err(|e| self.access.read_failed(&e))
     }
 
     /// Returns the body that a delivery sends, as long as its event is kept.
     ///
     /// # Errors
     /// Store errors.
-    pub async fn delivery_body(&self, delivery: &Delivery) -> Result<Option<Vec<u8>>, GatewayError> {
-        let event = self.context().env.store.event(delivery.merchant, delivery.event_seq).await;
-        let event = event.map_err(|e| self.read_failed(&e))?.filter(|event| event.id == delivery.event);
+    pub async fn delivery_body(&self, delivery: &Delivery) -> Result<Option<Vec<u8>>, EngineError> {
+        let event = self.access.context.env.store.event(delivery.merchant, delivery.event_seq).await;
+        let event = event.map_err(|e| self.access.read_failed(&e))?.filter(|event| event.id == delivery.event);
         Ok(event.map(|event| event.body))
     }
 
     /// Returns a delivery and every attempt that was made of it.
     ///
     /// # Errors
-    /// [`GatewayError::DeliveryNotFound`]; store errors.
-    pub async fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Result<(Logged, Vec<Attempt>), GatewayError> {
+    /// [`EngineError::DeliveryNotFound`]; store errors.
+    pub async fn delivery(&self, merchant: MerchantId, id: DeliveryId) -> Result<(Logged, Vec<Attempt>), EngineError> {
         let logged = self.logged(merchant, id).await?;
         let event = logged.delivery.event;
-        let mut attempts = self.context().env.store.attempts(event).await.map_err(|e| self.read_failed(&e))?;
+        let mut attempts =
+            self.access.context.env.store.attempts(event).await.map_err(|e| self.access.read_failed(&e))?;
         attempts.retain(|attempt| attempt.delivery == id);
         Ok((logged, attempts))
     }
 
-    async fn logged(&self, merchant: MerchantId, id: DeliveryId) -> Result<Logged, GatewayError> {
-        let found = self.context().env.store.delivery(merchant, id).await.map_err(|e| self.read_failed(&e))?;
-        found.ok_or(GatewayError::DeliveryNotFound)
+    async fn logged(&self, merchant: MerchantId, id: DeliveryId) -> Result<Logged, EngineError> {
+        let found =
+            self.access.context.env.store.delivery(merchant, id).await.map_err(|e| self.access.read_failed(&e))?;
+        found.ok_or(EngineError::DeliveryNotFound)
     }
 
-    async fn with_endpoint(&self, merchant: MerchantId) -> Result<(), GatewayError> {
-        let has_one = self.merchant(merchant).await?.webhook_url.is_some();
-        if has_one { Ok(()) } else { Err(GatewayError::NoEndpoint) }
-    }
-
-    async fn write(&self, batch: Batch) -> Result<(), GatewayError> {
-        self.context().env.store.commit(batch).await.map_err(|error: CommitError| self.commit_failed(error))
+    async fn with_endpoint(&self, merchant: MerchantId) -> Result<(), EngineError> {
+        let has_one = self.access.merchant(merchant).await?.webhook_url.is_some();
+        if has_one { Ok(()) } else { Err(EngineError::NoEndpoint) }
     }
 }

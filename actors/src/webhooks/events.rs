@@ -1,11 +1,6 @@
 //! A merchant's events as they happen: read from the list in order, and waited for without missing one.
 
-use std::{
-    collections::BTreeMap,
-    pin::pin,
-    sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use engine::{
     event_list::{Cursor, Epoch, EventList, Misplaced},
@@ -14,42 +9,12 @@ use engine::{
 use storage::EventRecord;
 use tokio::{sync::Notify, time::timeout};
 
-use crate::gateway::{Gateway, GatewayError};
+use crate::{error::EngineError, webhooks::handle::Webhooks};
 
-/// Streams of one merchant at once.
-const MAX_STREAMS: usize = 100;
 /// Events given out at once.
 const AT_ONCE: usize = 100;
-/// The list is looked at this often even if nobody rings, in case another engine put something in.
+/// The list is looked at this often even without a notification, in case another engine put something in.
 const MAX_WAIT: Duration = Duration::from_secs(5);
-
-/// Bells of the merchants whose events somebody waits for.
-#[derive(Debug, Default)]
-pub(crate) struct EventBells(Mutex<BTreeMap<MerchantId, Weak<Notify>>>);
-
-impl EventBells {
-    /// Wakes who waits for events of a merchant.
-    pub(crate) fn ring(&self, merchant: MerchantId) {
-        let mut bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match bells.get(&merchant).map(Weak::upgrade) {
-            None => {}
-            Some(Some(bell)) => bell.notify_waiters(),
-            Some(None) => drop(bells.remove(&merchant)),
-        }
-    }
-
-    /// Returns a merchant's bell, unless it has as many holders as it may have.
-    fn hold(&self, merchant: MerchantId) -> Option<Arc<Notify>> {
-        let mut bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = bells.entry(merchant).or_default();
-        let bell = place.upgrade().unwrap_or_else(|| {
-            let bell = Arc::new(Notify::new());
-            *place = Arc::downgrade(&bell);
-            bell
-        });
-        (Arc::strong_count(&bell) <= MAX_STREAMS).then_some(bell)
-    }
-}
 
 /// A place in a merchant's list of events, as a client names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,11 +42,11 @@ pub struct EventPage {
 
 /// Somebody who waits for a merchant's events. Nothing is missed between two calls of [`EventWatch::next`].
 pub struct EventWatch {
-    gateway: Gateway,
+    webhooks: Webhooks,
     merchant: MerchantId,
     after: u64,
     epoch: Epoch,
-    bell: Arc<Notify>,
+    notifier: Arc<Notify>,
 }
 
 impl EventWatch {
@@ -95,15 +60,15 @@ impl EventWatch {
     ///
     /// # Errors
     /// Store errors.
-    pub async fn next(&mut self) -> Result<Vec<EventRecord>, GatewayError> {
-        let mut rung = pin!(self.bell.notified());
-        // From here on a ring counts, so an event stored after the reading wakes us.
-        rung.as_mut().enable();
-        let mut events = self.gateway.read_events(self.merchant, self.after, AT_ONCE).await?;
+    pub async fn next(&mut self) -> Result<Vec<EventRecord>, EngineError> {
+        let mut notified = pin!(self.notifier.notified());
+        // From here on a notification counts, so an event stored after the read wakes this.
+        notified.as_mut().enable();
+        let mut events = self.webhooks.read_events(self.merchant, self.after, AT_ONCE).await?;
         if events.is_empty() {
-            // Rung or not, the list is looked at again.
-            let _ = timeout(MAX_WAIT, rung).await;
-            events = self.gateway.read_events(self.merchant, self.after, AT_ONCE).await?;
+            // Notified or not, the list is read again.
+            let _ = timeout(MAX_WAIT, notified).await;
+            events = self.webhooks.read_events(self.merchant, self.after, AT_ONCE).await?;
         }
         if let Some(last) = events.last() {
             self.after = last.seq;
@@ -112,13 +77,13 @@ impl EventWatch {
     }
 }
 
-impl Gateway {
+impl Webhooks {
     /// Returns a merchant's events after a place in its list, at most `limit`. Events older than what is kept are passed
     /// over.
     ///
     /// # Errors
-    /// [`GatewayError::Misplaced`], [`GatewayError::EventForgotten`]; store errors.
-    pub async fn events(&self, merchant: MerchantId, after: After, limit: usize) -> Result<EventPage, GatewayError> {
+    /// [`EngineError::Misplaced`], [`EngineError::EventForgotten`]; store errors.
+    pub async fn events(&self, merchant: MerchantId, after: After, limit: usize) -> Result<EventPage, EngineError> {
         let list = self.event_list(merchant).await?;
         let after = self.event_place(merchant, &list, after).await?;
         let mut events = self.read_events(merchant, after, limit.saturating_add(1)).await?;
@@ -128,52 +93,52 @@ impl Gateway {
         Ok(EventPage { events, next, epoch: list.epoch(), has_more })
     }
 
-    async fn event_list(&self, merchant: MerchantId) -> Result<EventList, GatewayError> {
-        self.context().env.store.event_list(merchant).await.map_err(|e| self.read_failed(&e))
+    async fn event_list(&self, merchant: MerchantId) -> Result<EventList, EngineError> {
+        self.access.context.env.store.event_list(merchant).await.map_err(|e| self.access.read_failed(&e))
     }
 
     /// Returns the place in a merchant's list that a client names.
-    async fn event_place(&self, merchant: MerchantId, list: &EventList, after: After) -> Result<u64, GatewayError> {
+    async fn event_place(&self, merchant: MerchantId, list: &EventList, after: After) -> Result<u64, EngineError> {
         let event = match after {
             After::Beginning => return Ok(0),
-            After::Cursor(cursor) => return list.place(cursor).map_err(GatewayError::Misplaced),
+            After::Cursor(cursor) => return list.place(cursor).map_err(EngineError::Misplaced),
             After::Event(event) => event,
         };
-        let place = self.context().env.store.event_place(event).await.map_err(|e| self.read_failed(&e))?;
+        let place = self.access.context.env.store.event_place(event).await.map_err(|e| self.access.read_failed(&e))?;
         match place.filter(|(owner, _)| *owner == merchant) {
             Some((_, place)) => Ok(place),
-            None if list.epoch() == Epoch::FIRST => Err(GatewayError::EventForgotten),
+            None if list.epoch() == Epoch::FIRST => Err(EngineError::EventForgotten),
             // It may be one that the store had before it was restored, and that is not announced again yet.
-            None => Err(GatewayError::Misplaced(Misplaced::OtherEpoch { go_on: list.cursor(0) })),
+            None => Err(EngineError::Misplaced(Misplaced::OtherEpoch { go_on: list.cursor(0) })),
         }
     }
 
     /// Returns an event of a merchant, and the epoch of its cursor.
     ///
     /// # Errors
-    /// [`GatewayError::EventForgotten`], for another merchant's event too; store errors.
-    pub async fn event(&self, merchant: MerchantId, id: EventId) -> Result<(EventRecord, Epoch), GatewayError> {
-        let store = &self.context().env.store;
-        let place = store.event_place(id).await.map_err(|e| self.read_failed(&e))?;
-        let (_, place) = place.filter(|(owner, _)| *owner == merchant).ok_or(GatewayError::EventForgotten)?;
-        let event = store.event(merchant, place).await.map_err(|e| self.read_failed(&e))?;
-        let event = event.filter(|event| event.id == id).ok_or(GatewayError::EventForgotten)?;
-        let list = store.event_list(merchant).await.map_err(|e| self.read_failed(&e))?;
+    /// [`EngineError::EventForgotten`], for another merchant's event too; store errors.
+    pub async fn event(&self, merchant: MerchantId, id: EventId) -> Result<(EventRecord, Epoch), EngineError> {
+        let store = &self.access.context.env.store;
+        let place = store.event_place(id).await.map_err(|e| self.access.read_failed(&e))?;
+        let (_, place) = place.filter(|(owner, _)| *owner == merchant).ok_or(EngineError::EventForgotten)?;
+        let event = store.event(merchant, place).await.map_err(|e| self.access.read_failed(&e))?;
+        let event = event.filter(|event| event.id == id).ok_or(EngineError::EventForgotten)?;
+        let list = store.event_list(merchant).await.map_err(|e| self.access.read_failed(&e))?;
         Ok((event, list.epoch()))
     }
 
     /// Watches a merchant's events from a place in its list on, or from now on.
     ///
     /// # Errors
-    /// [`GatewayError::TooManyStreams`], [`GatewayError::Misplaced`], [`GatewayError::EventForgotten`]; store errors.
-    pub async fn watch_events(&self, merchant: MerchantId, after: Option<After>) -> Result<EventWatch, GatewayError> {
-        let bell = self.context().event_bells.hold(merchant).ok_or(GatewayError::TooManyStreams)?;
+    /// [`EngineError::TooManyStreams`], [`EngineError::Misplaced`], [`EngineError::EventForgotten`]; store errors.
+    pub async fn watch_events(&self, merchant: MerchantId, after: Option<After>) -> Result<EventWatch, EngineError> {
+        let notifier = self.notifier.stream_of(merchant).ok_or(EngineError::TooManyStreams)?;
         let list = self.event_list(merchant).await?;
         let after = match after {
             Some(after) => self.event_place(merchant, &list, after).await?,
             None => list.tail.last,
         };
-        Ok(EventWatch { gateway: self.clone(), merchant, after, epoch: list.epoch(), bell })
+        Ok(EventWatch { webhooks: self.clone(), merchant, after, epoch: list.epoch(), notifier })
     }
 
     async fn read_events(
@@ -181,26 +146,7 @@ impl Gateway {
         merchant: MerchantId,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<EventRecord>, GatewayError> {
-        self.context().env.store.events(merchant, after, limit).await.map_err(|e| self.read_failed(&e))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_merchant_has_so_many_streams_and_no_more_until_one_ends() {
-        let bells = EventBells::default();
-        let merchant = MerchantId::from_bits(1);
-        let mut held: Vec<_> = (0..MAX_STREAMS).map(|_| bells.hold(merchant).unwrap()).collect();
-        assert!(bells.hold(merchant).is_none());
-        assert!(bells.hold(MerchantId::from_bits(2)).is_some(), "another merchant's are its own");
-        held.pop();
-        assert!(bells.hold(merchant).is_some());
-        held.clear();
-        bells.ring(merchant);
-        assert!(!bells.0.lock().unwrap().contains_key(&merchant), "nobody waits, nothing is kept");
+    ) -> Result<Vec<EventRecord>, EngineError> {
+        self.access.context.env.store.events(merchant, after, limit).await.map_err(|e| self.access.read_failed(&e))
     }
 }

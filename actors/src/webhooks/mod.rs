@@ -8,3 +8,5 @@ pub(crate) mod attempt;
 pub(crate) mod dispatcher;
 pub(crate) mod endpoints;
 pub(crate) mod events;
+pub(crate) mod handle;
+pub(crate) mod notifier;

@@ -1,7 +1,7 @@
 //! Payments for other people's servers: verified, claimed, broadcast, and reported as a success once.
 
 use engine::{
-    idempotency::{IdempotencyKey, Made, Remembered, settlement_fingerprint},
+    idempotency::{Made, Remembered, settlement_fingerprint},
     ids::MerchantId,
     money::usd_cents,
     mutant,
@@ -11,20 +11,15 @@ use storage::{Claimed, Facilitation, Fate, Purpose};
 use tokio::sync::oneshot;
 
 use crate::{
-    Gateway, GatewayError,
-    payments::{payment::SessionError, settlement::HOLD},
-    x402::facilitator::{self, ClaimError},
-    x402::verify::{Checked, LEAST_WAIT, Seen, Settled, Target, X402Error, assigned, duplicate},
+    chain::submission::HOLD,
+    error::EngineError,
+    payments::messages::SessionError,
+    x402::{
+        checks::{Checked, LEAST_WAIT, Seen, assigned, duplicate, is_for},
+        claims::{self, ClaimError, FacilitatorMsg},
+        handle::{Caller, Settled, Target, X402, X402Error},
+    },
 };
-
-/// Who asks for a settlement, as far as it says so.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Caller {
-    /// The merchant whose API key the request carries: the seller.
-    pub seller: Option<MerchantId>,
-    /// The seller's idempotency key: one for each inbound request of its own.
-    pub key: Option<IdempotencyKey>,
-}
 
 /// How often a success for somebody else's server is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +39,7 @@ impl Caller {
     }
 }
 
-impl Gateway {
+impl X402 {
     pub(crate) async fn settle_requirements(
         &self,
         requirements: &Requirements,
@@ -70,7 +65,7 @@ impl Gateway {
             },
         };
         let payer = checked.presented.payer;
-        let rate = self.context().quoting_rate();
+        let rate = self.ledger.quoting_rate();
         let (hive, hbd) = (rate.map(|rate| rate.price), rate.and_then(|rate| rate.hbd));
         let worth_cents = usd_cents(requirements.amount, hive, hbd).unwrap_or(0);
         let facilitation = Facilitation {
@@ -81,7 +76,7 @@ impl Gateway {
             resource: requirements.resource.clone(),
             signed_json: payload.transaction.to_condenser_json(),
             expiration: payload.transaction.expiration,
-            finality: self.context().settings.x402.finality_of(worth_cents),
+            finality: self.access.context.settings.x402.finality_of(worth_cents),
         };
         let claimed = Claimed {
             tx_id: checked.authorized.tx_id,
@@ -91,7 +86,7 @@ impl Gateway {
             proof: self.proof(payload, &checked),
             purpose: Purpose::Facilitated(Box::new(facilitation)),
             fate: Fate::Open,
-            at: self.now(),
+            at: self.access.now(),
         };
         let remembered = caller.request_key().map(|(merchant, key)| Remembered {
             merchant,
@@ -100,7 +95,7 @@ impl Gateway {
             made: Made::Settlement(claimed.tx_id),
             at: claimed.at,
         });
-        match facilitator::claim(self.context(), &claimed, remembered).await {
+        match claims::claim(&self.access.context, &claimed, remembered).await {
             Ok(()) => {
                 let telling = if remembered.is_some() { Telling::Again } else { Telling::Once };
                 self.await_facilitation(claimed, telling).await
@@ -113,7 +108,7 @@ impl Gateway {
             Err(ClaimError::Failed(SessionError::Assigned(_))) => {
                 Err(assigned().by(&payer).with_tx(claimed.tx_id).into())
             }
-            Err(ClaimError::Failed(error)) => Err(GatewayError::from(error).into()),
+            Err(ClaimError::Failed(error)) => Err(EngineError::from(error).into()),
             // Another request under the same key was first.
             Err(ClaimError::Remembered(earlier)) => {
                 let earlier = self.settlement_of(&earlier, requirements, payload).await?;
@@ -148,8 +143,11 @@ impl Gateway {
         payload: &PaymentPayload,
     ) -> Result<Option<Claimed>, X402Error> {
         let Some((merchant, key)) = caller.request_key() else { return Ok(None) };
-        let found = self.context().env.store.remembered(merchant, key).await;
-        match found.map_err(|error| self.read_failed(&error))?.filter(|earlier| earlier.is_alive(self.now())) {
+        let found = self.access.context.env.store.remembered(merchant, key).await;
+        match found
+            .map_err(|error| self.access.read_failed(&error))?
+            .filter(|earlier| earlier.is_alive(self.access.now()))
+        {
             Some(earlier) => self.settlement_of(&earlier, requirements, payload).await.map(Some),
             None => Ok(None),
         }
@@ -185,15 +183,16 @@ impl Gateway {
         requirements: &Requirements,
         payload: &PaymentPayload,
     ) -> Result<Claimed, X402Error> {
-        let Made::Settlement(tx_id) = earlier.made else { return Err(GatewayError::KeyReused.into()) };
+        let Made::Settlement(tx_id) = earlier.made else { return Err(EngineError::KeyReused.into()) };
         if earlier.fingerprint != settlement_fingerprint(requirements) {
-            return Err(GatewayError::KeyReused.into());
+            return Err(EngineError::KeyReused.into());
         }
-        let claimed = self.context().env.store.claim(tx_id).await.map_err(|error| self.read_failed(&error))?;
+        let claimed =
+            self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
         // Both were written at once, and a claim is never removed.
-        match self.seen_as(claimed.ok_or(GatewayError::StoreFailed)?, payload) {
+        match self.seen_as(claimed.ok_or(EngineError::StoreFailed)?, payload) {
             Seen::ByItsPayer(claimed) => Ok(*claimed),
-            _ => Err(GatewayError::KeyReused.into()),
+            _ => Err(EngineError::KeyReused.into()),
         }
     }
 
@@ -203,10 +202,10 @@ impl Gateway {
         payload: &PaymentPayload,
     ) -> Result<Checked, X402Error> {
         requirements.check_accepted(payload.accepted.as_ref())?;
-        if requirements.valid_before.is_some_and(|until| self.now() > until) {
+        if requirements.valid_before.is_some_and(|until| self.access.now() > until) {
             return Err(Refused::new(Reason::PaymentExpired, "the requirements are no longer valid").into());
         }
-        if self.context().settings.x402.only_registered && !self.context().watched.contains(&requirements.pay_to) {
+        if self.access.context.settings.x402.only_registered && !self.ledger.watched.contains(&requirements.pay_to) {
             let message = "payTo is no account of a merchant here";
             return Err(Refused::new(Reason::InvalidPaymentRequirements, message).into());
         }
@@ -221,7 +220,7 @@ impl Gateway {
         let Purpose::Facilitated(facilitation) = &claimed.purpose else {
             return Err(Refused::new(Reason::DuplicateSettlement, "the transaction pays a session").into());
         };
-        let left = (claimed.at + HOLD).since(self.now()).max(LEAST_WAIT);
+        let left = (claimed.at + HOLD).since(self.access.now()).max(LEAST_WAIT);
         let (tx_id, payer) = (claimed.tx_id, &facilitation.payer);
         let refused = |reason, message: &str| Refused::new(reason, message).by(payer);
         let told_before = || refused(Reason::DuplicateSettlement, "this payment was settled before").with_tx(tx_id);
@@ -229,17 +228,18 @@ impl Gateway {
             return Err(told_before().into());
         }
         let (reply, decided) = oneshot::channel();
-        self.tell_facilitator(facilitator::Msg::Follow(Box::new(claimed.clone()), reply))?;
+        self.tell(FacilitatorMsg::Follow(Box::new(claimed.clone()), reply))?;
         tokio::select! {
             biased;
-            _ = self.context().fatal.raised() => return Err(GatewayError::StoreFailed.into()),
+            _ = self.access.context.fatal.raised() => return Err(EngineError::StoreFailed.into()),
             // Out of time, or the task died: what is stored tells.
             _ = tokio::time::timeout(left, decided) => {}
         }
         let settled = |block_num, is_replay| {
             Ok(Settled { tx_id, payer: *payer, block_num, amount: facilitation.amount, is_replay })
         };
-        let stored = self.context().env.store.claim(tx_id).await.map_err(|error| self.read_failed(&error))?;
+        let stored =
+            self.access.context.env.store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))?;
         match stored.map_or(Fate::Open, |claimed| claimed.fate) {
             Fate::Open => {
                 let message = "the transaction is on its way; ask again with the same payment";
@@ -249,29 +249,19 @@ impl Gateway {
                 settled(block_num, true)
             }
             Fate::Settled { told: true, .. } => Err(told_before().into()),
-            Fate::Settled { told: false, block_num } => match facilitator::tell(self.context(), tx_id, block_num).await
-            {
-                Ok(()) => settled(block_num, false),
-                Err(SessionError::Contended) if telling == Telling::Again => settled(block_num, true),
-                // Another caller was told a moment ago.
-                Err(SessionError::Contended) => Err(told_before().into()),
-                Err(error) => Err(GatewayError::from(error).into()),
-            },
+            Fate::Settled { told: false, block_num } => {
+                match claims::tell(&self.access.context, &self.notifier, tx_id, block_num).await {
+                    Ok(()) => settled(block_num, false),
+                    Err(SessionError::Contended) if telling == Telling::Again => settled(block_num, true),
+                    // Another caller was told a moment ago.
+                    Err(SessionError::Contended) => Err(told_before().into()),
+                    Err(error) => Err(EngineError::from(error).into()),
+                }
+            }
             Fate::Refused { reason, message } => Err(refused(reason, &message).into()),
             Fate::Buried => {
                 Err(refused(Reason::InvalidTransactionState, "the transaction did not happen before it expired").into())
             }
         }
-    }
-}
-
-/// Says whether a claim was made for these requirements.
-pub(crate) fn is_for(claimed: &Claimed, requirements: &Requirements) -> bool {
-    match &claimed.purpose {
-        Purpose::Facilitated(facilitation) => {
-            claimed.pay_to == requirements.pay_to
-                && (facilitation.resource == requirements.resource || mutant!("sold-to-any-resource"))
-        }
-        Purpose::Session(_) => false,
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Watch {
 impl Watch {
     pub(super) fn of(world: &World) -> Self {
         let mut registry = Registry::with_prefix("hivetill");
-        world.gateway().register_metrics(&mut registry);
+        world.engine().operations.register_metrics(&mut registry);
         let mut watch = Self { registry, first: Page::default() };
         watch.first = watch.scrape();
         watch

@@ -12,13 +12,13 @@ use engine::{
 use storage::{Handling, Unmatched};
 
 async fn strays(world: &World, merchant: &Merchant, count: usize) -> Vec<Unmatched> {
-    let list = async || world.gateway().unmatched(merchant, None, 100).await.unwrap().rows;
+    let list = async || world.engine().payments.unmatched(merchant, None, 100).await.unwrap().rows;
     world.until("the strays are kept", async || list().await.len() == count).await;
     list().await
 }
 
-async fn assign(world: &World, merchant: &Merchant, place: Place, id: PaymentId) -> Result<Arc<Payment>, GatewayError> {
-    world.gateway().assign(merchant, place, id, "key_1".to_owned()).await
+async fn assign(world: &World, merchant: &Merchant, place: Place, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
+    world.engine().payments.assign(merchant, place, id, "key_1".to_owned()).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -29,7 +29,7 @@ async fn an_assigned_transfer_completes_its_session_once_however_many_assign_it_
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, "thanks")]);
     world.ledger.settle();
     let place = strays(&world, &merchant, 1).await[0].transfer.place;
-    let likely = world.gateway().candidates(&merchant, place).await.unwrap();
+    let likely = world.engine().payments.candidates(&merchant, place).await.unwrap();
     assert_eq!(likely.iter().map(|c| c.payment.id).collect::<Vec<_>>(), [other.id, paid.id]);
     assert!(likely.iter().all(|c| c.is_same_amount && c.is_on_time && !c.is_same_payer));
     let attempts = (0..20).map(|n| assign(&world, &merchant, place, if n % 2 == 0 { paid.id } else { other.id }));
@@ -38,16 +38,16 @@ async fn an_assigned_transfer_completes_its_session_once_however_many_assign_it_
     let first = winners[0];
     let loser = if first == paid.id { other.id } else { paid.id };
     assert_eq!(winners, [first; 10], "every caller who named the winner is told of it");
-    assert!(answers.iter().flat_map(|a| a.as_ref().err()).all(|e| *e == GatewayError::TransferAssigned(first)));
+    assert!(answers.iter().flat_map(|a| a.as_ref().err()).all(|e| *e == EngineError::TransferAssigned(first)));
     world.until_state(first, State::Completed).await;
     assert_eq!(world.state(loser).await, State::Pending);
-    let payment = world.gateway().any_payment(first).await.unwrap();
+    let payment = world.engine().payments.any(first).await.unwrap();
     assert_eq!((payment.transfers.len(), payment.transfers[0].route), (1, Route::Manual));
     world.until("the webhook is out", async || world.receiver.count() == 1).await;
     let kept = &strays(&world, &merchant, 1).await[0];
     assert!(matches!(&kept.handling, Handling::Assigned { payment, by, .. } if *payment == first && by == "key_1"));
-    let ignored = world.gateway().ignore(&merchant, place, "key_1".to_owned(), String::new()).await;
-    assert_eq!(ignored.err(), Some(GatewayError::TransferAssigned(first)));
+    let ignored = world.engine().payments.ignore(&merchant, place, "key_1".to_owned(), String::new()).await;
+    assert_eq!(ignored.err(), Some(EngineError::TransferAssigned(first)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,10 +61,10 @@ async fn an_ignored_transfer_may_be_assigned_and_one_to_another_account_may_not(
     world.ledger.produce_at(payment.expires_at.seconds() + 3, vec![transfer("alice", "blue.mugs", 1_000, "")]);
     world.ledger.settle();
     let place = strays(&world, &merchant, 1).await[0].transfer.place;
-    world.gateway().ignore(&merchant, place, "key_1".to_owned(), "a gift".to_owned()).await.unwrap();
-    assert_eq!(assign(&world, &stranger, place, payment.id).await, Err(GatewayError::PaymentNotFound));
+    world.engine().payments.ignore(&merchant, place, "key_1".to_owned(), "a gift".to_owned()).await.unwrap();
+    assert_eq!(assign(&world, &stranger, place, payment.id).await, Err(EngineError::PaymentNotFound));
     let theirs = world.open(&stranger).await;
-    assert_eq!(assign(&world, &stranger, place, theirs.id).await, Err(GatewayError::TransferNotFound));
+    assert_eq!(assign(&world, &stranger, place, theirs.id).await, Err(EngineError::TransferNotFound));
     world.until_state(payment.id, State::SystemCancelled).await;
     let late = assign(&world, &merchant, place, payment.id).await.unwrap();
     assert_eq!((late.state, late.late_units()), (State::SystemCancelled, 1_000));
@@ -74,9 +74,9 @@ async fn an_ignored_transfer_may_be_assigned_and_one_to_another_account_may_not(
     world.ledger.settle();
     let place = strays(&world, &merchant, 2).await[0].transfer.place;
     let update = engine::merchant::Update { hive_account: Some(name("new.mugs")), ..Default::default() };
-    world.gateway().update_merchant(merchant.id, update).await.unwrap();
-    world.gateway().vouch_for(merchant.id, Some(name("new.mugs"))).await.unwrap();
-    let read = async || (*world.gateway().merchant(merchant.id).await.unwrap()).clone();
+    world.engine().merchants.update(merchant.id, update).await.unwrap();
+    world.engine().merchants.vouch_for(merchant.id, Some(name("new.mugs"))).await.unwrap();
+    let read = async || (*world.engine().merchants.get(merchant.id).await.unwrap()).clone();
     world.until("the change takes effect", async || read().await.hive_account == name("new.mugs")).await;
     let moved = read().await;
     assert_eq!(assign(&world, &moved, place, old.id).await.unwrap().state, State::Completed);
@@ -97,7 +97,7 @@ async fn a_transfer_that_came_before_its_session_is_attached_when_the_session_ap
         grace: Duration::ZERO,
         livemode: true,
     };
-    let now = world.gateway().now();
+    let now = world.engine().now();
     let id = PaymentId::new(now, [7; 10]);
     let payment = Payment::open(draft(), terms, id, SlugToken::from_bits(9), now).unwrap();
     let loud = memo_of(payment.id).to_uppercase();
@@ -110,7 +110,7 @@ async fn a_transfer_that_came_before_its_session_is_attached_when_the_session_ap
     let write = Write::Payment { payment: Arc::new(payment.clone()), expected: None };
     world.env.store.commit(Batch::of(write)).await.unwrap();
     world.until_state(payment.id, State::Completed).await;
-    let paid = world.gateway().any_payment(payment.id).await.unwrap();
+    let paid = world.engine().payments.any(payment.id).await.unwrap();
     assert_eq!((paid.transfers.len(), paid.exceptions().len()), (2, 0), "nobody had a hand in it");
     assert!(paid.transfers.iter().all(|credit| credit.route == Route::Wallet && credit.memo_normalized));
     let kept = strays(&world, &merchant, 2).await;
@@ -126,7 +126,7 @@ async fn a_refund_is_found_on_the_chain_by_its_memo_and_only_from_the_account_th
     world.pay(payment.id);
     world.pay(payment.id);
     world.until_state(payment.id, State::Completed).await;
-    let stored = async || world.gateway().any_payment(payment.id).await.unwrap();
+    let stored = async || world.engine().payments.any(payment.id).await.unwrap();
     world.until("both are seen", async || stored().await.transfers.len() == 2).await;
     let late = stored().await;
     let plan = late.refund_plan(&late.owed(), None, None).unwrap();
@@ -134,11 +134,11 @@ async fn a_refund_is_found_on_the_chain_by_its_memo_and_only_from_the_account_th
     let decision = Resolution {
         kind: ResolutionKind::Refunded,
         by: "key_1".to_owned(),
-        at: world.gateway().now(),
+        at: world.engine().now(),
         note: String::new(),
         tx_id: None,
     };
-    let resolved = world.gateway().resolve(&merchant, payment.id, decision).await.unwrap();
+    let resolved = world.engine().payments.resolve(&merchant, payment.id, decision).await.unwrap();
     assert!(!resolved.needs_attention() && resolved.state == State::Completed);
     world.ledger.produce(vec![
         transfer("blue.mugs", "alice", 1_000, &plan.memo),

@@ -153,7 +153,7 @@ async fn attack_01_a_claim_is_stored_before_its_transaction_is_handed_in_and_out
     // The reply was lost: nobody may say that the transaction or its nonce is free again.
     let other = payment_of(&world, &*world.open(&merchant).await, "agent");
     assert_eq!(
-        reason(world.gateway().x402_settle(&request(payment.id, &other, "n-1")).await),
+        reason(world.engine().x402.settle(&request(payment.id, &other, "n-1")).await),
         Reason::DuplicateSettlement
     );
 }
@@ -168,7 +168,7 @@ async fn attack_02_a_request_that_looked_before_the_same_one_was_settled_is_told
     *node.gate.lock().unwrap() = Some(gate);
     let slow = settling(&world, request(payment.id, &transaction, "n-1"));
     world.until("it looks", async || node.gate.lock().unwrap().is_none()).await;
-    let fast = world.gateway().x402_settle(&request(payment.id, &transaction, "n-1")).await.unwrap();
+    let fast = world.engine().x402.settle(&request(payment.id, &transaction, "n-1")).await.unwrap();
     assert_eq!(world.state(payment.id).await, State::Completed);
     open.send(()).unwrap();
     assert_eq!(slow.await.unwrap(), Ok(Settled { is_replay: true, ..fast }));
@@ -180,9 +180,9 @@ async fn attack_10_a_session_whose_time_runs_out_while_it_is_settled_is_paid() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
     let draft = Draft { lifetime: Some(Duration::from_secs(60)), ..draft() };
-    let payment = world.gateway().open_payment(&merchant, draft, None).await.unwrap().payment;
+    let payment = world.engine().payments.open(&merchant, draft, None).await.unwrap().payment;
     let transfer = op("agent", "blue.mugs", 1_000, &memo_of(payment.id));
-    let transaction = signed(vec![transfer], world.gateway().now() + Duration::from_secs(600), "agent");
+    let transaction = signed(vec![transfer], world.engine().now() + Duration::from_secs(600), "agent");
     let ask = request(payment.id, &transaction, "n-1");
     let answer = settling(&world, ask.clone());
     until_handed_in(&world, &transaction).await;
@@ -194,13 +194,10 @@ async fn attack_10_a_session_whose_time_runs_out_while_it_is_settled_is_paid() {
     world.ledger.produce_mempool();
     world.ledger.settle();
     world.until_state(payment.id, State::Completed).await;
-    assert_eq!(world.gateway().x402_settle(&ask).await.unwrap().tx_id, id_of(&transaction));
+    assert_eq!(world.engine().x402.settle(&ask).await.unwrap().tx_id, id_of(&transaction));
     // Without a claim the same time ends a session.
     let late = payment_of(&world, &payment, "other");
-    assert_eq!(
-        reason(world.gateway().x402_settle(&request(payment.id, &late, "n-2")).await),
-        Reason::SessionNotPending
-    );
+    assert_eq!(reason(world.engine().x402.settle(&request(payment.id, &late, "n-2")).await), Reason::SessionNotPending);
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,14 +206,14 @@ async fn attack_11_what_is_switched_off_after_the_verdict_is_not_settled_and_aft
     let merchant = world.merchant().await;
     let set = async |enabled| {
         let raw = RawUpdate { x402_enabled: Some(enabled), ..RawUpdate::default() };
-        world.gateway().update_merchant(merchant.id, Update::check(raw, false).unwrap()).await.unwrap();
+        world.engine().merchants.update(merchant.id, Update::check(raw, false).unwrap()).await.unwrap();
     };
     let payment = world.open(&merchant).await;
     let transaction = payment_of(&world, &payment, "agent");
     let ask = request(payment.id, &transaction, "n-1");
-    assert_eq!(world.gateway().x402_verify(&ask).await, Ok(name("agent")));
+    assert_eq!(world.engine().x402.verify(&ask).await, Ok(name("agent")));
     set(false).await;
-    assert_eq!(reason(world.gateway().x402_settle(&ask).await), Reason::X402Disabled);
+    assert_eq!(reason(world.engine().x402.settle(&ask).await), Reason::X402Disabled);
     assert_eq!(world.ledger.count_handed_in(id_of(&transaction)), 0);
     set(true).await;
     let answer = settling(&world, ask);
@@ -270,17 +267,17 @@ async fn attack_16_keys_are_believed_for_thirty_seconds_and_complete_nothing() {
     let ask = request(payment.id, &transaction, "n-1");
     let asked = || node.accounts_asked.load(Ordering::Relaxed);
     let before = asked();
-    assert_eq!(world.gateway().x402_verify(&ask).await, Ok(name("agent")));
+    assert_eq!(world.engine().x402.verify(&ask).await, Ok(name("agent")));
     node.keys_are_new.store(true, Ordering::Relaxed);
-    assert_eq!(world.gateway().x402_verify(&ask).await, Ok(name("agent")));
+    assert_eq!(world.engine().x402.verify(&ask).await, Ok(name("agent")));
     assert_eq!(asked(), before + 1, "the second verdict cost no question");
     // What was believed of the key does not settle: the chain has the last word.
     world.ledger.set_manner(Manner::Refuses(3_010_000, "missing required active authority"));
-    assert_eq!(reason(world.gateway().x402_settle(&ask).await), Reason::Authority);
+    assert_eq!(reason(world.engine().x402.settle(&ask).await), Reason::Authority);
     assert_eq!(world.state(payment.id).await, State::Pending);
     tokio::time::sleep(Duration::from_secs(31)).await;
     let fresh = payment_of(&world, &payment, "agent");
-    assert_eq!(reason(world.gateway().x402_settle(&request(payment.id, &fresh, "n-2")).await), Reason::Authority);
+    assert_eq!(reason(world.engine().x402.settle(&request(payment.id, &fresh, "n-2")).await), Reason::Authority);
     assert_eq!(world.ledger.count_handed_in(id_of(&fresh)), 0, "the new key is known by now");
 }
 
@@ -289,7 +286,7 @@ async fn attack_24_forged_requirements_can_only_pay_whom_the_payer_signed_for() 
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
     let payment = world.open(&merchant).await;
-    let soon = world.gateway().now() + Duration::from_secs(60);
+    let soon = world.engine().now() + Duration::from_secs(60);
     let ask = |to: &str, memo: &str| X402Request {
         target: Target::Requirements(requirements("/forged")),
         ..request(PaymentId::from_bits(0), &signed(vec![op("agent", to, 1_000, memo)], soon, "agent"), "n-1")
@@ -300,7 +297,7 @@ async fn attack_24_forged_requirements_can_only_pay_whom_the_payer_signed_for() 
         (ask("somebody", "x402:other"), Reason::MemoMismatch),
     ];
     for (ask, wanted) in cases {
-        assert_eq!(reason(world.gateway().x402_settle(&ask).await), wanted);
+        assert_eq!(reason(world.engine().x402.settle(&ask).await), wanted);
         assert_eq!(world.ledger.count_handed_in(id_of(&ask.payload.transaction)), 0);
     }
 }
@@ -310,20 +307,20 @@ async fn attack_29_what_can_be_refused_without_a_node_costs_no_question() {
     let (world, node) = noting(ClaimFinality::InBlock).await;
     let merchant = world.merchant().await;
     let payment = world.open(&merchant).await;
-    let soon = world.gateway().now() + Duration::from_secs(60);
+    let soon = world.engine().now() + Duration::from_secs(60);
     let memo = memo_of(payment.id);
     let before = node.accounts_asked.load(Ordering::Relaxed);
     for (to, units, memo) in [("red.mugs", 1_000, &*memo), ("blue.mugs", 999, &memo), ("blue.mugs", 1_000, "x")] {
         let transaction = signed(vec![op("agent", to, units, memo)], soon, "agent");
-        world.gateway().x402_verify(&request(payment.id, &transaction, "n-1")).await.unwrap_err();
+        world.engine().x402.verify(&request(payment.id, &transaction, "n-1")).await.unwrap_err();
     }
-    let late = signed(vec![op("agent", "blue.mugs", 1_000, &memo)], world.gateway().now(), "agent");
-    world.gateway().x402_verify(&request(payment.id, &late, "n-1")).await.unwrap_err();
+    let late = signed(vec![op("agent", "blue.mugs", 1_000, &memo)], world.engine().now(), "agent");
+    world.engine().x402.verify(&request(payment.id, &late, "n-1")).await.unwrap_err();
     assert_eq!(node.accounts_asked.load(Ordering::Relaxed), before);
     // An account that does not exist is asked for once, however often it is named in a moment.
     for _ in 0..50 {
         let transaction = signed(vec![op("nobody", "blue.mugs", 1_000, &memo)], soon, "nobody");
-        let refused = world.gateway().x402_settle(&request(payment.id, &transaction, "n-1")).await;
+        let refused = world.engine().x402.settle(&request(payment.id, &transaction, "n-1")).await;
         assert_eq!(reason(refused), Reason::AccountNotFound);
     }
     assert_eq!(node.accounts_asked.load(Ordering::Relaxed), before + 1);
@@ -336,9 +333,9 @@ async fn attack_32_a_clock_that_is_behind_the_ledger_lets_no_expired_payment_out
     let payment = world.open(&merchant).await;
     let transaction = payment_of(&world, &payment, "agent");
     world.ledger.produce_at(BEGIN + 600, Vec::new());
-    world.until("the head is seen", async || world.gateway().now().seconds() >= BEGIN + 600).await;
+    world.until("the head is seen", async || world.engine().now().seconds() >= BEGIN + 600).await;
     assert!(world.env.clock.now().seconds() < BEGIN + 60, "our own clock says that there is time");
-    let refused = world.gateway().x402_settle(&request(payment.id, &transaction, "n-1")).await;
+    let refused = world.engine().x402.settle(&request(payment.id, &transaction, "n-1")).await;
     assert_eq!(reason(refused), Reason::PaymentExpired);
     assert_eq!(world.ledger.count_handed_in(id_of(&transaction)), 0);
 }

@@ -1,7 +1,7 @@
 //! The audit log and the deeds it tells of: both on disk, or neither.
 
 use super::*;
-use actors::Gateway;
+use actors::Engine;
 use engine::{
     audit::Actor,
     ids::KeyId,
@@ -16,15 +16,15 @@ const NOT_STORED: &str = "payment: applied, not committed";
 
 impl World {
     /// The handle of a merchant at a key of its own.
-    fn keyed(&self, merchant: &Merchant) -> Gateway {
+    fn keyed(&self, merchant: &Merchant) -> Engine {
         let actor = Actor { merchant: Some(merchant.id), key: Some(key(merchant)), ip: Some("192.0.2.1".to_owned()) };
-        self.gateway().by(actor)
+        self.engine().by(actor)
     }
 
     /// What the log tells of a deed: whom it concerned, and who did it.
     async fn told(&self, merchant: &Merchant, action: &str) -> Vec<(Option<String>, Actor)> {
         let query = storage::AuditQuery { before: None, limit: 100, merchant: Some(merchant.id) };
-        let log = self.gateway().audit(query).await.unwrap();
+        let log = self.engine().operations.audit(query).await.unwrap();
         let of_these = log.into_iter().filter(|entry| entry.action == action);
         of_these.map(|entry| (entry.subject, entry.actor)).collect()
     }
@@ -35,7 +35,7 @@ fn key(merchant: &Merchant) -> KeyId {
 }
 
 fn resolution(world: &World) -> Resolution {
-    let (at, note) = (world.gateway().now(), "sorted".to_owned());
+    let (at, note) = (world.engine().now(), "sorted".to_owned());
     Resolution { kind: ResolutionKind::Accepted, by: "key_1".to_owned(), at, note, tx_id: None }
 }
 
@@ -45,11 +45,11 @@ async fn a_cancel_that_was_stored_before_a_crash_is_in_the_log_and_one_that_was_
     let merchant = world.merchant().await;
     let (lost, kept) = (world.open(&merchant).await, world.open(&merchant).await);
     world.trap.arm(NOT_STORED, 1);
-    assert_eq!(world.keyed(&merchant).cancel_payment(merchant.id, lost.id).await, Err(GatewayError::StoreFailed));
+    assert_eq!(world.keyed(&merchant).payments.cancel(merchant.id, lost.id).await, Err(EngineError::StoreFailed));
     assert_eq!(world.told(&merchant, "payment_cancel_requested").await, [], "nothing was done");
     world.trap.arm(STORED, 1);
-    assert_eq!(world.keyed(&merchant).cancel_payment(merchant.id, kept.id).await, Err(GatewayError::StoreFailed));
-    let is_asked = async |id| world.gateway().any_payment(id).await.unwrap().undecided_cancellation().is_some();
+    assert_eq!(world.keyed(&merchant).payments.cancel(merchant.id, kept.id).await, Err(EngineError::StoreFailed));
+    let is_asked = async |id| world.engine().payments.any(id).await.unwrap().undecided_cancellation().is_some();
     assert_eq!((is_asked(lost.id).await, is_asked(kept.id).await), (false, true));
     let told = world.told(&merchant, "payment_cancel_requested").await;
     let by = Actor { merchant: Some(merchant.id), key: Some(key(&merchant)), ip: Some("192.0.2.1".to_owned()) };
@@ -63,17 +63,17 @@ async fn a_cancel_is_told_once_and_only_where_a_merchant_did_it() {
     let stranger = world.merchant_of("red.mugs").await;
     let (own, customers, paid) =
         (world.open(&merchant).await, world.open(&merchant).await, world.open(&merchant).await);
-    let refused = world.keyed(&stranger).cancel_payment(stranger.id, own.id).await;
-    assert_eq!(refused, Err(GatewayError::PaymentNotFound));
-    let cancels = (0..10).map(|_| async { world.keyed(&merchant).cancel_payment(merchant.id, own.id).await });
+    let refused = world.keyed(&stranger).payments.cancel(stranger.id, own.id).await;
+    assert_eq!(refused, Err(EngineError::PaymentNotFound));
+    let cancels = (0..10).map(|_| async { world.keyed(&merchant).payments.cancel(merchant.id, own.id).await });
     let answers = futures_util::future::join_all(cancels).await;
     assert!(answers.iter().all(|answer| answer.as_ref().unwrap().undecided_cancellation().is_some()));
-    world.gateway().cancel_checkout(customers.id).await.unwrap();
-    world.keyed(&merchant).cancel_payment(merchant.id, customers.id).await.unwrap();
+    world.engine().payments.cancel_checkout(customers.id).await.unwrap();
+    world.keyed(&merchant).payments.cancel(merchant.id, customers.id).await.unwrap();
     world.pay(paid.id);
     world.until_state(paid.id, State::Completed).await;
-    let refused = world.keyed(&merchant).cancel_payment(merchant.id, paid.id).await;
-    assert!(matches!(refused, Err(GatewayError::Rejected(_))), "{refused:?}");
+    let refused = world.keyed(&merchant).payments.cancel(merchant.id, paid.id).await;
+    assert!(matches!(refused, Err(EngineError::Rejected(_))), "{refused:?}");
     let told = world.told(&merchant, "payment_cancel_requested").await;
     assert_eq!(told.into_iter().map(|(subject, _)| subject).collect::<Vec<_>>(), [Some(own.id.to_string())]);
     assert_eq!(world.told(&stranger, "payment_cancel_requested").await, []);
@@ -86,12 +86,13 @@ async fn an_assignment_and_a_decision_that_were_stored_before_a_crash_are_in_the
     let payment = world.open(&merchant).await;
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 400, "thanks")]);
     world.ledger.settle();
-    let strays = async || world.gateway().unmatched(&merchant, None, 9).await.unwrap().rows;
+    let strays = async || world.engine().payments.unmatched(&merchant, None, 9).await.unwrap().rows;
     world.until("the stray is kept", async || strays().await.len() == 1).await;
     let place = strays().await[0].transfer.place;
-    let assign = async || world.keyed(&merchant).assign(&merchant, place, payment.id, "key_1".to_owned()).await;
+    let assign =
+        async || world.keyed(&merchant).payments.assign(&merchant, place, payment.id, "key_1".to_owned()).await;
     world.trap.arm(STORED, 1);
-    assert_eq!(assign().await, Err(GatewayError::StoreFailed), "the session crashed");
+    assert_eq!(assign().await, Err(EngineError::StoreFailed), "the session crashed");
     let id = format!("{}-{}-{}", place.block_num, place.tx_in_block, place.op_in_tx);
     let subjects = async |action| {
         let told = world.told(&merchant, action).await;
@@ -100,12 +101,12 @@ async fn an_assignment_and_a_decision_that_were_stored_before_a_crash_are_in_the
     assert_eq!(subjects("transfer_assigned").await, [id.as_str()]);
     assert_eq!(assign().await.unwrap().transfers.len(), 1, "who asks again is told of it");
     assert_eq!(subjects("transfer_assigned").await, [id], "and nothing is done twice");
-    let resolve = async || world.keyed(&merchant).resolve(&merchant, payment.id, resolution(&world)).await;
+    let resolve = async || world.keyed(&merchant).payments.resolve(&merchant, payment.id, resolution(&world)).await;
     world.trap.arm(NOT_STORED, 1);
-    assert_eq!(resolve().await, Err(GatewayError::StoreFailed));
+    assert_eq!(resolve().await, Err(EngineError::StoreFailed));
     assert_eq!(subjects("payment_resolved").await, Vec::<String>::new());
     world.trap.arm(STORED, 1);
-    assert_eq!(resolve().await, Err(GatewayError::StoreFailed));
-    assert!(world.gateway().any_payment(payment.id).await.unwrap().resolution.is_some());
+    assert_eq!(resolve().await, Err(EngineError::StoreFailed));
+    assert!(world.engine().payments.any(payment.id).await.unwrap().resolution.is_some());
     assert_eq!(subjects("payment_resolved").await, [payment.id.to_string()]);
 }

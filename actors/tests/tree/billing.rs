@@ -49,7 +49,7 @@ impl Billed {
     /// Opens a payment over so many cents.
     async fn open(&self, cents: u64) -> Arc<Payment> {
         let draft = Draft { amount: Money::new(cents * 10, Currency::Hbd), ..draft() };
-        self.world.gateway().open_payment(&self.shop, draft, None).await.unwrap().payment
+        self.world.engine().payments.open(&self.shop, draft, None).await.unwrap().payment
     }
 
     /// Sells for so many cents.
@@ -78,16 +78,16 @@ impl Billed {
 
     async fn session(&self, period: &Period) -> Arc<Payment> {
         let (session, _) = period.invoice.as_ref().unwrap().session.clone().unwrap();
-        self.world.gateway().any_payment(session).await.unwrap()
+        self.world.engine().payments.any(session).await.unwrap()
     }
 
     async fn invoices(&self) -> Vec<Payment> {
-        self.world.gateway().payments(PaymentQuery::all(self.operator.id, 100)).await.unwrap().items
+        self.world.engine().payments.list(PaymentQuery::all(self.operator.id, 100)).await.unwrap().items
     }
 
     async fn deeds(&self, action: &str) -> usize {
         let query = AuditQuery { before: None, limit: 1_000, merchant: None };
-        let log = self.world.gateway().audit(query).await.unwrap();
+        let log = self.world.engine().operations.audit(query).await.unwrap();
         log.iter().filter(|entry| entry.action == action).count()
     }
 
@@ -115,7 +115,7 @@ async fn a_month_that_is_over_is_billed_by_itself_and_paid_by_its_session() {
     assert_eq!(session.amount, Money::new(1_500, Currency::Hbd), "150.6 cents, rounded down");
     assert!(session.is_invoice && session.quote.fee_units == 0 && session.quote.fee_mode == FeeMode::Invoice);
     assert_eq!(session.expires_at, session.created_at + INVOICE_LIFETIME);
-    let now = || world.gateway().now();
+    let now = || world.engine().now();
     assert_eq!(period.status(now()), Status::Invoiced);
     world.ledger.produce_at(FEBRUARY + 15 * 86_400, Vec::new());
     world
@@ -125,7 +125,7 @@ async fn a_month_that_is_over_is_billed_by_itself_and_paid_by_its_session() {
     world.until_state(session.id, State::Completed).await;
     let paid = billed.period(january()).await.unwrap();
     assert_eq!(paid.status(now()), Status::Paid);
-    assert_eq!(paid.invoice.unwrap().paid_at, world.gateway().any_payment(session.id).await.unwrap().completed_at);
+    assert_eq!(paid.invoice.unwrap().paid_at, world.engine().payments.any(session.id).await.unwrap().completed_at);
     assert_eq!(world.env.store.periods_of(billed.operator.id).await.unwrap(), [], "fees are no sales");
     billed.turn(FEBRUARY + 40 * 86_400);
     tokio::time::sleep(Duration::from_secs(7_200)).await;
@@ -138,21 +138,21 @@ async fn a_payment_belongs_to_the_month_of_its_block_however_late_we_learn_of_it
     let world = &billed.world;
     world.ledger.produce_at(FEBRUARY - 60, Vec::new());
     world.ledger.settle();
-    world.until("the chain is read", async || world.gateway().now().seconds() >= FEBRUARY - 60).await;
+    world.until("the chain is read", async || world.engine().now().seconds() >= FEBRUARY - 60).await;
     let (early, late) = (billed.open(5_000).await, billed.open(7_000).await);
     world.ledger.produce_at(FEBRUARY - 3, vec![transfer("alice", "blue.mugs", 50_000, &memo_of(early.id))]);
     world.ledger.produce_at(FEBRUARY, vec![transfer("alice", "blue.mugs", 70_000, &memo_of(late.id))]);
     world.ledger.produce_at(FEBRUARY + 600, Vec::new());
     world
-        .until("both are seen", async || !world.gateway().any_payment(late.id).await.unwrap().transfers.is_empty())
+        .until("both are seen", async || !world.engine().payments.any(late.id).await.unwrap().transfers.is_empty())
         .await;
-    let refused = world.gateway().generate_invoices(Some(january())).await.unwrap_err();
-    assert!(matches!(&refused, GatewayError::Invalid(wrong) if wrong[0].field == "month"), "{refused:?}");
-    assert_eq!(world.gateway().generate_invoices(None).await.unwrap().periods, []);
+    let refused = world.engine().operations.generate_invoices(Some(january())).await.unwrap_err();
+    assert!(matches!(&refused, EngineError::Invalid(wrong) if wrong[0].field == "month"), "{refused:?}");
+    assert_eq!(world.engine().operations.generate_invoices(None).await.unwrap().periods, []);
     world.ledger.settle();
     let period = billed.until_billed(january()).await;
     assert_eq!((period.usage.volume_cents, period.usage.payments), (5_000, 1));
-    let completed_at = world.gateway().any_payment(early.id).await.unwrap().completed_at.unwrap();
+    let completed_at = world.engine().payments.any(early.id).await.unwrap().completed_at.unwrap();
     assert!(completed_at >= Timestamp::from_seconds(FEBRUARY + 600), "we learnt of it in February");
     world.until_state(late.id, State::Completed).await;
     assert_eq!(billed.period(january().next()).await.unwrap().usage.volume_cents, 7_000);
@@ -184,7 +184,7 @@ async fn a_crash_while_billing_makes_one_invoice_that_can_be_paid() {
         assert!(billed.world.trap.reached.lock().unwrap().contains(&point));
         billed.pay(&invoices[0]);
         billed.world.until_state(invoices[0].id, State::Completed).await;
-        assert_eq!(billed.period(period.month).await.unwrap().status(billed.world.gateway().now()), Status::Paid);
+        assert_eq!(billed.period(period.month).await.unwrap().status(billed.world.engine().now()), Status::Paid);
     }
 }
 
@@ -199,16 +199,16 @@ async fn two_engines_and_ten_admins_make_one_invoice_and_count_a_payment_once() 
     two.start().await;
     one.sell(10_000).await;
     one.turn(FEBRUARY + 1);
-    let gateways = [one.world.gateway(), two.gateway()];
+    let engines = [one.world.engine(), two.engine()];
     one.world
         .until("both have read it", async || {
-            let read = |gateway: &actors::Gateway| gateway.now().seconds() > FEBRUARY;
-            gateways.iter().all(read)
+            let read = |engine: &actors::Engine| engine.now().seconds() > FEBRUARY;
+            engines.iter().all(read)
         })
         .await;
     let asked = (0..10).map(|n| {
-        let gateway = gateways[n % 2].clone();
-        tokio::spawn(async move { gateway.generate_invoices(None).await })
+        let engine = engines[n % 2].clone();
+        tokio::spawn(async move { engine.operations.generate_invoices(None).await })
     });
     let asked: Vec<_> = asked.collect();
     for answer in asked {
@@ -228,7 +228,7 @@ async fn an_invoice_whose_session_was_cancelled_gets_another_one_for_the_same() 
     billed.turn(FEBRUARY + 1);
     let period = billed.until_billed(january()).await;
     let first = billed.session(&period).await;
-    billed.world.gateway().cancel_payment(first.merchant, first.id).await.unwrap();
+    billed.world.engine().payments.cancel(first.merchant, first.id).await.unwrap();
     billed.turn(FEBRUARY + 3_600);
     billed.world.until_state(first.id, State::UserCancelled).await;
     billed.turn(FEBRUARY + 7_200);
@@ -242,7 +242,7 @@ async fn an_invoice_whose_session_was_cancelled_gets_another_one_for_the_same() 
     assert_eq!((billed.deeds("invoice_generated").await, billed.deeds("invoice_renewed").await), (1, 1));
     billed.pay(&second);
     billed.world.until_state(second.id, State::Completed).await;
-    assert_eq!(billed.period(january()).await.unwrap().status(billed.world.gateway().now()), Status::Paid);
+    assert_eq!(billed.period(january()).await.unwrap().status(billed.world.engine().now()), Status::Paid);
 }
 
 #[tokio::test(start_paused = true)]
@@ -266,8 +266,8 @@ async fn without_an_operator_nobody_is_billed_and_everything_is_counted() {
     world.ledger.produce_at(FEBRUARY + 1, Vec::new());
     world.ledger.settle();
     tokio::time::sleep(Duration::from_secs(7_200)).await;
-    assert_eq!(world.gateway().generate_invoices(None).await, Err(GatewayError::NoOperator));
-    let summary = world.gateway().billing_summary(shop.id).await.unwrap();
+    assert_eq!(world.engine().operations.generate_invoices(None).await, Err(EngineError::NoOperator));
+    let summary = world.engine().operations.billing_summary(shop.id).await.unwrap();
     assert_eq!((summary.periods.len(), summary.periods[0].usage.volume_cents), (1, 100));
     assert_eq!((summary.periods[0].invoice.clone(), summary.current.month), (None, january().next()));
 }
@@ -275,21 +275,21 @@ async fn without_an_operator_nobody_is_billed_and_everything_is_counted() {
 #[tokio::test(start_paused = true)]
 async fn new_tiers_bill_what_has_no_invoice_yet() {
     let billed = Billed::new().await;
-    let gateway = billed.world.gateway().by(Actor { merchant: Some(billed.operator.id), ..Actor::default() });
+    let engine = billed.world.engine().by(Actor { merchant: Some(billed.operator.id), ..Actor::default() });
     billed.sell(10_000).await;
     let raw = |min_cents, max_cents, percent_ten_thousandths| RawTier { min_cents, max_cents, percent_ten_thousandths };
     let tiers = Tiers::check(&[raw(0, Some(9_999), 50_000), raw(10_000, None, 20_000)]).unwrap();
-    let before = gateway.fee_tiers().await.unwrap();
+    let before = engine.operations.fee_tiers().await.unwrap();
     assert_eq!((before.version, before.tiers.clone()), (0, Tiers::flat(FeePercent::parse("1.5").unwrap())));
-    assert_eq!(gateway.set_fee_tiers(tiers.clone()).await.unwrap().version, 1);
+    assert_eq!(engine.operations.set_fee_tiers(tiers.clone()).await.unwrap().version, 1);
     billed.turn(FEBRUARY + 1);
     let period = billed.until_billed(january()).await;
     let invoice = period.invoice.unwrap();
     assert_eq!((invoice.cents, invoice.tiers_version), (200, 1));
-    gateway.set_fee_tiers(before.tiers).await.unwrap();
+    engine.operations.set_fee_tiers(before.tiers).await.unwrap();
     assert_eq!(billed.period(january()).await.unwrap().invoice.unwrap().cents, 200);
     assert_eq!(billed.deeds("fee_tiers_changed").await, 2);
-    let log = gateway.audit(AuditQuery { before: None, limit: 1, merchant: None }).await.unwrap();
+    let log = engine.operations.audit(AuditQuery { before: None, limit: 1, merchant: None }).await.unwrap();
     assert_eq!(log[0].changes[0].before.as_deref(), Some("0–9999: 5 %, from 10000: 2 %"));
     assert_eq!(log[0].merchant, billed.operator.id);
     assert_ne!(log[0].merchant, MerchantId::from_bits(0));
@@ -319,8 +319,8 @@ async fn a_fee_that_is_split_off_is_not_billed_again_and_one_that_is_missing_is(
     world.ledger.produce(vec![to_fee(&late)]);
     world.ledger.settle();
     world.until("it came after all", async || missing().await == 150_000).await;
-    let paid = world.gateway().any_payment(plain.id).await.unwrap();
-    assert!(paid.fee_is_missing() && !world.gateway().any_payment(whole.id).await.unwrap().fee_is_missing());
+    let paid = world.engine().payments.any(plain.id).await.unwrap();
+    assert!(paid.fee_is_missing() && !world.engine().payments.any(whole.id).await.unwrap().fee_is_missing());
     billed.turn(FEBRUARY + 1);
     let period = billed.until_billed(january()).await;
     assert_eq!((period.usage.volume_cents, period.usage.split_volume_cents), (30_000, 30_000));

@@ -31,7 +31,7 @@ async fn busy(world: &World) -> Merchant {
     world.until_state(payment.id, State::Completed).await;
     world
         .until("the refund is noted", async || {
-            world.gateway().any_payment(payment.id).await.unwrap().refunds.len() == 1
+            world.engine().payments.any(payment.id).await.unwrap().refunds.len() == 1
         })
         .await;
     merchant
@@ -42,7 +42,7 @@ async fn day_passes(world: &World, seconds: u64) {
     world.ledger.settle();
     world
         .until("the day is over", async || {
-            let ledger = world.gateway().health().await.unwrap().ledger;
+            let ledger = world.engine().operations.health().await.unwrap().ledger;
             ledger.scanned_num == ledger.irreversible_num && ledger.head_time.seconds() == seconds
         })
         .await;
@@ -50,12 +50,12 @@ async fn day_passes(world: &World, seconds: u64) {
 }
 
 async fn days(world: &World) -> Vec<Day> {
-    world.gateway().books(None, 10).await.unwrap()
+    world.engine().operations.reconciliation(None, 10).await.unwrap()
 }
 
 async fn alarms(world: &World, merchant: &Merchant) -> usize {
     let query = AuditQuery { before: None, limit: 100, merchant: Some(merchant.id) };
-    let all = world.gateway().audit(query).await.unwrap();
+    let all = world.engine().operations.audit(query).await.unwrap();
     all.iter().filter(|entry| entry.action == "books_differ").count()
 }
 

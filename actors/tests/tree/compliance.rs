@@ -30,8 +30,8 @@ fn of_cents(cents: u64) -> Draft {
     Draft { amount: Money::new(cents * 10, Currency::Hbd), ..draft() }
 }
 
-async fn open(world: &World, merchant: &Merchant, cents: u64) -> Result<Arc<engine::payment::Payment>, GatewayError> {
-    world.gateway().open_payment(merchant, of_cents(cents), None).await.map(|opened| opened.payment)
+async fn open(world: &World, merchant: &Merchant, cents: u64) -> Result<Arc<engine::payment::Payment>, EngineError> {
+    world.engine().payments.open(merchant, of_cents(cents), None).await.map(|opened| opened.payment)
 }
 
 async fn sell(world: &World, merchant: &Merchant, cents: u64) {
@@ -44,12 +44,12 @@ async fn sell(world: &World, merchant: &Merchant, cents: u64) {
 /// What the audit log tells of a merchant under a word, newest first.
 async fn told(world: &World, merchant: &Merchant, action: &str) -> Vec<Entry> {
     let query = AuditQuery { before: None, limit: 100, merchant: Some(merchant.id) };
-    let all = world.gateway().audit(query).await.unwrap();
+    let all = world.engine().operations.audit(query).await.unwrap();
     all.into_iter().filter(|entry| entry.action == action).collect()
 }
 
-fn on_hold() -> GatewayError {
-    GatewayError::OnHold { contact: "compliance@pay.example".to_owned() }
+fn on_hold() -> EngineError {
+    EngineError::OnHold { contact: "compliance@pay.example".to_owned() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,7 +66,7 @@ async fn a_creation_beyond_the_days_volume_puts_its_merchant_on_hold_until_an_ad
     open(&world, &merchant, 500).await.unwrap();
     assert_eq!(open(&world, &merchant, 501).await, Err(on_hold()));
     assert_eq!(open(&world, &merchant, 1).await, Err(on_hold()), "from then on every creation");
-    let report = world.gateway().compliance(merchant.id).await.unwrap();
+    let report = world.engine().merchants.compliance(merchant.id).await.unwrap();
     let hold = report.standing.hold.unwrap();
     assert_eq!((hold.window, hold.usd_cents, report.daily_cents), (Window::Daily, 2_501, 2_000));
     assert!(
@@ -77,16 +77,17 @@ async fn a_creation_beyond_the_days_volume_puts_its_merchant_on_hold_until_an_ad
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 10_000, &memo_of(unpaid.id))]);
     world.ledger.settle();
     world.until_state(unpaid.id, State::Completed).await;
-    let gateway = world.gateway();
+    let engine = world.engine();
     let flagged = told(&world, &merchant, "merchant_flagged").await;
     assert_eq!(flagged.len(), 1, "one hold is told once");
     assert_eq!(flagged[0].changes[0].after.as_deref(), Some("24h: 2501 of 2500 cents"));
     let admin = Actor { merchant: None, key: None, ip: Some("203.0.113.9".to_owned()) };
-    let gateway = gateway.by(admin.clone());
+    let engine = engine.by(admin.clone());
     let (by, reason) = ("key_9".to_owned(), "seen".to_owned());
-    let cleared = gateway.clear_compliance(merchant.id, by, reason, None).await.unwrap();
+    let cleared = engine.merchants.clear_compliance(merchant.id, by, reason, None).await.unwrap();
     assert_eq!((cleared.standing.hold, cleared.daily_cents, &*cleared.standing.clearances[0].by), (None, 0, "key_9"));
-    let again = gateway.clear_compliance(merchant.id, "key_8".to_owned(), "again".to_owned(), None).await.unwrap();
+    let again =
+        engine.merchants.clear_compliance(merchant.id, "key_8".to_owned(), "again".to_owned(), None).await.unwrap();
     assert_eq!(again.standing.clearances.len(), 1, "there was nothing left to clear");
     let cleared = told(&world, &merchant, "compliance_cleared").await;
     assert_eq!((cleared.len(), &cleared[0].actor, cleared[0].changes[1].after.as_deref()), (1, &admin, Some("seen")));
@@ -101,15 +102,16 @@ async fn a_single_payment_and_a_months_volume_have_limits_and_a_merchant_may_hav
     let merchant = world.merchant().await;
     assert_eq!(open(&world, &merchant, 1_001).await, Err(on_hold()));
     let own = Thresholds { single_cents: 5_000, daily_cents: 0, monthly_cents: 9_000 };
-    let gateway = world.gateway();
-    let report = gateway.clear_compliance(merchant.id, "k".to_owned(), "r".to_owned(), Some(own)).await.unwrap();
+    let engine = world.engine();
+    let report =
+        engine.merchants.clear_compliance(merchant.id, "k".to_owned(), "r".to_owned(), Some(own)).await.unwrap();
     assert_eq!(report.standing.limits, Some(own));
     sell(&world, &merchant, 5_000).await;
     tokio::time::sleep(Duration::from_secs(3 * 86_400)).await;
     open(&world, &merchant, 4_000).await.unwrap();
     assert_eq!(open(&world, &merchant, 4_001).await, Err(on_hold()), "the month is longer than the day");
-    gateway.clear_compliance(merchant.id, "k".to_owned(), "r".to_owned(), None).await.unwrap();
-    gateway.limit_compliance(merchant.id, None).await.unwrap();
+    engine.merchants.clear_compliance(merchant.id, "k".to_owned(), "r".to_owned(), None).await.unwrap();
+    engine.merchants.limit_compliance(merchant.id, None).await.unwrap();
     let limited = told(&world, &merchant, "compliance_limits_set").await;
     let change = &limited[0].changes[0];
     assert_eq!((limited.len(), &*change.field, change.before.as_deref()), (1, "singleCents", Some("5000")));
@@ -124,22 +126,22 @@ async fn two_engines_over_one_store_let_nothing_through_that_one_would_refuse() 
     let world = limited().await;
     let merchant = world.merchant().await;
     let second = Tree::start(world.env.clone(), world.settings.clone()).await.unwrap();
-    world.until("the second follows", async || second.gateway().health().await.unwrap().is_following).await;
+    world.until("the second follows", async || second.engine().operations.health().await.unwrap().is_following).await;
     sell(&world, &merchant, 1_000).await;
     sell(&world, &merchant, 1_000).await;
     // 500 cents are left. Of many creations on both sides, the first beyond them ends all that come after it.
-    let gateways = [world.gateway(), second.gateway()];
+    let engines = [world.engine(), second.engine()];
     let creations = (0..60u64).map(|n| {
-        let (gateway, merchant) = (gateways[usize::from(n % 2 == 0)].clone(), merchant.clone());
+        let (engine, merchant) = (engines[usize::from(n % 2 == 0)].clone(), merchant.clone());
         let cents = if n == 30 { 501 } else { 100 };
-        tokio::spawn(async move { gateway.open_payment(&merchant, of_cents(cents), None).await })
+        tokio::spawn(async move { engine.payments.open(&merchant, of_cents(cents), None).await })
     });
     let answers = futures_util::future::join_all(creations).await;
-    let refused = answers.iter().filter(|a| matches!(a, Ok(Err(GatewayError::OnHold { .. })))).count();
+    let refused = answers.iter().filter(|a| matches!(a, Ok(Err(EngineError::OnHold { .. })))).count();
     let opened = answers.iter().filter(|a| matches!(a, Ok(Ok(_)))).count();
     assert!(refused >= 1 && refused + opened == 60, "{refused} refused, {opened} opened");
-    for gateway in &gateways {
-        assert_eq!(gateway.open_payment(&merchant, of_cents(1), None).await.err(), Some(on_hold()));
+    for engine in &engines {
+        assert_eq!(engine.payments.open(&merchant, of_cents(1), None).await.err(), Some(on_hold()));
     }
     second.stop().await;
 }
@@ -160,10 +162,10 @@ async fn fifty_payments_that_complete_with_one_block_all_count_also_after_a_rest
     for id in &ids {
         world.until_state(*id, State::Completed).await;
     }
-    assert_eq!(world.gateway().compliance(merchant.id).await.unwrap().daily_cents, 2_500);
+    assert_eq!(world.engine().merchants.compliance(merchant.id).await.unwrap().daily_cents, 2_500);
     world.stop().await;
     world.start().await;
-    assert_eq!(world.gateway().compliance(merchant.id).await.unwrap().daily_cents, 2_500);
+    assert_eq!(world.engine().merchants.compliance(merchant.id).await.unwrap().daily_cents, 2_500);
     assert_eq!(open(&world, &merchant, 1).await, Err(on_hold()));
     world.stop().await;
     world.start().await;

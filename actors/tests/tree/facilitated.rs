@@ -28,13 +28,13 @@ pub(crate) fn requirements(resource: &str) -> Requirements {
 #[tokio::test(start_paused = true)]
 async fn for_other_servers_a_success_is_told_once() {
     let world = World::started(store()).await;
-    let soon = world.gateway().now() + Duration::from_secs(60);
+    let soon = world.engine().now() + Duration::from_secs(60);
     let transaction = signed(vec![op("agent", "somebody", 1_000, "x402:n-1")], soon, "agent");
     let ask = |resource: &str| X402Request {
         target: Target::Requirements(requirements(resource)),
         ..request(PaymentId::from_bits(0), &transaction, "n-1")
     };
-    assert_eq!(world.gateway().x402_verify(&ask("/a")).await, Ok(name("agent")));
+    assert_eq!(world.engine().x402.verify(&ask("/a")).await, Ok(name("agent")));
     let answers: Vec<_> = (0..20).map(|_| settling(&world, ask("/a"))).collect();
     until_handed_in(&world, &transaction).await;
     world.ledger.produce_mempool();
@@ -47,7 +47,7 @@ async fn for_other_servers_a_success_is_told_once() {
         let Err(X402Error::Refused(refused)) = refused else { panic!("{refused:?}") };
         assert_eq!((refused.reason, refused.tx_id), (Reason::DuplicateSettlement, Some(id_of(&transaction))));
     }
-    let Err(X402Error::Refused(other)) = world.gateway().x402_settle(&ask("/b")).await else { panic!() };
+    let Err(X402Error::Refused(other)) = world.engine().x402.settle(&ask("/b")).await else { panic!() };
     assert_eq!((other.reason, other.tx_id), (Reason::DuplicateSettlement, None), "not theirs to know");
 }
 
@@ -55,7 +55,7 @@ async fn for_other_servers_a_success_is_told_once() {
 async fn for_other_servers_a_known_caller_is_told_again_under_its_key() {
     let mut world = World::started(store()).await;
     let (merchant, other) = (world.merchant().await, world.merchant().await);
-    let soon = world.gateway().now() + Duration::from_secs(60);
+    let soon = world.engine().now() + Duration::from_secs(60);
     let ask = |nonce: &str, resource: &str| X402Request {
         target: Target::Requirements(requirements(resource)),
         ..request(
@@ -71,8 +71,8 @@ async fn for_other_servers_a_known_caller_is_told_again_under_its_key() {
     let first = ask("n-1", "/a");
     let answers: Vec<_> = (0..20)
         .map(|_| {
-            let (gateway, first, retry) = (world.gateway(), first.clone(), under(&merchant, "k-1"));
-            tokio::spawn(async move { gateway.x402_settle_for(&first, &retry).await })
+            let (engine, first, retry) = (world.engine(), first.clone(), under(&merchant, "k-1"));
+            tokio::spawn(async move { engine.x402.settle_for(&first, &retry).await })
         })
         .collect();
     until_handed_in(&world, &first.payload.transaction).await;
@@ -82,18 +82,18 @@ async fn for_other_servers_a_known_caller_is_told_again_under_its_key() {
     }
     world.stop().await;
     world.start().await;
-    let settled = world.gateway().x402_settle_for(&first, &under(&merchant, "k-1")).await.unwrap();
+    let settled = world.engine().x402.settle_for(&first, &under(&merchant, "k-1")).await.unwrap();
     assert_eq!((settled.tx_id, settled.is_replay), (id_of(&first.payload.transaction), true));
     // A payer that names its payments cannot have two things for one, nor pay twice for one.
     let (again, elsewhere) = (ask("n-2", "/a"), ask("n-1", "/b"));
     for other in [&again, &elsewhere] {
-        let answer = world.gateway().x402_settle_for(other, &under(&merchant, "k-1")).await;
-        assert_eq!(answer, Err(X402Error::Unavailable(actors::GatewayError::KeyReused)));
+        let answer = world.engine().x402.settle_for(other, &under(&merchant, "k-1")).await;
+        assert_eq!(answer, Err(X402Error::Unavailable(actors::EngineError::KeyReused)));
     }
     assert_eq!(world.ledger.count_handed_in(id_of(&again.payload.transaction)), 0);
     // Nobody else is told, under whatever key, however often.
     for retry in [Caller::default(), under(&merchant, "k-2"), under(&other, "k-1"), under(&other, "k-1")] {
-        let answer = world.gateway().x402_settle_for(&first, &retry).await;
+        let answer = world.engine().x402.settle_for(&first, &retry).await;
         assert_eq!(reason(answer), Reason::DuplicateSettlement, "{retry:?}");
     }
 }
@@ -101,22 +101,22 @@ async fn for_other_servers_a_known_caller_is_told_again_under_its_key() {
 #[tokio::test(start_paused = true)]
 async fn for_other_servers_a_pending_payment_is_told_on_the_retry_across_a_restart() {
     let mut world = World::started(store()).await;
-    let soon = world.gateway().now() + Duration::from_secs(120);
+    let soon = world.engine().now() + Duration::from_secs(120);
     let transaction = signed(vec![op("agent", "somebody", 1_000, "x402:n-1")], soon, "agent");
     let ask = X402Request {
         target: Target::Requirements(requirements("/a")),
         ..request(PaymentId::from_bits(0), &transaction, "n-1")
     };
     world.ledger.set_manner(Manner::SwallowsEverything);
-    assert_eq!(reason(world.gateway().x402_settle(&ask).await), Reason::SettlementPending);
+    assert_eq!(reason(world.engine().x402.settle(&ask).await), Reason::SettlementPending);
     world.stop().await;
     world.ledger.set_manner(Manner::Honest);
     world.start().await;
     let handed_in = world.ledger.count_handed_in(id_of(&transaction));
     world.until("it goes on", async || world.ledger.count_handed_in(id_of(&transaction)) > handed_in).await;
     world.ledger.produce_mempool();
-    assert_eq!(world.gateway().x402_settle(&ask).await.unwrap().tx_id, id_of(&transaction));
-    assert_eq!(reason(world.gateway().x402_settle(&ask).await), Reason::DuplicateSettlement);
+    assert_eq!(world.engine().x402.settle(&ask).await.unwrap().tx_id, id_of(&transaction));
+    assert_eq!(reason(world.engine().x402.settle(&ask).await), Reason::DuplicateSettlement);
     assert_eq!(world.ledger.count_on_chain(id_of(&transaction)), 1);
 }
 
@@ -124,7 +124,7 @@ async fn for_other_servers_a_pending_payment_is_told_on_the_retry_across_a_resta
 async fn a_pending_payment_belongs_to_the_request_that_showed_it_first() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
-    let soon = world.gateway().now() + Duration::from_secs(300);
+    let soon = world.engine().now() + Duration::from_secs(300);
     let transaction = signed(vec![op("agent", "somebody", 1_000, "x402:n-1")], soon, "agent");
     let ask = X402Request {
         target: Target::Requirements(requirements("/a")),
@@ -132,7 +132,7 @@ async fn a_pending_payment_belongs_to_the_request_that_showed_it_first() {
     };
     let under = |key: &str| Caller { seller: Some(merchant.id), key: Some(IdempotencyKey::parse(key).unwrap()) };
     world.ledger.set_manner(Manner::SwallowsEverything);
-    let pending = world.gateway().x402_settle_for(&ask, &under("k-1")).await;
+    let pending = world.engine().x402.settle_for(&ask, &under("k-1")).await;
     assert_eq!(reason(pending), Reason::SettlementPending);
     world.ledger.set_manner(Manner::Honest);
     let handed_in = world.ledger.count_handed_in(id_of(&transaction));
@@ -140,11 +140,11 @@ async fn a_pending_payment_belongs_to_the_request_that_showed_it_first() {
     world.ledger.produce_mempool();
     // Another request of the same seller for the same resource, and strangers, have to be paid on their own.
     for caller in [under("k-2"), Caller::default(), Caller { seller: Some(merchant.id), key: None }] {
-        let refused = world.gateway().x402_settle_for(&ask, &caller).await;
+        let refused = world.engine().x402.settle_for(&ask, &caller).await;
         assert_eq!(reason(refused), Reason::DuplicateSettlement, "{caller:?}");
     }
     for is_replay in [false, true] {
-        let settled = world.gateway().x402_settle_for(&ask, &under("k-1")).await.unwrap();
+        let settled = world.engine().x402.settle_for(&ask, &under("k-1")).await.unwrap();
         assert_eq!((settled.is_replay, settled.block_num.is_some()), (is_replay, true));
     }
 }

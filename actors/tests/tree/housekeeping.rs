@@ -25,17 +25,17 @@ async fn metadata_of_payments_that_ended_goes_after_its_retention_and_the_audit_
     let text = engine::fields::MetadataValue::Text("Ada".to_owned());
     let metadata = engine::fields::Metadata::from([("customer".to_owned(), text)]);
     let draft = Draft { metadata, ..draft() };
-    let payment = world.gateway().open_payment(&merchant, draft, None).await.unwrap().payment;
+    let payment = world.engine().payments.open(&merchant, draft, None).await.unwrap().payment;
     world.pay(payment.id);
     world.until_state(payment.id, State::Completed).await;
-    let read = async || world.gateway().payment(merchant.id, payment.id).await.unwrap();
+    let read = async || world.engine().payments.get(merchant.id, payment.id).await.unwrap();
     tokio::time::sleep(Duration::from_secs(9 * 86_400)).await;
     assert!(!read().await.metadata.is_empty());
     tokio::time::sleep(Duration::from_secs(2 * 86_400 + 3_600)).await;
     let left = read().await;
     assert!(left.metadata.is_empty() && left.description == "Blue mug");
     let query = storage::AuditQuery { before: None, limit: 9, merchant: Some(merchant.id) };
-    let told = world.gateway().audit(query).await.unwrap();
+    let told = world.engine().operations.audit(query).await.unwrap();
     let told: Vec<_> = told.iter().filter(|entry| entry.action == "payment_metadata_deleted").collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(
@@ -55,29 +55,29 @@ async fn notes_of_decisions_go_after_their_retention_and_the_decisions_stay() {
     world.pay(payment.id);
     world.pay(payment.id);
     world.until_state(payment.id, State::Completed).await;
-    let read = async || world.gateway().payment(merchant.id, payment.id).await.unwrap();
+    let read = async || world.engine().payments.get(merchant.id, payment.id).await.unwrap();
     world.until("both are seen", async || read().await.needs_attention()).await;
     let decision = Resolution {
         kind: ResolutionKind::Accepted,
         by: "key_1".to_owned(),
-        at: world.gateway().now(),
+        at: world.engine().now(),
         note: "Ada calls back on Monday".to_owned(),
         tx_id: None,
     };
-    world.gateway().resolve(&merchant, payment.id, decision.clone()).await.unwrap();
+    world.engine().payments.resolve(&merchant, payment.id, decision.clone()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(9 * 86_400)).await;
     assert_eq!(read().await.resolution, Some(decision.clone()));
     tokio::time::sleep(Duration::from_secs(2 * 86_400 + 3_600)).await;
     assert_eq!(read().await.resolution, Some(Resolution { note: String::new(), ..decision }));
     let query = storage::AuditQuery { before: None, limit: 9, merchant: Some(merchant.id) };
-    let told = world.gateway().audit(query).await.unwrap();
+    let told = world.engine().operations.audit(query).await.unwrap();
     assert_eq!(told.iter().filter(|entry| entry.action == "payment_note_deleted").count(), 1, "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn all_dead_idempotency_keys_go_at_once() {
     let world = World::started(store()).await;
-    let at = world.gateway().now();
+    let at = world.engine().now();
     for chunk in 0..3_u32 {
         let key = |n: u32| {
             let mut digest = [0; 32];
@@ -100,13 +100,13 @@ async fn claims_for_servers_of_nobody_go_a_week_after_their_transactions_expired
     const WEEK: u64 = 7 * 86_400;
     let world = World::started(store()).await;
     let shop = world.merchant().await;
-    let soon = world.gateway().now() + Duration::from_secs(60);
+    let soon = world.engine().now() + Duration::from_secs(60);
     let paid = async |nonce: &str, to: &str, seller: Option<MerchantId>| {
         let transaction = signed(vec![op("agent", to, 1_000, &format!("x402:{nonce}"))], soon, "agent");
         let target = Target::Requirements(Requirements { pay_to: name(to), ..requirements("/a") });
         let asked = X402Request { target, ..request(PaymentId::from_bits(0), &transaction, nonce) };
-        let (gateway, again) = (world.gateway(), asked.clone());
-        let answer = tokio::spawn(async move { gateway.x402_settle_for(&asked, &Caller { seller, key: None }).await });
+        let (engine, again) = (world.engine(), asked.clone());
+        let answer = tokio::spawn(async move { engine.x402.settle_for(&asked, &Caller { seller, key: None }).await });
         until_handed_in(&world, &transaction).await;
         world.ledger.produce_mempool();
         answer.await.unwrap().unwrap();
@@ -126,6 +126,6 @@ async fn claims_for_servers_of_nobody_go_a_week_after_their_transactions_expired
     assert!(is_kept(gone).await, "not yet");
     until_seen_to(soon.seconds() + WEEK + 3_600).await;
     assert_eq!((is_kept(gone).await, is_kept(sold).await, is_kept(of_seller).await), (false, true, true));
-    let Err(X402Error::Refused(refused)) = world.gateway().x402_settle(&again).await else { panic!("told again") };
+    let Err(X402Error::Refused(refused)) = world.engine().x402.settle(&again).await else { panic!("told again") };
     assert_eq!(refused.reason, Reason::PaymentExpired);
 }

@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 
-use actors::{GatewayError, StartError, Tree};
+use actors::{EngineError, StartError, Tree};
 use engine::{
     hive::ChainId,
     idempotency::IdempotencyKey,
@@ -79,20 +79,20 @@ async fn a_reversible_transfer_is_shown_and_refuses_a_cancel_and_a_fork_takes_it
     let payment = world.open(&merchant).await;
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, &memo_of(payment.id))]);
     let seen = async |finality| {
-        let payment = world.gateway().any_payment(payment.id).await.unwrap();
+        let payment = world.engine().payments.any(payment.id).await.unwrap();
         payment.transfers.first().is_some_and(|credit| credit.finality == finality)
     };
     world.until("it is seen", async || seen(Finality::Reversible).await).await;
     assert_eq!(world.state(payment.id).await, State::Pending);
-    let refused = world.gateway().cancel_checkout(payment.id).await;
-    assert_eq!(refused, Err(GatewayError::Rejected(Rejection::Detected { id: payment.id })));
+    let refused = world.engine().payments.cancel_checkout(payment.id).await;
+    assert_eq!(refused, Err(EngineError::Rejected(Rejection::Detected { id: payment.id })));
     world.ledger.fork(1);
     world.ledger.produce(Vec::new());
     world.ledger.produce(Vec::new());
     world.until("it is gone", async || seen(Finality::Orphaned).await).await;
-    let asked = world.gateway().cancel_checkout(payment.id).await.unwrap();
+    let asked = world.engine().payments.cancel_checkout(payment.id).await.unwrap();
     assert_eq!((asked.state, asked.undecided_cancellation().is_some()), (State::Pending, true));
-    let again = world.gateway().cancel_payment(merchant.id, payment.id).await.unwrap();
+    let again = world.engine().payments.cancel(merchant.id, payment.id).await.unwrap();
     assert_eq!(again, asked, "cancelling twice is cancelling once, for whoever asked first");
     world.ledger.settle();
     world.ledger.produce_at(asked.due_at().seconds() + 3, Vec::new());
@@ -100,7 +100,7 @@ async fn a_reversible_transfer_is_shown_and_refuses_a_cancel_and_a_fork_takes_it
     assert_eq!(world.state(payment.id).await, State::Pending, "the block that decides can still change");
     world.ledger.settle();
     world.until_state(payment.id, State::UserCancelled).await;
-    let after = world.gateway().cancel_checkout(payment.id).await.unwrap();
+    let after = world.engine().payments.cancel_checkout(payment.id).await.unwrap();
     assert_eq!(after.cancellation.unwrap().by, Canceller::Customer);
     world.until("it is told", async || world.receiver.count() == 1).await;
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -114,9 +114,9 @@ async fn a_session_expires_by_the_ledgers_time_not_by_ours() {
     let payment = world.open(&merchant).await;
     tokio::time::sleep(Duration::from_secs(4_000)).await;
     assert_eq!(world.state(payment.id).await, State::Pending, "no block is later than the expiry");
-    assert!(payment.is_expired(world.gateway().now()));
-    let refused = world.gateway().cancel_checkout(payment.id).await;
-    assert_eq!(refused, Err(GatewayError::Rejected(Rejection::Expired { id: payment.id })));
+    assert!(payment.is_expired(world.engine().now()));
+    let refused = world.engine().payments.cancel_checkout(payment.id).await;
+    assert_eq!(refused, Err(EngineError::Rejected(Rejection::Expired { id: payment.id })));
     // The customer paid in time; the block comes to us late.
     world.ledger.produce_at(BEGIN + 1_799, vec![transfer("alice", "blue.mugs", 1_000, &memo_of(payment.id))]);
     world.ledger.produce_at(BEGIN + 4_000, Vec::new());
@@ -143,7 +143,7 @@ async fn a_session_that_panics_is_reborn_from_its_snapshot() {
         world.until("the webhook is out", async || world.receiver.count() == 1).await;
         tokio::time::sleep(Duration::from_secs(600)).await;
         assert_eq!(world.receiver.statuses(), ["completed"], "{point}");
-        let payment = world.gateway().any_payment(payment.id).await.unwrap();
+        let payment = world.engine().payments.any(payment.id).await.unwrap();
         assert_eq!((payment.transfers.len(), payment.paid_units()), (1, 1_000), "{point}");
     }
 }
@@ -161,14 +161,14 @@ async fn a_crashing_scanner_webhook_worker_or_creation_loses_nothing() {
         let merchant = world.merchant().await;
         let early = world.open(&merchant).await;
         world.trap.arm(point, 1);
-        let gateway = world.gateway();
-        let (for_task, of) = (gateway.clone(), merchant.clone());
+        let engine = world.engine();
+        let (for_task, of) = (engine.clone(), merchant.clone());
         // A panic in the caller's own task is the caller's crash.
-        let _ = tokio::spawn(async move { for_task.open_payment(&of, draft(), None).await }).await;
+        let _ = tokio::spawn(async move { for_task.payments.open(&of, draft(), None).await }).await;
         world.pay(early.id);
         world.until_state(early.id, State::Completed).await;
         world.until("it is told", async || world.receiver.count() >= 1).await;
-        let all = world.gateway().payments(PaymentQuery::all(merchant.id, 10)).await.unwrap();
+        let all = world.engine().payments.list(PaymentQuery::all(merchant.id, 10)).await.unwrap();
         for payment in all.items.iter().filter(|payment| payment.id != early.id) {
             world.pay(payment.id);
             world.until_state(payment.id, State::Completed).await;
@@ -209,14 +209,14 @@ async fn parked_sessions_are_paid_expired_and_cancelled_like_any_other() {
     for _ in 0..40 {
         payments.push(world.open(&merchant).await);
     }
-    world.until("the rest is parked", async || world.gateway().health().await.unwrap().awake <= 3).await;
+    world.until("the rest is parked", async || world.engine().operations.health().await.unwrap().active <= 3).await;
     let transfers = payments[..20].iter().map(|p| transfer("alice", "blue.mugs", 1_000, &memo_of(p.id))).collect();
     world.ledger.produce(transfers);
     world.ledger.settle();
     for payment in &payments[..20] {
         world.until_state(payment.id, State::Completed).await;
     }
-    world.gateway().cancel_payment(merchant.id, payments[20].id).await.unwrap();
+    world.engine().payments.cancel(merchant.id, payments[20].id).await.unwrap();
     world.ledger.produce_at(BEGIN + 1_000, Vec::new());
     world.ledger.settle();
     world.until_state(payments[20].id, State::UserCancelled).await;
@@ -225,7 +225,9 @@ async fn parked_sessions_are_paid_expired_and_cancelled_like_any_other() {
     for payment in &payments[21..] {
         world.until_state(payment.id, State::SystemCancelled).await;
     }
-    world.until("nobody stays awake for nothing", async || world.gateway().health().await.unwrap().awake == 0).await;
+    world
+        .until("nobody stays awake for nothing", async || world.engine().operations.health().await.unwrap().active == 0)
+        .await;
     world.until("all are told", async || world.receiver.count() == 40).await;
 }
 
@@ -237,11 +239,11 @@ async fn orders_that_meet_a_session_on_its_way_to_sleep_wake_it_again() {
     let merchant = world.merchant().await;
     let (a, b) = (world.open(&merchant).await, world.open(&merchant).await);
     // Every order wakes one and parks the other; none may be lost on the way.
-    let gateway = world.gateway();
+    let engine = world.engine();
     let mut answers = Vec::new();
     for n in 0..50 {
-        let (gateway, merchant, id) = (gateway.clone(), merchant.id, if n % 2 == 0 { a.id } else { b.id });
-        answers.push(tokio::spawn(async move { gateway.cancel_payment(merchant, id).await }));
+        let (engine, merchant, id) = (engine.clone(), merchant.id, if n % 2 == 0 { a.id } else { b.id });
+        answers.push(tokio::spawn(async move { engine.payments.cancel(merchant, id).await }));
     }
     for answer in answers {
         assert!(answer.await.unwrap().unwrap().undecided_cancellation().is_some());
@@ -267,7 +269,7 @@ async fn a_storm_of_expiries_wakes_a_few_at_a_time() {
     let mut query = PaymentQuery::all(merchant.id, 1);
     query.states = vec![State::SystemCancelled];
     world
-        .until("all are expired", async || world.gateway().payments(query.clone()).await.unwrap().total == 1_000)
+        .until("all are expired", async || world.engine().payments.list(query.clone()).await.unwrap().total == 1_000)
         .await;
 }
 
@@ -377,7 +379,7 @@ async fn who_watches_a_session_sees_every_change_and_then_the_end() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
     let payment = world.open(&merchant).await;
-    let mut watch = world.gateway().watch_payment(payment.id).await.unwrap().snapshots;
+    let mut watch = world.engine().payments.watch(payment.id).await.unwrap().snapshots;
     assert_eq!(watch.recv().await.unwrap(), payment);
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, &memo_of(payment.id))]);
     let seen = watch.recv().await.unwrap();
@@ -385,7 +387,7 @@ async fn who_watches_a_session_sees_every_change_and_then_the_end() {
     world.ledger.settle();
     assert_eq!(watch.recv().await.unwrap().state, State::Completed);
     assert_eq!(watch.recv().await, None);
-    let mut late = world.gateway().watch_payment(payment.id).await.unwrap().snapshots;
+    let mut late = world.engine().payments.watch(payment.id).await.unwrap().snapshots;
     assert_eq!(late.recv().await.unwrap().state, State::Completed);
     assert_eq!(late.recv().await, None);
 }
@@ -408,16 +410,16 @@ async fn a_store_of_another_chain_is_refused() {
 async fn a_key_is_good_until_it_is_replaced_and_its_use_is_noted_to_the_minute() {
     let world = World::started(store()).await;
     let registration = Registration::check("Blue Mugs", "blue.mugs", None).unwrap();
-    let registered = world.gateway().register(registration, false).await.unwrap();
+    let registered = world.engine().merchants.register(registration, false).await.unwrap();
     let id = registered.merchant.id;
-    assert_eq!(world.gateway().authenticate(&registered.api_key).await.unwrap().id, id);
-    let noted = async || world.gateway().merchant(id).await.unwrap().keys[0].last_used_at;
+    assert_eq!(world.engine().merchants.authenticate(&registered.api_key).await.unwrap().id, id);
+    let noted = async || world.engine().merchants.get(id).await.unwrap().keys[0].last_used_at;
     world.until("its use is noted", async || noted().await.is_some()).await;
-    let (_, new_key) = world.gateway().reissue_api_key(id).await.unwrap();
-    assert_eq!(world.gateway().authenticate(&registered.api_key).await, Err(GatewayError::Unauthenticated));
-    assert_eq!(world.gateway().authenticate(&new_key).await.unwrap().id, id);
+    let (_, new_key) = world.engine().merchants.reissue_api_key(id).await.unwrap();
+    assert_eq!(world.engine().merchants.authenticate(&registered.api_key).await, Err(EngineError::Unauthenticated));
+    assert_eq!(world.engine().merchants.authenticate(&new_key).await.unwrap().id, id);
     for bad in ["", "sk_live_", "nonsense", &new_key.to_uppercase()] {
-        assert_eq!(world.gateway().authenticate(bad).await, Err(GatewayError::Unauthenticated), "{bad:?}");
+        assert_eq!(world.engine().merchants.authenticate(bad).await, Err(EngineError::Unauthenticated), "{bad:?}");
     }
 }
 
@@ -447,7 +449,7 @@ async fn a_failed_write_ends_the_engine() {
     let why = world.tree.as_ref().unwrap().failed().await;
     assert!(why.contains("the disk is gone"), "{why}");
     let since = tokio::time::Instant::now();
-    assert_eq!(waiting.await.unwrap(), Err(actors::X402Error::Unavailable(GatewayError::StoreFailed)));
+    assert_eq!(waiting.await.unwrap(), Err(actors::X402Error::Unavailable(EngineError::StoreFailed)));
     assert!(since.elapsed() < Duration::from_secs(1), "who waits would hold up the next start: {:?}", since.elapsed());
     assert_eq!(world.state(payment.id).await, State::Pending, "nobody was told what is not on disk");
     assert_eq!(world.receiver.count(), 0);
@@ -468,7 +470,7 @@ async fn the_same_seed_lives_the_same_life() {
         for (n, payment) in payments.iter().enumerate() {
             match n % 3 {
                 0 => world.pay(payment.id),
-                1 => drop(world.gateway().cancel_checkout(payment.id).await),
+                1 => drop(world.engine().payments.cancel_checkout(payment.id).await),
                 _ => {}
             }
         }
@@ -488,18 +490,18 @@ async fn one_idempotency_key_opens_one_session_for_a_day() {
     let merchant = world.merchant().await;
     let key = IdempotencyKey::parse("order-1").unwrap();
     let open = async |draft| {
-        let (gateway, merchant, key) = (world.gateway(), merchant.clone(), key.clone());
-        tokio::spawn(async move { gateway.open_payment(&merchant, draft, Some(&key)).await }).await.unwrap()
+        let (engine, merchant, key) = (world.engine(), merchant.clone(), key.clone());
+        tokio::spawn(async move { engine.payments.open(&merchant, draft, Some(&key)).await }).await.unwrap()
     };
     let answers = futures_util::future::join_all((0..50).map(|_| open(draft()))).await;
     let first = answers[0].as_ref().unwrap().payment.clone();
     assert!(answers.iter().all(|answer| answer.as_ref().unwrap().payment.id == first.id));
     assert_eq!(answers.iter().filter(|answer| !answer.as_ref().unwrap().is_replay).count(), 1);
     let other = Draft { description: "Red mug".to_owned(), ..draft() };
-    assert_eq!(open(other.clone()).await, Err(GatewayError::KeyReused));
-    assert_eq!(world.gateway().payments(PaymentQuery::all(merchant.id, 9)).await.unwrap().total, 1);
+    assert_eq!(open(other.clone()).await, Err(EngineError::KeyReused));
+    assert_eq!(world.engine().payments.list(PaymentQuery::all(merchant.id, 9)).await.unwrap().total, 1);
     let stranger = world.merchant_of("red.mugs").await;
-    let theirs = world.gateway().open_payment(&stranger, draft(), Some(&key)).await.unwrap();
+    let theirs = world.engine().payments.open(&stranger, draft(), Some(&key)).await.unwrap();
     assert!(!theirs.is_replay, "a key is its merchant's own");
     tokio::time::sleep(Duration::from_secs(24 * 3_600 + 600)).await;
     let again = open(other).await.unwrap();

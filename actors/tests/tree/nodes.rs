@@ -9,7 +9,7 @@ use std::{
 };
 
 use actors::{
-    GatewayError, Tree,
+    EngineError, Tree,
     environment::{Account, Answer, Identity, Node, TxStatus},
 };
 use engine::{
@@ -159,7 +159,7 @@ async fn while_nodes_disagree_nothing_is_believed() {
     let payment = world.open(&merchant).await;
     world.pay(payment.id);
     tokio::time::sleep(Duration::from_secs(600)).await;
-    let scanned = world.gateway().health().await.unwrap().ledger.scanned_num;
+    let scanned = world.engine().operations.health().await.unwrap().ledger.scanned_num;
     assert_eq!((world.state(payment.id).await, scanned), (State::Pending, 1));
 }
 
@@ -170,9 +170,9 @@ async fn without_nodes_the_engine_keeps_working_and_catches_up() {
     world.ledger.set_down(true);
     let payment = world.open(&merchant).await;
     let registration = Registration::check("Red Mugs", "red.mugs", None).unwrap();
-    let refused = world.gateway().register(registration, false).await;
-    assert!(matches!(refused, Err(GatewayError::LedgerUnavailable)), "nobody can say whether the account exists");
-    world.until("it is noticed", async || !world.gateway().health().await.unwrap().ledger.is_reachable).await;
+    let refused = world.engine().merchants.register(registration, false).await;
+    assert!(matches!(refused, Err(EngineError::LedgerUnavailable)), "nobody can say whether the account exists");
+    world.until("it is noticed", async || !world.engine().operations.health().await.unwrap().ledger.is_reachable).await;
     world.pay(payment.id);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(world.state(payment.id).await, State::Pending);
@@ -186,11 +186,11 @@ async fn before_the_chain_was_ever_reached_no_payment_is_taken() {
     world.ledger.set_down(true);
     world.tree = Some(Tree::start(world.env.clone(), world.settings.clone()).await.unwrap());
     let merchant = engine_merchant();
-    let refused = world.gateway().open_payment(&merchant, draft(), None).await;
-    assert_eq!(refused, Err(GatewayError::LedgerUnavailable), "a transfer before the first block read would be missed");
+    let refused = world.engine().payments.open(&merchant, draft(), None).await;
+    assert_eq!(refused, Err(EngineError::LedgerUnavailable), "a transfer before the first block read would be missed");
     world.ledger.set_down(false);
-    world.until("it is reached", async || world.gateway().health().await.unwrap().is_following).await;
-    world.gateway().open_payment(&merchant, draft(), None).await.unwrap();
+    world.until("it is reached", async || world.engine().operations.health().await.unwrap().is_following).await;
+    world.engine().payments.open(&merchant, draft(), None).await.unwrap();
 }
 
 fn engine_merchant() -> engine::merchant::Merchant {

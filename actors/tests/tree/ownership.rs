@@ -19,17 +19,17 @@ impl World {
 
     /// The same with an account.
     pub(crate) async fn owner_of(&self, account: &str) -> Merchant {
-        self.gateway().vouch_for(self.merchant_of(account).await.id, None).await.unwrap()
+        self.engine().merchants.vouch_for(self.merchant_of(account).await.id, None).await.unwrap()
     }
 }
 
 /// Moves the chain's clock, and with it the engine's.
 fn later(world: &World, seconds: u64) {
-    world.ledger.produce_at(world.gateway().now().seconds() + seconds, Vec::new());
+    world.ledger.produce_at(world.engine().now().seconds() + seconds, Vec::new());
 }
 
 async fn read(world: &World, merchant: &Merchant) -> Merchant {
-    (*world.gateway().merchant(merchant.id).await.unwrap()).clone()
+    (*world.engine().merchants.get(merchant.id).await.unwrap()).clone()
 }
 
 fn moved_to(account: &str) -> Update {
@@ -41,16 +41,16 @@ fn proof(from: &str, to: &str, memo: &str) -> Transfer {
     transfer(from, to, 1, memo)
 }
 
-fn not_proven(account: &str) -> GatewayError {
-    GatewayError::NotProven { account: name(account), standing: Standing::Unverified }
+fn not_proven(account: &str) -> EngineError {
+    EngineError::NotProven { account: name(account), standing: Standing::Unverified }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_irreversible_transfer_to_oneself_proves_an_account_and_is_no_unmatched_one() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
-    assert_eq!(world.gateway().unmatched(&merchant, None, 9).await, Err(not_proven("blue.mugs")));
-    let issued = world.gateway().issue_challenge(merchant.id, None, false).await.unwrap();
+    assert_eq!(world.engine().payments.unmatched(&merchant, None, 9).await, Err(not_proven("blue.mugs")));
+    let issued = world.engine().merchants.issue_challenge(merchant.id, None, false).await.unwrap();
     // A customer who is tricked into sending the memo pays, and proves nothing; nor does another account.
     world.ledger.produce(vec![proof("alice", "blue.mugs", &issued.memo), proof("alice", "alice", &issued.memo)]);
     world.ledger.settle();
@@ -62,7 +62,7 @@ async fn an_irreversible_transfer_to_oneself_proves_an_account_and_is_no_unmatch
     let proven = read(&world, &merchant).await;
     let proof_of = proven.ownership.proof.unwrap();
     assert_eq!((proof_of.means, proof_of.authority.is_some()), (Means::Transfer, true));
-    let listed = world.gateway().unmatched(&proven, None, 9).await.unwrap().rows;
+    let listed = world.engine().payments.unmatched(&proven, None, 9).await.unwrap().rows;
     let from: Vec<_> = listed.iter().map(|kept| kept.transfer.from.as_str()).collect();
     assert_eq!(from, ["alice"], "the customer's money is listed, the proof is not");
 }
@@ -71,7 +71,7 @@ async fn an_irreversible_transfer_to_oneself_proves_an_account_and_is_no_unmatch
 async fn a_transfer_of_keys_that_were_replaced_before_it_is_read_gives_no_right() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
-    let issued = world.gateway().issue_challenge(merchant.id, None, false).await.unwrap();
+    let issued = world.engine().merchants.issue_challenge(merchant.id, None, false).await.unwrap();
     world.ledger.produce(vec![proof("blue.mugs", "blue.mugs", &issued.memo)]);
     // The owner finds its keys stolen and replaces them while the thief's transfer can still change.
     world.ledger.replace_key("blue.mugs");
@@ -85,10 +85,10 @@ async fn a_transfer_of_keys_that_were_replaced_before_it_is_read_gives_no_right(
     let listed = async || world.env.store.unmatched(name("blue.mugs"), 9).await.unwrap();
     world.until("the money is listed", async || !listed().await.is_empty()).await;
     let place = listed().await[0].transfer.place;
-    let decided = world.gateway().ignore(&thief, place, "key_1".to_owned(), String::new()).await;
-    assert_eq!(decided, Err(GatewayError::NotProven { account: name("blue.mugs"), standing: Standing::Stale }));
+    let decided = world.engine().payments.ignore(&thief, place, "key_1".to_owned(), String::new()).await;
+    assert_eq!(decided, Err(EngineError::NotProven { account: name("blue.mugs"), standing: Standing::Stale }));
     // The question that the old keys may have answered is not put to the new ones.
-    let again = world.gateway().issue_challenge(merchant.id, None, false).await.unwrap();
+    let again = world.engine().merchants.issue_challenge(merchant.id, None, false).await.unwrap();
     assert_ne!(again.challenge.nonce, issued.challenge.nonce);
     world.ledger.produce(vec![proof("blue.mugs", "blue.mugs", &again.memo)]);
     world.ledger.settle();
@@ -100,11 +100,11 @@ async fn a_transfer_of_keys_that_were_replaced_before_it_is_read_gives_no_right(
 async fn a_challenge_needs_a_majority_that_names_the_authority_and_is_kept_while_that_is_the_same() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
-    let issue = async || world.gateway().issue_challenge(merchant.id, None, false).await;
+    let issue = async || world.engine().merchants.issue_challenge(merchant.id, None, false).await;
     let first = issue().await.unwrap();
     assert_eq!(issue().await.unwrap(), first);
     world.ledger.set_down(true);
-    assert_eq!(issue().await, Err(GatewayError::LedgerUnavailable));
+    assert_eq!(issue().await, Err(EngineError::LedgerUnavailable));
     world.ledger.set_down(false);
     world.ledger.replace_key("blue.mugs");
     assert_ne!(issue().await.unwrap().challenge.nonce, first.challenge.nonce);
@@ -116,7 +116,7 @@ async fn a_transfer_that_names_a_merchant_whose_record_is_damaged_holds_up_nobod
     let world = World::started(Arc::clone(&faulty) as Arc<dyn Store>).await;
     let (shop, damaged) = (world.merchant().await, world.merchant_of("red.mugs").await);
     let payment = world.open(&shop).await;
-    let issued = world.gateway().issue_challenge(damaged.id, None, false).await.unwrap();
+    let issued = world.engine().merchants.issue_challenge(damaged.id, None, false).await.unwrap();
     faulty.damage(damaged.id);
     // Anybody can send such a transfer, and the customer's money comes after it.
     world.ledger.produce(vec![proof("red.mugs", "red.mugs", &issued.memo)]);
@@ -129,7 +129,7 @@ async fn a_transfer_that_names_a_merchant_whose_record_is_damaged_holds_up_nobod
 async fn a_transfer_after_the_challenge_has_expired_proves_nothing_and_is_not_listed() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
-    let issued = world.gateway().issue_challenge(merchant.id, None, false).await.unwrap();
+    let issued = world.engine().merchants.issue_challenge(merchant.id, None, false).await.unwrap();
     let late = (issued.challenge.issued_at + CHALLENGE_LIFETIME).seconds() + 3;
     world
         .ledger
@@ -148,20 +148,20 @@ async fn a_session_of_an_account_that_was_never_proven_opens_no_way_to_its_money
     let trap = world.open(&thief).await;
     world.ledger.produce(vec![transfer("alice", "blue.mugs", 1_000, "for the mug")]);
     world.ledger.settle();
-    let list = async || world.gateway().unmatched(&shop, None, 9).await.unwrap().rows;
+    let list = async || world.engine().payments.unmatched(&shop, None, 9).await.unwrap().rows;
     world.until("it is kept", async || !list().await.is_empty()).await;
     let place = list().await[0].transfer.place;
-    let gateway = world.gateway();
+    let engine = world.engine();
     let by = || "key_1".to_owned();
-    assert_eq!(gateway.assign(&thief, place, trap.id, by()).await, Err(not_proven("blue.mugs")));
-    assert_eq!(gateway.candidates(&thief, place).await, Err(not_proven("blue.mugs")));
-    assert_eq!(gateway.ignore(&thief, place, by(), String::new()).await, Err(not_proven("blue.mugs")));
+    assert_eq!(engine.payments.assign(&thief, place, trap.id, by()).await, Err(not_proven("blue.mugs")));
+    assert_eq!(engine.payments.candidates(&thief, place).await, Err(not_proven("blue.mugs")));
+    assert_eq!(engine.payments.ignore(&thief, place, by(), String::new()).await, Err(not_proven("blue.mugs")));
     // It proves an account of its own; the session is still paid to the shop's.
-    let thief = gateway.update_merchant(thief.id, moved_to("red.mugs")).await.unwrap();
-    let thief = gateway.vouch_for(thief.id, None).await.unwrap();
-    assert_eq!(gateway.assign(&thief, place, trap.id, by()).await, Err(not_proven("blue.mugs")));
+    let thief = engine.merchants.update(thief.id, moved_to("red.mugs")).await.unwrap();
+    let thief = engine.merchants.vouch_for(thief.id, None).await.unwrap();
+    assert_eq!(engine.payments.assign(&thief, place, trap.id, by()).await, Err(not_proven("blue.mugs")));
     let own = world.open(&shop).await;
-    assert_eq!(gateway.assign(&shop, place, own.id, by()).await.unwrap().state, State::Completed);
+    assert_eq!(engine.payments.assign(&shop, place, own.id, by()).await.unwrap().state, State::Completed);
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,9 +170,9 @@ async fn a_proven_account_changes_after_its_time_and_one_that_nobody_has_is_forg
     world.settings.account_change_wait = Duration::from_secs(86_400);
     world.start().await;
     let shop = world.owner().await;
-    let asked = world.gateway().update_merchant(shop.id, moved_to("red.mugs")).await.unwrap();
+    let asked = world.engine().merchants.update(shop.id, moved_to("red.mugs")).await.unwrap();
     assert_eq!(asked.hive_account, name("blue.mugs"));
-    world.gateway().vouch_for(shop.id, Some(name("red.mugs"))).await.unwrap();
+    world.engine().merchants.vouch_for(shop.id, Some(name("red.mugs"))).await.unwrap();
     assert_eq!(read(&world, &shop).await.hive_account, name("blue.mugs"));
     later(&world, 86_400);
     world.until("it takes effect", async || read(&world, &shop).await.hive_account == name("red.mugs")).await;
@@ -183,11 +183,11 @@ async fn a_proven_account_changes_after_its_time_and_one_that_nobody_has_is_forg
     assert!(watched().await.contains(&name("red.mugs")));
 
     for account in ["green.mugs", "black.mugs", "white.mugs"] {
-        world.gateway().update_merchant(shop.id, moved_to(account)).await.unwrap();
+        world.engine().merchants.update(shop.id, moved_to(account)).await.unwrap();
     }
-    let fourth = world.gateway().update_merchant(shop.id, moved_to("grey.mugs")).await;
-    assert!(matches!(fourth, Err(GatewayError::Ownership(Rejection::TooManyChanges { .. }))));
-    assert_eq!(world.gateway().cancel_account_change(shop.id).await.unwrap().ownership.pending, None);
+    let fourth = world.engine().merchants.update(shop.id, moved_to("grey.mugs")).await;
+    assert!(matches!(fourth, Err(EngineError::Ownership(Rejection::TooManyChanges { .. }))));
+    assert_eq!(world.engine().merchants.cancel_account_change(shop.id).await.unwrap().ownership.pending, None);
 }
 
 fn of_cents(cents: u64) -> Draft {
@@ -201,30 +201,30 @@ async fn a_hold_of_a_proven_merchant_binds_its_account_and_follows_it_and_a_stra
     let limits = Limits { hard, soft: Thresholds::default() };
     world.settings.compliance = Some(Compliance { limits, contact: "compliance@pay.example".to_owned() });
     world.start().await;
-    let gateway = world.gateway();
+    let engine = world.engine();
     let (shop, stranger) = (world.owner().await, world.merchant().await);
-    let held = |result: Result<actors::Opened, GatewayError>| matches!(result, Err(GatewayError::OnHold { .. }));
-    assert!(held(gateway.open_payment(&stranger, of_cents(1_001), None).await));
-    gateway.open_payment(&shop, of_cents(1_000), None).await.unwrap();
+    let held = |result: Result<actors::Opened, EngineError>| matches!(result, Err(EngineError::OnHold { .. }));
+    assert!(held(engine.payments.open(&stranger, of_cents(1_001), None).await));
+    engine.payments.open(&shop, of_cents(1_000), None).await.unwrap();
     // What the shop sold counts for everybody on its account.
     for _ in 0..2 {
-        let sold = gateway.open_payment(&shop, of_cents(1_000), None).await.unwrap().payment;
+        let sold = engine.payments.open(&shop, of_cents(1_000), None).await.unwrap().payment;
         world.ledger.produce(vec![transfer("alice", "blue.mugs", 10_000, &memo_of(sold.id))]);
         world.ledger.settle();
         world.until_state(sold.id, State::Completed).await;
     }
     let other = world.merchant().await;
-    assert!(held(gateway.open_payment(&other, of_cents(501), None).await));
-    gateway.open_payment(&shop, of_cents(500), None).await.unwrap();
-    assert!(held(gateway.open_payment(&shop, of_cents(501), None).await));
+    assert!(held(engine.payments.open(&other, of_cents(501), None).await));
+    engine.payments.open(&shop, of_cents(500), None).await.unwrap();
+    assert!(held(engine.payments.open(&shop, of_cents(501), None).await));
     // Registering again with the same account does not help, nor does another account.
     let again = world.merchant().await;
-    assert!(held(gateway.open_payment(&again, of_cents(1), None).await));
-    gateway.update_merchant(shop.id, moved_to("red.mugs")).await.unwrap();
-    gateway.vouch_for(shop.id, Some(name("red.mugs"))).await.unwrap();
+    assert!(held(engine.payments.open(&again, of_cents(1), None).await));
+    engine.merchants.update(shop.id, moved_to("red.mugs")).await.unwrap();
+    engine.merchants.vouch_for(shop.id, Some(name("red.mugs"))).await.unwrap();
     later(&world, 86_400);
     world.until("it takes effect", async || read(&world, &shop).await.hive_account == name("red.mugs")).await;
     let moved = read(&world, &shop).await;
-    assert!(held(gateway.open_payment(&moved, of_cents(1), None).await));
-    gateway.open_payment(&again, of_cents(1), None).await.unwrap();
+    assert!(held(engine.payments.open(&moved, of_cents(1), None).await));
+    engine.payments.open(&again, of_cents(1), None).await.unwrap();
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use actors::{Caller, GatewayError, Settled, Target, X402Error, X402Request};
+use actors::{Caller, EngineError, Settled, Target, X402Error, X402Request};
 use engine::{
     hive::{ChainId, Pack, Transaction},
     idempotency::IdempotencyKey,
@@ -196,7 +196,7 @@ impl Run {
         for _ in 0..SESSIONS {
             sessions.push(world.open(&merchant).await.id);
         }
-        let soon = world.gateway().now() + Duration::from_secs(3_000);
+        let soon = world.engine().now() + Duration::from_secs(3_000);
         let pay = |to: &str, memo: &str| signed(vec![op("agent", to, 1_000, memo)], soon, "agent");
         let transactions = vec![
             pay(ELSEWHERE, "one"),
@@ -227,11 +227,11 @@ impl Run {
     /// Settles while blocks go on.
     async fn settle(&self, target: Target, show: Show, caller: Caller) -> Result<Settled, X402Error> {
         let request = X402Request { target, payload: self.payload(show) };
-        let gateway = self.world.gateway();
-        let verdict = gateway.x402_verify(&request).await;
+        let engine = self.world.engine();
+        let verdict = engine.x402.verify(&request).await;
         let is_claimed = self.model.claims.contains_key(&show.tx);
         assert!(!(is_claimed && verdict.is_ok()), "a claimed transaction is never valid again");
-        let mut answer = tokio::spawn(async move { gateway.x402_settle_for(&request, &caller).await });
+        let mut answer = tokio::spawn(async move { engine.x402.settle_for(&request, &caller).await });
         loop {
             tokio::select! {
                 biased;
@@ -256,8 +256,8 @@ impl Run {
                 prop_assert_eq!((settled.is_replay, settled.tx_id, settled.payer), (is_replay, tx_id, name("agent")));
                 prop_assert_eq!(self.world.ledger.count_on_chain(tx_id), 1);
             }
-            (Predicted::KeyReused, Err(X402Error::Unavailable(GatewayError::KeyReused))) => {}
-            (Predicted::IdentifierReused, Err(X402Error::Unavailable(GatewayError::IdentifierReused))) => {}
+            (Predicted::KeyReused, Err(X402Error::Unavailable(EngineError::KeyReused))) => {}
+            (Predicted::IdentifierReused, Err(X402Error::Unavailable(EngineError::IdentifierReused))) => {}
             (Predicted::Refused, Err(X402Error::Refused(Refused { reason, payer, tx_id: named, .. }))) => {
                 prop_assert!(*reason != Reason::SettlementPending);
                 let is_payer = matches!(show.signer, Signer::Payer | Signer::PayerAndOther);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actors::{Caller, GatewayError, Target, X402Request};
+use actors::{Caller, EngineError, Target, X402Request};
 use engine::{
     hive::Transaction,
     idempotency::IdempotencyKey,
@@ -24,7 +24,7 @@ use crate::{
 
 /// A payment to the shop's own account for a resource of its server.
 fn sale(world: &World, nonce: &str, resource: &str) -> (Transaction, X402Request) {
-    let soon = world.gateway().now() + Duration::from_secs(60);
+    let soon = world.engine().now() + Duration::from_secs(60);
     let transaction = signed(vec![op("agent", "blue.mugs", 1_000, &format!("x402:{nonce}"))], soon, "agent");
     let target = Target::Requirements(Requirements { pay_to: name("blue.mugs"), ..requirements(resource) });
     let asked = X402Request { target, ..request(PaymentId::from_bits(0), &transaction, nonce) };
@@ -32,20 +32,20 @@ fn sale(world: &World, nonce: &str, resource: &str) -> (Transaction, X402Request
 }
 
 async fn settled(world: &World, asked: X402Request, caller: Caller, transaction: &Transaction) {
-    let gateway = world.gateway();
-    let answer = tokio::spawn(async move { gateway.x402_settle_for(&asked, &caller).await });
+    let engine = world.engine();
+    let answer = tokio::spawn(async move { engine.x402.settle_for(&asked, &caller).await });
     until_handed_in(world, transaction).await;
     world.ledger.produce_mempool();
     answer.await.unwrap().unwrap();
 }
 
 async fn sold(world: &World, merchant: &Merchant) -> Vec<(TxId, String)> {
-    let sales = world.gateway().sales(merchant, None, 100).await.unwrap().rows;
+    let sales = world.engine().payments.sales(merchant, None, 100).await.unwrap().rows;
     sales.into_iter().map(|sale| (sale.transfer.tx_id, sale.resource)).collect()
 }
 
 async fn unmatched(world: &World, merchant: &Merchant) -> Vec<TxId> {
-    let list = world.gateway().unmatched(merchant, None, 100).await.unwrap().rows;
+    let list = world.engine().payments.unmatched(merchant, None, 100).await.unwrap().rows;
     list.into_iter().map(|unmatched| unmatched.transfer.tx_id).collect()
 }
 
@@ -65,11 +65,11 @@ async fn what_was_settled_for_a_server_is_a_sale_and_cannot_be_assigned() {
     world.until("it is sold", async || sold(&world, &merchant).await.len() == 1).await;
     assert_eq!(sold(&world, &merchant).await, [(id_of(&transaction), "/a".to_owned())]);
     assert_eq!(unmatched(&world, &merchant).await, []);
-    let place = world.gateway().sales(&merchant, None, 1).await.unwrap().rows[0].transfer.place;
-    let refused = Err(GatewayError::TransferSettled("/a".to_owned()));
-    let assigned = world.gateway().assign(&merchant, place, payment.id, "key_1".to_owned()).await;
+    let place = world.engine().payments.sales(&merchant, None, 1).await.unwrap().rows[0].transfer.place;
+    let refused = Err(EngineError::TransferSettled("/a".to_owned()));
+    let assigned = world.engine().payments.assign(&merchant, place, payment.id, "key_1".to_owned()).await;
     assert_eq!(assigned.map(|payment| payment.state), refused);
-    let ignored = world.gateway().ignore(&merchant, place, "key_1".to_owned(), String::new()).await;
+    let ignored = world.engine().payments.ignore(&merchant, place, "key_1".to_owned(), String::new()).await;
     assert_eq!(ignored.map(|_| State::Pending), refused);
     assert_eq!(world.state(payment.id).await, State::Pending);
     // Others on the same account see nothing of what one of them sold with its key.
@@ -101,7 +101,7 @@ async fn what_was_settled_without_a_key_is_shown_to_who_has_proven_the_account()
     let kept = async || world.env.store.unmatched(name("blue.mugs"), 9).await.unwrap().len();
     world.until("it is kept", async || kept().await == 1).await;
     assert_eq!(sold(&world, &merchant).await, []);
-    let proven = world.gateway().vouch_for(merchant.id, None).await.unwrap();
+    let proven = world.engine().merchants.vouch_for(merchant.id, None).await.unwrap();
     assert_eq!(sold(&world, &proven).await.len(), 1);
 }
 
@@ -117,13 +117,14 @@ async fn what_was_assigned_settles_nothing() {
     world.ledger.produce(vec![sent]);
     world.ledger.settle();
     world.until("it is unmatched", async || unmatched(&world, &merchant).await.len() == 1).await;
-    let list = world.gateway().unmatched(&merchant, None, 9).await.unwrap().rows;
-    let assigned = world.gateway().assign(&merchant, list[0].transfer.place, payment.id, "key_1".to_owned()).await;
+    let list = world.engine().payments.unmatched(&merchant, None, 9).await.unwrap().rows;
+    let assigned =
+        world.engine().payments.assign(&merchant, list[0].transfer.place, payment.id, "key_1".to_owned()).await;
     assert_eq!(assigned.unwrap().state, State::Completed);
     // Whatever the nodes say of the transaction, the store knows that it pays a session.
     for manner in [Manner::Honest, Manner::Forgets] {
         world.ledger.set_manner(manner.clone());
-        let refused = world.gateway().x402_settle(&asked).await;
+        let refused = world.engine().x402.settle(&asked).await;
         assert_eq!(reason(refused), Reason::DuplicateSettlement, "{manner:?}");
     }
     assert_eq!(sold(&world, &merchant).await, []);
@@ -139,7 +140,7 @@ async fn a_claim_that_is_younger_than_its_transfers_row_makes_it_a_sale_until_it
     world.ledger.produce(vec![transfer("agent", "blue.mugs", 1_000, "x402:n-2")]);
     world.ledger.settle();
     world.until("it is unmatched", async || unmatched(&world, &merchant).await.len() == 1).await;
-    let place = world.gateway().unmatched(&merchant, None, 9).await.unwrap().rows[0].transfer.place;
+    let place = world.engine().payments.unmatched(&merchant, None, 9).await.unwrap().rows[0].transfer.place;
     let tx_id = unmatched(&world, &merchant).await[0];
     // As if the claim had waited for its commit while the chain went on.
     let claimed = world.env.store.claim(id_of(&template)).await.unwrap().unwrap();
@@ -147,8 +148,8 @@ async fn a_claim_that_is_younger_than_its_transfers_row_makes_it_a_sale_until_it
     let late = storage::Claimed { tx_id, nonce: "n-2".to_owned(), fate: Fate::Open, ..claimed };
     world.env.store.commit(Batch::of(Write::Claim(late))).await.unwrap();
     assert_eq!(unmatched(&world, &merchant).await, []);
-    let assign = async || world.gateway().assign(&merchant, place, payment.id, "key_1".to_owned()).await;
-    assert_eq!(assign().await.err(), Some(GatewayError::TransferSettled("/a".to_owned())));
+    let assign = async || world.engine().payments.assign(&merchant, place, payment.id, "key_1".to_owned()).await;
+    assert_eq!(assign().await.err(), Some(EngineError::TransferSettled("/a".to_owned())));
     let write = Write::Fate { tx_id, expected: Fate::Open, fate: Fate::Buried };
     world.env.store.commit(Batch::of(write)).await.unwrap();
     assert_eq!(unmatched(&world, &merchant).await, [tx_id], "its seller was told that it did not happen");

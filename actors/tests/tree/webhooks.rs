@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actors::{After, GatewayError};
+use actors::{After, EngineError};
 use engine::{
     ids::{DeliveryId, EventId, MerchantId, PaymentId},
     ledger::memo_of,
@@ -23,7 +23,7 @@ const GONE: Outcome = Outcome::Refused { status: 410, retry_after: None };
 
 /// Writes events as payments would, and wakes whoever sends them with one that is real.
 async fn flood(world: &World, merchant: &Merchant, count: u32) {
-    let now = world.gateway().now();
+    let now = world.engine().now();
     let writes = (0..count).map(|number| Write::Event(event(now, merchant.id, number, u128::from(number)))).collect();
     world.env.store.commit(Batch { writes }).await.unwrap();
 }
@@ -50,13 +50,13 @@ async fn merchant_at(world: &World, account: &str) -> (Merchant, String) {
     let merchant = world.merchant_of(account).await;
     let url = format!("https://{account}.example/hook");
     let raw = RawUpdate { webhook_url: Some(Some(url.clone())), ..RawUpdate::default() };
-    let merchant = world.gateway().update_merchant(merchant.id, Update::check(raw, false).unwrap()).await.unwrap();
+    let merchant = world.engine().merchants.update(merchant.id, Update::check(raw, false).unwrap()).await.unwrap();
     (merchant, url)
 }
 
 /// Makes a real event: a paid payment.
 async fn sell(world: &World, merchant: &Merchant) -> PaymentId {
-    let payment = world.gateway().open_payment(merchant, draft(), None).await.unwrap().payment;
+    let payment = world.engine().payments.open(merchant, draft(), None).await.unwrap().payment;
     let account = merchant.hive_account.to_string();
     world.ledger.produce(vec![transfer("alice", &account, payment.amount.units, &memo_of(payment.id))]);
     world.ledger.settle();
@@ -115,7 +115,7 @@ async fn ten_failures_of_the_transport_leave_one_probe_until_one_is_taken() {
     sell(&world, &merchant).await;
     // Two rounds of eight that time out after ten seconds each.
     tokio::time::sleep(Duration::from_secs(25)).await;
-    let state = world.gateway().endpoint(merchant.id).await.unwrap();
+    let state = world.engine().webhooks.endpoint(merchant.id).await.unwrap();
     assert!(state.endpoint.is_breaker_open(), "{state:?}");
     world.receiver.forget_most_open();
     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -126,7 +126,7 @@ async fn ten_failures_of_the_transport_leave_one_probe_until_one_is_taken() {
             world.env.store.due_deliveries(Timestamp::MAX, 99).await.unwrap().is_empty()
         })
         .await;
-    assert!(!world.gateway().endpoint(merchant.id).await.unwrap().endpoint.is_breaker_open());
+    assert!(!world.engine().webhooks.endpoint(merchant.id).await.unwrap().endpoint.is_breaker_open());
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,7 +152,7 @@ async fn the_next_event_of_a_payment_waits_for_the_one_before_but_not_for_ever()
         let (other, silent) = merchant_at(&world, "red.mugs").await;
         world.receiver.hang(&silent);
         world.receiver.answers.lock().unwrap().extend(answers);
-        let now = world.gateway().now();
+        let now = world.engine().now();
         let (first, second) = (event(now, merchant.id, 1, 7), event(now, merchant.id, 2, 7));
         let batch = Batch::of(Write::Event(first.clone())).and(Write::Event(second.clone()));
         world.env.store.commit(batch).await.unwrap();
@@ -174,7 +174,7 @@ async fn the_next_event_of_a_payment_waits_for_the_one_before_but_not_for_ever()
 async fn an_endpoint_that_is_gone_gets_no_more_and_what_happened_meanwhile_when_it_is_back() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
-    let begin = world.gateway().now();
+    let begin = world.engine().now();
     world.receiver.answers.lock().unwrap().push_back(GONE);
     sell(&world, &merchant).await;
     world.until("it is told", async || world.receiver.count() == 1).await;
@@ -185,25 +185,29 @@ async fn an_endpoint_that_is_gone_gets_no_more_and_what_happened_meanwhile_when_
         .until("all is held", async || world.env.store.due_deliveries(Timestamp::MAX, 9).await.unwrap().is_empty())
         .await;
     assert_eq!(world.receiver.count(), 1, "nothing more is sent");
-    let state = world.gateway().endpoint(merchant.id).await.unwrap();
+    let state = world.engine().webhooks.endpoint(merchant.id).await.unwrap();
     assert!(matches!(state.endpoint.disabled, Some((DisableReason::Gone, _))));
     let held = world.env.store.replayable(merchant.id, DeliveryId::from_bits(0), 9).await.unwrap();
     assert_eq!(held.len(), 4, "the one that was refused, too");
 
     // What the merchant tries out goes there all the same.
     let tried = world
-        .gateway()
+        .engine()
+        .webhooks
         .send_test(merchant.id, (EventType::StatusChanged, State::Completed), None)
         .await
         .unwrap()
         .logged;
     world.until("the test is told", async || world.receiver.count() == 2).await;
-    let (tried, attempts) = world.gateway().delivery(merchant.id, tried.delivery.id).await.unwrap();
+    let (tried, attempts) = world.engine().webhooks.delivery(merchant.id, tried.delivery.id).await.unwrap();
     assert_eq!((tried.delivery.trigger, attempts.len()), (Trigger::Test, 1));
-    assert!(!world.gateway().endpoint(merchant.id).await.unwrap().endpoint.is_enabled(), "that enables nothing");
+    assert!(
+        !world.engine().webhooks.endpoint(merchant.id).await.unwrap().endpoint.is_enabled(),
+        "that enables nothing"
+    );
 
-    world.gateway().enable_endpoint(merchant.id).await.unwrap();
-    let replayed = world.gateway().replay(merchant.id, begin).await.unwrap();
+    world.engine().webhooks.enable_endpoint(merchant.id).await.unwrap();
+    let replayed = world.engine().webhooks.replay(merchant.id, begin).await.unwrap();
     assert_eq!((replayed.count, replayed.has_more), (4, false));
     world.until("all is told", async || world.receiver.count() == 6).await;
     let mut told: Vec<String> = events_told(&world)[2..].iter().map(|(_, id)| id.clone()).collect();
@@ -211,7 +215,7 @@ async fn an_endpoint_that_is_gone_gets_no_more_and_what_happened_meanwhile_when_
     told.sort();
     all.sort();
     assert_eq!(told, all, "once each");
-    assert_eq!(world.gateway().replay(merchant.id, begin).await.unwrap().count, 0, "and not twice");
+    assert_eq!(world.engine().webhooks.replay(merchant.id, begin).await.unwrap().count, 0, "and not twice");
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,7 +231,7 @@ async fn five_days_of_failures_disable_an_endpoint_after_two_warnings() {
         sell(&world, &merchant).await;
         // A minute more: the first failure comes some blocks after the first loop began.
         tokio::time::sleep_until(began + Duration::from_secs(6 * 3_600 + 60)).await;
-        let state = world.gateway().endpoint(merchant.id).await.unwrap();
+        let state = world.engine().webhooks.endpoint(merchant.id).await.unwrap();
         if seen.last().is_none_or(|(_, last)| *last != (state.warning, state.endpoint.is_enabled())) {
             seen.push((hour + 6, (state.warning, state.endpoint.is_enabled())));
         }
@@ -246,8 +250,8 @@ async fn five_days_of_failures_disable_an_endpoint_after_two_warnings() {
     tokio::time::sleep(Duration::from_secs(86_400)).await;
     assert_eq!(world.receiver.count(), count, "nothing more is sent");
     let raw = RawUpdate { webhook_url: Some(Some("https://new.example/hook".to_owned())), ..RawUpdate::default() };
-    world.gateway().update_merchant(merchant.id, Update::check(raw, false).unwrap()).await.unwrap();
-    let state = world.gateway().endpoint(merchant.id).await.unwrap();
+    world.engine().merchants.update(merchant.id, Update::check(raw, false).unwrap()).await.unwrap();
+    let state = world.engine().webhooks.endpoint(merchant.id).await.unwrap();
     assert!(state.endpoint.is_enabled() && state.warning.is_none(), "a new address is as good as new");
 }
 
@@ -266,11 +270,13 @@ async fn a_redelivery_is_a_new_delivery_of_the_same_event_and_is_sent_once() {
         payment: None,
     };
     world
-        .until("it is written down", async || world.gateway().deliveries(query.clone()).await.unwrap().items.len() == 1)
+        .until("it is written down", async || {
+            world.engine().webhooks.deliveries(query.clone()).await.unwrap().items.len() == 1
+        })
         .await;
-    let first = world.gateway().deliveries(query).await.unwrap().items.remove(0).delivery;
+    let first = world.engine().webhooks.deliveries(query).await.unwrap().items.remove(0).delivery;
     world.receiver.answers.lock().unwrap().push_back(FAILED);
-    let again = world.gateway().redeliver(merchant.id, first.id, None).await.unwrap().logged.delivery;
+    let again = world.engine().webhooks.redeliver(merchant.id, first.id, None).await.unwrap().logged.delivery;
     assert!(again.id != first.id && again.event == first.event);
     tokio::time::sleep(Duration::from_secs(86_400)).await;
     let received = world.receiver.received.lock().unwrap().clone();
@@ -278,11 +284,11 @@ async fn a_redelivery_is_a_new_delivery_of_the_same_event_and_is_sent_once() {
     assert_eq!(received[0].1.body, received[1].1.body);
     assert_eq!(header(&received[1].1.headers, "X-Hivetill-Delivery"), again.id.to_string());
     assert_eq!(header(&received[1].1.headers, "X-Hivetill-Attempt"), "1");
-    let (again, _) = world.gateway().delivery(merchant.id, again.id).await.unwrap();
+    let (again, _) = world.engine().webhooks.delivery(merchant.id, again.id).await.unwrap();
     assert_eq!((again.state, again.delivery.trigger), (DeliveryState::Failed, Trigger::Manual));
     let stranger = world.merchant_of("red.mugs").await;
-    let refused = world.gateway().redeliver(stranger.id, first.id, None).await;
-    assert_eq!(refused, Err(GatewayError::DeliveryNotFound), "another merchant's is none");
+    let refused = world.engine().webhooks.redeliver(stranger.id, first.id, None).await;
+    assert_eq!(refused, Err(EngineError::DeliveryNotFound), "another merchant's is none");
 }
 
 #[tokio::test(start_paused = true)]
@@ -296,11 +302,11 @@ async fn events_are_forgotten_after_the_retention_and_a_redelivery_says_so() {
     world.until("it is told", async || world.receiver.count() == 1).await;
     let delivery = world.env.store.events(merchant.id, 0, 1).await.unwrap().remove(0).delivery.unwrap();
     tokio::time::sleep(Duration::from_secs(80_000)).await;
-    assert_eq!(world.gateway().events(merchant.id, After::Beginning, 9).await.unwrap().events.len(), 1);
+    assert_eq!(world.engine().webhooks.events(merchant.id, After::Beginning, 9).await.unwrap().events.len(), 1);
     tokio::time::sleep(Duration::from_secs(10_000)).await;
-    assert_eq!(world.gateway().events(merchant.id, After::Beginning, 9).await.unwrap().events, []);
-    assert_eq!(world.gateway().redeliver(merchant.id, delivery, None).await, Err(GatewayError::EventForgotten));
-    let (logged, attempts) = world.gateway().delivery(merchant.id, delivery).await.unwrap();
+    assert_eq!(world.engine().webhooks.events(merchant.id, After::Beginning, 9).await.unwrap().events, []);
+    assert_eq!(world.engine().webhooks.redeliver(merchant.id, delivery, None).await, Err(EngineError::EventForgotten));
+    let (logged, attempts) = world.engine().webhooks.delivery(merchant.id, delivery).await.unwrap();
     assert_eq!((logged.state, attempts.len()), (DeliveryState::Delivered, 1), "the log keeps the rest");
 }
 
@@ -308,8 +314,8 @@ async fn events_are_forgotten_after_the_retention_and_a_redelivery_says_so() {
 async fn an_outbox_without_an_endpoint_empties_itself() {
     let world = World::started(store()).await;
     let registration = Registration::check("Blue Mugs", "blue.mugs", None).unwrap();
-    let merchant = world.gateway().register(registration, false).await.unwrap().merchant;
-    let payment = world.gateway().open_payment(&merchant, draft(), None).await.unwrap().payment;
+    let merchant = world.engine().merchants.register(registration, false).await.unwrap().merchant;
+    let payment = world.engine().payments.open(&merchant, draft(), None).await.unwrap().payment;
     world.pay(payment.id);
     world.until_state(payment.id, State::Completed).await;
     world

@@ -7,7 +7,7 @@ use std::{
 };
 
 use actors::{
-    Environment, Gateway, Settings, Tree,
+    Engine, Environment, Settings, Tree,
     environment::{
         Account, Answer, Clock, Identity, Node, NodeError, Probe, TxStatus, WebhookRequest, WebhookResponse,
         WebhookTransport,
@@ -530,15 +530,16 @@ impl World {
 
     pub(crate) async fn start(&mut self) {
         self.tree = Some(Tree::start(self.env.clone(), self.settings.clone()).await.unwrap());
-        self.until("the ledger is followed", async || self.gateway().health().await.unwrap().is_following).await;
+        self.until("the ledger is followed", async || self.engine().operations.health().await.unwrap().is_following)
+            .await;
     }
 
     pub(crate) async fn stop(&mut self) {
         self.tree.take().unwrap().stop().await;
     }
 
-    pub(crate) fn gateway(&self) -> Gateway {
-        self.tree.as_ref().unwrap().gateway()
+    pub(crate) fn engine(&self) -> Engine {
+        self.tree.as_ref().unwrap().engine()
     }
 
     /// A merchant with an endpoint.
@@ -549,15 +550,15 @@ impl World {
     /// A merchant with an endpoint and an account.
     pub(crate) async fn merchant_of(&self, account: &str) -> Merchant {
         let registration = Registration::check("Mugs", account, None).unwrap();
-        let registered = self.gateway().register(registration, false).await.unwrap();
+        let registered = self.engine().merchants.register(registration, false).await.unwrap();
         let raw = RawUpdate { webhook_url: Some(Some("https://shop.example/hook".to_owned())), ..RawUpdate::default() };
         let update = Update::check(raw, false).unwrap();
-        self.gateway().update_merchant(registered.merchant.id, update).await.unwrap()
+        self.engine().merchants.update(registered.merchant.id, update).await.unwrap()
     }
 
     /// An open session over 1.000 HBD.
     pub(crate) async fn open(&self, merchant: &Merchant) -> Arc<Payment> {
-        self.gateway().open_payment(merchant, draft(), None).await.unwrap().payment
+        self.engine().payments.open(merchant, draft(), None).await.unwrap().payment
     }
 
     /// Puts a whole payment into an irreversible block.
@@ -567,7 +568,7 @@ impl World {
     }
 
     pub(crate) async fn state(&self, id: PaymentId) -> State {
-        self.gateway().any_payment(id).await.unwrap().state
+        self.engine().payments.any(id).await.unwrap().state
     }
 
     /// Waits, in virtual time, until the payment is in a state.

@@ -50,7 +50,7 @@ pub(crate) fn request(id: PaymentId, transaction: &Transaction, nonce: &str) -> 
 
 pub(crate) fn payment_of(world: &World, payment: &Payment, signer: &str) -> Transaction {
     let transfer = op(signer, "blue.mugs", 1_000, &memo_of(payment.id));
-    signed(vec![transfer], world.gateway().now() + Duration::from_secs(60), signer)
+    signed(vec![transfer], world.engine().now() + Duration::from_secs(60), signer)
 }
 
 pub(crate) fn reason(answer: Result<Settled, X402Error>) -> Reason {
@@ -79,8 +79,8 @@ pub(crate) fn transfers_of(transaction: &Transaction) -> Vec<engine::ledger::Tra
 
 /// Settles beside the test.
 pub(crate) fn settling(world: &World, request: X402Request) -> tokio::task::JoinHandle<Result<Settled, X402Error>> {
-    let gateway = world.gateway();
-    tokio::spawn(async move { gateway.x402_settle(&request).await })
+    let engine = world.engine();
+    tokio::spawn(async move { engine.x402.settle(&request).await })
 }
 
 pub(crate) async fn until_handed_in(world: &World, transaction: &Transaction) {
@@ -95,7 +95,7 @@ async fn a_signed_payment_is_claimed_broadcast_and_completes_in_a_block() {
     let payment = world.open(&merchant).await;
     let transaction = payment_of(&world, &payment, "agent");
     let request = request(payment.id, &transaction, "n-1");
-    assert_eq!(world.gateway().x402_verify(&request).await, Ok(name("agent")));
+    assert_eq!(world.engine().x402.verify(&request).await, Ok(name("agent")));
     assert_eq!(world.ledger.count_handed_in(id_of(&transaction)), 0, "verifying sends nothing");
     let answer = settling(&world, request.clone());
     until_handed_in(&world, &transaction).await;
@@ -104,10 +104,10 @@ async fn a_signed_payment_is_claimed_broadcast_and_completes_in_a_block() {
     let settled = answer.await.unwrap().unwrap();
     assert_eq!((settled.tx_id, settled.payer.as_str()), (id_of(&transaction), "agent"));
     assert_eq!(world.state(payment.id).await, State::Completed);
-    let again = world.gateway().x402_settle(&request).await.unwrap();
+    let again = world.engine().x402.settle(&request).await.unwrap();
     assert_eq!((again.tx_id, again.payer), (settled.tx_id, settled.payer), "the same answer for the same payment");
     assert_eq!(
-        world.gateway().x402_verify(&request).await.unwrap_err().to_string().split(':').next(),
+        world.engine().x402.verify(&request).await.unwrap_err().to_string().split(':').next(),
         Some("duplicate_settlement")
     );
     world.ledger.settle();
@@ -143,7 +143,7 @@ async fn attack_03_two_payers_of_one_session_and_the_loser_keeps_its_money() {
     let (first, second) = (payment_of(&world, &payment, "agent"), payment_of(&world, &payment, "other"));
     let winner = settling(&world, request(payment.id, &first, "n-1"));
     until_handed_in(&world, &first).await;
-    let lost = reason(world.gateway().x402_settle(&request(payment.id, &second, "n-2")).await);
+    let lost = reason(world.engine().x402.settle(&request(payment.id, &second, "n-2")).await);
     assert_eq!(lost, Reason::DuplicateSettlement);
     assert_eq!(world.ledger.count_handed_in(id_of(&second)), 0, "refused before it was broadcast");
     world.ledger.produce_mempool();
@@ -158,16 +158,16 @@ async fn attack_02_one_transaction_or_one_nonce_pays_one_session() {
     // An unbound memo could pay either.
     let nonce = "0123456789abcdef0123456789abcdef";
     let transfer = op("agent", "blue.mugs", 1_000, &format!("x402:{nonce}"));
-    let transaction = signed(vec![transfer], world.gateway().now() + Duration::from_secs(60), "agent");
+    let transaction = signed(vec![transfer], world.engine().now() + Duration::from_secs(60), "agent");
     let answer = settling(&world, request(a.id, &transaction, nonce));
     until_handed_in(&world, &transaction).await;
-    let second = reason(world.gateway().x402_settle(&request(b.id, &transaction, nonce)).await);
+    let second = reason(world.engine().x402.settle(&request(b.id, &transaction, nonce)).await);
     assert_eq!(second, Reason::DuplicateSettlement);
     world.ledger.produce_mempool();
     world.ledger.settle();
     answer.await.unwrap().unwrap();
     let other = payment_of(&world, &b, "agent");
-    assert_eq!(reason(world.gateway().x402_settle(&request(b.id, &other, nonce)).await), Reason::DuplicateSettlement);
+    assert_eq!(reason(world.engine().x402.settle(&request(b.id, &other, nonce)).await), Reason::DuplicateSettlement);
     world.until("the scanner has read it", async || world.env.store.in_flight().await.unwrap().is_empty()).await;
     let unmatched = world.env.store.unmatched(name("blue.mugs"), 9).await.unwrap();
     assert!(unmatched.is_empty(), "the scanner knows it by its id: {unmatched:?}");
@@ -185,10 +185,10 @@ async fn attack_06_a_nonce_that_was_used_tells_nothing_of_the_transaction_it_was
     world.ledger.produce_mempool();
     answer.await.unwrap().unwrap();
     assert_eq!(
-        reason(world.gateway().x402_settle(&request(payment.id, &second, "n-1")).await),
+        reason(world.engine().x402.settle(&request(payment.id, &second, "n-1")).await),
         Reason::DuplicateSettlement
     );
-    let soon = world.gateway().now() + Duration::from_secs(60);
+    let soon = world.engine().now() + Duration::from_secs(60);
     let ask = |units: i64| X402Request {
         target: Target::Requirements(requirements("/a")),
         ..request(payment.id, &signed(vec![op("agent", "somebody", units, "x402:n-2")], soon, "agent"), "n-2")
@@ -196,7 +196,7 @@ async fn attack_06_a_nonce_that_was_used_tells_nothing_of_the_transaction_it_was
     let answer = settling(&world, ask(1_000));
     until_handed_in(&world, &ask(1_000).payload.transaction).await;
     world.ledger.produce_mempool();
-    assert_eq!(reason(world.gateway().x402_settle(&ask(1_001)).await), Reason::DuplicateSettlement);
+    assert_eq!(reason(world.engine().x402.settle(&ask(1_001)).await), Reason::DuplicateSettlement);
     answer.await.unwrap().expect("the one that was claimed is told, to who shows it");
 }
 
@@ -207,7 +207,7 @@ async fn an_unbound_payment_shown_many_times_at_once_is_one_success_for_all() {
     let payment = world.open(&merchant).await;
     let nonce = "0123456789abcdef0123456789abcdef";
     let transfer = op("agent", "blue.mugs", 1_000, &format!("x402:{nonce}"));
-    let transaction = signed(vec![transfer], world.gateway().now() + Duration::from_secs(60), "agent");
+    let transaction = signed(vec![transfer], world.engine().now() + Duration::from_secs(60), "agent");
     let mut answers = Vec::new();
     for _ in 0..20 {
         answers.push(settling(&world, request(payment.id, &transaction, nonce)));
@@ -228,9 +228,9 @@ async fn attack_05_a_transfer_that_is_on_the_chain_already_and_names_nobody_pays
     let payment = world.open(&merchant).await;
     let nonce = "0123456789abcdef0123456789abcdef";
     let transfer = op("agent", "blue.mugs", 1_000, &format!("x402:{nonce}"));
-    let transaction = signed(vec![transfer], world.gateway().now() + Duration::from_secs(60), "agent");
+    let transaction = signed(vec![transfer], world.engine().now() + Duration::from_secs(60), "agent");
     world.env.nodes[0].broadcast(transaction.to_condenser_json()).await.unwrap();
-    let stolen = world.gateway().x402_settle(&request(payment.id, &transaction, nonce)).await;
+    let stolen = world.engine().x402.settle(&request(payment.id, &transaction, nonce)).await;
     assert_eq!(reason(stolen), Reason::DuplicateSettlement);
     assert_eq!(world.env.store.claim(id_of(&transaction)).await.unwrap(), None);
 }
@@ -246,7 +246,7 @@ async fn attack_05_a_transfer_that_a_wallet_sent_pays_and_has_no_receipt() {
         if seen != "in no block" {
             world.ledger.produce_mempool();
             world
-                .until("it is seen", async || world.gateway().any_payment(payment.id).await.unwrap().seen_units() > 0)
+                .until("it is seen", async || world.engine().payments.any(payment.id).await.unwrap().seen_units() > 0)
                 .await;
         }
         if seen == "for good" {
@@ -254,7 +254,7 @@ async fn attack_05_a_transfer_that_a_wallet_sent_pays_and_has_no_receipt() {
             world.until_state(payment.id, State::Completed).await;
         }
         let ask = |transaction: &Transaction| request(payment.id, transaction, &format!("n-{}", payment.id));
-        let settle = async |transaction: &Transaction| match world.gateway().x402_settle(&ask(transaction)).await {
+        let settle = async |transaction: &Transaction| match world.engine().x402.settle(&ask(transaction)).await {
             Err(X402Error::Refused(refused)) => refused,
             other => panic!("{seen}: {other:?}"),
         };
@@ -274,7 +274,7 @@ async fn attack_05_a_transfer_that_a_wallet_sent_pays_and_has_no_receipt() {
         world.ledger.produce_mempool();
         world.ledger.settle();
         world.until_state(payment.id, State::Completed).await;
-        let payment = world.gateway().any_payment(payment.id).await.unwrap();
+        let payment = world.engine().payments.any(payment.id).await.unwrap();
         assert_eq!((payment.transfers.len(), payment.overpaid_units()), (1, 0), "{seen}");
     }
 }
@@ -293,7 +293,7 @@ async fn attack_25_the_receipt_of_a_session_is_its_payers_alone() {
     forged.sign(ChainId::MAINNET, Pack::Legacy, &key_of("other"));
     for stage in ["in flight", "completed", "restarted"] {
         for (shown, nonce) in [(&stripped, "n-1"), (&forged, "n-1"), (&transaction, "n-2"), (&stripped, "n-2")] {
-            let refused = match world.gateway().x402_settle(&request(payment.id, shown, nonce)).await {
+            let refused = match world.engine().x402.settle(&request(payment.id, shown, nonce)).await {
                 Err(X402Error::Refused(refused)) => refused,
                 other => panic!("{stage}: {other:?}"),
             };
@@ -314,7 +314,7 @@ async fn attack_25_the_receipt_of_a_session_is_its_payers_alone() {
         }
     }
     assert!(!answer.await.unwrap().unwrap().is_replay);
-    let again = world.gateway().x402_settle(&request(payment.id, &transaction, "n-1")).await.unwrap();
+    let again = world.engine().x402.settle(&request(payment.id, &transaction, "n-1")).await.unwrap();
     assert_eq!((again.is_replay, again.tx_id), (true, id_of(&transaction)));
 }
 
@@ -340,9 +340,9 @@ async fn attack_08_an_unknown_outcome_is_pending_until_the_chain_has_decided() {
     let transaction = payment_of(&world, &payment, "agent");
     let request = request(payment.id, &transaction, "n-1");
     world.ledger.set_manner(Manner::SwallowsEverything);
-    assert_eq!(reason(world.gateway().x402_settle(&request).await), Reason::SettlementPending);
+    assert_eq!(reason(world.engine().x402.settle(&request).await), Reason::SettlementPending);
     world.until_state(payment.id, State::Processing).await;
-    assert_eq!(reason(world.gateway().x402_settle(&request).await), Reason::SettlementPending);
+    assert_eq!(reason(world.engine().x402.settle(&request).await), Reason::SettlementPending);
     // A node refuses it now; but somebody may have it, so that proves nothing.
     world.ledger.set_manner(Manner::Refuses(10, "Account agent does not have sufficient funds for balance adjustment"));
     tokio::time::sleep(Duration::from_secs(20)).await;
@@ -355,7 +355,7 @@ async fn attack_08_an_unknown_outcome_is_pending_until_the_chain_has_decided() {
     world.ledger.produce_at(expiration + 3, Vec::new());
     world.ledger.settle();
     world.until_state(payment.id, State::Failed).await;
-    assert_eq!(reason(world.gateway().x402_settle(&request).await), Reason::InvalidTransactionState);
+    assert_eq!(reason(world.engine().x402.settle(&request).await), Reason::InvalidTransactionState);
     world.until("both are told", async || world.receiver.statuses() == ["processing", "failed"]).await;
 }
 
@@ -367,10 +367,10 @@ async fn attack_13_a_definite_refusal_frees_the_session_and_is_remembered() {
     let transaction = payment_of(&world, &payment, "agent");
     world.ledger.set_manner(Manner::Refuses(10, "Account agent does not have sufficient funds for balance adjustment"));
     let first = request(payment.id, &transaction, "n-1");
-    assert_eq!(reason(world.gateway().x402_settle(&first).await), Reason::InsufficientFunds);
+    assert_eq!(reason(world.engine().x402.settle(&first).await), Reason::InsufficientFunds);
     assert_eq!(world.state(payment.id).await, State::Pending);
     world.ledger.set_manner(Manner::Honest);
-    assert_eq!(reason(world.gateway().x402_settle(&first).await), Reason::InsufficientFunds, "the same answer");
+    assert_eq!(reason(world.engine().x402.settle(&first).await), Reason::InsufficientFunds, "the same answer");
     let fresh = payment_of(&world, &payment, "other");
     let answer = settling(&world, request(payment.id, &fresh, "n-2"));
     until_handed_in(&world, &fresh).await;
@@ -395,7 +395,7 @@ async fn attack_31_a_crash_between_claim_broadcast_and_record_is_recovered_by_th
         world.until("it is handed in again", async || world.ledger.count_handed_in(id_of(&transaction)) > 0).await;
         world.ledger.produce_mempool();
         world.ledger.settle();
-        let settled = world.gateway().x402_settle(&request).await.unwrap();
+        let settled = world.engine().x402.settle(&request).await.unwrap();
         assert_eq!(settled.tx_id, id_of(&transaction), "{point}");
         assert_eq!(world.ledger.count_on_chain(settled.tx_id), 1, "{point}");
         world.until("it is told", async || world.receiver.statuses() == ["completed"]).await;
@@ -418,7 +418,7 @@ async fn attack_04_a_wallet_payment_that_races_a_claim_completes_once_and_the_ot
     world.ledger.settle();
     world
         .until("both are there", async || {
-            world.gateway().any_payment(payment.id).await.unwrap().overpaid_units() == 1_000
+            world.engine().payments.any(payment.id).await.unwrap().overpaid_units() == 1_000
         })
         .await;
     assert_eq!(world.receiver.statuses(), ["completed"]);
@@ -450,7 +450,7 @@ async fn two_engines_settle_one_transaction_once() {
         }
     }
     for world in [&one, &two] {
-        assert_eq!(world.gateway().x402_settle(&request).await.unwrap().tx_id, id_of(&transaction));
+        assert_eq!(world.engine().x402.settle(&request).await.unwrap().tx_id, id_of(&transaction));
     }
     assert_eq!(one.ledger.count_on_chain(id_of(&transaction)), 1);
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -462,7 +462,7 @@ async fn every_check_has_its_word() {
     let world = World::started(store()).await;
     let merchant = world.merchant().await;
     let payment = world.open(&merchant).await;
-    let soon = world.gateway().now() + Duration::from_secs(60);
+    let soon = world.engine().now() + Duration::from_secs(60);
     let memo = memo_of(payment.id);
     let foreign = memo_of(PaymentId::from_bits(5));
     let one = |operation, signer| signed(vec![operation], soon, signer);
@@ -486,7 +486,7 @@ async fn every_check_has_its_word() {
         (one(op("agent", "blue.mugs", 1_000, &foreign), "agent"), Reason::MemoMismatch),
         (one(op("agent", "blue.mugs", 1_000, &memo.to_uppercase()), "agent"), Reason::MemoMismatch),
         (one(op("agent", "blue.mugs", 1_000, "x402:other"), "agent"), Reason::MemoMismatch),
-        (signed(vec![op("agent", "blue.mugs", 1_000, &memo)], world.gateway().now(), "agent"), Reason::PaymentExpired),
+        (signed(vec![op("agent", "blue.mugs", 1_000, &memo)], world.engine().now(), "agent"), Reason::PaymentExpired),
         (
             signed(vec![op("agent", "blue.mugs", 1_000, &memo)], soon + Duration::from_secs(7_200), "agent"),
             Reason::ExpirationTooFar,
@@ -498,17 +498,17 @@ async fn every_check_has_its_word() {
     ];
     for (number, (transaction, wanted)) in cases.into_iter().enumerate() {
         let request = request(payment.id, &transaction, &format!("n-{number}"));
-        let verdict = world.gateway().x402_verify(&request).await;
+        let verdict = world.engine().x402.verify(&request).await;
         let Err(X402Error::Refused(refused)) = verdict else { panic!("{number}: {verdict:?}") };
         assert_eq!(refused.reason, wanted, "{number}");
-        assert_eq!(reason(world.gateway().x402_settle(&request).await), wanted, "{number}");
+        assert_eq!(reason(world.engine().x402.settle(&request).await), wanted, "{number}");
         assert_eq!(world.ledger.count_handed_in(id_of(&transaction)), 0, "{number}");
     }
     let good = payment_of(&world, &payment, "agent");
     let unknown = request(PaymentId::from_bits(5), &good, "n");
-    assert_eq!(reason(world.gateway().x402_settle(&unknown).await), Reason::SessionNotFound);
-    world.gateway().set_merchant_active(merchant.id, false).await.unwrap();
-    assert_eq!(reason(world.gateway().x402_settle(&request(payment.id, &good, "n")).await), Reason::MerchantInactive);
+    assert_eq!(reason(world.engine().x402.settle(&unknown).await), Reason::SessionNotFound);
+    world.engine().merchants.set_active(merchant.id, false).await.unwrap();
+    assert_eq!(reason(world.engine().x402.settle(&request(payment.id, &good, "n")).await), Reason::MerchantInactive);
 }
 
 #[tokio::test(start_paused = true)]
@@ -518,7 +518,7 @@ async fn a_collected_fee_asks_for_two_transfers_in_any_order() {
     world.settings.fee_mode = FeeMode::Split { account: name("fee.taker") };
     world.start().await;
     let merchant = world.merchant().await;
-    let soon = world.gateway().now() + Duration::from_secs(60);
+    let soon = world.engine().now() + Duration::from_secs(60);
     let payment = world.open(&merchant).await;
     let (net, fee) = (memo_of(payment.id), format!("fee-{}", payment.id));
     let cases = [
@@ -532,7 +532,7 @@ async fn a_collected_fee_asks_for_two_transfers_in_any_order() {
     ];
     for (number, (operations, wanted)) in cases.into_iter().enumerate() {
         let request = request(payment.id, &signed(operations, soon, "agent"), &format!("n-{number}"));
-        assert_eq!(reason(world.gateway().x402_settle(&request).await), wanted, "{number}");
+        assert_eq!(reason(world.engine().x402.settle(&request).await), wanted, "{number}");
     }
     let operations = vec![op("agent", "fee.taker", 15, &fee), op("agent", "blue.mugs", 985, &net)];
     let transaction = signed(operations, soon, "agent");
@@ -542,7 +542,7 @@ async fn a_collected_fee_asks_for_two_transfers_in_any_order() {
     world.ledger.settle();
     answer.await.unwrap().unwrap();
     world.until("the claim is let go", async || world.env.store.in_flight().await.unwrap().is_empty()).await;
-    let payment = world.gateway().any_payment(payment.id).await.unwrap();
+    let payment = world.engine().payments.any(payment.id).await.unwrap();
     assert_eq!((payment.paid_units(), payment.fee_collected_units(), payment.fee_is_missing()), (1_000, 15, false));
 }
 
@@ -564,7 +564,7 @@ async fn attack_12_a_settled_transaction_that_a_fork_takes_is_handed_in_again() 
     world.ledger.produce_mempool();
     world.ledger.settle();
     world.until("it is final", async || world.env.store.in_flight().await.unwrap().is_empty()).await;
-    let payment = world.gateway().any_payment(payment.id).await.unwrap();
+    let payment = world.engine().payments.any(payment.id).await.unwrap();
     assert_eq!((payment.state, payment.is_reversed, payment.transfers.len()), (State::Completed, false, 1));
     assert_eq!(world.ledger.count_on_chain(id_of(&transaction)), 1);
 }
@@ -584,6 +584,6 @@ async fn attack_12_a_settled_transaction_that_vanishes_for_good_is_reported() {
     world.ledger.produce(Vec::new());
     world.ledger.produce_at(transaction.expiration.seconds() + 3, Vec::new());
     world.ledger.settle();
-    world.until("it is reported", async || world.gateway().any_payment(payment.id).await.unwrap().is_reversed).await;
+    world.until("it is reported", async || world.engine().payments.any(payment.id).await.unwrap().is_reversed).await;
     assert_eq!(world.state(payment.id).await, State::Completed, "terminal is terminal");
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use actors::{Gateway, environment::Clock as _, system::SystemClock};
+use actors::{Engine, environment::Clock as _, system::SystemClock};
 use engine::{hive::Role, merchant::Registration};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -118,8 +118,8 @@ pub(super) async fn run(args: Args) -> Result<(), Failure> {
         files::kept_secret(&key_file)?;
     }
     let running = Running::start(&config, &data, true).await?;
-    wait_until_ready(&running.gateway(), &running.store).await?;
-    let credentials = credentials(&running.gateway(), &data).await?;
+    wait_until_ready(&running.engine(), &running.store).await?;
+    let credentials = credentials(&running.engine(), &data).await?;
     let stop = Stop::new();
     let places = Places {
         api: config.optional("base_url").map_or(format!("http://{}", address_of(&rest)?), str::to_owned),
@@ -186,10 +186,10 @@ async fn begin(ledger: &Devnet, lag: u32) -> Result<(), devnet::Failure> {
 }
 
 /// Waits until payments in both currencies can be created.
-async fn wait_until_ready(gateway: &Gateway, store: &RedbStore) -> Result<(), Failure> {
+async fn wait_until_ready(engine: &Engine, store: &RedbStore) -> Result<(), Failure> {
     let ready = async {
         loop {
-            let follows = gateway.health().await.is_ok_and(|health| health.is_following);
+            let follows = engine.operations.health().await.is_ok_and(|health| health.is_following);
             if follows && matches!(store.rate().await, Ok(Some(_))) {
                 return;
             }
@@ -201,14 +201,14 @@ async fn wait_until_ready(gateway: &Gateway, store: &RedbStore) -> Result<(), Fa
 }
 
 /// Returns the demo's keys: those of the last run in this directory, or new ones.
-async fn credentials(gateway: &Gateway, data: &Path) -> Result<Credentials, Failure> {
+async fn credentials(engine: &Engine, data: &Path) -> Result<Credentials, Failure> {
     let path = data.join("dev.json");
     if let Some(text) = files::read(&path)? {
         let broken = |error: serde_json::Error| Failure::File { path: path.clone(), why: error.to_string() };
         let kept: Credentials = serde_json::from_str(&text).map_err(broken)?;
-        let shop = gateway.authenticate(&kept.api_key).await;
+        let shop = engine.merchants.authenticate(&kept.api_key).await;
         if let Ok(shop) = shop
-            && gateway.authenticate(&kept.admin_api_key).await.is_ok()
+            && engine.merchants.authenticate(&kept.admin_api_key).await.is_ok()
         {
             // The secret may have been rotated since.
             let webhook_secret = shop.secrets.current.reveal().to_owned();
@@ -220,8 +220,8 @@ async fn credentials(gateway: &Gateway, data: &Path) -> Result<Credentials, Fail
         let registration = Registration::check(name, account, None)
             .map_err(|_| Failure::Other("the demo's names are not accepted".to_owned()))?;
         let failed = |error| Failure::Other(format!("the demo merchant cannot be registered: {error}"));
-        let made = gateway.enroll(registration, is_admin, true).await.map_err(failed)?;
-        gateway.vouch_for(made.merchant.id, None).await.map_err(failed)?;
+        let made = engine.merchants.enroll(registration, is_admin, true).await.map_err(failed)?;
+        engine.merchants.vouch_for(made.merchant.id, None).await.map_err(failed)?;
         Ok::<_, Failure>(made)
     };
     let shop = register(SHOP, false).await?;

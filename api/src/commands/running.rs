@@ -8,7 +8,7 @@ use std::{
 };
 
 use actors::{
-    Environment, Gateway, RegistrationMode, Tree,
+    Environment, RegistrationMode, Tree,
     environment::{Clock as _, NoProbe, Node},
     hive_rpc::HiveRpc,
     http_webhooks::HttpWebhooks,
@@ -91,22 +91,22 @@ impl Running {
         Ok(Self { tree, store, data: data.to_owned(), registration, grpc: service::Metrics::default() })
     }
 
-    pub(super) fn gateway(&self) -> Gateway {
-        self.tree.gateway()
+    pub(super) fn engine(&self) -> actors::Engine {
+        self.tree.engine()
     }
 
     pub(super) fn service(&self) -> Service {
-        Service::new(self.gateway())
+        Service::new(self.engine())
     }
 
     /// Returns what an operator may ask of it.
     pub(super) fn maintenance(&self) -> Maintenance {
-        Maintenance::new(Arc::clone(&self.store), self.gateway(), self.registration)
+        Maintenance::new(Arc::clone(&self.store), self.engine(), self.registration)
     }
 
     /// Adds what the engine counts to the metrics.
     pub(super) fn show(&self, metrics: &mut Metrics, data: &Path) {
-        metrics.add_engine(&self.gateway(), &self.store, data.to_owned());
+        metrics.add_engine(&self.engine(), &self.store, data.to_owned());
         metrics.add_grpc(&self.grpc);
     }
 

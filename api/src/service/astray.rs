@@ -31,7 +31,7 @@ const MAX_OWED: usize = 100;
 impl Service {
     /// Returns the caller's payment as the wire shows it.
     fn shown(&self, payment: engine::payment::Payment, merchant: &Merchant) -> v1::Payment {
-        convert::payment(payment, merchant, self.gateway.now())
+        convert::payment(payment, merchant, self.engine.now())
     }
 }
 
@@ -57,7 +57,7 @@ impl UnmatchedTransferService for Service {
             let status: i32 = status(&found.handling).into();
             statuses.is_empty() || statuses.contains(&status)
         };
-        let part = self.gateway.unmatched_where(&merchant, before, limit, is_wanted).await.map_err(error)?;
+        let part = self.engine.payments.unmatched_where(&merchant, before, limit, is_wanted).await.map_err(error)?;
         let transfers = part.rows.into_iter().map(transfer).collect();
         let next_page_token = part.next.map(id).unwrap_or_default();
         Ok(Response::new(v1::ListUnmatchedResponse { transfers, next_page_token }))
@@ -72,7 +72,7 @@ impl UnmatchedTransferService for Service {
         let limit = page_size(asked.page_size)? as usize;
         let token = Some(asked.page_token.as_str()).filter(|token| !token.is_empty());
         let before = token.map(|token| place(token).ok_or_else(wrong_token)).transpose()?;
-        let part = self.gateway.sales(&merchant, before, limit).await.map_err(error)?;
+        let part = self.engine.payments.sales(&merchant, before, limit).await.map_err(error)?;
         let sales = part.rows.into_iter().map(sale).collect();
         Ok(Response::new(v1::ListSalesResponse { sales, next_page_token: part.next.map(id).unwrap_or_default() }))
     }
@@ -83,7 +83,7 @@ impl UnmatchedTransferService for Service {
     ) -> Result<Response<v1::GetUnmatchedResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let place = read_place(&request.get_ref().id)?;
-        Ok(carrying(transfer(self.gateway.unmatched_at(&merchant, place).await.map_err(error)?)))
+        Ok(carrying(transfer(self.engine.payments.unmatched_at(&merchant, place).await.map_err(error)?)))
     }
 
     async fn list_candidates(
@@ -92,7 +92,7 @@ impl UnmatchedTransferService for Service {
     ) -> Result<Response<v1::ListCandidatesResponse>, Status> {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let place = read_place(&request.get_ref().id)?;
-        let candidates = self.gateway.candidates(&merchant, place).await.map_err(error)?;
+        let candidates = self.engine.payments.candidates(&merchant, place).await.map_err(error)?;
         let candidate = |candidate: actors::Candidate| v1::Candidate {
             same_payer: candidate.is_same_payer,
             same_amount: candidate.is_same_amount,
@@ -111,7 +111,8 @@ impl UnmatchedTransferService for Service {
         let merchant = &asking.merchant;
         let place = read_place(&request.get_ref().id)?;
         let payment = convert::payment_id(&request.get_ref().payment_id)?;
-        let payment = asking.gateway.assign(merchant, place, payment, asking.key.to_string()).await.map_err(error)?;
+        let payment =
+            asking.engine.payments.assign(merchant, place, payment, asking.key.to_string()).await.map_err(error)?;
         Ok(carrying(self.shown(Arc::unwrap_or_clone(payment), merchant)))
     }
 
@@ -124,7 +125,8 @@ impl UnmatchedTransferService for Service {
         let asked = request.into_inner();
         let note = note(&asked.note)?;
         let place = read_place(&asked.id)?;
-        let ignored = asking.gateway.ignore(merchant, place, asking.key.to_string(), note).await.map_err(error)?;
+        let ignored =
+            asking.engine.payments.ignore(merchant, place, asking.key.to_string(), note).await.map_err(error)?;
         Ok(carrying(transfer(ignored)))
     }
 
@@ -141,11 +143,11 @@ impl UnmatchedTransferService for Service {
         let resolution = Resolution {
             kind: convert::read_resolution(asked.kind)?,
             by: asking.key.to_string(),
-            at: self.gateway.now(),
+            at: self.engine.now(),
             note: note(&asked.note)?,
             tx_id: asked.tx_id.map(tx_id).transpose()?,
         };
-        let payment = asking.gateway.resolve(merchant, id, resolution).await.map_err(error)?;
+        let payment = asking.engine.payments.resolve(merchant, id, resolution).await.map_err(error)?;
         Ok(carrying(self.shown(Arc::unwrap_or_clone(payment), merchant)))
     }
 
@@ -156,7 +158,7 @@ impl UnmatchedTransferService for Service {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let asked = request.into_inner();
         let payment =
-            self.gateway.payment(merchant.id, convert::payment_id(&asked.payment_id)?).await.map_err(error)?;
+            self.engine.payments.get(merchant.id, convert::payment_id(&asked.payment_id)?).await.map_err(error)?;
         let currency = match asked.currency {
             Some(wire) => convert::read_currency(wire)?,
             None => payment.amount.currency,
@@ -170,7 +172,7 @@ impl UnmatchedTransferService for Service {
         };
         let to = asked.to_account.map(|name| AccountName::parse(&name)).transpose();
         let to = to.map_err(|why| ApiError::field("to", why.to_string()))?;
-        let mut owed = self.gateway.owed(&payment).await.map_err(error)?;
+        let mut owed = self.engine.payments.owed(&payment).await.map_err(error)?;
         let plan = payment.refund_plan(&owed, to, money).map_err(|violation| convert::invalid(vec![violation]))?;
         let mut operation_json = String::new();
         plan.operation().write(&mut operation_json, Form::Condenser);

@@ -22,15 +22,19 @@ impl Service {
     /// Shows a month; one of a merchant that is never billed comes to nothing.
     fn period(&self, found: &Period, merchant: &Merchant, tiers: &Tiers, now: Timestamp) -> v1::BillingPeriod {
         let shown = period(found, merchant, tiers, now);
-        if self.gateway.is_billed(merchant.id) { shown } else { v1::BillingPeriod { invoice_amount_cents: 0, ..shown } }
+        if self.engine.operations.is_billed(merchant.id) {
+            shown
+        } else {
+            v1::BillingPeriod { invoice_amount_cents: 0, ..shown }
+        }
     }
 
     async fn billing_of<R>(&self, id: MerchantId) -> Result<Response<R>, ApiError>
     where
         R: Carries<Record = v1::BillingSummary>,
     {
-        let summary = self.gateway.billing_summary(id).await.map_err(error)?;
-        let now = self.gateway.now();
+        let summary = self.engine.operations.billing_summary(id).await.map_err(error)?;
+        let now = self.engine.now();
         let shown = |wanted: &[Standing]| -> Vec<v1::BillingPeriod> {
             let periods = summary.periods.iter().filter(|period| wanted.contains(&period.status(now)));
             periods.map(|found| self.period(found, &summary.merchant, &summary.tiers, now)).collect()
@@ -78,7 +82,7 @@ impl BillingService for Service {
         request: Request<v1::GetBillingOverviewRequest>,
     ) -> Result<Response<v1::GetBillingOverviewResponse>, Status> {
         self.admin(&request).await?;
-        let overview = self.gateway.billing_overview().await.map_err(error)?;
+        let overview = self.engine.operations.billing_overview().await.map_err(error)?;
         let accounts = overview.accounts.iter().map(|(merchant, found)| account(merchant, found, &overview.tiers));
         Ok(Response::new(v1::GetBillingOverviewResponse { accounts: accounts.collect() }))
     }
@@ -103,8 +107,9 @@ impl BillingService for Service {
             Ok(wanted) => Standing::ALL.into_iter().find(|known| status(*known) == wanted),
             Err(_) => return Err(ApiError::field("status", "must be open, invoiced, paid or overdue").into()),
         };
-        let found = self.gateway.billing_periods(page, limit as usize, merchant, status).await.map_err(error)?;
-        let (tiers, now) = (self.gateway.fee_tiers().await.map_err(error)?.tiers, self.gateway.now());
+        let found =
+            self.engine.operations.billing_periods(page, limit as usize, merchant, status).await.map_err(error)?;
+        let (tiers, now) = (self.engine.operations.fee_tiers().await.map_err(error)?.tiers, self.engine.now());
         let periods = found.items.iter().map(|(found, merchant)| self.period(found, merchant, &tiers, now)).collect();
         let has_more = page.saturating_mul(u64::from(limit)) < found.total;
         let next_page_token = if has_more { (page + 1).to_string() } else { String::new() };
@@ -116,7 +121,7 @@ impl BillingService for Service {
         request: Request<v1::GetFeeTiersRequest>,
     ) -> Result<Response<v1::GetFeeTiersResponse>, Status> {
         self.admin(&request).await?;
-        Ok(carrying(schedule(&self.gateway.fee_tiers().await.map_err(error)?)))
+        Ok(carrying(schedule(&self.engine.operations.fee_tiers().await.map_err(error)?)))
     }
 
     async fn set_fee_tiers(
@@ -127,7 +132,7 @@ impl BillingService for Service {
         let tiers = request.get_ref().tiers.iter().enumerate();
         let raw = tiers.map(|(place, tier)| read_tier(place, tier)).collect::<Result<Vec<RawTier>, _>>()?;
         let tiers = Tiers::check(&raw).map_err(convert::invalid)?;
-        Ok(carrying(schedule(&asking.gateway.set_fee_tiers(tiers).await.map_err(error)?)))
+        Ok(carrying(schedule(&asking.engine.operations.set_fee_tiers(tiers).await.map_err(error)?)))
     }
 
     async fn generate_invoices(
@@ -141,8 +146,8 @@ impl BillingService for Service {
             (Some(_), None) => return Err(ApiError::field("month", "is required beside year").into()),
             (Some(year), Some(month)) => Some(month_of(year, month)?),
         };
-        let made = asking.gateway.generate_invoices(month).await.map_err(error)?;
-        let (tiers, now) = (self.gateway.fee_tiers().await.map_err(error)?.tiers, self.gateway.now());
+        let made = asking.engine.operations.generate_invoices(month).await.map_err(error)?;
+        let (tiers, now) = (self.engine.operations.fee_tiers().await.map_err(error)?.tiers, self.engine.now());
         let periods = made.periods.iter().map(|(found, merchant)| self.period(found, merchant, &tiers, now)).collect();
         Ok(Response::new(v1::GenerateInvoicesResponse { periods }))
     }

@@ -24,7 +24,7 @@ impl ReconciliationService for Service {
         let limit = page_size(asked.page_size)?;
         // A page token is the instant at which the last day of a page begins.
         let before = place_of(&asked.page_token)?.map(Timestamp::from_millis);
-        let mut days = self.gateway.books(before, limit as usize + 1).await.map_err(error)?;
+        let mut days = self.engine.operations.reconciliation(before, limit as usize + 1).await.map_err(error)?;
         let has_more = days.len() > limit as usize;
         days.truncate(limit as usize);
         let last = days.last().filter(|_| has_more);

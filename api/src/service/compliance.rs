@@ -26,7 +26,7 @@ impl ComplianceService for Service {
     ) -> Result<Response<v1::GetComplianceStatusResponse>, Status> {
         self.admin(&request).await?;
         let id = merchant_id(&request.get_ref().merchant_id)?;
-        Ok(carrying(standing(id, self.gateway.compliance(id).await.map_err(error)?)))
+        Ok(carrying(standing(id, self.engine.merchants.compliance(id).await.map_err(error)?)))
     }
 
     async fn clear_hold(
@@ -40,7 +40,7 @@ impl ComplianceService for Service {
         let reason = reason.map_err(|violation| convert::invalid(vec![violation]))?;
         let by = admin.key.to_string();
         let limits = asked.limits.map(read_thresholds).transpose()?;
-        let report = admin.gateway.clear_compliance(id, by, reason, limits).await.map_err(error)?;
+        let report = admin.engine.merchants.clear_compliance(id, by, reason, limits).await.map_err(error)?;
         Ok(carrying(standing(id, report)))
     }
 
@@ -56,7 +56,7 @@ impl ComplianceService for Service {
             Some(Change::Remove(())) => None,
             None => return Err(ApiError::field("limits", "or remove must be given").into()),
         };
-        let report = admin.gateway.limit_compliance(id, limits).await.map_err(error)?;
+        let report = admin.engine.merchants.limit_compliance(id, limits).await.map_err(error)?;
         Ok(carrying(standing(id, report)))
     }
 }

@@ -1,6 +1,6 @@
 //! Between the engine's words and the wire's: records out, requests in, refusals with their reason.
 
-use actors::GatewayError;
+use actors::EngineError;
 use engine::{
     account::AccountName,
     event_list::Misplaced,
@@ -25,28 +25,28 @@ use proto::{
 use storage::{DayVolume, ListedMerchant, Volume};
 
 /// Turns a refusal of the engine into the wire's.
-pub(super) fn error(error: GatewayError) -> ApiError {
+pub(super) fn error(error: EngineError) -> ApiError {
     match error {
-        GatewayError::Unauthenticated => Reason::InvalidApiKey.into(),
-        GatewayError::Forbidden => Reason::ForbiddenMerchant.into(),
-        GatewayError::AdminOnly => Reason::AdminRequired.into(),
-        GatewayError::InactiveMerchant => Reason::InactiveMerchant.into(),
-        GatewayError::OnHold { contact } => {
+        EngineError::Unauthenticated => Reason::InvalidApiKey.into(),
+        EngineError::Forbidden => Reason::ForbiddenMerchant.into(),
+        EngineError::AdminOnly => Reason::AdminRequired.into(),
+        EngineError::InactiveMerchant => Reason::InactiveMerchant.into(),
+        EngineError::OnHold { contact } => {
             let message = format!("this account is on hold: please contact {contact} for identity verification");
             ApiError::with_message(Reason::ComplianceHold, message)
         }
-        GatewayError::Quota(reached @ Reached::OpenPayments { .. }) => {
+        EngineError::Quota(reached @ Reached::OpenPayments { .. }) => {
             ApiError::with_message(Reason::TooManyOpenPayments, reached.to_string())
         }
-        GatewayError::Quota(reached @ Reached::StoredBytes { .. }) => {
+        EngineError::Quota(reached @ Reached::StoredBytes { .. }) => {
             ApiError::with_message(Reason::StoredBytesReached, reached.to_string())
         }
-        GatewayError::Invalid(violations) => invalid(violations),
-        GatewayError::UnknownAccount(account) => ApiError::new(Reason::UnknownAccount)
+        EngineError::Invalid(violations) => invalid(violations),
+        EngineError::UnknownAccount(account) => ApiError::new(Reason::UnknownAccount)
             .and_field("hiveAccount", format!("the ledger has no account {account}")),
-        GatewayError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
-        GatewayError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
-        GatewayError::NotProven { account, standing } => {
+        EngineError::PaymentNotFound => ApiError::with_message(Reason::NotFound, "no such payment"),
+        EngineError::MerchantNotFound => ApiError::with_message(Reason::NotFound, "no such merchant"),
+        EngineError::NotProven { account, standing } => {
             let message = match standing {
                 Standing::Stale => format!(
                     "the active authority of @{account} has changed since you proved that you own it; prove it again"
@@ -55,52 +55,52 @@ pub(super) fn error(error: GatewayError) -> ApiError {
             };
             ApiError::with_message(Reason::AccountNotProven, message)
         }
-        GatewayError::Ownership(rejection) => ownership(&rejection),
-        GatewayError::RegistrationClosed => Reason::RegistrationClosed.into(),
-        GatewayError::NoOperator => Reason::BillingNotConfigured.into(),
-        GatewayError::TransferNotFound => ApiError::with_message(Reason::NotFound, "no such unmatched transfer"),
-        GatewayError::TransferAssigned(payment) => {
+        EngineError::Ownership(rejection) => ownership(&rejection),
+        EngineError::RegistrationClosed => Reason::RegistrationClosed.into(),
+        EngineError::NoOperator => Reason::BillingNotConfigured.into(),
+        EngineError::TransferNotFound => ApiError::with_message(Reason::NotFound, "no such unmatched transfer"),
+        EngineError::TransferAssigned(payment) => {
             ApiError::with_message(Reason::TransferAssigned, format!("the transfer is assigned to {payment} already"))
         }
-        GatewayError::TransferSettled(resource) => {
+        EngineError::TransferSettled(resource) => {
             let resource: String = resource.chars().take(200).collect();
             ApiError::with_message(
                 Reason::TransferSettled,
                 format!("the transfer was settled by x402 for {resource}: it is a sale and pays no session"),
             )
         }
-        GatewayError::DeliveryNotFound => ApiError::with_message(Reason::NotFound, "no such delivery"),
-        GatewayError::EventForgotten => {
+        EngineError::DeliveryNotFound => ApiError::with_message(Reason::NotFound, "no such delivery"),
+        EngineError::EventForgotten => {
             ApiError::with_message(Reason::NotFound, "the event is older than the retention")
         }
-        GatewayError::Misplaced(misplaced @ Misplaced::Beyond { .. }) => {
+        EngineError::Misplaced(misplaced @ Misplaced::Beyond { .. }) => {
             ApiError::new(Reason::CursorOutOfRange).and_field("after", misplaced.to_string())
         }
-        GatewayError::Misplaced(misplaced @ Misplaced::OtherEpoch { go_on }) => {
+        EngineError::Misplaced(misplaced @ Misplaced::OtherEpoch { go_on }) => {
             ApiError::with_message(Reason::CursorOfAnotherEpoch, misplaced.to_string()).go_on(go_on.to_string())
         }
-        GatewayError::NoEndpoint => Reason::NoWebhookEndpoint.into(),
-        GatewayError::Rejected(rejection) => rejected(&rejection),
-        GatewayError::Key(KeyRejection::NotFound) => ApiError::with_message(Reason::NotFound, "no such API key"),
-        GatewayError::Key(KeyRejection::TooMany) => Reason::TooManyApiKeys.into(),
-        GatewayError::Key(KeyRejection::Last) => Reason::ApiKeyInUse.into(),
-        GatewayError::TooManySecrets { .. } => ApiError::with_message(Reason::TooManyWebhookSecrets, error.to_string()),
-        GatewayError::NoKeyRoll => Reason::KeyRollDisabled.into(),
-        GatewayError::TooManyIdempotencyKeys => Reason::TooManyIdempotencyKeys.into(),
-        GatewayError::KeyReused => Reason::IdempotencyKeyReused.into(),
-        GatewayError::IdentifierReused => Reason::PaymentIdentifierReused.into(),
-        GatewayError::LedgerUnavailable => Reason::NodeUnavailable.into(),
-        GatewayError::NoRate => Reason::RateUnavailable.into(),
-        GatewayError::HbdOffPeg => Reason::HbdOffPeg.into(),
+        EngineError::NoEndpoint => Reason::NoWebhookEndpoint.into(),
+        EngineError::Rejected(rejection) => rejected(&rejection),
+        EngineError::Key(KeyRejection::NotFound) => ApiError::with_message(Reason::NotFound, "no such API key"),
+        EngineError::Key(KeyRejection::TooMany) => Reason::TooManyApiKeys.into(),
+        EngineError::Key(KeyRejection::Last) => Reason::ApiKeyInUse.into(),
+        EngineError::TooManySecrets { .. } => ApiError::with_message(Reason::TooManyWebhookSecrets, error.to_string()),
+        EngineError::NoKeyRoll => Reason::KeyRollDisabled.into(),
+        EngineError::TooManyIdempotencyKeys => Reason::TooManyIdempotencyKeys.into(),
+        EngineError::KeyReused => Reason::IdempotencyKeyReused.into(),
+        EngineError::IdentifierReused => Reason::PaymentIdentifierReused.into(),
+        EngineError::LedgerUnavailable => Reason::NodeUnavailable.into(),
+        EngineError::NoRate => Reason::RateUnavailable.into(),
+        EngineError::HbdOffPeg => Reason::HbdOffPeg.into(),
         // No wait makes room: one of them must end.
-        GatewayError::TooManyStreams => {
+        EngineError::TooManyStreams => {
             let message = "this merchant has as many event streams as it may have: close one";
             ApiError { retry_after_seconds: None, ..ApiError::with_message(Reason::RateLimited, message) }
         }
-        GatewayError::Overloaded => Reason::Overloaded.into(),
-        GatewayError::Contended => Reason::Conflict.into(),
-        GatewayError::StoreFailed => Reason::StoreUnavailable.into(),
-        damaged @ GatewayError::Damaged { .. } => ApiError::with_message(
+        EngineError::Overloaded => Reason::Overloaded.into(),
+        EngineError::Contended => Reason::Conflict.into(),
+        EngineError::StoreFailed => Reason::StoreUnavailable.into(),
+        damaged @ EngineError::Damaged { .. } => ApiError::with_message(
             Reason::RecordDamaged,
             format!("{damaged} and is not served; the operator of this server has to put it right"),
         ),

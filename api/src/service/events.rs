@@ -1,6 +1,6 @@
 //! A merchant's events: the list, and the stream of what happens.
 
-use actors::{After, GatewayError};
+use actors::{After, EngineError};
 use engine::{
     event_list::{Cursor, Epoch},
     ids::EventId,
@@ -39,9 +39,9 @@ fn no_place() -> ApiError {
 }
 
 /// Says which field is wrong where an event is not known.
-fn misplaced(refused: GatewayError) -> ApiError {
+fn misplaced(refused: EngineError) -> ApiError {
     match refused {
-        GatewayError::EventForgotten => no_place(),
+        EngineError::EventForgotten => no_place(),
         refused => error(refused),
     }
 }
@@ -56,7 +56,7 @@ impl EventService for Service {
         let asked = request.into_inner();
         let limit = page_size(asked.page_size)?;
         let token = &asked.page_token;
-        let page = self.gateway.events(merchant.id, place(token)?, limit as usize).await.map_err(misplaced)?;
+        let page = self.engine.webhooks.events(merchant.id, place(token)?, limit as usize).await.map_err(misplaced)?;
         Ok(Response::new(v1::ListEventsResponse {
             events: page.events.into_iter().map(|record| event(record, page.epoch)).collect(),
             next_page_token: page.next.to_string(),
@@ -68,9 +68,9 @@ impl EventService for Service {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let unknown = || ApiError::with_message(Reason::NotFound, "no such event is kept");
         let id = request.get_ref().event_id.parse::<EventId>().map_err(|_| unknown())?;
-        let found = self.gateway.event(merchant.id, id).await;
+        let found = self.engine.webhooks.event(merchant.id, id).await;
         let (record, epoch) = found.map_err(|refused| match refused {
-            GatewayError::EventForgotten => unknown(),
+            EngineError::EventForgotten => unknown(),
             refused => error(refused),
         })?;
         Ok(Response::new(v1::GetEventResponse { event: Some(event(record, epoch)) }))
@@ -82,14 +82,14 @@ impl EventService for Service {
         let merchant = self.caller(&request, Scope::PaymentsRead).await?;
         let key = proto::caller::api_key(&request).ok_or(ApiError::new(Reason::InvalidApiKey))?.to_owned();
         let after = request.get_ref().page_token.as_deref().map(place).transpose()?;
-        let watch = self.gateway.watch_events(merchant.id, after).await.map_err(misplaced)?;
+        let watch = self.engine.webhooks.watch_events(merchant.id, after).await.map_err(misplaced)?;
         let epoch = watch.position().epoch;
         let first = v1::WatchEventsResponse { next_page_token: watch.position().to_string(), event: None };
-        let gateway = self.gateway.clone();
+        let engine = self.engine.clone();
         let service = self.clone();
         let events = stream::try_unfold(watch, move |mut watch| {
             let closed = service.closed();
-            let (gateway, key) = (gateway.clone(), key.clone());
+            let (engine, key) = (engine.clone(), key.clone());
             async move {
                 tokio::pin!(closed);
                 loop {
@@ -102,7 +102,7 @@ impl EventService for Service {
                         }
                     };
                     // A key that was replaced meanwhile opens nothing any more.
-                    gateway.authenticate(&key).await.map_err(refuse)?;
+                    engine.merchants.authenticate(&key).await.map_err(refuse)?;
                     if !events.is_empty() {
                         return Ok::<_, Status>(Some((events, watch)));
                     }
@@ -115,7 +115,7 @@ impl EventService for Service {
     }
 }
 
-fn refuse(refused: GatewayError) -> Status {
+fn refuse(refused: EngineError) -> Status {
     error(refused).into()
 }
 

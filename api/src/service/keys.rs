@@ -49,7 +49,7 @@ fn key_id(text: &str) -> Result<KeyId, ApiError> {
 
 impl Service {
     fn keys_of(&self, merchant: &Merchant) -> Vec<v1::ApiKey> {
-        let now = self.gateway.now();
+        let now = self.engine.now();
         merchant.keys.iter().filter(|key| key.is_alive(now)).map(record).collect()
     }
 }
@@ -61,7 +61,7 @@ impl ApiKeyService for Service {
         request: Request<v1::ListApiKeysRequest>,
     ) -> Result<Response<v1::ListApiKeysResponse>, Status> {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
-        let (keys, may_roll) = (self.keys_of(&merchant), self.gateway.allows_key_roll());
+        let (keys, may_roll) = (self.keys_of(&merchant), self.engine.merchants.allows_key_roll());
         Ok(Response::new(v1::ListApiKeysResponse { keys, may_roll }))
     }
 
@@ -83,7 +83,7 @@ impl ApiKeyService for Service {
             let message = "must be among the scopes of the key that asks";
             return Err(ApiError::new(Reason::InsufficientScope).and_field("scopes", message).into());
         }
-        let (key, text) = asking.gateway.create_api_key(merchant.id, &name, scopes).await.map_err(error)?;
+        let (key, text) = asking.engine.merchants.create_api_key(merchant.id, &name, scopes).await.map_err(error)?;
         Ok(Response::new(v1::CreateApiKeyResponse { key: Some(record(&key)), api_key: text }))
     }
 
@@ -96,9 +96,9 @@ impl ApiKeyService for Service {
         if key == asking.key {
             return Err(ApiError::new(Reason::ApiKeyInUse).into());
         }
-        asking.gateway.revoke_api_key(merchant.id, key).await.map_err(error)?;
-        let merchant = self.gateway.merchant(merchant.id).await.map_err(error)?;
-        let (keys, may_roll) = (self.keys_of(&merchant), self.gateway.allows_key_roll());
+        asking.engine.merchants.revoke_api_key(merchant.id, key).await.map_err(error)?;
+        let merchant = self.engine.merchants.get(merchant.id).await.map_err(error)?;
+        let (keys, may_roll) = (self.keys_of(&merchant), self.engine.merchants.allows_key_roll());
         Ok(Response::new(v1::RevokeApiKeyResponse { keys, may_roll }))
     }
 
@@ -118,7 +118,8 @@ impl ApiKeyService for Service {
             return Err(ApiError::new(Reason::InsufficientScope).into());
         }
         let overlap = Duration::from_secs(u64::from(hours) * 3_600);
-        let (key, text, until) = asking.gateway.roll_api_key(merchant.id, old, overlap).await.map_err(error)?;
+        let (key, text, until) =
+            asking.engine.merchants.roll_api_key(merchant.id, old, overlap).await.map_err(error)?;
         Ok(Response::new(v1::RollApiKeyResponse {
             key: Some(record(&key)),
             api_key: text,
@@ -140,7 +141,7 @@ impl AuditLogService for Service {
         let merchant = asked.merchant_id.map(|id| id.parse::<MerchantId>());
         let merchant = merchant.transpose().map_err(|_| ApiError::field("merchantId", "must be a merchant's id"))?;
         let query = AuditQuery { before, limit: limit as usize + 1, merchant };
-        let mut entries = self.gateway.audit(query).await.map_err(error)?;
+        let mut entries = self.engine.operations.audit(query).await.map_err(error)?;
         let has_more = entries.len() > limit as usize;
         entries.truncate(limit as usize);
         let last = entries.last().filter(|_| has_more);
@@ -181,10 +182,10 @@ impl ExportService for Service {
             active: asked.active,
             on_hold: asked.flagged,
         };
-        let (gateway, network) = (self.gateway.clone(), self.gateway.network());
+        let (engine, network) = (self.engine.clone(), self.engine.network());
         let merchants = whole_list::rows(move |at| {
-            let (gateway, query) = (gateway.clone(), MerchantQuery { at, ..query.clone() });
-            async move { gateway.merchants(query).await }
+            let (engine, query) = (engine.clone(), MerchantQuery { at, ..query.clone() });
+            async move { engine.merchants.list(query).await }
         });
         let row = move |row: Result<_, Status>| Ok(Carries::of(convert::listed_merchant(&row?, network)));
         Ok(Response::new(merchants.map(row).boxed()))
@@ -226,13 +227,13 @@ impl ExportService for Service {
         if names_nothing {
             return Ok(Response::new(stream::empty().boxed()));
         }
-        let gateway = self.gateway.clone();
+        let engine = self.engine.clone();
         let payments = whole_list::rows(move |at| {
-            let (gateway, query) = (gateway.clone(), PaymentQuery { at, ..query.clone() });
-            async move { gateway.payments(query).await }
+            let (engine, query) = (engine.clone(), PaymentQuery { at, ..query.clone() });
+            async move { engine.payments.list(query).await }
         });
-        let gateway = self.gateway.clone();
-        let payments = payments.map(move |row| Ok(Carries::of(convert::payment(row?, &merchant, gateway.now()))));
+        let engine = self.engine.clone();
+        let payments = payments.map(move |row| Ok(Carries::of(convert::payment(row?, &merchant, engine.now()))));
         Ok(Response::new(payments.boxed()))
     }
 }

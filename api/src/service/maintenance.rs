@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::{Gateway, RegistrationMode};
+use actors::{Engine, RegistrationMode};
 use engine::account::AccountName;
 use futures_util::{Stream, StreamExt, stream};
 use proto::{
@@ -20,15 +20,15 @@ use crate::version;
 #[derive(Clone)]
 pub struct Maintenance {
     store: Arc<RedbStore>,
-    gateway: Gateway,
+    engine: Engine,
     registration: RegistrationMode,
 }
 
 impl Maintenance {
     /// Serves copies of a store, and what is in force for it.
     #[must_use]
-    pub const fn new(store: Arc<RedbStore>, gateway: Gateway, registration: RegistrationMode) -> Self {
-        Self { store, gateway, registration }
+    pub const fn new(store: Arc<RedbStore>, engine: Engine, registration: RegistrationMode) -> Self {
+        Self { store, engine, registration }
     }
 }
 
@@ -71,7 +71,7 @@ impl maintenance_service_server::MaintenanceService for Maintenance {
     ) -> Result<Response<Self::ExportAccountStream>, Status> {
         let account = AccountName::parse(&request.get_ref().hive_account)
             .map_err(|wrong| ApiError::field("hiveAccount", wrong.to_string()))?;
-        self.gateway.note_account_export(account).await.map_err(error)?;
+        self.engine.operations.note_account_export(account).await.map_err(error)?;
         let rows = self.store.rows().map_err(unreadable)?;
         let messages = ReceiverStream::new(rows).flat_map(move |rows| {
             let found: Vec<_> = match rows {

@@ -35,9 +35,9 @@ impl Service {
         let registration = Registration::check(&asked.name, &asked.hive_account, asked.icon_url.as_deref());
         let refused = |violations| convert::wrong_merchant(Some(&asked.hive_account), violations);
         let registration = registration.map_err(refused)?;
-        let made = self.gateway.by(actor).register(registration, is_admin).await.map_err(error)?;
+        let made = self.engine.by(actor).merchants.register(registration, is_admin).await.map_err(error)?;
         Ok(v1::RegisterMerchantResponse {
-            merchant: Some(convert::merchant(&made.merchant, self.gateway.network())),
+            merchant: Some(convert::merchant(&made.merchant, self.engine.network())),
             api_key: made.api_key,
             webhook_secret: made.secret.reveal().to_owned(),
         })
@@ -81,7 +81,7 @@ impl MerchantService for Service {
         request: Request<v1::GetCurrentMerchantRequest>,
     ) -> Result<Response<v1::GetCurrentMerchantResponse>, Status> {
         let asking = self.asking(&request, None).await?;
-        Ok(carrying(convert::merchant(&asking.merchant, self.gateway.network())))
+        Ok(carrying(convert::merchant(&asking.merchant, self.engine.network())))
     }
 
     async fn get_merchant(
@@ -91,10 +91,10 @@ impl MerchantService for Service {
         let asking = self.asking(&request, None).await?;
         let id = &request.get_ref().merchant_id;
         if *id == asking.merchant.id.to_string() {
-            return Ok(carrying(convert::merchant(&asking.merchant, self.gateway.network())));
+            return Ok(carrying(convert::merchant(&asking.merchant, self.engine.network())));
         }
         let (merchant, _) = self.named(&request, id, Scope::Admin).await?;
-        Ok(carrying(convert::merchant(&merchant, self.gateway.network())))
+        Ok(carrying(convert::merchant(&merchant, self.engine.network())))
     }
 
     async fn update_merchant(
@@ -128,9 +128,9 @@ impl MerchantService for Service {
             x402_enabled: asked.x402_enabled,
         };
         let refused = |violations| convert::wrong_merchant(account.as_deref(), violations);
-        let update = Update::check(raw, self.gateway.allows_insecure_webhooks()).map_err(refused)?;
-        let merchant = asking.gateway.update_merchant(merchant.id, update).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant, self.gateway.network())))
+        let update = Update::check(raw, self.engine.webhooks.allows_insecure()).map_err(refused)?;
+        let merchant = asking.engine.merchants.update(merchant.id, update).await.map_err(error)?;
+        Ok(carrying(convert::merchant(&merchant, self.engine.network())))
     }
 
     async fn rotate_webhook_secret(
@@ -144,7 +144,7 @@ impl MerchantService for Service {
             return Err(ApiError::field("graceHours", message).into());
         }
         let grace = Duration::from_secs(u64::from(hours) * 3_600);
-        let (secret, until) = asking.gateway.rotate_webhook_secret(merchant.id, grace).await.map_err(error)?;
+        let (secret, until) = asking.engine.merchants.rotate_webhook_secret(merchant.id, grace).await.map_err(error)?;
         Ok(Response::new(v1::RotateWebhookSecretResponse {
             webhook_secret: secret.reveal().to_owned(),
             previous_valid_until: until.map(convert::timestamp),
@@ -169,9 +169,9 @@ impl MerchantService for Service {
             active: asked.active,
             on_hold: asked.flagged,
         };
-        let found = self.gateway.merchants(query).await.map_err(error)?;
+        let found = self.engine.merchants.list(query).await.map_err(error)?;
         let merchants =
-            found.items.iter().map(|listed| convert::listed_merchant(listed, self.gateway.network())).collect();
+            found.items.iter().map(|listed| convert::listed_merchant(listed, self.engine.network())).collect();
         let is_full = found.items.len() == limit as usize;
         let passed = asked.skip.saturating_add(u64::from(limit));
         let has_more = is_full && (!asked.page_token.is_empty() || passed < found.total);
@@ -187,8 +187,8 @@ impl MerchantService for Service {
         self.admin(&request).await?;
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::Admin).await?;
         let active = required("active", request.get_ref().active)?;
-        let merchant = asking.gateway.set_merchant_active(merchant.id, active).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant, self.gateway.network())))
+        let merchant = asking.engine.merchants.set_active(merchant.id, active).await.map_err(error)?;
+        Ok(carrying(convert::merchant(&merchant, self.engine.network())))
     }
 
     async fn reissue_api_key(
@@ -197,9 +197,9 @@ impl MerchantService for Service {
     ) -> Result<Response<v1::ReissueApiKeyResponse>, Status> {
         self.admin(&request).await?;
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::Admin).await?;
-        let (merchant, api_key) = asking.gateway.reissue_api_key(merchant.id).await.map_err(error)?;
+        let (merchant, api_key) = asking.engine.merchants.reissue_api_key(merchant.id).await.map_err(error)?;
         Ok(Response::new(v1::ReissueApiKeyResponse {
-            merchant: Some(convert::merchant(&merchant, self.gateway.network())),
+            merchant: Some(convert::merchant(&merchant, self.engine.network())),
             api_key,
         }))
     }

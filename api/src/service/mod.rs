@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use actors::Gateway;
+use actors::Engine;
 use engine::{
     audit::Actor,
     ids::{KeyId, MerchantId},
@@ -59,7 +59,7 @@ use traced::Traced;
 /// The engine behind the generated servers. Cheap to clone.
 #[derive(Clone)]
 pub struct Service {
-    gateway: Gateway,
+    engine: Engine,
     x402: Arc<x402::Places>,
     /// Becomes true when this server stops: watches end at once.
     closing: watch::Sender<bool>,
@@ -68,8 +68,8 @@ pub struct Service {
 impl Service {
     /// Serves what `gateway` can do.
     #[must_use]
-    pub fn new(gateway: Gateway) -> Self {
-        Self { gateway, x402: Arc::default(), closing: watch::Sender::new(false) }
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, x402: Arc::default(), closing: watch::Sender::new(false) }
     }
 
     /// Ends all watches with `UNAVAILABLE`.
@@ -126,7 +126,7 @@ impl Service {
         needed: Option<Scope>,
     ) -> Result<(Arc<Merchant>, ApiKey), ApiError> {
         let text = proto::caller::api_key(request).ok_or(Reason::InvalidApiKey)?;
-        let (merchant, key) = self.gateway.authenticate_key(text).await.map_err(convert::error)?;
+        let (merchant, key) = self.engine.merchants.authenticate_key(text).await.map_err(convert::error)?;
         if let Some(needed) = needed.filter(|needed| !key.scopes.contains(*needed)) {
             let message = format!("this API key lacks the scope {}", needed.word());
             return Err(ApiError::with_message(Reason::InsufficientScope, message));
@@ -138,7 +138,7 @@ impl Service {
     async fn asking<T>(&self, request: &Request<T>, needed: Option<Scope>) -> Result<Asking, ApiError> {
         let (merchant, key) = self.key_of(request, needed).await?;
         let actor = Actor { merchant: Some(merchant.id), key: Some(key.id), ip: ip_of(request) };
-        Ok(Asking { merchant, key: key.id, scopes: key.scopes, gateway: self.gateway.by(actor) })
+        Ok(Asking { merchant, key: key.id, scopes: key.scopes, engine: self.engine.by(actor) })
     }
 
     /// Returns the merchant whose key came with a request, if that key has the scope.
@@ -171,7 +171,7 @@ impl Service {
         match id.parse::<MerchantId>() {
             Ok(id) if id == asking.merchant.id => Ok((asking.merchant.clone(), asking)),
             _ if !asking.is_admin() => Err(Reason::ForbiddenMerchant.into()),
-            Ok(id) => Ok((self.gateway.merchant(id).await.map_err(convert::error)?, asking)),
+            Ok(id) => Ok((self.engine.merchants.get(id).await.map_err(convert::error)?, asking)),
             Err(_) => Err(Reason::NotFound.into()),
         }
     }
@@ -183,7 +183,7 @@ struct Asking {
     key: KeyId,
     scopes: Scopes,
     /// The handle through which the audit log learns who acts.
-    gateway: Gateway,
+    engine: Engine,
 }
 
 impl Asking {

@@ -34,7 +34,8 @@ impl AccountProofService for Service {
             asking.needs_for(merchant.id, Scope::MerchantPayout)?;
         }
         let account = asked.hive_account.as_deref().map(account).transpose()?;
-        let issued = asking.gateway.issue_challenge(merchant.id, account, asked.cancel).await.map_err(error)?;
+        let issued =
+            asking.engine.merchants.issue_challenge(merchant.id, account, asked.cancel).await.map_err(error)?;
         let challenge = issued.challenge;
         let operation = uri::transfer(Some(&challenge.account), &challenge.account, LEAST, &issued.memo);
         let mut operation_json = String::new();
@@ -80,9 +81,10 @@ impl AccountProofService for Service {
             let wrong = || ApiError::field(format!("signatures[{index}]"), "must be 130 hex characters");
             signatures.push(Signature::parse(text).ok_or_else(wrong)?);
         }
-        let answered = asking.gateway.answer_challenge(merchant.id, nonce, &signatures).await.map_err(error)?;
+        let answered =
+            asking.engine.merchants.answer_challenge(merchant.id, nonce, &signatures).await.map_err(error)?;
         Ok(Response::new(v1::SubmitAccountProofResponse {
-            merchant: Some(convert::merchant(&answered.merchant, self.gateway.network())),
+            merchant: Some(convert::merchant(&answered.merchant, self.engine.network())),
             complete: answered.is_complete,
             signatures: u32::try_from(answered.keys).unwrap_or(u32::MAX),
         }))
@@ -93,8 +95,8 @@ impl AccountProofService for Service {
         request: Request<v1::CancelAccountChangeRequest>,
     ) -> Result<Response<v1::CancelAccountChangeResponse>, Status> {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantPayout).await?;
-        let merchant = asking.gateway.cancel_account_change(merchant.id).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant, self.gateway.network())))
+        let merchant = asking.engine.merchants.cancel_account_change(merchant.id).await.map_err(error)?;
+        Ok(carrying(convert::merchant(&merchant, self.engine.network())))
     }
 
     async fn verify_merchant(
@@ -105,8 +107,8 @@ impl AccountProofService for Service {
         let unknown = || ApiError::with_message(Reason::NotFound, "no such merchant");
         let id: MerchantId = asked.merchant_id.parse().map_err(|_| unknown())?;
         let account = asked.hive_account.as_deref().map(account).transpose()?;
-        let merchant = self.gateway.vouch_for(id, account).await.map_err(error)?;
-        Ok(carrying(convert::merchant(&merchant, self.gateway.network())))
+        let merchant = self.engine.merchants.vouch_for(id, account).await.map_err(error)?;
+        Ok(carrying(convert::merchant(&merchant, self.engine.network())))
     }
 }
 

@@ -51,7 +51,7 @@ impl Service {
     where
         R: Carries<Record = v1::Payment>,
     {
-        carrying(convert::payment(Arc::unwrap_or_clone(payment), merchant, self.gateway.now()))
+        carrying(convert::payment(Arc::unwrap_or_clone(payment), merchant, self.engine.now()))
     }
 
     /// Returns a payment of the caller's, and the caller.
@@ -59,9 +59,9 @@ impl Service {
         let merchant = self.caller(request, Scope::PaymentsRead).await?;
         let id = convert::payment_id(id)?;
         if mutant!("facade-another-shop-reads") {
-            return Ok((self.gateway.any_payment(id).await.map_err(error)?, merchant));
+            return Ok((self.engine.payments.any(id).await.map_err(error)?, merchant));
         }
-        let payment = self.gateway.payment(merchant.id, id).await.map_err(error)?;
+        let payment = self.engine.payments.get(merchant.id, id).await.map_err(error)?;
         Ok((payment, merchant))
     }
 
@@ -71,13 +71,13 @@ impl Service {
         let payment = match session.and_then(|session| session.session.as_ref()) {
             Some(Session::Slug(slug)) => {
                 let token = SlugToken::from_slug(slug).ok_or_else(missing)?;
-                self.gateway.payment_by_slug(token).await
+                self.engine.payments.by_slug(token).await
             }
-            Some(Session::PaymentId(id)) => self.gateway.any_payment(convert::payment_id(id)?).await,
+            Some(Session::PaymentId(id)) => self.engine.payments.any(convert::payment_id(id)?).await,
             None => return Err(missing()),
         };
         let payment = payment.map_err(error)?;
-        let merchant = self.gateway.merchant(payment.merchant).await.map_err(error)?;
+        let merchant = self.engine.merchants.get(payment.merchant).await.map_err(error)?;
         Ok((payment, merchant))
     }
 
@@ -92,11 +92,11 @@ impl Service {
     where
         R: Carries<Record = v1::Payment> + Send + 'static,
     {
-        let watch = self.gateway.watch_payment(id).await.map_err(error)?;
-        let gateway = self.gateway.clone();
+        let watch = self.engine.payments.watch(id).await.map_err(error)?;
+        let engine = self.engine.clone();
         let closed = Box::pin(self.closed());
         let stream = stream::unfold(Some((watch, closed)), move |open| {
-            let (gateway, merchant, key) = (gateway.clone(), Arc::clone(&merchant), key.clone());
+            let (engine, merchant, key) = (engine.clone(), Arc::clone(&merchant), key.clone());
             async move {
                 let (mut watch, mut closed) = open?;
                 let payment = tokio::select! {
@@ -108,12 +108,12 @@ impl Service {
                     return Some((Err(cut_off()), None));
                 };
                 if let Some(key) = key
-                    && let Err(refused) = gateway.authenticate(&key).await
+                    && let Err(refused) = engine.merchants.authenticate(&key).await
                 {
                     return Some((Err(error(refused).into()), None));
                 }
                 let open = (!payment.state.is_terminal()).then_some((watch, closed));
-                let record = convert::payment(Arc::unwrap_or_clone(payment), &merchant, gateway.now());
+                let record = convert::payment(Arc::unwrap_or_clone(payment), &merchant, engine.now());
                 Some((Ok(R::of(record)), open))
             }
         });
@@ -144,7 +144,7 @@ impl PaymentService for Service {
             expires_in_seconds: asked.expires_in_seconds.map(u64::from),
         });
         let draft = draft.map_err(convert::invalid)?;
-        let opened = self.gateway.open_payment(&merchant, draft, key.as_ref()).await.map_err(error)?;
+        let opened = self.engine.payments.open(&merchant, draft, key.as_ref()).await.map_err(error)?;
         let mut answer = self.record(opened.payment, &merchant);
         if opened.is_replay {
             answer.metadata_mut().insert(IDEMPOTENT_REPLAYED, MetadataValue::from_static("true"));
@@ -165,14 +165,14 @@ impl PaymentService for Service {
         request: Request<v1::InspectPaymentRequest>,
     ) -> Result<Response<v1::InspectPaymentResponse>, Status> {
         // Without a key it is the operator, at the engine's own port: the port asks for the operator's token then.
-        let gateway = match request.metadata().as_ref().contains_key(proto::caller::API_KEY) {
-            true => self.admin(&request).await?.gateway,
-            false => self.gateway.clone(),
+        let engine = match request.metadata().as_ref().contains_key(proto::caller::API_KEY) {
+            true => self.admin(&request).await?.engine,
+            false => self.engine.clone(),
         };
         let id = convert::payment_id(&request.get_ref().payment_id)?;
-        let (payment, rows) = gateway.inspect(id).await.map_err(error)?;
-        let merchant = self.gateway.merchant(payment.merchant).await.map_err(error)?;
-        let mut payment = convert::payment(Arc::unwrap_or_clone(payment), &merchant, self.gateway.now());
+        let (payment, rows) = engine.payments.inspect(id).await.map_err(error)?;
+        let merchant = self.engine.merchants.get(payment.merchant).await.map_err(error)?;
+        let mut payment = convert::payment(Arc::unwrap_or_clone(payment), &merchant, self.engine.now());
         payment.transfers = rows.into_iter().map(convert::transfer).collect();
         Ok(Response::new(v1::InspectPaymentResponse { payment: Some(payment) }))
     }
@@ -218,7 +218,7 @@ impl PaymentService for Service {
         };
         // Ids that are none of ours name nothing; an empty filter would name everything.
         let found = if asked.ids.is_empty() || !query.ids.is_empty() {
-            self.gateway.payments(query).await.map_err(error)?
+            self.engine.payments.list(query).await.map_err(error)?
         } else {
             storage::Page::of(Vec::new(), 0)
         };
@@ -226,7 +226,7 @@ impl PaymentService for Service {
         let next_page_token = next_page_token.unwrap_or_default();
         let total_size = asked.page_token.is_empty().then_some(found.total);
         let total_is_lower_bound = found.total_is_lower_bound;
-        let now = self.gateway.now();
+        let now = self.engine.now();
         let payments = found.items.into_iter().map(|payment| convert::payment(payment, &merchant, now)).collect();
         Ok(Response::new(v1::ListPaymentsResponse { payments, next_page_token, total_size, total_is_lower_bound }))
     }
@@ -241,7 +241,7 @@ impl PaymentService for Service {
         let limit = page_size(asked.page_size)? as usize;
         let before = place_of(&asked.page_token)?;
         // One more than the page tells whether there is another.
-        let mut found = self.gateway.transfers(merchant.id, id, before, limit + 1).await.map_err(error)?;
+        let mut found = self.engine.payments.transfers(merchant.id, id, before, limit + 1).await.map_err(error)?;
         let has_more = found.len() > limit;
         found.truncate(limit);
         let next_page_token = found.last().filter(|_| has_more).map(|last| last.seq.to_string()).unwrap_or_default();
@@ -259,7 +259,7 @@ impl PaymentService for Service {
             days if days <= MAX_DAYS => days,
             _ => return Err(ApiError::field("days", format!("must be a whole number from 1 to {MAX_DAYS}")).into()),
         };
-        let volume = self.gateway.volume(merchant.id, u64::from(days)).await.map_err(error)?;
+        let volume = self.engine.payments.volume(merchant.id, u64::from(days)).await.map_err(error)?;
         Ok(Response::new(convert::volume(volume)))
     }
 
@@ -270,7 +270,7 @@ impl PaymentService for Service {
         let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
         let merchant = &asking.merchant;
         let id = convert::payment_id(&request.get_ref().payment_id)?;
-        let payment = asking.gateway.cancel_payment(merchant.id, id).await.map_err(error)?;
+        let payment = asking.engine.payments.cancel(merchant.id, id).await.map_err(error)?;
         Ok(self.record(payment, merchant))
     }
 
@@ -281,7 +281,7 @@ impl PaymentService for Service {
         let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
         let merchant = &asking.merchant;
         let id = convert::payment_id(&request.get_ref().payment_id)?;
-        let payment = asking.gateway.delete_metadata(merchant.id, id).await.map_err(error)?;
+        let payment = asking.engine.payments.delete_metadata(merchant.id, id).await.map_err(error)?;
         Ok(self.record(payment, merchant))
     }
 
@@ -292,7 +292,7 @@ impl PaymentService for Service {
         let asking = self.asking(&request, Some(Scope::PaymentsWrite)).await?;
         let merchant = &asking.merchant;
         let id = convert::payment_id(&request.get_ref().payment_id)?;
-        let payment = asking.gateway.delete_note(merchant.id, id).await.map_err(error)?;
+        let payment = asking.engine.payments.delete_note(merchant.id, id).await.map_err(error)?;
         Ok(self.record(payment, merchant))
     }
 
@@ -323,7 +323,7 @@ impl CheckoutService for Service {
         request: Request<v1::CancelCheckoutRequest>,
     ) -> Result<Response<v1::CancelCheckoutResponse>, Status> {
         let (payment, merchant) = self.session(request.get_ref().session.as_ref()).await?;
-        let payment = self.gateway.cancel_checkout(payment.id).await.map_err(error)?;
+        let payment = self.engine.payments.cancel_checkout(payment.id).await.map_err(error)?;
         Ok(self.record(payment, &merchant))
     }
 
@@ -332,7 +332,7 @@ impl CheckoutService for Service {
         request: Request<v1::ReportWalletRequest>,
     ) -> Result<Response<v1::ReportWalletResponse>, Status> {
         let (payment, merchant) = self.session(request.get_ref().session.as_ref()).await?;
-        let payment = self.gateway.report_wallet(payment.id).await.map_err(error)?;
+        let payment = self.engine.payments.report_wallet(payment.id).await.map_err(error)?;
         Ok(self.record(payment, &merchant))
     }
 

@@ -1,6 +1,6 @@
 //! The small services: fees, health.
 
-use actors::{GatewayError, NodeState};
+use actors::{EngineError, NodeState};
 use proto::v1::{self, Health, fee_service_server::FeeService, system_service_server::SystemService};
 use tonic::{Request, Response, Status};
 
@@ -15,7 +15,7 @@ impl FeeService for Service {
         &self,
         _: Request<v1::GetFeeRateRequest>,
     ) -> Result<Response<v1::GetFeeRateResponse>, Status> {
-        let fee_percent_ten_thousandths = self.gateway.fee_percent().ten_thousandths();
+        let fee_percent_ten_thousandths = self.engine.fee_percent().ten_thousandths();
         Ok(Response::new(v1::GetFeeRateResponse { fee_percent_ten_thousandths }))
     }
 }
@@ -23,10 +23,10 @@ impl FeeService for Service {
 #[tonic::async_trait]
 impl SystemService for Service {
     async fn get_health(&self, _: Request<v1::GetHealthRequest>) -> Result<Response<v1::GetHealthResponse>, Status> {
-        let network = self.gateway.network();
-        let report = match self.gateway.health().await {
+        let network = self.engine.network();
+        let report = match self.engine.operations.health().await {
             Ok(report) => report,
-            Err(GatewayError::StoreFailed) => {
+            Err(EngineError::StoreFailed) => {
                 return Ok(Response::new(v1::GetHealthResponse {
                     health: Health::Unavailable.into(),
                     network: ledger_network(network).into(),
@@ -37,7 +37,7 @@ impl SystemService for Service {
             Err(other) => return Err(error(other).into()),
         };
         let well = report.ledger.is_reachable && report.is_following;
-        let (nodes, needed) = self.gateway.nodes();
+        let (nodes, needed) = self.engine.chain.nodes();
         Ok(Response::new(v1::GetHealthResponse {
             health: if well { Health::Ok } else { Health::Degraded }.into(),
             ledger_reachable: report.ledger.is_reachable,
@@ -45,11 +45,11 @@ impl SystemService for Service {
             head_block: report.ledger.head_num,
             irreversible_block: report.ledger.irreversible_num,
             scanned_block: report.ledger.scanned_num,
-            awake_sessions: report.awake as u64,
+            awake_sessions: report.active as u64,
             damaged_rows: report.damaged_rows,
             nodes: nodes.into_iter().map(ledger_node).collect(),
             nodes_needed: u32::try_from(needed).unwrap_or(u32::MAX),
-            head_age_seconds: self.gateway.head_age().map(|age| age.as_secs()),
+            head_age_seconds: self.engine.chain.head_age().map(|age| age.as_secs()),
             network: ledger_network(network).into(),
             livemode: network.is_live(),
         }))
@@ -60,7 +60,7 @@ impl SystemService for Service {
         request: Request<v1::ListNodesRequest>,
     ) -> Result<Response<v1::ListNodesResponse>, Status> {
         self.admin(&request).await?;
-        let (nodes, needed) = self.gateway.nodes();
+        let (nodes, needed) = self.engine.chain.nodes();
         let nodes = nodes.into_iter().map(ledger_node);
         let needed = u32::try_from(needed).unwrap_or(u32::MAX);
         Ok(Response::new(v1::ListNodesResponse { nodes: nodes.collect(), needed }))

@@ -42,7 +42,7 @@ impl WebhookService for Service {
         request: Request<v1::GetWebhookEndpointRequest>,
     ) -> Result<Response<v1::GetWebhookEndpointResponse>, Status> {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
-        let state = self.gateway.endpoint(merchant.id).await.map_err(error)?;
+        let state = self.engine.webhooks.endpoint(merchant.id).await.map_err(error)?;
         Ok(carrying(endpoint(state)))
     }
 
@@ -54,10 +54,10 @@ impl WebhookService for Service {
         let since = request.get_ref().replay_since;
         let since = since.map(|since| convert::instant("replaySince", since)).transpose()?;
         // A refused call changes nothing.
-        since.map(|since| asking.gateway.check_replay("replaySince", since)).transpose().map_err(error)?;
-        let state = asking.gateway.enable_endpoint(merchant.id).await.map_err(error)?;
+        since.map(|since| asking.engine.webhooks.check_replay("replaySince", since)).transpose().map_err(error)?;
+        let state = asking.engine.webhooks.enable_endpoint(merchant.id).await.map_err(error)?;
         let replayed = match since {
-            Some(since) => Some(replay(asking.gateway.replay(merchant.id, since).await.map_err(error)?)),
+            Some(since) => Some(replay(asking.engine.webhooks.replay(merchant.id, since).await.map_err(error)?)),
             None => None,
         };
         Ok(Response::new(v1::EnableWebhookEndpointResponse { endpoint: Some(endpoint(state)), replayed }))
@@ -70,7 +70,7 @@ impl WebhookService for Service {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let since = convert::required("since", request.get_ref().since)?;
         let since = convert::instant("since", since)?;
-        let replayed = asking.gateway.replay(merchant.id, since).await.map_err(error)?;
+        let replayed = asking.engine.webhooks.replay(merchant.id, since).await.map_err(error)?;
         Ok(Response::new(replay(replayed)))
     }
 
@@ -81,7 +81,7 @@ impl WebhookService for Service {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let key = idempotency_key(&request)?;
         let event = tested(request.get_ref())?;
-        let sent = asking.gateway.send_test(merchant.id, event, key.as_ref()).await.map_err(error)?;
+        let sent = asking.engine.webhooks.send_test(merchant.id, event, key.as_ref()).await.map_err(error)?;
         Ok(told(sent))
     }
 
@@ -103,7 +103,7 @@ impl WebhookService for Service {
             token => Some(token.parse::<DeliveryId>().map_err(|_| wrong_token())?),
         };
         let query = DeliveryQuery { before, ..delivery_query(merchant.id, filter, limit as usize)? };
-        let page = self.gateway.deliveries(query).await.map_err(error)?;
+        let page = self.engine.webhooks.deliveries(query).await.map_err(error)?;
         let next_page_token = page.next.map(|last| DeliveryId::from_bits(last).to_string()).unwrap_or_default();
         let deliveries = page.items.into_iter().map(delivery).collect();
         Ok(Response::new(v1::ListWebhookDeliveriesResponse { deliveries, next_page_token }))
@@ -115,8 +115,8 @@ impl WebhookService for Service {
     ) -> Result<Response<v1::GetWebhookDeliveryResponse>, Status> {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let id = delivery_id(&request.get_ref().delivery_id)?;
-        let (logged, attempts) = self.gateway.delivery(merchant.id, id).await.map_err(error)?;
-        let request_body = self.gateway.delivery_body(&logged.delivery).await.map_err(error)?;
+        let (logged, attempts) = self.engine.webhooks.delivery(merchant.id, id).await.map_err(error)?;
+        let request_body = self.engine.webhooks.delivery_body(&logged.delivery).await.map_err(error)?;
         let request_body = request_body.map(Into::into);
         let attempt_log = attempts.into_iter().map(attempt).collect();
         Ok(carrying(v1::WebhookDelivery { attempt_log, request_body, ..delivery(logged) }))
@@ -129,7 +129,7 @@ impl WebhookService for Service {
         let (merchant, asking) = self.named(&request, &request.get_ref().merchant_id, Scope::MerchantWrite).await?;
         let id = delivery_id(&request.get_ref().delivery_id)?;
         let key = idempotency_key(&request)?;
-        let again = asking.gateway.redeliver(merchant.id, id, key.as_ref()).await.map_err(error)?;
+        let again = asking.engine.webhooks.redeliver(merchant.id, id, key.as_ref()).await.map_err(error)?;
         Ok(told(again))
     }
 }
@@ -192,12 +192,12 @@ impl Service {
     ) -> Result<BoxStream<'static, Result<v1::ExportWebhookDeliveriesResponse, Status>>, Status> {
         let (merchant, _) = self.named(&request, &request.get_ref().merchant_id, Scope::PaymentsRead).await?;
         let first = delivery_query(merchant.id, request.into_inner(), EXPORTED_AT_ONCE)?;
-        let gateway = self.gateway.clone();
+        let engine = self.engine.clone();
         let chunks = stream::try_unfold(Some(first), move |query| {
-            let gateway = gateway.clone();
+            let engine = engine.clone();
             async move {
                 let Some(query) = query else { return Ok::<_, Status>(None) };
-                let page = gateway.deliveries(query.clone()).await.map_err(error)?;
+                let page = engine.webhooks.deliveries(query.clone()).await.map_err(error)?;
                 let next = page.next.map(|last| DeliveryQuery { before: Some(DeliveryId::from_bits(last)), ..query });
                 Ok(Some((stream::iter(page.items.into_iter().map(|logged| Ok(Carries::of(delivery(logged))))), next)))
             }

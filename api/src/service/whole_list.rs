@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use actors::GatewayError;
+use actors::EngineError;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use storage::{Page, PageAt};
 use tonic::Status;
@@ -14,7 +14,7 @@ use super::convert::error;
 pub(super) fn rows<T, F>(read: impl Fn(PageAt) -> F + Send + Sync + 'static) -> BoxStream<'static, Result<T, Status>>
 where
     T: Send + 'static,
-    F: Future<Output = Result<Page<T>, GatewayError>> + Send + 'static,
+    F: Future<Output = Result<Page<T>, EngineError>> + Send + 'static,
 {
     let start = (VecDeque::new(), Some(u128::MAX));
     let read = Arc::new(read);

@@ -54,7 +54,7 @@ impl X402Service for Service {
     ) -> Result<Response<v1::VerifyPaymentResponse>, Status> {
         let _place = take(&self.x402.verifying)?;
         let verified = match read(request.into_inner().payment.unwrap_or_default())? {
-            Ok(asked) => self.gateway.x402_verify(&asked).await,
+            Ok(asked) => self.engine.x402.verify(&asked).await,
             Err(refused) => Err(refused.into()),
         };
         let verdict = match verified {
@@ -72,7 +72,7 @@ impl X402Service for Service {
         let _place = take(&self.x402.settling)?;
         let caller = self.x402_caller(&request).await?;
         let settled = match read(request.into_inner().payment.unwrap_or_default())? {
-            Ok(asked) => self.gateway.x402_settle_for(&asked, &caller).await,
+            Ok(asked) => self.engine.x402.settle_for(&asked, &caller).await,
             Err(refused) => Err(refused.into()),
         };
         let outcome = match settled {

@@ -23,6 +23,7 @@ const SOURCES: &[&str] = &[
     "actors/src/payments/registry.rs",
     "actors/src/payments/payment.rs",
     "actors/src/payments/settlement.rs",
+    "actors/src/chain/submission.rs",
     "actors/src/webhooks/dispatcher.rs",
     "actors/src/webhooks/attempt.rs",
     "actors/src/x402/",

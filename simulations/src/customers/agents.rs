@@ -72,9 +72,9 @@ fn payload(world: &Arc<World>, session: u32, number: usize, trick: Trick) -> Opt
     Some(made)
 }
 
-pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, number: usize, trick: Trick) -> Again {
+pub(super) async fn settle(world: &Arc<World>, engine: &Engine, session: u32, number: usize, trick: Trick) -> Again {
     if trick == Trick::Public {
-        return show_public(world, gateway, session, number).await;
+        return show_public(world, engine, session, number).await;
     }
     let (for_session, by) = match trick {
         Trick::Replay { of } => (of, number),
@@ -100,12 +100,12 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
         spend(world, session);
     }
     if trick == Trick::Twice {
-        let (world, gateway, request, made) = (Arc::clone(world), gateway.clone(), request.clone(), made.clone());
+        let (world, engine, request, made) = (Arc::clone(world), engine.clone(), request.clone(), made.clone());
         shown.begins(&world);
         tokio::spawn(async move {
             let Payload { from, tx_id, trick, owes, .. } = &made;
             let shown = Shown { session: Some(target), payer: from, tx_id: *tx_id, trick: Some(*trick), owes: *owes };
-            if let Ok(settled) = settle_payment(&world, &gateway, number, &request).await {
+            if let Ok(settled) = settle_payment(&world, &engine, number, &request).await {
                 let answer = Answer::Settled { payment: target, settled: &settled };
                 world.observe(|observer| observer.answers(&answer));
                 shown.settled(&world, &settled);
@@ -115,8 +115,8 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
     // Whether the money is there, the chain says as well: only a verification shows that it is looked at.
     if world.verifies_first() || trick == Trick::Poor {
         // Verifying changes nothing, whatever it says.
-        let (is_open, was_closed) = (is_open(world, gateway, target), is_closed());
-        let verdict = verify_payment(world, gateway, number, &request).await;
+        let (is_open, was_closed) = (is_open(world, engine, target), is_closed());
+        let verdict = verify_payment(world, engine, number, &request).await;
         shown.verified(world, &verdict);
         let verdict = verdict.map(drop);
         let is_open = is_open && !(was_closed && is_closed());
@@ -134,7 +134,7 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
     for ask in 0..MAX_ASKS {
         shown.begins(world);
         let begun_ms = world.now_ms();
-        let answer = settle_payment(world, gateway, number, &request).await;
+        let answer = settle_payment(world, engine, number, &request).await;
         world.observe(|observer| observer.hears_of(target, made.tx_id, answer.is_ok(), begun_ms));
         match &answer {
             Ok(settled) => {
@@ -198,8 +198,8 @@ pub(super) async fn settle(world: &Arc<World>, gateway: &Gateway, session: u32, 
 }
 
 /// Says whether a session waits for money now, as it is durable.
-fn is_open(world: &Arc<World>, gateway: &Gateway, target: PaymentId) -> bool {
-    let now = gateway.now();
+fn is_open(world: &Arc<World>, engine: &Engine, target: PaymentId) -> bool {
+    let now = engine.now();
     world.observe(|observer| {
         let payment = observer.payments.get(&target).map(|known| &known.payment);
         payment.is_none_or(|payment| {
@@ -245,7 +245,7 @@ fn send(world: &World, from: &str, to: &str, money: Money) -> bool {
 
 /// Takes a transaction that paid a session from the chain, and shows it without its signatures and beside another nonce: at
 /// the session, and at another one.
-async fn show_public(world: &Arc<World>, gateway: &Gateway, session: u32, number: usize) -> Again {
+async fn show_public(world: &Arc<World>, engine: &Engine, session: u32, number: usize) -> Again {
     let Some(target) = world.people().sessions.get(&session).map(|known| known.id) else { return Again::In(5_000) };
     let paid_by = world.observe(|observer| observer.truth_by_session.get(&target)?.first().map(|(tx_id, _)| *tx_id));
     let Some(mut transaction) = paid_by.and_then(|tx_id| included(world, tx_id)) else { return Again::No };
@@ -255,7 +255,7 @@ async fn show_public(world: &Arc<World>, gateway: &Gateway, session: u32, number
     let other = world.people().sessions.values().map(|known| known.id).find(|id| *id != target);
     for shown_at in [Some(target), other].into_iter().flatten() {
         let request = X402Request { target: Target::Session(shown_at), payload: payload.clone() };
-        let verdict = settle_payment(world, gateway, number, &request).await;
+        let verdict = settle_payment(world, engine, number, &request).await;
         if let Err(X402Error::Refused(refused)) = &verdict
             && (refused.payer.is_some() || refused.tx_id.is_some())
         {
@@ -301,13 +301,7 @@ fn broadcast_oneself(world: &Arc<World>, session: u32, transaction: &Transaction
     });
 }
 
-pub(super) async fn facilitate(
-    world: &Arc<World>,
-    gateway: &Gateway,
-    number: usize,
-    resource: u32,
-    units: u64,
-) -> Again {
+pub(super) async fn facilitate(world: &Arc<World>, engine: &Engine, number: usize, resource: u32, units: u64) -> Again {
     let made = world.people().facilitated.get(&resource).cloned();
     let payload = match made {
         Some(payload) => payload,
@@ -334,7 +328,7 @@ pub(super) async fn facilitate(
     let tx_id = world.hive().id_of(&payload.transaction);
     let request = X402Request { target: Target::Requirements(requirements), payload };
     for _ in 0..MAX_ASKS {
-        let answer = settle_payment(world, gateway, number, &request).await;
+        let answer = settle_payment(world, engine, number, &request).await;
         // Under an idempotency key the same success may be told again.
         if answer.as_ref().is_ok_and(|settled| !settled.is_replay) {
             world.observe(|observer| observer.answers(&Answer::Facilitated { tx_id }));
@@ -378,7 +372,7 @@ fn payee(resource: u32) -> AccountName {
 }
 
 /// Shows a payment at a seller's resource, perhaps one that was made for another resource.
-pub(super) async fn purchase(world: &Arc<World>, gateway: &Gateway, purchase: Purchase) -> Again {
+pub(super) async fn purchase(world: &Arc<World>, engine: &Engine, purchase: Purchase) -> Again {
     let Purchase { agent: number, resource, shown, seller, key, units } = purchase;
     let seller = match seller {
         Some(seller) => match world.people().merchants.get(&seller).map(|shop| shop.id) {
@@ -417,7 +411,7 @@ pub(super) async fn purchase(world: &Arc<World>, gateway: &Gateway, purchase: Pu
     let shown_at = Shown { session: None, payer: &from, tx_id, trick: None, owes: false };
     for _ in 0..MAX_ASKS {
         shown_at.begins(world);
-        let answer = gateway.x402_settle_for(&request, &caller).await;
+        let answer = engine.x402.settle_for(&request, &caller).await;
         match &answer {
             Ok(settled) => {
                 shown_at.settled(world, settled);
@@ -438,7 +432,7 @@ pub(super) async fn purchase(world: &Arc<World>, gateway: &Gateway, purchase: Pu
         let is_open = match &answer {
             Ok(_) => false,
             Err(X402Error::Unavailable(error)) => {
-                !matches!(error, GatewayError::KeyReused | GatewayError::IdentifierReused)
+                !matches!(error, EngineError::KeyReused | EngineError::IdentifierReused)
             }
             Err(X402Error::Refused(refused)) => refused.reason == Reason::SettlementPending,
         };

@@ -37,17 +37,17 @@ pub(super) struct Client<'a> {
 pub(super) async fn call(
     world: &Arc<World>,
     endpoint: &Arc<dyn Endpoint>,
-    gateway: &Gateway,
+    engine: &Engine,
     action: &Action,
 ) -> Option<Again> {
     let client = |session: u32, ip| Client { world, endpoint: Arc::clone(endpoint), ip, session, rushes: false };
     Some(match *action {
         Action::Create { session, merchant, units, currency, lifetime_seconds } => {
             let order = orders::Order { session, merchant, money: Money::new(units, currency), lifetime_seconds };
-            client(session, shop_ip(merchant)).create(gateway, &order).await
+            client(session, shop_ip(merchant)).create(engine, &order).await
         }
         Action::Cancel { session, by_merchant } => client(session, customer_ip(session)).cancel(by_merchant).await,
-        Action::Assign { session } => client(session, customer_ip(session)).assign(gateway).await,
+        Action::Assign { session } => client(session, customer_ip(session)).assign(engine).await,
         Action::Visit { session, visit } => client(session, customer_ip(session)).visit(visit).await,
         _ => return None,
     })

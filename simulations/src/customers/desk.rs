@@ -13,30 +13,30 @@ use crate::script::Deed;
 /// How far back events are sent again, milliseconds.
 const REPLAYED_MS: u64 = 20 * 86_400_000;
 
-pub(super) async fn work(world: &Arc<World>, gateway: &Gateway, session: u32, deed: Deed) -> Again {
+pub(super) async fn work(world: &Arc<World>, engine: &Engine, session: u32, deed: Deed) -> Again {
     let Some(known) = world.people().sessions.get(&session).cloned() else { return Again::In(5_000) };
     match deed {
-        Deed::Resolve => resolve(world, gateway, session, &known).await,
-        Deed::Refund => refund(world, gateway, session, &known).await,
-        Deed::Redeliver => redeliver(world, gateway, session, &known).await,
-        Deed::Reconnect => reconnect(world, gateway, session, &known).await,
-        Deed::Meddle => meddle(world, gateway, session, &known).await,
+        Deed::Resolve => resolve(world, engine, session, &known).await,
+        Deed::Refund => refund(world, engine, session, &known).await,
+        Deed::Redeliver => redeliver(world, engine, session, &known).await,
+        Deed::Reconnect => reconnect(world, engine, session, &known).await,
+        Deed::Meddle => meddle(world, engine, session, &known).await,
     }
 }
 
-async fn resolve(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
-    let Ok(merchant) = gateway.merchant(known.merchant).await else { return Again::In(1_000) };
+async fn resolve(world: &Arc<World>, engine: &Engine, session: u32, known: &Session) -> Again {
+    let Ok(merchant) = engine.merchants.get(known.merchant).await else { return Again::In(1_000) };
     // Each kind in its turn.
     let kind = ResolutionKind::ALL[usize::try_from((u64::from(session) + world.now_ms() / 1_000) % 3).unwrap_or(0)];
-    let before = gateway.payment(known.merchant, known.id).await.ok();
+    let before = engine.payments.get(known.merchant, known.id).await.ok();
     let owed_before = match &before {
-        Some(before) => gateway.owed(before).await.ok(),
+        Some(before) => engine.payments.owed(before).await.ok(),
         None => None,
     };
     let decided = Resolution { kind, ..decision(world, "merchant") };
-    match gateway.resolve(&merchant, known.id, decided).await {
+    match engine.payments.resolve(&merchant, known.id, decided).await {
         Ok(payment) => {
-            let owed = gateway.owed(&payment).await.ok();
+            let owed = engine.payments.owed(&payment).await.ok();
             let is_next =
                 before.is_some_and(|before| before.version + 1 == payment.version && before.accepted.is_none());
             world.observe(|observer| {
@@ -60,7 +60,7 @@ async fn resolve(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Se
             });
             Again::No
         }
-        Err(GatewayError::Rejected(_)) => Again::No,
+        Err(EngineError::Rejected(_)) => Again::No,
         Err(_) => Again::In(2_000),
     }
 }
@@ -76,9 +76,9 @@ fn decision(world: &Arc<World>, by: &str) -> Resolution {
 }
 
 /// Asks for the plan of a refund, and has the merchant's wallet carry it out.
-async fn refund(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
-    let Ok(payment) = gateway.payment(known.merchant, known.id).await else { return Again::In(2_000) };
-    let Ok(owed) = gateway.owed(&payment).await else { return Again::In(2_000) };
+async fn refund(world: &Arc<World>, engine: &Engine, session: u32, known: &Session) -> Again {
+    let Ok(payment) = engine.payments.get(known.merchant, known.id).await else { return Again::In(2_000) };
+    let Ok(owed) = engine.payments.owed(&payment).await else { return Again::In(2_000) };
     world.observe(|observer| observer.answers(&Answer::Owed { payment: &payment, owed: &owed }));
     let Ok(plan) = payment.refund_plan(&owed, None, None) else { return Again::No };
     world.observe(|observer| observer.answers(&Answer::Planned { payment: &payment, plan: &plan }));
@@ -98,16 +98,16 @@ async fn refund(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Ses
     Again::No
 }
 
-async fn deliveries_of(gateway: &Gateway, merchant: MerchantId, payment: PaymentId) -> Option<Vec<Logged>> {
+async fn deliveries_of(engine: &Engine, merchant: MerchantId, payment: PaymentId) -> Option<Vec<Logged>> {
     let query =
         DeliveryQuery { merchant, before: None, limit: 20, states: Vec::new(), event: None, payment: Some(payment) };
-    gateway.deliveries(query).await.ok().map(|page| page.items)
+    engine.webhooks.deliveries(query).await.ok().map(|page| page.items)
 }
 
-async fn redeliver(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
-    let Some(found) = deliveries_of(gateway, known.merchant, known.id).await else { return Again::In(2_000) };
+async fn redeliver(world: &Arc<World>, engine: &Engine, session: u32, known: &Session) -> Again {
+    let Some(found) = deliveries_of(engine, known.merchant, known.id).await else { return Again::In(2_000) };
     let Some(newest) = found.first() else { return Again::No };
-    match gateway.redeliver(known.merchant, newest.delivery.id, None).await {
+    match engine.webhooks.redeliver(known.merchant, newest.delivery.id, None).await {
         Ok(_) => {
             world.mark("an event is sent again by hand");
             world.event(Lane::Merchant, "redelivers", Some(session), 0, || {
@@ -115,16 +115,16 @@ async fn redeliver(world: &Arc<World>, gateway: &Gateway, session: u32, known: &
             });
             Again::No
         }
-        Err(GatewayError::NoEndpoint | GatewayError::EventForgotten) => Again::No,
+        Err(EngineError::NoEndpoint | EngineError::EventForgotten) => Again::No,
         Err(_) => Again::In(2_000),
     }
 }
 
 /// Has the endpoint taken up again, and everything sent that it missed.
-async fn reconnect(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
-    let since = gateway.now().minus(Duration::from_millis(REPLAYED_MS));
-    let answer = match gateway.enable_endpoint(known.merchant).await {
-        Ok(_) => gateway.replay(known.merchant, since).await,
+async fn reconnect(world: &Arc<World>, engine: &Engine, session: u32, known: &Session) -> Again {
+    let since = engine.now().minus(Duration::from_millis(REPLAYED_MS));
+    let answer = match engine.webhooks.enable_endpoint(known.merchant).await {
+        Ok(_) => engine.webhooks.replay(known.merchant, since).await,
         Err(error) => Err(error),
     };
     match answer {
@@ -137,29 +137,32 @@ async fn reconnect(world: &Arc<World>, gateway: &Gateway, session: u32, known: &
             });
             Again::No
         }
-        Err(GatewayError::NoEndpoint) => Again::No,
+        Err(EngineError::NoEndpoint) => Again::No,
         Err(_) => Again::In(2_000),
     }
 }
 
 /// Another merchant uses the session's ids wherever a call takes one.
-async fn meddle(world: &Arc<World>, gateway: &Gateway, session: u32, known: &Session) -> Again {
+async fn meddle(world: &Arc<World>, engine: &Engine, session: u32, known: &Session) -> Again {
     let other = world.people().merchants.values().map(|shop| shop.id).find(|id| *id != known.merchant);
     let Some(other) = other else { return Again::No };
-    let Ok(stranger) = gateway.merchant(other).await else { return Again::In(1_000) };
+    let Ok(stranger) = engine.merchants.get(other).await else { return Again::In(1_000) };
     let delivery = world.observe(|observer| observer.delivery_of(known.id)).unwrap_or(DeliveryId::from_bits(1));
     let mut let_in = Vec::new();
     let mut tried = |call: &'static str, is_let_in: bool| is_let_in.then(|| let_in.push(call));
-    tried("read the payment", gateway.payment(other, known.id).await.is_ok());
-    tried("cancel the payment", gateway.cancel_payment(other, known.id).await.is_ok());
-    tried("resolve the payment", gateway.resolve(&stranger, known.id, decision(world, "stranger")).await.is_ok());
-    let seen = deliveries_of(gateway, other, known.id).await.is_some_and(|found| !found.is_empty());
+    tried("read the payment", engine.payments.get(other, known.id).await.is_ok());
+    tried("cancel the payment", engine.payments.cancel(other, known.id).await.is_ok());
+    tried(
+        "resolve the payment",
+        engine.payments.resolve(&stranger, known.id, decision(world, "stranger")).await.is_ok(),
+    );
+    let seen = deliveries_of(engine, other, known.id).await.is_some_and(|found| !found.is_empty());
     tried("list the deliveries", seen);
-    tried("read a delivery", gateway.delivery(other, delivery).await.is_ok());
-    tried("send a delivery again", gateway.redeliver(other, delivery, None).await.is_ok());
+    tried("read a delivery", engine.webhooks.delivery(other, delivery).await.is_ok());
+    tried("send a delivery again", engine.webhooks.redeliver(other, delivery, None).await.is_ok());
     // The same order number in two shops is two orders.
     let key = IdempotencyKey::parse(&format!("order-{session}")).expect("a key of ours");
-    let opened = gateway.open_payment(&stranger, draft(session, known.amount, None), Some(&key)).await;
+    let opened = engine.payments.open(&stranger, draft(session, known.amount, None), Some(&key)).await;
     let is_anothers = opened.is_ok_and(|opened| {
         world.observe(|observer| observer.answers(&Answer::Created(&opened.payment)));
         opened.payment.merchant != other

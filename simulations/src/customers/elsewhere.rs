@@ -11,14 +11,14 @@ use super::*;
 /// Opens a session that nobody here knows yet; its customers do.
 pub(super) async fn open_elsewhere(
     world: &Arc<World>,
-    gateway: &Gateway,
+    engine: &Engine,
     session: u32,
     merchant: usize,
     amount: Money,
     lifetime_seconds: Option<u64>,
 ) -> Again {
     let Some(shop) = world.people().merchants.get(&merchant).cloned() else { return Again::In(1_000) };
-    let Ok(record) = gateway.merchant(shop.id).await else { return Again::In(1_000) };
+    let Ok(record) = engine.merchants.get(shop.id).await else { return Again::In(1_000) };
     // An engine opens nothing before it follows the ledger, and where it follows from stands in these same records.
     if world.observe(|observer| observer.cursor.is_none()) {
         return Again::In(1_000);

@@ -10,17 +10,17 @@ use crate::script::Ownership;
 /// How often a merchant that changes its account often tries to: more often than it may within a day.
 const CHANGES: usize = 5;
 
-pub(super) async fn own(world: &Arc<World>, gateway: &Gateway, merchant: usize, step: Ownership) -> Again {
+pub(super) async fn own(world: &Arc<World>, engine: &Engine, merchant: usize, step: Ownership) -> Again {
     let Some(id) = world.people().merchants.get(&merchant).map(|shop| shop.id) else { return Again::In(1_000) };
     match step {
-        Ownership::Prove => match challenge(world, gateway, id).await {
+        Ownership::Prove => match challenge(world, engine, id).await {
             Ok(issued) => {
                 send_proof(world, issued.challenge.account.as_str(), issued.challenge.account.as_str(), &issued.memo);
                 Again::No
             }
             Err(again) => again,
         },
-        Ownership::ProveAndReplaceKeys => match challenge(world, gateway, id).await {
+        Ownership::ProveAndReplaceKeys => match challenge(world, engine, id).await {
             Ok(issued) => {
                 let account = issued.challenge.account;
                 send_proof(world, account.as_str(), account.as_str(), &issued.memo);
@@ -29,17 +29,17 @@ pub(super) async fn own(world: &Arc<World>, gateway: &Gateway, merchant: usize, 
             }
             Err(again) => again,
         },
-        Ownership::ProveByStranger => match challenge(world, gateway, id).await {
+        Ownership::ProveByStranger => match challenge(world, engine, id).await {
             Ok(issued) => {
                 prove_by_stranger(world, &issued);
                 Again::No
             }
             Err(again) => again,
         },
-        Ownership::TakeAnothers => take(world, gateway, id, merchant).await,
-        Ownership::RegisterAgain => register_again(world, gateway, merchant).await,
-        Ownership::ChangeOften => change_often(world, gateway, id, merchant).await,
-        Ownership::Ignore => look_and_ignore(world, gateway, id).await,
+        Ownership::TakeAnothers => take(world, engine, id, merchant).await,
+        Ownership::RegisterAgain => register_again(world, engine, merchant).await,
+        Ownership::ChangeOften => change_often(world, engine, id, merchant).await,
+        Ownership::Ignore => look_and_ignore(world, engine, id).await,
     }
 }
 
@@ -51,15 +51,15 @@ fn anothers(world: &World, merchant: usize) -> AccountName {
 }
 
 /// Requests a challenge for the account whose answer is missing.
-async fn challenge(world: &Arc<World>, gateway: &Gateway, id: MerchantId) -> Result<Issued, Again> {
+async fn challenge(world: &Arc<World>, engine: &Engine, id: MerchantId) -> Result<Issued, Again> {
     let before = world.observe(|observer| observer.proofs.keys());
-    match gateway.issue_challenge(id, None, false).await {
+    match engine.merchants.issue_challenge(id, None, false).await {
         Ok(issued) => {
             let account = issued.challenge.account;
             world.observe(|observer| observer.proofs.challenges(issued.memo.clone(), (id, account), &before));
             Ok(issued)
         }
-        Err(GatewayError::Ownership(_)) => Err(Again::No),
+        Err(EngineError::Ownership(_)) => Err(Again::No),
         Err(_) => Err(Again::In(2_000)),
     }
 }
@@ -99,45 +99,45 @@ fn replace_keys(world: &Arc<World>, account: &AccountName) {
 }
 
 /// Changes the account to another merchant's, and tries what the owner may.
-async fn take(world: &Arc<World>, gateway: &Gateway, id: MerchantId, merchant: usize) -> Again {
+async fn take(world: &Arc<World>, engine: &Engine, id: MerchantId, merchant: usize) -> Again {
     let update = Update { hive_account: Some(anothers(world, merchant)), ..Update::default() };
-    match gateway.update_merchant(id, update).await {
+    match engine.merchants.update(id, update).await {
         Ok(_) => {
             world.event(Lane::Merchant, "takes", None, merchant as u64, || {
                 format!("shop {merchant} wants to use the account of somebody else")
             });
-            look_and_ignore(world, gateway, id).await
+            look_and_ignore(world, engine, id).await
         }
-        Err(GatewayError::Ownership(_)) => Again::No,
+        Err(EngineError::Ownership(_)) => Again::No,
         Err(_) => Again::In(2_000),
     }
 }
 
 /// Somebody registers with a merchant's account, and tries what the owner may; a stranger proves it in vain.
-async fn register_again(world: &Arc<World>, gateway: &Gateway, merchant: usize) -> Again {
+async fn register_again(world: &Arc<World>, engine: &Engine, merchant: usize) -> Again {
     let registration = Registration::check("Somebody else", &account(merchant, false), None);
     let registration = registration.expect("a name and an account of ours");
-    let Ok(registered) = gateway.register(registration, false).await else { return Again::In(2_000) };
+    let Ok(registered) = engine.merchants.register(registration, false).await else { return Again::In(2_000) };
     let id = registered.merchant.id;
     world.mark("somebody registers with another's account");
     world.event(Lane::Merchant, "registered_again", None, merchant as u64, || {
         format!("somebody else registers with the account of shop {merchant}")
     });
-    if let Ok(issued) = challenge(world, gateway, id).await {
+    if let Ok(issued) = challenge(world, engine, id).await {
         prove_by_stranger(world, &issued);
     }
     // What cannot be answered now is tried by others.
-    let _ = look_and_ignore(world, gateway, id).await;
+    let _ = look_and_ignore(world, engine, id).await;
     Again::No
 }
 
 /// Changes the account there and back, more often than a merchant may.
-async fn change_often(world: &Arc<World>, gateway: &Gateway, id: MerchantId, merchant: usize) -> Again {
+async fn change_often(world: &Arc<World>, engine: &Engine, id: MerchantId, merchant: usize) -> Again {
     for number in 0..CHANGES {
         let hive_account = Some(AccountName::parse(&account(merchant, number % 2 == 0)).expect("a name of ours"));
-        match gateway.update_merchant(id, Update { hive_account, ..Update::default() }).await {
+        match engine.merchants.update(id, Update { hive_account, ..Update::default() }).await {
             Ok(_) => world.sleep(1_000).await,
-            Err(GatewayError::Ownership(_)) => {
+            Err(EngineError::Ownership(_)) => {
                 world.mark("an account is changed too often");
                 return Again::No;
             }
@@ -148,12 +148,12 @@ async fn change_often(world: &Arc<World>, gateway: &Gateway, id: MerchantId, mer
 }
 
 /// Reads the unmatched transfers of a merchant's account, and ignores one of them.
-async fn look_and_ignore(world: &Arc<World>, gateway: &Gateway, id: MerchantId) -> Again {
-    let Ok(record) = gateway.merchant(id).await else { return Again::In(2_000) };
+async fn look_and_ignore(world: &Arc<World>, engine: &Engine, id: MerchantId) -> Again {
+    let Ok(record) = engine.merchants.get(id).await else { return Again::In(2_000) };
     let account = record.hive_account;
-    match gateway.unmatched(&record, None, 50).await {
+    match engine.payments.unmatched(&record, None, 50).await {
         Ok(listed) => world.observe(|observer| observer.reads_unmatched(&record, &listed.rows)),
-        Err(GatewayError::NotProven { .. }) => world.mark("an unproven account gives no right"),
+        Err(EngineError::NotProven { .. }) => world.mark("an unproven account gives no right"),
         Err(_) => return Again::In(2_000),
     }
     let place = world.observe(|observer| {
@@ -165,19 +165,19 @@ async fn look_and_ignore(world: &Arc<World>, gateway: &Gateway, id: MerchantId) 
     });
     let Some(place) = place else { return Again::No };
     let before = world.observe(|observer| observer.proofs.keys());
-    match gateway.ignore(&record, place, id.to_string(), String::new()).await {
+    match engine.payments.ignore(&record, place, id.to_string(), String::new()).await {
         Ok(_) => {
             decided(world, &record, &account, &before);
             world.mark("a merchant ignores a transfer");
             Again::No
         }
-        Err(GatewayError::NotProven { standing, .. }) => {
+        Err(EngineError::NotProven { standing, .. }) => {
             if standing == Standing::Stale {
                 world.mark("a stale proof gives no right");
             }
             Again::No
         }
-        Err(GatewayError::TransferAssigned(_) | GatewayError::TransferSettled(_)) => Again::No,
+        Err(EngineError::TransferAssigned(_) | EngineError::TransferSettled(_)) => Again::No,
         Err(_) => Again::In(2_000),
     }
 }

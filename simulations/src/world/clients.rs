@@ -17,7 +17,7 @@ pub(crate) struct Standing {
 
 impl World {
     /// Opens the interface of the process that has started, where clients call through one.
-    pub(super) fn open_endpoint(self: &Arc<Self>, gateway: Gateway) {
+    pub(super) fn open_endpoint(self: &Arc<Self>, engine: Engine) {
         if !self.script.setup.facade {
             return;
         }
@@ -29,7 +29,7 @@ impl World {
         // The process of this clock owns the world that owns its interface.
         let world = Arc::downgrade(self);
         let now = move || world.upgrade().map_or(Timestamp::EPOCH, |world| world.wall());
-        let boot = Boot { gateway, now: Arc::new(now), secret, seed: random.draw() };
+        let boot = Boot { engine, now: Arc::new(now), secret, seed: random.draw() };
         *lock(&self.endpoint) = Some(front.open(boot));
         self.booted_ms.store(self.now_ms(), Ordering::Relaxed);
     }

@@ -173,7 +173,7 @@ impl World {
     }
 
     /// Looks whether everything has come right; says whether it is over.
-    pub(super) async fn finish(self: &Arc<Self>, gateway: &Gateway, store: &RedbStore) -> bool {
+    pub(super) async fn finish(self: &Arc<Self>, engine: &Engine, store: &RedbStore) -> bool {
         // Sessions that live longer, webhooks whose time is near: give them theirs.
         let (latest_ms, known) = self.observe(|observer| {
             let open = observer.payments.values().map(|known| &known.payment).filter(|p| !p.state.is_terminal());
@@ -206,7 +206,7 @@ impl World {
             }
         }
         self.disk.set_quiet(true);
-        let looked = self.look(gateway, store, known).await;
+        let looked = self.look(engine, store, known).await;
         self.disk.set_quiet(false);
         if let Err(why) = looked {
             self.observe(|observer| {
@@ -216,12 +216,7 @@ impl World {
         true
     }
 
-    pub(super) async fn look(
-        self: &Arc<Self>,
-        gateway: &Gateway,
-        store: &RedbStore,
-        known: usize,
-    ) -> Result<(), String> {
+    pub(super) async fn look(self: &Arc<Self>, engine: &Engine, store: &RedbStore, known: usize) -> Result<(), String> {
         let failed = |error: storage::ReadError| error.to_string();
         self.verify(store)?;
         let ids: Vec<PaymentId> = self.observe(|observer| observer.payments.keys().copied().collect());
@@ -249,8 +244,8 @@ impl World {
         self.judge_plain();
         let in_flight = store.in_flight().await.map_err(failed)?;
         let outbox = store.due_deliveries(Timestamp::MAX, usize::MAX).await.map_err(failed)?;
-        let scanned_num = gateway.health().await.map_or(0, |health| health.ledger.scanned_num);
-        let now = gateway.now();
+        let scanned_num = engine.operations.health().await.map_or(0, |health| health.ledger.scanned_num);
+        let now = engine.now();
         let differing = self.observe(|observer| {
             let differs = |(id, payment): (&PaymentId, &engine::payment::Payment)| {
                 observer.payments.get(id).is_none_or(|known| *known.payment != *payment).then_some(*id)

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use engine::ledger::Block;
 
-use super::{GRACE, Nodes, NodesError, Plan, majority, round::Progress};
+use super::{
+    majority,
+    pool::{GRACE, Nodes, NodesError, Plan},
+    round::Progress,
+};
 use crate::environment::Node;
 
 /// Whether blocks can still change. Nodes that differ about those that can do not lie.

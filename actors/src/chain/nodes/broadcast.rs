@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::{Nodes, majority, majority::Broadcast, majority::Reply, round::Progress};
+use super::{
+    majority::{self, Broadcast, Reply},
+    pool::Nodes,
+    round::Progress,
+};
 use crate::environment::Node;
 
 /// Judges the replies: an acceptance by a majority at once; anything else once slower nodes are no longer waited for.

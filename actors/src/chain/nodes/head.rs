@@ -1,55 +1,15 @@
 //! Where the chain stands: the head that a majority has reached, without waiting for anybody slower.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::Arc;
 
 use engine::{ledger::Head, mutant};
-use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    GRACE, Nodes, NodesError, Shared, drive, majority,
+    majority,
+    pool::{GRACE, Nodes, NodesError, Shared, drive, uncrashed},
     round::{Progress, Round},
-    uncrashed,
 };
 use crate::environment::{Node, NodeError};
-
-/// The time between two blocks of the chain.
-const BLOCK_INTERVAL: Duration = Duration::from_secs(3);
-
-/// The head that a majority has reached, and where it must be by now: extrapolated by a clock that never jumps.
-#[derive(Debug, Default)]
-pub(crate) struct Expected(Mutex<Option<(u32, Instant)>>);
-
-impl Expected {
-    /// Notes the head that a majority has reached; it never goes back.
-    fn has_reached(&self, num: u32) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.is_none_or(|(before, _)| num > before) {
-            *known = Some((num, Instant::now()));
-        }
-    }
-
-    /// Returns the head that a majority has reached; 0 before the first.
-    pub(crate) fn reached(&self) -> u32 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).map_or(0, |(num, _)| num)
-    }
-
-    /// Returns for how long the head did not rise; none before the first.
-    pub(crate) fn age(&self) -> Option<Duration> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).map(|(_, at)| at.elapsed())
-    }
-
-    /// Returns where the head is by now if a block is made every three seconds; none before the first.
-    fn by_now(&self) -> Option<u32> {
-        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.map(|(num, at)| {
-            let blocks = at.elapsed().as_millis() / BLOCK_INTERVAL.as_millis();
-            num.saturating_add(u32::try_from(blocks).unwrap_or(u32::MAX))
-        })
-    }
-}
 
 /// Says whether the heads of a round are enough: `needed` fresh ones, or whatever a majority says once slower nodes are
 /// no longer waited for.
@@ -101,19 +61,6 @@ impl Nodes {
             Some(head) => Ok(head),
             None => Err(NodesError::Unavailable(last.unwrap_or_else(|| "too few nodes answer".to_owned()))),
         }
-    }
-}
-
-/// The way by which the answers about heads come in; those that are too late for one round wait here for the next.
-pub(super) struct Heads {
-    sender: mpsc::UnboundedSender<(usize, Result<Head, NodeError>)>,
-    answers: mpsc::UnboundedReceiver<(usize, Result<Head, NodeError>)>,
-}
-
-impl Default for Heads {
-    fn default() -> Self {
-        let (sender, answers) = mpsc::unbounded_channel();
-        Self { sender, answers }
     }
 }
 

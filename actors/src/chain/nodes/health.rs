@@ -9,11 +9,7 @@ use std::{
 use engine::{ledger::Head, mutant, time::Timestamp};
 use tokio::time::Instant;
 
-use super::{
-    Expected,
-    lookups::{HISTORY_API, TRANSACTION_API},
-    majority,
-};
+use super::{expected::Expected, majority};
 use crate::{
     environment::{Identity, Node, NodeError},
     metrics::{Metrics, NodeMetrics},
@@ -27,6 +23,10 @@ const LATENCY_STEP: Duration = Duration::from_millis(100);
 const DISAGREES_FOR: Duration = Duration::from_secs(600);
 /// How long a request for the head may take at most, whatever the node does.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(300);
+/// The API that keeps histories and virtual operations; many nodes do without it.
+pub(super) const HISTORY_API: &str = "account_history_api";
+/// The API that knows the state of a transaction; some nodes do without it.
+pub(super) const TRANSACTION_API: &str = "transaction_status_api";
 /// The APIs that a healthy node may do without, and how long it is not asked again for one that it lacks.
 const OPTIONAL: [&str; 2] = [HISTORY_API, TRANSACTION_API];
 const LACKS_FOR: Duration = Duration::from_secs(50);
@@ -138,7 +138,7 @@ impl Health {
 
 impl Slot {
     pub(crate) fn new(node: Arc<dyn Node>, metrics: &Metrics) -> Self {
-        let metrics = metrics.node(node.name());
+        let metrics = metrics.node(node.name(), Condition::ALL.map(Condition::as_str));
         Self { node, health: Mutex::default(), metrics }
     }
 
@@ -287,7 +287,7 @@ impl Slot {
             }
             (condition, before, health.head)
         });
-        self.metrics.is_in(condition);
+        self.metrics.is_in(condition.as_str());
         if condition == before || condition == Condition::Unknown {
             return;
         }

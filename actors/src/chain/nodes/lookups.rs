@@ -10,17 +10,18 @@ use engine::{
 };
 use futures_util::future::BoxFuture;
 
-use super::{Nodes, NodesError, Plan, majority, round::Progress};
+use super::{
+    health::{HISTORY_API, TRANSACTION_API},
+    majority,
+    pool::{GRACE, Nodes, NodesError, Plan},
+    round::Progress,
+};
 use crate::environment::{Account, Node, NodeError, TxStatus};
 
 /// How far behind the head of its node an account's history may be.
 const HISTORY_SETTLES: Duration = Duration::from_secs(120);
 /// How long the other nodes are spared while the first read a history: nobody waits for it.
 const HISTORY_PATIENCE: Duration = Duration::from_secs(5);
-/// The API that keeps histories and virtual operations; many nodes do without it.
-pub(super) const HISTORY_API: &str = "account_history_api";
-/// The API that knows the state of a transaction; some nodes do without it.
-pub(super) const TRANSACTION_API: &str = "transaction_status_api";
 
 /// What entries of histories are told apart by: nodes count an operation's place in ways of their own.
 fn identity(transfer: &Transfer) -> (TxId, u64, Currency, &str, &str) {
@@ -135,7 +136,7 @@ impl Nodes {
         let question = move |node: Arc<dyn Node>| -> BoxFuture<'static, _> {
             Box::pin(async move { node.virtual_operations(block_num).await })
         };
-        let plan = self.of_history(super::GRACE);
+        let plan = self.of_history(GRACE);
         let judge = |answers: &[(usize, Option<VirtualOperations>)], progress: Progress| {
             let given: Vec<&VirtualOperations> = answers.iter().filter_map(|(_, told)| told.as_ref()).collect();
             let paid: Vec<&[Transfer]> = given.iter().map(|told| told.transfers.as_slice()).collect();

@@ -16,6 +16,7 @@ use engine::{
 use super::{
     blocks, broadcast, head, lookups,
     majority::{self, Broadcast, Reply},
+    pool,
     round::{Progress, Round, Step},
 };
 use crate::environment::{Account, NodeError, TxStatus};
@@ -436,7 +437,7 @@ async fn waited_for(patience: [Duration; 3]) -> Duration {
     };
     let judge = |_: &[(usize, ())], progress: Progress| progress.may_end().then_some(());
     let mut round = Round::new(3, 3, 2);
-    super::drive(&mut round, &mut answers, |at| patience[at], ask, judge, |_, answer| answer.ok()).await.unwrap();
+    pool::drive(&mut round, &mut answers, |at| patience[at], ask, judge, |_, answer| answer.ok()).await.unwrap();
     begun.elapsed()
 }
 

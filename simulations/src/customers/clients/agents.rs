@@ -28,11 +28,11 @@ enum Way {
 /// Settles a payment: through the interface, where there is one.
 pub(in crate::customers) async fn settle_payment(
     world: &Arc<World>,
-    gateway: &Gateway,
+    engine: &Engine,
     number: usize,
     request: &X402Request,
 ) -> Result<actors::Settled, X402Error> {
-    let Some(endpoint) = world.endpoint() else { return gateway.x402_settle(request).await };
+    let Some(endpoint) = world.endpoint() else { return engine.x402.settle(request).await };
     let session = session_of(world, request);
     let client = Client { world, endpoint, ip: agent_ip(number), session, rushes: true };
     client.settle(number, request).await
@@ -41,11 +41,11 @@ pub(in crate::customers) async fn settle_payment(
 /// Asks whether a payment would be settled: through the interface, where there is one.
 pub(in crate::customers) async fn verify_payment(
     world: &Arc<World>,
-    gateway: &Gateway,
+    engine: &Engine,
     number: usize,
     request: &X402Request,
 ) -> Result<AccountName, X402Error> {
-    let Some(endpoint) = world.endpoint() else { return gateway.x402_verify(request).await };
+    let Some(endpoint) = world.endpoint() else { return engine.x402.verify(request).await };
     let session = session_of(world, request);
     let client = Client { world, endpoint, ip: agent_ip(number), session, rushes: true };
     let reply = client.send("POST", VERIFY, "", Some(&client.body(request))).await;
@@ -55,7 +55,7 @@ pub(in crate::customers) async fn verify_payment(
     if payer.is_none() {
         client.violate("answers-are-durable", format!("a payment that can be settled names no payer: {told}"), None);
     }
-    payer.ok_or(X402Error::Unavailable(GatewayError::StoreFailed))
+    payer.ok_or(X402Error::Unavailable(EngineError::StoreFailed))
 }
 
 fn session_of(world: &World, request: &X402Request) -> u32 {
@@ -110,7 +110,7 @@ impl Client<'_> {
         if settled.is_none() {
             self.violate("answers-are-durable", format!("a success says {told}"), None);
         }
-        settled.ok_or(X402Error::Unavailable(GatewayError::StoreFailed))
+        settled.ok_or(X402Error::Unavailable(EngineError::StoreFailed))
     }
 
     /// Reads a verdict; who asked too often waits as long as it is told.
@@ -124,11 +124,11 @@ impl Client<'_> {
             }
             let seconds = reply.header("retry-after").and_then(|seconds| seconds.parse().ok()).unwrap_or(1);
             self.world.sleep(u64::min(seconds, 60) * 1_000).await;
-            return Err(X402Error::Unavailable(GatewayError::Overloaded));
+            return Err(X402Error::Unavailable(EngineError::Overloaded));
         }
         // A new key is on its way to the merchant, or it is switched off.
         if reply.status == 401 || json_of(reply)["reason"] == "inactive_merchant" {
-            return Err(X402Error::Unavailable(GatewayError::Unauthenticated));
+            return Err(X402Error::Unavailable(EngineError::Unauthenticated));
         }
         let reason = match reason {
             Some("session_completed" | "payment_detected" | "payment_in_flight") => Some(Reason::SessionNotPending),
@@ -143,7 +143,7 @@ impl Client<'_> {
             None => {
                 let text = format!("a payment is answered {}: {}", reply.status, text_of(reply));
                 self.violate("mistakes-are-named", text, None);
-                Err(X402Error::Unavailable(GatewayError::StoreFailed))
+                Err(X402Error::Unavailable(EngineError::StoreFailed))
             }
         }
     }

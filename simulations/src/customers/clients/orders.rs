@@ -37,7 +37,7 @@ impl Order {
 const CREATE: [&str; 2] = ["/api/public/payments", "/api/public/payments/create"];
 
 impl Client<'_> {
-    pub(super) async fn create(&self, gateway: &Gateway, order: &Order) -> Again {
+    pub(super) async fn create(&self, engine: &Engine, order: &Order) -> Again {
         let (world, session) = (self.world, order.session);
         let Some(shop) = world.people().merchants.get(&order.merchant).cloned() else { return Again::In(1_000) };
         let path = CREATE[usize::from(session % 3 == 0)];
@@ -49,7 +49,7 @@ impl Client<'_> {
             (403, Some("inactive_merchant")) => return Again::No,
             (401, _) => {
                 // The answer with the new key was lost: the operator's console gives another.
-                if let Ok((_, key)) = gateway.reissue_api_key(shop.id).await
+                if let Ok((_, key)) = engine.merchants.reissue_api_key(shop.id).await
                     && let Some(shop) = world.people().merchants.get_mut(&order.merchant)
                 {
                     shop.api_key = key;

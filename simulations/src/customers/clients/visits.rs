@@ -32,7 +32,7 @@ impl Client<'_> {
     }
 
     /// Puts the oldest transfer that paid no session to this one.
-    pub(super) async fn assign(&self, gateway: &Gateway) -> Again {
+    pub(super) async fn assign(&self, engine: &Engine) -> Again {
         let Some(known) = self.world.people().sessions.get(&self.session).cloned() else { return Again::In(1_000) };
         let Some(key) = key_of(self.world, known.merchant) else { return Again::In(1_000) };
         let (mut oldest, mut cursor) = (None, String::new());
@@ -41,8 +41,8 @@ impl Client<'_> {
             let list = self.send("GET", &path, &key, None).await;
             if reason_of(&list).as_deref() == Some("account_not_proven") {
                 // What cannot be done now is tried again with the next look.
-                if let Ok(merchant) = gateway.merchant(known.merchant).await {
-                    vouch(self.world, gateway, &merchant).await;
+                if let Ok(merchant) = engine.merchants.get(known.merchant).await {
+                    vouch(self.world, engine, &merchant).await;
                 }
                 return Again::In(1_000);
             }

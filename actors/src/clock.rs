@@ -1,19 +1,51 @@
-//! Notices when the wall clock jumps against the monotonic one: sessions are created, and webhooks signed, by it.
+//! The engine's time, and jumps of the wall clock: sessions are created, and webhooks signed, by it.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use engine::time::Timestamp;
 use tokio::time::Instant;
 
+use crate::environment::Clock;
+
 /// How far the clocks may drift apart between two looks. Time servers slew by less.
 const ALLOWANCE: Duration = Duration::from_secs(2);
 
-/// Compares the two clocks.
+/// The engine's time: the later of the wall clock and the newest head block.
+pub(crate) struct EngineClock {
+    wall: Arc<dyn Clock>,
+    head_time_ms: AtomicU64,
+    watch: ClockWatch,
+}
+
+impl EngineClock {
+    pub(crate) fn new(wall: Arc<dyn Clock>) -> Self {
+        Self { wall, head_time_ms: AtomicU64::new(0), watch: ClockWatch::default() }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.wall.now().max(Timestamp::from_millis(self.head_time_ms.load(Ordering::Relaxed)))
+    }
+
+    /// Records the time of a head block. The engine's time never falls behind it.
+    pub(crate) fn saw_head(&self, time: Timestamp) {
+        self.head_time_ms.fetch_max(time.millis(), Ordering::Relaxed);
+    }
+
+    /// Returns the jump of the wall clock since the last call, if there is one.
+    pub(crate) fn jump(&self) -> Option<Jump> {
+        self.watch.look(self.wall.now())
+    }
+}
+
+/// Compares the wall clock with the monotonic clock.
 #[derive(Debug, Default)]
-pub(crate) struct ClockWatch(Mutex<Option<(Timestamp, Instant)>>);
+struct ClockWatch(Mutex<Option<(Timestamp, Instant)>>);
 
 /// A jump of the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +58,7 @@ pub(crate) struct Jump {
 
 impl ClockWatch {
     /// Looks at both clocks; returns how far the wall clock has jumped since the last look, if it has.
-    pub(crate) fn look(&self, wall: Timestamp) -> Option<Jump> {
+    fn look(&self, wall: Timestamp) -> Option<Jump> {
         let now = Instant::now();
         let before = self.0.lock().unwrap_or_else(PoisonError::into_inner).replace((wall, now));
         let (wall_before, before) = before?;

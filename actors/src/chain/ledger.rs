@@ -1,0 +1,99 @@
+//! The ledger as the other domains see it: its nodes, accounts and prices, how far it was read, and what is watched.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError, RwLock},
+};
+
+use engine::{account::AccountName, hive::Authority, ledger::Head, money::HbdPrice, mutant, payment::Rate};
+
+use crate::{
+    chain::{
+        accounts::Accounts,
+        ledger_view::LedgerView,
+        nodes::pool::{Nodes, NodesError},
+    },
+    context::Context,
+    environment::Account,
+};
+
+/// The ledger as the other domains see it.
+pub(crate) struct Ledger {
+    context: Arc<Context>,
+    pub(crate) nodes: Nodes,
+    accounts: Accounts,
+    pub(crate) view: LedgerView,
+    pub(crate) watched: Watched,
+    rate: Mutex<Option<Rate>>,
+}
+
+impl Ledger {
+    pub(crate) fn new(context: Arc<Context>) -> Arc<Self> {
+        let nodes = Nodes::new(&context.env, &context.settings, &context.metrics);
+        Arc::new(Self {
+            context,
+            nodes,
+            accounts: Accounts::default(),
+            view: LedgerView::default(),
+            watched: Watched::default(),
+            rate: Mutex::new(None),
+        })
+    }
+
+    /// Records the newest head block.
+    pub(crate) fn saw_head(&self, head: Head) {
+        self.view.saw_head(head);
+        self.context.clock.saw_head(head.time);
+    }
+
+    /// Returns the last prices that were read.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        *self.rate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what new payments are valued with. HBD counts as one dollar within the bounds of its peg: the price is left out.
+    pub(crate) fn quoting_rate(&self) -> Option<Rate> {
+        let is_off = |price: &HbdPrice| !price.is_within(self.context.settings.hbd_peg.percent);
+        let rate = self.rate()?;
+        Some(Rate { hbd: rate.hbd.filter(is_off).filter(|_| !mutant!("hbd-is-always-a-dollar")), ..rate })
+    }
+
+    pub(crate) fn set_rate(&self, rate: Rate) {
+        *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rate);
+    }
+
+    /// Returns those of the accounts that exist, as a node described them lately.
+    pub(crate) async fn accounts(
+        &self,
+        names: &BTreeSet<AccountName>,
+    ) -> Result<BTreeMap<AccountName, Arc<Account>>, NodesError> {
+        self.accounts.get(names, &self.nodes, self.context.now()).await
+    }
+
+    /// Returns the active authorities of those of the accounts that exist, as a majority of nodes gives them.
+    pub(crate) async fn authorities(
+        &self,
+        names: &BTreeSet<AccountName>,
+    ) -> Result<BTreeMap<AccountName, Authority>, NodesError> {
+        let accounts = self.nodes.accounts(names.iter().copied().collect()).await?;
+        Ok(accounts.into_iter().map(|account| (account.name, account.active)).collect())
+    }
+}
+
+/// The accounts whose transfers concern us.
+#[derive(Debug, Default)]
+pub(crate) struct Watched(RwLock<BTreeSet<AccountName>>);
+
+impl Watched {
+    pub(crate) fn contains(&self, account: &AccountName) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(account)
+    }
+
+    pub(crate) fn remove(&self, account: &AccountName) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(account);
+    }
+
+    pub(crate) fn extend(&self, accounts: impl IntoIterator<Item = AccountName>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).extend(accounts);
+    }
+}

@@ -1,0 +1,60 @@
+//! The head that a majority has reached, and where it must be by now.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use engine::ledger::Head;
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::environment::NodeError;
+
+/// The time between two blocks of the chain.
+const BLOCK_INTERVAL: Duration = Duration::from_secs(3);
+
+/// The head that a majority has reached, and where it must be by now: extrapolated by a clock that never jumps.
+#[derive(Debug, Default)]
+pub(crate) struct Expected(Mutex<Option<(u32, Instant)>>);
+
+impl Expected {
+    /// Notes the head that a majority has reached; it never goes back.
+    pub(super) fn has_reached(&self, num: u32) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none_or(|(before, _)| num > before) {
+            *known = Some((num, Instant::now()));
+        }
+    }
+
+    /// Returns the head that a majority has reached; 0 before the first.
+    pub(crate) fn reached(&self) -> u32 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).map_or(0, |(num, _)| num)
+    }
+
+    /// Returns for how long the head did not rise; none before the first.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).map(|(_, at)| at.elapsed())
+    }
+
+    /// Returns where the head is by now if a block is made every three seconds; none before the first.
+    pub(super) fn by_now(&self) -> Option<u32> {
+        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.map(|(num, at)| {
+            let blocks = at.elapsed().as_millis() / BLOCK_INTERVAL.as_millis();
+            num.saturating_add(u32::try_from(blocks).unwrap_or(u32::MAX))
+        })
+    }
+}
+
+/// The way by which the answers about heads come in; those that are too late for one round wait here for the next.
+pub(super) struct Heads {
+    pub(super) sender: mpsc::UnboundedSender<(usize, Result<Head, NodeError>)>,
+    pub(super) answers: mpsc::UnboundedReceiver<(usize, Result<Head, NodeError>)>,
+}
+
+impl Default for Heads {
+    fn default() -> Self {
+        let (sender, answers) = mpsc::unbounded_channel();
+        Self { sender, answers }
+    }
+}

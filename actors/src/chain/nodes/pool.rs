@@ -1,0 +1,337 @@
+//! The ledger's nodes together: a majority of the configured nodes decides whatever decides money.
+//!
+//! Every question goes through [`Shared::ask`]: [`Round`] says whom to ask and when to wait, [`majority`] what the
+//! answers decide. Nobody waits for a node that is slower than the first majority; what a slow node answers later is
+//! noted in its health.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use engine::{hive::ChainId, mutant};
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, join_all},
+};
+use tokio::{
+    sync::mpsc::{self, UnboundedReceiver},
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    chain::nodes::{
+        expected::{Expected, Heads},
+        health::{Condition, NodeState, Slot},
+        majority,
+        round::{Progress, Round, Step},
+    },
+    environment::{Clock, Environment, Identity, Node, NodeError},
+    metrics::Metrics,
+    settings::Settings,
+};
+
+/// How long the others are spared while the first answer, and how long slower ones are waited for after a majority.
+pub(super) const GRACE: Duration = Duration::from_millis(300);
+
+/// Returns how many of the configured nodes must agree on whatever decides money; `at_least` can only raise it.
+#[must_use]
+pub fn nodes_needed(configured: usize, at_least: usize) -> usize {
+    majority::needed(configured, at_least)
+}
+
+/// Why the nodes gave no answer that can be believed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NodesError {
+    /// Too few nodes answer; the last failure is named.
+    #[error("too few ledger nodes respond: {0}")]
+    Unavailable(String),
+    /// Too few nodes have a block that others had.
+    #[error("too few nodes know the virtual operations of block {0}")]
+    Unknown(u32),
+    /// Nodes answered and do not agree.
+    #[error("{answered} nodes responded, and no {needed} of them agree on {about}")]
+    Disagree {
+        /// What they were asked for.
+        about: String,
+        /// How many answered.
+        answered: usize,
+        /// How many must agree.
+        needed: usize,
+    },
+}
+
+/// The ledger's nodes.
+pub(crate) struct Nodes {
+    pub(super) shared: Arc<Shared>,
+    pub(super) heads: tokio::sync::Mutex<Heads>,
+}
+
+/// What requests under way share with the handle.
+pub(super) struct Shared {
+    pub(super) slots: Vec<Slot>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) chain_id: ChainId,
+    pub(super) development: bool,
+    pub(super) needed: usize,
+    pub(super) at_least: usize,
+    pub(super) expected: Expected,
+}
+
+/// What came of a question.
+pub(super) struct Asked<T, R> {
+    /// The decision, if there is one.
+    pub(super) decision: Option<R>,
+    /// Each node's place among the configured ones, with its answer.
+    pub(super) answers: Vec<(usize, T)>,
+    /// What the last node failed with.
+    pub(super) last: String,
+}
+
+impl<T, R> Asked<T, R> {
+    /// Returns the decision, or why there is none.
+    pub(super) fn decided(self, about: impl FnOnce() -> String, needed: usize) -> Result<R, NodesError> {
+        match self.decision {
+            Some(decision) => Ok(decision),
+            None if self.answers.len() >= needed => {
+                Err(NodesError::Disagree { about: about(), answered: self.answers.len(), needed })
+            }
+            None => Err(NodesError::Unavailable(self.last)),
+        }
+    }
+}
+
+/// How a question is put.
+#[derive(Clone, Copy)]
+pub(super) struct Plan {
+    /// What it asks for, in logs.
+    pub(super) request: &'static str,
+    /// How many nodes are asked at once; the others are asked when these do not decide in time.
+    pub(super) first: usize,
+    /// How many nodes decide.
+    pub(super) needed: usize,
+    /// How long the others are spared, and slower ones are waited for.
+    pub(super) patience: Duration,
+}
+
+impl Nodes {
+    pub(crate) fn new(env: &Environment, settings: &Settings, metrics: &Metrics) -> Self {
+        let shared = Shared {
+            slots: env.nodes.iter().map(|node| Slot::new(Arc::clone(node), metrics)).collect(),
+            clock: Arc::clone(&env.clock),
+            chain_id: settings.chain_id,
+            development: settings.development,
+            needed: majority::needed(env.nodes.len(), settings.min_agreeing_nodes),
+            at_least: settings.min_agreeing_nodes,
+            expected: Expected::default(),
+        };
+        Self { shared: Arc::new(shared), heads: tokio::sync::Mutex::default() }
+    }
+
+    /// Asks every node which chain it serves. Unreachable ones are asked again before they are first used.
+    ///
+    /// # Errors
+    /// [`NodeError::WrongChain`] names the first node that serves another chain.
+    pub(crate) async fn check_chain(&self) -> Result<(), NodeError> {
+        let (nodes, needed) = (self.shared.slots.len(), self.needed());
+        tracing::info!(nodes, needed, "{needed} of {nodes} ledger nodes must agree");
+        if nodes == 1 {
+            tracing::warn!(
+                "only one ledger node is configured, so its responses are not verified: configure three of different operators"
+            );
+        }
+        let checked = join_all(self.shared.slots.iter().map(|slot| self.shared.check(slot))).await;
+        for (slot, checked) in self.shared.slots.iter().zip(checked) {
+            match checked {
+                Err(wrong @ NodeError::WrongChain(_)) => return Err(wrong),
+                Err(error) => slot.failed(&error),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the state of every node, in the order of the configuration.
+    pub(crate) fn states(&self) -> Vec<NodeState> {
+        let now = self.shared.clock.now();
+        self.shared.slots.iter().map(|slot| slot.state(now, &self.shared.expected)).collect()
+    }
+
+    /// Returns for how long the head that a majority has reached did not rise; none before the first.
+    pub(crate) fn head_age(&self) -> Option<Duration> {
+        self.shared.expected.age()
+    }
+
+    /// Returns how many nodes must agree.
+    pub(crate) fn needed(&self) -> usize {
+        self.shared.needed
+    }
+
+    /// Puts a question to all nodes at once.
+    pub(super) fn to_all(&self, request: &'static str) -> Plan {
+        let Shared { slots, needed, .. } = &*self.shared;
+        Plan { request, first: slots.len(), needed: *needed, patience: GRACE }
+    }
+}
+
+impl Shared {
+    async fn check(&self, slot: &Slot) -> Result<(), NodeError> {
+        if slot.is_checked() {
+            return Ok(());
+        }
+        let identity: Identity = slot.node.identity().await?;
+        let name = slot.node.name();
+        if identity.chain_id != self.chain_id && !mutant!("chain-id-not-checked") {
+            return Err(NodeError::WrongChain(format!("{name} has chain id {}", identity.chain_id)));
+        }
+        if identity.is_development != self.development {
+            let what = if identity.is_development { "a development ledger" } else { "no development ledger" };
+            return Err(NodeError::WrongChain(format!("{name} is {what} ({})", identity.version)));
+        }
+        slot.checked(&identity);
+        Ok(())
+    }
+
+    /// Asks one node, and notes in its health how it went.
+    pub(super) async fn ask_one<T>(
+        &self,
+        place: usize,
+        request: &'static str,
+        question: &(impl Fn(Arc<dyn Node>) -> BoxFuture<'static, Result<T, NodeError>> + Sync),
+    ) -> Result<T, NodeError> {
+        let slot = &self.slots[place];
+        if let Err(error) = self.check(slot).await {
+            slot.answered::<T>(request, &Err(error.clone()), Instant::now(), self.clock.now());
+            return Err(error);
+        }
+        let begun = Instant::now();
+        let answer = question(Arc::clone(&slot.node)).await;
+        slot.answered(request, &answer, begun, self.clock.now());
+        answer
+    }
+
+    /// Puts a question to the nodes as planned, best ones first, until `judge` has a decision or nobody is left.
+    /// Requests that are not waited for any more are not cut off.
+    pub(super) async fn ask<T: Send + 'static, U, R>(
+        self: &Arc<Self>,
+        plan: Plan,
+        question: impl Fn(Arc<dyn Node>) -> BoxFuture<'static, Result<T, NodeError>> + Send + Sync + 'static,
+        read: impl Fn(Result<T, NodeError>) -> Option<U>,
+        judge: impl Fn(&[(usize, U)], Progress) -> Option<R>,
+    ) -> Asked<U, R> {
+        let order = self.in_order(plan.request);
+        let worth_waiting = self.worth_waiting(&order);
+        let (sender, mut answers) = mpsc::unbounded_channel();
+        let question = Arc::new(question);
+        let ask = |at: usize| {
+            let (shared, question, sender) = (Arc::clone(self), Arc::clone(&question), sender.clone());
+            let place = order[at];
+            tokio::spawn(async move {
+                let answer = uncrashed(shared.ask_one(place, plan.request, &*question)).await;
+                let _ = sender.send((at, answer));
+            });
+        };
+        let mut round = Round::new(order.len(), plan.first, plan.needed);
+        let mut last = "no node can be asked".to_owned();
+        let patience = |at: usize| if worth_waiting[at] { plan.patience } else { Duration::ZERO };
+        let decided = drive(&mut round, &mut answers, patience, ask, judge, |at, answer| {
+            if let Err(error) = &answer {
+                last = self.says(order[at], error);
+            }
+            read(answer)
+        });
+        let decision = decided.await;
+        let answers = round.into_answers().into_iter().map(|(at, answer)| (order[at], answer)).collect();
+        Asked { decision, answers, last }
+    }
+
+    /// Returns the nodes that can be asked, the best first; equally good ones in the order of the configuration.
+    fn in_order(&self, request: &'static str) -> Vec<usize> {
+        let can = |place: &usize| !self.slots[*place].rests() && !self.slots[*place].lacks(request);
+        let mut places: Vec<usize> = (0..self.slots.len()).filter(can).collect();
+        places.sort_by_key(|place| {
+            let slot = &self.slots[*place];
+            (slot.condition(&self.expected), slot.latency())
+        });
+        places
+    }
+
+    /// Says of each of these nodes whether it is worth waiting for after a majority: it is well, and about as fast as the
+    /// slowest that a majority needs.
+    fn worth_waiting(&self, order: &[usize]) -> Vec<bool> {
+        let latencies: Vec<Duration> = order.iter().map(|place| self.slots[*place].latency()).collect();
+        let mut sorted = latencies.clone();
+        sorted.sort_unstable();
+        let usual = sorted.get(self.needed - 1).copied().unwrap_or(Duration::MAX);
+        let is_well = |place: usize| self.slots[place].condition(&self.expected) <= Condition::Unknown;
+        let places = order.iter().zip(latencies);
+        places.map(|(place, latency)| is_well(*place) && latency < usual.saturating_add(GRACE / 2)).collect()
+    }
+
+    /// Notes that the nodes at these places contradict a majority.
+    pub(super) fn contradicted(&self, places: impl IntoIterator<Item = usize>, about: &str) {
+        for place in places {
+            self.slots[place].contradicted(about);
+        }
+    }
+
+    pub(super) fn says(&self, place: usize, error: &NodeError) -> String {
+        format!("{}: {error}", self.slots[place].node.name())
+    }
+
+    /// Logs and shows the conditions that have changed.
+    pub(super) fn show(&self) {
+        for slot in &self.slots {
+            slot.show(&self.expected);
+        }
+    }
+}
+
+/// Returns the answer of a request; one that crashes is a node without an answer.
+pub(super) async fn uncrashed<T>(request: impl Future<Output = Result<T, NodeError>>) -> Result<T, NodeError> {
+    let crashed = |_| Err(NodeError::Broken("the request crashed".to_owned()));
+    AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(crashed)
+}
+
+/// Runs a round: asks, waits and listens until it is decided. None where it cannot be. `patience` says how long each node
+/// is waited for.
+pub(super) async fn drive<T, U, R>(
+    round: &mut Round<U>,
+    answers: &mut UnboundedReceiver<(usize, Result<T, NodeError>)>,
+    patience: impl Fn(usize) -> Duration,
+    ask: impl Fn(usize),
+    judge: impl Fn(&[(usize, U)], Progress) -> Option<R>,
+    mut read: impl FnMut(usize, Result<T, NodeError>) -> Option<U>,
+) -> Option<R> {
+    let (mut asked, mut patient_since) = (0, None);
+    let mut open = Vec::new();
+    loop {
+        let step = round.step(&judge);
+        while asked < round.asked() {
+            ask(asked);
+            open.push(asked);
+            asked += 1;
+        }
+        match step {
+            Step::Done(decision) => return Some(decision),
+            Step::Undecided => return None,
+            Step::AskOthers => continue,
+            Step::Wait => {}
+        }
+        let deadline = round.can_be_late().then(|| {
+            let longest = open.iter().map(|at| patience(*at)).max().unwrap_or_default();
+            *patient_since.get_or_insert_with(Instant::now) + longest
+        });
+        tokio::select! {
+            biased;
+            answer = answers.recv() => match answer {
+                Some((place, answer)) => {
+                    open.retain(|at| *at != place);
+                    round.answered(place, read(place, answer));
+                }
+                None => return None,
+            },
+            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                round.late();
+                patient_since = None;
+            }
+        }
+    }
+}

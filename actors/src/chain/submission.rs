@@ -1,0 +1,90 @@
+//! Submits a signed transaction to the nodes, and reads what their answers mean.
+
+use std::time::Duration;
+
+use engine::{
+    ledger::TxId,
+    mutant,
+    time::Timestamp,
+    x402::{Reason, Refused},
+};
+
+use crate::{
+    chain::{ledger::Ledger, nodes::majority::Broadcast},
+    context::Context,
+    environment::{NodeError, TxStatus},
+};
+
+/// How long a payer waits for an outcome; longer is `settlement_pending`.
+pub(crate) const HOLD: Duration = Duration::from_secs(20);
+
+/// The outcome of submitting a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Submitted {
+    /// A majority of the nodes took it, or has had it for some time.
+    Accepted,
+    /// A majority of the nodes refuses it, and none has it.
+    Refused(Refused),
+    /// Somebody may have it.
+    Unknown,
+}
+
+/// Submits a transaction to every node. `may_be_out` says whether somebody may have it already; it becomes true when a
+/// node takes it, or an answer is lost, without a majority that decides.
+pub(crate) async fn submit(
+    context: &Context,
+    ledger: &Ledger,
+    tx_id: TxId,
+    signed_json: &str,
+    expiration: Timestamp,
+    may_be_out: &mut bool,
+) -> Submitted {
+    context.env.probe.reach("settlement: claimed, not broadcast");
+    let outcome = ledger.nodes.broadcast(signed_json).await;
+    context.env.probe.reach("settlement: broadcast, not recorded");
+    let refusal = match outcome {
+        Broadcast::Accepted => return Submitted::Accepted,
+        Broadcast::Refused(error) => refused(&error, tx_id),
+        Broadcast::MayBeOut => {
+            *may_be_out = true;
+            return Submitted::Unknown;
+        }
+        Broadcast::NotSent => return Submitted::Unknown,
+    };
+    if mutant!("lost-answer-is-refusal") || mutant!("one-refusal-is-enough") {
+        return Submitted::Refused(refusal);
+    }
+    if *may_be_out {
+        return Submitted::Unknown;
+    }
+    // Somebody else may have broadcast it: the payer, or another facilitator.
+    match ledger.nodes.find_transaction(tx_id, expiration).await {
+        Ok(TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible) => {
+            Submitted::Refused(refusal)
+        }
+        Ok(_) => Submitted::Accepted,
+        Err(_) => Submitted::Unknown,
+    }
+}
+
+/// Puts a node's refusal into the interface's words. Nothing of the node itself is told.
+fn refused(error: &NodeError, tx_id: TxId) -> Refused {
+    let NodeError::Rpc { data_code, message, .. } = error else {
+        return Refused::new(Reason::UnexpectedSettleError, "no ledger node responds");
+    };
+    let (reason, sentence) = match data_code {
+        Some(4_100_100) => (Reason::InvalidTransactionState, "the payer has not enough resource credits"),
+        Some(4_030_100) => (Reason::PaymentExpired, "the transaction has expired"),
+        Some(4_030_200) => {
+            (Reason::InvalidTransactionState, "the transaction refers to a block the chain does not know")
+        }
+        Some(3_010_000) => (Reason::Authority, "the signatures do not have the payer's active authority"),
+        Some(3_060_000) => (Reason::Signature, "one key has signed twice"),
+        _ if message.contains("does not have sufficient funds") => {
+            (Reason::InsufficientFunds, "the payer has not enough funds")
+        }
+        _ => (Reason::InvalidTransactionState, "the chain refuses the transaction"),
+    };
+    tracing::info!(%tx_id, %error, "ledger refused {tx_id}: {error}");
+    Refused::new(reason, sentence)
+}

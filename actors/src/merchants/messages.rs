@@ -1,0 +1,172 @@
+//! What the actor of merchants and its callers tell each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{
+    account::AccountName,
+    audit::Actor,
+    hive::PublicKey,
+    ids::{KeyId, MerchantId},
+    merchant::{ApiKey, KeyRejection, Merchant, Registration, Update},
+    ownership::{AuthorityDigest, Nonce, Proof, Rejection},
+    time::Timestamp,
+    webhook::{Secret, TooManySecrets},
+};
+use tokio::sync::oneshot;
+
+use crate::error::EngineError;
+
+/// Why a merchant was not written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MerchantError {
+    /// There is no such merchant.
+    #[error("no merchant {0}")]
+    NotFound(MerchantId),
+    /// The store takes no more for the moment.
+    #[error("the store is overloaded")]
+    Overloaded,
+    /// Its keys do not allow it.
+    #[error("{0}")]
+    Key(KeyRejection),
+    /// What is known of its account refuses.
+    #[error("{0}")]
+    Ownership(Rejection),
+    /// As many webhook secrets sign as may.
+    #[error("{0}")]
+    Secrets(TooManySecrets),
+    /// Other writers kept changing the merchant.
+    #[error("the merchant kept changing")]
+    Contended,
+    /// A stored row that is needed is damaged.
+    #[error("the {table} record {key} is damaged")]
+    Damaged {
+        /// The table.
+        table: &'static str,
+        /// The row's key.
+        key: String,
+    },
+    /// The store failed; whether it was written only a restart can tell.
+    #[error("the outcome is unknown")]
+    Unknown,
+}
+
+/// A merchant just registered, with the only copies of its credentials.
+#[derive(Debug)]
+pub struct Registered {
+    /// The merchant.
+    pub merchant: Merchant,
+    /// Its API key, shown once.
+    pub api_key: String,
+    /// Its webhook secret, shown once.
+    pub secret: Secret,
+}
+
+/// What changes about a merchant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    Update(Update),
+    SetActive(bool),
+    Secret {
+        secret: Secret,
+        previous_valid_until: Option<Timestamp>,
+    },
+    /// One new key in place of all.
+    ReissueKey {
+        id: KeyId,
+        text: String,
+    },
+    AddKey(Box<ApiKey>),
+    RevokeKey(KeyId),
+    RollKey {
+        old: KeyId,
+        id: KeyId,
+        text: String,
+        valid_until: Option<Timestamp>,
+    },
+    KeyUsed(KeyId),
+    /// A challenge to an account.
+    Challenge {
+        account: AccountName,
+        cancels: bool,
+        authority: AuthorityDigest,
+        nonce: Nonce,
+    },
+    /// Keys that signed a challenge which needs more.
+    SignedKeys {
+        nonce: Nonce,
+        keys: BTreeSet<PublicKey>,
+    },
+    /// A challenge was answered.
+    Proven {
+        nonce: Nonce,
+        proof: Proof,
+    },
+    /// The operator's word.
+    Vouched {
+        account: AccountName,
+        proof: Proof,
+    },
+    CancelPending,
+    /// A pending change takes effect, or lapses, if it is time. Consent counts where the authority that gave it is active.
+    Settle(BTreeMap<AccountName, AuthorityDigest>),
+    /// What an account's active authority is now.
+    Authority {
+        account: AccountName,
+        digest: AuthorityDigest,
+    },
+}
+
+impl Change {
+    /// Returns the action of its audit event, and the key it concerns; none where it has no audit event.
+    pub(crate) fn told(&self) -> Option<(&'static str, Option<KeyId>)> {
+        Some(match self {
+            Self::Update(_) => ("merchant_updated", None),
+            Self::SetActive(true) => ("merchant_activated", None),
+            Self::SetActive(false) => ("merchant_deactivated", None),
+            Self::Secret { .. } => ("webhook_secret_rotated", None),
+            Self::ReissueKey { id, .. } => ("api_key_reissued", Some(*id)),
+            Self::AddKey(key) => ("api_key_created", Some(key.id)),
+            Self::RevokeKey(id) => ("api_key_revoked", Some(*id)),
+            Self::RollKey { old, .. } => ("api_key_rolled", Some(*old)),
+            Self::Proven { .. } => ("account_proven", None),
+            Self::Vouched { .. } => ("account_vouched_for", None),
+            Self::CancelPending => ("account_change_cancelled", None),
+            Self::Settle(_) => ("account_change_settled", None),
+            Self::Authority { .. } => ("account_authority_read", None),
+            Self::KeyUsed(_) | Self::Challenge { .. } | Self::SignedKeys { .. } => return None,
+        })
+    }
+}
+
+/// What others tell the actor of merchants.
+pub(crate) enum MerchantMsg {
+    Register {
+        registration: Registration,
+        is_admin: bool,
+        is_active: bool,
+        by: Actor,
+        reply: oneshot::Sender<Result<Registered, MerchantError>>,
+    },
+    Unwatch(Vec<AccountName>),
+    Change {
+        id: MerchantId,
+        change: Change,
+        by: Actor,
+        reply: Option<oneshot::Sender<Result<Merchant, MerchantError>>>,
+    },
+}
+
+impl From<MerchantError> for EngineError {
+    fn from(error: MerchantError) -> Self {
+        match error {
+            MerchantError::NotFound(_) => Self::MerchantNotFound,
+            MerchantError::Key(rejection) => Self::Key(rejection),
+            MerchantError::Ownership(rejection) => Self::Ownership(rejection),
+            MerchantError::Secrets(refused) => Self::TooManySecrets { possible_at: refused.possible_at },
+            MerchantError::Overloaded => Self::Overloaded,
+            MerchantError::Contended => Self::Contended,
+            MerchantError::Damaged { table, key } => Self::Damaged { table, key },
+            MerchantError::Unknown => Self::StoreFailed,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The handle of operations: health, metrics, the audit log and the reconciliation.
+
+use std::sync::Arc;
+
+use engine::{
+    account::AccountName,
+    audit::{Actor, Entry},
+    books::Day,
+    ids::MerchantId,
+    time::Timestamp,
+};
+use prometheus_client::registry::Registry;
+use storage::{AuditQuery, Batch};
+
+use crate::{
+    access::Access,
+    chain::{ledger::Ledger, ledger_view::LedgerStatus},
+    error::EngineError,
+    operations::ledger_metrics::LedgerCollector,
+    payments::handle::Payments,
+};
+
+/// The health of the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    /// Where the ledger stands.
+    pub ledger: LedgerStatus,
+    /// Whether payments can be created: the chain is read from a known block on.
+    pub is_following: bool,
+    /// Sessions that are active.
+    pub active: usize,
+    /// Damaged rows of the store that were met since the start.
+    pub damaged_rows: u64,
+}
+
+/// Health, metrics, audit log, billing and reconciliation. Cheap to clone.
+#[derive(Clone)]
+pub struct Operations {
+    pub(crate) access: Access,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) payments: Payments,
+}
+
+impl Operations {
+    pub(crate) fn new(access: Access, ledger: Arc<Ledger>, payments: Payments) -> Self {
+        Self { access, ledger, payments }
+    }
+
+    /// Returns the same handle for another actor of the audit log.
+    pub(crate) fn by(&self, actor: Arc<Actor>) -> Self {
+        Self { access: self.access.by(Arc::clone(&actor)), payments: self.payments.by(actor), ..self.clone() }
+    }
+
+    /// Returns the health of the engine.
+    ///
+    /// # Errors
+    /// [`EngineError::StoreFailed`] when it is on its way down.
+    pub async fn health(&self) -> Result<Health, EngineError> {
+        let active = self.payments.count_active().await?;
+        let damaged_rows = self.access.context.env.store.damaged_rows();
+        let (ledger, is_following) = (self.ledger.view.status(), self.ledger.view.is_followed());
+        Ok(Health { ledger, is_following, active, damaged_rows })
+    }
+
+    /// Registers the metrics of the engine.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        let context = Arc::clone(&self.access.context);
+        context.metrics.register(registry);
+        let (ledger, waiting) = (Arc::clone(&self.ledger), Arc::clone(self.access.permits()));
+        registry.register_collector(Box::new(LedgerCollector { context, ledger, waiting }));
+    }
+
+    /// Returns entries of the audit log, newest first.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn audit(&self, query: AuditQuery) -> Result<Vec<Entry>, EngineError> {
+        self.access.context.env.store.audit(query).await.map_err(|e| self.access.read_failed(&e))
+    }
+
+    /// Notes in the audit log that the records of a Hive account are exported.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn note_account_export(&self, account: AccountName) -> Result<(), EngineError> {
+        // It concerns no single merchant.
+        let merchant = self.access.actor().merchant.unwrap_or(MerchantId::from_bits(0));
+        let event = self.access.audit_event("account_exported", merchant, Some(account.to_string()), Vec::new());
+        self.access.commit(Batch::of(event)).await
+    }
+
+    /// Returns the reconciliations of days that began before `before`, newest first.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn reconciliation(&self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Day>, EngineError> {
+        self.access.context.env.store.books(before, limit).await.map_err(|e| self.access.read_failed(&e))
+    }
+}

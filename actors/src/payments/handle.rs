@@ -1,0 +1,306 @@
+//! The handle of payments: opens, reads, cancels and watches them.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use engine::{
+    audit::{self, Actor},
+    idempotency::{self, IdempotencyKey, Made, Remembered},
+    ids::{MerchantId, PaymentId, SlugToken},
+    merchant::Merchant,
+    money::{Currency, Money},
+    mutant,
+    payment::{Canceller, Command, Draft, Payment, Rejection, Terms},
+    time::Timestamp,
+};
+use ractor::ActorRef;
+use storage::{Batch, CommitError, Page, PaymentQuery, Volume, VolumeQuery, Write};
+use tokio::sync::oneshot;
+
+use crate::{
+    access::Access,
+    chain::ledger::Ledger,
+    error::EngineError,
+    merchants::handle::Merchants,
+    payments::messages::{Order, RegistryMsg, SessionError, Watch},
+};
+
+const DAY_MS: u64 = 86_400_000;
+
+/// A session that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// The session, as it stands now.
+    pub payment: Arc<Payment>,
+    /// Whether it was opened earlier, by the same request under the same idempotency key.
+    pub is_replay: bool,
+}
+
+/// Payments and the transfers to merchants' accounts. Cheap to clone.
+#[derive(Clone)]
+pub struct Payments {
+    pub(crate) access: Access,
+    pub(crate) merchants: Merchants,
+    ledger: Arc<Ledger>,
+    registry: ActorRef<RegistryMsg>,
+    /// Payments opened through this engine.
+    opened: Arc<AtomicU64>,
+}
+
+impl Payments {
+    pub(crate) fn new(
+        access: Access,
+        ledger: Arc<Ledger>,
+        merchants: Merchants,
+        registry: ActorRef<RegistryMsg>,
+    ) -> Self {
+        Self { access, merchants, ledger, registry, opened: Arc::default() }
+    }
+
+    /// Returns the same handle for another actor of the audit log.
+    pub(crate) fn by(&self, actor: Arc<Actor>) -> Self {
+        Self { access: self.access.by(Arc::clone(&actor)), merchants: self.merchants.by(actor), ..self.clone() }
+    }
+
+    /// Opens a payment session. An `Ok` means it is durable. Under an idempotency key the same request opens one session,
+    /// however often and from however many callers at once it comes.
+    ///
+    /// # Errors
+    /// [`EngineError::InactiveMerchant`], [`EngineError::OnHold`], [`EngineError::Quota`], [`EngineError::KeyReused`], [`EngineError::NoRate`], [`EngineError::HbdOffPeg`], [`EngineError::LedgerUnavailable`] before the
+    /// chain was ever reached, [`EngineError::Overloaded`], store errors.
+    pub async fn open(
+        &self,
+        merchant: &Merchant,
+        draft: Draft,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Opened, EngineError> {
+        if !merchant.is_active {
+            return Err(EngineError::InactiveMerchant);
+        }
+        if !self.ledger.view.is_followed() {
+            return Err(EngineError::LedgerUnavailable);
+        }
+        let _permit = self.access.permit()?;
+        let settings = &self.access.context.settings;
+        let now = self.access.now();
+        let terms = Terms {
+            merchant: merchant.id,
+            pay_to: merchant.hive_account,
+            fee_percent: settings.fee_percent,
+            fee_mode: settings.fee_mode.clone(),
+            rate: self.ledger.quoting_rate(),
+            default_lifetime: settings.session_lifetime,
+            grace: settings.session_grace,
+            livemode: settings.network().is_live(),
+        };
+        let env = &self.access.context.env;
+        let key = key.map(|key| key.digest("create payment"));
+        self.check_peg(draft.amount, merchant.id, key).await?;
+        let id = env.entropy.payment_id(now);
+        let remembered = key.map(|key| Remembered {
+            merchant: merchant.id,
+            key,
+            fingerprint: idempotency::fingerprint(&draft),
+            made: Made::Payment(id),
+            at: now,
+        });
+        let payment = Payment::open(draft, terms, id, env.entropy.slug(), now).map_err(|_| EngineError::NoRate)?;
+        let payment = Arc::new(payment);
+        let mut batch = Batch::of(Write::Payment { payment: Arc::clone(&payment), expected: None });
+        if let Some(remembered) = remembered.filter(|_| !mutant!("key-not-remembered")) {
+            batch = batch.and(Write::Remember { remembered, most: settings.idempotency_keys });
+        }
+        // After the key: who repeats a request gets its answer, whatever the merchant has by now.
+        batch.writes.extend(self.merchants.limits(&payment));
+        if mutant!("create-told-before-stored") {
+            let store = Arc::clone(&env.store);
+            tokio::spawn(async move { store.commit(batch).await });
+            return Ok(Opened { payment, is_replay: false });
+        }
+        match env.store.commit(batch).await {
+            Ok(()) => {}
+            Err(CommitError::Remembered(earlier)) => {
+                let same = remembered.is_some_and(|new| new.fingerprint == earlier.fingerprint);
+                let Made::Payment(id) = earlier.made else { return Err(EngineError::KeyReused) };
+                if !same && !mutant!("facade-other-order-gets-the-first") {
+                    return Err(EngineError::KeyReused);
+                }
+                let payment = self.get(merchant.id, id).await?;
+                return Ok(Opened { payment, is_replay: true });
+            }
+            Err(CommitError::OnHold(refusal)) => return Err(self.merchants.refused(merchant.id, refusal).await),
+            Err(error) => return Err(self.access.commit_failed(error)),
+        }
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        self.access.context.metrics.created.inc();
+        env.probe.reach("gateway: created, not adopted");
+        self.tell(RegistryMsg::Adopt(Arc::clone(&payment)))?;
+        Ok(Opened { payment, is_replay: false })
+    }
+
+    /// Returns a merchant's payment.
+    ///
+    /// # Errors
+    /// [`EngineError::PaymentNotFound`], for another merchant's payment too.
+    pub async fn get(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
+        let payment = self.any(id).await?;
+        let is_own = payment.merchant == merchant || mutant!("another-shop-is-let-in");
+        if is_own { Ok(payment) } else { Err(EngineError::PaymentNotFound) }
+    }
+
+    /// Returns a payment, whoever's it is: for the checkout page, which decides what a stranger may see.
+    ///
+    /// # Errors
+    /// [`EngineError::PaymentNotFound`].
+    pub async fn any(&self, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
+        let found = self.access.context.env.store.payment(id).await.map_err(|e| self.access.read_failed(&e))?;
+        found.map(Arc::new).ok_or(EngineError::PaymentNotFound)
+    }
+
+    /// Returns the payment a checkout address names.
+    ///
+    /// # Errors
+    /// [`EngineError::PaymentNotFound`].
+    pub async fn by_slug(&self, slug: SlugToken) -> Result<Arc<Payment>, EngineError> {
+        let found =
+            self.access.context.env.store.payment_by_slug(slug).await.map_err(|e| self.access.read_failed(&e))?;
+        found.map(Arc::new).ok_or(EngineError::PaymentNotFound)
+    }
+
+    /// Lists a merchant's payments, newest first.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn list(&self, query: PaymentQuery) -> Result<Page<Payment>, EngineError> {
+        self.access.context.env.store.payments(query).await.map_err(|e| self.access.read_failed(&e))
+    }
+
+    /// Requests the cancellation of a payment for a customer; block time decides it. Repeating it returns the payment
+    /// as it is.
+    ///
+    /// # Errors
+    /// [`EngineError::Rejected`] where its state or money on its way refuses.
+    pub async fn cancel_checkout(&self, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
+        self.request_cancellation(id, Canceller::Customer, None).await
+    }
+
+    /// The same for its merchant; the audit log is told.
+    ///
+    /// # Errors
+    /// As [`Payments::cancel_checkout`], and [`EngineError::PaymentNotFound`], for another merchant's payment too.
+    pub async fn cancel(&self, merchant: MerchantId, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
+        self.get(merchant, id).await?;
+        let told = self.access.entry("payment_cancel_requested", merchant, Some(id.to_string()), Vec::new());
+        self.request_cancellation(id, Canceller::Merchant, Some(told)).await
+    }
+
+    async fn request_cancellation(
+        &self,
+        id: PaymentId,
+        by: Canceller,
+        told: Option<audit::Entry>,
+    ) -> Result<Arc<Payment>, EngineError> {
+        let command = Command::Cancel { by, block_interval: self.access.context.settings.block_interval };
+        match self.order(id, command, told).await {
+            Err(SessionError::Rejected { rejection: Rejection::AlreadyCancelled { .. }, payment }) => Ok(payment),
+            answer => answer.map_err(Into::into),
+        }
+    }
+
+    /// Notes that the checkout page opened a wallet or knows a transaction id: a later cancellation leaves the customer
+    /// more time. Repeating it changes nothing.
+    ///
+    /// # Errors
+    /// [`EngineError::Rejected`] where the payment takes no money any more; [`EngineError::PaymentNotFound`].
+    pub async fn report_wallet(&self, id: PaymentId) -> Result<Arc<Payment>, EngineError> {
+        match self.order(id, Command::ReportWallet, None).await {
+            Err(SessionError::Rejected { rejection: Rejection::Unchanged { .. }, payment }) => Ok(payment),
+            answer => answer.map_err(Into::into),
+        }
+    }
+
+    /// Returns the payment now and after every change, until it has reached a final state.
+    ///
+    /// # Errors
+    /// [`EngineError::PaymentNotFound`].
+    pub async fn watch(&self, id: PaymentId) -> Result<Watch, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(RegistryMsg::Watch(id, reply))?;
+        answer.await.map_err(|_| EngineError::StoreFailed)?.map_err(Into::into)
+    }
+
+    /// Refuses a new payment in HBD while it is off its peg, where the settings say so. A request whose key stands for a
+    /// payment already is repeated, not made.
+    async fn check_peg(&self, amount: Money, merchant: MerchantId, key: Option<[u8; 32]>) -> Result<(), EngineError> {
+        let context = &self.access.context;
+        let is_off_peg = self.ledger.quoting_rate().is_some_and(|rate| rate.hbd.is_some());
+        if amount.currency != Currency::Hbd || !is_off_peg || !context.settings.hbd_peg.refuses {
+            return Ok(());
+        }
+        if let Some(key) = key
+            && context.env.store.remembered(merchant, key).await.map_err(|e| self.access.read_failed(&e))?.is_some()
+        {
+            return Ok(());
+        }
+        Err(EngineError::HbdOffPeg)
+    }
+
+    /// Adds up a merchant's payments of today and the days before, `days` in all, days of UTC.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn volume(&self, merchant: MerchantId, days: u64) -> Result<Volume, EngineError> {
+        let query = VolumeQuery { merchant, last_day: self.access.now().millis() / DAY_MS, days };
+        self.access.context.env.store.volume(query).await.map_err(|e| self.access.read_failed(&e))
+    }
+
+    /// Has a session carry out a command, which the audit log is told of in the same commit.
+    pub(crate) async fn order(
+        &self,
+        id: PaymentId,
+        command: Command,
+        told: Option<audit::Entry>,
+    ) -> Result<Arc<Payment>, SessionError> {
+        let _permit = self.access.permit().map_err(|_| SessionError::Overloaded)?;
+        let (mut order, answer) = Order::awaited(command);
+        order.told = told.map(Box::new);
+        self.registry.cast(RegistryMsg::Order(id, order)).map_err(|_| SessionError::Unknown)?;
+        answer.await.unwrap_or(Err(SessionError::Unknown))
+    }
+
+    /// Returns how many payments were opened through this engine.
+    pub(crate) fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
+    }
+
+    /// Returns the registry of active payments, for those who feed it.
+    pub(crate) fn registry(&self) -> &ActorRef<RegistryMsg> {
+        &self.registry
+    }
+
+    /// Activates a new payment.
+    pub(crate) fn adopt(&self, payment: Arc<Payment>) -> Result<(), EngineError> {
+        self.tell(RegistryMsg::Adopt(payment))
+    }
+
+    /// Tells the registry that every block up to this time is read and irreversible.
+    pub(crate) fn advanced(&self, time: Timestamp) {
+        let _ = self.registry.cast(RegistryMsg::Advanced(time));
+    }
+
+    /// Returns how many payments are active.
+    ///
+    /// # Errors
+    /// [`EngineError::StoreFailed`] when the engine is on its way down.
+    pub(crate) async fn count_active(&self) -> Result<usize, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(RegistryMsg::CountActive(reply))?;
+        answer.await.map_err(|_| EngineError::StoreFailed)
+    }
+
+    fn tell(&self, message: RegistryMsg) -> Result<(), EngineError> {
+        self.registry.cast(message).map_err(|_| EngineError::StoreFailed)
+    }
+}

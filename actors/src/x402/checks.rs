@@ -1,0 +1,198 @@
+//! Checks of a payment that is shown: is something of it claimed, is it authorized, does the ledger have it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use engine::{
+    account::AccountName,
+    hive::Authorized,
+    mutant,
+    x402::{
+        Expected, PaymentPayload, Presented, Proof, Reason, Refused, Requirements, authorize, candidate_ids,
+        check_balance,
+    },
+};
+use storage::{Claimed, Purpose};
+
+use crate::{
+    environment::{Account, TxStatus},
+    error::EngineError,
+    x402::handle::{Target, X402, X402Error},
+};
+
+/// Rounds of fetching delegates: an account, its delegates, theirs.
+const MAX_ROUNDS: usize = 4;
+/// How long a repeated settle waits at least before it says that the outcome is still open.
+pub(crate) const LEAST_WAIT: Duration = Duration::from_secs(3);
+
+/// A payment that passed every check.
+pub(crate) struct Checked {
+    pub(crate) presented: Presented,
+    pub(crate) authorized: Authorized,
+}
+
+impl X402 {
+    /// Looks up whether the transaction under either of its ids, its nonce or its identifier is claimed. Until the
+    /// signatures are checked such a claim can only refuse.
+    pub(crate) async fn seen(&self, pay_to: AccountName, payload: &PaymentPayload) -> Result<Seen, X402Error> {
+        let store = &self.access.context.env.store;
+        for tx_id in candidate_ids(&payload.transaction) {
+            if let Some(claimed) = store.claim(tx_id).await.map_err(|error| self.access.read_failed(&error))? {
+                return Ok(self.seen_as(claimed, payload));
+            }
+        }
+        if let Some(identifier) = payload.identifier.clone() {
+            let found = store.claim_by_identifier(pay_to, identifier).await;
+            if let Some(claimed) = found.map_err(|error| self.access.read_failed(&error))? {
+                return Ok(self.seen_as(claimed, payload));
+            }
+        }
+        let nonce = store.claim_by_nonce(pay_to, payload.nonce.clone()).await;
+        let nonce = nonce.map_err(|error| self.access.read_failed(&error))?;
+        if let Some(claimed) = nonce.filter(|_| !mutant!("nonce-claimed-twice")) {
+            return Ok(self.seen_as(claimed, payload));
+        }
+        Ok(Seen::Never)
+    }
+
+    /// Says who shows a payment of which something is claimed.
+    pub(crate) fn seen_as(&self, claimed: Claimed, payload: &PaymentPayload) -> Seen {
+        let is_shown = claimed.proof.is_shown_by(&claimed.nonce, payload, self.access.context.settings.chain_id);
+        if is_shown || mutant!("anybody-shows-a-payment") {
+            return Seen::ByItsPayer(Box::new(claimed));
+        }
+        let is_this = candidate_ids(&payload.transaction).contains(&claimed.tx_id);
+        if !is_this && payload.identifier.is_some() && payload.identifier == claimed.identifier {
+            return Seen::UnderItsIdentifier;
+        }
+        Seen::ByOthers
+    }
+
+    pub(crate) async fn refuse_claimed(
+        &self,
+        target: &Target,
+        pay_to: AccountName,
+        payload: &PaymentPayload,
+    ) -> Result<(), X402Error> {
+        match self.seen(pay_to, payload).await? {
+            Seen::Never => Ok(()),
+            seen => Err(duplicate(&seen, target)),
+        }
+    }
+
+    pub(crate) fn proof(&self, payload: &PaymentPayload, checked: &Checked) -> Proof {
+        Proof::of(&payload.transaction, self.access.context.settings.chain_id, &checked.authorized)
+    }
+
+    /// Local checks first, then the ledger's word on keys and funds.
+    pub(crate) async fn check_payment(
+        &self,
+        expected: &Expected,
+        payload: &PaymentPayload,
+    ) -> Result<Checked, X402Error> {
+        let context = &self.access.context;
+        let max_expiration = context.settings.x402.max_expiration;
+        let presented =
+            expected.check(&payload.transaction, payload.version, &payload.nonce, self.access.now(), max_expiration)?;
+        let (authorized, payer_account) = self.authorized(&presented.payer, payload).await?;
+        check_balance(&presented, &payer_account.balances)?;
+        Ok(Checked { presented, authorized })
+    }
+
+    /// Checks the signatures against the payer's authority as the ledger has it.
+    pub(crate) async fn authorized(
+        &self,
+        payer: &AccountName,
+        payload: &PaymentPayload,
+    ) -> Result<(Authorized, Arc<Account>), X402Error> {
+        let context = &self.access.context;
+        let mut wanted = BTreeSet::from([*payer]);
+        let mut accounts = BTreeMap::<AccountName, Arc<Account>>::new();
+        for _ in 0..MAX_ROUNDS {
+            let fetched = self.ledger.accounts(&wanted).await;
+            let fetched = fetched.map_err(|error| {
+                tracing::debug!(%error, "cannot read the payer's authority: {error}");
+                EngineError::LedgerUnavailable
+            })?;
+            let is_news = fetched.keys().any(|name| !accounts.contains_key(name));
+            accounts.extend(fetched);
+            let Some(payer_account) = accounts.get(payer) else {
+                let message = format!("the ledger has no account {payer}");
+                return Err(Refused::new(Reason::AccountNotFound, message).into());
+            };
+            let authorities = accounts.iter().map(|(name, account)| (*name, account.active.clone())).collect();
+            match authorize(&payload.transaction, payer, context.settings.chain_id, &authorities) {
+                Ok(authorized) => return Ok((authorized, Arc::clone(payer_account))),
+                Err(Ok(denied)) if is_news => wanted = denied.unknown,
+                Err(Ok(denied)) => return Err(Refused::new(Reason::Authority, denied).into()),
+                Err(Err(refused)) => return Err(refused.into()),
+            }
+        }
+        Err(Refused::new(Reason::Authority, "the authority is delegated too deeply").into())
+    }
+
+    /// What the chain has already is public: whoever shows it may have read it there.
+    pub(crate) async fn check_unseen(&self, payload: &PaymentPayload, checked: &Checked) -> Result<(), X402Error> {
+        let tx_id = checked.authorized.tx_id;
+        let status = self.ledger.nodes.find_transaction(tx_id, payload.transaction.expiration).await;
+        match status.map_err(|_| EngineError::LedgerUnavailable)? {
+            TxStatus::Unknown | TxStatus::ExpiredReversible | TxStatus::ExpiredIrreversible => Ok(()),
+            // An account may need no signature at all: who shows its transaction need not be its payer.
+            _ if payload.transaction.signatures.is_empty() => Err(sent_by_wallet().into()),
+            _ => Err(sent_by_wallet().by(&checked.presented.payer).with_tx(tx_id).into()),
+        }
+    }
+}
+
+pub(crate) fn sent_by_wallet() -> Refused {
+    let message = "the transaction was sent without x402: it is credited as a wallet's, and has no receipt";
+    Refused::new(Reason::DuplicateSettlement, message)
+}
+
+pub(crate) fn assigned() -> Refused {
+    Refused::new(Reason::DuplicateSettlement, "the transaction was sent without x402, and its money pays a session")
+}
+
+/// What is known of a payment that is shown.
+pub(crate) enum Seen {
+    /// Nothing of it was ever claimed.
+    Never,
+    /// Its payer shows the claimed payment again: same nonce, same bytes, signed by the same keys.
+    ByItsPayer(Box<Claimed>),
+    /// Another payment was claimed under the payer's own name for it.
+    UnderItsIdentifier,
+    /// The transaction or the nonce is claimed, and nothing proves that this is the payer.
+    ByOthers,
+}
+
+/// Returns the refusal of a payment of which something is claimed. Names the transaction only to its payer, and only for
+/// what it was claimed for.
+pub(crate) fn duplicate(seen: &Seen, target: &Target) -> X402Error {
+    let refused = Refused::new(Reason::DuplicateSettlement, "the transaction or its nonce was used before");
+    match seen {
+        Seen::UnderItsIdentifier => EngineError::IdentifierReused.into(),
+        Seen::ByItsPayer(claimed) if is_target(claimed, target) => refused.with_tx(claimed.tx_id).into(),
+        _ => refused.into(),
+    }
+}
+
+pub(crate) fn is_target(claimed: &Claimed, target: &Target) -> bool {
+    match target {
+        Target::Session(id) => claimed.purpose == Purpose::Session(*id),
+        Target::Requirements(requirements) => is_for(claimed, requirements),
+    }
+}
+
+/// Says whether a claim was made for these requirements.
+pub(crate) fn is_for(claimed: &Claimed, requirements: &Requirements) -> bool {
+    match &claimed.purpose {
+        Purpose::Facilitated(facilitation) => {
+            claimed.pay_to == requirements.pay_to
+                && (facilitation.resource == requirements.resource || mutant!("sold-to-any-resource"))
+        }
+        Purpose::Session(_) => false,
+    }
+}

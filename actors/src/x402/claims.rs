@@ -1,0 +1,95 @@
+//! Claims of transactions for other servers: stored before the broadcast, decided once, and reported once.
+
+use engine::{idempotency::Remembered, ledger::TxId};
+use storage::{Batch, Claimed, CommitError, Fate, Write};
+use tokio::sync::oneshot;
+
+use crate::{
+    context::Context,
+    payments::messages::{SessionError, read_failed},
+    webhooks::{announcements::sale_events, notifier::Notifier},
+};
+
+/// What others tell the facilitator.
+pub(crate) enum FacilitatorMsg {
+    /// Bring a claimed transaction onto the chain, and report when its outcome is stored.
+    Follow(Box<Claimed>, oneshot::Sender<()>),
+    /// The outcome of a transaction is stored.
+    Decided(TxId),
+}
+
+/// Stores a claim before anything is broadcast, and with it the key it was asked for under.
+pub(crate) async fn claim(
+    context: &Context,
+    claimed: &Claimed,
+    remembered: Option<Remembered>,
+) -> Result<(), ClaimError> {
+    let batch = Batch::of(Write::Claim(claimed.clone()));
+    let batch = match remembered {
+        Some(remembered) => batch.and(Write::Remember { remembered, most: context.settings.idempotency_keys }),
+        None => batch,
+    };
+    context.env.store.commit(batch).await.map_err(|error| match error {
+        CommitError::Remembered(earlier) => ClaimError::Remembered(earlier),
+        error => ClaimError::Failed(failed(context, error)),
+    })
+}
+
+/// Why a claim was not stored.
+pub(crate) enum ClaimError {
+    /// The key stands for an earlier request.
+    Remembered(Box<Remembered>),
+    /// Anything else.
+    Failed(SessionError),
+}
+
+/// Marks a settled payment as told: only one caller ever gets the success.
+pub(crate) async fn tell(
+    context: &Context,
+    notifier: &Notifier,
+    tx_id: TxId,
+    block_num: Option<u32>,
+) -> Result<(), SessionError> {
+    let settled = |told| Fate::Settled { told, block_num };
+    decide(context, notifier, tx_id, settled(false), settled(true)).await
+}
+
+/// Records the outcome of a claim, and announces a settlement with it.
+pub(crate) async fn decide(
+    context: &Context,
+    notifier: &Notifier,
+    tx_id: TxId,
+    expected: Fate,
+    fate: Fate,
+) -> Result<(), SessionError> {
+    let mut told = Vec::new();
+    // A settlement is announced with the commit that makes it one.
+    if let (Fate::Open, Fate::Settled { block_num, .. }) = (&expected, &fate) {
+        let failed = |error: storage::ReadError| read_failed(context, &error);
+        let claimed = context.sound(context.env.store.claim(tx_id).await).map_err(failed)?.flatten();
+        if let Some(claimed) = claimed {
+            told = sale_events(context, &claimed, *block_num, context.now()).await.map_err(failed)?;
+        }
+    }
+    let mut batch = Batch::of(Write::Fate { tx_id, expected, fate });
+    let (merchants, events): (Vec<_>, Vec<_>) = told.into_iter().unzip();
+    batch.writes.extend(events);
+    context.env.store.commit(batch).await.map_err(|error| failed(context, error))?;
+    merchants.into_iter().for_each(|merchant| notifier.announced(merchant));
+    Ok(())
+}
+
+fn failed(context: &Context, error: CommitError) -> SessionError {
+    context.give_up_on(&error);
+    match error {
+        CommitError::Claimed(by) => SessionError::Claimed(by),
+        CommitError::Assigned(to) => SessionError::Assigned(to),
+        CommitError::Overloaded => SessionError::Overloaded,
+        CommitError::Conflict { .. }
+        | CommitError::Remembered(_)
+        | CommitError::OnHold(_)
+        | CommitError::QuotaReached(_)
+        | CommitError::KeysFull => SessionError::Contended,
+        CommitError::Unknown(_) => SessionError::Unknown,
+    }
+}
